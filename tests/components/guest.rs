@@ -265,6 +265,28 @@ impl Guest<'static> {
 }
 
 impl Guest<'static> {
+    /// Returns a guest as [`Guest::fetch`] that fails with `rate_limited` at status 429, and with
+    /// `upstream_error` at any other status than 200.
+    #[must_use]
+    pub fn strict_fetch() -> Self {
+        Self {
+            items: concat!(
+                include_str!("fetch.wat"),
+                r#"(data (i32.const 3072) "rate_limited") (data (i32.const 3104) "upstream_error")"#
+            ),
+            execute: "(local.set $i (call $fetch (local.get $args) (local.get $args_len)))
+                (if (i32.load8_u (i32.const 1280)) (then (return (local.get $i))))
+                (if (i32.eq (i32.load16_u (i32.const 1284)) (i32.const 429))
+                  (then (return (call $fail (i32.const 3072) (i32.const 12) (i32.const 3072) (i32.const 12)))))
+                (if (i32.ne (i32.load16_u (i32.const 1284)) (i32.const 200))
+                  (then (return (call $fail (i32.const 3104) (i32.const 14) (i32.const 3104) (i32.const 14)))))
+                (local.get $i)",
+            ..Self::fetch()
+        }
+    }
+}
+
+impl Guest<'static> {
     /// Returns a guest that copies the given file and returns the copy.
     #[must_use]
     pub fn copy() -> Self {

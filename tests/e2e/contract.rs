@@ -486,6 +486,14 @@ async fn successes(host: &Host, seen: &mut ReceivedRequest) {
         .expect(200);
     let instance = [("triggerId", &*text(&made["trigger_id"]))];
     polled(&project, seen, &instance).await;
+    seen.call(
+        &project,
+        "trigger_instances_list_actions",
+        &instance,
+        none.clone(),
+    )
+    .await
+    .expect(200);
     let disable = json!({ "status": "disable" });
     for status in [200, 409] {
         seen.call(
@@ -513,6 +521,7 @@ async fn successes(host: &Host, seen: &mut ReceivedRequest) {
     for (id, body) in [
         ("trigger_instances_change", disable),
         ("trigger_instances_poll", none.clone()),
+        ("trigger_instances_list_actions", none.clone()),
     ] {
         seen.call(&project, id, &instance, body).await.expect(410);
     }

@@ -32,6 +32,7 @@ mod proxy;
 mod session;
 mod toolkits;
 mod tools;
+mod trigger_actions;
 mod trigger_instances;
 mod triggers_types;
 mod usage;

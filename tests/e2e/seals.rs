@@ -171,6 +171,12 @@ async fn furnished(host: &Host, project: Client, tool: &str, toolkits: [&str; 2]
     );
     let secrets = json!({ "data": { "secret": SECRET } });
     project.patch(&endpoint, &secrets).await.expect(200);
+    let upsert = format!("/trigger_instances/{}_ARRIVED/upsert", slug.to_uppercase());
+    let instance = json!({
+        "connected_account_id": account, "trigger_config": { "secret": SECRET },
+        "action": { "tool_slug": tool, "arguments": { "said": SECRET } },
+    });
+    project.post(&upsert, &instance).await.expect(201);
     let again = json!({ "toolkit": { "slug": slug }, "auth_config": { "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} } });
     let key = vec![("idempotency-key", unique(8))];
     let get = |table, member, path: String| {
@@ -221,6 +227,16 @@ async fn furnished(host: &Host, project: Client, tool: &str, toolkits: [&str; 2]
             client: host.as_org(),
             ..get("api_keys", "{secret}", format!("/org/owner/project/{id}"))
         },
+        get(
+            "trigger_progress",
+            "{action}",
+            "/trigger_instances/active".to_owned(),
+        ),
+        get(
+            "trigger_progress",
+            "{config}",
+            "/trigger_instances/active".to_owned(),
+        ),
         get("webhook_endpoints", "{values}", endpoint),
         post("clients", "{answer}", "/connected_accounts", register),
         post("oauth_apps", "{secret}", "/connected_accounts", begin),

@@ -280,7 +280,8 @@ async fn answer(
             tokio::time::sleep(Duration::from_millis(number())).await;
             seen.as_json().to_string().into_response()
         }
-        "hang" => {
+        "hangonce" if before > 0 => seen.as_json().to_string().into_response(),
+        "hang" | "hangonce" => {
             let _noted = Hanging {
                 shared: &shared,
                 path: &seen.path,
@@ -316,7 +317,11 @@ async fn answer(
             Body::from(gzip_of_spaces(64 << 20)),
         )
             .into_response(),
-        "once401" if before == 0 => (StatusCode::UNAUTHORIZED, "{}").into_response(),
+        kind if before == 0 && kind.starts_with("once") => {
+            let status = kind.trim_start_matches("once").parse().ok();
+            let status = status.and_then(|status| StatusCode::from_u16(status).ok());
+            (status.unwrap_or(StatusCode::OK), "{}").into_response()
+        }
         "limited" => (
             StatusCode::TOO_MANY_REQUESTS,
             [(header::RETRY_AFTER, "7")],

@@ -45,6 +45,7 @@ pub static COLLECTIONS: &[&Collection] = &[
     &accounts::CLIENTS,
     &events::triggers::COLLECTION,
     &events::triggers::progress::COLLECTION,
+    &events::triggers::actions::COLLECTION,
     &lifecycle::legacy_ids::COLLECTION,
     &files::COLLECTION,
     &files::TOTALS,
@@ -87,7 +88,7 @@ pub struct App {
     pub(crate) accounts: Arc<accounts::TokenManager>,
     /// The settings of outgoing webhooks.
     pub(crate) webhooks: events::WebhookSettings,
-    /// The pace of messages to each endpoint.
+    /// The pace of messages to each endpoint, and of the actions of each project.
     pub(crate) endpoints: events::Endpoints,
     /// The settings of trigger instances.
     pub(crate) triggers: events::triggers::Settings,

@@ -364,6 +364,10 @@ fn storage(settings: &[Setting]) -> Vec<Row> {
         row("Events of one poll", triggers::MAX_EVENTS, "the poll fails, and nothing of it is stored"),
         row("Cursor and state that a poll leaves, as base64", size(triggers::MAX_MEMORY_BYTES as u64), "the poll fails, and nothing of it is stored"),
         row("Events that a trigger instance remembers", triggers::MAX_SEEN_EVENTS, "an older event that a toolkit reports again is recognized while it is stored"),
+        set("Actions of one project that wait or run", "triggers.pending_actions", "the actions of further events fail"),
+        row("Arguments of an action as JSON", size(triggers::actions::MAX_ARGUMENTS_BYTES as u64), INVALID),
+        row("Values of an event in the arguments of an action", size(triggers::actions::MAX_FILLED_BYTES as u64), "the action fails"),
+        row("Attempts of an action", triggers::actions::MAX_ATTEMPTS, "the action fails"),
         set("Time in which every poll has failed", "triggers.disable_after_s", "the trigger instance is disabled"),
         set("Timeout of a call that waits for a token", "connections.refresh_wait_s", "503 `ConnectedAccount_RefreshInProgress`"),
     ]

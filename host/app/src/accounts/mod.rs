@@ -64,6 +64,8 @@ pub use scheme::mask;
 pub use sharing::{AccountType, AclChange, MAX_LISTED_USERS, Sharing, SharingChange};
 pub use state::{Event, Status};
 pub use tokens::{RevokedToken, Settings, TokenManager};
-pub(crate) use trigger::{account_for_trigger, active_account, grant_trigger};
+pub(crate) use trigger::{
+    account_for_trigger, active_account, check_account_for_tool, grant_trigger,
+};
 pub use verification::verify_credential;
 pub(crate) use verification::{CredentialCheck, VerifyCredential};

@@ -1,5 +1,5 @@
-//! Accounts of trigger instances: their selection and their credential. The tools that an auth
-//! config allows do not limit triggers.
+//! Accounts of trigger instances and of their actions: their selection and their credential. The
+//! tools that an auth config allows do not limit triggers.
 
 use store::{Query, Record};
 
@@ -10,7 +10,12 @@ use super::{
     grant::{active_config, check_user_allowed, load_active, newest_active},
     granted::refreshing_grant,
 };
-use crate::{App, Result, catalog::Release, core::ids::AccountId, projects::Project};
+use crate::{
+    App, Result,
+    catalog::{Release, ResolvedTool},
+    core::ids::AccountId,
+    projects::Project,
+};
 
 /// Returns the account that a new trigger instance uses: the one that is named, or the newest active
 /// one of the user.
@@ -35,6 +40,35 @@ pub(crate) async fn account_for_trigger(
         return Err(errors::no_account(account.body.user_id, toolkit));
     }
     Ok(account)
+}
+
+/// Checks that a tool can run with the account that is named, or else with the newest active one of
+/// the user.
+///
+/// # Errors
+/// Fails if there is no such account, if it is deleted, not active, or of another toolkit or user, or
+/// if its auth config does not allow the tool.
+pub(crate) async fn check_account_for_tool(
+    app: &App,
+    project: &Project,
+    found: &ResolvedTool,
+    user: Option<String>,
+    id: Option<&AccountId>,
+) -> Result<()> {
+    match id {
+        None if found.tool.no_auth => return Ok(()),
+        Some(id) if user.is_none() && project.stored.config.two_factor => {
+            return Err(errors::account_user_missing(id));
+        }
+        _ => {}
+    }
+    let account = account_for_trigger(app, project, &found.release.slug, id, user).await?;
+    let config = active_config(app, project, &account).await?;
+    if config.body.allows(&found.tool.slug) {
+        Ok(())
+    } else {
+        Err(errors::tool_not_allowed(config.id, &found.tool.slug))
+    }
 }
 
 /// Returns an account that is active and whose auth config exists.

@@ -80,6 +80,10 @@ crate::error_table! { pub table:
     INSTANCE_CHANGED = instance_changed(id: impl Display): Conflict, 2918, "TriggerInstance_Changed",
         "trigger instance {id} was changed while it was polled, and the poll had no effect",
         "retry after a moment";
+    /// The trigger instance has no action.
+    INSTANCE_WITHOUT_ACTION = instance_without_action(id: impl Display): Conflict, 2923, "TriggerInstance_NoAction",
+        "trigger instance {id} has no action",
+        "set `action` with an upsert of the instance";
     /// Events of the trigger instance arrive by webhook.
     INSTANCE_NOT_POLLED = instance_not_polled(id: impl Display, trigger: impl Display): Invalid, 2919, "TriggerInstance_NotPolled",
         "trigger instance {id} is not polled: events of {trigger} arrive by webhook",

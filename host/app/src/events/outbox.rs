@@ -10,7 +10,13 @@ use serde_json::value::RawValue;
 use store::{Batch, Collection, Document, Field, Kind, Query, Record};
 use uuid::Uuid;
 
-use super::{delivery::Delivery, errors, event::EventKind, subscriptions::Subscription};
+use super::{
+    delivery::Delivery,
+    errors,
+    event::EventKind,
+    subscriptions::Subscription,
+    triggers::{ActionMode, actions},
+};
 use crate::{
     App, Result,
     core::{
@@ -39,6 +45,9 @@ pub(crate) struct TriggerSource {
     pub(crate) account_uuid: Uuid,
     pub(crate) auth_config_id: AuthConfigId,
     pub(crate) user_id: String,
+    /// Present if a tool runs for every event of the instance.
+    #[serde(skip)]
+    pub(crate) action: Option<ActionMode>,
 }
 
 /// An event before it is stored.
@@ -80,6 +89,7 @@ impl NewEvent {
             account_uuid: Uuid::new_v4(),
             auth_config_id: AuthConfigId::random(),
             user_id: "test".to_owned(),
+            action: None,
         };
         Self {
             id: Uuid::new_v4(),
@@ -117,7 +127,8 @@ pub(super) async fn subscriptions(
     Ok(subscriptions)
 }
 
-/// Adds an event to a batch, and one delivery for each of the subscriptions.
+/// Adds an event to a batch, with one delivery for each of the subscriptions and the run of the action
+/// that its trigger instance has. Returns the batch unchanged if the event is stored already.
 pub(super) async fn add_for(
     app: &App,
     project: &ProjectId,
@@ -143,6 +154,14 @@ pub(super) async fn add_for(
         data: key.seal(seal_context(project, &id), &data)?.cast(),
     };
     let mut batch = batch.insert(project.as_str(), &id, &stored);
+    let source = event.trigger.as_ref();
+    let source = source.filter(|_| event.kind == EventKind::TriggerMessage);
+    if let Some((source, mode)) = source.and_then(|source| Some((source, source.action?))) {
+        batch = actions::add(app, project, batch, source, event.id).await?;
+        if mode == ActionMode::InsteadOfWebhooks {
+            return Ok(batch);
+        }
+    }
     for subscription in subscriptions {
         let to = SubscriptionId::parse(&subscription.id)?;
         batch = Delivery::add(batch, project.as_str(), &to, event.id, event.kind);

@@ -2,7 +2,10 @@
 
 use crate::{
     App, accounts,
-    events::{self, triggers::polling},
+    events::{
+        self,
+        triggers::{actions, polling},
+    },
     lifecycle::{remove_project, retention},
     projects::idempotency,
     runs::log,
@@ -45,11 +48,13 @@ pub(crate) async fn run(app: &App) {
     let removals = remove_project::queue();
     let deliveries = events::sending::queue(app);
     let polls = polling::queue();
+    let actions = actions::running::queue();
     tokio::join!(
         run_jobs(&claims, app, JOBS),
         idle_refresh.run(&claims, app),
         removals.run(&claims, app),
         deliveries.run(&claims, app),
         polls.run(&claims, app),
+        actions.run(&claims, app),
     );
 }

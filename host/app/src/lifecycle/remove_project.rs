@@ -50,7 +50,7 @@ pub const RECORDS_PER_BATCH: u64 = 256;
 
 /// The collections that are erased besides files, in this order. Records of each depend on records
 /// of those before it, and cannot be created without them.
-static ERASED_COLLECTIONS: [&Collection; 14] = [
+static ERASED_COLLECTIONS: [&Collection; 15] = [
     &auth_configs::COLLECTION,
     &accounts::CREDENTIALS,
     &accounts::COLLECTION,
@@ -62,6 +62,7 @@ static ERASED_COLLECTIONS: [&Collection; 14] = [
     &endpoints::COLLECTION,
     &outbox::COLLECTION,
     &delivery::COLLECTION,
+    &triggers::actions::COLLECTION,
     &projects::API_KEYS,
     &idempotency::COLLECTION,
     &files::TOTALS,

@@ -215,6 +215,23 @@ impl<T: Claimable> Claim<T> {
         self.extend(&mut held, batch).await
     }
 
+    /// Commits a change of the record under the claim and extends the claim with it. Fails as
+    /// [`Claim::commit`] does.
+    pub(crate) async fn edit(&self, change: impl FnOnce(&mut T)) -> Committed {
+        let batch = self.batch().await?;
+        let mut held = self.held.lock().await;
+        if !held.is_held() {
+            return Err(CommitError::Stale);
+        }
+        let before = held.record.clone();
+        change(&mut held.record.body);
+        let extended = self.extend(&mut held, batch).await;
+        if extended.is_err() {
+            held.record = before;
+        }
+        extended
+    }
+
     /// Ends the claim: commits the record with a change, in one batch with others. Fails as *stale*
     /// if the claim is lost or has ended, or if another record of the batch was changed. After any
     /// other failure, the claim may be ended again.

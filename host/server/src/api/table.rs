@@ -209,6 +209,7 @@ pub(crate) fn rows() -> Vec<Row> {
         row!("/trigger_instances/manage/{triggerId}", trigger_instances::change).needs(Write, &[Triggers]),
         row!("/trigger_instances/manage/{triggerId}", trigger_instances::remove).needs(Write, &[Triggers]),
         row!("/trigger_instances/manage/{triggerId}/poll", trigger_instances::poll).needs(Write, &[Triggers]).own_deadline(),
+        row!("/trigger_instances/manage/{triggerId}/actions", trigger_instances::actions::list).needs(Read, &[Triggers]),
 
         // webhooks
         row!("/webhook_subscriptions", webhook_subscriptions::list).needs(Read, &[Webhooks]),

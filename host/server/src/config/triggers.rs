@@ -19,6 +19,9 @@ settings! {
         /// Time in which every poll of an instance has failed, after which the instance is disabled.
         #[setting(unit = "s", range = 1..=31_536_000)]
         pub disable_after_s: u64 = 259_200,
+        /// Actions of triggers of one project that wait or run. The actions of further events fail.
+        #[setting(range = 1..=10_000_000)]
+        pub pending_actions: u64 = 10_000,
     }
 }
 
@@ -29,6 +32,7 @@ impl Config {
             poll_interval: Duration::from_secs(self.triggers.poll_interval_s),
             max_instances: self.triggers.max_per_project,
             disable_after: Duration::from_secs(self.triggers.disable_after_s),
+            max_pending_actions: self.triggers.pending_actions,
         }
     }
 }

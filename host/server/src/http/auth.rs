@@ -5,7 +5,11 @@ use std::sync::Arc;
 use app::{
     App, Error,
     core::ids::{OrganizationId, ProjectId},
-    projects::{self, Holder, KeyKind, Owner, SharedProject, members::Member, permissions::Access},
+    projects::{
+        self, Holder, KeyKind, Owner, SharedProject,
+        members::Member,
+        permissions::{Access, Area},
+    },
 };
 use axum::{
     extract::FromRequestParts,
@@ -63,6 +67,11 @@ impl ProjectKey {
     /// Returns the app that performs the request.
     pub(crate) fn app(&self) -> &App {
         &self.server.app
+    }
+
+    /// Checks a permission that the request needs besides the one of its operation.
+    pub(crate) fn may(&self, access: Access, areas: &'static [Area]) -> Result<(), Error> {
+        may(&self.holder, Permission::OneOf(areas, access))
     }
 }
 

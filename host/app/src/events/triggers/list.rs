@@ -6,6 +6,7 @@ use store::{Listed, Predicate, Query, Record, Time, Window};
 
 use super::{
     Instance,
+    actions::Action,
     config::{self, Config},
     progress::{PollStatus, Progress, Seal},
     schedule::Schedule,
@@ -42,6 +43,8 @@ pub struct InstanceView {
     pub record: Record<Instance>,
     /// Configuration, with its secrets masked unless the project has disabled masking.
     pub config: Config,
+    /// Tool that runs for every event.
+    pub action: Option<Action>,
     /// Schedule of its polls.
     pub schedule: Schedule,
     /// The last and the next poll.
@@ -133,6 +136,7 @@ async fn view(
     Ok(InstanceView {
         record,
         config,
+        action: seal.open_action(&progress.body)?,
         schedule: progress.body.schedule.clone(),
         poll,
     })

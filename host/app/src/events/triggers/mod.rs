@@ -6,6 +6,7 @@
 //! erased when the instance is deleted. Both are written in one batch that depends on the account,
 //! so that no instance is created for an account that is being deleted.
 
+pub mod actions;
 mod change;
 mod config;
 mod disabling;
@@ -25,8 +26,8 @@ use serde::{Deserialize, Serialize};
 use store::{Collection, Document, Field, Kind, Query, Record, Time};
 use uuid::Uuid;
 
-pub(crate) use self::change::remove_of_account;
 pub(super) use self::receiving::{Answer, Receiver, receivers};
+pub(crate) use self::{actions::ActionMode, change::remove_of_account};
 pub use self::{
     change::{remove, set_enabled},
     list::{Filter, InstanceView, list},
@@ -69,6 +70,8 @@ pub struct Settings {
     pub max_instances: u64,
     /// Time of nothing but failures after which an instance is disabled.
     pub disable_after: Duration,
+    /// Number of actions that a project may have pending.
+    pub max_pending_actions: u64,
 }
 
 /// A trigger instance, as stored.
@@ -94,6 +97,9 @@ pub struct Instance {
     pub uuid: Uuid,
     /// Keyed hash of trigger type, account and configuration.
     identity: String,
+    /// Present if a tool runs for every event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    action: Option<ActionMode>,
     /// Time of the disabling. None while the instance is enabled.
     #[serde(default)]
     pub disabled_at: Option<Time>,

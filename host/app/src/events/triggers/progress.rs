@@ -12,7 +12,7 @@ use manifest::TriggerKind;
 use serde::{Deserialize, Serialize};
 use store::{Collection, Document, Field, Record, Time};
 
-use super::{config::Config, schedule::Schedule, seen::SeenEvents};
+use super::{actions::Action, config::Config, schedule::Schedule, seen::SeenEvents};
 use crate::{
     App, Result,
     core::{
@@ -38,6 +38,9 @@ const MAX_ERROR_CHARS: usize = 1_000;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Progress {
     config: Sealed<Config>,
+    /// Tool that runs for every event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) action: Option<Sealed<Action>>,
     #[serde(flatten)]
     pub(super) work: WorkState,
     #[serde(flatten)]
@@ -147,6 +150,10 @@ impl<'a> Seal<'a> {
         self.key.seal(self.context("config"), config)
     }
 
+    pub(super) fn action(&self, action: &Action) -> Result<Sealed<Action>> {
+        self.key.seal(self.context("action"), action)
+    }
+
     pub(super) fn memory(&self, memory: &Memory) -> Result<Sealed<Memory>> {
         self.key.seal(self.context("memory"), memory)
     }
@@ -158,6 +165,11 @@ impl<'a> Seal<'a> {
 
     pub(super) fn open_config(&self, progress: &Progress) -> Result<Config> {
         self.key.open(self.context("config"), &progress.config)
+    }
+
+    pub(super) fn open_action(&self, progress: &Progress) -> Result<Option<Action>> {
+        let open = |action| self.key.open(self.context("action"), action);
+        progress.action.as_ref().map(open).transpose()
     }
 
     pub(super) fn open_memory(&self, progress: &Progress) -> Result<Option<Memory>> {
@@ -183,10 +195,12 @@ impl Progress {
         project: &ProjectId,
         id: &TriggerInstanceId,
         config: &Config,
+        action: Option<&Action>,
     ) -> Result<Self> {
         let seal = Seal::new(app, project, id.as_str()).await?;
         Ok(Self {
             config: seal.config(config)?,
+            action: action.map(|action| seal.action(action)).transpose()?,
             work: WorkState::default(),
             schedule: Schedule::default(),
             memory: None,

@@ -28,6 +28,7 @@ pub(super) fn trigger_source(app: &App, instance: &Record<Instance>) -> Result<T
         account_uuid,
         auth_config,
         uuid,
+        action,
         ..
     } = &instance.body;
     Ok(TriggerSource {
@@ -39,5 +40,6 @@ pub(super) fn trigger_source(app: &App, instance: &Record<Instance>) -> Result<T
         account_uuid: *account_uuid,
         auth_config_id: auth_config.clone(),
         user_id: user_id.clone(),
+        action: *action,
     })
 }

@@ -5,8 +5,9 @@ use uuid::Uuid;
 
 use super::{
     COLLECTION, Instance,
+    actions::Action,
     config::{self, Config},
-    progress::Progress,
+    progress::{Progress, Seal},
     schedule::Schedule,
 };
 use crate::{
@@ -36,6 +37,9 @@ pub struct Upsert {
     pub config: Config,
     /// Schedule of polls; the default one changes nothing in an existing instance.
     pub schedule: Schedule,
+    /// Tool that runs for every event: absent to change nothing in an existing instance, and
+    /// `Some(None)` for no tool.
+    pub action: Option<Option<Action>>,
 }
 
 /// Result of an upsert.
@@ -53,8 +57,8 @@ pub struct Upserted {
 ///
 /// # Errors
 /// Fails if the trigger type or the account does not exist, the account is deleted or not active,
-/// the configuration does not match its schema, the project has too many instances, or the store
-/// refuses.
+/// the configuration does not match its schema, the schedule or the action is invalid, the project
+/// has too many instances, or the store refuses.
 pub async fn upsert(app: &App, project: &SharedProject, request: Upsert) -> Result<Upserted> {
     let found = app
         .catalog
@@ -74,12 +78,16 @@ pub async fn upsert(app: &App, project: &SharedProject, request: Upsert) -> Resu
         request.user_id,
     )
     .await?;
+    if let Some(Some(action)) = &request.action {
+        action.check(app, project, &account).await?;
+    }
     let wanted = Wanted {
         identity: config::identity(app, &found.trigger.slug, &account.id, &request.config)?,
         found,
         account,
         config: request.config,
         schedule: request.schedule,
+        action: request.action,
     };
     match wanted.store(app, project).await {
         // Another request created the instance first.
@@ -114,6 +122,7 @@ struct Wanted {
     config: Config,
     identity: String,
     schedule: Schedule,
+    action: Option<Option<Action>>,
 }
 
 impl Wanted {
@@ -153,6 +162,17 @@ impl Wanted {
         if is_rescheduled {
             progress.body.schedule = self.schedule.clone();
         }
+        let seal = Seal::new(app, &project.id, &instance.id).await?;
+        let action = self.action.as_ref();
+        let action = match seal.open_action(&progress.body)? {
+            stored if action.is_some_and(|action| *action != stored) => action,
+            _ => None,
+        };
+        if let Some(action) = action {
+            let sealed = action.as_ref().map(|action| seal.action(action));
+            progress.body.action = sealed.transpose()?;
+            instance.body.action = action.as_ref().map(Action::mode);
+        }
         let starts = is_rescheduled || !instance.body.is_enabled();
         if starts {
             progress.body.start(self.found.trigger.kind, now);
@@ -166,7 +186,7 @@ impl Wanted {
         };
         let mut batch = batch.update(&instance);
         // A record that is written without need would make a running poll start again.
-        if starts {
+        if starts || action.is_some() {
             batch = batch.update(&progress);
         }
         Ok((batch, upserted))
@@ -187,6 +207,7 @@ impl Wanted {
             return Err(errors::too_many_instances(app.triggers.max_instances));
         }
         let config = auth_configs::get(app, project, &account.body.auth_config).await?;
+        let action = self.action.as_ref().and_then(Option::as_ref);
         let id = TriggerInstanceId::random();
         let now = app.clock.now();
         let instance = Instance {
@@ -200,11 +221,12 @@ impl Wanted {
             auth_config_uuid: config.body.uuid,
             uuid: Uuid::new_v4(),
             identity: self.identity.clone(),
+            action: action.map(Action::mode),
             disabled_at: None,
             disabled_reason: None,
             changed_at: now,
         };
-        let mut progress = Progress::new(app, &project.id, &id, &self.config).await?;
+        let mut progress = Progress::new(app, &project.id, &id, &self.config, action).await?;
         progress.schedule = self.schedule.clone();
         progress.start(self.found.trigger.kind, now);
         let upserted = Upserted {

@@ -1,6 +1,6 @@
 //! Auth configs.
 
-mod types;
+pub(crate) mod types;
 
 use app::{
     Record,

@@ -164,7 +164,7 @@ fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error
 }
 
 /// Reads a member that is present, as its type or null.
-fn present_or_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+pub(crate) fn present_or_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     from: D,
 ) -> Result<Option<Option<T>>, D::Error> {
     Option::deserialize(from).map(Some)

@@ -1,10 +1,12 @@
 //! Trigger instances.
 
+pub(crate) mod actions;
 mod types;
 
 use app::{
     core::ids::{AccountId, TriggerInstanceId},
     events::triggers::{self, Upsert},
+    projects::permissions::{Access, Area},
 };
 
 use self::types::{
@@ -29,12 +31,19 @@ pub(crate) async fn upsert(
     Path(slug): Path<String>,
     OptionalJson(body): OptionalJson<UpsertBody>,
 ) -> ApiResult<CreatedOrExisting<UpsertedView>> {
+    if let Some(Some(_)) = &body.action {
+        // Otherwise an action would do what the key may not.
+        key.may(Access::Write, &[Area::ToolExecution])?;
+    }
+    let action = body.action.clone();
+    let action = action.map(|action| action.map(actions::Action::into_app).transpose());
     let request = Upsert {
         trigger: slug,
         versions: body.versions(),
         account: body.account().map(AccountId::parse).transpose()?,
         user_id: body.user_id.clone(),
         schedule: body.schedule(),
+        action: action.transpose()?,
         config: body.config(),
     };
     let upserted = triggers::upsert(key.app(), &key.project, request).await?;

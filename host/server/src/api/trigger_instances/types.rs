@@ -12,8 +12,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
+use super::actions::Action;
 use crate::{
-    api::tools::types::ToolkitVersions,
+    api::{auth_configs::types::present_or_null, tools::types::ToolkitVersions},
     http::{Page, query::LongList},
 };
 
@@ -138,6 +139,11 @@ pub(crate) struct UpsertBody {
     /// Time zone of the cron expression, a name of the IANA database; UTC by default.
     #[schema(example = "Europe/Paris")]
     poll_time_zone: Option<String>,
+    /// Tool that runs for every event of the instance; null for none. Without this member, an
+    /// existing instance keeps its own.
+    #[schema(value_type = Option<Action>)]
+    #[serde(default, deserialize_with = "present_or_null")]
+    pub action: Option<Option<Action>>,
 }
 
 /// Version for every toolkit, or versions by toolkit.
@@ -294,6 +300,9 @@ view! {
         /// Reason of an automatic disabling.
         #[schema(required)]
         disabled_reason: Option<DisabledReason> = instance.disabled_reason.map(DisabledReason::from),
+        /// Tool that runs for every event.
+        #[schema(required)]
+        action: Option<Action> = view.action.map(Action::from),
         /// Interval between two polls that the instance asked for.
         #[schema(required)]
         poll_interval_seconds: Option<u64> = view.schedule.interval_s,

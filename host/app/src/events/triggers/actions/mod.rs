@@ -1,0 +1,116 @@
+//! Actions of trigger instances: a tool that runs for every event of an instance.
+//!
+//! An event and the run of its action are stored in one batch ([`record`]). A queue executes the tool
+//! ([`running`]) as a request of the project would, with arguments into which values of the event are
+//! filled ([`mapping`]). A run whose server is lost is repeated only if the tool is read-only, so that
+//! no event causes an effect twice.
+
+mod mapping;
+mod record;
+pub(crate) mod running;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use store::Record;
+
+pub(crate) use self::record::{COLLECTION, add};
+pub use self::{
+    mapping::MAX_FILLED_BYTES,
+    record::{ActionRun, ActionRunView, RunStatus, list},
+    running::MAX_ATTEMPTS,
+};
+use super::config;
+use crate::{
+    App, Result,
+    accounts::{self, Account},
+    catalog::ResolvedTool,
+    core::ids::AccountId,
+    events::errors,
+    projects::Project,
+};
+
+/// Maximum size of the arguments of an action as JSON, before values are filled in, in bytes.
+pub const MAX_ARGUMENTS_BYTES: usize = 64 << 10;
+
+/// A tool that runs for every event of an instance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Action {
+    /// Slug of the tool.
+    pub tool: String,
+    /// Version selector of the tool, which is applied at every run.
+    pub version: String,
+    /// Account with which the tool runs.
+    pub account: Option<AccountId>,
+    /// User for whom the tool runs.
+    pub user_id: Option<String>,
+    /// Arguments of the tool, with placeholders for values of the event.
+    pub arguments: Map<String, Value>,
+    /// True if the events of the instance are not sent to webhook subscriptions.
+    pub replaces_webhook: bool,
+}
+
+/// Relation of the action of an instance to webhooks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ActionMode {
+    BesideWebhooks,
+    InsteadOfWebhooks,
+}
+
+impl Action {
+    pub(super) fn mode(&self) -> ActionMode {
+        if self.replaces_webhook {
+            ActionMode::InsteadOfWebhooks
+        } else {
+            ActionMode::BesideWebhooks
+        }
+    }
+
+    /// Checks a requested action of an instance with this account.
+    ///
+    /// # Errors
+    /// Fails if the tool does not exist, the arguments are too large or have an invalid placeholder,
+    /// or no account of the project can be used for it.
+    pub(super) async fn check(
+        &self,
+        app: &App,
+        project: &Project,
+        own: &Record<Account>,
+    ) -> Result<()> {
+        let found = app.catalog.tool(&self.tool, &self.version)?;
+        if config::text(&self.arguments)?.len() > MAX_ARGUMENTS_BYTES {
+            return Err(errors::invalid(format!(
+                "action.arguments: at most {MAX_ARGUMENTS_BYTES} bytes as JSON"
+            )));
+        }
+        mapping::check(&self.arguments)
+            .map_err(|problem| errors::invalid(format!("action.arguments: {problem}")))?;
+        let Account {
+            toolkit, user_id, ..
+        } = &own.body;
+        let own = AccountId::parse(&own.id)?;
+        let (user, account) = self.credential(&found, toolkit, user_id, &own);
+        accounts::check_account_for_tool(app, project, &found, user, account.as_ref()).await
+    }
+
+    /// Returns the user and the account with which the tool runs. Without either, they are those of
+    /// the instance as far as its account is of the same toolkit.
+    fn credential(
+        &self,
+        found: &ResolvedTool,
+        toolkit: &str,
+        user: &str,
+        account: &AccountId,
+    ) -> (Option<String>, Option<AccountId>) {
+        match (&self.user_id, &self.account) {
+            (None, None) => {
+                let is_same_toolkit = *toolkit == *found.release.slug;
+                (
+                    Some(user.to_owned()),
+                    is_same_toolkit.then(|| account.clone()),
+                )
+            }
+            (user, account) => (user.clone(), account.clone()),
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! Execution of actions: the work of their queue.
+//!
+//! A tool that is not read-only is marked as started before it runs. If its server is lost after
+//! that, the run has failed with an unknown outcome, and the tool does not run again. It does run
+//! again if the provider refused it for its rate limit, since then it had no effect. A read-only tool
+//! is repeated after every failure that may pass.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use sandbox::kind;
+use serde::Deserialize;
+use store::Record;
+use tokio::time::Instant;
+
+use super::{
+    Action, mapping,
+    record::{self, ActionRun},
+};
+use crate::{
+    App, Class, Error, Result,
+    catalog::ResolvedTool,
+    core::{
+        clock::time_after,
+        ids::{ProjectId, TriggerInstanceId},
+    },
+    events::{
+        errors,
+        event::MessageVersion,
+        message,
+        outbox::Event,
+        triggers::{
+            Instance,
+            progress::{Progress, Seal},
+        },
+    },
+    projects::{self, SharedProject},
+    runs::{self, Execute, Execution, Input},
+    work::{Claim, Next, Queue, doubled, jittered},
+};
+
+/// Actions that one server runs at a time.
+const MAX_CONCURRENT_RUNS: usize = 16;
+/// Actions of one project that one server runs at a time.
+const MAX_CONCURRENT_RUNS_PER_PROJECT: usize = 8;
+/// Time after which the run of a lost server is taken up. A worker that lives renews its claim.
+const LEASE_TTL: Duration = Duration::from_secs(10);
+/// Maximum attempts to run the tool for one event.
+pub const MAX_ATTEMPTS: u32 = 10;
+/// Delay after the first failure, which doubles with further failures.
+const MIN_RETRY_DELAY: Duration = Duration::from_secs(1);
+/// Maximum delay after a failure.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(300);
+/// Maximum time that a provider may ask to wait.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3_600);
+/// Error of a run whose tool must not run again.
+const OUTCOME_UNKNOWN: &str = "outcome_unknown: the server was lost while the tool ran, and it is unknown if the tool had an effect";
+/// Kind of failure of a provider that refused a request for its rate limit.
+const RATE_LIMITED: &str = "rate_limited";
+/// Kinds of failure after which a read-only tool may succeed.
+const PASSING_FAILURES: [&str; 8] = [
+    "upstream_unavailable",
+    "upstream_error",
+    "timeout",
+    "connect",
+    "dns",
+    kind::TIMEOUT,
+    kind::HOST,
+    kind::CANCELLED,
+];
+
+/// Returns the queue of actions.
+pub(crate) fn queue() -> Queue<ActionRun, App> {
+    Queue {
+        name: "trigger_actions",
+        concurrency: MAX_CONCURRENT_RUNS,
+        lease_ttl: LEASE_TTL,
+        // Attempts that could not begin. They end when the event is erased.
+        retry_delay: |attempts| Some(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts)),
+        work: |app: &App, claim| Box::pin(run(app, claim)),
+    }
+}
+
+/// Makes the next attempt of a run. An error means that nothing ran.
+async fn run(app: &App, claim: Arc<Claim<ActionRun>>) -> Result<Next> {
+    let project = ProjectId::parse(claim.project())?;
+    let now = claim.batch().await?.now;
+    let room = match app.endpoints.enter(project.as_str(), now) {
+        Ok(room) => room,
+        Err(later) => return Ok(Next::At(later)),
+    };
+    let run = claim.body().await;
+    let Some((project, instance)) = find_instance(app, &project, &run.instance).await? else {
+        claim.erase(claim.batch().await?).await?;
+        return Ok(Next::Ended);
+    };
+    let subject = match Subject::load(app, &claim, &run, project.clone(), instance).await {
+        Ok(subject) => subject,
+        Err(cause) if may_pass(&cause) => return Err(cause),
+        Err(cause) => return fail(app, &claim, &project.id, &cause.to_string()).await,
+    };
+    let read_only = subject.tool.tool.hints.read_only;
+    if run.started {
+        return fail(app, &claim, &project.id, OUTCOME_UNKNOWN).await;
+    }
+    if run.attempt_count >= MAX_ATTEMPTS {
+        let error = "the server was lost during the last attempt";
+        return fail(app, &claim, &project.id, error).await;
+    }
+    if !read_only {
+        claim.edit(|run| run.started = true).await?;
+    }
+    let begun = Instant::now();
+    match subject.execute(app).await {
+        Ok(execution) => {
+            room.accepted(begun.elapsed(), MAX_CONCURRENT_RUNS_PER_PROJECT);
+            settle(app, &claim, &project.id, execution, read_only).await
+        }
+        Err(cause) if may_pass(&cause) => {
+            claim.edit(|run| run.started = false).await?;
+            Err(cause)
+        }
+        Err(cause) => fail(app, &claim, &project.id, &cause.to_string()).await,
+    }
+}
+
+/// Returns the project and the instance of a run, if both exist.
+async fn find_instance(
+    app: &App,
+    project: &ProjectId,
+    instance: &TriggerInstanceId,
+) -> Result<Option<(SharedProject, Record<Instance>)>> {
+    let project = match projects::lookup(app, project).await {
+        Ok(project) => project,
+        Err(cause) if cause.is(&errors::PROJECT_NOT_FOUND) => return Ok(None),
+        Err(cause) => return Err(cause),
+    };
+    let owner = project.id.as_str();
+    let instance = app.store.get::<Instance>(owner, instance.as_str()).await?;
+    Ok(instance.map(|instance| (Arc::new(project), instance)))
+}
+
+/// Returns true for an error that says nothing about the request, so that it may succeed later.
+fn may_pass(cause: &Error) -> bool {
+    match cause.info().class {
+        Class::LimitReached
+        | Class::Internal
+        | Class::UpstreamFailed
+        | Class::UpstreamTimeout
+        | Class::Unavailable
+        | Class::StorageFull => true,
+        Class::Invalid
+        | Class::Unauthenticated
+        | Class::Forbidden
+        | Class::NotFound
+        | Class::Conflict
+        | Class::Gone
+        | Class::TooLarge
+        | Class::Unprocessable
+        | Class::NotSupported => false,
+    }
+}
+
+/// A tool that is to run for an event.
+struct Subject {
+    project: SharedProject,
+    instance: Record<Instance>,
+    action: Action,
+    tool: ResolvedTool,
+    arguments: Bytes,
+}
+
+impl Subject {
+    /// Reads all that an attempt needs.
+    async fn load(
+        app: &App,
+        claim: &Claim<ActionRun>,
+        run: &ActionRun,
+        project: SharedProject,
+        instance: Record<Instance>,
+    ) -> Result<Self> {
+        if !instance.body.is_enabled() {
+            return Err(errors::instance_disabled(&instance.id));
+        }
+        let progress = Progress::get(app, &project.id, &instance.id).await?;
+        let seal = Seal::new(app, &project.id, &instance.id).await?;
+        let action = seal.open_action(&progress.body)?;
+        let action = action.ok_or_else(|| errors::instance_without_action(&run.instance))?;
+        let owner = project.id.as_str();
+        let event = app.store.get::<Event>(owner, claim.id()).await?;
+        let event = event.ok_or_else(|| errors::event_not_found(claim.id()))?;
+        let message = message::write(app, &event, MessageVersion::V3).await?;
+        let unreadable = |cause: serde_json::Error| {
+            errors::internal(format_args!("event {}: {cause}", claim.id()))
+        };
+        let message = serde_json::from_slice(&message).map_err(unreadable)?;
+        let arguments = mapping::fill(&action.arguments, &message)
+            .map_err(|problem| errors::invalid(format!("action.arguments: {problem}")))?;
+        let arguments = serde_json::to_vec(&arguments).map_err(unreadable)?;
+        Ok(Self {
+            tool: app.catalog.tool(&action.tool, &action.version)?,
+            project,
+            instance,
+            action,
+            arguments: arguments.into(),
+        })
+    }
+
+    async fn execute(&self, app: &App) -> Result<Execution> {
+        let Instance {
+            toolkit,
+            user_id,
+            account,
+            ..
+        } = &self.instance.body;
+        let (user_id, account) = self
+            .action
+            .credential(&self.tool, toolkit, user_id, account);
+        let request = Execute {
+            tool: self.action.tool.clone(),
+            version: self.action.version.clone(),
+            user_id,
+            account,
+            custom: None,
+            input: Input::Arguments(self.arguments.clone()),
+            // The log can be searched for the executions of an instance.
+            request_id: self.instance.id.clone(),
+        };
+        runs::execute(app, &self.project, request).await
+    }
+}
+
+/// Members of the data of a failed execution.
+#[derive(Deserialize)]
+struct FailureData {
+    kind: String,
+    retry_after_ms: Option<u64>,
+}
+
+impl FailureData {
+    /// Returns the delay before the next attempt, if the tool may run again.
+    fn retry_delay(&self, read_only: bool, attempts: u32) -> Option<Duration> {
+        let kind = self.kind.as_str();
+        let passes = kind == RATE_LIMITED || (read_only && PASSING_FAILURES.contains(&kind));
+        if !passes || attempts >= MAX_ATTEMPTS {
+            return None;
+        }
+        let asked = Duration::from_millis(self.retry_after_ms.unwrap_or(0));
+        let delay = jittered(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts));
+        Some(delay.max(asked.min(MAX_RETRY_AFTER)))
+    }
+}
+
+/// Ends an attempt with the result of the tool.
+async fn settle(
+    app: &App,
+    claim: &Claim<ActionRun>,
+    project: &ProjectId,
+    execution: Execution,
+    read_only: bool,
+) -> Result<Next> {
+    let Execution {
+        log_id,
+        data,
+        error,
+    } = execution;
+    let Some(error) = error else {
+        return end(claim, |run| {
+            run.attempted(log_id);
+            run.succeed();
+        })
+        .await;
+    };
+    let failure = serde_json::from_slice::<FailureData>(&data).ok();
+    let failure = failure.filter(|failure| error.starts_with(&failure.kind));
+    let attempts = claim.body().await.attempt_count + 1;
+    let delay = failure.and_then(|failure| failure.retry_delay(read_only, attempts));
+    let sealed = record::seal(app, project, claim.id(), &error).await;
+    let ended = async {
+        let sealed = sealed?;
+        let now = claim.batch().await?.now;
+        Ok::<_, Error>((sealed, now))
+    };
+    let (sealed, now) = match ended.await {
+        Ok(ended) => ended,
+        Err(cause) => return Ok(left_to_lapse(claim, &cause)),
+    };
+    end(claim, |run| {
+        run.attempted(log_id);
+        match delay {
+            Some(delay) => run.retry_at(sealed, time_after(now, delay)),
+            None => run.fail(sealed),
+        }
+    })
+    .await
+}
+
+/// Ends a run as failed.
+async fn fail(
+    app: &App,
+    claim: &Claim<ActionRun>,
+    project: &ProjectId,
+    error: &str,
+) -> Result<Next> {
+    tracing::warn!(event = claim.id(), project = %project, "the action of an event has failed");
+    let sealed = record::seal(app, project, claim.id(), error).await?;
+    end(claim, |run| run.fail(sealed)).await
+}
+
+async fn end(claim: &Claim<ActionRun>, change: impl FnOnce(&mut ActionRun)) -> Result<Next> {
+    let ended = async {
+        claim.end(claim.batch().await?, change).await?;
+        Ok::<_, Error>(Next::Ended)
+    };
+    Ok(ended
+        .await
+        .unwrap_or_else(|cause| left_to_lapse(claim, &cause)))
+}
+
+/// Leaves a claim to lapse whose end could not be stored. An error would make the queue run the tool
+/// again at once.
+fn left_to_lapse(claim: &Claim<ActionRun>, cause: &Error) -> Next {
+    tracing::warn!(%cause, event = claim.id(), "the end of an action could not be stored");
+    Next::Ended
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_read_only_tools_repeat_unclear_failures() {
+        let delay = |kind: &str, read_only, attempts| {
+            let failure = FailureData {
+                kind: kind.to_owned(),
+                retry_after_ms: None,
+            };
+            failure.retry_delay(read_only, attempts)
+        };
+        for (kind, read_only, repeats) in [
+            (RATE_LIMITED, false, true),
+            (RATE_LIMITED, true, true),
+            ("upstream_unavailable", true, true),
+            ("upstream_unavailable", false, false),
+            (kind::TIMEOUT, true, true),
+            (kind::TIMEOUT, false, false),
+            ("invalid_input", true, false),
+            ("unauthorized", true, false),
+        ] {
+            assert_eq!(delay(kind, read_only, 1).is_some(), repeats, "{kind}");
+        }
+    }
+
+    #[test]
+    fn attempts_and_delays_are_bounded() {
+        let failure = FailureData {
+            kind: RATE_LIMITED.to_owned(),
+            retry_after_ms: Some(7_000),
+        };
+        let asked = Some(Duration::from_secs(7));
+        assert_eq!(failure.retry_delay(false, 1), asked);
+        let last = failure.retry_delay(false, MAX_ATTEMPTS - 1);
+        assert!(last > asked && last <= Some(MAX_RETRY_DELAY * 6 / 5));
+        assert_eq!(failure.retry_delay(false, MAX_ATTEMPTS), None);
+        let for_ever = FailureData {
+            retry_after_ms: Some(u64::MAX),
+            ..failure
+        };
+        assert_eq!(for_ever.retry_delay(false, 1), Some(MAX_RETRY_AFTER));
+    }
+}
