@@ -91,7 +91,11 @@ const EXAMPLES: &str = "Examples:
   toolkit dev
   toolkit dev my-toolkit --port 8080
   TOOLKIT_API_KEY=… toolkit dev my-toolkit       connects an account with the key
-  toolkit dev my-toolkit --rewrite https://api.example.com=http://127.0.0.1:4010";
+  toolkit dev my-toolkit --rewrite https://api.example.com=http://127.0.0.1:4010
+
+Triggers are served, too. To fire one by hand with a recorded input, without a server:
+  toolkit run my-toolkit --trigger NEW_ITEM --config '{}' --cursor 7
+  toolkit run my-toolkit --trigger PUSHED --config @config.json --request @push.json";
 
 /// Runs the command until it is interrupted or the server ends.
 pub(crate) async fn run(options: &Dev) -> Result<ExitCode> {

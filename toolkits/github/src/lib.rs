@@ -70,7 +70,11 @@ toolkit! {
         users::get_me, users::get_user,
         notifications::list_notifications, notifications::mark_notification_read, notifications::mark_all_notifications_read,
     ],
-    triggers: [triggers::new_issue, webhooks::issue_changed, webhooks::pull_request_changed, webhooks::commits_pushed],
+    triggers: [
+        triggers::new_issue,
+        webhooks::issue_changed, webhooks::pull_request_changed, webhooks::commits_pushed, webhooks::star_changed,
+        webhooks::release_changed,
+    ],
 }
 
 cases!();

@@ -8,6 +8,7 @@ use toolkit_sdk::webhook::{Secret, Signature};
 use crate::api::{is_false, login};
 use crate::issues::Issue;
 use crate::pulls::{PullRequest, full_name};
+use crate::releases::Release;
 
 /// Signature of a delivery: HMAC-SHA256 over the body ("Validating webhook deliveries"
 /// on docs.github.com).
@@ -144,6 +145,60 @@ struct PushedCommit {
 #[trigger(webhook)]
 pub(crate) fn commits_pushed(config: Config, request: Inbound) -> Result<Received<PushEvent>> {
     receive(&config, &request, "push")
+}
+
+/// A star that was added to a repository or removed from it.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct StarEvent {
+    /// `created` or `deleted`.
+    action: String,
+    /// Time of the star; missing if it was removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    starred_at: Option<String>,
+    /// Repository: `OWNER/NAME`.
+    #[serde(default, deserialize_with = "full_name")]
+    repository: Option<String>,
+    /// Login of the user who added or removed the star.
+    #[serde(
+        default,
+        deserialize_with = "login",
+        skip_serializing_if = "Option::is_none"
+    )]
+    sender: Option<String>,
+}
+
+/// Fires when a user adds a star to a repository or removes it. Needs a webhook at GitHub with the
+/// event Stars, the URL of this trigger, the content type `application/json` and the same secret.
+#[trigger(webhook)]
+pub(crate) fn star_changed(config: Config, request: Inbound) -> Result<Received<StarEvent>> {
+    receive(&config, &request, "star")
+}
+
+/// An event of a release.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct ReleaseEvent {
+    /// `published`, `released` (not as a prerelease), `prereleased`, `created` (also as a draft),
+    /// `edited`, `unpublished` or `deleted`. One publication causes several of them.
+    action: String,
+    /// Repository of the release: `OWNER/NAME`.
+    #[serde(default, deserialize_with = "full_name")]
+    repository: Option<String>,
+    /// Login of the user who caused the event.
+    #[serde(
+        default,
+        deserialize_with = "login",
+        skip_serializing_if = "Option::is_none"
+    )]
+    sender: Option<String>,
+    release: Release,
+}
+
+/// Fires when a release is published, edited, deleted and so on. Needs a webhook at GitHub with the
+/// event Releases, the URL of this trigger, the content type `application/json` and the same
+/// secret.
+#[trigger(webhook)]
+pub(crate) fn release_changed(config: Config, request: Inbound) -> Result<Received<ReleaseEvent>> {
+    receive(&config, &request, "release")
 }
 
 /// Reports a delivery of the given event. Pings, other events and other repositories are

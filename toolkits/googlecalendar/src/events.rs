@@ -129,6 +129,11 @@ pub(crate) fn is_false(value: &bool) -> bool {
 }
 
 impl Event {
+    /// Returns true if it is one occurrence of a series.
+    pub(crate) fn is_occurrence(&self) -> bool {
+        self.recurring_event_id.is_some()
+    }
+
     fn shortened(mut self) -> Self {
         if let Some(long) = self
             .description

@@ -39,7 +39,7 @@ toolkit! {
         free::get_free_busy, free::find_free_time,
         sharing::share_calendar,
     ],
-    triggers: [triggers::event_changed, triggers::event_starting],
+    triggers: [triggers::event_created, triggers::event_changed, triggers::event_starting],
 }
 
 cases!();

@@ -12,6 +12,8 @@ const PAGE_SIZE: u32 = 50;
 const SKIPPED_PAGE_SIZE: u32 = 2500;
 /// Max number of pages that one poll skips. The next poll continues.
 const MAX_SKIPPED_PAGES: u32 = 40;
+/// Max difference between the clocks of Google and of this platform.
+const MAX_CLOCK_DIFFERENCE: SignedDuration = SignedDuration::from_mins(5);
 /// Max number of events that one poll checks for their start.
 const MAX_STARTING_EVENTS: usize = 1000;
 
@@ -47,8 +49,16 @@ struct Page {
 #[derive(Deserialize)]
 struct Changed {
     etag: String,
+    created: Option<String>,
     #[serde(flatten)]
     event: Event,
+}
+
+/// Result of a look for changes.
+struct Changes {
+    found: Vec<Changed>,
+    cursor: Cursor,
+    more: bool,
 }
 
 /// Fires when an event of a calendar is created, changed, answered or deleted. A deleted one has
@@ -61,14 +71,81 @@ pub(crate) fn event_changed(
     config: Config,
     cursor: Option<Cursor>,
 ) -> Result<Polled<Event, Cursor>> {
+    let Changes {
+        found,
+        cursor,
+        more,
+    } = changes(&config, cursor)?;
+    // The id is unique for a version of an event, so a version that is read again is not reported
+    // twice.
+    let news = found.into_iter().map(|changed| {
+        (
+            format!("{} {}", changed.event.id, changed.etag.trim_matches('"')),
+            changed.event,
+        )
+    });
+    Ok(Polled::new(cursor).events(news).more(more))
+}
+
+/// Position of the last poll for new events.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct CreatedCursor {
+    #[serde(flatten)]
+    changes: Cursor,
+    /// Time of the last poll that read every change.
+    since: String,
+}
+
+/// Fires when an event of a calendar is created, also as an invitation; once for a series.
+#[trigger(
+    poll,
+    scopes("https://www.googleapis.com/auth/calendar.events.readonly")
+)]
+pub(crate) fn event_created(
+    config: Config,
+    cursor: Option<CreatedCursor>,
+) -> Result<Polled<Event, CreatedCursor>> {
+    let now = timestamp()?;
+    let since = cursor
+        .as_ref()
+        .and_then(|cursor| cursor.since.parse().ok())
+        .unwrap_or(now);
+    let Changes {
+        found,
+        cursor: changes,
+        more,
+    } = changes(&config, cursor.map(|cursor| cursor.changes))?;
+    let earliest = since.checked_sub(MAX_CLOCK_DIFFERENCE).unwrap_or(since);
+    let is_new = |changed: &Changed| {
+        let created = changed.created.as_deref().map(str::parse::<Timestamp>);
+        created.is_some_and(|created| created.is_ok_and(|created| created >= earliest))
+            && changed.event.status.as_deref() != Some("cancelled")
+            // A changed occurrence of a new series is no event of its own.
+            && !changed.event.is_occurrence()
+    };
+    // An event that is changed soon after its creation is read again. The platform drops it by its
+    // id.
+    let news = found
+        .into_iter()
+        .filter(is_new)
+        .map(|changed| (changed.event.id.clone(), changed.event));
+    let next = CreatedCursor {
+        changes,
+        since: written(if more { since } else { now }),
+    };
+    Ok(Polled::new(next).events(news).more(more))
+}
+
+/// Reads the next page of changes. Without a position, finds the current one.
+fn changes(config: &Config, cursor: Option<Cursor>) -> Result<Changes> {
     let Some(Cursor {
         sync_token: Some(token),
         page_token,
     }) = cursor
     else {
-        return begin(&config, cursor.and_then(|cursor| cursor.page_token));
+        return begin(config, cursor.and_then(|cursor| cursor.page_token));
     };
-    let request = list(&config)
+    let request = list(config)
         .query("syncToken", &token)
         .query_opt("pageToken", page_token);
     let response = request.query("maxResults", PAGE_SIZE).send_any()?;
@@ -76,7 +153,7 @@ pub(crate) fn event_changed(
         log::warn!(
             "Google has forgotten where the last poll stood; changes since then are not reported"
         );
-        return begin(&config, None);
+        return begin(config, None);
     }
     if !response.is_success() {
         return Err(response.error());
@@ -86,20 +163,21 @@ pub(crate) fn event_changed(
         next_page_token,
         next_sync_token,
     } = response.json()?;
-    let more = next_page_token.is_some();
-    let cursor = Cursor {
-        sync_token: next_sync_token.or(Some(token)),
-        page_token: next_page_token,
-    };
-    // The id is unique for a version of an event, so a version that is read again is not reported
-    // twice.
-    let news = items.into_iter().map(|changed| {
-        (
-            format!("{} {}", changed.event.id, changed.etag.trim_matches('"')),
-            changed.event,
-        )
-    });
-    Ok(Polled::new(cursor).events(news).more(more))
+    Ok(Changes {
+        found: items,
+        more: next_page_token.is_some(),
+        cursor: Cursor {
+            sync_token: next_sync_token.or(Some(token)),
+            page_token: next_page_token,
+        },
+    })
+}
+
+/// Returns the current time.
+fn timestamp() -> Result<Timestamp> {
+    now()
+        .parse()
+        .map_err(|_| ToolError::internal("the clock shows no time"))
 }
 
 fn list(config: &Config) -> Request {
@@ -107,7 +185,12 @@ fn list(config: &Config) -> Request {
 }
 
 /// Reads all events to the end, where Google returns the token for later changes.
-fn begin(config: &Config, mut page_token: Option<String>) -> Result<Polled<Event, Cursor>> {
+fn begin(config: &Config, mut page_token: Option<String>) -> Result<Changes> {
+    let at = |cursor, more| Changes {
+        found: Vec::new(),
+        cursor,
+        more,
+    };
     for _ in 0..MAX_SKIPPED_PAGES {
         let request = list(config)
             .query_opt("pageToken", page_token)
@@ -120,18 +203,19 @@ fn begin(config: &Config, mut page_token: Option<String>) -> Result<Polled<Event
             let sync_token = page.next_sync_token;
             let missing =
                 || ToolError::upstream("Google's list of events has no token for the next poll");
-            return Ok(Polled::new(Cursor {
+            let cursor = Cursor {
                 sync_token: Some(sync_token.ok_or_else(missing)?),
                 page_token: None,
-            }));
+            };
+            return Ok(at(cursor, false));
         }
         page_token = page.next_page_token;
     }
-    Ok(Polled::new(Cursor {
+    let cursor = Cursor {
         sync_token: None,
         page_token,
-    })
-    .more(true))
+    };
+    Ok(at(cursor, true))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -165,9 +249,7 @@ pub(crate) fn event_starting(
     config: Starting,
     cursor: Option<Reported>,
 ) -> Result<Polled<Event, Reported>> {
-    let now: Timestamp = now()
-        .parse()
-        .map_err(|_| ToolError::internal("the clock shows no time"))?;
+    let now = timestamp()?;
     let ahead = SignedDuration::from_mins(config.minutes_before.into());
     let until = now
         .checked_add(ahead)

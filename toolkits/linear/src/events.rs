@@ -1,7 +1,9 @@
-//! Webhook trigger for events that Linear sends.
+//! Webhook triggers for events that Linear sends.
 
 use toolkit_sdk::prelude::*;
 use toolkit_sdk::webhook::{Secret, Signature};
+
+use crate::api::name;
 
 /// Signature of a delivery: HMAC-SHA256 over the body (<https://linear.app/developers/webhooks>).
 const SIGNATURE: Signature = Signature::header("linear-signature")
@@ -61,7 +63,140 @@ struct Sent {
 /// at Linear with the URL of this trigger, and its signing secret here.
 #[trigger(webhook)]
 pub(crate) fn event_received(config: Config, request: Inbound) -> Result<Received<Event>> {
-    SIGNATURE.verify(&request, &config.signing_secret)?;
+    let wanted = |list: &[String], own: &String| list.is_empty() || list.contains(own);
+    let (delivery, event) = receive(&config.signing_secret, &request)?;
+    let wanted = wanted(&config.types, &event.kind) && wanted(&config.actions, &event.action);
+    Ok(if wanted {
+        Received::event(delivery, event)
+    } else {
+        Received::nothing()
+    })
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Issues {
+    /// Signing secret of the webhook: linear.app, Settings, API, Webhooks.
+    #[schemars(length(min = 16))]
+    signing_secret: Secret,
+    /// Only issues of the team with this key, for example `ENG`.
+    team: Option<String>,
+}
+
+/// An event of an issue.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct IssueEvent {
+    issue: ChangedIssue,
+    /// User or application that caused the event: `id`, `name`, `type`.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    actor: Value,
+    /// For an update: old values of the members that changed, under Linear's names.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    updated_from: Value,
+}
+
+/// An issue after an event.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all(deserialize = "camelCase"))]
+struct ChangedIssue {
+    id: String,
+    /// Identifier, for example `ENG-123`, for tools.
+    identifier: String,
+    title: String,
+    /// Text, in Markdown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    /// Name of its state.
+    #[serde(default, deserialize_with = "name")]
+    state: Option<String>,
+    /// `No priority`, `Urgent`, `High`, `Medium` or `Low`.
+    #[serde(
+        rename(deserialize = "priorityLabel"),
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    priority: Option<String>,
+    /// Name of the assignee.
+    #[serde(
+        default,
+        deserialize_with = "name",
+        skip_serializing_if = "Option::is_none"
+    )]
+    assignee: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    team: Option<Team>,
+    #[serde(
+        default,
+        deserialize_with = "name",
+        skip_serializing_if = "Option::is_none"
+    )]
+    project: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    labels: Vec<Label>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    estimate: Option<f64>,
+    /// Due date.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    due_date: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    created_at: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    updated_at: Option<String>,
+    /// URL of the web page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Team {
+    /// Key, for example `ENG`.
+    key: String,
+    name: String,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Label {
+    name: String,
+}
+
+/// Fires when an issue is created. Needs a webhook at Linear that sends issues to the URL of this
+/// trigger, and its signing secret here.
+#[trigger(webhook)]
+pub(crate) fn issue_created(config: Issues, request: Inbound) -> Result<Received<IssueEvent>> {
+    issue(&config, &request, "create")
+}
+
+/// Fires when an issue is changed: its state, assignee, title and so on. Needs a webhook at Linear
+/// that sends issues to the URL of this trigger, and its signing secret here.
+#[trigger(webhook)]
+pub(crate) fn issue_updated(config: Issues, request: Inbound) -> Result<Received<IssueEvent>> {
+    issue(&config, &request, "update")
+}
+
+/// Reports the issue of a delivery with this action. Other deliveries are acknowledged and dropped.
+fn issue(config: &Issues, request: &Inbound, action: &str) -> Result<Received<IssueEvent>> {
+    let (delivery, event) = receive(&config.signing_secret, request)?;
+    if event.kind != "Issue" || event.action != action {
+        return Ok(Received::nothing());
+    }
+    let mut issue = ChangedIssue::deserialize(event.data).map_err(|cause| {
+        ToolError::invalid_input(format!("the issue does not have Linear's form: {cause}"))
+    })?;
+    let team = issue.team.as_ref().map(|team| team.key.as_str());
+    if config.team.is_some() && config.team.as_deref() != team {
+        return Ok(Received::nothing());
+    }
+    issue.url = event.url;
+    let event = IssueEvent {
+        issue,
+        actor: event.actor,
+        updated_from: event.updated_from,
+    };
+    Ok(Received::event(delivery, event))
+}
+
+/// Verifies a delivery, and returns its id and its event.
+fn receive(secret: &Secret, request: &Inbound) -> Result<(String, Event)> {
+    SIGNATURE.verify(request, secret)?;
     let Sent { webhook_timestamp } = request.json()?;
     if clock::now().abs_diff(webhook_timestamp) > MAX_DELIVERY_AGE_MS {
         return Err(ToolError::unauthorized(
@@ -73,12 +208,5 @@ pub(crate) fn event_received(config: Config, request: Inbound) -> Result<Receive
             "the delivery has no `linear-delivery`; Linear sends one with each",
         ));
     };
-    let event: Event = request.json()?;
-    let wanted = |list: &[String], own: &String| list.is_empty() || list.contains(own);
-    let wanted = wanted(&config.types, &event.kind) && wanted(&config.actions, &event.action);
-    Ok(if wanted {
-        Received::event(delivery, event)
-    } else {
-        Received::nothing()
-    })
+    Ok((delivery.to_owned(), request.json()?))
 }

@@ -44,7 +44,7 @@ toolkit! {
         projects::get_document,
         teams::get_me, teams::list_teams, teams::get_team, teams::list_users, teams::list_labels, teams::list_cycles,
     ],
-    triggers: [events::event_received],
+    triggers: [events::issue_created, events::issue_updated, events::event_received],
 }
 
 cases!();

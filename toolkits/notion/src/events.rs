@@ -49,30 +49,9 @@ pub(crate) fn page_edited(
     cursor: Option<Cursor>,
 ) -> Result<Polled<Described, Cursor>> {
     let Some(Cursor { time }) = cursor else {
-        let newest = edited(&config, 1, None)?.results;
-        let time = newest
-            .first()
-            .map(|page| time_of(page).to_owned())
-            .unwrap_or_default();
-        return Ok(Polled::new(Cursor { time }));
+        return begin(&config);
     };
-    let mut pages: Vec<Value> = Vec::new();
-    let mut next: Option<String> = None;
-    for _ in 0..MAX_REQUESTS_PER_POLL {
-        let Edited {
-            results,
-            next_cursor,
-        } = edited(&config, PAGE_SIZE, next)?;
-        let old = results
-            .iter()
-            .position(|page| time_of(page) < time.as_str());
-        pages.extend(results.into_iter().take(old.unwrap_or(usize::MAX)));
-        next = next_cursor.filter(|_| old.is_none());
-        if next.is_none() {
-            break;
-        }
-    }
-    let newest = pages.first().map_or(time, |page| time_of(page).to_owned());
+    let pages = edited_since(&config, &time)?;
     let event = |page: Value| {
         (
             format!(
@@ -85,7 +64,67 @@ pub(crate) fn page_edited(
     };
     // Edits of the last minute are reported again. The platform drops events that were already
     // reported, by their ids.
-    Ok(Polled::new(Cursor { time: newest }).events(pages.into_iter().rev().map(event)))
+    let next = position(&pages, time);
+    Ok(Polled::new(next).events(pages.into_iter().rev().map(event)))
+}
+
+/// Fires for each new page, or new entry of a data source, with its properties and without its
+/// content.
+#[trigger(poll, egress("POST api.notion.com/v1/"))]
+pub(crate) fn page_added(
+    config: Config,
+    cursor: Option<Cursor>,
+) -> Result<Polled<Described, Cursor>> {
+    let Some(Cursor { time }) = cursor else {
+        return begin(&config);
+    };
+    let pages = edited_since(&config, &time)?;
+    let next = position(&pages, time.clone());
+    // A page is edited when it is created, so every new page is among the edited ones. A page that
+    // is edited again in its first minute is dropped by its id.
+    let is_new = |page: &Value| {
+        page["created_time"]
+            .as_str()
+            .is_some_and(|created| created >= &*time)
+    };
+    let event = |page: Value| {
+        let id = page["id"].as_str().unwrap_or_default().to_owned();
+        (id, Described::from_json(page))
+    };
+    let added = pages.into_iter().rev().filter(is_new).map(event);
+    Ok(Polled::new(next).events(added))
+}
+
+/// Starts at the last edit.
+fn begin(config: &Config) -> Result<Polled<Described, Cursor>> {
+    let newest = edited(config, 1, None)?.results;
+    Ok(Polled::new(position(&newest, String::new())))
+}
+
+/// Returns the position after these pages, or at `time` if there are none.
+fn position(pages: &[Value], time: String) -> Cursor {
+    Cursor {
+        time: pages.first().map_or(time, |page| time_of(page).to_owned()),
+    }
+}
+
+/// Fetches the pages that were edited at this time or later, last edited first.
+fn edited_since(config: &Config, time: &str) -> Result<Vec<Value>> {
+    let mut pages: Vec<Value> = Vec::new();
+    let mut next: Option<String> = None;
+    for _ in 0..MAX_REQUESTS_PER_POLL {
+        let Edited {
+            results,
+            next_cursor,
+        } = edited(config, PAGE_SIZE, next)?;
+        let old = results.iter().position(|page| time_of(page) < time);
+        pages.extend(results.into_iter().take(old.unwrap_or(usize::MAX)));
+        next = next_cursor.filter(|_| old.is_none());
+        if next.is_none() {
+            break;
+        }
+    }
+    Ok(pages)
 }
 
 /// Fetches pages, last edited first.

@@ -39,7 +39,7 @@ toolkit! {
         databases::get_database, databases::get_data_source, databases::query_data_source, databases::create_database,
         comments::list_comments, comments::create_comment,
     ],
-    triggers: [events::page_edited, events::event_received],
+    triggers: [events::page_edited, events::page_added, events::event_received],
 }
 
 cases!();

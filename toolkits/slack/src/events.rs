@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::de::DeserializeOwned;
 use toolkit_sdk::prelude::*;
 use toolkit_sdk::webhook::{Secret, Signature};
 
@@ -138,6 +139,105 @@ pub(crate) struct Event {
     more: BTreeMap<String, Value>,
 }
 
+/// Fires for the events to which a Slack app subscribes: messages, mentions, reactions, new members
+/// and so on. Needs an app at api.slack.com/apps with the URL of this trigger under Event
+/// Subscriptions, and its signing secret here.
+#[trigger(webhook)]
+pub(crate) fn event_received(config: Config, request: Inbound) -> Result<Received<Event>> {
+    receive(&config.signing_secret, &request, |event| {
+        let kind = event["type"].as_str().unwrap_or_default();
+        (config.types.is_empty() || config.types.iter().any(|wanted| wanted == kind))
+            && is_in(event, config.channel.as_deref())
+    })
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Mentions {
+    /// Signing secret of the app: api.slack.com/apps, the app, Basic Information.
+    #[schemars(length(min = 16))]
+    signing_secret: Secret,
+    /// Only mentions in the channel with this id.
+    channel: Option<String>,
+}
+
+/// A message that mentions the app.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Mention {
+    /// Id of the channel.
+    channel: String,
+    /// Id of the author; missing for a bot without a user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    user: Option<String>,
+    /// Text, in Slack's markup; the mention is `<@USER_ID>`.
+    text: String,
+    /// Id of the message within its channel.
+    ts: String,
+    /// `ts` of the first message of the thread, for a reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    thread_ts: Option<String>,
+}
+
+/// Fires when a message mentions the app in a channel of which it is a member. Needs an app at
+/// api.slack.com/apps that subscribes to `app_mention`, with the URL of this trigger under Event
+/// Subscriptions, and its signing secret here.
+#[trigger(webhook)]
+pub(crate) fn app_mentioned(config: Mentions, request: Inbound) -> Result<Received<Mention>> {
+    receive(&config.signing_secret, &request, |event| {
+        event["type"] == "app_mention" && is_in(event, config.channel.as_deref())
+    })
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Reactions {
+    /// Signing secret of the app: api.slack.com/apps, the app, Basic Information.
+    #[schemars(length(min = 16))]
+    signing_secret: Secret,
+    /// Only these emoji, by name and without colons: `white_check_mark`. If empty, all.
+    #[serde(default)]
+    reactions: Vec<String>,
+    /// Only reactions in the channel with this id.
+    channel: Option<String>,
+}
+
+/// A reaction to a message.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Reaction {
+    /// Name of the emoji, without colons.
+    reaction: String,
+    /// Id of the user who reacted.
+    user: String,
+    /// Id of the author of the message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    item_user: Option<String>,
+    item: Reacted,
+    /// Time of the reaction, in seconds since 1970.
+    event_ts: String,
+}
+
+/// The message of a reaction.
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Reacted {
+    /// Id of the channel.
+    channel: String,
+    /// Id of the message within its channel.
+    ts: String,
+}
+
+/// Fires when a user adds a reaction to a message of a channel of which the app is a member. Needs
+/// an app at api.slack.com/apps that subscribes to `reaction_added`, with the URL of this trigger
+/// under Event Subscriptions, and its signing secret here.
+#[trigger(webhook)]
+pub(crate) fn reaction_added(config: Reactions, request: Inbound) -> Result<Received<Reaction>> {
+    receive(&config.signing_secret, &request, |event| {
+        let reaction = event["reaction"].as_str().unwrap_or_default();
+        event["type"] == "reaction_added"
+            && event["item"]["type"] == "message"
+            && (config.reactions.is_empty()
+                || config.reactions.iter().any(|wanted| wanted == reaction))
+            && is_in(event, config.channel.as_deref())
+    })
+}
+
 /// Body of a request that Slack sends.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -147,53 +247,49 @@ enum Delivery {
     },
     EventCallback {
         event_id: String,
-        event: Box<Event>,
+        event: Value,
     },
     #[serde(other)]
     Other,
 }
 
-/// Fires for the events to which a Slack app subscribes: messages, mentions, reactions, new members
-/// and so on. Needs an app at api.slack.com/apps with the URL of this trigger under Event
-/// Subscriptions, and its signing secret here.
-#[trigger(webhook)]
-pub(crate) fn event_received(config: Config, request: Inbound) -> Result<Received<Event>> {
-    verify(&config, &request)?;
+/// Verifies a request, and reports its event if it is wanted. The challenge of a new URL is
+/// answered.
+fn receive<T: DeserializeOwned>(
+    secret: &Secret,
+    request: &Inbound,
+    is_wanted: impl FnOnce(&Value) -> bool,
+) -> Result<Received<T>> {
+    verify(secret, request)?;
     let (id, event) = match request.json()? {
         Delivery::UrlVerification { challenge } => return Ok(Received::nothing().answer(challenge)),
         Delivery::EventCallback { event_id, event } => (event_id, event),
         Delivery::Other => return Ok(Received::nothing()),
     };
-    let wanted = config.types.is_empty() || config.types.contains(&event.kind);
-    let there = config
-        .channel
-        .as_ref()
-        .is_none_or(|channel| event.place() == Some(channel.as_str()));
-    Ok(if wanted && there {
-        Received::event(id, *event)
-    } else {
-        Received::nothing()
-    })
+    if !is_wanted(&event) {
+        return Ok(Received::nothing());
+    }
+    let event = T::deserialize(event).map_err(|cause| {
+        ToolError::invalid_input(format!("the event does not have Slack's form: {cause}"))
+    })?;
+    Ok(Received::event(id, event))
 }
 
-impl Event {
-    /// Returns the channel of the event, which Slack sends in three forms.
-    fn place(&self) -> Option<&str> {
-        let channel = self
-            .channel
-            .as_ref()
-            .or_else(|| self.more.get("item")?.get("channel"))?;
-        channel.as_str().or_else(|| channel.get("id")?.as_str())
-    }
+/// Returns true if an event is in a channel, which Slack sends in three forms, or if no channel is
+/// given.
+fn is_in(event: &Value, channel: Option<&str>) -> bool {
+    let place = event.get("channel").unwrap_or(&event["item"]["channel"]);
+    let id = place.as_str().or_else(|| place["id"].as_str());
+    channel.is_none() || id == channel
 }
 
 /// Verifies the signature of a request, and refuses old requests.
-fn verify(config: &Config, request: &Inbound) -> Result<()> {
+fn verify(secret: &Secret, request: &Inbound) -> Result<()> {
     let time = request
         .header("x-slack-request-timestamp")
         .unwrap_or_default();
     let message = [b"v0:", time.as_bytes(), b":", &request.body];
-    SIGNATURE.verify_message(request, &config.signing_secret, message)?;
+    SIGNATURE.verify_message(request, secret, message)?;
     let sent: u64 = time
         .parse()
         .map_err(|_| ToolError::unauthorized("the request is not signed with a time"))?;

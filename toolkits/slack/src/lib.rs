@@ -42,7 +42,7 @@ toolkit! {
         users::get_me, users::list_users, users::get_user, users::find_user_by_email, users::set_status,
         files::list_files, files::upload_file, files::download_file,
     ],
-    triggers: [events::message_posted, events::event_received],
+    triggers: [events::message_posted, events::event_received, events::app_mentioned, events::reaction_added],
 }
 
 cases!();

@@ -15,6 +15,15 @@ pub(super) enum Subject<'a> {
     Trigger(&'a Trigger),
 }
 
+impl Subject<'_> {
+    fn slug(&self) -> &str {
+        match self {
+            Self::Tool(tool) => &tool.slug,
+            Self::Trigger(trigger) => &trigger.slug,
+        }
+    }
+}
+
 /// A parsed case file.
 #[derive(Debug)]
 pub(super) struct CaseFile<'a> {
@@ -54,21 +63,29 @@ pub(super) fn load<'a>(
             }
         }
     }
+    // A tool without code of its own, which only passes responses on, needs no case.
     let written = manifest.tools.iter().filter(|tool| !tool.loose_output);
-    problems.extend(written.flat_map(|tool| missing(manifest, tool, &files)));
+    let tools = written.map(|tool| tool.slug.as_str());
+    let triggers = manifest
+        .triggers
+        .iter()
+        .map(|trigger| trigger.slug.as_str());
+    problems.extend(
+        tools
+            .chain(triggers)
+            .flat_map(|slug| missing(manifest, slug, &files)),
+    );
     files
 }
 
-/// Reports a missing success case or failure case of a tool. A tool without code of its own, which
-/// only passes responses on, needs none.
-fn missing(manifest: &Manifest, tool: &Tool, files: &[CaseFile<'_>]) -> Vec<String> {
-    let of = |file: &&CaseFile<'_>| matches!(file.subject, Subject::Tool(other) if other.slug == tool.slug);
-    let folder = folder_name(manifest, tool);
+/// Reports a missing success case or failure case of a tool or trigger.
+fn missing(manifest: &Manifest, slug: &str, files: &[CaseFile<'_>]) -> Vec<String> {
+    let of = |file: &&CaseFile<'_>| file.subject.slug() == slug;
+    let folder = folder_name(manifest, slug);
     let mut problems = Vec::new();
     if !files.iter().filter(of).any(|file| file.case.data.is_some()) {
         problems.push(format!(
-            "{}: no case expects a success; write cases/{folder}/success.json with `data`",
-            tool.slug
+            "{slug}: no case expects a success; write cases/{folder}/success.json with `data`"
         ));
     }
     if !files
@@ -77,15 +94,14 @@ fn missing(manifest: &Manifest, tool: &Tool, files: &[CaseFile<'_>]) -> Vec<Stri
         .any(|file| file.case.error.is_some())
     {
         problems.push(format!(
-            "{}: no case expects a failure; write cases/{folder}/failure.json with `error`",
-            tool.slug
+            "{slug}: no case expects a failure; write cases/{folder}/failure.json with `error`"
         ));
     }
     problems
 }
 
-fn folder_name(manifest: &Manifest, tool: &Tool) -> String {
-    let slug = tool.slug.to_ascii_lowercase();
+fn folder_name(manifest: &Manifest, slug: &str) -> String {
+    let slug = slug.to_ascii_lowercase();
     slug.strip_prefix(&format!("{}_", manifest.slug))
         .unwrap_or(&slug)
         .to_owned()
@@ -134,6 +150,7 @@ mod tests {
         serde_json::from_value(json!({
             "abi": "1.0.0", "sdk": "toolkit-sdk 0.1.0", "slug": "hello", "name": "Hello", "description": "Greets.",
             "version": "20261121_00", "tools": [tool("HELLO_GREET"), tool("HELLO_SHOUT")],
+            "triggers": [{ "slug": "HELLO_HEARD", "name": "n", "description": "d", "kind": "poll", "config": {}, "payload": {} }],
         }))
         .unwrap()
     }
@@ -171,6 +188,8 @@ mod tests {
             "HELLO_WHISPER",
             "cases/shout/success.json",
             "cases/shout/failure.json",
+            "cases/heard/success.json",
+            "cases/heard/failure.json",
         ] {
             assert!(all.contains(expected), "{expected} is not in\n{all}");
         }
