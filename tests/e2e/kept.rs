@@ -6,7 +6,7 @@
 
 use std::{fs, path::Path};
 
-use harness::{FakeApp, Guest, client::Body, guest, host::Setup, unique};
+use harness::{Client, FakeApp, Guest, Host, client::Body, guest, host::Setup, unique, wait_until};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -92,8 +92,9 @@ async fn keep(name: &str, application: &FakeApp) {
     );
     let instance = json!({ "connected_account_id": account });
     let instance = project.post(&upsert, &instance).await.expect(201);
+    let polled = keep_polled_instance(&host, &project).await;
     let told = json!({
-        "endpoint": endpoint, "instance": instance["trigger_id"],
+        "endpoint": endpoint, "instance": instance["trigger_id"], "polled": polled,
         "subscription": subscription["id"], "delivery": sent["id"],
         "org_key": host.org_key, "project_key": project.key(), "toolkit": slug, "secret": secret,
         "account": account, "removed_account": gone, "log": ran["log_id"],
@@ -110,6 +111,41 @@ async fn keep(name: &str, application: &FakeApp) {
         format!("{told:#}\n"),
     )
     .unwrap();
+}
+
+/// Creates a trigger instance that has reported an event, and returns its id.
+async fn keep_polled_instance(host: &Host, project: &Client) -> String {
+    let toolkit = given::slug();
+    let mut manifest = guest::manifest_with_key(&toolkit, given::bearer());
+    let polled = given::trigger(&toolkit, "POSTED");
+    manifest["triggers"] = json!([polled]);
+    host.publish(Guest::poll().component(), &manifest).await;
+    let key = json!({ "api_key": harness::secret() });
+    let account = project.connect(&toolkit, "API_KEY", "ada", key).await;
+    let config = json!({ "url": format!("https://api.example.com/echo/{}", unique(8)) });
+    let body = json!({ "connected_account_id": account, "trigger_config": config });
+    let upsert = format!(
+        "/trigger_instances/{}/upsert",
+        polled["slug"].as_str().unwrap()
+    );
+    let made = project.post(&upsert, &body).await.expect(201);
+    let instance = made["trigger_id"].as_str().unwrap().to_owned();
+    wait_until("the instance was polled", async || {
+        last_poll(project, &instance).await.is_string()
+    })
+    .await;
+    let poll = format!("/trigger_instances/manage/{instance}/poll");
+    let found = project.post(&poll, &json!({})).await.expect(200);
+    assert_eq!(found["events"], 1);
+    instance
+}
+
+/// Returns the time of the last poll of an instance whose last poll did not fail.
+async fn last_poll(project: &Client, instance: &str) -> Value {
+    let path = format!("/trigger_instances/active?trigger_ids={instance}");
+    let read = project.get(&path).await.expect(200);
+    assert_eq!(read["items"][0]["last_error"], Value::Null, "{read:#?}");
+    read["items"][0]["last_poll_at"].clone()
 }
 
 async fn assert_answers(archive: &Path, application: &FakeApp) {
@@ -187,6 +223,15 @@ async fn assert_answers(archive: &Path, application: &FakeApp) {
         let path = format!("/trigger_instances/active?trigger_ids={}", told("instance"));
         let listed = project.get(&path).await.expect(200);
         assert_eq!(listed["total_items"], 1);
+    }
+    if told_all["polled"].is_string() {
+        // The instance is polled from its cursor, and recognizes the event that it has reported.
+        let poll = format!("/trigger_instances/manage/{}/poll", told("polled"));
+        wait_until("the instance is polled again", async || {
+            let polled = project.post(&poll, &json!({})).await;
+            polled.status == 200 && polled["events"] == 0 && polled["error"].is_null()
+        })
+        .await;
     }
     let (setup, _) = host.terminate().await;
     setup.command(&["verify"]).succeeded();
