@@ -224,7 +224,7 @@ async fn commands_of_readme_and_operations_work() {
         let Step::Type(commands) = step else { continue };
         let mark = [
             "toolhost-data.env",
-            "/webhook_subscriptions",
+            "HACKERNEWS_NEW_STORY",
             "toolhost events tail",
             "/auth_configs",
             "/connected_accounts",
@@ -258,7 +258,7 @@ async fn commands_of_readme_and_operations_work() {
                     "{said:?}"
                 );
             }
-            "/webhook_subscriptions" => {
+            "HACKERNEWS_NEW_STORY" => {
                 let said = answers(&shell.run(commands).await);
                 assert_eq!(said.len(), 3, "{said:?}");
                 let secret = said[0]["secret"].as_str().unwrap();
