@@ -6,7 +6,7 @@ use harness::{
     Answer, Client, Guest, Host, Names, Sentinel, guest,
     host::Setup,
     names::{Record, spellings},
-    unique,
+    unique, wait_until,
 };
 use serde_json::{Value, json};
 
@@ -519,5 +519,51 @@ async fn resolved_names_cannot_reach_private_addresses() {
         }
         assert_eq!(names.asked(name), 0, "{name}");
     }
+    assert_eq!(sentinel.seen(), 0, "somebody came");
+}
+
+#[tokio::test]
+async fn webhook_name_cannot_turn_to_private_address() {
+    let Some(names) = Names::start(Host::application(), &["hooks.example.com"]) else {
+        eprintln!("nothing was tried: this user may use no low ports, or make no namespace");
+        return;
+    };
+    let sentinel = Sentinel::default();
+    let [inside, outside] = [names.forbidden, names.application]
+        .map(|address| Record::To(vec![std::net::IpAddr::from(address)]));
+    sentinel.watch(names.forbidden, 443).unwrap();
+    let setup = Setup::new().with("webhooks.retry_delays_s", "0.1");
+    let host = names.hold(setup).start().await;
+    let project = host.as_project();
+    let tag = unique(8);
+    let subscriptions = "/webhook_subscriptions";
+    let body = json!({
+        "webhook_url": format!("https://hooks.example.com/echo/{tag}"), "enabled_events": ["service.trigger.message"],
+    });
+    names.say("hooks.example.com", inside.clone());
+    project.post(subscriptions, &body).await.expect(400);
+    names.say("hooks.example.com", outside.clone());
+    let made = project.post(subscriptions, &body).await.expect(201);
+    let subscription = format!("{subscriptions}/{}", made["id"].as_str().unwrap());
+    names.say("hooks.example.com", inside);
+    let test = format!("{subscription}/test");
+    let sent = project.post(&test, &json!({})).await.expect(201);
+    let delivery = format!("{subscription}/deliveries/{}", sent["id"].as_str().unwrap());
+    let ended = async |status: &str| project.get(&delivery).await["status"] == status;
+    wait_until("the delivery has failed", async || ended("failed").await).await;
+    let failed = project.get(&delivery).await.expect(200);
+    for attempt in failed["attempts"].as_array().unwrap() {
+        assert_eq!(attempt["status"], Value::Null, "{attempt}");
+        let error = attempt["error"].as_str().unwrap();
+        assert!(error.contains("net.allow"), "{error}");
+    }
+    names.say("hooks.example.com", outside);
+    let replay = format!("{delivery}/replay");
+    project.post(&replay, &json!({})).await.expect(200);
+    wait_until("the delivery has arrived", async || {
+        ended("delivered").await
+    })
+    .await;
+    assert_eq!(Host::application().seen(&tag).len(), 1);
     assert_eq!(sentinel.seen(), 0, "somebody came");
 }
