@@ -95,7 +95,7 @@ const EXAMPLES: &str = "Examples:
 
 Triggers are served, too. To fire one by hand with a recorded input, without a server:
   toolkit run my-toolkit --trigger NEW_ITEM --config '{}' --cursor 7
-  toolkit run my-toolkit --trigger PUSHED --config @config.json --request @push.json";
+  toolkit run my-toolkit --trigger PUSHED --case my-toolkit/cases/pushed/success.json";
 
 /// Runs the command until it is interrupted or the server ends.
 pub(crate) async fn run(options: &Dev) -> Result<ExitCode> {

@@ -14,7 +14,7 @@ use std::{
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use bytes::Bytes;
-use manifest::{EgressRule, Manifest};
+use manifest::{EgressRule, Manifest, cases::GivenFile};
 use net::Rewrite;
 use sandbox::{
     Action, Allocator, Call, Clock, Compiler, Context, File, InstallError, Installed, Limits,
@@ -176,6 +176,16 @@ pub(crate) fn network(rewrite: Vec<Rewrite>, allow: Vec<ipnet::IpNet>) -> net::S
         rewrite,
         allow,
         user_agent: concat!("toolkit/", env!("CARGO_PKG_VERSION")).to_owned(),
+    }
+}
+
+/// Returns a file of a case.
+pub(crate) fn given_file(file: &GivenFile) -> File {
+    File {
+        id: file.id.clone(),
+        name: file.name.clone(),
+        media_type: file.mimetype.clone(),
+        bytes: file.text.clone().into(),
     }
 }
 

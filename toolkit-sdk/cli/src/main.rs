@@ -119,11 +119,13 @@ mod tests {
         assert!(parse("toolkit run t.wasm GREET --arg name=Ada").is_ok());
         assert!(parse(r#"toolkit run t.wasm GREET {"name":"Ada"}"#).is_ok());
         assert!(parse("toolkit run t.wasm --trigger NEW --cursor 5").is_ok());
+        assert!(parse("toolkit run t.wasm --trigger NEW --case new.json").is_ok());
         for wrong in [
             "toolkit run t.wasm",
             "toolkit run t.wasm GREET --trigger NEW",
             "toolkit run t.wasm GREET {} --arg name=Ada",
             "toolkit run t.wasm GREET --cursor 5",
+            "toolkit run t.wasm GREET {} --case greet.json",
             "toolkit build . --version 2026",
             "toolkit run t.wasm GREET --rewrite https://a.example",
         ] {

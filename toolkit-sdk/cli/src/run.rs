@@ -6,13 +6,14 @@ use std::{
     env, fs,
     path::{Path, PathBuf},
     process::ExitCode,
+    sync::Arc,
 };
 
 use anyhow::{Context, Result, anyhow, bail};
 use bytes::Bytes;
 use clap::Args;
 use ipnet::IpNet;
-use manifest::{AuthScheme, Manifest, Trigger, TriggerKind};
+use manifest::{AuthScheme, Manifest, Trigger, TriggerKind, cases::Case};
 use net::{Origin, Rewrite};
 use sandbox::{Clock, File, Inbound, Outcome, Output, cassette::Cassette};
 use serde::Deserialize;
@@ -67,6 +68,14 @@ pub(crate) struct Run {
         value_name = "JSON"
     )]
     request: Option<String>,
+    /// Case file whose input to take: arguments or configuration, cursor, webhook request, files and
+    /// time. Requests go to the provider.
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["arguments", "arg", "config", "cursor", "request"]
+    )]
+    case: Option<PathBuf>,
     /// JSON file with the fields of the account; otherwise each comes from the environment as
     /// TOOLKIT_<FIELD>.
     #[arg(long, value_name = "FILE")]
@@ -107,13 +116,15 @@ pub(crate) struct FinishedCall {
 
 /// Runs the call of the options and records up to `max_record_bytes` bytes of it.
 pub(crate) async fn call(options: &Run, max_record_bytes: Option<usize>) -> Result<FinishedCall> {
+    let case = options.case.as_deref().map(read_case).transpose()?;
     let component = component(&options.target, options.toolchain)?;
+    let clock = case.as_ref().and_then(|case| case.now);
     let host = {
         let _spinner = progress::spinner("compiling");
         Host::open(
             component,
             host::network(options.rewrite.clone(), options.allow.clone()),
-            Clock::System,
+            clock.map_or(Clock::System, |now| Clock::Set(Arc::new(now.into()))),
         )
         .await?
     };
@@ -123,7 +134,7 @@ pub(crate) async fn call(options: &Run, max_record_bytes: Option<usize>) -> Resu
         user_id: options.user.clone(),
         ..CallInput::default()
     };
-    let (entry, needs_account, output) = entry(options, manifest, &mut input.files)?;
+    let (entry, needs_account, output) = entry(options, case, manifest, &mut input.files)?;
     input.account = find_account(options, &manifest.auth, needs_account)?;
     let _spinner = progress::spinner("running");
     let (outcome, cassette) = match max_record_bytes {
@@ -184,11 +195,16 @@ pub(crate) fn component(target: &Path, toolchain: Option<Mode>) -> Result<Bytes>
 /// Returns the entry to call, true if it may use an account, and the schema of its data.
 fn entry(
     options: &Run,
+    case: Option<Case>,
     manifest: &Manifest,
     files: &mut Vec<File>,
 ) -> Result<(Entry, bool, Option<Value>)> {
+    if let Some(case) = &case {
+        files.extend(case.files.iter().map(host::given_file));
+    }
     if let Some(name) = &options.trigger {
-        return Ok((trigger(options, manifest, name)?, true, None));
+        let input = TriggerInput::new(options, case)?;
+        return Ok((trigger(input, manifest, name)?, true, None));
     }
     let name = options.tool.as_deref().context("name a tool")?;
     let slugs = manifest.tools.iter().map(|tool| tool.slug.as_str());
@@ -196,9 +212,10 @@ fn entry(
         .tool(name)
         .or_else(|| manifest.tool(&full_slug(manifest, name)))
         .ok_or_else(|| unknown_slug(name, slugs))?;
-    let arguments = match &options.arguments {
-        Some(text) => arguments::json(text, "the arguments")?,
-        None => arguments::read(&tool.input, &options.arg, files)?,
+    let arguments = match (case, &options.arguments) {
+        (Some(case), _) => case.arguments,
+        (None, Some(text)) => arguments::json(text, "the arguments")?,
+        (None, None) => arguments::read(&tool.input, &options.arg, files)?,
     };
     check_schema(
         &tool.input,
@@ -213,7 +230,36 @@ fn entry(
     ))
 }
 
-fn trigger(options: &Run, manifest: &Manifest, name: &str) -> Result<Entry> {
+/// Input of a call of a trigger.
+struct TriggerInput {
+    config: Value,
+    cursor: Option<Value>,
+    request: Option<Value>,
+}
+
+impl TriggerInput {
+    /// Takes the input from the case, or from the options.
+    fn new(options: &Run, case: Option<Case>) -> Result<Self> {
+        if let Some(case) = case {
+            return Ok(Self {
+                config: case.arguments,
+                cursor: case.cursor,
+                request: case.request.map(serde_json::to_value).transpose()?,
+            });
+        }
+        let given = |text: &Option<String>, what| {
+            let json = |text: &String| arguments::json(text, what);
+            text.as_ref().map(json).transpose()
+        };
+        Ok(Self {
+            config: given(&options.config, "the configuration")?.unwrap_or_else(|| json!({})),
+            cursor: given(&options.cursor, "the cursor")?,
+            request: given(&options.request, "the request")?,
+        })
+    }
+}
+
+fn trigger(input: TriggerInput, manifest: &Manifest, name: &str) -> Result<Entry> {
     let slugs = manifest
         .triggers
         .iter()
@@ -222,29 +268,26 @@ fn trigger(options: &Run, manifest: &Manifest, name: &str) -> Result<Entry> {
         .trigger(name)
         .or_else(|| manifest.trigger(&full_slug(manifest, name)))
         .ok_or_else(|| unknown_slug(name, slugs))?;
-    let config = options.config.as_deref().map_or(Ok(json!({})), |text| {
-        arguments::json(text, "the configuration")
-    })?;
+    let TriggerInput {
+        config,
+        cursor,
+        request,
+    } = input;
     check_schema(
         &found.config,
         &config,
         "the configuration does not match the trigger's schema",
     )?;
     let config = config.to_string().into();
-    match (found.kind, &options.request) {
+    match (found.kind, request) {
         (TriggerKind::Poll, None) => {
-            let cursor = options
-                .cursor
-                .as_deref()
-                .map(|text| arguments::json(text, "the cursor"))
-                .transpose()?;
             let cursor = cursor
                 .map(|cursor| cursor.to_string().into())
                 .unwrap_or_default();
             Ok(Entry::poll(manifest, found, config, cursor))
         }
         (TriggerKind::Webhook, Some(request)) => {
-            let request: Webhook = serde_json::from_value(arguments::json(request, "the request")?)
+            let request: Webhook = serde_json::from_value(request)
                 .context("the request needs `method`, `path`, `headers` and `body`")?;
             Ok(Entry::receive(manifest, found, config, request.into()))
         }
@@ -257,6 +300,10 @@ fn trigger(options: &Run, manifest: &Manifest, name: &str) -> Result<Entry> {
             found.slug
         ),
     }
+}
+
+fn read_case(file: &Path) -> Result<Case> {
+    Case::read(file).map_err(|problem| anyhow!("{}: {problem}", file.display()))
 }
 
 /// Returns the full slug for the part after the toolkit's slug.
@@ -477,7 +524,15 @@ fn report_work(outcome: &Outcome) {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        run: Run,
+    }
 
     #[test]
     fn a_rewrite_is_two_origins() {
@@ -523,5 +578,26 @@ mod tests {
             .collect();
         names.sort();
         assert_eq!(names, ["escape.txt", "file_1"]);
+    }
+
+    #[test]
+    fn case_is_the_input_of_a_trigger() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pushed.json");
+        let case = json!({
+            "arguments": { "secret": "s" }, "cursor": 7, "data": {},
+            "request": { "headers": { "X-Kind": "push" }, "body": "{}" },
+        });
+        fs::write(&file, case.to_string()).unwrap();
+        let line = Line::parse_from(["run", "t.wasm", "--trigger", "PUSHED"]);
+        let case = read_case(&file).unwrap();
+        let input = TriggerInput::new(&line.run, Some(case)).unwrap();
+        assert_eq!(input.config, json!({ "secret": "s" }));
+        assert_eq!(input.cursor, Some(json!(7)));
+        let request: Webhook = serde_json::from_value(input.request.unwrap()).unwrap();
+        let inbound = Inbound::from(request);
+        assert_eq!(inbound.headers, [("x-kind".to_owned(), "push".to_owned())]);
+        assert_eq!((&*inbound.method, &inbound.body[..]), ("POST", &b"{}"[..]));
+        assert!(read_case(&folder.path().join("missing.json")).is_err());
     }
 }

@@ -136,6 +136,10 @@ fn new_toolkit_builds_passes_and_runs() {
         "{ran}"
     );
 
+    let case = "hello-there/cases/greet/success.json";
+    let ran = author.json(&["run", component, "greet", "--case", case, "--json"]);
+    assert_eq!(ran["data"], json!({ "text": "Hello, Ada!" }));
+
     let failed = author.refused(&["run", component, "GREET", r#"{ "name": "" }"#]);
     assert!(
         failed.contains("invalid_input: `name` is empty"),

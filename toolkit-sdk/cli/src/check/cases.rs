@@ -14,10 +14,10 @@ use anyhow::{Context, Result, anyhow};
 use bytes::Bytes;
 use manifest::{
     AuthScheme, EgressRule, Manifest,
-    cases::{Case, GivenFile, NOW},
+    cases::{Case, NOW},
 };
 use net::Origin;
-use sandbox::{Clock, File, Inbound, Limits, Outcome};
+use sandbox::{Clock, Inbound, Limits, Outcome};
 use serde_json::Value;
 use url::Url;
 
@@ -165,7 +165,7 @@ impl CaseRunner {
             account,
             run_id: "log_test".to_owned(),
             user_id: String::new(),
-            files: case.files.iter().map(given_file).collect(),
+            files: case.files.iter().map(host::given_file).collect(),
             // All other cases keep the default timeout: a slow machine is not a failure of the
             // component.
             limits: case
@@ -221,15 +221,6 @@ fn entry(manifest: &Manifest, subject: Subject<'_>, case: &Case) -> Entry {
                 Entry::poll(manifest, trigger, arguments, cursor)
             }
         },
-    }
-}
-
-fn given_file(file: &GivenFile) -> File {
-    File {
-        id: file.id.clone(),
-        name: file.name.clone(),
-        media_type: file.mimetype.clone(),
-        bytes: file.text.clone().into(),
     }
 }
 
