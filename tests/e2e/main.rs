@@ -13,6 +13,7 @@ mod description;
 mod given;
 mod hostile;
 
+mod account_events;
 mod auth_configs;
 mod changes;
 mod clients;

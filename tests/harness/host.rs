@@ -198,7 +198,15 @@ impl Setup {
             .iter()
             .map(|host| format!("https://{host}={}", application.origin))
             .collect();
-        self.with("net.rewrite", pairs.join(","))
+        self.rewriting(pairs.join(","))
+    }
+
+    /// Redirects more origins.
+    fn rewriting(self, pairs: String) -> Self {
+        let known = self.settings.get("TOOLHOST_NET__REWRITE");
+        let all = known.into_iter().cloned().chain([pairs]);
+        let all = all.collect::<Vec<_>>().join(",");
+        self.with("net.rewrite", all)
     }
 
     /// Redirects the name of an identity provider to it.

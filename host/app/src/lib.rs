@@ -167,8 +167,18 @@ impl App {
             quotas.clone(),
         );
         let keys = projects::KeyCache::new(&vault);
-        let accounts =
-            accounts::TokenManager::new(store.clone(), vault.clone(), clock.clone(), connections);
+        let expiry = events::ExpiryEvents {
+            store: store.clone(),
+            vault: vault.clone(),
+            data: webhooks.account_data.clone(),
+        };
+        let accounts = accounts::TokenManager::new(
+            store.clone(),
+            vault.clone(),
+            clock.clone(),
+            connections,
+            Box::new(expiry),
+        );
         let files = files::Files::new(files::Links::new(&vault), files);
         let app = Self {
             store,

@@ -24,6 +24,7 @@ use sandbox::{CompileLimits, Compiler, Sandbox};
 use store::{Blobs, Bucket, BucketError, Folder, Store};
 
 use crate::{
+    api::connected_accounts,
     config::{Allocator, Config},
     memory::return_free_memory_now,
 };
@@ -127,7 +128,8 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
     let net = net::Client::new(config.net()?)
         .map_err(|cause| anyhow::anyhow!("cannot create the HTTP client: {}", cause.message))?;
     let connections = config.connections(net.clone());
-    let webhooks = config.webhooks(net.clone());
+    let account_data = connected_accounts::event_data(&config.operator_word);
+    let webhooks = config.webhooks(net.clone(), account_data);
     let triggers = config.triggers();
     let sandbox = sandbox(config, &vault, net).await?;
     let log = LogSettings {

@@ -89,7 +89,7 @@ impl Document for Account {
 impl Account {
     /// Changes the status. The caller has checked the change with [`Status::after`].
     pub(super) fn set_status(&mut self, status: Status, reason: Option<&str>, now: Time) {
-        if !matches!(status, Status::Initializing | Status::Initiated) {
+        if !status.is_pending() {
             self.waits_until = None;
         }
         (self.status, self.status_reason, self.changed_at) =

@@ -157,14 +157,8 @@ fn view(
     if record.body.status.is_connected() && credential.body.is_uncertain(app.clock.now()) {
         record.body.status_reason = Some(OUTCOME_UNKNOWN_REASON.to_owned());
     }
-    if !matches!(record.body.status, Status::Initializing | Status::Initiated) {
-        // The address contains a secret and is no longer valid.
-        values.remove(REDIRECT_URL_VALUE);
-    }
-    let redirect_url = values
-        .get(REDIRECT_URL_VALUE)
-        .and_then(Value::as_str)
-        .map(str::to_owned);
+    let redirect_url = values.get(REDIRECT_URL_VALUE).and_then(Value::as_str);
+    let redirect_url = redirect_url.map(str::to_owned);
     if project.stored.config.mask_secrets {
         let release = app.catalog.release(&record.body.toolkit, LATEST).ok();
         let scheme = release
@@ -172,13 +166,32 @@ fn view(
             .and_then(|release| release.scheme(record.body.scheme));
         values = scheme::mask_values(scheme, &values);
     }
-    AccountView {
-        values,
-        redirect_url,
-        config_uuid: config.map(|config| config.body.uuid),
-        config_disabled: config
-            .is_none_or(|config| config.body.status == auth_configs::Status::Disabled),
-        managed: config.is_some_and(|config| config.body.managed),
-        record,
+    let mut view = AccountView::new(record, values, config);
+    if view.record.body.status.is_pending() {
+        view.redirect_url = redirect_url;
+    }
+    view
+}
+
+impl AccountView {
+    /// Returns the view of an account without an authorization address.
+    pub(super) fn new(
+        record: Record<Account>,
+        mut values: Values,
+        config: Option<&Record<AuthConfig>>,
+    ) -> Self {
+        if !record.body.status.is_pending() {
+            // The address contains a secret and is no longer valid.
+            values.remove(REDIRECT_URL_VALUE);
+        }
+        Self {
+            values,
+            redirect_url: None,
+            config_uuid: config.map(|config| config.body.uuid),
+            config_disabled: config
+                .is_none_or(|config| config.body.status == auth_configs::Status::Disabled),
+            managed: config.is_some_and(|config| config.body.managed),
+            record,
+        }
     }
 }

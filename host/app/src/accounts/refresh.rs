@@ -24,7 +24,7 @@ use store::{Batch, CommitError, Record, Time};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use super::{
-    Account, Event, Status, TokenManager, Values, auth_configs,
+    Account, Status, TokenManager, Values, auth_configs,
     credential::{Credential, OUTCOME_UNKNOWN_REASON, VALUES_FIELD, access_token},
     tokens::TokenOwner,
 };
@@ -196,7 +196,7 @@ impl TokenManager {
         let claimed = claim.body().await;
         let values = self.open(owner, &claimed).await?;
         if !self.is_refreshable(owner.scheme()?, &values) {
-            return self.expire(owner, claim, "token_expired").await;
+            return self.expire(owner, claim, &values, "token_expired").await;
         }
         let refreshing = async {
             let scheme = owner.scheme()?;
@@ -245,7 +245,7 @@ impl TokenManager {
                 } else {
                     refusal.to_string()
                 };
-                return self.expire(owner, claim, &reason).await;
+                return self.expire(owner, claim, &values, &reason).await;
             }
             Ok(Err(Refusal::Unavailable {
                 reason,
@@ -332,15 +332,15 @@ impl TokenManager {
         &self,
         owner: &TokenOwner,
         claim: &Claim<Credential>,
+        values: &Values,
         reason: &str,
     ) -> Result<Values> {
         loop {
-            let mut account = self.account(owner).await?;
-            let mut batch = claim.batch().await?;
-            if let Some(status) = account.body.status.after(Event::RefreshFailed) {
-                account.body.set_status(status, Some(reason), batch.now);
-                batch = batch.update(&account);
-            }
+            let account = self.account(owner).await?;
+            let batch = claim.batch().await?;
+            let batch = self
+                .add_expiry(owner, batch, account, values, reason)
+                .await?;
             let ended = claim.end(batch, |credential| credential.work.due = None);
             match ended.await {
                 Ok(()) => break,

@@ -64,6 +64,11 @@ impl Status {
         matches!(self, Self::Active | Self::Inactive)
     }
 
+    /// Returns true if the account waits for its user to connect it.
+    pub(super) fn is_pending(self) -> bool {
+        matches!(self, Self::Initializing | Self::Initiated)
+    }
+
     /// Returns the status after an event, or none if the event cannot happen in this status.
     ///
     /// A connected account stays connected while its user connects it again, whatever the outcome.

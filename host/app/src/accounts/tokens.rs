@@ -13,7 +13,7 @@ use store::{Record, Store};
 use tokio::sync::Mutex as AsyncMutex;
 
 use super::{
-    Account, Values,
+    Account, ExpiryListener, Values,
     auth_configs::{self, AuthConfig},
     credential::{Credential, RefreshTimes, VALUES_FIELD},
     oauth_apps,
@@ -78,6 +78,7 @@ pub struct TokenManager {
     pub(super) claims: Claims,
     /// Locks of accounts that are being refreshed, so that calls in one process wait in memory.
     pub(super) account_locks: Mutex<HashMap<String, Weak<AsyncMutex<()>>>>,
+    pub(super) expiry: Box<dyn ExpiryListener>,
 }
 
 /// This server's client at a provider, with the scopes that it requests.
@@ -93,7 +94,13 @@ pub(super) struct ClientContext {
 }
 
 impl TokenManager {
-    pub(crate) fn new(store: Store, vault: Arc<Vault>, clock: Clock, settings: Settings) -> Self {
+    pub(crate) fn new(
+        store: Store,
+        vault: Arc<Vault>,
+        clock: Clock,
+        settings: Settings,
+        expiry: Box<dyn ExpiryListener>,
+    ) -> Self {
         Self {
             claims: Claims::new(store.clone(), clock.clone()),
             store,
@@ -102,6 +109,7 @@ impl TokenManager {
             settings,
             metadata: MetadataCache::default(),
             account_locks: Mutex::default(),
+            expiry,
         }
     }
 

@@ -6,6 +6,7 @@
 //! trigger instances ([`triggers`]). They poll, or receive
 //! what providers send ([`ingress`]) to webhook endpoints ([`endpoints`]).
 
+mod account_expiry;
 pub mod delivery;
 pub mod endpoints;
 pub mod errors;
@@ -21,13 +22,19 @@ pub mod stream;
 pub mod subscriptions;
 pub mod triggers;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
+
+use crate::accounts::AccountView;
 
 pub use self::message::message_id;
 pub(crate) use self::{
+    account_expiry::ExpiryEvents,
     pacing::Endpoints,
     retention::{RETENTION_INTERVAL, erase_old},
 };
+
+/// Function that writes an account as the API shows it, as JSON.
+pub type AccountData = Arc<dyn Fn(AccountView) -> serde_json::Result<Vec<u8>> + Send + Sync>;
 
 /// Settings of events and outgoing webhooks.
 #[derive(Clone)]
@@ -36,6 +43,8 @@ pub struct WebhookSettings {
     pub net: net::Client,
     /// Word of the operator in the names of events.
     pub operator_word: String,
+    /// Function that writes the data of the event of an account's expiry.
+    pub account_data: AccountData,
     /// Name of the header with the version of a message.
     pub version_header: String,
     /// True if `http` URLs of loopback addresses are accepted.

@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use store::{Batch, Collection, Document, Field, Kind, Query, Record};
+use store::{Batch, Collection, Document, Field, Kind, Query, Record, Store};
 use uuid::Uuid;
 
 use super::{
@@ -21,7 +21,7 @@ use crate::{
     App, Result,
     core::{
         ids::{AccountId, AuthConfigId, LogId, ProjectId, SubscriptionId, TriggerInstanceId},
-        vault::{SealContext, Sealed},
+        vault::{SealContext, Sealed, Vault},
     },
 };
 
@@ -59,6 +59,8 @@ pub(crate) struct NewEvent {
     pub(crate) data: Bytes,
     /// Trigger instance that the event came from, if it came from one.
     pub(crate) trigger: Option<TriggerSource>,
+    /// Account that the event is about, if it came from no trigger instance.
+    pub(crate) account: Option<AccountId>,
 }
 
 /// An event, as stored under its id.
@@ -70,6 +72,9 @@ pub(crate) struct Event {
     trigger: Option<TriggerInstanceId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) source: Option<TriggerSource>,
+    /// Account that the event is about, if it has no source.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) account: Option<AccountId>,
     data: Sealed<Box<RawValue>>,
 }
 
@@ -96,7 +101,16 @@ impl NewEvent {
             kind: EventKind::TriggerMessage,
             data,
             trigger: Some(source),
+            account: None,
         }
+    }
+}
+
+impl Event {
+    /// Returns the id of the account that the event is about.
+    pub(super) fn account(&self) -> Option<&AccountId> {
+        let source = self.source.as_ref().map(|source| &source.account_id);
+        source.or(self.account.as_ref())
     }
 }
 
@@ -121,10 +135,30 @@ pub(super) async fn subscriptions(
     project: &ProjectId,
     kind: EventKind,
 ) -> Result<Vec<Record<Subscription>>> {
+    subscriptions_in(&app.store, project, kind).await
+}
+
+async fn subscriptions_in(
+    store: &Store,
+    project: &ProjectId,
+    kind: EventKind,
+) -> Result<Vec<Record<Subscription>>> {
     let query = Query::for_project(project.as_str());
-    let mut subscriptions = app.store.find::<Subscription>(&query).await?.records;
+    let mut subscriptions = store.find::<Subscription>(&query).await?.records;
     subscriptions.retain(|subscription| subscription.body.wants(kind));
     Ok(subscriptions)
+}
+
+/// Adds an event to a batch as [`add`] does, where there is no app.
+pub(super) async fn add_in(
+    store: &Store,
+    vault: &Vault,
+    project: &ProjectId,
+    batch: Batch,
+    event: NewEvent,
+) -> Result<Batch> {
+    let subscriptions = subscriptions_in(store, project, event.kind).await?;
+    write(vault, project, batch, &event, &subscriptions).await
 }
 
 /// Adds an event to a batch, with one delivery for each of the subscriptions and the run of the action
@@ -140,28 +174,42 @@ pub(super) async fn add_for(
     if app.store.lookup::<Event>(&id).await?.is_some() {
         return Ok(batch);
     }
+    let source = event.trigger.as_ref();
+    let source = source.filter(|_| event.kind == EventKind::TriggerMessage);
+    let Some((source, mode)) = source.and_then(|source| Some((source, source.action?))) else {
+        return write(&app.vault, project, batch, event, subscriptions).await;
+    };
+    let batch = actions::add(app, project, batch, source, event.id).await?;
+    let subscriptions = match mode {
+        ActionMode::InsteadOfWebhooks => &[],
+        ActionMode::BesideWebhooks => subscriptions,
+    };
+    write(&app.vault, project, batch, event, subscriptions).await
+}
+
+async fn write(
+    vault: &Vault,
+    project: &ProjectId,
+    batch: Batch,
+    event: &NewEvent,
+    subscriptions: &[Record<Subscription>],
+) -> Result<Batch> {
+    let id = event.id.to_string();
     let data: &RawValue = serde_json::from_slice(&event.data).map_err(|cause| {
         errors::internal(format_args!(
             "the payload of event {id} is not JSON: {cause}"
         ))
     })?;
-    let key = app.vault.key(project.as_str(), batch.now).await?;
+    let key = vault.key(project.as_str(), batch.now).await?;
     let source = event.trigger.clone();
     let stored = Event {
         kind: event.kind,
         trigger: source.as_ref().map(|source| source.trigger_id.clone()),
         source,
+        account: event.account.clone(),
         data: key.seal(seal_context(project, &id), &data)?.cast(),
     };
     let mut batch = batch.insert(project.as_str(), &id, &stored);
-    let source = event.trigger.as_ref();
-    let source = source.filter(|_| event.kind == EventKind::TriggerMessage);
-    if let Some((source, mode)) = source.and_then(|source| Some((source, source.action?))) {
-        batch = actions::add(app, project, batch, source, event.id).await?;
-        if mode == ActionMode::InsteadOfWebhooks {
-            return Ok(batch);
-        }
-    }
     for subscription in subscriptions {
         let to = SubscriptionId::parse(&subscription.id)?;
         batch = Delivery::add(batch, project.as_str(), &to, event.id, event.kind);

@@ -179,7 +179,7 @@ impl Filter {
                 rest.is_some_and(|rest| rest.starts_with('_'))
             })
             && is_one_of(&self.triggers, source.map(|own| own.trigger_id.as_str()))
-            && is_one_of(&self.accounts, source.map(|own| own.account_id.as_str()))
+            && is_one_of(&self.accounts, event.body.account().map(|id| id.as_str()))
             && is_one_of(
                 &self.auth_configs,
                 source.map(|own| own.auth_config_id.as_str()),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use app::events::WebhookSettings;
+use app::events::{AccountData, WebhookSettings};
 
 use super::{Config, setting::settings};
 
@@ -72,11 +72,12 @@ impl Config {
     }
 
     /// Returns the settings of outgoing webhooks.
-    pub(crate) fn webhooks(&self, net: net::Client) -> WebhookSettings {
+    pub(crate) fn webhooks(&self, net: net::Client, account_data: AccountData) -> WebhookSettings {
         let settings = &self.webhooks;
         WebhookSettings {
             net,
             operator_word: self.operator_word.clone(),
+            account_data,
             version_header: format!("x-{}-webhook-version", self.operator_word),
             allows_http: settings.loopback_http,
             secret_overlap: Duration::from_secs(settings.secret_overlap_s),

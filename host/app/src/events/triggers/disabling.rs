@@ -64,6 +64,7 @@ pub(super) async fn add(
         kind: EventKind::TriggerDisabled,
         data: data.into(),
         trigger: Some(source::trigger_source(app, &instance)?),
+        account: None,
     };
     let batch = outbox::add(app, &project.id, batch, event).await?;
     Ok(batch.update(&instance))

@@ -8,9 +8,8 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use sandbox::{Action, Event, Failure, Output};
-use store::{Batch, CommitError, Record, Time};
+use store::{CommitError, Record, Time};
 
 use super::{
     DisabledReason, Instance,
@@ -260,10 +259,20 @@ impl Subject {
         let mut batch = claim.batch().await?;
         let now = batch.now;
         let mut count = 0;
+        let kind = EventKind::TriggerMessage;
+        let subscriptions = outbox::subscriptions(app, &self.project.id, kind).await?;
         for event in found.events {
             // The first poll finds out where things stand. Nothing that it reports is news.
             if seen.insert(&event.id) && !is_first {
-                batch = self.add(app, batch, &event.id, event.payload).await?;
+                let event = NewEvent {
+                    id: source::event_id(&self.instance.id, &event.id),
+                    kind,
+                    data: event.payload,
+                    trigger: Some(source::trigger_source(app, &self.instance)?),
+                    account: None,
+                };
+                let project = &self.project.id;
+                batch = outbox::add_for(app, project, batch, &event, &subscriptions).await?;
                 count += 1;
             }
         }
@@ -287,17 +296,6 @@ impl Subject {
             more,
             error: None,
         })
-    }
-
-    /// Adds an event to a batch.
-    async fn add(&self, app: &App, batch: Batch, id: &str, data: Bytes) -> Result<Batch> {
-        let event = NewEvent {
-            id: source::event_id(&self.instance.id, id),
-            kind: EventKind::TriggerMessage,
-            data,
-            trigger: Some(source::trigger_source(app, &self.instance)?),
-        };
-        outbox::add(app, &self.project.id, batch, event).await
     }
 
     /// Notes a failure, and disables the instance if it has failed for too long.

@@ -228,6 +228,7 @@ impl Receiver<'_> {
                     kind,
                     data: event.payload.clone(),
                     trigger: Some(source::trigger_source(app, &instance)?),
+                    account: None,
                 };
                 batch = outbox::add_for(app, project, batch, &event, &subscriptions).await?;
             }

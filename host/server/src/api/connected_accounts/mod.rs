@@ -5,9 +5,12 @@ mod sharing;
 mod status;
 mod views;
 
+use std::sync::Arc;
+
 use app::{
     accounts::{self, Changes, NewAccount, NewLink},
     core::ids::{AccountId, AuthConfigId},
+    events::AccountData,
     lifecycle,
 };
 
@@ -24,9 +27,17 @@ use crate::{
     api::object,
     http::{
         ApiResult, Created, IN_TABLE, Json, Listed, OptionalJson, Page, Path, ProjectKey, Query,
-        Success, run_to_completion,
+        Success,
+        branding::{Branded, Branding},
+        run_to_completion,
     },
 };
+
+/// Returns the function that writes an account as [`read`] returns it, for events.
+pub(crate) fn event_data(operator_word: &str) -> AccountData {
+    let branding = Branding::new(operator_word);
+    Arc::new(move |account| serde_json::to_vec(&Branded(&DetailView::from(account), &branding)))
+}
 
 /// Connects an account. If its user has to authorize at the provider, `redirect_url` starts that.
 #[utoipa::path(

@@ -1,0 +1,40 @@
+//! Expiry of connected accounts: a connected account expires when its credential can no longer be
+//! refreshed, and in no other way. A pending account that nobody connects in time was never connected.
+
+use futures::future::BoxFuture;
+use store::{Batch, Record};
+
+use super::{
+    Account, AccountView, Event, TokenManager, Values, auth_configs, scheme, tokens::TokenOwner,
+};
+use crate::Result;
+
+/// Receiver of the news that an account expires. It belongs to a module above this one, and is set
+/// where the [`App`](crate::App) is put together.
+pub(crate) trait ExpiryListener: Send + Sync {
+    /// Adds all that follows from an expiry to the batch in which the account expires.
+    fn add(&self, batch: Batch, account: AccountView) -> BoxFuture<'_, Result<Batch>>;
+}
+
+impl TokenManager {
+    /// Adds the expiry of an account to a batch, unless the account is not connected any more.
+    pub(super) async fn add_expiry(
+        &self,
+        owner: &TokenOwner,
+        batch: Batch,
+        mut account: Record<Account>,
+        values: &Values,
+        reason: &str,
+    ) -> Result<Batch> {
+        let Some(status) = account.body.status.after(Event::RefreshFailed) else {
+            return Ok(batch);
+        };
+        account.body.set_status(status, Some(reason), batch.now);
+        account.updated_at = batch.now;
+        let batch = batch.update(&account);
+        let config = auth_configs::find_in(&self.store, &owner.project, &owner.auth_config).await?;
+        let values = scheme::mask_values(owner.scheme().ok(), values);
+        let view = AccountView::new(account, values, config.as_ref());
+        self.expiry.add(batch, view).await
+    }
+}
