@@ -3,7 +3,12 @@
 use std::collections::BTreeSet;
 
 use futures::{StreamExt as _, stream};
-use harness::{Client, Host, event_reader::EventReader, host::Setup, inbox::ORIGIN};
+use harness::{
+    Client, Host, Inbox,
+    event_reader::EventReader,
+    host::Setup,
+    inbox::{ORIGIN, Reply},
+};
 use serde_json::{Value, json};
 
 const PATH: &str = "/trigger_instances/stream";
@@ -51,6 +56,32 @@ async fn stream_sends_envelopes_of_own_project_only() {
     assert_eq!(event.data["metadata"]["trigger_slug"], "TEST_EVENT");
     let path = format!("{PATH}?last_event_id={}", event.id);
     other.get(&path).await.expect(404).assert_envelope();
+}
+
+#[tokio::test]
+async fn disabled_subscription_is_told_on_the_stream() {
+    let inbox = Inbox::with(|_| Reply::Status(410));
+    let host = inbox.setup().start().await;
+    let project = host.as_project();
+    let subscription = subscribe(&project).await;
+    let mut stream = project.open_stream(PATH, None).await;
+    for number in 0..4 {
+        send(&project, &subscription, number).await;
+    }
+    let event = loop {
+        let event = stream.next().await.expect("the stream is open").data;
+        if event["type"] == "service.webhook_subscription.disabled" {
+            break event;
+        }
+    };
+    let read = project.get(&subscription).await.expect(200);
+    let expected = json!({
+        "id": read["id"], "disabled_at": read["disabled_at"], "disabled_reason": "gone",
+    });
+    assert_eq!(event["data"], expected);
+    assert!(event["metadata"]["project_id"].is_string(), "{event}");
+    let own = json!({ "enabled_events": [event["type"]] });
+    project.patch(&subscription, &own).await.expect(400);
 }
 
 #[tokio::test]

@@ -12,6 +12,8 @@ pub enum EventKind {
     AccountExpired,
     /// The server disabled a trigger.
     TriggerDisabled,
+    /// The server disabled a webhook subscription. Only streams carry it.
+    SubscriptionDisabled,
 }
 
 /// Version of the messages that carry events.
@@ -26,8 +28,8 @@ pub enum MessageVersion {
 }
 
 impl EventKind {
-    /// Every kind.
-    pub const ALL: [Self; 3] = [
+    /// The kinds that webhook subscriptions may name.
+    pub const SUBSCRIBABLE: [Self; 3] = [
         Self::TriggerMessage,
         Self::AccountExpired,
         Self::TriggerDisabled,
@@ -39,10 +41,12 @@ impl EventKind {
         format!("{operator_word}.{}", self.base_name())
     }
 
-    /// Returns the kind with this name on the wire.
+    /// Returns the kind with this name on the wire, if webhook subscriptions may name it.
     pub(crate) fn parse(name: &str, operator_word: &str) -> Option<Self> {
         let base = name.strip_prefix(operator_word)?.strip_prefix('.')?;
-        Self::ALL.into_iter().find(|kind| kind.base_name() == base)
+        Self::SUBSCRIBABLE
+            .into_iter()
+            .find(|kind| kind.base_name() == base)
     }
 
     fn base_name(self) -> &'static str {
@@ -50,6 +54,7 @@ impl EventKind {
             Self::TriggerMessage => "trigger.message",
             Self::AccountExpired => "connected_account.expired",
             Self::TriggerDisabled => "trigger.disabled",
+            Self::SubscriptionDisabled => "webhook_subscription.disabled",
         }
     }
 
@@ -60,6 +65,7 @@ impl EventKind {
             Self::TriggerMessage => "a trigger instance received an event from its provider",
             Self::AccountExpired => "a connected account expired and must be connected again",
             Self::TriggerDisabled => "the server disabled a trigger instance",
+            Self::SubscriptionDisabled => "the server disabled a webhook subscription",
         }
     }
 
@@ -68,7 +74,9 @@ impl EventKind {
     pub fn versions(self) -> &'static [MessageVersion] {
         match self {
             Self::TriggerMessage => &[MessageVersion::V1, MessageVersion::V2, MessageVersion::V3],
-            Self::AccountExpired | Self::TriggerDisabled => &[MessageVersion::V3],
+            Self::AccountExpired | Self::TriggerDisabled | Self::SubscriptionDisabled => {
+                &[MessageVersion::V3]
+            }
         }
     }
 }
@@ -91,7 +99,7 @@ mod tests {
 
     #[test]
     fn event_names_carry_operator_word() {
-        for kind in EventKind::ALL {
+        for kind in EventKind::SUBSCRIBABLE {
             let name = kind.name("acme");
             assert!(name.starts_with("acme."), "{name}");
             assert_eq!(EventKind::parse(&name, "acme"), Some(kind));

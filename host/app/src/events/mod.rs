@@ -19,6 +19,7 @@ mod retention;
 pub mod sending;
 mod signing;
 pub mod stream;
+mod subscription_disabling;
 pub mod subscriptions;
 pub mod triggers;
 

@@ -27,7 +27,8 @@ use super::{
     outbox::Event,
     pacing::Room,
     signing,
-    subscriptions::{self, DisableReason, Disabled, Endpoint, Subscription},
+    subscription_disabling::disable,
+    subscriptions::{self, DisableReason, Endpoint, Subscription},
 };
 use crate::{
     App, Error, Result,
@@ -263,24 +264,6 @@ async fn note_failure(
         }
         _ => Ok(()),
     }
-}
-
-async fn disable(
-    app: &App,
-    subscription: &Record<Subscription>,
-    reason: DisableReason,
-    at: Time,
-) -> Result<()> {
-    tracing::warn!(
-        subscription = subscription.id,
-        project = subscription.project,
-        ?reason,
-        "a webhook subscription is disabled"
-    );
-    edit(app, subscription, |body| {
-        body.disabled.get_or_insert(Disabled { at, reason });
-    })
-    .await
 }
 
 async fn edit(

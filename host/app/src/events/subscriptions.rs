@@ -371,7 +371,9 @@ fn parse_events(app: &App, names: &[String]) -> Result<Vec<EventKind>> {
     let mut kinds = Vec::new();
     for name in names {
         let Some(kind) = EventKind::parse(name, word) else {
-            let known = EventKind::ALL.map(|kind| kind.name(word)).join(", ");
+            let known = EventKind::SUBSCRIBABLE
+                .map(|kind| kind.name(word))
+                .join(", ");
             return Err(errors::invalid(format!(
                 "enabled_events: `{}` is not one of {known}",
                 crate::core::truncate(name)

@@ -34,7 +34,7 @@ mirror! {
     /// Status of a delivery: `pending` while an attempt is due, `failed` when no attempt follows.
     #[serde(rename_all = "snake_case")]
     #[schema(as = WebhookDeliveryStatus)]
-    enum Status of DeliveryStatus {
+    pub(crate) enum Status of DeliveryStatus {
         Pending,
         Delivered,
         Failed,

@@ -11,8 +11,8 @@ use app::{
     },
 };
 
-pub(crate) use self::types::Version;
 use self::types::{Create, EventTypeView, EventTypes, SecretView, Update, View};
+pub(crate) use self::{deliveries::Status as DeliveryStatus, types::Version};
 use crate::http::{
     ApiResult, Created, IN_TABLE, Json, Listed, OptionalJson, Path, Position, ProjectKey,
     ShortPage, Success,
@@ -42,11 +42,11 @@ pub(crate) async fn list(
     Ok(Json(Listed { items, position }))
 }
 
-/// Lists the kinds of events.
+/// Lists the kinds of events that a subscription can have.
 #[utoipa::path(get, path = IN_TABLE)]
 pub(crate) async fn event_types(key: ProjectKey) -> ApiResult<Json<EventTypes>> {
     let word = &key.server.config.operator_word;
-    let items = EventKind::ALL.map(|kind| EventTypeView::new(kind, word));
+    let items = EventKind::SUBSCRIBABLE.map(|kind| EventTypeView::new(kind, word));
     Ok(Json(EventTypes {
         items: items.into(),
     }))

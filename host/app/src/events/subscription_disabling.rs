@@ -1,0 +1,66 @@
+//! Disabling of webhook subscriptions by the server, which is an event. A disabled subscription gets no
+//! messages, so only streams carry it.
+
+use serde::Serialize;
+use store::{Batch, Record, Time};
+use uuid::Uuid;
+
+use super::{
+    errors,
+    event::EventKind,
+    outbox::{self, NewEvent},
+    subscriptions::{COLLECTION, DisableReason, Disabled, Subscription},
+};
+use crate::{
+    App, Error, Result,
+    core::{clock::iso, ids::ProjectId},
+};
+
+/// Data of the event.
+#[derive(Serialize)]
+struct Data<'a> {
+    id: &'a str,
+    disabled_at: String,
+    disabled_reason: &'static str,
+}
+
+/// Disables a subscription, unless it is disabled or was deleted.
+pub(super) async fn disable(
+    app: &App,
+    subscription: &Record<Subscription>,
+    reason: DisableReason,
+    at: Time,
+) -> Result<()> {
+    let Record { project, id, .. } = subscription;
+    tracing::warn!(
+        subscription = id,
+        project,
+        ?reason,
+        "a webhook subscription is disabled"
+    );
+    let owner = ProjectId::parse(project)?;
+    let data = serde_json::to_vec(&Data {
+        id,
+        disabled_at: iso(at),
+        disabled_reason: reason.as_str(),
+    });
+    let data = data.map_err(|cause| errors::internal(format!("cannot write an event: {cause}")))?;
+    let disabled = app.store.change(&COLLECTION, id, || async {
+        let batch = Batch::at(at);
+        let found = app.store.get::<Subscription>(project, id).await?;
+        let Some(mut found) = found.filter(|found| found.body.disabled.is_none()) else {
+            return Ok((batch, ()));
+        };
+        found.body.disabled = Some(Disabled { at, reason });
+        let event = NewEvent {
+            id: Uuid::new_v4(),
+            kind: EventKind::SubscriptionDisabled,
+            data: data.clone().into(),
+            trigger: None,
+            account: None,
+        };
+        let batch = outbox::add(app, &owner, batch.update(&found), event).await?;
+        Ok::<_, Error>((batch, ()))
+    });
+    Ok(disabled.await?)
+}
