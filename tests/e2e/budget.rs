@@ -419,6 +419,10 @@ const ROWS: &[(&str, &str)] = &[
         "host/app/src/events/triggers/seen.rs newest_events_are_remembered",
     ),
     (
+        "Events that a read of a trigger instance shows",
+        "host/app/src/events/triggers/recent.rs newest_ten_events_are_kept",
+    ),
+    (
         "Time in which every poll has failed",
         "tests/e2e/polling.rs instance_that_only_fails_is_disabled",
     ),

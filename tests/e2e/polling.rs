@@ -373,6 +373,36 @@ impl Numbers {
 }
 
 #[tokio::test]
+async fn newest_events_are_shown_with_their_deliveries() {
+    let inbox = Inbox::start();
+    let host = inbox.setup().start().await;
+    let numbers = Numbers::new(&host, 12).await;
+    assert_eq!(numbers.read().await["recent_events"], json!([]));
+    wait_until("the first poll was made", async || {
+        numbers.read().await["last_poll_at"].is_string()
+    })
+    .await;
+    let path = format!("/trigger_instances/manage/{}/poll", numbers.instance);
+    numbers.project.post(&path, &json!({})).await.expect(200);
+    wait_until("every number is acknowledged", async || {
+        let read = numbers.read().await;
+        let shown = read["recent_events"].as_array().unwrap();
+        let mut delivered = shown.iter().map(|event| &event["delivery_status"]);
+        shown.len() == 10
+            && delivered.all(|status| status == "delivered")
+            && numbers.received(&inbox).len() == 12
+    })
+    .await;
+    let read = numbers.read().await;
+    let shown = read["recent_events"].as_array().unwrap().iter();
+    let shown: Vec<_> = shown.map(|event| event["id"].as_str().unwrap()).collect();
+    let received = numbers.received(&inbox);
+    let newest = received.values().rev().take(10);
+    let newest: Vec<_> = newest.map(|ids| ids.first().unwrap().as_str()).collect();
+    assert_eq!(shown, newest);
+}
+
+#[tokio::test]
 async fn polls_without_interval_are_limited() {
     let inbox = Inbox::start();
     let host = inbox.setup().start().await;

@@ -9,6 +9,7 @@ use super::{
     actions::Action,
     config::{self, Config},
     progress::{PollStatus, Progress, Seal},
+    recent::{Deliveries, RecentEvent},
     schedule::Schedule,
 };
 use crate::{App, Result, catalog::VersionSelector, projects::Project};
@@ -49,6 +50,8 @@ pub struct InstanceView {
     pub schedule: Schedule,
     /// The last and the next poll.
     pub poll: PollStatus,
+    /// The newest events, newest first.
+    pub events: Vec<RecentEvent>,
 }
 
 /// Returns a page of instances, newest first, and their total number.
@@ -68,6 +71,8 @@ pub async fn list(
     let ids = items.iter().map(|record| record.id.as_str());
     let of_page = Query::for_project(project.id.as_str()).any_of("id", ids);
     let progress = app.store.find::<Progress>(&of_page).await?.records;
+    let recent = progress.iter().map(|record| &record.body.recent);
+    let deliveries = Deliveries::read(app, project, recent).await?;
     let mut progress: HashMap<_, _> = progress
         .into_iter()
         .map(|record| (record.id.clone(), record))
@@ -76,7 +81,7 @@ pub async fn list(
     for record in items {
         // Without it, the instance was deleted after the page was read.
         if let Some(progress) = progress.remove(&record.id) {
-            views.push(view(app, project, record, &progress).await?);
+            views.push(view(app, project, record, &progress, &deliveries).await?);
         }
     }
     Ok(Listed {
@@ -123,6 +128,7 @@ async fn view(
     project: &Project,
     record: Record<Instance>,
     progress: &Record<Progress>,
+    deliveries: &Deliveries,
 ) -> Result<InstanceView> {
     let seal = Seal::new(app, &project.id, &progress.id).await?;
     let mut config = seal.open_config(&progress.body)?;
@@ -139,5 +145,6 @@ async fn view(
         action: seal.open_action(&progress.body)?,
         schedule: progress.body.schedule.clone(),
         poll,
+        events: progress.body.recent.with(deliveries),
     })
 }

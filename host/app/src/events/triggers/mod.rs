@@ -15,6 +15,7 @@ mod poll_now;
 pub(crate) mod polling;
 pub(crate) mod progress;
 mod receiving;
+mod recent;
 mod schedule;
 mod seen;
 mod source;
@@ -34,6 +35,7 @@ pub use self::{
     poll_now::poll_now,
     polling::{MAX_EVENTS, MAX_ROUNDS, Polled},
     progress::MAX_MEMORY_BYTES,
+    recent::{MAX_RECENT_EVENTS, RecentEvent},
     schedule::{MAX_CRON_CHARS, Schedule},
     seen::MAX_SEEN_EVENTS,
     upsert::{MAX_CONFIG_BYTES, Upsert, Upserted, upsert},

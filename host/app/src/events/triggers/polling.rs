@@ -255,6 +255,7 @@ impl Subject {
     /// Commits the new cursor and the events, and ends the claim.
     async fn commit(&self, app: &App, claim: &Claim<Progress>, found: Found) -> Result<Polled> {
         let mut seen = self.progress.seen.clone();
+        let mut recent = self.progress.recent.clone();
         let is_first = self.memory.is_none();
         let mut batch = claim.batch().await?;
         let now = batch.now;
@@ -271,6 +272,7 @@ impl Subject {
                     trigger: Some(source::trigger_source(app, &self.instance)?),
                     account: None,
                 };
+                recent.add(event.id, now);
                 let project = &self.project.id;
                 batch = outbox::add_for(app, project, batch, &event, &subscriptions).await?;
                 count += 1;
@@ -285,6 +287,7 @@ impl Subject {
         let memory = self.seal(app).await?.memory(&found.memory)?;
         let ended = claim.end(batch, |progress| {
             progress.succeed(memory, seen, now);
+            progress.recent = recent;
             progress.rounds = if more { progress.rounds + 1 } else { 0 };
             progress.work.reschedule(due);
         });

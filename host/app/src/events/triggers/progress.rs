@@ -12,7 +12,9 @@ use manifest::TriggerKind;
 use serde::{Deserialize, Serialize};
 use store::{Collection, Document, Field, Record, Time};
 
-use super::{actions::Action, config::Config, schedule::Schedule, seen::SeenEvents};
+use super::{
+    actions::Action, config::Config, recent::RecentEvents, schedule::Schedule, seen::SeenEvents,
+};
 use crate::{
     App, Result,
     core::{
@@ -50,6 +52,8 @@ pub(crate) struct Progress {
     memory: Option<Sealed<Memory>>,
     #[serde(default)]
     pub(super) seen: SeenEvents,
+    #[serde(default)]
+    pub(super) recent: RecentEvents,
     /// Number of polls that followed one another without an interval.
     #[serde(default)]
     pub(super) rounds: u32,
@@ -205,6 +209,7 @@ impl Progress {
             schedule: Schedule::default(),
             memory: None,
             seen: SeenEvents::default(),
+            recent: RecentEvents::default(),
             rounds: 0,
             last_poll_at: None,
             last_error: None,

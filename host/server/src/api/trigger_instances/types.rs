@@ -6,7 +6,7 @@ use app::{
     Time,
     catalog::{LATEST, VersionSelector},
     core::{clock::iso, ids::TriggerInstanceId},
-    events::triggers::{self, Filter, InstanceView, Polled, Schedule, Upserted},
+    events::triggers::{self, Filter, InstanceView, Polled, RecentEvent, Schedule, Upserted},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -14,7 +14,10 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::actions::Action;
 use crate::{
-    api::{auth_configs::types::present_or_null, tools::types::ToolkitVersions},
+    api::{
+        auth_configs::types::present_or_null, tools::types::ToolkitVersions,
+        webhook_subscriptions::DeliveryStatus,
+    },
     http::{Page, query::LongList},
 };
 
@@ -291,7 +294,7 @@ view! {
         /// Always empty.
         trigger_data: &'static str = "",
         /// Always empty.
-            state: Map<String, Value> = Map::new(),
+        state: Map<String, Value> = Map::new(),
         #[schema(format = DateTime)]
         updated_at: String = updated_at.clone(),
         /// Time of the disabling; null if the instance is enabled.
@@ -321,6 +324,8 @@ view! {
         /// Error of the last poll, if it failed.
         #[schema(required)]
         last_error: Option<String> = view.poll.last_error,
+        /// The ten newest events, newest first.
+        recent_events: Vec<RecentEventView> = view.events.into_iter().map(Into::into).collect(),
         #[serde(flatten)]
         older: OlderView = OlderView {
             connected_account_id: instance.account.to_string(),
@@ -332,6 +337,19 @@ view! {
         deprecated: DeprecatedView = DeprecatedView {
             created_at: iso(view.record.created_at),
         },
+    }
+}
+
+view! {
+    #[schema(as = TriggerInstanceEvent)]
+    struct RecentEventView from event: RecentEvent {
+        /// Id of the message.
+        id: String = event.message_id,
+        #[schema(format = DateTime)]
+        created_at: String = iso(event.at),
+        /// Status of the delivery by webhook; null if there is none.
+        #[schema(required)]
+        delivery_status: Option<DeliveryStatus> = event.delivery.map(Into::into),
     }
 }
 
