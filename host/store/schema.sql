@@ -595,20 +595,23 @@ create table "events" (
     updated_at bigint not null,
     deleted_at bigint,
     body json not null,
-    "trigger" text collate "C"
+    "trigger" text collate "C",
+    "log" text collate "C"
 );
 create or replace function "events_fields"() returns trigger language plpgsql as $$
 begin
     select
-        case when json_typeof(f."trigger") in ('string', 'boolean') then f."trigger" #>> '{}' end
-    into new."trigger"
-    from json_to_record(new.body) as f ("trigger" json);
+        case when json_typeof(f."trigger") in ('string', 'boolean') then f."trigger" #>> '{}' end,
+        case when json_typeof(f."log") in ('string', 'boolean') then f."log" #>> '{}' end
+    into new."trigger", new."log"
+    from json_to_record(new.body) as f ("trigger" json, "log" json);
     return new;
 end
 $$;
 create or replace trigger "events_fields" before insert or update of body on "events" for each row execute function "events_fields"();
 create index "events_by_created_at" on "events" (project, created_at, id) where deleted_at is null;
 create index "events_by_trigger" on "events" (project, "trigger" nulls first, created_at, id) where deleted_at is null;
+create index "events_by_log" on "events" (project, "log" nulls first, created_at, id) where deleted_at is null;
 
 create table "webhook_deliveries" (
     id text collate "C" primary key,

@@ -419,6 +419,10 @@ const ROWS: &[(&str, &str)] = &[
         "host/app/src/events/triggers/seen.rs newest_events_are_remembered",
     ),
     (
+        "Events that are read for one page of the log of triggers",
+        "tests/e2e/trigger_logs.rs pages_have_every_entry_once",
+    ),
+    (
         "Events that a read of a trigger instance shows",
         "host/app/src/events/triggers/recent.rs newest_ten_events_are_kept",
     ),

@@ -598,6 +598,15 @@ async fn successes(host: &Host, seen: &mut ReceivedRequest) {
         )
         .await
         .expect(201);
+    let found = seen
+        .call(&project, "internal_list_trigger_logs", no, json!({}))
+        .await
+        .expect(200);
+    let entry = [("id", &*text(&found["data"][0]["id"]))];
+    let read = "internal_read_trigger_log";
+    seen.call(&project, read, &entry, none.clone())
+        .await
+        .expect(200);
     let delivery = [subscription[0], ("delivery_id", &*text(&sent["id"]))];
     let ranged = json!({ "include_delivered": true });
     for (id, body) in [

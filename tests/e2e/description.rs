@@ -38,7 +38,7 @@ pub(crate) fn described() -> Vec<Operation> {
 
 /// Values of path parameters: preceding path, parameter name, and an id that does not exist. The
 /// part before the `_` is the kind of id.
-const UNKNOWN: [(&str, &str, &str); 20] = [
+const UNKNOWN: [(&str, &str, &str); 21] = [
     ("/org/owner/project/", "nano_id", "proj_AAAAAAAAAAAA"),
     ("/org/owner/project/", "key_id", "key_AAAAAAAAAAAA"),
     ("/org/members/", "member_id", "om_AAAAAAAAAAAA"),
@@ -53,6 +53,7 @@ const UNKNOWN: [(&str, &str, &str); 20] = [
     ("/trigger_instances/", "triggerId", "ti_AAAAAAAAAAAA"),
     ("/logs/", "id", "log_AAAAAAAAAAAA"),
     ("/internal/action_execution/", "id", "log_AAAAAAAAAAAA"),
+    ("/internal/trigger/", "id", "log_AAAAAAAAAAAA"),
     ("/auth_configs/", "nanoid", "ac_AAAAAAAAAAAA"),
     ("/auth_configs/", "status", "DISABLED"),
     ("/connected_accounts/", "nanoid", "ca_AAAAAAAAAAAA"),

@@ -35,6 +35,7 @@ mod toolkits;
 mod tools;
 mod trigger_actions;
 mod trigger_instances;
+mod trigger_logs;
 mod triggers_types;
 mod usage;
 mod webhook_deliveries;

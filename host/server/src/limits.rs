@@ -364,6 +364,7 @@ fn storage(settings: &[Setting]) -> Vec<Row> {
         row("Events of one poll", triggers::MAX_EVENTS, "the poll fails, and nothing of it is stored"),
         row("Cursor and state that a poll leaves, as base64", size(triggers::MAX_MEMORY_BYTES as u64), "the poll fails, and nothing of it is stored"),
         row("Events that a trigger instance remembers", triggers::MAX_SEEN_EVENTS, "an older event that a toolkit reports again is recognized while it is stored"),
+        row("Events that are read for one page of the log of triggers", events::trigger_log::MAX_READ_EVENTS, "the page has fewer entries, and its cursor continues"),
         row("Events that a read of a trigger instance shows", triggers::MAX_RECENT_EVENTS, "only the newest are shown"),
         set("Actions of one project that wait or run", "triggers.pending_actions", "the actions of further events fail"),
         row("Arguments of an action as JSON", size(triggers::actions::MAX_ARGUMENTS_BYTES as u64), INVALID),

@@ -277,8 +277,18 @@ pub async fn get(
     id: &DeliveryId,
 ) -> Result<(Record<Delivery>, Vec<Attempt>)> {
     let record = record(app, project, subscription, id).await?;
-    let key = app.vault.key(project.id.as_str(), app.clock.now()).await?;
-    let context = seal_context(&project.id, id.as_str());
+    let attempts = attempts(app, &project.id, &record).await?;
+    Ok((record, attempts))
+}
+
+/// Decrypts the attempts of a delivery.
+pub(super) async fn attempts(
+    app: &App,
+    project: &ProjectId,
+    record: &Record<Delivery>,
+) -> Result<Vec<Attempt>> {
+    let key = app.vault.key(project.as_str(), app.clock.now()).await?;
+    let context = seal_context(project, &record.id);
     let open = |stored: &StoredAttempt| {
         let response = stored.response.as_ref();
         Ok::<_, Error>(Attempt {
@@ -289,9 +299,7 @@ pub async fn get(
             response: response.map(|text| key.open(context, text)).transpose()?,
         })
     };
-    let attempts = record.body.attempt_log.iter().map(open);
-    let attempts = attempts.collect::<Result<_>>()?;
-    Ok((record, attempts))
+    record.body.attempt_log.iter().map(open).collect()
 }
 
 /// Sends the event of a delivery again, with the whole schedule of retries.

@@ -48,6 +48,10 @@ crate::error_table! { pub table:
         "the webhook could not be received, and at least one of its events is not stored",
         "send it again; an event that was stored is not stored twice", with_retry_after(SHORT_WAIT);
 
+    /// The log of triggers has no such entry.
+    EVENT_LOG_NOT_FOUND = event_log_not_found(id: impl Display): NotFound, 2805, "Event_LogNotFound",
+        "trigger log {id} not found",
+        "list the trigger logs of the project; they are erased after `webhooks.keep_days`";
     /// The trigger instance does not exist in the project.
     INSTANCE_NOT_FOUND = instance_not_found(id: impl Display): NotFound, 2911, "TriggerInstance_NotFound",
         "trigger instance {id} not found",

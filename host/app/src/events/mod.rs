@@ -21,6 +21,7 @@ mod signing;
 pub mod stream;
 mod subscription_disabling;
 pub mod subscriptions;
+pub mod trigger_log;
 pub mod triggers;
 
 use std::{sync::Arc, time::Duration};

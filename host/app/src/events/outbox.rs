@@ -28,23 +28,31 @@ use crate::{
 /// Collection that this module owns.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "events",
-    fields: &[Field::new("trigger", Kind::Text)],
+    fields: &[
+        Field::new("trigger", Kind::Text),
+        Field::new("log", Kind::Text),
+    ],
 };
 
 /// Trigger instance that an event came from.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct TriggerSource {
-    /// Log record of the poll or of the received request.
-    pub(crate) log_id: LogId,
-    pub(crate) trigger_slug: String,
-    pub(crate) trigger_id: TriggerInstanceId,
+pub struct TriggerSource {
+    /// Id of the event's entry in the log of triggers.
+    pub log_id: LogId,
+    /// Slug of the trigger type.
+    pub trigger_slug: String,
+    /// Id of the trigger instance.
+    pub trigger_id: TriggerInstanceId,
     /// Legacy id of the trigger instance.
-    pub(crate) trigger_uuid: Uuid,
-    pub(crate) account_id: AccountId,
+    pub trigger_uuid: Uuid,
+    /// Id of the account.
+    pub account_id: AccountId,
     /// Legacy id of the account.
-    pub(crate) account_uuid: Uuid,
-    pub(crate) auth_config_id: AuthConfigId,
-    pub(crate) user_id: String,
+    pub account_uuid: Uuid,
+    /// Id of the auth config.
+    pub auth_config_id: AuthConfigId,
+    /// Id of the user.
+    pub user_id: String,
     /// Present if a tool runs for every event of the instance.
     #[serde(skip)]
     pub(crate) action: Option<ActionMode>,
@@ -70,6 +78,9 @@ pub(crate) struct Event {
     /// Trigger instance of the source, for lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     trigger: Option<TriggerInstanceId>,
+    /// Log id of the source, for reads by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    log: Option<LogId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) source: Option<TriggerSource>,
     /// Account that the event is about, if it has no source.
@@ -205,6 +216,7 @@ async fn write(
     let stored = Event {
         kind: event.kind,
         trigger: source.as_ref().map(|source| source.trigger_id.clone()),
+        log: source.as_ref().map(|source| source.log_id.clone()),
         source,
         account: event.account.clone(),
         data: key.seal(seal_context(project, &id), &data)?.cast(),

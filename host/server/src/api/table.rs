@@ -15,7 +15,7 @@ use crate::{
     Server,
     api::{
         auth_configs,
-        compat::{action_logs, legacy_ids},
+        compat::{action_logs, legacy_ids, trigger_logs},
         connected_accounts, event_stream, files, keys, logs, members, oauth_apps, project_config,
         projects, session, toolkits, tools, trigger_instances, triggers_types, usage,
         webhook_endpoints, webhook_subscriptions,
@@ -210,6 +210,9 @@ pub(crate) fn rows() -> Vec<Row> {
         row!("/trigger_instances/manage/{triggerId}", trigger_instances::remove).needs(Write, &[Triggers]),
         row!("/trigger_instances/manage/{triggerId}/poll", trigger_instances::poll).needs(Write, &[Triggers]).own_deadline(),
         row!("/trigger_instances/manage/{triggerId}/actions", trigger_instances::actions::list).needs(Read, &[Triggers]),
+
+        row!("/internal/trigger/logs", trigger_logs::list).needs(Read, &[Observability]),
+        row!("/internal/trigger/log/{id}", trigger_logs::read).needs(Read, &[Observability]),
 
         // webhooks
         row!("/webhook_subscriptions", webhook_subscriptions::list).needs(Read, &[Webhooks]),

@@ -134,7 +134,7 @@ impl Page {
     }
 
     /// Returns the cursor of the page after the given last record.
-    fn next_after(&self, last: Cursor) -> String {
+    pub(crate) fn next_after(&self, last: Cursor) -> String {
         let Cursor {
             value,
             created_at,

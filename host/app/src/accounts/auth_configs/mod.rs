@@ -149,6 +149,22 @@ pub(crate) async fn find_in(
     Ok(store.get(project.as_str(), id.as_str()).await?)
 }
 
+/// Returns the id of the auth config of a project with a legacy id.
+///
+/// # Errors
+/// Fails if the store cannot be read.
+pub(crate) async fn id_of_legacy(
+    app: &App,
+    project: &Project,
+    uuid: Uuid,
+) -> Result<Option<AuthConfigId>> {
+    let query = Query::for_project(project.id.as_str()).is("uuid", uuid.to_string());
+    let found = app.store.first::<AuthConfig>(query).await?;
+    found
+        .map(|config| AuthConfigId::parse(&config.id))
+        .transpose()
+}
+
 /// Returns a page of auth configs, newest first, and their total number.
 pub async fn list(
     app: &App,

@@ -76,6 +76,19 @@ pub(crate) struct DetailView {
     attempts: Vec<AttemptView>,
 }
 
+impl DetailView {
+    pub(crate) fn new(
+        delivery: Record<Delivery>,
+        attempts: Vec<Attempt>,
+        operator_word: &str,
+    ) -> Self {
+        Self {
+            delivery: View::new(delivery, operator_word),
+            attempts: attempts.into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
 view! {
     #[schema(as = WebhookAttempt)]
     struct AttemptView from attempt: Attempt {
@@ -145,10 +158,8 @@ pub(crate) async fn read(
     Path((id, delivery_id)): Path<(SubscriptionId, DeliveryId)>,
 ) -> ApiResult<Json<DetailView>> {
     let (record, attempts) = delivery::get(key.app(), &key.project, &id, &delivery_id).await?;
-    Ok(Json(DetailView {
-        delivery: view(&key, record),
-        attempts: attempts.into_iter().map(Into::into).collect(),
-    }))
+    let word = &key.server.config.operator_word;
+    Ok(Json(DetailView::new(record, attempts, word)))
 }
 
 /// Sends the event of a delivery again.

@@ -12,7 +12,10 @@ use app::{
 };
 
 use self::types::{Create, EventTypeView, EventTypes, SecretView, Update, View};
-pub(crate) use self::{deliveries::Status as DeliveryStatus, types::Version};
+pub(crate) use self::{
+    deliveries::{DetailView as DeliveryDetail, Status as DeliveryStatus},
+    types::Version,
+};
 use crate::http::{
     ApiResult, Created, IN_TABLE, Json, Listed, OptionalJson, Path, Position, ProjectKey,
     ShortPage, Success,

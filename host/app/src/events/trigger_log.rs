@@ -1,0 +1,317 @@
+//! The log of triggers: one entry for each event of a trigger, with its deliveries.
+//!
+//! Entries are read from the events, newest first. The conditions of a list are tested on the events
+//! and deliveries that it reads, at most [`MAX_READ_EVENTS`] for one page, so that a page may have
+//! fewer entries than asked for although another page follows.
+
+use std::collections::HashMap;
+
+use serde_json::value::RawValue;
+use store::{Cursor, Query, Record, Time};
+use uuid::Uuid;
+
+use super::{
+    delivery::{self, Attempt, Delivery, DeliveryStatus},
+    errors,
+    event::EventKind,
+    message,
+    outbox::{self, Event, TriggerSource},
+    subscriptions::Subscription,
+};
+use crate::{
+    App, Result,
+    accounts::auth_configs,
+    core::ids::{AuthConfigId, DeliveryId, LogId, SubscriptionId},
+    projects::Project,
+};
+
+/// Maximum number of events that are read for one page.
+pub const MAX_READ_EVENTS: u64 = 2_000;
+/// Number of events that are read at a time.
+const EVENTS_PER_READ: u64 = 200;
+
+/// Filter of a list. Absent fields do not filter.
+#[derive(Debug, Default)]
+pub struct Filter {
+    /// Time of the oldest event.
+    pub since: Option<Time>,
+    /// Time of the newest event.
+    pub until: Option<Time>,
+    /// Outcome of the deliveries.
+    pub outcome: Option<Outcome>,
+    /// Id of the user.
+    pub user: Option<String>,
+    /// Legacy id of the auth config.
+    pub auth_config: Option<Uuid>,
+    /// Texts that fields must contain, in any case.
+    pub contained: Vec<(SearchField, String)>,
+}
+
+/// A field that can be searched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SearchField {
+    /// Any of the others.
+    Any,
+    /// Slug of the trigger type.
+    Trigger,
+    /// Id of the trigger instance.
+    Instance,
+    /// Id of the connected account.
+    Account,
+    /// Id of the user.
+    User,
+    /// Id of the entry.
+    Id,
+}
+
+/// Outcome of the deliveries of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// No delivery is open and none has failed.
+    Success,
+    /// A delivery has failed.
+    Error,
+    /// A delivery is open, and none has failed.
+    Pending,
+}
+
+/// An entry: an event of a trigger.
+#[derive(Debug)]
+pub struct Entry {
+    /// Id of the entry.
+    pub id: LogId,
+    /// Id of the project.
+    pub project: String,
+    /// Id of the message.
+    pub message_id: String,
+    /// Time of the event.
+    pub created_at: Time,
+    /// Slug of the toolkit; empty if the catalog does not have the trigger type any more.
+    pub toolkit: String,
+    /// Trigger instance and account.
+    pub source: TriggerSource,
+    /// Deliveries with their attempts, oldest first.
+    pub deliveries: Vec<(Record<Delivery>, Vec<Attempt>)>,
+    /// Payload, as JSON, if it was asked for.
+    pub payload: Option<Box<RawValue>>,
+}
+
+impl Entry {
+    /// Returns the outcome of the deliveries.
+    #[must_use]
+    pub fn outcome(&self) -> Outcome {
+        outcome(self.deliveries.iter().map(|(delivery, _)| delivery))
+    }
+}
+
+/// A page of entries.
+#[derive(Debug, Default)]
+pub struct EntryPage {
+    /// The entries, newest first.
+    pub entries: Vec<Entry>,
+    /// Cursor after which the next page starts, or none on the last page.
+    pub next: Option<Cursor>,
+}
+
+/// Returns entries, newest first.
+///
+/// # Errors
+/// Fails if the store cannot be read, or a record cannot be decrypted.
+pub async fn list(
+    app: &App,
+    project: &Project,
+    filter: &Filter,
+    after: Option<Cursor>,
+    limit: u64,
+    with_payload: bool,
+) -> Result<EntryPage> {
+    let subscriptions = subscriptions(app, project).await?;
+    let auth_config = match filter.auth_config {
+        Some(uuid) => auth_configs::id_of_legacy(app, project, uuid).await?,
+        None => None,
+    };
+    if filter.auth_config.is_some() && auth_config.is_none() {
+        return Ok(EntryPage::default());
+    }
+    let until = filter
+        .until
+        .map_or(i64::MAX, |until| until.0.saturating_add(1));
+    let mut query = Query::for_project(project.id.as_str())
+        .at_least("created_at", filter.since.unwrap_or_default().0)
+        .below("created_at", until)
+        .descending()
+        .page(0, EVENTS_PER_READ);
+    query.after = after;
+    let mut entries = Vec::new();
+    let mut read = 0;
+    loop {
+        let page = app.store.list::<Event>(&query).await?;
+        let deliveries = deliveries(app, project, &subscriptions, &page.items).await?;
+        let last = page.items.last().map(|event| event.id.clone());
+        for event in &page.items {
+            read += 1;
+            let of_event = deliveries.get(&event.id).map_or(&[][..], Vec::as_slice);
+            if filter.admits(event, auth_config.as_ref(), of_event) {
+                entries.push(entry(app, project, event, of_event, with_payload).await?);
+            }
+            if entries.len() as u64 >= limit || read >= MAX_READ_EVENTS {
+                let is_last = page.next.is_none() && last.as_ref() == Some(&event.id);
+                let next = (!is_last).then(|| Cursor {
+                    value: None,
+                    created_at: event.created_at,
+                    id: event.id.clone(),
+                });
+                return Ok(EntryPage { entries, next });
+            }
+        }
+        match page.next {
+            Some(next) => query = query.after(next),
+            None => {
+                return Ok(EntryPage {
+                    entries,
+                    next: None,
+                });
+            }
+        }
+    }
+}
+
+/// Returns an entry with its payload.
+///
+/// # Errors
+/// Fails if the entry does not exist, or a record cannot be decrypted.
+pub async fn get(app: &App, project: &Project, id: &LogId) -> Result<Entry> {
+    let query = Query::for_project(project.id.as_str()).is("log", id.as_str());
+    let event = app.store.first::<Event>(query).await?;
+    let event = event.ok_or_else(|| errors::event_log_not_found(id))?;
+    let subscriptions = subscriptions(app, project).await?;
+    let events = [event];
+    let deliveries = deliveries(app, project, &subscriptions, &events).await?;
+    let of_event = deliveries.get(&events[0].id).map_or(&[][..], Vec::as_slice);
+    entry(app, project, &events[0], of_event, true).await
+}
+
+async fn subscriptions(app: &App, project: &Project) -> Result<Vec<SubscriptionId>> {
+    let query = Query::for_project(project.id.as_str());
+    let found = app.store.find::<Subscription>(&query).await?.records;
+    let ids = found.iter().map(|record| SubscriptionId::parse(&record.id));
+    ids.collect()
+}
+
+/// Reads the deliveries of events at once. Returns them by the id of the event.
+async fn deliveries(
+    app: &App,
+    project: &Project,
+    subscriptions: &[SubscriptionId],
+    events: &[Record<Event>],
+) -> Result<HashMap<String, Vec<Record<Delivery>>>> {
+    let mut ids = Vec::new();
+    for event in events {
+        let event = outbox::event_id(event)?;
+        let of_event = subscriptions.iter();
+        ids.extend(of_event.map(|subscription| DeliveryId::for_event(event, subscription)));
+    }
+    let ids: Vec<_> = ids.iter().map(DeliveryId::as_str).collect();
+    let found = app.store.get_many::<Delivery>(project.id.as_str(), &ids);
+    let mut deliveries = HashMap::<_, Vec<_>>::new();
+    for delivery in found.await?.into_values() {
+        let event = delivery.body.event.to_string();
+        deliveries.entry(event).or_default().push(delivery);
+    }
+    Ok(deliveries)
+}
+
+async fn entry(
+    app: &App,
+    project: &Project,
+    event: &Record<Event>,
+    deliveries: &[Record<Delivery>],
+    with_payload: bool,
+) -> Result<Entry> {
+    let source = event.body.source.clone();
+    let source = source.ok_or_else(|| errors::internal("an event of a trigger has no source"))?;
+    let snapshot = app.catalog.snapshot();
+    let toolkit = snapshot.toolkit_of_trigger(&source.trigger_slug);
+    let mut opened = Vec::new();
+    for delivery in deliveries {
+        let attempts = delivery::attempts(app, &project.id, delivery).await?;
+        opened.push((delivery.clone(), attempts));
+    }
+    let payload = match with_payload {
+        true => Some(outbox::payload(app, event).await?),
+        false => None,
+    };
+    Ok(Entry {
+        id: source.log_id.clone(),
+        project: event.project.clone(),
+        message_id: message::message_id(&event.id),
+        created_at: event.created_at,
+        toolkit: toolkit.map_or_else(String::new, |toolkit| toolkit.slug.to_string()),
+        source,
+        deliveries: opened,
+        payload,
+    })
+}
+
+fn outcome<'a>(deliveries: impl Iterator<Item = &'a Record<Delivery>>) -> Outcome {
+    let mut outcome = Outcome::Success;
+    for delivery in deliveries {
+        match delivery.body.status {
+            DeliveryStatus::Failed => return Outcome::Error,
+            DeliveryStatus::Pending => outcome = Outcome::Pending,
+            DeliveryStatus::Delivered => {}
+        }
+    }
+    outcome
+}
+
+impl Filter {
+    fn admits(
+        &self,
+        event: &Record<Event>,
+        auth_config: Option<&AuthConfigId>,
+        deliveries: &[Record<Delivery>],
+    ) -> bool {
+        let Some(source) = &event.body.source else {
+            return false;
+        };
+        let contains = |(field, text): &(SearchField, String)| {
+            field.values(source).iter().any(|value| {
+                let value = value.to_lowercase();
+                value.contains(&text.to_lowercase())
+            })
+        };
+        event.body.kind == EventKind::TriggerMessage
+            && self
+                .user
+                .as_ref()
+                .is_none_or(|user| *user == source.user_id)
+            && auth_config.is_none_or(|config| *config == source.auth_config_id)
+            && self.contained.iter().all(contains)
+            && self
+                .outcome
+                .is_none_or(|wanted| wanted == outcome(deliveries.iter()))
+    }
+}
+
+impl SearchField {
+    fn values(self, source: &TriggerSource) -> Vec<&str> {
+        match self {
+            Self::Any => [
+                Self::Trigger,
+                Self::Instance,
+                Self::Account,
+                Self::User,
+                Self::Id,
+            ]
+            .into_iter()
+            .flat_map(|field| field.values(source))
+            .collect(),
+            Self::Trigger => vec![&source.trigger_slug],
+            Self::Instance => vec![source.trigger_id.as_str()],
+            Self::Account => vec![source.account_id.as_str()],
+            Self::User => vec![&source.user_id],
+            Self::Id => vec![source.log_id.as_str()],
+        }
+    }
+}

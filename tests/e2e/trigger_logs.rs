@@ -1,0 +1,169 @@
+//! The log of triggers: one entry for each event, with its deliveries.
+
+use harness::{
+    Answer, Client, Host, Inbox,
+    inbox::{ORIGIN, Reply},
+    wait_until,
+};
+use serde_json::{Value, json};
+
+const LOGS: &str = "/internal/trigger/logs";
+
+/// A project with a subscription, through which events of a test trigger are sent.
+struct Given {
+    project: Client,
+    subscription: String,
+}
+
+impl Given {
+    async fn new(project: Client) -> Self {
+        let body = json!({ "webhook_url": ORIGIN, "enabled_events": ["service.trigger.message"] });
+        let made = project.post("/webhook_subscriptions", &body).await;
+        let subscription = made.expect(201)["id"].as_str().unwrap().to_owned();
+        Self {
+            project,
+            subscription,
+        }
+    }
+
+    async fn send(&self, data: Value) {
+        let path = format!("/webhook_subscriptions/{}/test", self.subscription);
+        let body = json!({ "data": data });
+        self.project.post(&path, &body).await.expect(201);
+    }
+
+    async fn list(&self, search: Value) -> Answer {
+        self.project.post(LOGS, &search).await.expect(200)
+    }
+
+    /// Returns the payloads of the entries that a search finds.
+    async fn payloads(&self, search: Value) -> Vec<Value> {
+        let found = self.list(search).await;
+        let entries = found["data"].as_array().unwrap().iter();
+        let payload = |entry: &Value| {
+            let text = entry["meta"]["triggerProviderPayload"].as_str().unwrap();
+            serde_json::from_str(text).unwrap()
+        };
+        entries.map(payload).collect()
+    }
+}
+
+#[tokio::test]
+async fn entry_shows_event_with_its_deliveries() {
+    let inbox = Inbox::with(|message| match message.json()["data"]["fails"] == true {
+        true => Reply::Status(410),
+        false => Reply::Status(200),
+    });
+    let host = inbox.setup().start().await;
+    let given = Given::new(host.as_project()).await;
+    given.send(json!({ "n": 1 })).await;
+    wait_until("it is delivered", async || {
+        given.list(json!({})).await["data"][0]["status"] == "success"
+    })
+    .await;
+    given.send(json!({ "n": 2, "fails": true })).await;
+    wait_until("it has failed", async || {
+        given.list(json!({})).await["data"][0]["status"] == "error"
+    })
+    .await;
+    let message = inbox.received()[0].json();
+    let found = given.list(json!({ "status": "success" })).await;
+    assert_eq!(found["nextCursor"], Value::Null);
+    let [entry] = &found["data"].as_array().unwrap()[..] else {
+        panic!("{found:#?}")
+    };
+    assert_eq!(entry["id"], message["metadata"]["log_id"]);
+    assert_eq!(entry["meta"]["id"], message["id"]);
+    assert_eq!(entry["meta"]["triggerName"], "TEST_EVENT");
+    let account = &message["metadata"]["connected_account_id"];
+    assert_eq!(&entry["connectionId"], account);
+    assert_eq!(entry["deliveries"][0]["attempts"][0]["status"], 200);
+    let path = format!("/internal/trigger/log/{}", entry["id"].as_str().unwrap());
+    let read = given.project.get(&path).await.expect(200);
+    assert_eq!(&read["log"], entry);
+    let failed = given.payloads(json!({ "status": "error" })).await;
+    assert_eq!(failed, [json!({ "n": 2, "fails": true })]);
+}
+
+#[tokio::test]
+async fn filters_select_entries() {
+    let given = Given::new(Host::shared().await.new_project().await).await;
+    given.send(json!({ "n": 1 })).await;
+    given.send(json!({ "n": 2 })).await;
+    let newest = given.list(json!({ "limit": 1 })).await["data"][0].clone();
+    let id = newest["id"].as_str().unwrap();
+    let both = [json!({ "n": 2 }), json!({ "n": 1 })];
+    let later = json!({ "from": 4_102_444_800_000_u64 });
+    let condition = |field: &str, value: &str| json!({ "search_params": [{ "field": field, "operation": "contains", "value": value }] });
+    for (search, expected) in [
+        (json!({}), &both[..]),
+        (json!({ "time": "5m", "status": "all" }), &both[..]),
+        (later, &[]),
+        (json!({ "to": 0 }), &[]),
+        (json!({ "userId": "test" }), &both[..]),
+        (json!({ "entityId": "nobody" }), &[]),
+        (json!({ "search": "test_ev" }), &both[..]),
+        (json!({ "search": id }), &both[..1]),
+        (condition("triggerName", "EVENT"), &both[..]),
+        (condition("id", id), &both[..1]),
+        (condition("entityId", "x"), &[]),
+        (
+            json!({ "integrationId": "00000000-0000-4000-8000-000000000000" }),
+            &[],
+        ),
+    ] {
+        assert_eq!(given.payloads(search.clone()).await, expected, "{search}");
+    }
+    let bare = given.list(json!({ "include_payload": false })).await;
+    assert!(
+        !bare.text.contains("triggerProviderPayload"),
+        "{}",
+        bare.text
+    );
+    for refused in [
+        json!({ "integrationId": "x" }),
+        json!({ "time": "2m" }),
+        json!({ "cursor": "x" }),
+        json!({ "search": "x".repeat(257) }),
+        condition("payload", "x"),
+    ] {
+        let answer = given.project.post(LOGS, &refused).await;
+        answer.expect(400).assert_envelope();
+    }
+}
+
+#[tokio::test]
+async fn pages_have_every_entry_once() {
+    let given = Given::new(Host::shared().await.new_project().await).await;
+    for n in 0..5 {
+        given.send(json!({ "n": n })).await;
+    }
+    let mut found = Vec::new();
+    let mut cursor = Value::Null;
+    loop {
+        let page = given.list(json!({ "limit": 2, "cursor": cursor })).await;
+        let entries = page["data"].as_array().unwrap().iter();
+        found.extend(entries.map(|entry| entry["meta"]["triggerProviderPayload"].clone()));
+        cursor = page["nextCursor"].clone();
+        if cursor.is_null() {
+            break;
+        }
+    }
+    let expected = (0..5).rev().map(|n| json!(format!("{{\"n\":{n}}}")));
+    assert_eq!(found, expected.collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn entries_belong_to_their_project() {
+    let host = Host::shared().await;
+    let given = Given::new(host.new_project().await).await;
+    let other = Given::new(host.new_project().await).await;
+    given.send(json!({ "n": 1 })).await;
+    let entry = given.list(json!({})).await["data"][0].clone();
+    let id = entry["id"].as_str().unwrap();
+    let path = format!("/internal/trigger/log/{id}");
+    given.project.get(&path).await.expect(200);
+    other.project.get(&path).await.expect(404).assert_envelope();
+    assert_eq!(other.list(json!({})).await["data"], json!([]));
+    assert_eq!(other.list(json!({ "search": id })).await["data"], json!([]));
+}
