@@ -114,6 +114,12 @@ impl GitHub {
         text(&self.project.post(path, &body).await.expect(201)["trigger_id"])
     }
 
+    /// Returns the error of the last webhook of the only instance.
+    async fn last_error(&self) -> Value {
+        let listed = self.project.get("/trigger_instances/active").await;
+        listed.expect(200)["items"][0]["last_error"].clone()
+    }
+
     async fn stream(&self) -> EventReader {
         self.project.open_stream(STREAM, None).await
     }
@@ -235,8 +241,11 @@ async fn forged_webhooks_are_refused_without_a_body() {
         let answer = send(&github.project, &github.address, &headers, body).await;
         assert_eq!((answer.status, &*answer.text), (401, ""), "{case}");
     }
+    let error = text(&github.last_error().await);
+    assert!(error.contains("signature"), "{error}");
     github.deliver("d1", 3).await.expect(200);
     assert_eq!(next_issue(&mut stream).await, 3, "the only event");
+    assert_eq!(github.last_error().await, Value::Null);
 }
 
 #[tokio::test]

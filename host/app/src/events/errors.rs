@@ -36,13 +36,17 @@ crate::error_table! { pub table:
         "toolkit {toolkit} has no trigger that receives webhooks",
         "choose a toolkit with a trigger type whose `type` is `webhook`";
     /// No trigger instance accepts the signature of the webhook.
-    WEBHOOK_NOT_SIGNED = webhook_not_signed(): Unauthenticated, 2824, "Webhook_NotSigned",
-        "the webhook is not signed with the secret of its endpoint",
+    WEBHOOK_NOT_SIGNED = webhook_not_signed(reason: impl Display): Unauthenticated, 2824, "Webhook_NotSigned",
+        "the toolkit refuses the signature of the webhook: {reason}",
         "enter the same secret at the provider and in the webhook endpoint";
     /// The toolkit refuses the webhook.
     WEBHOOK_INVALID = webhook_invalid(reason: impl Display): Invalid, 2825, "Webhook_Invalid",
         "the toolkit refuses the webhook: {reason}",
         "correct the settings of the webhook at the provider";
+    /// The toolkit failed to process the webhook.
+    WEBHOOK_NOT_PROCESSED = webhook_not_processed(reason: impl Display): Unavailable, 2828, "Webhook_NotProcessed",
+        "the toolkit could not process the webhook: {reason}",
+        "report the error to the author of the toolkit";
     /// The webhook could not be received now.
     WEBHOOK_FAILED = webhook_failed(): Unavailable, 2826, "Webhook_Failed",
         "the webhook could not be received, and at least one of its events is not stored",

@@ -252,7 +252,7 @@ mod tests {
     fn failure_outweighs_acceptance_and_acceptance_refusal() {
         let mut verdicts = Verdicts::default();
         verdicts.add(Ok(None));
-        verdicts.add(Err(errors::webhook_not_signed()));
+        verdicts.add(Err(errors::webhook_not_signed("no signature")));
         verdicts.add(Ok(Some(answer("text/plain", ""))));
         verdicts.add(Ok(Some(answer("text/plain", "challenge"))));
         let response = verdicts.response.as_ref();

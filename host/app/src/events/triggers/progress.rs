@@ -128,7 +128,7 @@ pub struct PollStatus {
     pub last_poll_at: Option<Time>,
     /// Time of the next poll.
     pub next_poll_at: Option<Time>,
-    /// Error of the last poll, if it failed.
+    /// Error of the last poll or of the last webhook, if it failed.
     pub last_error: Option<String>,
 }
 
@@ -247,6 +247,11 @@ impl Progress {
         self.last_poll_at = Some(now);
         self.last_error = None;
         (self.failing_since, self.failures) = (None, 0);
+    }
+
+    /// Notes the error of the last webhook, or that it had none.
+    pub(super) fn note_webhook(&mut self, error: Option<Sealed<String>>) {
+        self.last_error = error;
     }
 
     /// Notes a failed poll.

@@ -88,6 +88,19 @@ impl Receiver<'_> {
         app: &App,
         request: &Inbound,
     ) -> Result<Option<Answer>> {
+        let received = self.process(app, request).await;
+        let error = match &received {
+            Ok(Some(_)) => None,
+            Err(cause) if is_of_toolkit(cause) => Some(cause.to_string()),
+            _ => return received,
+        };
+        if let Err(cause) = self.note(app, error).await {
+            tracing::debug!(%cause, "the error of a webhook is not kept");
+        }
+        received
+    }
+
+    async fn process(&self, app: &App, request: &Inbound) -> Result<Option<Answer>> {
         let Instance {
             trigger, version, ..
         } = &self.instance.body;
@@ -115,7 +128,7 @@ impl Receiver<'_> {
             body,
         } = received
         else {
-            return Err(errors::unavailable(runs::wrong_output()));
+            return Err(errors::webhook_not_processed(runs::wrong_output()));
         };
         check(app, self.project, &found, &events).await?;
         if !events.is_empty() {
@@ -148,9 +161,9 @@ impl Receiver<'_> {
         };
         let outcome = runs::call_trigger(app, call).await?;
         outcome.output.map_err(|failure| match &*failure.kind {
-            UNAUTHORIZED => errors::webhook_not_signed(),
+            UNAUTHORIZED => errors::webhook_not_signed(failure.message),
             INVALID_INPUT => errors::webhook_invalid(failure.message),
-            _ => errors::unavailable(failure),
+            _ => errors::webhook_not_processed(failure),
         })
     }
 
@@ -160,6 +173,27 @@ impl Receiver<'_> {
         let progress = Progress::get(app, project, id).await?;
         let seal = Seal::new(app, project, id).await?;
         seal.open_config(&progress.body)
+    }
+
+    /// Keeps the error of the last webhook, which lists of instances show. Nothing is written if it is
+    /// the one that is kept.
+    async fn note(&self, app: &App, error: Option<String>) -> Result<()> {
+        let (project, id) = (&self.project.id, &self.instance.id);
+        let progress = Progress::get(app, project, id).await?;
+        let seal = Seal::new(app, project, id).await?;
+        if seal.open_status(&progress.body)?.last_error == error {
+            return Ok(());
+        }
+        let error = error.map(|error| seal.error(&error)).transpose()?;
+        let now = app.clock.now();
+        let noted = app
+            .store
+            .edit(project.as_str(), id, now, |progress: &mut Progress| {
+                progress.note_webhook(error.clone());
+                Ok::<_, Error>(())
+            });
+        noted.await?;
+        Ok(())
     }
 
     /// Reads the instance anew, unless it was deleted.
@@ -238,6 +272,16 @@ impl Receiver<'_> {
     }
 }
 
+/// Returns true if the toolkit caused an error.
+fn is_of_toolkit(cause: &Error) -> bool {
+    let of_toolkit = [
+        &errors::WEBHOOK_NOT_SIGNED,
+        &errors::WEBHOOK_INVALID,
+        &errors::WEBHOOK_NOT_PROCESSED,
+    ];
+    of_toolkit.into_iter().any(|info| cause.is(info))
+}
+
 /// Returns true if the instance or its account was deleted.
 fn is_gone(cause: &Error) -> bool {
     let gone = [
@@ -257,7 +301,7 @@ async fn check(
 ) -> Result<()> {
     if events.len() > MAX_EVENTS {
         let count = events.len();
-        return Err(errors::unavailable(format_args!(
+        return Err(errors::webhook_not_processed(format_args!(
             "{} reported {count} events of one webhook; at most {MAX_EVENTS} are allowed",
             found.trigger.slug
         )));
@@ -266,7 +310,7 @@ async fn check(
         let payload = &found.trigger.payload;
         let problems = payload.problems(&app.large_work, &project.tenant, &event.payload);
         if let Some(problem) = problems.await?.first() {
-            return Err(errors::unavailable(format_args!(
+            return Err(errors::webhook_not_processed(format_args!(
                 "the data of event {} does not match the payload schema of {}: {problem}",
                 truncate(&event.id),
                 found.trigger.slug

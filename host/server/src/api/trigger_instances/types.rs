@@ -321,7 +321,7 @@ view! {
         /// Time of the next poll.
         #[schema(required, format = DateTime)]
         next_poll_at: Option<String> = view.poll.next_poll_at.map(iso),
-        /// Error of the last poll, if it failed.
+        /// Error of the last poll or of the last webhook, if it failed.
         #[schema(required)]
         last_error: Option<String> = view.poll.last_error,
         /// The ten newest events, newest first.
