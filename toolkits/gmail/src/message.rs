@@ -68,6 +68,7 @@ pub(crate) struct RawMessage {
     pub(crate) id: String,
     pub(crate) thread_id: String,
     pub(crate) label_ids: Vec<String>,
+    pub(crate) history_id: Option<String>,
     snippet: String,
     internal_date: Option<String>,
     payload: Part,

@@ -56,10 +56,23 @@ struct Added {
     message: RawMessage,
 }
 
+/// A new mail.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct NewEmail {
+    #[serde(flatten)]
+    email: Email,
+    /// Id of the last change of the mail, to continue from with Gmail's history.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    history_id: Option<String>,
+}
+
 /// Fires for each new mail, in the inbox or under another label, with its text, sender and
 /// recipients; not for drafts and sent mail. Can be limited to a sender.
 #[trigger(poll, scopes("https://www.googleapis.com/auth/gmail.readonly"))]
-pub(crate) fn new_email(config: Config, cursor: Option<Cursor>) -> Result<Polled<Email, Cursor>> {
+pub(crate) fn new_email(
+    config: Config,
+    cursor: Option<Cursor>,
+) -> Result<Polled<NewEmail, Cursor>> {
     let Some(Cursor { history_id }) = cursor else {
         return begin();
     };
@@ -117,7 +130,12 @@ pub(crate) fn new_email(config: Config, cursor: Option<Cursor>) -> Result<Polled
             .query("format", "full")
     }))?;
     let mails = mails.into_iter().filter(|mail| config.wants(mail));
-    let news = mails.map(|mail| (mail.id.clone(), mail.whole(MAX_TEXT_BYTES)));
+    let news = mails.map(|mail| {
+        let id = mail.id.clone();
+        let history_id = mail.history_id.clone();
+        let email = mail.whole(MAX_TEXT_BYTES);
+        (id, NewEmail { email, history_id })
+    });
     Ok(Polled::new(Cursor { history_id: next })
         .events(news)
         .more(more))
@@ -141,7 +159,7 @@ impl Config {
 }
 
 /// Starts at the current state of the mailbox.
-fn begin() -> Result<Polled<Email, Cursor>> {
+fn begin() -> Result<Polled<NewEmail, Cursor>> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Profile {
