@@ -23,7 +23,7 @@ const AVERAGE_WEIGHT: u32 = 8;
 /// Time that a message is expected to take before one was measured.
 const FIRST_ESTIMATE: Duration = Duration::from_millis(10);
 /// Minimum time between two turns.
-const MIN_INTERVAL: Duration = Duration::from_millis(1);
+const MIN_INTERVAL: Duration = Duration::from_micros(100);
 /// Time within which all waiting deliveries get a turn.
 const MAX_TURN_DELAY: Duration = Duration::from_secs(30);
 
@@ -41,8 +41,9 @@ struct Endpoint {
     paused_until: Time,
     /// Average time of a message.
     average: Duration,
-    /// Time of the last turn that a waiting delivery got.
-    last_turn: Time,
+    /// Time of the last turn that a waiting delivery got, since the epoch. Several turns may be in one
+    /// millisecond.
+    last_turn: Duration,
 }
 
 impl Default for Endpoint {
@@ -53,7 +54,7 @@ impl Default for Endpoint {
             failures: 0,
             paused_until: Time(0),
             average: FIRST_ESTIMATE,
-            last_turn: Time(0),
+            last_turn: Duration::ZERO,
         }
     }
 }
@@ -104,13 +105,15 @@ impl Endpoint {
         let newest = Duration::from_millis(u64::try_from(newest).unwrap_or(0));
         let room = u32::try_from(self.room).unwrap_or(u32::MAX).max(1);
         let interval = (self.average.max(newest) / room).clamp(MIN_INTERVAL, MAX_TURN_DELAY);
-        let next = time_after(self.last_turn.max(from), interval);
-        self.last_turn = if next > time_after(from, MAX_TURN_DELAY) {
-            time_after(from, interval)
+        let from = since_epoch(from);
+        let next = self.last_turn.max(from) + interval;
+        self.last_turn = if next > from + MAX_TURN_DELAY {
+            from + interval
         } else {
             next
         };
-        self.last_turn
+        let milliseconds = self.last_turn.as_micros().div_ceil(1_000);
+        Time(i64::try_from(milliseconds).unwrap_or(i64::MAX))
     }
 }
 
@@ -138,7 +141,7 @@ impl Room<'_> {
         endpoint.measure(took);
         if endpoint.failures >= FAILURES_BEFORE_PAUSE {
             endpoint.paused_until = time_after(now, pause);
-            endpoint.last_turn = endpoint.paused_until;
+            endpoint.last_turn = since_epoch(endpoint.paused_until);
         }
         endpoint.failures
     }
@@ -152,6 +155,10 @@ impl Drop for Room<'_> {
             endpoint.open.swap_remove(place);
         }
     }
+}
+
+fn since_epoch(time: Time) -> Duration {
+    Duration::from_millis(u64::try_from(time.0).unwrap_or(0))
 }
 
 #[cfg(test)]
@@ -217,6 +224,19 @@ mod tests {
         assert_eq!([turn(later), turn(later)], [16_000, 21_000]);
         let all = (0..100).map(|_| turn(later));
         assert!(all.max() <= Some(time_after(later, MAX_TURN_DELAY).0));
+    }
+
+    #[test]
+    fn fast_endpoint_gets_several_turns_per_millisecond() {
+        let endpoints = Endpoints::default();
+        let now = Time(1_000);
+        for _ in 0..100 {
+            let room = endpoints.enter("ws_a", now).unwrap();
+            room.accepted(TOOK, 16);
+        }
+        let _taken: Vec<_> = std::iter::from_fn(|| endpoints.enter("ws_a", now).ok()).collect();
+        let turns = (0..20).map(|_| endpoints.enter("ws_a", now).err().unwrap().0);
+        assert_eq!(turns.max(), Some(1_002));
     }
 
     #[test]
