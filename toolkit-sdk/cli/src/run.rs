@@ -204,7 +204,9 @@ fn entry(
     }
     if let Some(name) = &options.trigger {
         let input = TriggerInput::new(options, case)?;
-        return Ok((trigger(input, manifest, name)?, true, None));
+        let received = input.request.is_some();
+        // A toolkit that receives a webhook seldom sends a request.
+        return Ok((trigger(input, manifest, name)?, !received, None));
     }
     let name = options.tool.as_deref().context("name a tool")?;
     let slugs = manifest.tools.iter().map(|tool| tool.slug.as_str());
