@@ -623,6 +623,7 @@ create table "webhook_deliveries" (
     body json not null,
     "subscription" text collate "C",
     "status" text collate "C",
+    "after" text collate "C",
     "due" bigint
 );
 create or replace function "webhook_deliveries_fields"() returns trigger language plpgsql as $$
@@ -630,9 +631,10 @@ begin
     select
         case when json_typeof(f."subscription") in ('string', 'boolean') then f."subscription" #>> '{}' end,
         case when json_typeof(f."status") in ('string', 'boolean') then f."status" #>> '{}' end,
+        case when json_typeof(f."after") in ('string', 'boolean') then f."after" #>> '{}' end,
         case when json_typeof(f."due") = 'number' and f."due" #>> '{}' ~ '^(0|-?[1-9][0-9]{0,18})$' then case when (f."due" #>> '{}')::numeric between -9223372036854775808 and 9223372036854775807 then (f."due" #>> '{}')::bigint end end
-    into new."subscription", new."status", new."due"
-    from json_to_record(new.body) as f ("subscription" json, "status" json, "due" json);
+    into new."subscription", new."status", new."after", new."due"
+    from json_to_record(new.body) as f ("subscription" json, "status" json, "after" json, "due" json);
     return new;
 end
 $$;
@@ -640,7 +642,31 @@ create or replace trigger "webhook_deliveries_fields" before insert or update of
 create index "webhook_deliveries_by_created_at" on "webhook_deliveries" (project, created_at, id) where deleted_at is null;
 create index "webhook_deliveries_by_subscription" on "webhook_deliveries" (project, "subscription" nulls first, created_at, id) where deleted_at is null;
 create index "webhook_deliveries_by_status" on "webhook_deliveries" (project, "status" nulls first, created_at, id) where deleted_at is null;
+create index "webhook_deliveries_by_after" on "webhook_deliveries" (project, "after" nulls first, created_at, id) where deleted_at is null;
 create index "webhook_deliveries_all_by_due" on "webhook_deliveries" ("due" nulls first, created_at, id) where deleted_at is null and "due" is not null;
+
+create table "webhook_lanes" (
+    id text collate "C" primary key,
+    project text collate "C" not null,
+    revision bigint not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    deleted_at bigint,
+    body json not null,
+    "last_at" bigint
+);
+create or replace function "webhook_lanes_fields"() returns trigger language plpgsql as $$
+begin
+    select
+        case when json_typeof(f."last_at") = 'number' and f."last_at" #>> '{}' ~ '^(0|-?[1-9][0-9]{0,18})$' then case when (f."last_at" #>> '{}')::numeric between -9223372036854775808 and 9223372036854775807 then (f."last_at" #>> '{}')::bigint end end
+    into new."last_at"
+    from json_to_record(new.body) as f ("last_at" json);
+    return new;
+end
+$$;
+create or replace trigger "webhook_lanes_fields" before insert or update of body on "webhook_lanes" for each row execute function "webhook_lanes_fields"();
+create index "webhook_lanes_by_created_at" on "webhook_lanes" (project, created_at, id) where deleted_at is null;
+create index "webhook_lanes_by_last_at" on "webhook_lanes" (project, "last_at" nulls first, created_at, id) where deleted_at is null;
 
 create table "idempotency_keys" (
     id text collate "C" primary key,

@@ -97,5 +97,6 @@ mod sharing;
 mod signing;
 mod stopping;
 mod ways_out;
+mod webhook_ordering;
 mod webhooks;
 mod words;

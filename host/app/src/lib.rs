@@ -56,6 +56,7 @@ pub static COLLECTIONS: &[&Collection] = &[
     &events::endpoints::COLLECTION,
     &events::outbox::COLLECTION,
     &events::delivery::COLLECTION,
+    &events::ordering::COLLECTION,
     &projects::idempotency::COLLECTION,
     &projects::quotas::COLLECTION,
     &work::JOBS,

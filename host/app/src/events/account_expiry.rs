@@ -44,7 +44,7 @@ impl ExpiryListener for ExpiryEvents {
                 trigger: None,
                 account: Some(id),
             };
-            outbox::add_in(&self.store, &self.vault, &project, batch, event).await
+            outbox::add_in(&self.store, &self.vault, &project, batch, &event).await
         }
         .boxed()
     }

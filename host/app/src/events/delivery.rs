@@ -32,6 +32,7 @@ pub(crate) static COLLECTION: Collection = Collection {
     fields: &[
         Field::new("subscription", Kind::Text),
         Field::new("status", Kind::Text),
+        Field::new("after", Kind::Text),
         Field::due("due"),
     ],
 };
@@ -62,6 +63,12 @@ pub struct Delivery {
     /// Reason why no attempt follows, if the delivery failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
+    /// True if the delivery has a place in a lane.
+    #[serde(default)]
+    pub(super) ordered: bool,
+    /// Delivery that must end before the first attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) after: Option<DeliveryId>,
 }
 
 /// Status of a delivery.
@@ -158,7 +165,13 @@ impl Delivery {
         batch.insert(project, id.as_str(), &body)
     }
 
-    fn new(due: Time, subscription: SubscriptionId, event: Uuid, kind: EventKind) -> Self {
+    /// Creates a delivery that is due at a time.
+    pub(super) fn new(
+        due: Time,
+        subscription: SubscriptionId,
+        event: Uuid,
+        kind: EventKind,
+    ) -> Self {
         Self {
             subscription,
             event,
@@ -168,7 +181,24 @@ impl Delivery {
             work: WorkState::due_at(due),
             attempt_log: Vec::new(),
             failure: None,
+            ordered: false,
+            after: None,
         }
+    }
+
+    /// Lets the delivery wait for the one before it.
+    pub(super) fn wait(&mut self) {
+        self.work.due = None;
+    }
+
+    /// Makes a delivery due that has waited.
+    pub(super) fn resume(&mut self, now: Time) {
+        self.work.due = Some(now);
+    }
+
+    /// Returns true while the delivery waits for the one before it.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.status == DeliveryStatus::Pending && self.work.due.is_none()
     }
 
     /// Returns the time of the next attempt.
@@ -236,7 +266,7 @@ pub async fn send_test(
         .change(&COLLECTION, subscription.as_str(), || async {
             let record = subscriptions::record(app, project, subscription).await?;
             let batch = Batch::at(app.clock.now()).check(&record);
-            let batch = outbox::add_for(app, &project.id, batch, &event, &[record]).await?;
+            let batch = outbox::add_for(app, &project.id, batch, &event, &record).await?;
             Ok::<_, Error>((batch, ()))
         });
     sent.await?;

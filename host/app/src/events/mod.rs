@@ -13,6 +13,7 @@ pub mod errors;
 pub mod event;
 pub mod ingress;
 mod message;
+pub(crate) mod ordering;
 pub(crate) mod outbox;
 mod pacing;
 mod retention;

@@ -4,6 +4,8 @@
 //! event is chosen by the caller and the ids of its deliveries follow from it, so that an occurrence
 //! that is reported twice is one event. Payloads are sealed in the store.
 
+use std::collections::HashSet;
+
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -14,13 +16,17 @@ use super::{
     delivery::Delivery,
     errors,
     event::EventKind,
+    ordering::Lanes,
     subscriptions::Subscription,
     triggers::{ActionMode, actions},
 };
 use crate::{
     App, Result,
     core::{
-        ids::{AccountId, AuthConfigId, LogId, ProjectId, SubscriptionId, TriggerInstanceId},
+        ids::{
+            AccountId, AuthConfigId, DeliveryId, LogId, ProjectId, SubscriptionId,
+            TriggerInstanceId,
+        },
         vault::{SealContext, Sealed, Vault},
     },
 };
@@ -117,6 +123,21 @@ impl NewEvent {
     }
 }
 
+impl NewEvent {
+    /// Returns the instance whose action runs for the event, and the relation of the action to webhooks.
+    fn action(&self) -> Option<(&TriggerSource, ActionMode)> {
+        let source = self.trigger.as_ref();
+        let source = source.filter(|_| self.kind == EventKind::TriggerMessage)?;
+        Some((source, source.action?))
+    }
+
+    /// Returns true if the event is not sent to webhook subscriptions.
+    fn is_for_action_only(&self) -> bool {
+        let action = self.action();
+        action.is_some_and(|(_, mode)| mode == ActionMode::InsteadOfWebhooks)
+    }
+}
+
 impl Event {
     /// Returns the id of the account that the event is about.
     pub(super) fn account(&self) -> Option<&AccountId> {
@@ -136,97 +157,161 @@ pub(crate) async fn add(
     batch: Batch,
     event: NewEvent,
 ) -> Result<Batch> {
-    let subscriptions = subscriptions(app, project, event.kind).await?;
-    add_for(app, project, batch, &event, &subscriptions).await
+    Ok(add_all(app, project, batch, &[event]).await?.batch)
 }
 
-/// Returns the subscriptions of a project that want events of a kind.
-pub(super) async fn subscriptions(
+/// A batch to which events were added.
+pub(crate) struct Added {
+    pub(crate) batch: Batch,
+    /// Ids of the events that were not stored already.
+    pub(crate) ids: Vec<Uuid>,
+}
+
+/// Adds events to a batch as [`add`] does, in the order of ordered deliveries. A batch takes events
+/// once.
+///
+/// # Errors
+/// Fails if a payload is not JSON, or the store cannot be read.
+pub(crate) async fn add_all(
     app: &App,
     project: &ProjectId,
-    kind: EventKind,
-) -> Result<Vec<Record<Subscription>>> {
-    subscriptions_in(&app.store, project, kind).await
+    batch: Batch,
+    events: &[NewEvent],
+) -> Result<Added> {
+    let new = new_events(&app.store, project, events).await?;
+    let mut batch = batch;
+    for event in &new {
+        if let Some((source, _)) = event.action() {
+            batch = actions::add(app, project, batch, source, event.id).await?;
+        }
+    }
+    let batch = write(&app.store, &app.vault, project, batch, &new).await?;
+    let ids = new.into_iter().map(|event| event.id).collect();
+    Ok(Added { batch, ids })
 }
 
-async fn subscriptions_in(
+/// Returns the events that are not stored, each once.
+async fn new_events<'a>(
     store: &Store,
     project: &ProjectId,
-    kind: EventKind,
-) -> Result<Vec<Record<Subscription>>> {
-    let query = Query::for_project(project.as_str());
-    let mut subscriptions = store.find::<Subscription>(&query).await?.records;
-    subscriptions.retain(|subscription| subscription.body.wants(kind));
-    Ok(subscriptions)
+    events: &'a [NewEvent],
+) -> Result<Vec<&'a NewEvent>> {
+    let ids: Vec<_> = events.iter().map(|event| event.id.to_string()).collect();
+    let ids: Vec<_> = ids.iter().map(String::as_str).collect();
+    let stored = store.get_many::<Event>(project.as_str(), &ids).await?;
+    let mut seen = HashSet::new();
+    let is_new =
+        |event: &&NewEvent| seen.insert(event.id) && !stored.contains_key(&event.id.to_string());
+    Ok(events.iter().filter(is_new).collect())
 }
 
-/// Adds an event to a batch as [`add`] does, where there is no app.
+/// Adds an event that is not stored to a batch, where there is no app.
 pub(super) async fn add_in(
     store: &Store,
     vault: &Vault,
     project: &ProjectId,
     batch: Batch,
-    event: NewEvent,
+    event: &NewEvent,
 ) -> Result<Batch> {
-    let subscriptions = subscriptions_in(store, project, event.kind).await?;
-    write(vault, project, batch, &event, &subscriptions).await
+    write(store, vault, project, batch, &[event]).await
 }
 
-/// Adds an event to a batch, with one delivery for each of the subscriptions and the run of the action
-/// that its trigger instance has. Returns the batch unchanged if the event is stored already.
+/// Adds events that are not stored to a batch, with one delivery for each subscription that wants
+/// one.
+async fn write(
+    store: &Store,
+    vault: &Vault,
+    project: &ProjectId,
+    batch: Batch,
+    events: &[&NewEvent],
+) -> Result<Batch> {
+    if events.is_empty() {
+        return Ok(batch);
+    }
+    let query = Query::for_project(project.as_str());
+    let subscriptions = store.find::<Subscription>(&query).await?.records;
+    let mut writer = Writer::new(store, vault, project, batch);
+    for event in events {
+        let wanting = subscriptions.iter().filter(|subscription| {
+            subscription.body.wants(event.kind) && !event.is_for_action_only()
+        });
+        writer.add(event, wanting).await?;
+    }
+    Ok(writer.finish())
+}
+
+/// Adds an event that is not stored to a batch, and a delivery for a subscription.
 pub(super) async fn add_for(
     app: &App,
     project: &ProjectId,
     batch: Batch,
     event: &NewEvent,
-    subscriptions: &[Record<Subscription>],
+    subscription: &Record<Subscription>,
 ) -> Result<Batch> {
-    let id = event.id.to_string();
-    if app.store.lookup::<Event>(&id).await?.is_some() {
-        return Ok(batch);
-    }
-    let source = event.trigger.as_ref();
-    let source = source.filter(|_| event.kind == EventKind::TriggerMessage);
-    let Some((source, mode)) = source.and_then(|source| Some((source, source.action?))) else {
-        return write(&app.vault, project, batch, event, subscriptions).await;
-    };
-    let batch = actions::add(app, project, batch, source, event.id).await?;
-    let subscriptions = match mode {
-        ActionMode::InsteadOfWebhooks => &[],
-        ActionMode::BesideWebhooks => subscriptions,
-    };
-    write(&app.vault, project, batch, event, subscriptions).await
+    let mut writer = Writer::new(&app.store, &app.vault, project, batch);
+    writer.add(event, [subscription].into_iter()).await?;
+    Ok(writer.finish())
 }
 
-async fn write(
-    vault: &Vault,
-    project: &ProjectId,
+/// Writer of new events and their deliveries to a batch.
+struct Writer<'a> {
+    vault: &'a Vault,
+    project: &'a ProjectId,
     batch: Batch,
-    event: &NewEvent,
-    subscriptions: &[Record<Subscription>],
-) -> Result<Batch> {
-    let id = event.id.to_string();
-    let data: &RawValue = serde_json::from_slice(&event.data).map_err(|cause| {
-        errors::internal(format_args!(
-            "the payload of event {id} is not JSON: {cause}"
-        ))
-    })?;
-    let key = vault.key(project.as_str(), batch.now).await?;
-    let source = event.trigger.clone();
-    let stored = Event {
-        kind: event.kind,
-        trigger: source.as_ref().map(|source| source.trigger_id.clone()),
-        log: source.as_ref().map(|source| source.log_id.clone()),
-        source,
-        account: event.account.clone(),
-        data: key.seal(seal_context(project, &id), &data)?.cast(),
-    };
-    let mut batch = batch.insert(project.as_str(), &id, &stored);
-    for subscription in subscriptions {
-        let to = SubscriptionId::parse(&subscription.id)?;
-        batch = Delivery::add(batch, project.as_str(), &to, event.id, event.kind);
+    lanes: Lanes<'a>,
+}
+
+impl<'a> Writer<'a> {
+    fn new(store: &'a Store, vault: &'a Vault, project: &'a ProjectId, batch: Batch) -> Self {
+        Self {
+            vault,
+            project,
+            batch,
+            lanes: Lanes::new(store, project),
+        }
     }
-    Ok(batch)
+
+    async fn add(
+        &mut self,
+        event: &NewEvent,
+        subscriptions: impl Iterator<Item = &Record<Subscription>>,
+    ) -> Result<()> {
+        let project = self.project.as_str();
+        let id = event.id.to_string();
+        let data: &RawValue = serde_json::from_slice(&event.data).map_err(|cause| {
+            errors::internal(format_args!(
+                "the payload of event {id} is not JSON: {cause}"
+            ))
+        })?;
+        let key = self.vault.key(project, self.batch.now).await?;
+        let source = event.trigger.clone();
+        let stored = Event {
+            kind: event.kind,
+            trigger: source.as_ref().map(|source| source.trigger_id.clone()),
+            log: source.as_ref().map(|source| source.log_id.clone()),
+            source,
+            account: event.account.clone(),
+            data: key.seal(seal_context(self.project, &id), &data)?.cast(),
+        };
+        let empty = Batch::at(self.batch.now);
+        let batch = std::mem::replace(&mut self.batch, empty);
+        let mut batch = batch.insert(project, &id, &stored);
+        for subscription in subscriptions {
+            let to = SubscriptionId::parse(&subscription.id)?;
+            let id = DeliveryId::for_event(event.id, &to);
+            let mut delivery = Delivery::new(batch.now, to.clone(), event.id, event.kind);
+            if subscription.body.ordered {
+                self.lanes.append(&to, event, &id, &mut delivery).await?;
+            }
+            batch = batch.insert(project, id.as_str(), &delivery);
+        }
+        self.batch = batch;
+        Ok(())
+    }
+
+    fn finish(self) -> Batch {
+        self.lanes.finish(self.batch)
+    }
 }
 
 /// Returns the id of a stored event.

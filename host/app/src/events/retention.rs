@@ -1,10 +1,14 @@
-//! Retention of events and their deliveries.
+//! Retention of events, their deliveries and the order of these.
 
 use std::time::Duration;
 
 use store::{Collection, Query};
 
-use super::{delivery, outbox, triggers::actions};
+use super::{
+    delivery::{self, DeliveryStatus},
+    ordering, outbox,
+    triggers::actions,
+};
 use crate::{
     App, Result,
     work::{JobClaim, erase_all},
@@ -15,18 +19,25 @@ pub(crate) const RETENTION_INTERVAL: Duration = Duration::from_secs(600);
 /// Number of records that are erased in one batch.
 const RECORDS_PER_BATCH: u64 = 256;
 
-/// Erases the events, deliveries and runs of actions that are older than the retention. This is a job that one server
-/// at a time runs.
+/// Erases the events, deliveries and runs of actions that are older than the retention, and the lanes
+/// that are not used any more. This is a job that one server at a time runs.
 pub(crate) async fn erase_old(app: &App, claim: &JobClaim) -> Result<()> {
     let retention = i64::try_from(app.webhooks.retention.as_millis()).unwrap_or(i64::MAX);
     let oldest = claim.batch().await?.now.0.saturating_sub(retention);
-    let collections: [&'static Collection; 3] = [
-        &outbox::COLLECTION,
-        &delivery::COLLECTION,
-        &actions::COLLECTION,
+    // A delivery that is not ended fails at its next attempt, which lets the one after it go.
+    let ended = [DeliveryStatus::Delivered, DeliveryStatus::Failed].map(DeliveryStatus::as_str);
+    let ended = Query::all_projects().any_of("status", ended);
+    let old = || Query::all_projects().below("created_at", oldest);
+    let erased: [(&'static Collection, Query); 4] = [
+        (&outbox::COLLECTION, old()),
+        (&actions::COLLECTION, old()),
+        (&delivery::COLLECTION, ended.below("created_at", oldest)),
+        (
+            &ordering::COLLECTION,
+            Query::all_projects().below("last_at", oldest),
+        ),
     ];
-    for collection in collections {
-        let query = Query::all_projects().below("created_at", oldest);
+    for (collection, query) in erased {
         erase_all(claim, collection, query, RECORDS_PER_BATCH, |_| true).await?;
     }
     Ok(())

@@ -23,7 +23,7 @@ use super::{
     delivery::{Attempt, Delivery},
     errors,
     event::MessageVersion,
-    message,
+    message, ordering,
     outbox::Event,
     pacing::Room,
     signing,
@@ -78,6 +78,9 @@ enum Outcome {
 
 /// Makes the next attempt of a delivery.
 async fn send(app: &App, claim: Arc<Claim<Delivery>>) -> Result<Next> {
+    if ordering::wait(app, &claim).await? {
+        return Ok(Next::Ended);
+    }
     let delivery = claim.body().await;
     let now = claim.batch().await?.now;
     let room = match app.endpoints.enter(delivery.subscription.as_str(), now) {
@@ -86,8 +89,7 @@ async fn send(app: &App, claim: Arc<Claim<Delivery>>) -> Result<Next> {
     };
     let id = delivery.subscription.as_str();
     let Some(subscription) = app.store.lookup::<Subscription>(id).await? else {
-        claim.erase(claim.batch().await?).await?;
-        return Ok(Next::Ended);
+        return ordering::erase(app, &claim).await;
     };
     let project = ProjectId::parse(&subscription.project)?;
     let disabled = subscription.body.disabled.is_some();
@@ -99,7 +101,7 @@ async fn send(app: &App, claim: Arc<Claim<Delivery>>) -> Result<Next> {
         } else {
             "the event was erased"
         };
-        return end(&claim, |delivery| delivery.fail(reason)).await;
+        return ordering::end(app, &claim, |delivery| delivery.fail(reason)).await;
     };
     // An event that is delivered in one version only keeps it after a change of the subscription.
     let versions = event.body.kind.versions();
@@ -119,30 +121,35 @@ async fn send(app: &App, claim: Arc<Claim<Delivery>>) -> Result<Next> {
             if subscription.body.failing_since.is_some() {
                 edit(app, subscription, |body| body.failing_since = None).await?;
             }
-            end(&claim, |delivery| delivery.deliver(attempt)).await
+            ordering::end(app, &claim, |delivery| delivery.deliver(attempt.clone())).await
         }
         Outcome::Gone => {
             disable(app, subscription, DisableReason::Gone, now).await?;
             let reason = "the endpoint is gone";
-            end(&claim, |delivery| delivery.fail_with(attempt, reason)).await
+            ordering::end(app, &claim, |delivery| {
+                delivery.fail_with(attempt.clone(), reason);
+            })
+            .await
         }
         Outcome::Failed { retry_after } => {
             note_failure(app, room, took, subscription, now).await?;
             let delays = &app.webhooks.retry_delays;
             let delay = delays.get(delivery.attempt_count as usize).copied();
             let delay = delay.map(|delay| jittered(delay).max(retry_after.unwrap_or_default()));
-            end(&claim, |delivery| match delay {
-                Some(delay) => delivery.retry_at(attempt, time_after(now, delay)),
-                None => delivery.fail_with(attempt, "the last attempt failed"),
-            })
-            .await
+            let Some(delay) = delay else {
+                let reason = "the last attempt failed";
+                return ordering::end(app, &claim, |delivery| {
+                    delivery.fail_with(attempt.clone(), reason);
+                })
+                .await;
+            };
+            let due = time_after(now, delay);
+            let batch = claim.batch().await?;
+            let retry = |delivery: &mut Delivery| delivery.retry_at(attempt, due);
+            claim.end(batch, retry).await?;
+            Ok(Next::Ended)
         }
     }
-}
-
-async fn end(claim: &Claim<Delivery>, change: impl FnOnce(&mut Delivery)) -> Result<Next> {
-    claim.end(claim.batch().await?, change).await?;
-    Ok(Next::Ended)
 }
 
 /// Sends a message once.

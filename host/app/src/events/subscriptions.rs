@@ -45,6 +45,9 @@ pub struct Subscription {
     pub version: MessageVersion,
     /// Events that are sent.
     pub events: Vec<EventKind>,
+    /// True if the messages of one trigger instance or account are sent in the order of its events.
+    #[serde(default)]
+    pub ordered: bool,
     /// The same text in every record, so that a project has at most one.
     place: String,
     endpoint: Sealed<Endpoint>,
@@ -126,6 +129,8 @@ pub struct NewSubscription {
     pub events: Vec<String>,
     /// Version of the messages.
     pub version: MessageVersion,
+    /// True if the messages of one trigger instance or account are sent in order.
+    pub ordered: bool,
 }
 
 /// Changes of a subscription. Absent fields stay as they are.
@@ -137,6 +142,18 @@ pub struct Changes {
     pub events: Option<Vec<String>>,
     /// Version of the messages.
     pub version: Option<MessageVersion>,
+    /// True if the messages of one trigger instance or account are sent in order. Applies to later
+    /// events.
+    pub ordered: Option<bool>,
+}
+
+impl Changes {
+    fn is_empty(&self) -> bool {
+        self.url.is_none()
+            && self.events.is_none()
+            && self.version.is_none()
+            && self.ordered.is_none()
+    }
 }
 
 /// Creates the subscription of a project.
@@ -157,6 +174,7 @@ pub async fn create(app: &App, project: &Project, request: NewSubscription) -> R
     let body = Subscription {
         version: request.version,
         events,
+        ordered: request.ordered,
         place: ONLY_PLACE.to_owned(),
         endpoint: seal(app, &project.id, id.as_str(), &endpoint).await?,
         failing_since: None,
@@ -237,9 +255,9 @@ pub async fn change(
     changes: Changes,
 ) -> Result<Opened> {
     record(app, project, id).await?;
-    if changes.url.is_none() && changes.events.is_none() && changes.version.is_none() {
+    if changes.is_empty() {
         return Err(errors::invalid(
-            "body: must have webhook_url, enabled_events or version",
+            "body: must have webhook_url, enabled_events, version or ordered",
         ));
     }
     let events = changes
@@ -256,6 +274,7 @@ pub async fn change(
         if let Some(events) = &events {
             subscription.events.clone_from(events);
         }
+        subscription.ordered = changes.ordered.unwrap_or(subscription.ordered);
         subscription.version = changes.version.unwrap_or(subscription.version);
         subscription.disabled = None;
         subscription.failing_since = None;

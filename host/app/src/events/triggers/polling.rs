@@ -257,26 +257,25 @@ impl Subject {
         let mut seen = self.progress.seen.clone();
         let mut recent = self.progress.recent.clone();
         let is_first = self.memory.is_none();
-        let mut batch = claim.batch().await?;
+        let batch = claim.batch().await?;
         let now = batch.now;
-        let mut count = 0;
-        let kind = EventKind::TriggerMessage;
-        let subscriptions = outbox::subscriptions(app, &self.project.id, kind).await?;
+        let mut events = Vec::new();
         for event in found.events {
             // The first poll finds out where things stand. Nothing that it reports is news.
             if seen.insert(&event.id) && !is_first {
                 let event = NewEvent {
                     id: source::event_id(&self.instance.id, &event.id),
-                    kind,
+                    kind: EventKind::TriggerMessage,
                     data: event.payload,
                     trigger: Some(source::trigger_source(app, &self.instance)?),
                     account: None,
                 };
-                recent.add(event.id, now);
-                let project = &self.project.id;
-                batch = outbox::add_for(app, project, batch, &event, &subscriptions).await?;
-                count += 1;
+                events.push(event);
             }
+        }
+        let added = outbox::add_all(app, &self.project.id, batch, &events).await?;
+        for id in &added.ids {
+            recent.add(*id, now);
         }
         let more = found.more && self.progress.rounds < MAX_ROUNDS;
         let due = if more {
@@ -285,7 +284,7 @@ impl Subject {
             self.next_poll(app, now, self.interval(app))
         };
         let memory = self.seal(app).await?.memory(&found.memory)?;
-        let ended = claim.end(batch, |progress| {
+        let ended = claim.end(added.batch, |progress| {
             progress.succeed(memory, seen, now);
             progress.recent = recent;
             progress.rounds = if more { progress.rounds + 1 } else { 0 };
@@ -295,7 +294,7 @@ impl Subject {
             .await
             .map_err(|cause| changed_meanwhile(claim.id(), cause))?;
         Ok(Polled {
-            events: count,
+            events: added.ids.len(),
             more,
             error: None,
         })

@@ -5,7 +5,7 @@
 //! an event follows from the instance and from the id that the guest gives it: a request that the
 //! provider repeats adds nothing while its event is stored.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use sandbox::{Action, Event, Inbound, Output};
 use store::{Batch, Listed, Query, Record, Window};
@@ -253,20 +253,26 @@ impl Receiver<'_> {
                 return Ok::<_, Error>((batch, ()));
             };
             batch = batch.check(&instance);
-            let kind = EventKind::TriggerMessage;
-            let subscriptions = outbox::subscriptions(app, project, kind).await?;
-            let mut seen = HashSet::new();
-            for event in events.iter().filter(|event| seen.insert(&event.id)) {
-                let event = NewEvent {
+            let mut found = Vec::with_capacity(events.len());
+            for event in events {
+                found.push(NewEvent {
                     id: source::event_id(id, &event.id),
-                    kind,
+                    kind: EventKind::TriggerMessage,
                     data: event.payload.clone(),
                     trigger: Some(source::trigger_source(app, &instance)?),
                     account: None,
-                };
-                batch = outbox::add_for(app, project, batch, &event, &subscriptions).await?;
+                });
             }
-            Ok((batch, ()))
+            let now = batch.now;
+            let outbox::Added { batch, ids } = outbox::add_all(app, project, batch, &found).await?;
+            if ids.is_empty() {
+                return Ok((batch, ()));
+            }
+            let mut progress = Progress::get(app, project, id).await?;
+            for event in ids {
+                progress.body.recent.add(event, now);
+            }
+            Ok((batch.update(&progress), ()))
         });
         Ok(stored.await?)
     }

@@ -19,6 +19,10 @@ pub(crate) struct Create {
     enabled_events: Vec<String>,
     /// Version of the messages; V3 without it.
     version: Option<Version>,
+    /// True to send the messages of one trigger instance or connected account in the order of its
+    /// events: each waits until the one before was acknowledged or has failed.
+    #[serde(default)]
+    ordered: bool,
 }
 
 impl From<Create> for NewSubscription {
@@ -27,6 +31,7 @@ impl From<Create> for NewSubscription {
             url: body.webhook_url,
             events: body.enabled_events,
             version: body.version.map_or(MessageVersion::V3, Into::into),
+            ordered: body.ordered,
         }
     }
 }
@@ -38,6 +43,8 @@ pub(crate) struct Update {
     webhook_url: Option<String>,
     enabled_events: Option<Vec<String>>,
     version: Option<Version>,
+    /// Applies to later events.
+    ordered: Option<bool>,
 }
 
 impl From<Update> for Changes {
@@ -46,6 +53,7 @@ impl From<Update> for Changes {
             url: body.webhook_url,
             events: body.enabled_events,
             version: body.version.map(Into::into),
+            ordered: body.ordered,
         }
     }
 }
@@ -74,6 +82,8 @@ view! {
             let events = record.body.events.iter();
             events.map(|kind| kind.name(operator_word)).collect()
         },
+        /// True if the messages of one trigger instance or connected account are sent in order.
+        ordered: bool = record.body.ordered,
         /// Secret that signs messages. In full if the operator has not unset `keys.reveal`; otherwise
         /// only in the response that created it.
         secret: String = if in_full { endpoint.secret } else { "REDACTED".to_owned() },

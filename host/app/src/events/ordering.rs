@@ -1,0 +1,178 @@
+//! Order of deliveries, for subscriptions that want it.
+//!
+//! The messages of one trigger instance, or of one account for events without an instance, are a
+//! lane. A delivery of a lane names the one before it, and the record of the lane names the last one.
+//! A worker that claims a delivery whose predecessor has not ended makes it wait: it is due no more.
+//! The commit that ends a delivery makes its successor due. Each of the two commits depends on the
+//! revision of the other delivery, so that none waits for one that has ended. A delivery costs a
+//! bounded number of reads, however many wait.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+use store::{Batch, Collection, CommitError, Document, Field, Kind, Query, Record, Store, Time};
+
+use super::{
+    delivery::{Delivery, DeliveryStatus},
+    outbox::NewEvent,
+};
+use crate::{
+    App, Result,
+    core::ids::{DeliveryId, ProjectId, SubscriptionId},
+    work::{Claim, Next},
+};
+
+/// Collection that this module owns.
+pub(crate) static COLLECTION: Collection = Collection {
+    name: "webhook_lanes",
+    fields: &[Field::new("last_at", Kind::Time)],
+};
+
+/// A lane, as stored.
+#[derive(Debug, Serialize, Deserialize)]
+struct Lane {
+    /// The newest delivery.
+    last: DeliveryId,
+    /// Time of the newest delivery.
+    last_at: Time,
+}
+
+impl Document for Lane {
+    const COLLECTION: &'static Collection = &COLLECTION;
+}
+
+/// The lanes to which a batch adds deliveries.
+pub(super) struct Lanes<'a> {
+    store: &'a Store,
+    project: &'a ProjectId,
+    changed: HashMap<String, (Option<Record<Lane>>, DeliveryId)>,
+}
+
+impl<'a> Lanes<'a> {
+    pub(super) fn new(store: &'a Store, project: &'a ProjectId) -> Self {
+        Self {
+            store,
+            project,
+            changed: HashMap::new(),
+        }
+    }
+
+    /// Gives a new delivery its place in the lane of its event.
+    pub(super) async fn append(
+        &mut self,
+        subscription: &SubscriptionId,
+        event: &NewEvent,
+        id: &DeliveryId,
+        delivery: &mut Delivery,
+    ) -> Result<()> {
+        let Some(subject) = subject(event) else {
+            return Ok(());
+        };
+        let lane = format!("{subscription}:{subject}");
+        delivery.ordered = true;
+        if let Some((_, last)) = self.changed.get_mut(&lane) {
+            delivery.after = Some(std::mem::replace(last, id.clone()));
+            return Ok(());
+        }
+        let found = self.store.get::<Lane>(self.project.as_str(), &lane).await?;
+        delivery.after = found.as_ref().map(|found| found.body.last.clone());
+        self.changed.insert(lane, (found, id.clone()));
+        Ok(())
+    }
+
+    /// Adds the changes of the lanes to the batch.
+    pub(super) fn finish(self, mut batch: Batch) -> Batch {
+        for (lane, (found, last)) in self.changed {
+            let body = Lane {
+                last,
+                last_at: batch.now,
+            };
+            batch = match found {
+                Some(record) => batch.update(&Record { body, ..record }),
+                None => batch.insert(self.project.as_str(), &lane, &body),
+            };
+        }
+        batch
+    }
+}
+
+/// Returns the id of the instance or of the account that an event is about.
+fn subject(event: &NewEvent) -> Option<&str> {
+    let trigger = event.trigger.as_ref();
+    let trigger = trigger.map(|source| source.trigger_id.as_str());
+    trigger.or(event.account.as_ref().map(|account| account.as_str()))
+}
+
+/// Makes a claimed delivery wait if the one before it has not ended, which ends the claim. Returns
+/// false if the delivery's turn has come.
+pub(super) async fn wait(app: &App, claim: &Claim<Delivery>) -> Result<bool> {
+    loop {
+        let Some(previous) = claim.body().await.after else {
+            return Ok(false);
+        };
+        let previous = app
+            .store
+            .get::<Delivery>(claim.project(), previous.as_str());
+        let Some(previous) = previous.await?.filter(is_pending) else {
+            return Ok(false);
+        };
+        let batch = claim.batch().await?.check(&previous);
+        match claim.end(batch, Delivery::wait).await {
+            Ok(()) => return Ok(true),
+            // Only the claim can tell whether the other delivery was changed or the claim is lost.
+            Err(CommitError::Stale) => claim.check().await?,
+            Err(cause) => return Err(cause.into()),
+        }
+    }
+}
+
+/// Ends the claim on a delivery with a change that ends the delivery, and makes the one after it due.
+pub(super) async fn end(
+    app: &App,
+    claim: &Claim<Delivery>,
+    change: impl Fn(&mut Delivery),
+) -> Result<Next> {
+    loop {
+        let batch = with_next(app, claim).await?;
+        match claim.end(batch, &change).await {
+            Ok(()) => return Ok(Next::Ended),
+            Err(CommitError::Stale) => claim.check().await?,
+            Err(cause) => return Err(cause.into()),
+        }
+    }
+}
+
+/// Erases a claimed delivery, and makes the one after it due.
+pub(super) async fn erase(app: &App, claim: &Claim<Delivery>) -> Result<Next> {
+    loop {
+        let batch = with_next(app, claim).await?;
+        match claim.erase(batch).await {
+            Ok(()) => return Ok(Next::Ended),
+            Err(CommitError::Stale) => claim.check().await?,
+            Err(cause) => return Err(cause.into()),
+        }
+    }
+}
+
+/// Returns a batch that makes the delivery after a claimed one due if it waits, and that depends on
+/// its not beginning to wait meanwhile.
+async fn with_next(app: &App, claim: &Claim<Delivery>) -> Result<Batch> {
+    let batch = claim.batch().await?;
+    if !claim.body().await.ordered {
+        return Ok(batch);
+    }
+    let query = Query::for_project(claim.project()).is("after", claim.id());
+    let next = app.store.first::<Delivery>(query).await?;
+    Ok(match next.filter(is_pending) {
+        None => batch,
+        Some(mut next) if next.body.is_waiting() => {
+            next.body.resume(batch.now);
+            batch.update(&next)
+        }
+        Some(next) => batch.check(&next),
+    })
+}
+
+fn is_pending(delivery: &Record<Delivery>) -> bool {
+    delivery.body.status == DeliveryStatus::Pending
+}

@@ -1,0 +1,157 @@
+//! Ordered deliveries: one message after the other for each trigger instance, whatever fails.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use harness::{
+    Client, Host, Inbox,
+    inbox::{Message, ORIGIN, Reply},
+    wait_for, wait_until,
+};
+use serde_json::{Value, json};
+
+/// Publishes a trigger that reports the numbers from 1 up to a number, and creates an ordered
+/// subscription in the first project of a server.
+async fn subscribe(host: &Host) -> Client {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/components/abi-v1.wasm");
+    let component = std::fs::read(file).unwrap();
+    let version = "/toolkits/abi/versions/20261121_00";
+    host.as_org().put(version, component).await.expect(201);
+    let project = host.as_project();
+    let subscription = json!({
+        "webhook_url": ORIGIN, "enabled_events": ["service.trigger.message"], "ordered": true,
+    });
+    let made = project.post("/webhook_subscriptions", &subscription).await;
+    assert_eq!(made.expect(201)["ordered"], true);
+    project
+}
+
+/// Creates an instance that reports the numbers up to a number, and returns its id.
+async fn instance(project: &Client, account: &str, up_to: u64) -> String {
+    let body = json!({ "connected_account_id": account, "trigger_config": { "up_to": up_to } });
+    let upsert = "/trigger_instances/ABI_NEW_NUMBER/upsert";
+    let made = project.post(upsert, &body).await.expect(201);
+    made["trigger_id"].as_str().unwrap().to_owned()
+}
+
+async fn connect(project: &Client) -> String {
+    let key = json!({ "api_key": harness::secret() });
+    project.connect("abi", "API_KEY", "amy", key).await
+}
+
+fn number(message: &Message) -> u64 {
+    message.json()["data"]["number"].as_u64().unwrap()
+}
+
+fn trigger(message: &Message) -> String {
+    let json = message.json();
+    json["metadata"]["trigger_id"].as_str().unwrap().to_owned()
+}
+
+/// Returns the numbers that arrived, in the order of their arrival, by instance.
+fn arrivals(inbox: &Inbox) -> BTreeMap<String, Vec<u64>> {
+    let mut arrived = BTreeMap::<_, Vec<_>>::new();
+    for message in inbox.received() {
+        arrived
+            .entry(trigger(&message))
+            .or_default()
+            .push(number(&message));
+    }
+    arrived
+}
+
+#[tokio::test]
+async fn ordered_messages_keep_their_order_despite_kills() {
+    const NUMBERS: u64 = 40;
+    // A third of the messages fails twice at first.
+    let inbox = Inbox::with(|message| match (number(message) % 3, message.repetition) {
+        (0, 0 | 1) => Reply::Status(500),
+        _ => Reply::Status(200),
+    });
+    let setup = inbox.setup().with("triggers.poll_interval_s", "1");
+    let mut host = setup.start().await;
+    let mut project = subscribe(&host).await;
+    let account = connect(&project).await;
+    let mut instances = Vec::new();
+    for more in 0..3 {
+        instances.push(instance(&project, &account, NUMBERS + more).await);
+    }
+    let accepted = || {
+        let all = inbox.received();
+        let accepted = all.iter().filter(|message| message.is_accepted());
+        let mut ids: Vec<_> = accepted.map(|message| message.id().to_owned()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids.len() as u64
+    };
+    for part in 1..=3 {
+        wait_until("some numbers arrived", async || accepted() >= part * 20).await;
+        host = host.kill().start().await;
+        project = host.as_project();
+    }
+    let all = NUMBERS * 3 + 3;
+    let limit = Duration::from_secs(240);
+    wait_for(limit, "every number arrived", async || accepted() == all).await;
+    for (instance, numbers) in arrivals(&inbox) {
+        assert!(instances.contains(&instance));
+        assert!(numbers.is_sorted(), "{instance}: {numbers:?}");
+    }
+    let list = project.get("/webhook_subscriptions").await.expect(200);
+    let id = list["items"][0]["id"].as_str().unwrap();
+    let pending = format!("/webhook_subscriptions/{id}/deliveries?status=pending");
+    wait_until("no delivery is left", async || {
+        project.get(&pending).await["total_items"] == 0
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn stuck_message_delays_only_its_own_instance() {
+    // The numbers up to 12 are those of the instance that is stuck.
+    let inbox = Inbox::with(|message| match message.path.as_str() {
+        "/" if number(message) == 3 && message.json()["metadata"]["user_id"] == "amy" => {
+            Reply::With(429, "retry-after", "3600".to_owned())
+        }
+        _ => Reply::Status(200),
+    });
+    let setup = inbox.setup().with("triggers.poll_interval_s", "1");
+    let host = setup.start().await;
+    let project = subscribe(&host).await;
+    let stuck = instance(&project, &connect(&project).await, 12).await;
+    let key = json!({ "api_key": harness::secret() });
+    let other = project.connect("abi", "API_KEY", "bob", key).await;
+    let other = instance(&project, &other, 12).await;
+    let list = project.get("/webhook_subscriptions").await.expect(200);
+    let subscription = list["items"][0]["id"].as_str().unwrap().to_owned();
+    let deliveries = format!("/webhook_subscriptions/{subscription}/deliveries");
+    let count = async |status: &str| {
+        let page = format!("{deliveries}?status={status}&limit=20");
+        project.get(&page).await.expect(200).json
+    };
+    wait_until("all but the stuck ones have arrived", async || {
+        count("delivered").await["total_items"] == 14 && count("pending").await["total_items"] == 10
+    })
+    .await;
+    let arrived = arrivals(&inbox);
+    assert_eq!(arrived[&stuck], [1, 2, 3]);
+    assert_eq!(arrived[&other], (1..=12).collect::<Vec<_>>());
+    let pending = count("pending").await;
+    let waiting = pending["items"].as_array().unwrap().iter();
+    let attempted: Vec<_> = waiting.filter(|one| one["attempt_count"] != 0).collect();
+    let [stuck] = &attempted[..] else {
+        panic!("{pending:#}")
+    };
+
+    // The others go on once the stuck one has ended.
+    let change = json!({ "webhook_url": format!("{ORIGIN}/open") });
+    let path = format!("/webhook_subscriptions/{subscription}");
+    project.patch(&path, &change).await.expect(200);
+    let replay = format!("{deliveries}/{}/replay", stuck["id"].as_str().unwrap());
+    project.post(&replay, &Value::Null).await.expect(200);
+    wait_until("every number is acknowledged", async || {
+        count("delivered").await["total_items"] == 24
+    })
+    .await;
+    let rest = inbox.received_at("/open");
+    let rest: Vec<_> = rest.iter().map(number).collect();
+    assert_eq!(rest, (3..=12).collect::<Vec<_>>());
+}
