@@ -98,5 +98,6 @@ mod signing;
 mod stopping;
 mod ways_out;
 mod webhook_ordering;
+mod webhook_signatures;
 mod webhooks;
 mod words;

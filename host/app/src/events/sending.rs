@@ -204,7 +204,13 @@ fn request(
         .map_err(|cause| errors::internal(format_args!("a stored URL cannot be read: {cause}")))?;
     let id = message::message_id(event_id);
     let timestamp = at.0 / 1_000;
-    let signature = signing::signature(endpoint.signing_secrets(at), &id, timestamp, &body);
+    let signature = signing::signature(
+        endpoint.signing_secrets(at),
+        endpoint.signing_keys(at),
+        &id,
+        timestamp,
+        &body,
+    )?;
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     for (name, value) in [

@@ -14,6 +14,7 @@ use url::{Host, Url};
 use super::{
     errors,
     event::{EventKind, MessageVersion},
+    signing::SigningKey,
 };
 use crate::{
     App, Error, Result,
@@ -100,6 +101,9 @@ pub struct Endpoint {
     pub url: String,
     /// Secret that signs messages.
     pub secret: String,
+    /// Key of asymmetric signatures, if messages have them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signing_key: Option<SigningKey>,
     /// The secret before the last rotation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     previous: Option<PreviousSecret>,
@@ -108,6 +112,8 @@ pub struct Endpoint {
 #[derive(Clone, Serialize, Deserialize)]
 struct PreviousSecret {
     secret: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    signing_key: Option<SigningKey>,
     /// Time until which it still signs messages.
     until: Time,
 }
@@ -131,6 +137,8 @@ pub struct NewSubscription {
     pub version: MessageVersion,
     /// True if the messages of one trigger instance or account are sent in order.
     pub ordered: bool,
+    /// True if messages also carry asymmetric signatures.
+    pub asymmetric: bool,
 }
 
 /// Changes of a subscription. Absent fields stay as they are.
@@ -145,6 +153,8 @@ pub struct Changes {
     /// True if the messages of one trigger instance or account are sent in order. Applies to later
     /// events.
     pub ordered: Option<bool>,
+    /// True if messages also carry asymmetric signatures.
+    pub asymmetric: Option<bool>,
 }
 
 impl Changes {
@@ -153,6 +163,7 @@ impl Changes {
             && self.events.is_none()
             && self.version.is_none()
             && self.ordered.is_none()
+            && self.asymmetric.is_none()
     }
 }
 
@@ -169,6 +180,7 @@ pub async fn create(app: &App, project: &Project, request: NewSubscription) -> R
     let endpoint = Endpoint {
         url: request.url,
         secret: ids::random_text(SECRET_CHARS),
+        signing_key: request.asymmetric.then(SigningKey::random),
         previous: None,
     };
     let body = Subscription {
@@ -257,7 +269,7 @@ pub async fn change(
     record(app, project, id).await?;
     if changes.is_empty() {
         return Err(errors::invalid(
-            "body: must have webhook_url, enabled_events, version or ordered",
+            "body: must have webhook_url, enabled_events, version, ordered or asymmetric_signatures",
         ));
     }
     let events = changes
@@ -274,6 +286,13 @@ pub async fn change(
         if let Some(events) = &events {
             subscription.events.clone_from(events);
         }
+        match changes.asymmetric {
+            Some(true) => {
+                endpoint.signing_key.get_or_insert_with(SigningKey::random);
+            }
+            Some(false) => endpoint.signing_key = None,
+            None => {}
+        }
         subscription.ordered = changes.ordered.unwrap_or(subscription.ordered);
         subscription.version = changes.version.unwrap_or(subscription.version);
         subscription.disabled = None;
@@ -283,8 +302,8 @@ pub async fn change(
     .await
 }
 
-/// Replaces the secret of a subscription. The previous one still signs messages for
-/// [`secret_overlap`](super::WebhookSettings::secret_overlap).
+/// Replaces the secret of a subscription, and its signing key if it has one. The previous ones still
+/// sign messages for [`secret_overlap`](super::WebhookSettings::secret_overlap).
 ///
 /// # Errors
 /// Fails if the subscription does not exist, or the store refuses.
@@ -292,9 +311,10 @@ pub async fn rotate_secret(app: &App, project: &Project, id: &SubscriptionId) ->
     let secret = ids::random_text(SECRET_CHARS);
     let until = time_after(app.clock.now(), app.webhooks.secret_overlap);
     edit(app, project, id, |_, endpoint| {
-        let previous = std::mem::replace(&mut endpoint.secret, secret.clone());
+        let key = endpoint.signing_key.as_ref().map(|_| SigningKey::random());
         endpoint.previous = Some(PreviousSecret {
-            secret: previous,
+            secret: std::mem::replace(&mut endpoint.secret, secret.clone()),
+            signing_key: std::mem::replace(&mut endpoint.signing_key, key),
             until,
         });
         Ok(())
@@ -317,9 +337,20 @@ pub async fn remove(app: &App, project: &Project, id: &SubscriptionId) -> Result
 impl Endpoint {
     /// Returns the secrets that sign messages at a time, the newest first.
     pub(crate) fn signing_secrets(&self, now: Time) -> impl Iterator<Item = &str> {
-        let previous = self.previous.as_ref().filter(|old| old.until > now);
-        let previous = previous.map(|old| old.secret.as_str());
+        let previous = self.previous(now).map(|old| old.secret.as_str());
         [self.secret.as_str()].into_iter().chain(previous)
+    }
+
+    /// Returns the keys of the asymmetric signatures at a time, the newest first. There is none if
+    /// messages have no such signatures.
+    pub(crate) fn signing_keys(&self, now: Time) -> impl Iterator<Item = &SigningKey> {
+        let previous = self.previous(now).and_then(|old| old.signing_key.as_ref());
+        let keys = self.signing_key.iter();
+        keys.flat_map(move |key| [key].into_iter().chain(previous))
+    }
+
+    fn previous(&self, now: Time) -> Option<&PreviousSecret> {
+        self.previous.as_ref().filter(|old| old.until > now)
     }
 }
 
@@ -460,8 +491,10 @@ mod tests {
         let endpoint = Endpoint {
             url: "https://hooks.example.com".into(),
             secret: "new".into(),
+            signing_key: None,
             previous: Some(PreviousSecret {
                 secret: "old".into(),
+                signing_key: None,
                 until: Time(10),
             }),
         };

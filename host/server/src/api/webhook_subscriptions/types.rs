@@ -4,7 +4,7 @@ use app::{
     core::clock::iso,
     events::{
         event::{EventKind, MessageVersion},
-        subscriptions::{Changes, NewSubscription, Opened},
+        subscriptions::{Changes, Endpoint, NewSubscription, Opened},
     },
 };
 use serde::{Deserialize, Serialize};
@@ -23,6 +23,9 @@ pub(crate) struct Create {
     /// events: each waits until the one before was acknowledged or has failed.
     #[serde(default)]
     ordered: bool,
+    /// True to add an Ed25519 signature to each message, which receivers verify with `public_key`.
+    #[serde(default)]
+    asymmetric_signatures: bool,
 }
 
 impl From<Create> for NewSubscription {
@@ -32,6 +35,7 @@ impl From<Create> for NewSubscription {
             events: body.enabled_events,
             version: body.version.map_or(MessageVersion::V3, Into::into),
             ordered: body.ordered,
+            asymmetric: body.asymmetric_signatures,
         }
     }
 }
@@ -45,6 +49,7 @@ pub(crate) struct Update {
     version: Option<Version>,
     /// Applies to later events.
     ordered: Option<bool>,
+    asymmetric_signatures: Option<bool>,
 }
 
 impl From<Update> for Changes {
@@ -54,6 +59,7 @@ impl From<Update> for Changes {
             events: body.enabled_events,
             version: body.version.map(Into::into),
             ordered: body.ordered,
+            asymmetric: body.asymmetric_signatures,
         }
     }
 }
@@ -74,6 +80,7 @@ view! {
     pub(crate) struct View from (subscription: Opened, operator_word: &str, in_full: bool) where {
         let Opened { record, endpoint } = subscription;
         let disabled = record.body.disabled;
+        let public_key = public_key(&endpoint);
     } {
         id: String = record.id,
         webhook_url: String = endpoint.url,
@@ -87,6 +94,10 @@ view! {
         /// Secret that signs messages. In full if the operator has not unset `keys.reveal`; otherwise
         /// only in the response that created it.
         secret: String = if in_full { endpoint.secret } else { "REDACTED".to_owned() },
+        /// Key with which receivers verify asymmetric signatures, present if messages have them.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        public_key: Option<String> = public_key,
         /// Present if the server sends nothing any more. A change of the subscription enables it.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schema(nullable = false, format = DateTime)]
@@ -105,10 +116,21 @@ view! {
 view! {
     /// A new secret.
     #[schema(as = WebhookSecret)]
-    pub(crate) struct SecretView from subscription: Opened {
+    pub(crate) struct SecretView from subscription: Opened where {
+        let public_key = public_key(&subscription.endpoint);
+    } {
         id: String = subscription.record.id,
         secret: String = subscription.endpoint.secret,
+        /// New key of asymmetric signatures, present if messages have them.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        public_key: Option<String> = public_key,
     }
+}
+
+fn public_key(endpoint: &Endpoint) -> Option<String> {
+    let key = endpoint.signing_key.as_ref()?;
+    key.public_key().ok()
 }
 
 /// The kinds of events.

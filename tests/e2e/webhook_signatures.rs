@@ -1,0 +1,90 @@
+//! Asymmetric signatures of messages, verified by another implementation than the server's.
+
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
+use ed25519_dalek::{Signature, Verifier, VerifyingKey};
+use harness::{Answer, Inbox, inbox::Message, inbox::ORIGIN, wait_until};
+use serde_json::{Value, json};
+
+const PATH: &str = "/webhook_subscriptions";
+
+fn key(shown: &Answer) -> VerifyingKey {
+    let text = shown["public_key"].as_str().unwrap();
+    let bytes = BASE64.decode(text.strip_prefix("whpk_").unwrap()).unwrap();
+    VerifyingKey::from_bytes(&bytes.try_into().unwrap()).unwrap()
+}
+
+/// Returns true if one of the asymmetric signatures of a message is made with a key.
+fn is_signed_with(message: &Message, key: &VerifyingKey) -> bool {
+    let timestamp = message.header("webhook-timestamp");
+    let mut signed = format!("{}.{timestamp}.", message.id()).into_bytes();
+    signed.extend(&message.body);
+    let all = message.header("webhook-signature").split(' ');
+    let mut asymmetric = all.filter_map(|text| text.strip_prefix("v1a,"));
+    asymmetric.any(|text| {
+        let signature = Signature::from_slice(&BASE64.decode(text).unwrap()).unwrap();
+        key.verify(&signed, &signature).is_ok()
+    })
+}
+
+fn body(more: &Value) -> Value {
+    let mut body = json!({ "webhook_url": ORIGIN, "enabled_events": ["service.trigger.message"] });
+    body.as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    body
+}
+
+/// Sends a test event and returns its message.
+async fn send(project: &harness::Client, inbox: &Inbox, path: &str) -> Message {
+    let before = inbox.received().len();
+    let test = format!("{path}/test");
+    project.post(&test, &json!({})).await.expect(201);
+    wait_until("it arrives", async || inbox.received().len() > before).await;
+    inbox.received().remove(before)
+}
+
+#[tokio::test]
+async fn asymmetric_signature_stands_beside_symmetric_one() {
+    let inbox = Inbox::start();
+    let host = inbox.setup().start().await;
+    let project = host.as_project();
+    let asked = body(&json!({ "asymmetric_signatures": true }));
+    let created = project.post(PATH, &asked).await.expect(201);
+    let path = format!("{PATH}/{}", created["id"].as_str().unwrap());
+    let read = project.get(&path).await.expect(200);
+    assert_eq!(read["public_key"], created["public_key"]);
+    let message = send(&project, &inbox, &path).await;
+    assert!(is_signed_with(&message, &key(&created)));
+    assert!(message.is_signed_with(created["secret"].as_str().unwrap()));
+
+    let off = json!({ "asymmetric_signatures": false });
+    let plain = project.patch(&path, &off).await.expect(200);
+    assert_eq!(plain["public_key"], Value::Null);
+    let message = send(&project, &inbox, &path).await;
+    assert!(!message.header("webhook-signature").contains("v1a"));
+    assert!(message.is_signed_with(created["secret"].as_str().unwrap()));
+    let on = json!({ "asymmetric_signatures": true });
+    let other = project.patch(&path, &on).await.expect(200);
+    assert_ne!(other["public_key"], created["public_key"]);
+}
+
+#[tokio::test]
+async fn rotated_key_signs_alone_or_beside_old() {
+    for overlap in ["0", "3600"] {
+        let inbox = Inbox::start();
+        let settings = inbox.setup();
+        let settings = settings.with("webhooks.secret_overlap_s", overlap);
+        let host = settings.start().await;
+        let project = host.as_project();
+        let asked = body(&json!({ "asymmetric_signatures": true }));
+        let old = project.post(PATH, &asked).await.expect(201);
+        let path = format!("{PATH}/{}", old["id"].as_str().unwrap());
+        let rotate = format!("{path}/rotate_secret");
+        let new = project.post(&rotate, &json!({})).await.expect(200);
+        let read = project.get(&path).await.expect(200);
+        assert_eq!(read["public_key"], new["public_key"]);
+        let message = send(&project, &inbox, &path).await;
+        assert!(is_signed_with(&message, &key(&new)));
+        assert_eq!(is_signed_with(&message, &key(&old)), overlap != "0");
+    }
+}
