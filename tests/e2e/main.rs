@@ -98,6 +98,7 @@ mod signing;
 mod stopping;
 mod ways_out;
 mod webhook_ordering;
+mod webhook_replays;
 mod webhook_signatures;
 mod webhooks;
 mod words;

@@ -6,7 +6,8 @@ use harness::{
     client::Body,
     fake_app, guest,
     host::{Setup, on_postgres},
-    unique,
+    inbox::ORIGIN,
+    unique, wait_until,
 };
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -177,6 +178,7 @@ async fn furnished(host: &Host, project: Client, tool: &str, toolkits: [&str; 2]
         "action": { "tool_slug": tool, "arguments": { "said": SECRET } },
     });
     project.post(&upsert, &instance).await.expect(201);
+    let (subscription, delivery, event) = replayed(&project).await;
     let again = json!({ "toolkit": { "slug": slug }, "auth_config": { "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} } });
     let key = vec![("idempotency-key", unique(8))];
     let get = |table, member, path: String| {
@@ -238,6 +240,9 @@ async fn furnished(host: &Host, project: Client, tool: &str, toolkits: [&str; 2]
             "/trigger_instances/active".to_owned(),
         ),
         get("webhook_endpoints", "{values}", endpoint),
+        get("webhook_subscriptions", "{endpoint}", subscription),
+        get("webhook_deliveries", "{url}", delivery),
+        get("events", "{data}", event),
         post("clients", "{answer}", "/connected_accounts", register),
         post("oauth_apps", "{secret}", "/connected_accounts", begin),
         Kept {
@@ -262,13 +267,46 @@ async fn furnished(host: &Host, project: Client, tool: &str, toolkits: [&str; 2]
     all
 }
 
+/// Replays an event to another URL, which fails. Returns the paths of its subscription, its delivery
+/// and its entry in the log of triggers.
+async fn replayed(project: &Client) -> (String, String, String) {
+    let body = json!({ "webhook_url": ORIGIN, "enabled_events": ["service.trigger.message"] });
+    let made = project.post("/webhook_subscriptions", &body).await;
+    let subscription = format!(
+        "/webhook_subscriptions/{}",
+        made.expect(201)["id"].as_str().unwrap()
+    );
+    let sent = project
+        .post(&format!("{subscription}/test"), &json!({}))
+        .await;
+    let delivery = format!(
+        "{subscription}/deliveries/{}",
+        sent.expect(201)["id"].as_str().unwrap()
+    );
+    let elsewhere = json!({ "webhook_url": format!("{ORIGIN}/elsewhere") });
+    let replay = format!("{delivery}/replay");
+    project.post(&replay, &elsewhere).await.expect(200);
+    wait_until("the replay has failed", async || {
+        project.get(&delivery).await.expect(200)["status"] == "failed"
+    })
+    .await;
+    let listed = project.post("/internal/trigger/logs", &json!({})).await;
+    let log = listed.expect(200)["data"][0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let log = format!("/internal/trigger/log/{log}");
+    (subscription, delivery, log)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn moved_or_altered_ciphertext_never_decrypts() {
     let bucket = BucketService::start();
     let setup = Setup::embedded()
         .on(Postgres::shared().database(None))
         .in_bucket(&bucket)
-        .with("logs.cassettes", "all");
+        .with("logs.cassettes", "all")
+        .with("webhooks.retry_delays_s", "");
     let host = setup
         .with_application(&fake_app::HOSTS, Host::application())
         .start()

@@ -20,7 +20,7 @@ use crate::{
     App, Error, Result,
     core::{
         ids::{DeliveryId, ProjectId, SubscriptionId},
-        vault::{SealContext, Sealed},
+        vault::{DataKey, SealContext, Sealed},
     },
     projects::Project,
     work::{Claimable, WorkState},
@@ -66,6 +66,9 @@ pub struct Delivery {
     /// True if the delivery has a place in a lane.
     #[serde(default)]
     pub(super) ordered: bool,
+    /// URL that gets the event instead of the subscription's endpoint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    url: Option<Sealed<String>>,
     /// Delivery that must end before the first attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) after: Option<DeliveryId>,
@@ -152,19 +155,6 @@ impl Claimable for Delivery {
 }
 
 impl Delivery {
-    /// Adds a delivery that is due at once to a batch.
-    pub(super) fn add(
-        batch: Batch,
-        project: &str,
-        subscription: &SubscriptionId,
-        event: Uuid,
-        kind: EventKind,
-    ) -> Batch {
-        let id = DeliveryId::for_event(event, subscription);
-        let body = Self::new(batch.now, subscription.clone(), event, kind);
-        batch.insert(project, id.as_str(), &body)
-    }
-
     /// Creates a delivery that is due at a time.
     pub(super) fn new(
         due: Time,
@@ -181,9 +171,27 @@ impl Delivery {
             work: WorkState::due_at(due),
             attempt_log: Vec::new(),
             failure: None,
+            url: None,
             ordered: false,
             after: None,
         }
+    }
+
+    /// Returns true if the event goes to another URL than the subscription's endpoint.
+    pub(super) fn goes_elsewhere(&self) -> bool {
+        self.url.is_some()
+    }
+
+    /// Returns the URL that gets the event instead of the subscription's endpoint.
+    pub(super) fn open_url(
+        &self,
+        key: &DataKey,
+        project: &ProjectId,
+        id: &str,
+    ) -> Result<Option<String>> {
+        let context = url_context(project, id);
+        let url = self.url.as_ref();
+        url.map(|url| key.open(context, url)).transpose()
     }
 
     /// Lets the delivery wait for the one before it.
@@ -241,11 +249,30 @@ impl Delivery {
         self.attempt_log.push(attempt);
     }
 
-    fn replay(&mut self, now: Time) {
+    fn replay(&mut self, url: Option<Sealed<String>>, now: Time) {
+        self.url = url;
         self.status = DeliveryStatus::Pending;
         self.attempt_count = 0;
         self.failure = None;
         self.work.reschedule(now);
+    }
+}
+
+/// A delivery as responses show it.
+#[derive(Debug)]
+pub struct DeliveryView {
+    /// The record.
+    pub record: Record<Delivery>,
+    /// URL that gets the event instead of the subscription's endpoint.
+    pub url: Option<String>,
+}
+
+impl DeliveryView {
+    /// Decrypts what responses show of a delivery.
+    async fn open(app: &App, project: &ProjectId, record: Record<Delivery>) -> Result<Self> {
+        let key = app.vault.key(project.as_str(), app.clock.now()).await?;
+        let url = record.body.open_url(&key, project, &record.id)?;
+        Ok(Self { record, url })
     }
 }
 
@@ -258,7 +285,7 @@ pub async fn send_test(
     project: &Project,
     subscription: &SubscriptionId,
     payload: Option<Bytes>,
-) -> Result<Record<Delivery>> {
+) -> Result<DeliveryView> {
     let payload = payload.unwrap_or(Bytes::from_static(TEST_PAYLOAD));
     let event = NewEvent::test(app, payload);
     let sent = app
@@ -271,7 +298,8 @@ pub async fn send_test(
         });
     sent.await?;
     let id = DeliveryId::for_event(event.id, subscription);
-    record(app, project, subscription, &id).await
+    let record = record(app, project, subscription, &id).await?;
+    DeliveryView::open(app, &project.id, record).await
 }
 
 /// Returns a page of the deliveries of a subscription, newest first, and their total number.
@@ -284,7 +312,7 @@ pub async fn list(
     subscription: &SubscriptionId,
     status: Option<DeliveryStatus>,
     window: Window,
-) -> Result<Listed<Record<Delivery>>> {
+) -> Result<Listed<DeliveryView>> {
     subscriptions::record(app, project, subscription).await?;
     let mut query = Query::for_project(project.id.as_str())
         .is("subscription", subscription.as_str())
@@ -293,7 +321,16 @@ pub async fn list(
     if let Some(status) = status {
         query = query.is("status", status.as_str());
     }
-    Ok(app.store.list(&query).await?)
+    let Listed { items, total, next } = app.store.list(&query).await?;
+    let mut views = Vec::with_capacity(items.len());
+    for record in items {
+        views.push(DeliveryView::open(app, &project.id, record).await?);
+    }
+    Ok(Listed {
+        items: views,
+        total,
+        next,
+    })
 }
 
 /// Returns a delivery of a subscription and its attempts, oldest first.
@@ -305,18 +342,17 @@ pub async fn get(
     project: &Project,
     subscription: &SubscriptionId,
     id: &DeliveryId,
-) -> Result<(Record<Delivery>, Vec<Attempt>)> {
+) -> Result<(DeliveryView, Vec<Attempt>)> {
     let record = record(app, project, subscription, id).await?;
-    let attempts = attempts(app, &project.id, &record).await?;
-    Ok((record, attempts))
+    open(app, &project.id, record).await
 }
 
-/// Decrypts the attempts of a delivery.
-pub(super) async fn attempts(
+/// Decrypts a delivery and its attempts.
+pub(super) async fn open(
     app: &App,
     project: &ProjectId,
-    record: &Record<Delivery>,
-) -> Result<Vec<Attempt>> {
+    record: Record<Delivery>,
+) -> Result<(DeliveryView, Vec<Attempt>)> {
     let key = app.vault.key(project.as_str(), app.clock.now()).await?;
     let context = seal_context(project, &record.id);
     let open = |stored: &StoredAttempt| {
@@ -329,34 +365,45 @@ pub(super) async fn attempts(
             response: response.map(|text| key.open(context, text)).transpose()?,
         })
     };
-    record.body.attempt_log.iter().map(open).collect()
+    let attempts = record.body.attempt_log.iter().map(open);
+    let attempts = attempts.collect::<Result<_>>()?;
+    Ok((DeliveryView::open(app, project, record).await?, attempts))
 }
 
-/// Sends the event of a delivery again, with the whole schedule of retries.
+/// Sends the event of a delivery again, with the whole schedule of retries, to a URL or to the
+/// endpoint of the subscription.
 ///
 /// # Errors
-/// Fails if the delivery or its event does not exist, or the store refuses.
+/// Fails if the delivery or its event does not exist, the URL may not be reached, or the store
+/// refuses.
 pub async fn replay(
     app: &App,
     project: &Project,
     subscription: &SubscriptionId,
     id: &DeliveryId,
-) -> Result<Record<Delivery>> {
+    url: Option<&str>,
+) -> Result<DeliveryView> {
+    if let Some(url) = url {
+        subscriptions::check_url(app, url).await?;
+    }
     let replayed = app.store.change(&COLLECTION, id.as_str(), || async {
         let mut record = record(app, project, subscription, id).await?;
         let now = app.clock.now();
-        record.body.replay(now);
+        record
+            .body
+            .replay(seal_url(app, &project.id, id, url).await?, now);
         let event = record.body.event.to_string();
         let event = app.store.get::<Event>(project.id.as_str(), &event).await?;
         let event = event.ok_or_else(|| errors::delivery_not_found(id))?;
         Ok::<_, Error>((Batch::at(now).check(&event).update(&record), ()))
     });
     replayed.await?;
-    record(app, project, subscription, id).await
+    let record = record(app, project, subscription, id).await?;
+    DeliveryView::open(app, &project.id, record).await
 }
 
 /// Events that are to be replayed.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct ReplayRange {
     /// Time of the first event; `None` for the oldest one.
     pub since: Option<Time>,
@@ -364,14 +411,16 @@ pub struct ReplayRange {
     pub until: Option<Time>,
     /// True to replay events that were delivered, too.
     pub delivered: bool,
+    /// URL that gets the events; `None` for the endpoint of the subscription.
+    pub url: Option<String>,
 }
 
 /// Sends the events of a time range again whose delivery failed, or that have no delivery because the
 /// subscription did not exist, did not want them or was disabled. Returns their number.
 ///
 /// # Errors
-/// Fails if the subscription does not exist, the range has more events than one replay may have,
-/// or the store refuses.
+/// Fails if the subscription does not exist, the URL may not be reached, the range has more events
+/// than one replay may have, or the store refuses.
 pub async fn replay_range(
     app: &App,
     project: &Project,
@@ -379,6 +428,9 @@ pub async fn replay_range(
     range: ReplayRange,
 ) -> Result<u64> {
     let subscription = subscriptions::record(app, project, id).await?;
+    if let Some(url) = &range.url {
+        subscriptions::check_url(app, url).await?;
+    }
     // Events of the present millisecond may be committed later.
     let until = range.until.unwrap_or_else(|| app.clock.now());
     let mut query = Query::for_project(project.id.as_str())
@@ -399,7 +451,7 @@ pub async fn replay_range(
         let wanted = wanted.filter(|event| subscription.body.events.contains(&event.body.kind));
         let wanted = wanted.collect::<Vec<_>>();
         let done = app.store.change(&COLLECTION, id.as_str(), || async {
-            replay_batch(app, project, id, &wanted, range.delivered).await
+            replay_batch(app, project, id, &wanted, &range).await
         });
         replayed += done.await?;
         match page.next {
@@ -415,7 +467,7 @@ async fn replay_batch(
     project: &Project,
     id: &SubscriptionId,
     events: &[&Record<Event>],
-    delivered: bool,
+    range: &ReplayRange,
 ) -> Result<(Batch, u64)> {
     let now = app.clock.now();
     // A subscription that is deleted meanwhile gets no deliveries.
@@ -427,18 +479,20 @@ async fn replay_batch(
         let found = app
             .store
             .get::<Delivery>(project.id.as_str(), delivery.as_str());
+        let url = seal_url(app, &project.id, &delivery, range.url.as_deref()).await?;
         batch = match found.await? {
-            None => Delivery::add(batch, &event.project, id, event_id, event.body.kind),
+            None => {
+                let mut body = Delivery::new(now, id.clone(), event_id, event.body.kind);
+                body.url = url;
+                batch.insert(&event.project, delivery.as_str(), &body)
+            }
             Some(mut record) => match record.body.status {
-                DeliveryStatus::Failed => {
-                    record.body.replay(now);
+                DeliveryStatus::Delivered if !range.delivered => continue,
+                DeliveryStatus::Pending => continue,
+                DeliveryStatus::Failed | DeliveryStatus::Delivered => {
+                    record.body.replay(url, now);
                     batch.update(&record)
                 }
-                DeliveryStatus::Delivered if delivered => {
-                    record.body.replay(now);
-                    batch.update(&record)
-                }
-                DeliveryStatus::Pending | DeliveryStatus::Delivered => continue,
             },
         };
         replayed += 1;
@@ -457,6 +511,22 @@ async fn record(
     found
         .filter(|record| record.body.subscription == *subscription)
         .ok_or_else(|| errors::delivery_not_found(id))
+}
+
+async fn seal_url(
+    app: &App,
+    project: &ProjectId,
+    id: &DeliveryId,
+    url: Option<&str>,
+) -> Result<Option<Sealed<String>>> {
+    let key = app.vault.key(project.as_str(), app.clock.now()).await?;
+    let context = url_context(project, id.as_str());
+    url.map(|url| key.seal(context, &url.to_owned()))
+        .transpose()
+}
+
+fn url_context<'a>(project: &'a ProjectId, id: &'a str) -> SealContext<'a> {
+    SealContext::new::<Delivery>(project.as_str(), id, "url")
 }
 
 fn seal_context<'a>(project: &'a ProjectId, id: &'a str) -> SealContext<'a> {

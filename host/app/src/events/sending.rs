@@ -25,7 +25,6 @@ use super::{
     event::MessageVersion,
     message, ordering,
     outbox::Event,
-    pacing::Room,
     signing,
     subscription_disabling::disable,
     subscriptions::{self, DisableReason, Endpoint, Subscription},
@@ -83,7 +82,13 @@ async fn send(app: &App, claim: Arc<Claim<Delivery>>) -> Result<Next> {
     }
     let delivery = claim.body().await;
     let now = claim.batch().await?.now;
-    let room = match app.endpoints.enter(delivery.subscription.as_str(), now) {
+    let elsewhere = delivery.goes_elsewhere();
+    // The failures of another URL say nothing about the endpoint.
+    let room = match elsewhere {
+        true => format!("{} elsewhere", delivery.subscription),
+        false => delivery.subscription.to_string(),
+    };
+    let room = match app.endpoints.enter(&room, now) {
         Ok(room) => room,
         Err(later) => return Ok(Next::At(later)),
     };
@@ -92,7 +97,7 @@ async fn send(app: &App, claim: Arc<Claim<Delivery>>) -> Result<Next> {
         return ordering::erase(app, &claim).await;
     };
     let project = ProjectId::parse(&subscription.project)?;
-    let disabled = subscription.body.disabled.is_some();
+    let disabled = subscription.body.disabled.is_some() && !elsewhere;
     let event = delivery.event.to_string();
     let event = app.store.get::<Event>(project.as_str(), &event).await?;
     let Some(event) = event.filter(|_| !disabled) else {
@@ -108,7 +113,11 @@ async fn send(app: &App, claim: Arc<Claim<Delivery>>) -> Result<Next> {
     let version = subscription.body.version;
     let version = [version].into_iter().find(|own| versions.contains(own));
     let version = version.unwrap_or(MessageVersion::V3);
-    let opened = subscriptions::open(app, &project, subscription).await?;
+    let mut opened = subscriptions::open(app, &project, subscription).await?;
+    let key = app.vault.key(project.as_str(), now).await?;
+    if let Some(url) = delivery.open_url(&key, &project, claim.id())? {
+        opened.endpoint.url = url;
+    }
     let body = message::write(app, &event, version).await?;
     let (attempt, outcome) = attempt(app, &opened.endpoint, &event.id, version, body).await?;
     let took = attempt.duration;
@@ -118,13 +127,15 @@ async fn send(app: &App, claim: Arc<Claim<Delivery>>) -> Result<Next> {
     match outcome {
         Outcome::Accepted => {
             room.accepted(took, app.webhooks.concurrency_per_endpoint);
-            if subscription.body.failing_since.is_some() {
+            if subscription.body.failing_since.is_some() && !elsewhere {
                 edit(app, subscription, |body| body.failing_since = None).await?;
             }
             ordering::end(app, &claim, |delivery| delivery.deliver(attempt.clone())).await
         }
         Outcome::Gone => {
-            disable(app, subscription, DisableReason::Gone, now).await?;
+            if !elsewhere {
+                disable(app, subscription, DisableReason::Gone, now).await?;
+            }
             let reason = "the endpoint is gone";
             ordering::end(app, &claim, |delivery| {
                 delivery.fail_with(attempt.clone(), reason);
@@ -132,7 +143,10 @@ async fn send(app: &App, claim: Arc<Claim<Delivery>>) -> Result<Next> {
             .await
         }
         Outcome::Failed { retry_after } => {
-            note_failure(app, room, took, subscription, now).await?;
+            let failures = room.failed(took, now, app.webhooks.pause);
+            if !elsewhere {
+                note_failure(app, failures, subscription, now).await?;
+            }
             let delays = &app.webhooks.retry_delays;
             let delay = delays.get(delivery.attempt_count as usize).copied();
             let delay = delay.map(|delay| jittered(delay).max(retry_after.unwrap_or_default()));
@@ -259,12 +273,10 @@ fn retry_after(headers: &HeaderMap, now: Time) -> Option<Duration> {
 /// Notes a failed attempt, and disables a subscription whose endpoint has failed for too long.
 async fn note_failure(
     app: &App,
-    room: Room<'_>,
-    took: Duration,
+    failures: u32,
     subscription: &Record<Subscription>,
     now: Time,
 ) -> Result<()> {
-    let failures = room.failed(took, now, app.webhooks.pause);
     match (subscription.body.failing_since, app.webhooks.disable_after) {
         (None, _) if failures >= FAILURES_BEFORE_FAILING => {
             edit(app, subscription, |body| {

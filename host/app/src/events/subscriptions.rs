@@ -455,7 +455,7 @@ fn check_versions(app: &App, events: &[EventKind], version: MessageVersion) -> R
 
 /// Checks that a URL may be reached. A name without an address passes, because its zone may not be
 /// published yet.
-async fn check_url(app: &App, text: &str) -> Result<()> {
+pub(super) async fn check_url(app: &App, text: &str) -> Result<()> {
     let invalid = |why: &dyn std::fmt::Display| errors::invalid(format!("webhook_url: {why}"));
     if text.chars().count() > MAX_URL_CHARS {
         return Err(invalid(&format_args!("at most {MAX_URL_CHARS} characters")));

@@ -11,7 +11,7 @@ use store::{Cursor, Query, Record, Time};
 use uuid::Uuid;
 
 use super::{
-    delivery::{self, Attempt, Delivery, DeliveryStatus},
+    delivery::{self, Attempt, Delivery, DeliveryStatus, DeliveryView},
     errors,
     event::EventKind,
     message,
@@ -91,7 +91,7 @@ pub struct Entry {
     /// Trigger instance and account.
     pub source: TriggerSource,
     /// Deliveries with their attempts, oldest first.
-    pub deliveries: Vec<(Record<Delivery>, Vec<Attempt>)>,
+    pub deliveries: Vec<(DeliveryView, Vec<Attempt>)>,
     /// Payload, as JSON, if it was asked for.
     pub payload: Option<Box<RawValue>>,
 }
@@ -100,7 +100,7 @@ impl Entry {
     /// Returns the outcome of the deliveries.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
-        outcome(self.deliveries.iter().map(|(delivery, _)| delivery))
+        outcome(self.deliveries.iter().map(|(delivery, _)| &delivery.record))
     }
 }
 
@@ -234,8 +234,7 @@ async fn entry(
     let toolkit = snapshot.toolkit_of_trigger(&source.trigger_slug);
     let mut opened = Vec::new();
     for delivery in deliveries {
-        let attempts = delivery::attempts(app, &project.id, delivery).await?;
-        opened.push((delivery.clone(), attempts));
+        opened.push(delivery::open(app, &project.id, delivery.clone()).await?);
     }
     let payload = match with_payload {
         true => Some(outbox::payload(app, event).await?),

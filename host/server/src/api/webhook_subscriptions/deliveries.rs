@@ -1,14 +1,14 @@
 //! Deliveries of a webhook subscription: what was sent, what failed, and sending it again.
 
 use app::{
-    Error, Record, Time,
+    Error, Time,
     core::{
         clock::{iso, parse_iso},
         ids::{DeliveryId, SubscriptionId},
     },
     errors,
     events::{
-        delivery::{self, Attempt, Delivery, DeliveryStatus, ReplayRange},
+        delivery::{self, Attempt, DeliveryStatus, DeliveryView, ReplayRange},
         message_id,
     },
 };
@@ -44,7 +44,8 @@ mirror! {
 view! {
     /// A delivery of an event to the endpoint of a subscription.
     #[schema(as = WebhookDelivery)]
-    pub(crate) struct View from (record: Record<Delivery>, operator_word: &str) where {
+    pub(crate) struct View from (shown: DeliveryView, operator_word: &str) where {
+        let DeliveryView { record, url } = shown;
         let next_attempt_at = record.body.next_attempt_at();
         let delivery = record.body;
     } {
@@ -53,6 +54,10 @@ view! {
         message_id: String = message_id(&delivery.event.to_string()),
         event_type: String = delivery.kind.name(operator_word),
         status: Status = delivery.status.into(),
+        /// URL that gets the event instead of the endpoint of the subscription.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        webhook_url: Option<String> = url,
         /// Attempts since the delivery was created or replayed.
         attempt_count: u32 = delivery.attempt_count,
         #[schema(required, format = DateTime)]
@@ -77,11 +82,7 @@ pub(crate) struct DetailView {
 }
 
 impl DetailView {
-    pub(crate) fn new(
-        delivery: Record<Delivery>,
-        attempts: Vec<Attempt>,
-        operator_word: &str,
-    ) -> Self {
+    pub(crate) fn new(delivery: DeliveryView, attempts: Vec<Attempt>, operator_word: &str) -> Self {
         Self {
             delivery: View::new(delivery, operator_word),
             attempts: attempts.into_iter().map(Into::into).collect(),
@@ -115,6 +116,14 @@ pub(crate) struct Test {
     data: Option<Map<String, Value>>,
 }
 
+/// Destination of an event that is sent again.
+#[derive(Default, Deserialize, ToSchema)]
+#[schema(as = ReplayWebhook)]
+pub(crate) struct ReplayOne {
+    /// https URL that gets the event; the endpoint of the subscription without it.
+    webhook_url: Option<String>,
+}
+
 /// Events that are to be sent again.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = ReplayWebhooks)]
@@ -126,6 +135,8 @@ pub(crate) struct Replay {
     /// True to replay events that were delivered, too.
     #[serde(default)]
     include_delivered: bool,
+    /// https URL that gets the events; the endpoint of the subscription without it.
+    webhook_url: Option<String>,
 }
 
 /// Number of events that are sent again.
@@ -167,9 +178,11 @@ pub(crate) async fn read(
 pub(crate) async fn replay(
     key: ProjectKey,
     Path((id, delivery_id)): Path<(SubscriptionId, DeliveryId)>,
+    OptionalJson(body): OptionalJson<ReplayOne>,
 ) -> ApiResult<Json<View>> {
-    let record = delivery::replay(key.app(), &key.project, &id, &delivery_id).await?;
-    Ok(Json(view(&key, record)))
+    let url = body.webhook_url.as_deref();
+    let replayed = delivery::replay(key.app(), &key.project, &id, &delivery_id, url).await?;
+    Ok(Json(view(&key, replayed)))
 }
 
 /// Sends the events of a time range again that the endpoint has not acknowledged.
@@ -186,6 +199,7 @@ pub(crate) async fn replay_range(
         since: time("since", body.since.as_deref())?,
         until: time("until", body.until.as_deref())?,
         delivered: body.include_delivered,
+        url: body.webhook_url,
     };
     let replayed = delivery::replay_range(key.app(), &key.project, &id, range).await?;
     Ok(Json(Replayed { replayed }))
@@ -207,8 +221,8 @@ pub(crate) async fn send_test(
     Ok(Created(view(&key, record)))
 }
 
-fn view(key: &ProjectKey, record: Record<Delivery>) -> View {
-    View::new(record, &key.server.config.operator_word)
+fn view(key: &ProjectKey, shown: DeliveryView) -> View {
+    View::new(shown, &key.server.config.operator_word)
 }
 
 fn time(member: &str, text: Option<&str>) -> Result<Option<Time>, Error> {

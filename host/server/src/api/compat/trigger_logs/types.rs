@@ -1,10 +1,10 @@
 //! The search in the log of triggers and the entries that it finds, in the format of older clients.
 
 use app::{
-    Record, Time,
+    Time,
     core::clock::iso,
     events::{
-        delivery::{Attempt, Delivery},
+        delivery::{Attempt, DeliveryView},
         trigger_log::{Entry, Outcome},
     },
 };
@@ -155,8 +155,8 @@ view! {
     #[schema(as = TriggerLogMeta)]
     struct Meta from (entry: &Entry) where {
         let last = last_attempt(&entry.deliveries);
-        let failure = entry.deliveries.iter().find_map(|(delivery, _)| delivery.body.failure.clone());
-        let changes = entry.deliveries.iter().map(|(delivery, _)| delivery.updated_at);
+        let failure = entry.deliveries.iter().find_map(|(delivery, _)| delivery.record.body.failure.clone());
+        let changes = entry.deliveries.iter().map(|(delivery, _)| delivery.record.updated_at);
         let payload = entry.payload.as_ref().map(|payload| payload.get().to_owned());
     } {
         /// Id of the message.
@@ -193,7 +193,7 @@ view! {
     }
 }
 
-fn last_attempt(deliveries: &[(Record<Delivery>, Vec<Attempt>)]) -> Option<&Attempt> {
+fn last_attempt(deliveries: &[(DeliveryView, Vec<Attempt>)]) -> Option<&Attempt> {
     let attempts = deliveries.iter().flat_map(|(_, attempts)| attempts);
     attempts.max_by_key(|attempt| attempt.at)
 }

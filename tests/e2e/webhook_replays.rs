@@ -1,0 +1,110 @@
+//! Replays of events to another URL than the endpoint of their subscription.
+
+use harness::{
+    Answer, Client, Host, Inbox,
+    inbox::{ORIGIN, Reply},
+    wait_until,
+};
+use serde_json::{Value, json};
+
+const PATH: &str = "/webhook_subscriptions";
+
+/// Creates a subscription whose endpoint is at the root of the inbox, and returns its path.
+async fn subscribe(project: &Client) -> String {
+    let body = json!({ "webhook_url": ORIGIN, "enabled_events": ["service.trigger.message"] });
+    let made = project.post(PATH, &body).await.expect(201);
+    format!("{PATH}/{}", made["id"].as_str().unwrap())
+}
+
+async fn send(project: &Client, subscription: &str, number: u64) -> String {
+    let body = json!({ "data": { "number": number } });
+    let sent = project.post(&format!("{subscription}/test"), &body).await;
+    let id = sent.expect(201)["id"].as_str().unwrap().to_owned();
+    format!("{subscription}/deliveries/{id}")
+}
+
+async fn wait_for(project: &Client, delivery: &str, status: &str) -> Answer {
+    wait_until(&format!("the delivery is {status}"), async || {
+        project.get(delivery).await.expect(200)["status"] == status
+    })
+    .await;
+    project.get(delivery).await.expect(200)
+}
+
+#[tokio::test]
+async fn replay_to_another_url_leaves_the_endpoint_alone() {
+    let inbox = Inbox::with(|message| match message.path.as_str() {
+        "/copy" => Reply::Status(200),
+        "/gone" => Reply::Status(410),
+        _ if message.json()["data"]["number"] == 2 => Reply::Status(410),
+        _ => Reply::Status(200),
+    });
+    let host = inbox.setup().start().await;
+    let project = host.as_project();
+    let subscription = subscribe(&project).await;
+    let first = send(&project, &subscription, 1).await;
+    let plain = wait_for(&project, &first, "delivered").await;
+    assert_eq!(plain["webhook_url"], Value::Null);
+
+    // A URL that is gone fails, and the subscription goes on.
+    let gone = json!({ "webhook_url": format!("{ORIGIN}/gone") });
+    let replay = format!("{first}/replay");
+    project.post(&replay, &gone).await.expect(200);
+    let failed = wait_for(&project, &first, "failed").await;
+    assert_eq!(failed["webhook_url"], gone["webhook_url"]);
+    let read = project.get(&subscription).await.expect(200);
+    assert_eq!(read["disabled_at"], Value::Null);
+
+    // A subscription that is disabled can be replayed to another URL.
+    let second = send(&project, &subscription, 2).await;
+    wait_for(&project, &second, "failed").await;
+    let read = project.get(&subscription).await.expect(200);
+    assert_eq!(read["disabled_reason"], "gone");
+    let copy = json!({ "webhook_url": format!("{ORIGIN}/copy") });
+    let range = format!("{subscription}/deliveries/replay");
+    let replayed = project.post(&range, &copy).await.expect(200);
+    assert_eq!(replayed["replayed"], 2);
+    for delivery in [&first, &second] {
+        let delivered = wait_for(&project, delivery, "delivered").await;
+        assert_eq!(delivered["webhook_url"], copy["webhook_url"]);
+    }
+    let secret = read["secret"].as_str().unwrap();
+    let copies = inbox.received_at("/copy");
+    assert_eq!(copies.len(), 2);
+    assert!(copies.iter().all(|message| message.is_signed_with(secret)));
+
+    // A replay without a URL goes to the endpoint again.
+    let new = json!({ "webhook_url": format!("{ORIGIN}/copy") });
+    project.patch(&subscription, &new).await.expect(200);
+    project.post(&replay, &Value::Null).await.expect(200);
+    let delivered = wait_for(&project, &first, "delivered").await;
+    assert_eq!(delivered["webhook_url"], Value::Null);
+    assert_eq!(inbox.received_at("/copy").len(), 3);
+}
+
+#[tokio::test]
+async fn replay_to_private_address_is_refused() {
+    let project = Host::shared().await.new_project().await;
+    let subscription = subscribe(&project).await;
+    let delivery = send(&project, &subscription, 1).await;
+    for url in [
+        "https://10.0.0.1/",
+        "https://169.254.169.254/latest/meta-data/",
+        "https://[::1]/",
+        "https://localhost/",
+        "http://hooks.example.com/",
+        "hooks.example.com",
+        "",
+    ] {
+        let body = json!({ "webhook_url": url });
+        for replay in [
+            format!("{delivery}/replay"),
+            format!("{subscription}/deliveries/replay"),
+        ] {
+            let answer = project.post(&replay, &body).await;
+            answer.expect(400).assert_envelope();
+        }
+    }
+    let read = project.get(&delivery).await.expect(200);
+    assert_eq!(read["webhook_url"], Value::Null);
+}
