@@ -387,22 +387,6 @@ const ROWS: &[(&str, &str)] = &[
         "tests/e2e/polling.rs cron_expression_sets_the_next_poll",
     ),
     (
-        "Actions of one project that wait or run",
-        "tests/e2e/trigger_actions.rs actions_past_the_limit_fail",
-    ),
-    (
-        "Arguments of an action as JSON",
-        "tests/e2e/trigger_actions.rs action_that_may_not_run_is_refused",
-    ),
-    (
-        "Values of an event in the arguments of an action",
-        "host/app/src/events/triggers/actions/mapping.rs filled_values_are_limited",
-    ),
-    (
-        "Attempts of an action",
-        "host/app/src/events/triggers/actions/running.rs attempts_and_delays_are_bounded",
-    ),
-    (
         "Polls that follow one another without an interval",
         "tests/e2e/polling.rs polls_without_interval_are_limited",
     ),
@@ -425,6 +409,22 @@ const ROWS: &[(&str, &str)] = &[
     (
         "Events that a read of a trigger instance shows",
         "host/app/src/events/triggers/recent.rs newest_ten_events_are_kept",
+    ),
+    (
+        "Actions of one project that wait or run",
+        "tests/e2e/trigger_actions.rs actions_past_the_limit_fail",
+    ),
+    (
+        "Arguments of an action as JSON",
+        "tests/e2e/trigger_actions.rs action_that_may_not_run_is_refused",
+    ),
+    (
+        "Values of an event in the arguments of an action",
+        "host/app/src/events/triggers/actions/mapping.rs filled_values_are_limited",
+    ),
+    (
+        "Attempts of an action",
+        "host/app/src/events/triggers/actions/running.rs attempts_and_delays_are_bounded",
     ),
     (
         "Time in which every poll has failed",
