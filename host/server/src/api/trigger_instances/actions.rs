@@ -26,8 +26,9 @@ pub(crate) struct Action {
     /// Version of the tool; `latest` without it.
     version: Option<String>,
     /// The account with which the tool runs. Without it and `user_id`, that of the trigger instance if
-    /// the tool belongs to the same toolkit, or else the newest active account of its user.
+    /// the tool belongs to the same toolkit, or else the newest active account of the user.
     connected_account_id: Option<String>,
+    /// The user for whom the tool runs; without it, that of the trigger instance.
     user_id: Option<String>,
     /// Arguments of the tool. `{{event.data.name}}` stands for a value of the event, in the third
     /// version of messages.

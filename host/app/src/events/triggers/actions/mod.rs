@@ -93,8 +93,8 @@ impl Action {
         accounts::check_account_for_tool(app, project, &found, user, account.as_ref()).await
     }
 
-    /// Returns the user and the account with which the tool runs. Without either, they are those of
-    /// the instance as far as its account is of the same toolkit.
+    /// Returns the user and the account with which the tool runs. Without them, they are those of the
+    /// instance, the account as far as it is of the same toolkit.
     fn credential(
         &self,
         found: &ResolvedTool,
@@ -102,15 +102,9 @@ impl Action {
         user: &str,
         account: &AccountId,
     ) -> (Option<String>, Option<AccountId>) {
-        match (&self.user_id, &self.account) {
-            (None, None) => {
-                let is_same_toolkit = *toolkit == *found.release.slug;
-                (
-                    Some(user.to_owned()),
-                    is_same_toolkit.then(|| account.clone()),
-                )
-            }
-            (user, account) => (user.clone(), account.clone()),
-        }
+        let is_own = self.user_id.is_none() && *toolkit == *found.release.slug;
+        let own = is_own.then(|| account.clone());
+        let user = self.user_id.as_deref().unwrap_or(user).to_owned();
+        (Some(user), self.account.clone().or(own))
     }
 }
