@@ -1,8 +1,8 @@
 //! Streams of the events of a project, read from the store.
 //!
 //! A stream reads what every server has committed. Two servers may commit in another order than that
-//! of their clocks, so a stream reads the last [`OVERLAP`] again and skips what it has returned. A
-//! stream that continues after an event may therefore return events again that happened shortly
+//! of their clocks, so a stream reads the last [`MAX_COMMIT_DELAY`] again and skips what it has
+//! returned. A stream that continues after an event may therefore return events again that happened shortly
 //! before, and misses none.
 
 use std::{collections::HashMap, time::Duration};
@@ -19,8 +19,9 @@ use super::{
 };
 use crate::{App, Result, core::ids::ProjectId, projects::Project};
 
-/// Difference of the clocks of two servers that loses no event.
-const OVERLAP: Duration = Duration::from_secs(2);
+/// Maximum difference between the time of an event and that of its commit, with the difference of the
+/// clocks of two servers. A poll commits up to a thousand events at once.
+const MAX_COMMIT_DELAY: Duration = Duration::from_secs(5);
 /// Interval at which events of other servers are looked for.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Prefix of the id of the beginning of a stream, before its time in epoch milliseconds.
@@ -194,5 +195,5 @@ fn opening_time(id: &str) -> Option<Time> {
 }
 
 fn before(time: Time) -> Time {
-    Time(time.0.saturating_sub(OVERLAP.as_millis() as i64))
+    Time(time.0.saturating_sub(MAX_COMMIT_DELAY.as_millis() as i64))
 }
