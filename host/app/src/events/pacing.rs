@@ -234,7 +234,8 @@ mod tests {
             let room = endpoints.enter("ws_a", now).unwrap();
             room.accepted(TOOK, 16);
         }
-        let _taken: Vec<_> = std::iter::from_fn(|| endpoints.enter("ws_a", now).ok()).collect();
+        let enter = |_| endpoints.enter("ws_a", now).unwrap();
+        let _taken: Vec<_> = (0..16).map(enter).collect();
         let turns = (0..20).map(|_| endpoints.enter("ws_a", now).err().unwrap().0);
         assert_eq!(turns.max(), Some(1_002));
     }
