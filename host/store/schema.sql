@@ -613,6 +613,29 @@ create index "events_by_created_at" on "events" (project, created_at, id) where 
 create index "events_by_trigger" on "events" (project, "trigger" nulls first, created_at, id) where deleted_at is null;
 create index "events_by_log" on "events" (project, "log" nulls first, created_at, id) where deleted_at is null;
 
+create table "sink_messages" (
+    id text collate "C" primary key,
+    project text collate "C" not null,
+    revision bigint not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    deleted_at bigint,
+    body json not null,
+    "due" bigint
+);
+create or replace function "sink_messages_fields"() returns trigger language plpgsql as $$
+begin
+    select
+        case when json_typeof(f."due") = 'number' and f."due" #>> '{}' ~ '^(0|-?[1-9][0-9]{0,18})$' then case when (f."due" #>> '{}')::numeric between -9223372036854775808 and 9223372036854775807 then (f."due" #>> '{}')::bigint end end
+    into new."due"
+    from json_to_record(new.body) as f ("due" json);
+    return new;
+end
+$$;
+create or replace trigger "sink_messages_fields" before insert or update of body on "sink_messages" for each row execute function "sink_messages_fields"();
+create index "sink_messages_by_created_at" on "sink_messages" (project, created_at, id) where deleted_at is null;
+create index "sink_messages_all_by_due" on "sink_messages" ("due" nulls first, created_at, id) where deleted_at is null and "due" is not null;
+
 create table "webhook_deliveries" (
     id text collate "C" primary key,
     project text collate "C" not null,

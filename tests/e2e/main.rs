@@ -95,6 +95,7 @@ mod sentences;
 mod settings;
 mod sharing;
 mod signing;
+mod sink;
 mod stopping;
 mod ways_out;
 mod webhook_ordering;

@@ -55,6 +55,7 @@ pub static COLLECTIONS: &[&Collection] = &[
     &events::subscriptions::COLLECTION,
     &events::endpoints::COLLECTION,
     &events::outbox::COLLECTION,
+    &events::sink::COLLECTION,
     &events::delivery::COLLECTION,
     &events::ordering::COLLECTION,
     &projects::idempotency::COLLECTION,
@@ -91,6 +92,8 @@ pub struct App {
     pub(crate) webhooks: events::WebhookSettings,
     /// The pace of messages to each endpoint, and of the actions of each project.
     pub(crate) endpoints: events::Endpoints,
+    /// The queue of the operator that gets every event, if there is one.
+    pub(crate) sink: Option<Arc<events::sink::Sink>>,
     /// The settings of trigger instances.
     pub(crate) triggers: events::triggers::Settings,
     /// The files of projects.
@@ -123,6 +126,8 @@ pub struct Parts {
     pub connections: accounts::Settings,
     /// The settings of outgoing webhooks.
     pub webhooks: events::WebhookSettings,
+    /// The settings of the sink, or `None` if the operator configured none.
+    pub sink: Option<events::SinkSettings>,
     /// The settings of trigger instances.
     pub triggers: events::triggers::Settings,
     /// The keys whose signatures of components are trusted.
@@ -151,11 +156,16 @@ impl App {
             files,
             connections,
             webhooks,
+            sink,
             triggers,
             trusted,
             model,
             quotas,
         } = parts;
+        let sink = match sink {
+            Some(settings) => Some(Arc::new(events::sink::Sink::open(settings).await?)),
+            None => None,
+        };
         let catalog = catalog::load(&store, schema_file).await?;
         let usage = Arc::new(catalog::Usage::default());
         let quotas = Arc::new(projects::quotas::Quotas::open(quotas, &store).await?);
@@ -172,6 +182,7 @@ impl App {
             store: store.clone(),
             vault: vault.clone(),
             data: webhooks.account_data.clone(),
+            sink: sink.clone(),
         };
         let accounts = accounts::TokenManager::new(
             store.clone(),
@@ -197,6 +208,7 @@ impl App {
             accounts: Arc::new(accounts),
             webhooks,
             endpoints: events::Endpoints::default(),
+            sink,
             triggers,
             files,
             quotas,

@@ -130,6 +130,7 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
     let connections = config.connections(net.clone());
     let account_data = connected_accounts::event_data(&config.operator_word);
     let webhooks = config.webhooks(net.clone(), account_data);
+    let sink = config.sink()?;
     let triggers = config.triggers();
     let sandbox = sandbox(config, &vault, net).await?;
     let log = LogSettings {
@@ -160,6 +161,7 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
         files,
         connections,
         webhooks,
+        sink,
         triggers,
         trusted,
         model,

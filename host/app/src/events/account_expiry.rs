@@ -13,6 +13,7 @@ use super::{
     AccountData, errors,
     event::EventKind,
     outbox::{self, NewEvent},
+    sink::Sink,
 };
 use crate::{
     Result,
@@ -28,6 +29,7 @@ pub(crate) struct ExpiryEvents {
     pub(crate) store: Store,
     pub(crate) vault: Arc<Vault>,
     pub(crate) data: AccountData,
+    pub(crate) sink: Option<Arc<Sink>>,
 }
 
 impl ExpiryListener for ExpiryEvents {
@@ -44,7 +46,8 @@ impl ExpiryListener for ExpiryEvents {
                 trigger: None,
                 account: Some(id),
             };
-            outbox::add_in(&self.store, &self.vault, &project, batch, &event).await
+            let sink = self.sink.as_deref();
+            outbox::add_in(&self.store, &self.vault, sink, &project, batch, &event).await
         }
         .boxed()
     }

@@ -12,7 +12,7 @@ pub enum EventKind {
     AccountExpired,
     /// The server disabled a trigger.
     TriggerDisabled,
-    /// The server disabled a webhook subscription. Only streams carry it.
+    /// The server disabled a webhook subscription. Only streams and the sink carry it.
     SubscriptionDisabled,
 }
 

@@ -19,6 +19,7 @@ mod pacing;
 mod retention;
 pub mod sending;
 mod signing;
+pub(crate) mod sink;
 pub mod stream;
 mod subscription_disabling;
 pub mod subscriptions;
@@ -29,12 +30,12 @@ use std::{sync::Arc, time::Duration};
 
 use crate::accounts::AccountView;
 
-pub use self::message::message_id;
 pub(crate) use self::{
     account_expiry::ExpiryEvents,
     pacing::Endpoints,
     retention::{RETENTION_INTERVAL, erase_old},
 };
+pub use self::{message::message_id, sink::SinkSettings};
 
 /// Function that writes an account as the API shows it, as JSON.
 pub type AccountData = Arc<dyn Fn(AccountView) -> serde_json::Result<Vec<u8>> + Send + Sync>;

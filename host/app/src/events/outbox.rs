@@ -17,6 +17,7 @@ use super::{
     errors,
     event::EventKind,
     ordering::Lanes,
+    sink::Sink,
     subscriptions::Subscription,
     triggers::{ActionMode, actions},
 };
@@ -181,6 +182,7 @@ pub(crate) async fn add_all(
     let new = new_events(&app.store, project, events).await?;
     let mut batch = batch;
     for event in &new {
+        batch = add_for_sink(app.sink.as_deref(), project, batch, event);
         if let Some((source, _)) = event.action() {
             batch = actions::add(app, project, batch, source, event.id).await?;
         }
@@ -209,10 +211,12 @@ async fn new_events<'a>(
 pub(super) async fn add_in(
     store: &Store,
     vault: &Vault,
+    sink: Option<&Sink>,
     project: &ProjectId,
     batch: Batch,
     event: &NewEvent,
 ) -> Result<Batch> {
+    let batch = add_for_sink(sink, project, batch, event);
     write(store, vault, project, batch, &[event]).await
 }
 
@@ -248,9 +252,18 @@ pub(super) async fn add_for(
     event: &NewEvent,
     subscription: &Record<Subscription>,
 ) -> Result<Batch> {
+    let batch = add_for_sink(app.sink.as_deref(), project, batch, event);
     let mut writer = Writer::new(&app.store, &app.vault, project, batch);
     writer.add(event, [subscription].into_iter()).await?;
     Ok(writer.finish())
+}
+
+/// Adds the message of an event for the sink, if there is one, to a batch.
+fn add_for_sink(sink: Option<&Sink>, project: &ProjectId, batch: Batch, event: &NewEvent) -> Batch {
+    match sink {
+        Some(sink) => sink.add(batch, project.as_str(), &event.id.to_string(), event.kind),
+        None => batch,
+    }
 }
 
 /// Writer of new events and their deliveries to a batch.

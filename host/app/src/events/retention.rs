@@ -6,7 +6,7 @@ use store::{Collection, Query};
 
 use super::{
     delivery::{self, DeliveryStatus},
-    ordering, outbox,
+    ordering, outbox, sink,
     triggers::actions,
 };
 use crate::{
@@ -19,7 +19,7 @@ pub(crate) const RETENTION_INTERVAL: Duration = Duration::from_secs(600);
 /// Number of records that are erased in one batch.
 const RECORDS_PER_BATCH: u64 = 256;
 
-/// Erases the events, deliveries and runs of actions that are older than the retention, and the lanes
+/// Erases the events, deliveries, messages for the sink and runs of actions that are older than the retention, and the lanes
 /// that are not used any more. This is a job that one server at a time runs.
 pub(crate) async fn erase_old(app: &App, claim: &JobClaim) -> Result<()> {
     let retention = i64::try_from(app.webhooks.retention.as_millis()).unwrap_or(i64::MAX);
@@ -28,9 +28,10 @@ pub(crate) async fn erase_old(app: &App, claim: &JobClaim) -> Result<()> {
     let ended = [DeliveryStatus::Delivered, DeliveryStatus::Failed].map(DeliveryStatus::as_str);
     let ended = Query::all_projects().any_of("status", ended);
     let old = || Query::all_projects().below("created_at", oldest);
-    let erased: [(&'static Collection, Query); 4] = [
+    let erased: [(&'static Collection, Query); 5] = [
         (&outbox::COLLECTION, old()),
         (&actions::COLLECTION, old()),
+        (&sink::COLLECTION, old()),
         (&delivery::COLLECTION, ended.below("created_at", oldest)),
         (
             &ordering::COLLECTION,

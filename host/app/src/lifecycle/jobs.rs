@@ -49,6 +49,11 @@ pub(crate) async fn run(app: &App) {
     let deliveries = events::sending::queue(app);
     let polls = polling::queue();
     let actions = actions::running::queue();
+    let sink = async {
+        if app.sink.is_some() {
+            events::sink::queue().run(&claims, app).await;
+        }
+    };
     tokio::join!(
         run_jobs(&claims, app, JOBS),
         idle_refresh.run(&claims, app),
@@ -56,5 +61,6 @@ pub(crate) async fn run(app: &App) {
         deliveries.run(&claims, app),
         polls.run(&claims, app),
         actions.run(&claims, app),
+        sink,
     );
 }

@@ -25,7 +25,7 @@ use crate::{
         errors,
         ids::{OrganizationId, ProjectId},
     },
-    events::{delivery, endpoints, ordering, outbox, subscriptions, triggers},
+    events::{delivery, endpoints, ordering, outbox, sink, subscriptions, triggers},
     files,
     projects::{self, idempotency},
     work::{Claim, Claimable, Next, Queue, WorkState, doubled, erase_all},
@@ -50,7 +50,7 @@ pub const RECORDS_PER_BATCH: u64 = 256;
 
 /// The collections that are erased besides files, in this order. Records of each depend on records
 /// of those before it, and cannot be created without them.
-static ERASED_COLLECTIONS: [&Collection; 16] = [
+static ERASED_COLLECTIONS: [&Collection; 17] = [
     &auth_configs::COLLECTION,
     &accounts::CREDENTIALS,
     &accounts::COLLECTION,
@@ -61,6 +61,7 @@ static ERASED_COLLECTIONS: [&Collection; 16] = [
     &subscriptions::COLLECTION,
     &endpoints::COLLECTION,
     &outbox::COLLECTION,
+    &sink::COLLECTION,
     &delivery::COLLECTION,
     &triggers::actions::COLLECTION,
     &ordering::COLLECTION,

@@ -25,6 +25,7 @@ mod publish;
 mod s3;
 mod sandbox;
 mod setting;
+mod sink;
 mod sources;
 #[cfg(test)]
 mod tests;
@@ -54,6 +55,7 @@ use self::{
     s3::S3,
     sandbox::Sandbox,
     setting::{Group, settings},
+    sink::Sink,
     sources::Problem,
     triggers::Triggers,
     values::Secret,
@@ -117,6 +119,7 @@ settings! {
             pub files: Files,
             pub connections: Connections,
             pub webhooks: Webhooks,
+            pub sink: Sink,
             pub triggers: Triggers,
             pub keys: Keys,
             pub publish: Publish,
@@ -171,6 +174,7 @@ impl Config {
         self.check_oauth_apps()?;
         self.check_net()?;
         Problem::of("webhooks.retry_delays_s", self.retry_delays())?;
+        Problem::of("sink", self.sink())?;
         Problem::of("blobs", self.bucket())?;
         Problem::of("publish.trusted_keys", self.trusted_keys())?;
         let filter = EnvFilter::try_new(&self.log);

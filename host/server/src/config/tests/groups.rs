@@ -1,5 +1,7 @@
 //! Tests of settings of one group, and of their secrets.
 
+use app::events::event::EventKind;
+
 use super::read;
 
 #[test]
@@ -97,4 +99,26 @@ fn oauth_apps_from_environment_hide_secrets() {
         let error = read(&[(name, "x")]).unwrap_err();
         assert!(format!("{error:#}").contains(wrong), "{error:#}");
     }
+}
+
+#[test]
+fn sink_address_is_checked_and_hidden() {
+    let url = ("TOOLHOST_SINK__URL", "nats://u:0012e7@10.0.0.7:4222");
+    let config = read(&[url, ("TOOLHOST_OPERATOR_WORD", "acme")]).unwrap();
+    assert!(!format!("{config:?}").contains("0012e7"), "{config:?}");
+    let sink = config.sink().unwrap().unwrap();
+    assert!(sink.events.is_empty());
+    let one = ("TOOLHOST_SINK__EVENTS", "service.trigger.message");
+    let sink = read(&[url, one]).unwrap().sink().unwrap().unwrap();
+    assert_eq!(sink.events, [EventKind::TriggerMessage]);
+    let unknown = ("TOOLHOST_SINK__EVENTS", "trigger.message");
+    let error = read(&[url, unknown]).unwrap_err();
+    assert!(error.to_string().contains("trigger.message"), "{error}");
+    for address in ["amqp://u:0012e7@h", "nats://u:0012e7@", "u:0012e7@h:99999"] {
+        let error = read(&[("TOOLHOST_SINK__URL", address)]).unwrap_err();
+        let error = format!("{error:#}");
+        assert!(error.contains("nats://user"), "{error}");
+        assert!(!error.contains("0012e7"), "{error}");
+    }
+    assert!(read(&[]).unwrap().sink().unwrap().is_none());
 }

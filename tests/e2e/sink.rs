@@ -1,0 +1,136 @@
+//! The sink: a real NATS server that gets the events of all projects.
+
+use std::collections::BTreeSet;
+
+use harness::{
+    Client, Inbox, Nats,
+    inbox::ORIGIN,
+    nats::{MAX_MESSAGE_BYTES, NatsMessage},
+    unique, wait_until,
+};
+use serde_json::{Value, json};
+
+/// A project whose test events go to a webhook and to the sink.
+struct Given {
+    project: Client,
+    path: String,
+    subscription: String,
+}
+
+impl Given {
+    async fn new(project: Client) -> Self {
+        let path = format!("/{}", unique(6));
+        let body = json!({
+            "webhook_url": format!("{ORIGIN}{path}"), "enabled_events": ["service.trigger.message"], "version": "V3",
+        });
+        let made = project.post("/webhook_subscriptions", &body).await;
+        let made = made.expect(201);
+        Self {
+            project,
+            path,
+            subscription: made["id"].as_str().unwrap().to_owned(),
+        }
+    }
+
+    /// Sends a test event and returns the id of its message.
+    async fn send(&self, data: Value) -> String {
+        let path = format!("/webhook_subscriptions/{}/test", self.subscription);
+        let sent = self.project.post(&path, &json!({ "data": data })).await;
+        sent.expect(201)["message_id"].as_str().unwrap().to_owned()
+    }
+}
+
+async fn wait_for_messages(nats: &Nats, ids: &BTreeSet<String>) -> Vec<NatsMessage> {
+    wait_until("the sink has every event", async || {
+        let stored = nats.messages().await;
+        let stored: BTreeSet<_> = stored.into_iter().map(|message| message.id).collect();
+        stored.is_superset(ids)
+    })
+    .await;
+    nats.messages().await
+}
+
+#[tokio::test]
+async fn events_reach_the_sink_in_their_third_version() {
+    let nats = Nats::start().await;
+    let inbox = Inbox::start();
+    let host = inbox.setup().with("sink.url", nats.url()).start().await;
+    let given = Given::new(host.as_project()).await;
+    let large = "x".repeat(MAX_MESSAGE_BYTES);
+    given.send(json!({ "text": large })).await;
+    let id = given.send(json!({ "text": "small" })).await;
+    let stored = wait_for_messages(&nats, &BTreeSet::from([id.clone()])).await;
+    assert_eq!(
+        stored.len(),
+        1,
+        "a message past the limit of the sink is left out"
+    );
+    let info = given.project.get("/auth/session/info").await.expect(200);
+    let project = info["project"]["nano_id"].as_str().unwrap();
+    assert_eq!(
+        stored[0].subject,
+        format!("toolhost.{project}.service.trigger.message")
+    );
+    wait_until("the webhook arrived", async || {
+        inbox.received_at(&given.path).len() == 2
+    })
+    .await;
+    let received = inbox.received_at(&given.path);
+    let same = received.iter().find(|message| message.id() == id);
+    assert_eq!(stored[0].body, same.unwrap().json());
+    assert_eq!(stored[0].body["data"], json!({ "text": "small" }));
+    let config = host.setup().command(&["config"]).succeeded();
+    assert!(config.contains("url = "), "{config}");
+    assert!(!config.contains(&nats.url()), "{config}");
+}
+
+#[tokio::test]
+async fn dead_sink_loses_no_event_and_delays_no_other() {
+    let mut nats = Nats::start().await;
+    let inbox = Inbox::start();
+    let host = inbox.setup().with("sink.url", nats.url()).start().await;
+    let mut given = Given::new(host.as_project()).await;
+    let mut ids = BTreeSet::new();
+    for number in 0..10 {
+        ids.insert(given.send(json!({ "number": number })).await);
+    }
+    nats.kill();
+    for number in 10..60 {
+        ids.insert(given.send(json!({ "number": number })).await);
+    }
+    wait_until("the webhooks arrived without the sink", async || {
+        inbox.received_at(&given.path).len() >= 60
+    })
+    .await;
+    let host = host.kill().start().await;
+    given.project = host.as_project();
+    ids.insert(given.send(json!({ "number": 60 })).await);
+    nats.run().await;
+    let stored = wait_for_messages(&nats, &ids).await;
+    assert_eq!(stored.len(), ids.len(), "a repeated message is dropped");
+}
+
+#[tokio::test]
+async fn sink_gets_only_the_chosen_kinds() {
+    let nats = Nats::start().await;
+    let inbox = Inbox::start();
+    let host = inbox.setup().with("sink.url", nats.url());
+    let host = host.with("sink.events", "service.connected_account.expired");
+    let host = host.start().await;
+    let given = Given::new(host.as_project()).await;
+    let first = given.send(json!({})).await;
+    wait_until("the webhook arrived", async || {
+        inbox.received_at(&given.path).len() == 1
+    })
+    .await;
+    // With the same records, a server that sends all kinds sends those that it stores from now on.
+    let setup = host.kill().with("sink.events", "service.trigger.message");
+    let host = setup.start().await;
+    let given = Given {
+        project: host.as_project(),
+        ..given
+    };
+    let second = given.send(json!({})).await;
+    let stored = wait_for_messages(&nats, &BTreeSet::from([second])).await;
+    assert!(stored.iter().all(|message| message.id != first));
+}

@@ -1,0 +1,161 @@
+//! A real NATS server with JetStream in a process of its own, on a free port and in an empty folder.
+
+use std::{
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use async_nats::{Client, ConnectOptions};
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::{
+    host::{Process, spawn},
+    secret, wait_until,
+};
+
+/// Name of the program in Debian.
+const PROGRAM: &str = "nats-server";
+/// Stream that stores the messages.
+const STREAM: &str = "events";
+/// Maximum size of a message, in bytes.
+pub const MAX_MESSAGE_BYTES: usize = 16 << 10;
+
+/// A NATS server. Dropping it kills the process.
+#[derive(Debug)]
+pub struct Nats {
+    port: u16,
+    password: String,
+    folder: TempDir,
+    process: Option<Process>,
+}
+
+/// A stored message.
+#[derive(Debug, Clone)]
+pub struct NatsMessage {
+    pub subject: String,
+    /// Value of the header `Nats-Msg-Id`.
+    pub id: String,
+    pub body: Value,
+}
+
+impl Nats {
+    /// Starts a server with a stream that stores all messages of toolhost.
+    pub async fn start() -> Self {
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
+        let mut nats = Self {
+            port: free.expect("there is a free port").port(),
+            password: secret(),
+            folder: tempfile::tempdir().expect("a temporary folder can be made"),
+            process: None,
+        };
+        nats.run().await;
+        let stream = json!({
+            "name": STREAM, "subjects": ["toolhost.>"], "storage": "file", "duplicate_window": 600_000_000_000_u64,
+        });
+        let path = format!("STREAM.CREATE.{STREAM}");
+        let created = nats.request(&path, &stream).await;
+        let created = created.expect("the stream can be created");
+        assert!(created["error"].is_null(), "{created}");
+        nats
+    }
+
+    /// Returns the address with the credential.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("nats://toolhost:{}@127.0.0.1:{}", self.password, self.port)
+    }
+
+    /// Starts the server on the folder and the port of the killed one.
+    pub async fn run(&mut self) {
+        let folder = self.folder.path();
+        let settings = format!(
+            "listen: 127.0.0.1:{}\nmax_payload: {MAX_MESSAGE_BYTES}\njetstream {{ store_dir: \"{}\" }}\n\
+             authorization {{ user: toolhost, password: \"{}\" }}\n",
+            self.port,
+            folder.display(),
+            self.password
+        );
+        std::fs::write(folder.join("settings"), settings).expect("the folder can be written");
+        let mut command = Command::new(program());
+        command.arg("-c").arg(folder.join("settings"));
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        self.process = Some(Process(spawn(command)));
+        wait_until("the NATS server answers", async || {
+            self.request("INFO", &json!({})).await.is_some()
+        })
+        .await;
+    }
+
+    /// Ends the server without a shutdown.
+    pub fn kill(&mut self) {
+        self.process = None;
+    }
+
+    /// Returns all stored messages, oldest first.
+    pub async fn messages(&self) -> Vec<NatsMessage> {
+        let client = self.client().await.expect("the server accepts connections");
+        let info = request(&client, &format!("STREAM.INFO.{STREAM}"), &json!({})).await;
+        let last = info.expect("the stream exists")["state"]["last_seq"].as_u64();
+        let mut messages = Vec::new();
+        for number in 1..=last.expect("the stream has a state") {
+            let path = format!("STREAM.MSG.GET.{STREAM}");
+            let found = request(&client, &path, &json!({ "seq": number })).await;
+            messages.push(NatsMessage::read(
+                &found.expect("the stream responds")["message"],
+            ));
+        }
+        messages
+    }
+
+    async fn client(&self) -> Option<Client> {
+        let options =
+            ConnectOptions::new().user_and_password("toolhost".to_owned(), self.password.clone());
+        let address = format!("127.0.0.1:{}", self.port);
+        options.connect(address).await.ok()
+    }
+
+    async fn request(&self, path: &str, body: &Value) -> Option<Value> {
+        request(&self.client().await?, path, body).await
+    }
+}
+
+/// Sends a request of the API of JetStream.
+async fn request(client: &Client, path: &str, body: &Value) -> Option<Value> {
+    let subject = format!("$JS.API.{path}");
+    let response = client.request(subject, body.to_string().into()).await;
+    serde_json::from_slice(&response.ok()?.payload).ok()
+}
+
+impl NatsMessage {
+    fn read(stored: &Value) -> Self {
+        let decoded = |name: &str| {
+            let text = stored[name].as_str().unwrap_or_default();
+            BASE64.decode(text).expect("a part of a message is base64")
+        };
+        let headers = String::from_utf8(decoded("hdrs")).expect("headers are text");
+        let id = headers
+            .lines()
+            .find_map(|line| line.strip_prefix("Nats-Msg-Id:"));
+        Self {
+            subject: stored["subject"].as_str().unwrap_or_default().to_owned(),
+            id: id.unwrap_or_default().trim().to_owned(),
+            body: serde_json::from_slice(&decoded("data")).expect("a message is JSON"),
+        }
+    }
+}
+
+fn program() -> PathBuf {
+    let unpacked = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/parts/usr/sbin");
+    let folders = [unpacked, "/usr/sbin".into(), "/usr/local/bin".into()];
+    let found = folders
+        .into_iter()
+        .map(|folder| folder.join(PROGRAM))
+        .find(|path| path.is_file());
+    found.unwrap_or_else(|| panic!("{PROGRAM} is missing: `tests/setup` fetches it"))
+}
