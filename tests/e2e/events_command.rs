@@ -171,6 +171,10 @@ async fn failed_delivery_is_listed_shown_replayed() {
     assert!(replayed.contains("0 events"), "{replayed}");
     let replayed = run(&[&range[..], &["--delivered"]].concat()).succeeded();
     assert!(replayed.contains("1 event is"), "{replayed}");
+    let copy = format!("{ORIGIN}/copy");
+    run(&["replay", &id, "--to", &copy]).succeeded();
+    let copied = async || !inbox.received_at("/copy").is_empty();
+    wait_until("it arrives at the other URL", copied).await;
 }
 
 #[tokio::test]

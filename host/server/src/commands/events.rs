@@ -73,6 +73,9 @@ enum Action {
         /// Include the events of the range that were delivered
         #[arg(long, conflicts_with = "id")]
         delivered: bool,
+        /// URL to send to [default: that of the subscription]
+        #[arg(long, value_name = "URL")]
+        to: Option<String>,
     },
 }
 
@@ -113,9 +116,12 @@ pub(crate) async fn run(
             let found = get(&server, &path).await?;
             print_or(&found, args.json, terminal, print_delivery);
         }
-        Action::Replay { id: Some(id), .. } => {
+        Action::Replay {
+            id: Some(id), to, ..
+        } => {
             let path = format!("{}/replay", delivery(&server, id).await?);
-            let done = server.send_json(Method::POST, &path, &json!({})).await?;
+            let body = json!({ "webhook_url": to });
+            let done = server.send_json(Method::POST, &path, &body).await?;
             print_or(&done, args.json, terminal, |done, terminal| {
                 terminal.good(&format!("{} is sent again", text(done, "message_id")));
             });
@@ -124,10 +130,13 @@ pub(crate) async fn run(
             since,
             until,
             delivered,
+            to,
             ..
         } => {
             let path = format!("{}/replay", deliveries(&server).await?);
-            let body = json!({ "since": since, "until": until, "include_delivered": delivered });
+            let body = json!({
+                "since": since, "until": until, "include_delivered": delivered, "webhook_url": to,
+            });
             let done = server.send_json(Method::POST, &path, &body).await?;
             print_or(&done, args.json, terminal, |done, terminal| {
                 let events = match done["replayed"].as_u64() {
