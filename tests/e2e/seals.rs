@@ -306,7 +306,7 @@ async fn moved_or_altered_ciphertext_never_decrypts() {
         .on(Postgres::shared().database(None))
         .in_bucket(&bucket)
         .with("logs.cassettes", "all")
-        .with("webhooks.retry_delays_s", "");
+        .with("webhooks.retry_delays_s", "0.1");
     let host = setup
         .with_application(&fake_app::HOSTS, Host::application())
         .start()

@@ -7,7 +7,7 @@ use harness::{
     inbox::{Message, ORIGIN, Reply},
     wait_for, wait_until,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// Publishes a trigger that reports the numbers from 1 up to a number, and creates an ordered
 /// subscription in the first project of a server.
@@ -146,7 +146,7 @@ async fn stuck_message_delays_only_its_own_instance() {
     let path = format!("/webhook_subscriptions/{subscription}");
     project.patch(&path, &change).await.expect(200);
     let replay = format!("{deliveries}/{}/replay", stuck["id"].as_str().unwrap());
-    project.post(&replay, &Value::Null).await.expect(200);
+    project.post(&replay, &json!({})).await.expect(200);
     wait_until("every number is acknowledged", async || {
         count("delivered").await["total_items"] == 24
     })
