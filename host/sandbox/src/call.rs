@@ -90,7 +90,9 @@ pub(crate) async fn run(
     let initial_state = call.state.clone();
     let withhold = loaded.toolkit.verifies_webhooks;
     let (action, webhook_secrets) = WebhookSecrets::take(call.action, &call.policy, withhold);
-    trace.redact_input(webhook_secrets.redactor());
+    if !webhook_secrets.is_empty() {
+        trace.redact_input(webhook_secrets.redactor());
+    }
     let node = Node {
         net: context.net,
         memory: context.memory,

@@ -29,7 +29,7 @@ pub enum MessageVersion {
 
 impl EventKind {
     /// The kinds that webhook subscriptions may name.
-    pub const SUBSCRIBABLE: [Self; 3] = [
+    pub const SUBSCRIBABLE_KINDS: [Self; 3] = [
         Self::TriggerMessage,
         Self::AccountExpired,
         Self::TriggerDisabled,
@@ -44,7 +44,7 @@ impl EventKind {
     /// Returns the kind with this name on the wire, if webhook subscriptions may name it.
     pub(crate) fn parse(name: &str, operator_word: &str) -> Option<Self> {
         let base = name.strip_prefix(operator_word)?.strip_prefix('.')?;
-        Self::SUBSCRIBABLE
+        Self::SUBSCRIBABLE_KINDS
             .into_iter()
             .find(|kind| kind.base_name() == base)
     }
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn event_names_carry_operator_word() {
-        for kind in EventKind::SUBSCRIBABLE {
+        for kind in EventKind::SUBSCRIBABLE_KINDS {
             let name = kind.name("acme");
             assert!(name.starts_with("acme."), "{name}");
             assert_eq!(EventKind::parse(&name, "acme"), Some(kind));

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     const PAUSE: Duration = Duration::from_secs(30);
-    const TOOK: Duration = Duration::from_millis(1);
+    const MESSAGE_TIME: Duration = Duration::from_millis(1);
 
     #[test]
     fn room_grows_with_success_and_shrinks_with_failure() {
@@ -174,7 +174,7 @@ mod tests {
         let now = Time(1_000);
         for _ in 0..10 {
             let room = endpoints.enter("ws_a", now).unwrap();
-            room.accepted(TOOK, 4);
+            room.accepted(MESSAGE_TIME, 4);
         }
         let taken: Vec<_> = std::iter::from_fn(|| endpoints.enter("ws_a", now).ok()).collect();
         assert_eq!(taken.len(), 4);
@@ -183,7 +183,7 @@ mod tests {
         endpoints
             .enter("ws_a", now)
             .unwrap()
-            .failed(TOOK, now, PAUSE);
+            .failed(MESSAGE_TIME, now, PAUSE);
         let left = std::iter::from_fn(|| endpoints.enter("ws_a", now).ok());
         assert_eq!(left.collect::<Vec<_>>().len(), 3);
     }
@@ -194,7 +194,7 @@ mod tests {
         let now = Time(1_000);
         for failures in 1..=FAILURES_BEFORE_PAUSE {
             let room = endpoints.enter("ws_a", now).unwrap();
-            assert_eq!(room.failed(TOOK, now, PAUSE), failures);
+            assert_eq!(room.failed(MESSAGE_TIME, now, PAUSE), failures);
         }
         let later = endpoints.enter("ws_a", now).err().unwrap();
         assert!(later > time_after(now, PAUSE));
@@ -205,7 +205,7 @@ mod tests {
             endpoints.enter("ws_a", after).is_err(),
             "one message probes"
         );
-        probe.accepted(TOOK, 8);
+        probe.accepted(MESSAGE_TIME, 8);
         assert!(endpoints.enter("ws_a", after).is_ok());
     }
 
@@ -232,7 +232,7 @@ mod tests {
         let now = Time(1_000);
         for _ in 0..100 {
             let room = endpoints.enter("ws_a", now).unwrap();
-            room.accepted(TOOK, 16);
+            room.accepted(MESSAGE_TIME, 16);
         }
         let enter = |_| endpoints.enter("ws_a", now).unwrap();
         let _taken: Vec<_> = (0..16).map(enter).collect();

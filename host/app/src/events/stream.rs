@@ -2,8 +2,8 @@
 //!
 //! A stream reads what every server has committed. Two servers may commit in another order than that
 //! of their clocks, so a stream reads the last [`MAX_COMMIT_DELAY`] again and skips what it has
-//! returned. A stream that continues after an event may therefore return events again that happened shortly
-//! before, and misses none.
+//! returned. A stream that continues after an event may therefore return events again that happened
+//! shortly before, and misses none.
 
 use std::{collections::HashMap, time::Duration};
 

@@ -421,7 +421,7 @@ fn parse_events(app: &App, names: &[String]) -> Result<Vec<EventKind>> {
     let mut kinds = Vec::new();
     for name in names {
         let Some(kind) = EventKind::parse(name, word) else {
-            let known = EventKind::SUBSCRIBABLE
+            let known = EventKind::SUBSCRIBABLE_KINDS
                 .map(|kind| kind.name(word))
                 .join(", ");
             return Err(errors::invalid(format!(

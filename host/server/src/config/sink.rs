@@ -36,7 +36,7 @@ impl Config {
         ensure!(is_known, form);
         let kind = |name: &String| {
             let kind = |kind: &EventKind| kind.name(&self.operator_word) == *name;
-            let kinds = EventKind::SUBSCRIBABLE.into_iter();
+            let kinds = EventKind::SUBSCRIBABLE_KINDS.into_iter();
             let kind = kinds.chain([EventKind::SubscriptionDisabled]).find(kind);
             kind.with_context(|| format!("`sink.events`: `{name}` is no kind of event"))
         };

@@ -32,9 +32,9 @@ use crate::{
 };
 
 /// Failure kind with which a guest refuses a signature.
-const UNAUTHORIZED: &str = "unauthorized";
+const UNAUTHORIZED_KIND: &str = "unauthorized";
 /// Failure kind with which a guest refuses a body.
-const INVALID_INPUT: &str = "invalid_input";
+const INVALID_INPUT_KIND: &str = "invalid_input";
 
 /// Response to a provider.
 #[derive(Debug)]
@@ -161,8 +161,8 @@ impl Receiver<'_> {
         };
         let outcome = runs::call_trigger(app, call).await?;
         outcome.output.map_err(|failure| match &*failure.kind {
-            UNAUTHORIZED => errors::webhook_not_signed(failure.message),
-            INVALID_INPUT => errors::webhook_invalid(failure.message),
+            UNAUTHORIZED_KIND => errors::webhook_not_signed(failure.message),
+            INVALID_INPUT_KIND => errors::webhook_invalid(failure.message),
             _ => errors::webhook_not_processed(failure),
         })
     }

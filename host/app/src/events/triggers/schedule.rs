@@ -173,7 +173,7 @@ mod tests {
 
     use super::*;
 
-    const MINUTE: Duration = Duration::from_secs(60);
+    const ONE_MINUTE: Duration = Duration::from_secs(60);
 
     fn schedule(cron: &str, zone: Option<&str>) -> Schedule {
         Schedule {
@@ -277,7 +277,7 @@ mod tests {
             ("0 9 * * *", Some("Europe/Nowhere"), "poll_time_zone"),
             (&"0".repeat(MAX_CRON_CHARS + 1), None, "256 characters"),
         ] {
-            let refused = schedule(cron, zone).check(5 * MINUTE).unwrap_err();
+            let refused = schedule(cron, zone).check(5 * ONE_MINUTE).unwrap_err();
             assert!(refused.to_string().contains(problem), "{cron}: {refused}");
         }
     }
@@ -288,13 +288,13 @@ mod tests {
             interval_s: Some(60),
             ..schedule("0 9 * * *", None)
         };
-        both.check(MINUTE).unwrap_err();
+        both.check(ONE_MINUTE).unwrap_err();
         let zone_alone = Schedule {
             time_zone: Some("UTC".to_owned()),
             ..Schedule::default()
         };
-        zone_alone.check(MINUTE).unwrap_err();
-        Schedule::default().check(MINUTE).unwrap();
+        zone_alone.check(ONE_MINUTE).unwrap_err();
+        Schedule::default().check(ONE_MINUTE).unwrap();
     }
 
     proptest! {
@@ -305,12 +305,12 @@ mod tests {
             delay in 60_u64..7_200,
         ) {
             let schedule = schedule(&format!("*/{step} * * * *"), Some("America/New_York"));
-            schedule.check(MINUTE).unwrap();
+            schedule.check(ONE_MINUTE).unwrap();
             let delay = Duration::from_secs(delay);
-            let next = schedule.next(Time(now), delay, MINUTE);
+            let next = schedule.next(Time(now), delay, ONE_MINUTE);
             prop_assert!(next >= time_after(Time(now), delay));
             // The random part of the delay, the step, and the random part of the time.
-            let latest = delay * 3 / 2 + MINUTE * step + MINUTE / 2;
+            let latest = delay * 3 / 2 + ONE_MINUTE * step + ONE_MINUTE / 2;
             prop_assert!(next <= time_after(Time(now), latest));
         }
     }

@@ -32,7 +32,7 @@ use types::{Context, Inbound, Polled, Received, ToolError};
 /// Interface that every toolkit exports.
 pub(crate) const ENTRY: &str = "toolhost:toolkit/entry@1.0.0";
 /// Name of the import, without its version, by which a guest verifies webhook requests.
-const WEBHOOK: &str = "toolhost:toolkit/webhook@";
+const WEBHOOK_IMPORT_PREFIX: &str = "toolhost:toolkit/webhook@";
 
 type ExecuteParams<'a> = (&'a str, &'a [u8], &'a Context);
 type PollParams<'a> = (&'a str, &'a [u8], &'a [u8], &'a Context);
@@ -74,7 +74,7 @@ impl Toolkit {
             verifies_webhooks: component
                 .component_type()
                 .imports(component.engine())
-                .any(|(name, _)| name.starts_with(WEBHOOK)),
+                .any(|(name, _)| name.starts_with(WEBHOOK_IMPORT_PREFIX)),
             pre,
         })
     }

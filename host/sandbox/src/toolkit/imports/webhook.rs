@@ -107,6 +107,11 @@ impl WebhookSecrets {
         }
     }
 
+    /// Returns true if the call has no secrets, as every call of a tool.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+
     /// Returns a redactor for the secrets.
     pub(crate) fn redactor(&self) -> Redactor {
         let long_enough = |secret: &&Secret| REDACTED_SECRET_BYTES.contains(&secret.expose().len());

@@ -49,7 +49,7 @@ pub(crate) async fn list(
 #[utoipa::path(get, path = IN_TABLE)]
 pub(crate) async fn event_types(key: ProjectKey) -> ApiResult<Json<EventTypes>> {
     let word = &key.server.config.operator_word;
-    let items = EventKind::SUBSCRIBABLE.map(|kind| EventTypeView::new(kind, word));
+    let items = EventKind::SUBSCRIBABLE_KINDS.map(|kind| EventTypeView::new(kind, word));
     Ok(Json(EventTypes {
         items: items.into(),
     }))
