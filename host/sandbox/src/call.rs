@@ -30,6 +30,7 @@ use crate::{
             http::{Node, Outgoing},
             webhook::{self, WebhookSecrets},
         },
+        redact::Redactor,
     },
 };
 
@@ -92,6 +93,9 @@ pub(crate) async fn run(
     let (action, webhook_secrets) = WebhookSecrets::take(call.action, &call.policy, withhold);
     if !webhook_secrets.is_empty() {
         trace.redact_input(webhook_secrets.redactor());
+    }
+    if let Some(handed_over) = &call.policy.webhook_secret {
+        trace.redact_input(Redactor::new([&handed_over.secret]));
     }
     let node = Node {
         net: context.net,

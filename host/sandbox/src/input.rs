@@ -8,7 +8,7 @@ use std::{
 use bytes::Bytes;
 use manifest::EgressRule;
 
-use crate::{Digest, Grant, Limits};
+use crate::{Digest, Grant, Limits, Secret};
 
 /// One call of one toolkit.
 pub struct Call {
@@ -104,6 +104,19 @@ pub struct Policy {
     /// Names of the secret properties in the configuration of [`Action::Receive`]. A guest that
     /// verifies through the host does not see their values, and no guest returns them.
     pub write_only: BTreeSet<String>,
+    /// Signing secret that the call hands to the provider.
+    pub webhook_secret: Option<WebhookSecret>,
+}
+
+/// Signing secret of a webhook, which the guest does not see. The platform puts it in place of
+/// [`manifest::SECRET_PLACEHOLDER`] in the body of a request with the account's credential, and removes
+/// it from responses.
+#[derive(Debug, Clone)]
+pub struct WebhookSecret {
+    /// JSON pointer to its place in the body.
+    pub pointer: String,
+    /// The secret.
+    pub secret: Secret,
 }
 
 /// Complete file.

@@ -57,7 +57,7 @@ pub use engine::{
     install::{InstallError, Installed},
 };
 pub use grant::{Credential, Grant, GrantError, MAX_SECRET_BYTES, MAX_SECRETS, Secret};
-pub use input::{Action, Call, Context, File, Inbound, Policy, ProxyRequest};
+pub use input::{Action, Call, Context, File, Inbound, Policy, ProxyRequest, WebhookSecret};
 pub use limits::Limits;
 pub use outcome::{
     Cause, Event, Failure, Gauges, Level, LogLine, Outcome, Output, ProxyResponse, Refusal,

@@ -151,6 +151,22 @@ impl Entry {
         }
     }
 
+    /// Creates a call that subscribes at the provider, or unsubscribes.
+    pub(crate) fn subscription(
+        manifest: &Manifest,
+        trigger: &manifest::Trigger,
+        call: Bytes,
+    ) -> Self {
+        let action = Action::Execute {
+            tool: Arc::from(trigger.slug.as_str()),
+            arguments: call,
+        };
+        Self {
+            action,
+            policy: trigger_policy(manifest, trigger),
+        }
+    }
+
     /// Creates the handling of a webhook request.
     pub(crate) fn receive(
         manifest: &Manifest,
@@ -194,6 +210,7 @@ fn trigger_policy(manifest: &Manifest, trigger: &manifest::Trigger) -> Policy {
         egress: egress(manifest, trigger.egress.as_ref()),
         read_only: false,
         write_only: manifest::write_only_names(&trigger.config),
+        webhook_secret: None,
     }
 }
 

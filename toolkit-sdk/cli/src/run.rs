@@ -203,6 +203,9 @@ fn entry(
         files.extend(case.files.iter().map(host::given_file));
     }
     if let Some(name) = &options.trigger {
+        if let Some(case) = case.as_ref().filter(|case| case.subscription.is_some()) {
+            return Ok((subscription(case, manifest, name)?, true, None));
+        }
         let input = TriggerInput::new(options, case)?;
         let received = input.request.is_some();
         // A toolkit that receives a webhook seldom sends a request.
@@ -261,15 +264,30 @@ impl TriggerInput {
     }
 }
 
-fn trigger(input: TriggerInput, manifest: &Manifest, name: &str) -> Result<Entry> {
-    let slugs = manifest
-        .triggers
-        .iter()
-        .map(|trigger| trigger.slug.as_str());
-    let found: &Trigger = manifest
+fn find_trigger<'a>(manifest: &'a Manifest, name: &str) -> Result<&'a Trigger> {
+    let slugs = manifest.triggers.iter();
+    let slugs = slugs.map(|trigger| trigger.slug.as_str());
+    manifest
         .trigger(name)
         .or_else(|| manifest.trigger(&full_slug(manifest, name)))
-        .ok_or_else(|| unknown_slug(name, slugs))?;
+        .ok_or_else(|| unknown_slug(name, slugs))
+}
+
+/// Returns the call of a case that subscribes at the provider, or unsubscribes. Its request holds the
+/// placeholder of the secret.
+fn subscription(case: &Case, manifest: &Manifest, name: &str) -> Result<Entry> {
+    let found = find_trigger(manifest, name)?;
+    let call = case.subscription.as_ref();
+    let call = call.map(|subscription| subscription.call(&case.arguments));
+    Ok(Entry::subscription(
+        manifest,
+        found,
+        json!(call).to_string().into(),
+    ))
+}
+
+fn trigger(input: TriggerInput, manifest: &Manifest, name: &str) -> Result<Entry> {
+    let found = find_trigger(manifest, name)?;
     let TriggerInput {
         config,
         cursor,

@@ -2,7 +2,7 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
-use syn::LitStr;
+use syn::{Ident, LitStr};
 
 use crate::egress;
 use crate::signature::{Attribute, Problems, Signature, at, attribute_list};
@@ -20,6 +20,7 @@ struct Attributes {
     egress: Option<Vec<LitStr>>,
     name: Option<LitStr>,
     slug: Option<LitStr>,
+    subscription: Option<LitStr>,
 }
 
 pub(crate) fn expand(attributes: TokenStream, item: TokenStream) -> syn::Result<TokenStream> {
@@ -32,6 +33,12 @@ pub(crate) fn expand(attributes: TokenStream, item: TokenStream) -> syn::Result<
             format!("a trigger needs a kind; {hint}"),
         ));
     };
+    if let (Kind::Poll, Some(subscription)) = (kind, &attributes.subscription) {
+        return Err(syn::Error::new(
+            subscription.span(),
+            "a trigger that polls needs no subscription; remove it, or write `webhook`",
+        ));
+    }
     if signature.inputs.len() != 2 {
         let form = match kind {
             Kind::Poll => {
@@ -82,9 +89,9 @@ impl Attributes {
             "egress" => self.egress.get_or_insert_default().extend(word.texts()?),
             "name" => self.name = Some(word.text()?),
             "slug" => self.slug = Some(word.text()?),
+            "subscription" => self.subscription = Some(word.text()?),
             _ => {
-                let known =
-                    "poll, webhook, scopes(\"…\"), egress(\"…\"), name = \"…\", slug = \"…\"";
+                let known = "poll, webhook, scopes(\"…\"), egress(\"…\"), name = \"…\", slug = \"…\", subscription = \"Type\"";
                 return Err(syn::Error::new(
                     span,
                     format!("`{name}` is unknown; known are {known}"),
@@ -131,6 +138,22 @@ fn registration(
             )
         }
     };
+    let (subscribes, subscribing) = match &attributes.subscription {
+        Some(name) => {
+            let name: Ident = name.parse().map_err(|_| {
+                let hint = "name a type of this module that implements `Subscribe`";
+                syn::Error::new(name.span(), hint)
+            })?;
+            (
+                quote!(::core::option::Option::Some(::toolkit_sdk::rt::subscription::<super::#name>)),
+                quote!(::core::option::Option::Some(::toolkit_sdk::rt::subscribing::<super::#name>())),
+            )
+        }
+        None => (
+            quote!(::core::option::Option::None),
+            quote!(::core::option::Option::None),
+        ),
+    };
     let carried = quote_spanned!(answers=> ::toolkit_sdk::rt::payload_schema(super::#ident));
     Ok(quote! {
         #function
@@ -142,6 +165,7 @@ fn registration(
                     function: ::core::stringify!(#ident),
                     suffix: #suffix,
                     source: #source,
+                    subscription: #subscribes,
                 },
                 describe: |prefix| ::toolkit_sdk::rt::manifest::Trigger {
                     slug: ::std::format!("{prefix}_{}", #suffix),
@@ -152,6 +176,7 @@ fn registration(
                     payload: #carried,
                     scopes: ::std::vec![#(::std::string::String::from(#scopes)),*],
                     egress: #egress,
+                    subscription: #subscribing,
                 },
             };
         }

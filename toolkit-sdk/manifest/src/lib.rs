@@ -21,6 +21,7 @@ mod problems;
 mod request;
 mod section;
 mod sign;
+mod subscription;
 #[cfg(not(target_arch = "wasm32"))]
 mod template;
 mod trigger;
@@ -52,6 +53,9 @@ pub use problems::{
 pub use request::{METHODS, is_platform_header};
 pub use section::{ReadError, SECTION, embed, extract};
 pub use sign::{OAUTH1_VALUES, REQUEST_VALUES, RSA_SHA1_PROBLEM, Sign, SignatureMethod};
+pub use subscription::{
+    CASE_URL, SECRET_PLACEHOLDER, Subscribing, Subscription, SubscriptionAction, SubscriptionCall,
+};
 #[cfg(not(target_arch = "wasm32"))]
 pub use template::{Digest, Hash, Source, fill, fill_each};
 pub use trigger::{Trigger, TriggerKind, write_only_names};

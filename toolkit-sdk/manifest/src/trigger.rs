@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::EgressRule;
+use crate::{EgressRule, Subscribing};
 
 /// A kind of event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -29,6 +29,9 @@ pub struct Trigger<S = Value> {
     /// Hosts it may reach; all of the toolkit's when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub egress: Option<Vec<EgressRule>>,
+    /// Ability to subscribe at the provider. Without it, users enter the address of a webhook there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subscription: Option<Subscribing>,
 }
 
 /// The delivery of events.

@@ -55,6 +55,7 @@ pub mod random;
 pub mod rt;
 mod schema;
 pub mod state;
+pub mod subscription;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testing;
 mod trigger;

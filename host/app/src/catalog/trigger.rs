@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use manifest::TriggerKind;
+use manifest::{Subscribing, TriggerKind};
 use sandbox::{Limits, Policy};
 use serde_json::value::RawValue;
 
@@ -33,6 +33,8 @@ pub struct TriggerType {
     pub policy: Arc<Policy>,
     /// The resource limits of one call.
     pub limits: Limits,
+    /// Ability to subscribe at the provider.
+    pub subscription: Option<Subscribing>,
 }
 
 /// A trigger type and its release.
@@ -61,6 +63,7 @@ impl TriggerType {
                 egress: trigger.egress.unwrap_or_else(|| shared.egress.clone()),
                 read_only: false,
                 write_only,
+                webhook_secret: None,
             })
         };
         Self {
@@ -73,6 +76,7 @@ impl TriggerType {
             no_auth,
             policy,
             limits,
+            subscription: trigger.subscription,
         }
     }
 }

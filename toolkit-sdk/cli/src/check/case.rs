@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use manifest::{
-    Manifest, Tool, Trigger,
+    Manifest, SubscriptionAction, Tool, Trigger,
     cases::{self, Case},
 };
 
@@ -75,6 +75,10 @@ pub(super) fn load<'a>(
             .chain(triggers)
             .flat_map(|slug| missing(manifest, slug, &files)),
     );
+    let subscribing = manifest.triggers.iter();
+    let subscribing = subscribing.filter(|trigger| trigger.subscription.is_some());
+    problems
+        .extend(subscribing.flat_map(|trigger| missing_subscriptions(manifest, trigger, &files)));
     files
 }
 
@@ -98,6 +102,42 @@ fn missing(manifest: &Manifest, slug: &str, files: &[CaseFile<'_>]) -> Vec<Strin
         ));
     }
     problems
+}
+
+/// Reports missing cases of a trigger's subscription: a success of each action, and a failure.
+fn missing_subscriptions(
+    manifest: &Manifest,
+    trigger: &Trigger,
+    files: &[CaseFile<'_>],
+) -> Vec<String> {
+    let has = |action: SubscriptionAction, fails: bool| {
+        files.iter().any(|file| {
+            let subscription = file.case.subscription.as_ref();
+            file.subject.slug() == trigger.slug
+                && subscription.is_some_and(|given| given.action == action)
+                && file.case.error.is_some() == fails
+        })
+    };
+    let folder = folder_name(manifest, &trigger.slug);
+    [
+        ("subscribe", SubscriptionAction::Subscribe, false),
+        ("unsubscribe", SubscriptionAction::Unsubscribe, false),
+        ("subscribe_failure", SubscriptionAction::Subscribe, true),
+    ]
+    .into_iter()
+    .filter(|(_, action, fails)| !has(*action, *fails))
+    .map(|(name, action, fails)| {
+        let slug = &trigger.slug;
+        let (action, end) = match action {
+            SubscriptionAction::Subscribe => ("subscribe", fails),
+            SubscriptionAction::Unsubscribe => ("unsubscribe", fails),
+        };
+        let end = if end { "fails to" } else { "does" };
+        format!(
+            "{slug}: no case {end} {action}; write cases/{folder}/{name}.json with `subscription`"
+        )
+    })
+    .collect()
 }
 
 fn folder_name(manifest: &Manifest, slug: &str) -> String {

@@ -199,8 +199,12 @@ fn entry(manifest: &Manifest, subject: Subject<'_>, case: &Case) -> Entry {
     let arguments: Bytes = case.arguments.to_string().into();
     match subject {
         Subject::Tool(tool) => Entry::tool(manifest, tool, arguments),
-        Subject::Trigger(trigger) => match &case.request {
-            Some(request) => {
+        Subject::Trigger(trigger) => match (&case.subscription, &case.request) {
+            (Some(subscription), _) => {
+                let call = serde_json::json!(subscription.call(&case.arguments));
+                Entry::subscription(manifest, trigger, call.to_string().into())
+            }
+            (None, Some(request)) => {
                 let (headers, body) = request.parts();
                 let method = request.method.clone();
                 let path = request.path.clone();
@@ -212,7 +216,7 @@ fn entry(manifest: &Manifest, subject: Subject<'_>, case: &Case) -> Entry {
                 };
                 Entry::receive(manifest, trigger, arguments, inbound)
             }
-            None => {
+            (None, None) => {
                 let cursor = case
                     .cursor
                     .as_ref()

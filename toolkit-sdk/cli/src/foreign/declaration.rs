@@ -252,6 +252,7 @@ impl TriggerDeclaration {
             payload: self.payload,
             scopes: self.scopes,
             egress: self.egress.as_deref().map(rules).transpose()?,
+            subscription: None,
         })
     }
 }

@@ -6,7 +6,8 @@
 //! the same in both. Guests contain none of this code.
 //!
 //! The folder is named after the tool's slug in lower case without the toolkit's name. For a
-//! trigger, `arguments` is its configuration, and `cursor` or `request` is its further input.
+//! trigger, `arguments` is its configuration, and `cursor`, `request` or `subscription` is its further
+//! input.
 
 mod difference;
 
@@ -17,6 +18,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub use difference::{difference, lines};
+
+use crate::{CASE_URL, SECRET_PLACEHOLDER, Subscription, SubscriptionAction, SubscriptionCall};
 
 /// Default time of a case: 2026-01-01T00:00:00Z, in milliseconds since 1970.
 pub const NOW: u64 = 1_767_225_600_000;
@@ -34,6 +37,9 @@ pub struct Case {
     /// Request of a webhook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<GivenInbound>,
+    /// Part of a subscription's life, instead of a webhook.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subscription: Option<GivenSubscription>,
     /// Time of the call, in milliseconds since 1970. [`NOW`] when missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub now: Option<u64>,
@@ -140,6 +146,31 @@ pub struct GivenInbound {
     /// Body: JSON, or a text that is used as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<Value>,
+}
+
+/// The part of a subscription's life.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GivenSubscription {
+    /// Action.
+    pub action: SubscriptionAction,
+    /// Subscription that an earlier call made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<Subscription>,
+}
+
+impl GivenSubscription {
+    /// Returns the arguments of the call with this configuration.
+    #[must_use]
+    pub fn call(&self, config: &Value) -> SubscriptionCall {
+        SubscriptionCall {
+            action: self.action,
+            config: config.clone(),
+            url: CASE_URL.to_owned(),
+            secret: SECRET_PLACEHOLDER.to_owned(),
+            previous: self.previous.clone(),
+        }
+    }
 }
 
 /// The outcome of a call, as far as a case can describe it.

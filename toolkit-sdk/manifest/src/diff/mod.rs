@@ -154,6 +154,19 @@ fn trigger(report: &mut Report, old: &Trigger, new: &Trigger) {
     );
     report.lists("scopes", &old.scopes, &new.scopes, &[Accounts]);
     own_egress(report, old.egress.as_deref(), new.egress.as_deref());
+    match (&old.subscription, &new.subscription) {
+        (None, Some(_)) => report.add(
+            "subscription",
+            "now subscribes at the provider".to_owned(),
+            &[],
+        ),
+        (Some(_), None) => report.add(
+            "subscription",
+            "no longer subscribes at the provider".to_owned(),
+            &[Callers],
+        ),
+        (old, new) => report.reworded("subscription", old != new),
+    }
 }
 
 /// Compares the egress rules of one tool or trigger. They lie within the toolkit's rules, whose

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use super::{MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, Report, hosts, schema, text, unique};
-use crate::{EgressRule, Manifest, Tool, Trigger};
+use crate::{EgressRule, Manifest, Subscribing, Tool, Trigger, TriggerKind};
 
 const MAX_SLUG_BYTES: usize = 64;
 const MAX_LABELS: usize = 64;
 const MAX_LABEL_BYTES: usize = 256;
 const MAX_EXAMPLES: usize = 10;
+const MAX_POINTER_BYTES: usize = 256;
 
 pub(super) fn check(manifest: &Manifest, report: &mut Report) {
     let mut seen = BTreeSet::new();
@@ -28,6 +29,9 @@ pub(super) fn check(manifest: &Manifest, report: &mut Report) {
         }
         check_slug(manifest, &trigger.slug, &mut report);
         check_trigger(manifest, trigger, &mut report);
+        if let Some(subscription) = &trigger.subscription {
+            check_subscription(manifest, trigger, subscription, &mut report);
+        }
     }
 }
 
@@ -128,6 +132,42 @@ fn check_trigger(manifest: &Manifest, trigger: &Trigger, report: &mut Report) {
         false,
         &mut report.at("egress"),
     );
+}
+
+fn check_subscription(
+    manifest: &Manifest,
+    trigger: &Trigger,
+    subscription: &Subscribing,
+    report: &mut Report,
+) {
+    let mut report = report.at("subscription");
+    if trigger.kind == TriggerKind::Poll {
+        report.add("only a trigger that receives webhooks can subscribe");
+    }
+    // Both are run by `execute`.
+    if manifest.tool(&trigger.slug).is_some() {
+        report.add("a tool has the slug of the trigger; rename one of them");
+    }
+    let property = |name: &String| trigger.config["properties"].get(name);
+    if property(&subscription.secret).is_none_or(|secret| secret["writeOnly"] != true) {
+        report.at("secret").add(format_args!(
+            "`{}` is no property of the configuration with `writeOnly`",
+            subscription.secret
+        ));
+    }
+    let pointer = &subscription.pointer;
+    if !pointer.starts_with('/') || pointer.len() > MAX_POINTER_BYTES {
+        report.at("pointer").add(format_args!(
+            "must be a JSON pointer of at most {MAX_POINTER_BYTES} bytes, for example /config/secret"
+        ));
+    }
+    for name in &subscription.requires {
+        if property(name).is_none() {
+            report
+                .at("requires")
+                .add(format_args!("`{name}` is no property of the configuration"));
+        }
+    }
 }
 
 fn check_labels(labels: &[String], report: &mut Report) {

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde_json::Value;
 
 use super::UNSTAMPED;
+use crate::subscription::Subscribe;
 use crate::{Polled, Received, Result, ToolError, schema};
 
 /// Return type of a tool's function.
@@ -137,6 +138,15 @@ pub fn client_certificate(json: &str) -> manifest::ClientCertificate {
 /// object.
 pub fn oauth1(json: &str) -> manifest::OAuth1 {
     serde_json::from_str(json).unwrap_or_else(|cause| panic!("`flow` cannot be read: {cause}"))
+}
+
+/// Returns the declaration of subscribing.
+pub fn subscribing<S: Subscribe>() -> manifest::Subscribing {
+    manifest::Subscribing {
+        secret: S::SECRET.to_owned(),
+        pointer: S::SECRET_POINTER.to_owned(),
+        requires: S::REQUIRES.iter().map(ToString::to_string).collect(),
+    }
 }
 
 /// Encodes a PNG as a `data:` URL.

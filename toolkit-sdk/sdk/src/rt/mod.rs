@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use manifest;
+use manifest::{SubscriptionAction, SubscriptionCall};
 
 pub use crate::__export_toolkit as export_toolkit;
 pub use crate::__plan_place as plan_place;
@@ -12,6 +13,7 @@ pub use crate::__plan_place as plan_place;
 pub use crate::host::guest::bindings;
 use crate::http::Client;
 pub use crate::plan::PlanPlace;
+use crate::subscription::{Endpoint, Subscribe};
 use crate::{Inbound, Polled, Received, Result, ToolError};
 
 mod describe;
@@ -20,7 +22,8 @@ mod export;
 
 pub use describe::{
     Carries, Outcome, client_certificate, config_schema, example, flow, input_schema,
-    manifest_json, no_input_schema, oauth1, output_schema, payload_schema, png, sign, version,
+    manifest_json, no_input_schema, oauth1, output_schema, payload_schema, png, sign, subscribing,
+    version,
 };
 #[cfg(target_arch = "wasm32")]
 pub use export::manifest_address;
@@ -73,7 +76,11 @@ pub struct Trigger {
     pub function: &'static str,
     pub suffix: &'static str,
     pub source: Source,
+    pub subscription: Option<RunSubscription>,
 }
+
+/// Function that subscribes at the provider, given the arguments of the call and the suffix.
+pub type RunSubscription = fn(&[u8], &'static str) -> Result<Vec<u8>>;
 
 /// Function through which events arrive: a poll or a webhook.
 pub enum Source {
@@ -114,13 +121,18 @@ impl Toolkit {
     }
 }
 
-/// Runs a tool.
+/// Runs a tool, or subscribes for a trigger.
 pub fn execute(toolkit: &Toolkit, slug: &str, arguments: Vec<u8>) -> Result<Vec<u8>> {
     let tool = toolkit
         .suffix(slug)
         .and_then(|suffix| toolkit.tools.iter().find(|tool| tool.suffix == suffix));
     if let Some(tool) = tool {
         return (tool.run)(&arguments);
+    }
+    let trigger = find(toolkit, slug).ok();
+    if let Some((trigger, run)) = trigger.and_then(|trigger| Some((trigger, trigger.subscription?)))
+    {
+        return run(&arguments, trigger.suffix);
     }
     let imported = toolkit.imported.and_then(|run| run(slug, &arguments));
     imported.unwrap_or_else(|| {
@@ -237,6 +249,31 @@ where
         status,
         media_type,
         body,
+    })
+}
+
+/// Runs one function of a subscription.
+pub fn subscription<S: Subscribe>(call: &[u8], trigger: &'static str) -> Result<Vec<u8>> {
+    let SubscriptionCall {
+        action,
+        config,
+        url,
+        secret,
+        previous,
+    } = arguments(call)?;
+    let endpoint = Endpoint {
+        url,
+        secret,
+        trigger,
+    };
+    Ok(match action {
+        SubscriptionAction::Subscribe => {
+            serde_json::to_vec(&S::subscribe(config, &endpoint, previous.as_ref())?)?
+        }
+        SubscriptionAction::Unsubscribe => {
+            S::unsubscribe(config, &endpoint, previous.as_ref())?;
+            b"null".to_vec()
+        }
     })
 }
 

@@ -125,6 +125,11 @@ fn run(toolkit: &Toolkit, name: &str, case: &Case) -> Result<Value> {
             "no tool or trigger is called `{name}`"
         )));
     };
+    if let Some(subscription) = &case.subscription {
+        let call = serde_json::to_vec(&subscription.call(&case.arguments))?;
+        let data = rt::execute(toolkit, &slug(trigger.suffix), call)?;
+        return Ok(serde_json::from_slice(&data)?);
+    }
     match &trigger.source {
         rt::Source::Poll(_) => {
             let cursor = case

@@ -15,7 +15,7 @@ use super::{
     HttpResult, credential, error, exchange_timeout,
     outgoing::Outgoing,
     payload::{Payload, merge, to_payload},
-    rules,
+    rules, webhook_secret,
 };
 use crate::{
     Clock, Credential, Secret, SignatureStamp,
@@ -147,6 +147,9 @@ impl Outgoing {
             self.add_secrets(credential).await?;
             credential::apply(credential, &mut url, &mut headers)?;
             payload = merge(&credential.body, &headers, &checked.payload)?;
+            if let Some(secret) = &self.policy.webhook_secret {
+                payload = webhook_secret::insert(secret, payload);
+            }
             let names_of = credential::header_names(credential);
             names = names_of
                 .iter()
@@ -247,6 +250,7 @@ impl Outgoing {
                 .as_ref()
                 .is_some_and(|credential| !credential.body.is_empty());
             in_body
+                || self.policy.webhook_secret.is_some()
                 || self
                     .trace
                     .redactor()

@@ -12,6 +12,7 @@ mod payload;
 mod proxy;
 mod redaction;
 mod rules;
+mod webhook_secret;
 
 use std::{sync::Arc, time::Duration};
 
