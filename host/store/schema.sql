@@ -392,6 +392,29 @@ create or replace trigger "trigger_progress_fields" before insert or update of b
 create index "trigger_progress_by_created_at" on "trigger_progress" (project, created_at, id) where deleted_at is null;
 create index "trigger_progress_all_by_due" on "trigger_progress" ("due" nulls first, created_at, id) where deleted_at is null and "due" is not null;
 
+create table "trigger_subscriptions" (
+    id text collate "C" primary key,
+    project text collate "C" not null,
+    revision bigint not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    deleted_at bigint,
+    body json not null,
+    "due" bigint
+);
+create or replace function "trigger_subscriptions_fields"() returns trigger language plpgsql as $$
+begin
+    select
+        case when json_typeof(f."due") = 'number' and f."due" #>> '{}' ~ '^(0|-?[1-9][0-9]{0,18})$' then case when (f."due" #>> '{}')::numeric between -9223372036854775808 and 9223372036854775807 then (f."due" #>> '{}')::bigint end end
+    into new."due"
+    from json_to_record(new.body) as f ("due" json);
+    return new;
+end
+$$;
+create or replace trigger "trigger_subscriptions_fields" before insert or update of body on "trigger_subscriptions" for each row execute function "trigger_subscriptions_fields"();
+create index "trigger_subscriptions_by_created_at" on "trigger_subscriptions" (project, created_at, id) where deleted_at is null;
+create index "trigger_subscriptions_all_by_due" on "trigger_subscriptions" ("due" nulls first, created_at, id) where deleted_at is null and "due" is not null;
+
 create table "trigger_actions" (
     id text collate "C" primary key,
     project text collate "C" not null,

@@ -45,6 +45,7 @@ pub static COLLECTIONS: &[&Collection] = &[
     &accounts::CLIENTS,
     &events::triggers::COLLECTION,
     &events::triggers::progress::COLLECTION,
+    &events::triggers::subscribing::COLLECTION,
     &events::triggers::actions::COLLECTION,
     &lifecycle::legacy_ids::COLLECTION,
     &files::COLLECTION,

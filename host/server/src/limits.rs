@@ -370,7 +370,8 @@ fn storage(settings: &[Setting]) -> Vec<Row> {
         row("Arguments of an action as JSON", size(triggers::actions::MAX_ARGUMENTS_BYTES as u64), INVALID),
         row("Values of an event in the arguments of an action", size(triggers::actions::MAX_FILLED_BYTES as u64), "the action fails"),
         row("Attempts of an action", triggers::actions::MAX_ATTEMPTS, "the action fails"),
-        set("Time in which every poll has failed", "triggers.disable_after_s", "the trigger instance is disabled"),
+        set("Time in which every poll, or every attempt to subscribe at a provider, has failed", "triggers.disable_after_s", "the trigger instance is disabled"),
+        row("Attempts to end a subscription at a provider", triggers::MAX_UNSUBSCRIBE_ATTEMPTS, "the provider may still send events, which are refused"),
         set("Timeout of a call that waits for a token", "connections.refresh_wait_s", "503 `ConnectedAccount_RefreshInProgress`"),
     ]
 }

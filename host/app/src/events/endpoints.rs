@@ -324,15 +324,16 @@ async fn view(app: &App, record: Record<Endpoint>) -> Result<EndpointView> {
         (name, value.as_str().unwrap_or_default().to_owned())
     };
     Ok(EndpointView {
-        url: format!(
-            "{}/api/v3.1/webhook_ingress/{}/{}/trigger_event",
-            app.base_url(),
-            record.body.toolkit,
-            record.id
-        ),
+        url: address(app, &record.body.toolkit, &record.id),
         values: values.map(|values| values.into_iter().map(masked).collect()),
         record,
     })
+}
+
+/// Returns the URL at which a provider delivers events.
+pub(super) fn address(app: &App, toolkit: &str, id: &str) -> String {
+    let base = app.base_url();
+    format!("{base}/api/v3.1/webhook_ingress/{toolkit}/{id}/trigger_event")
 }
 
 fn seal_context(endpoint: &Record<Endpoint>) -> SealContext<'_> {

@@ -15,13 +15,13 @@ use tokio::time::timeout;
 use super::{
     endpoints::{self, Endpoint, Values},
     errors,
-    triggers::{Answer, Receiver, receivers},
+    triggers::{Answer, Receiver, receivers, subscribing},
 };
 use crate::{
     App, Error, Result,
     catalog::TriggerKind,
     core::{
-        ids::{EndpointId, ProjectId},
+        ids::{EndpointId, ProjectId, TriggerInstanceId},
         truncate,
     },
     projects::{self, Project},
@@ -46,6 +46,8 @@ pub struct Address {
     pub toolkit: String,
     /// Values that take precedence over the configurations of trigger instances.
     values: Values,
+    /// Only trigger instance that receives there; absent for those that have no address of their own.
+    instance: Option<TriggerInstanceId>,
 }
 
 /// Response to a provider whose request was received.
@@ -57,13 +59,25 @@ pub struct Response {
     pub text: String,
 }
 
-/// Finds the address of an endpoint.
+/// Finds the address of an endpoint, or that of a trigger instance.
 ///
 /// # Errors
 /// Fails if the endpoint does not exist or is of another toolkit, or if the store cannot be read.
 pub async fn endpoint(app: &App, toolkit: &str, id: &str) -> Result<Address> {
     let unknown = || errors::endpoint_not_found(truncate(id));
     let id = EndpointId::parse(id).map_err(|_| unknown())?;
+    if let Some(own) = subscribing::receiving_address(app, &id).await? {
+        if !own.toolkit.eq_ignore_ascii_case(toolkit) {
+            return Err(unknown());
+        }
+        return Ok(Address {
+            key: id.to_string(),
+            project: projects::lookup(app, &ProjectId::parse(&own.project)?).await?,
+            toolkit: own.toolkit,
+            values: own.values,
+            instance: Some(own.instance),
+        });
+    }
     let found = app.store.lookup::<Endpoint>(id.as_str()).await?;
     let found = found.filter(|found| found.body.toolkit.eq_ignore_ascii_case(toolkit));
     let endpoint = found.ok_or_else(unknown)?;
@@ -73,6 +87,7 @@ pub async fn endpoint(app: &App, toolkit: &str, id: &str) -> Result<Address> {
         project: projects::lookup(app, &ProjectId::parse(&endpoint.project)?).await?,
         toolkit: endpoint.body.toolkit,
         values: values.unwrap_or_default(),
+        instance: None,
     })
 }
 
@@ -91,6 +106,7 @@ pub async fn of_project(app: &App, toolkit: &str, project: &str) -> Result<Addre
         project: projects::lookup(app, &id).await?,
         toolkit: toolkit.slug.to_string(),
         values: Values::new(),
+        instance: None,
     })
 }
 
@@ -127,9 +143,10 @@ async fn ask_all(
         .map(|trigger| &*trigger.slug)
         .collect();
     let triggers: Vec<_> = triggers.into_iter().collect();
+    let own = address.instance.as_ref();
     let mut window = Some(Window::first(RECEIVERS_PER_PAGE));
     while let Some(next) = window.take() {
-        let page = receivers(app, &address.project, &triggers, next.clone()).await?;
+        let page = receivers(app, &address.project, &triggers, own, next.clone()).await?;
         let receivers: Vec<_> = page
             .items
             .into_iter()

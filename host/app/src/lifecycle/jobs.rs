@@ -4,7 +4,7 @@ use crate::{
     App, accounts,
     events::{
         self,
-        triggers::{actions, polling},
+        triggers::{actions, polling, subscribing},
     },
     lifecycle::{remove_project, retention},
     projects::idempotency,
@@ -48,6 +48,7 @@ pub(crate) async fn run(app: &App) {
     let removals = remove_project::queue();
     let deliveries = events::sending::queue(app);
     let polls = polling::queue();
+    let subscriptions = subscribing::queue();
     let actions = actions::running::queue();
     let sink = async {
         if app.sink.is_some() {
@@ -60,6 +61,7 @@ pub(crate) async fn run(app: &App) {
         removals.run(&claims, app),
         deliveries.run(&claims, app),
         polls.run(&claims, app),
+        subscriptions.run(&claims, app),
         actions.run(&claims, app),
         sink,
     );

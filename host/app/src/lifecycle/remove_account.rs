@@ -2,7 +2,8 @@
 
 use crate::{App, Result, accounts, core::ids::AccountId, events::triggers, projects::Project};
 
-/// Deletes an account, erases its credential, and deletes its trigger instances. With `revoke`, the
+/// Deletes an account, erases its credential, and deletes its trigger instances, whose providers are
+/// asked to send no more events. With `revoke`, the
 /// provider is then asked to revoke the tokens, if it can be reached. If the deletion is interrupted
 /// between the two, the next poll of each instance finds no account and deletes the instance.
 ///
@@ -14,6 +15,7 @@ pub async fn remove_account(
     id: &AccountId,
     revoke: bool,
 ) -> Result<()> {
+    triggers::subscribing::unsubscribe_before_removal(app, project, Some(id)).await;
     accounts::remove(app, project, id, revoke).await?;
     triggers::remove_of_account(app, project, id).await
 }

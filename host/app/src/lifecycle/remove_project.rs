@@ -50,7 +50,7 @@ pub const RECORDS_PER_BATCH: u64 = 256;
 
 /// The collections that are erased besides files, in this order. Records of each depend on records
 /// of those before it, and cannot be created without them.
-static ERASED_COLLECTIONS: [&Collection; 17] = [
+static ERASED_COLLECTIONS: [&Collection; 18] = [
     &auth_configs::COLLECTION,
     &accounts::CREDENTIALS,
     &accounts::COLLECTION,
@@ -58,6 +58,7 @@ static ERASED_COLLECTIONS: [&Collection; 17] = [
     &accounts::CLIENTS,
     &triggers::COLLECTION,
     &triggers::progress::COLLECTION,
+    &triggers::subscribing::COLLECTION,
     &subscriptions::COLLECTION,
     &endpoints::COLLECTION,
     &outbox::COLLECTION,
@@ -115,7 +116,9 @@ pub async fn remove(
     revoke: bool,
 ) -> Result<()> {
     if revoke {
-        accounts::remove_all(app, &projects::get(app, organization, id).await?).await?;
+        let project = projects::get(app, organization, id).await?;
+        triggers::subscribing::unsubscribe_before_removal(app, &project, None).await;
+        accounts::remove_all(app, &project).await?;
     }
     let hidden = projects::revoke_keys_where(
         app,

@@ -1,7 +1,7 @@
 //! Calls of triggers.
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
-use sandbox::{Action, Cause, Failure, Output, kind};
+use sandbox::{Action, Cause, Failure, Output, WebhookSecret, kind};
 
 use super::run::{self, Guest, Run};
 use crate::{App, Result, accounts::Granted, catalog::ResolvedTrigger, projects::Project};
@@ -15,6 +15,8 @@ pub(crate) struct TriggerCall<'a> {
     pub state: BTreeMap<String, Vec<u8>>,
     pub user_id: String,
     pub granted: Granted,
+    /// Signing secret that the call hands to the provider.
+    pub webhook_secret: Option<WebhookSecret>,
 }
 
 /// The result of a call.
@@ -33,7 +35,12 @@ pub(crate) async fn call_trigger(app: &App, call: TriggerCall<'_>) -> Result<Tri
         state,
         user_id,
         granted,
+        webhook_secret,
     } = call;
+    let mut policy = found.trigger.policy.clone();
+    if webhook_secret.is_some() {
+        Arc::make_mut(&mut policy).webhook_secret = webhook_secret;
+    }
     let run = Run {
         project,
         release: &found.release,
@@ -44,7 +51,7 @@ pub(crate) async fn call_trigger(app: &App, call: TriggerCall<'_>) -> Result<Tri
             files: Vec::new(),
             state,
         },
-        policy: found.trigger.policy.clone(),
+        policy,
         credential: granted.grant,
         limits: found.trigger.limits,
         record: None,

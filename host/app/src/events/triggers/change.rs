@@ -2,7 +2,7 @@
 
 use store::{Batch, Query, Record};
 
-use super::{COLLECTION, Instance, progress::Progress, record};
+use super::{COLLECTION, Instance, progress::Progress, record, subscribing};
 use crate::{
     App, Error, Result, accounts,
     catalog::VersionSelector,
@@ -44,11 +44,12 @@ pub async fn set_enabled(
             let found = found.trigger(&instance.body.trigger, &versions)?;
             instance.body.enable(now);
             progress.body.start(found.trigger.kind, now);
-            batch.check(&account)
+            let batch = batch.check(&account);
+            subscribing::start(app, project.id.as_str(), batch, &instance.body).await?
         } else {
             instance.body.disable(None, now);
             progress.body.stop();
-            batch
+            subscribing::stop(app, project.id.as_str(), batch, &instance.body, false).await?
         };
         Ok((batch.update(&instance).update(&progress), ()))
     });
@@ -74,6 +75,7 @@ pub async fn remove(app: &App, project: &Project, id: &TriggerInstanceId) -> Res
 
 /// Adds the deletion of an instance to a batch.
 async fn with_removal(app: &App, batch: Batch, instance: &Record<Instance>) -> Result<Batch> {
+    let batch = subscribing::stop(app, &instance.project, batch, &instance.body, true).await?;
     let batch = batch.remove(instance);
     let progress = app
         .store

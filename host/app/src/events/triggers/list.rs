@@ -11,6 +11,7 @@ use super::{
     progress::{PollStatus, Progress, Seal},
     recent::{Deliveries, RecentEvent},
     schedule::Schedule,
+    subscribing::{self, SubscriptionView},
 };
 use crate::{App, Result, catalog::VersionSelector, projects::Project};
 
@@ -50,6 +51,8 @@ pub struct InstanceView {
     pub schedule: Schedule,
     /// The last and the next poll.
     pub poll: PollStatus,
+    /// Subscription at the provider, if the toolkit subscribes for the instance.
+    pub subscription: Option<SubscriptionView>,
     /// The newest events, newest first.
     pub events: Vec<RecentEvent>,
 }
@@ -68,6 +71,7 @@ pub async fn list(
         .store
         .list::<Instance>(&query(project, filter, window))
         .await?;
+    let mut subscriptions = subscribing::views(app, project, &items).await?;
     let ids = items.iter().map(|record| record.id.as_str());
     let of_page = Query::for_project(project.id.as_str()).any_of("id", ids);
     let progress = app.store.find::<Progress>(&of_page).await?.records;
@@ -81,7 +85,10 @@ pub async fn list(
     for record in items {
         // Without it, the instance was deleted after the page was read.
         if let Some(progress) = progress.remove(&record.id) {
-            views.push(view(app, project, record, &progress, &deliveries).await?);
+            let subscription = subscriptions.remove(&record.id);
+            let mut view = view(app, project, record, &progress, &deliveries).await?;
+            view.subscription = subscription;
+            views.push(view);
         }
     }
     Ok(Listed {
@@ -145,6 +152,7 @@ async fn view(
         action: seal.open_action(&progress.body)?,
         schedule: progress.body.schedule.clone(),
         poll,
+        subscription: None,
         events: progress.body.recent.with(deliveries),
     })
 }

@@ -19,6 +19,7 @@ mod recent;
 mod schedule;
 mod seen;
 mod source;
+pub(crate) mod subscribing;
 mod upsert;
 
 use std::time::Duration;
@@ -38,11 +39,12 @@ pub use self::{
     recent::{MAX_RECENT_EVENTS, RecentEvent},
     schedule::{MAX_CRON_CHARS, Schedule},
     seen::MAX_SEEN_EVENTS,
+    subscribing::{MAX_UNSUBSCRIBE_ATTEMPTS, SubscriptionState, SubscriptionView},
     upsert::{MAX_CONFIG_BYTES, Upsert, Upserted, upsert},
 };
 use crate::{
     App, Result,
-    core::ids::{AccountId, AuthConfigId, TriggerInstanceId},
+    core::ids::{AccountId, AuthConfigId, EndpointId, TriggerInstanceId},
     events::errors,
     projects::Project,
 };
@@ -102,6 +104,9 @@ pub struct Instance {
     /// Present if a tool runs for every event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     action: Option<ActionMode>,
+    /// Address of its own, at which a provider sends events to which the toolkit has subscribed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    subscription: Option<EndpointId>,
     /// Time of the disabling. None while the instance is enabled.
     #[serde(default)]
     pub disabled_at: Option<Time>,
@@ -124,6 +129,10 @@ pub enum DisabledReason {
     ConnectionExpired,
     /// Polls have failed for too long.
     PollingFailure,
+    /// The account may not subscribe at the provider.
+    SubscriptionAuthFailure,
+    /// Subscribing at the provider, or renewing the subscription, has failed for good.
+    SubscriptionRefreshFailure,
 }
 
 impl DisabledReason {
@@ -131,6 +140,8 @@ impl DisabledReason {
     fn name(self, operator_word: &str) -> String {
         match self {
             Self::ConnectionExpired => "connection_expired".to_owned(),
+            Self::SubscriptionAuthFailure => "subscription_auth_failure".to_owned(),
+            Self::SubscriptionRefreshFailure => "subscription_refresh_failure".to_owned(),
             Self::PollingFailure => format!("polling_failure_in_{operator_word}_infra"),
         }
     }

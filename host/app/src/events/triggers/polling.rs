@@ -205,6 +205,7 @@ impl Subject {
             state: memory.map(Memory::state).unwrap_or_default(),
             user_id: self.instance.body.user_id.clone(),
             granted,
+            webhook_secret: None,
         };
         let outcome = runs::call_trigger(app, call).await?;
         let (events, cursor, more) = match outcome.output {

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     App, Error, Result, accounts,
     catalog::{ResolvedTrigger, TriggerKind, VersionSelector},
-    core::truncate,
+    core::{ids::TriggerInstanceId, truncate},
     events::{
         endpoints::Values,
         errors,
@@ -48,19 +48,25 @@ pub(in crate::events) struct Answer {
 }
 
 /// Returns a page of the instances of these trigger types that receive, or that do again when their
-/// account is active.
+/// account is active: the one with an address of its own, or those without.
 pub(in crate::events) async fn receivers(
     app: &App,
     project: &Project,
     triggers: &[&str],
+    own: Option<&TriggerInstanceId>,
     window: Window,
 ) -> Result<Listed<Record<Instance>>> {
-    let query = Query::for_project(project.id.as_str())
+    let mut query = Query::for_project(project.id.as_str())
         .any_of("trigger", triggers.iter().copied())
         .window(window);
+    if let Some(id) = own {
+        query = query.is("id", id.as_str());
+    }
     let mut page = app.store.list::<Instance>(&query).await?;
-    page.items
-        .retain(|instance| instance.body.is_enabled() || waits_for_account(&instance.body));
+    page.items.retain(|instance| {
+        let is_addressed = instance.body.subscription.is_some() == own.is_some();
+        is_addressed && (instance.body.is_enabled() || waits_for_account(&instance.body))
+    });
     Ok(page)
 }
 
@@ -158,6 +164,7 @@ impl Receiver<'_> {
             state: BTreeMap::new(),
             user_id: self.instance.body.user_id.clone(),
             granted,
+            webhook_secret: None,
         };
         let outcome = runs::call_trigger(app, call).await?;
         outcome.output.map_err(|failure| match &*failure.kind {

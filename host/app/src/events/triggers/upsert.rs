@@ -9,6 +9,7 @@ use super::{
     config::{self, Config},
     progress::{Progress, Seal},
     schedule::Schedule,
+    subscribing,
 };
 use crate::{
     App, Error, Result,
@@ -69,7 +70,7 @@ pub async fn upsert(app: &App, project: &SharedProject, request: Upsert) -> Resu
         let problem = format!("trigger_config: at most {MAX_CONFIG_BYTES} bytes as JSON");
         return Err(errors::config_invalid(&found.trigger.slug, vec![problem]));
     }
-    check_config(app, project, &found, &request.config).await?;
+    let subscription = check_config(app, project, &found, &request.config).await?;
     let account = accounts::account_for_trigger(
         app,
         project,
@@ -83,7 +84,8 @@ pub async fn upsert(app: &App, project: &SharedProject, request: Upsert) -> Resu
     }
     let wanted = Wanted {
         identity: config::identity(app, &found.trigger.slug, &account.id, &request.config)?,
-        found,
+        subscription,
+        found: &found,
         account,
         config: request.config,
         schedule: request.schedule,
@@ -98,26 +100,34 @@ pub async fn upsert(app: &App, project: &SharedProject, request: Upsert) -> Resu
     }
 }
 
-/// Checks a configuration. Secrets of a webhook trigger may be those of an endpoint instead.
-async fn check_config(
+/// Checks a configuration. Secrets of a webhook trigger may be those of an endpoint instead, or of the
+/// subscription at the provider that is returned.
+async fn check_config<'a>(
     app: &App,
     project: &SharedProject,
-    found: &ResolvedTrigger,
+    found: &'a ResolvedTrigger,
     config: &Config,
-) -> Result<()> {
+) -> Result<Option<subscribing::Wanted<'a>>> {
     let mut complete = config.clone();
+    let mut subscription = None;
     if found.trigger.kind == TriggerKind::Webhook {
         let values = endpoints::values_of_toolkit(app, project, &found.release.slug).await?;
+        subscription = subscribing::Wanted::new(found, config, &values);
         for (name, value) in values {
             complete.entry(name).or_insert(value);
         }
     }
-    config::check(app, project, &found.trigger, &complete).await
+    if let Some(subscription) = &subscription {
+        subscription.complete(&mut complete);
+    }
+    config::check(app, project, &found.trigger, &complete).await?;
+    Ok(subscription)
 }
 
 /// A validated request.
-struct Wanted {
-    found: ResolvedTrigger,
+struct Wanted<'a> {
+    found: &'a ResolvedTrigger,
+    subscription: Option<subscribing::Wanted<'a>>,
     account: Record<Account>,
     config: Config,
     identity: String,
@@ -125,7 +135,7 @@ struct Wanted {
     action: Option<Option<Action>>,
 }
 
-impl Wanted {
+impl Wanted<'_> {
     async fn store(
         &self,
         app: &App,
@@ -184,7 +194,16 @@ impl Wanted {
             uuid: instance.body.uuid,
             created: false,
         };
-        let mut batch = batch.update(&instance);
+        let mut batch = batch;
+        if instance.body.subscription.is_some() {
+            batch = subscribing::start(app, project.id.as_str(), batch, &instance.body).await?;
+        } else if let Some(subscription) = &self.subscription {
+            let id = TriggerInstanceId::parse(&instance.id)?;
+            let of = (&id, &mut instance.body);
+            let added = subscription.add(app, &project.id, batch, of, &self.config);
+            batch = added.await?;
+        }
+        batch = batch.update(&instance);
         // A record that is written without need would make a running poll start again.
         if starts || action.is_some() {
             batch = batch.update(&progress);
@@ -210,7 +229,7 @@ impl Wanted {
         let action = self.action.as_ref().and_then(Option::as_ref);
         let id = TriggerInstanceId::random();
         let now = app.clock.now();
-        let instance = Instance {
+        let mut instance = Instance {
             trigger: self.found.trigger.slug.to_string(),
             toolkit: self.found.release.slug.to_string(),
             version: self.found.release.version.to_string(),
@@ -222,6 +241,7 @@ impl Wanted {
             uuid: Uuid::new_v4(),
             identity: self.identity.clone(),
             action: action.map(Action::mode),
+            subscription: None,
             disabled_at: None,
             disabled_reason: None,
             changed_at: now,
@@ -234,6 +254,12 @@ impl Wanted {
             uuid: instance.uuid,
             created: true,
         };
+        let mut batch = batch;
+        if let Some(subscription) = &self.subscription {
+            let of = (&id, &mut instance);
+            let added = subscription.add(app, &project.id, batch, of, &self.config);
+            batch = added.await?;
+        }
         let batch =
             batch
                 .insert(owner, id.as_str(), &instance)

@@ -324,6 +324,9 @@ view! {
         /// Error of the last poll or of the last webhook, if it failed.
         #[schema(required)]
         last_error: Option<String> = view.poll.last_error,
+        /// Subscription at the provider; null if the toolkit does not subscribe for the instance.
+        #[schema(required)]
+        subscription: Option<SubscriptionView> = view.subscription.map(Into::into),
         /// The ten newest events, newest first.
         recent_events: Vec<RecentEventView> = view.events.into_iter().map(Into::into).collect(),
         #[serde(flatten)]
@@ -337,6 +340,52 @@ view! {
         deprecated: DeprecatedView = DeprecatedView {
             created_at: iso(view.record.created_at),
         },
+    }
+}
+
+view! {
+    /// The subscription of a trigger instance at its provider.
+    #[schema(as = TriggerInstanceSubscription)]
+    struct SubscriptionView from view: triggers::SubscriptionView {
+        status: SubscriptionStatus = view.state.into(),
+        /// Time from which the provider sends no more events, unless the subscription is renewed.
+        #[schema(required, format = DateTime)]
+        expires_at: Option<String> = view.expires_at.map(iso),
+        /// Time at which the provider is asked next.
+        #[schema(required, format = DateTime)]
+        next_attempt_at: Option<String> = view.next_attempt_at.map(iso),
+        /// Error of the last attempt, if it failed.
+        #[schema(required)]
+        last_error: Option<String> = view.last_error,
+    }
+}
+
+/// State of a subscription at a provider.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = TriggerInstanceSubscriptionStatus)]
+enum SubscriptionStatus {
+    /// The provider is being asked to send events.
+    Pending,
+    /// The provider sends events.
+    Subscribed,
+    /// The provider could not be asked, or has refused.
+    Failed,
+    /// The provider is being asked to send no more events.
+    Unsubscribing,
+    /// The provider sends no events.
+    Unsubscribed,
+}
+
+impl From<triggers::SubscriptionState> for SubscriptionStatus {
+    fn from(state: triggers::SubscriptionState) -> Self {
+        match state {
+            triggers::SubscriptionState::Pending => Self::Pending,
+            triggers::SubscriptionState::Subscribed => Self::Subscribed,
+            triggers::SubscriptionState::Failed => Self::Failed,
+            triggers::SubscriptionState::Unsubscribing => Self::Unsubscribing,
+            triggers::SubscriptionState::Unsubscribed => Self::Unsubscribed,
+        }
     }
 }
 
@@ -382,12 +431,18 @@ struct DeprecatedView {
 enum DisabledReason {
     ConnectionExpired,
     PollingFailureInServiceInfra,
+    SubscriptionAuthFailure,
+    SubscriptionRefreshFailure,
 }
 
 impl From<triggers::DisabledReason> for DisabledReason {
     fn from(reason: triggers::DisabledReason) -> Self {
         match reason {
             triggers::DisabledReason::ConnectionExpired => Self::ConnectionExpired,
+            triggers::DisabledReason::SubscriptionAuthFailure => Self::SubscriptionAuthFailure,
+            triggers::DisabledReason::SubscriptionRefreshFailure => {
+                Self::SubscriptionRefreshFailure
+            }
             triggers::DisabledReason::PollingFailure => Self::PollingFailureInServiceInfra,
         }
     }
