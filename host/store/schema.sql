@@ -714,6 +714,52 @@ create or replace trigger "webhook_lanes_fields" before insert or update of body
 create index "webhook_lanes_by_created_at" on "webhook_lanes" (project, created_at, id) where deleted_at is null;
 create index "webhook_lanes_by_last_at" on "webhook_lanes" (project, "last_at" nulls first, created_at, id) where deleted_at is null;
 
+create table "tool_router_sessions" (
+    id text collate "C" primary key,
+    project text collate "C" not null,
+    revision bigint not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    deleted_at bigint,
+    body json not null,
+    "folded_user" text collate "C"
+);
+create or replace function "tool_router_sessions_fields"() returns trigger language plpgsql as $$
+begin
+    select
+        case when json_typeof(f."folded_user") in ('string', 'boolean') then f."folded_user" #>> '{}' end
+    into new."folded_user"
+    from json_to_record(new.body) as f ("folded_user" json);
+    return new;
+end
+$$;
+create or replace trigger "tool_router_sessions_fields" before insert or update of body on "tool_router_sessions" for each row execute function "tool_router_sessions_fields"();
+create index "tool_router_sessions_by_created_at" on "tool_router_sessions" (project, created_at, id) where deleted_at is null;
+create index "tool_router_sessions_by_folded_user" on "tool_router_sessions" (project, "folded_user" nulls first, created_at, id) where deleted_at is null;
+
+create table "tool_router_configs" (
+    id text collate "C" primary key,
+    project text collate "C" not null,
+    revision bigint not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    deleted_at bigint,
+    body json not null,
+    "session" text collate "C"
+);
+create or replace function "tool_router_configs_fields"() returns trigger language plpgsql as $$
+begin
+    select
+        case when json_typeof(f."session") in ('string', 'boolean') then f."session" #>> '{}' end
+    into new."session"
+    from json_to_record(new.body) as f ("session" json);
+    return new;
+end
+$$;
+create or replace trigger "tool_router_configs_fields" before insert or update of body on "tool_router_configs" for each row execute function "tool_router_configs_fields"();
+create index "tool_router_configs_by_created_at" on "tool_router_configs" (project, created_at, id) where deleted_at is null;
+create index "tool_router_configs_by_session" on "tool_router_configs" (project, "session" nulls first, created_at, id) where deleted_at is null;
+
 create table "idempotency_keys" (
     id text collate "C" primary key,
     project text collate "C" not null,

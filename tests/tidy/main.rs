@@ -170,7 +170,7 @@ fn dependencies_point_down() {
 }
 
 /// Modules of `app`, from bottom to top. A module may import only those before it.
-const FLOORS: [&str; 9] = [
+const FLOORS: [&str; 10] = [
     "core",
     "work",
     "projects",
@@ -179,6 +179,7 @@ const FLOORS: [&str; 9] = [
     "accounts",
     "runs",
     "events",
+    "agents",
     "lifecycle",
 ];
 

@@ -5,6 +5,7 @@
 //! know the transport of requests. Good modules to read first are [`runs`], [`catalog`] and
 //! [`accounts`].
 pub mod accounts;
+pub mod agents;
 pub mod catalog;
 pub mod core;
 pub mod events;
@@ -59,6 +60,8 @@ pub static COLLECTIONS: &[&Collection] = &[
     &events::sink::COLLECTION,
     &events::delivery::COLLECTION,
     &events::ordering::COLLECTION,
+    &agents::sessions::COLLECTION,
+    &agents::sessions::VERSIONS,
     &projects::idempotency::COLLECTION,
     &projects::quotas::COLLECTION,
     &work::JOBS,

@@ -38,7 +38,7 @@ impl App {
 }
 
 /// Checks that a browser may be redirected to an address.
-pub(super) fn check_redirect_url(name: &str, url: String) -> Result<String> {
+pub(crate) fn check_redirect_url(name: &str, url: String) -> Result<String> {
     let fits = url.len() <= MAX_URL_BYTES;
     let good = Url::parse(&url).is_ok_and(|url| {
         matches!(url.scheme(), "https" | "http")

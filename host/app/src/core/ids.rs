@@ -100,6 +100,10 @@ id!(
     DeliveryId, "a delivery", ["wd_"]
 );
 id!(
+    /// The id of a tool router session.
+    SessionId, "a tool router session", ["trs_"]
+);
+id!(
     /// The id of a file.
     FileId, "a file", ["file_"]
 );

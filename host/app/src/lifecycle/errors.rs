@@ -3,7 +3,7 @@
 
 use std::fmt::Display;
 
-pub use crate::events::errors::*;
+pub use crate::agents::errors::*;
 
 crate::error_table! { pub table:
     /// No object of the project has or had this legacy id.

@@ -19,6 +19,7 @@ use store::{Batch, Collection, Document, Field, Query};
 use crate::{
     App, Result,
     accounts::{self, auth_configs},
+    agents::sessions,
     core::{
         INSTALLATION,
         clock::time_after,
@@ -50,7 +51,7 @@ pub const RECORDS_PER_BATCH: u64 = 256;
 
 /// The collections that are erased besides files, in this order. Records of each depend on records
 /// of those before it, and cannot be created without them.
-static ERASED_COLLECTIONS: [&Collection; 18] = [
+static ERASED_COLLECTIONS: [&Collection; 20] = [
     &auth_configs::COLLECTION,
     &accounts::CREDENTIALS,
     &accounts::COLLECTION,
@@ -66,6 +67,8 @@ static ERASED_COLLECTIONS: [&Collection; 18] = [
     &delivery::COLLECTION,
     &triggers::actions::COLLECTION,
     &ordering::COLLECTION,
+    &sessions::COLLECTION,
+    &sessions::VERSIONS,
     &projects::API_KEYS,
     &idempotency::COLLECTION,
     &files::TOTALS,

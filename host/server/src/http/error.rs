@@ -227,7 +227,7 @@ pub(crate) async fn wrong_method(_: Method) -> ApiError {
 mod tests {
     use std::collections::HashMap;
 
-    use app::{ErrorInfo, accounts, catalog, core, errors, events, files, projects, runs};
+    use app::{ErrorInfo, accounts, agents, catalog, core, errors, events, files, projects, runs};
 
     /// All errors that are declared in tables.
     fn all() -> impl Iterator<Item = &'static ErrorInfo> {
@@ -239,6 +239,7 @@ mod tests {
             accounts::errors::TABLE,
             runs::errors::TABLE,
             events::errors::TABLE,
+            agents::errors::TABLE,
             errors::TABLE,
             crate::http::errors::TABLE,
         ];

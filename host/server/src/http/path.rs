@@ -5,7 +5,7 @@ use std::sync::Arc;
 use app::{
     Error,
     core::ids::{
-        AccountId, AuthConfigId, DeliveryId, EndpointId, LogId, MemberId, ProjectId,
+        AccountId, AuthConfigId, DeliveryId, EndpointId, LogId, MemberId, ProjectId, SessionId,
         SubscriptionId, TriggerInstanceId,
     },
 };
@@ -51,6 +51,7 @@ ids!(
     LogId,
     MemberId,
     ProjectId,
+    SessionId,
     SubscriptionId,
     TriggerInstanceId
 );

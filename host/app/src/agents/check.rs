@@ -1,0 +1,159 @@
+//! Checks of a session's configuration before it is stored.
+
+use super::{Config, Filter, HINTS, MAX_CONFIG_BYTES, Preload, Tags, ToolFilter, errors};
+use crate::{
+    App, Result,
+    accounts::{self, auth_configs},
+    catalog::{LATEST, Snapshot},
+    core::truncate,
+    projects::Project,
+};
+
+/// Maximum number of accounts of one toolkit that a session may pin.
+const MAX_PINNED_ACCOUNTS: usize = 10;
+
+/// Returns a configuration with the slugs of the catalog, if everything that it names exists and can
+/// be used by its user.
+pub(super) async fn checked(app: &App, project: &Project, config: Config) -> Result<Config> {
+    let config = with_catalog_slugs(&app.catalog.snapshot(), config)?;
+    check_values(&config)?;
+    check_auth_configs(app, project, &config).await?;
+    check_accounts(app, project, &config).await?;
+    Ok(config)
+}
+
+/// Spells every slug as the catalog does.
+fn with_catalog_slugs(catalog: &Snapshot, mut config: Config) -> Result<Config> {
+    let mut unknown = Vec::new();
+    let mut toolkit = |slug: &str| {
+        let found = catalog.toolkit(slug.trim());
+        if found.is_none() {
+            unknown.push(truncate(slug));
+        }
+        found.map_or_else(String::new, |found| found.slug.to_string())
+    };
+    if let Some(Filter::Enable(slugs) | Filter::Disable(slugs)) = &mut config.toolkits {
+        *slugs = slugs.iter().map(|slug| toolkit(slug)).collect();
+    }
+    let tools = std::mem::take(&mut config.tools).into_iter();
+    config.tools = tools
+        .map(|(slug, filter)| (toolkit(&slug), filter))
+        .collect();
+    let auth_configs = std::mem::take(&mut config.auth_configs).into_iter();
+    config.auth_configs = auth_configs
+        .map(|(slug, id)| (toolkit(&slug), id))
+        .collect();
+    let accounts = std::mem::take(&mut config.connected_accounts).into_iter();
+    config.connected_accounts = accounts.map(|(slug, ids)| (toolkit(&slug), ids)).collect();
+    if !unknown.is_empty() {
+        return Err(errors::invalid_toolkit_slugs(unknown.join(", ")));
+    }
+    let mut tool = |toolkit: Option<&str>, slug: &str| {
+        let found = catalog.tool(slug.trim(), LATEST).ok();
+        let found = found.filter(|found| toolkit.is_none_or(|own| *own == *found.release.slug));
+        if found.is_none() {
+            unknown.push(truncate(slug));
+        }
+        found.map_or_else(String::new, |found| found.tool.slug.to_string())
+    };
+    for (slug, filter) in &mut config.tools {
+        if let ToolFilter::Enable(tools) | ToolFilter::Disable(tools) = filter {
+            *tools = tools.iter().map(|one| tool(Some(slug), one)).collect();
+        }
+    }
+    if let Some(Preload::Tools(tools)) = &mut config.preload {
+        *tools = tools.iter().map(|one| tool(None, one)).collect();
+    }
+    if unknown.is_empty() {
+        Ok(config)
+    } else {
+        Err(errors::invalid_tool_slugs(unknown.join(", ")))
+    }
+}
+
+/// Checks the values that need no look-up.
+fn check_values(config: &Config) -> Result<()> {
+    let mut problems = Vec::new();
+    let of_toolkits = config.tools.values().filter_map(|filter| match filter {
+        ToolFilter::Tags(tags) => Some(tags),
+        ToolFilter::Enable(_) | ToolFilter::Disable(_) => None,
+    });
+    for Tags { enable, disable } in of_toolkits.chain([&config.tags]) {
+        for tag in enable.iter().chain(disable) {
+            if !HINTS.contains(&tag.as_str()) {
+                let known = HINTS.join(", ");
+                problems.push(format!("tags: {} is not one of [{known}]", truncate(tag)));
+            }
+        }
+    }
+    for (toolkit, ids) in &config.connected_accounts {
+        if !(1..=MAX_PINNED_ACCOUNTS).contains(&ids.len()) {
+            problems.push(format!(
+                "connected_accounts.{toolkit}: must have 1 to {MAX_PINNED_ACCOUNTS} accounts"
+            ));
+        }
+    }
+    let most = config.multi_account.as_ref();
+    if let Some(most) = most.and_then(|accounts| accounts.max_accounts)
+        && !(2..=10).contains(&most)
+    {
+        problems.push("multi_account.max_accounts_per_toolkit: must be 2 to 10".to_owned());
+    }
+    let threshold = config.workbench.auto_offload_threshold;
+    if threshold.is_some_and(|threshold| threshold <= 0.0) {
+        problems.push("workbench.auto_offload_threshold: must be above 0".to_owned());
+    }
+    if let Some(url) = &config.manage_connections.callback_url
+        && let Err(cause) =
+            accounts::check_redirect_url("manage_connections.callback_url", url.clone())
+    {
+        problems.extend_from_slice(cause.problems());
+    }
+    if serde_json::to_vec(config).is_ok_and(|text| text.len() > MAX_CONFIG_BYTES) {
+        problems.push(format!(
+            "the configuration has more than {MAX_CONFIG_BYTES} bytes as JSON"
+        ));
+    }
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(errors::session_invalid(problems))
+    }
+}
+
+async fn check_auth_configs(app: &App, project: &Project, config: &Config) -> Result<()> {
+    let mut problems = Vec::new();
+    for (toolkit, id) in &config.auth_configs {
+        let found = auth_configs::find(app, project, id).await?;
+        let reason = match found.map(|found| found.body) {
+            None => "not found",
+            Some(found) if found.toolkit != *toolkit => "belongs to another toolkit",
+            Some(found) if found.status != auth_configs::Status::Enabled => "is disabled",
+            Some(found) if !found.in_sessions => "is not enabled for sessions",
+            Some(_) => continue,
+        };
+        problems.push(format!("{toolkit}: {id} {reason}"));
+    }
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(errors::invalid_auth_configs(problems.join(", ")))
+    }
+}
+
+async fn check_accounts(app: &App, project: &Project, config: &Config) -> Result<()> {
+    let mut problems = Vec::new();
+    for (toolkit, ids) in &config.connected_accounts {
+        for id in ids {
+            let usable = accounts::check_usable(app, project, id, toolkit, &config.user_id).await;
+            if let Err(cause) = usable {
+                problems.push(format!("{toolkit}: {cause}"));
+            }
+        }
+    }
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(errors::invalid_accounts(problems.join(", ")))
+    }
+}

@@ -1,0 +1,161 @@
+//! Configuration of a session, as stored.
+//!
+//! Slugs of toolkits are in lower case and those of tools in upper case, as in the catalog.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::core::ids::{AccountId, AuthConfigId};
+
+/// Maximum size of a configuration as JSON, in bytes.
+pub const MAX_CONFIG_BYTES: usize = 128 << 10;
+
+/// The hints by which a session filters tools.
+pub const HINTS: [&str; 6] = [
+    "readOnlyHint",
+    "destructiveHint",
+    "idempotentHint",
+    "openWorldHint",
+    "createHint",
+    "updateHint",
+];
+
+/// Configuration of a session.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Config {
+    /// The project's own identifier for the user.
+    pub user_id: String,
+    /// Toolkits of the session; all of them without it.
+    pub toolkits: Option<Filter>,
+    /// Tools of single toolkits.
+    pub tools: BTreeMap<String, ToolFilter>,
+    /// Hints that tools must and must not have.
+    pub tags: Tags,
+    /// Auth configs with which accounts are connected, by toolkit.
+    pub auth_configs: BTreeMap<String, AuthConfigId>,
+    /// Accounts to which the session is restricted, by toolkit. The first is the default one.
+    pub connected_accounts: BTreeMap<String, Vec<AccountId>>,
+    /// Management of connections by the assistant.
+    pub manage_connections: ManageConnections,
+    /// The workbench.
+    pub workbench: Workbench,
+    /// Use of several accounts of one toolkit.
+    pub multi_account: Option<MultiAccount>,
+    /// Tools that are listed beside the meta tools.
+    pub preload: Option<Preload>,
+    /// True if the session has no search for tools.
+    pub search_disabled: bool,
+    /// True if the session has no parallel execution of several tools.
+    pub multi_execute_disabled: bool,
+    /// False if proxy requests are refused; they are permitted without it.
+    pub proxy_execute: Option<bool>,
+}
+
+/// Selection from a list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Filter {
+    /// Only these.
+    Enable(Vec<String>),
+    /// All but these.
+    Disable(Vec<String>),
+}
+
+/// Selection from the tools of a toolkit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolFilter {
+    /// Only these tools, whatever their hints are.
+    Enable(Vec<String>),
+    /// All but these tools.
+    Disable(Vec<String>),
+    /// Tools with certain hints.
+    Tags(Tags),
+}
+
+/// Hints that a tool must and must not have.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tags {
+    /// Hints of which a tool needs at least one; no restriction if there are none.
+    pub enable: Vec<String>,
+    /// Hints of which a tool may have none.
+    pub disable: Vec<String>,
+}
+
+/// Management of connections by the assistant.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ManageConnections {
+    /// True if the session has the meta tool that connects accounts.
+    pub enabled: bool,
+    /// Address to which browsers are redirected after a connection.
+    pub callback_url: Option<String>,
+    /// True if the session has the meta tool that waits for connections.
+    pub wait_for_connections: bool,
+    /// True if the assistant may remove connections.
+    pub connection_removal: bool,
+}
+
+impl Default for ManageConnections {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            callback_url: None,
+            wait_for_connections: false,
+            connection_removal: true,
+        }
+    }
+}
+
+/// The workbench of a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Workbench {
+    /// True if the session has the meta tools of the workbench.
+    pub enabled: bool,
+    /// True if scripts may send proxy requests.
+    pub proxy_execution: bool,
+    /// True if scripts may execute tools.
+    pub tool_execution: bool,
+    /// Number of characters from which the result of a tool becomes a file of the workbench.
+    pub auto_offload_threshold: Option<f64>,
+    /// Size that the client asked for: `standard`, `medium`, `large` or `xlarge`.
+    pub sandbox_size: Option<String>,
+}
+
+impl Default for Workbench {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            proxy_execution: true,
+            tool_execution: true,
+            auto_offload_threshold: None,
+            sandbox_size: None,
+        }
+    }
+}
+
+/// Use of several accounts of one toolkit in a session.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MultiAccount {
+    /// True if calls may name one of several accounts.
+    pub enabled: bool,
+    /// Maximum number of accounts of a toolkit, 2 to 10.
+    pub max_accounts: Option<u32>,
+    /// True if a call must name its account where the toolkit has several.
+    pub explicit_selection: bool,
+}
+
+/// Tools that are listed beside the meta tools.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Preload {
+    /// Every permitted tool.
+    All,
+    /// These tools, as far as they are permitted.
+    Tools(Vec<String>),
+}

@@ -1,0 +1,61 @@
+//! Errors of tool router sessions and their meta tools.
+
+use std::fmt::Display;
+
+use crate::core::error::Problems;
+pub use crate::events::errors::*;
+
+crate::error_table! { pub table:
+    /// The configuration of a session, or a request to a session, is invalid.
+    SESSION_INVALID = session_invalid(problems: impl Into<Problems>): Invalid, 4300, "ToolRouterV2_BadRequest",
+        "the request to the session is invalid",
+        "correct the problems that `errors` lists", with_problems(problems);
+    /// The session does not exist in the project.
+    SESSION_NOT_FOUND = tool_router_session_not_found(id: impl Display): NotFound, 4301, "ToolRouterV2_SessionNotFound",
+        "tool router session {id} not found",
+        "create a session with POST /tool_router/session";
+    /// The user of the session has no usable account for the toolkit.
+    NO_ACTIVE_CONNECTION = no_active_connection(user: impl Display, toolkit: impl Display): Invalid, 4302, "ToolRouterV2_NoActiveConnection",
+        "user `{user}` has no active connection to toolkit {toolkit} that the session may use",
+        "connect an account with POST /tool_router/session/{{session_id}}/link";
+    /// The session names toolkits that do not exist.
+    INVALID_TOOLKIT_SLUGS = invalid_toolkit_slugs(slugs: impl Display): Invalid, 4305, "ToolRouterV2_InvalidToolkitSlugs",
+        "these toolkits do not exist: {slugs}",
+        "list the toolkits to see the slugs";
+    /// The session names tools that do not exist in their toolkit.
+    INVALID_TOOL_SLUGS = invalid_tool_slugs(slugs: impl Display): Invalid, 4306, "ToolRouterV2_InvalidToolSlugs",
+        "these tools do not exist: {slugs}",
+        "list the tools of the toolkit to see the slugs";
+    /// An auth config of the session does not exist, or cannot be used for its toolkit in sessions.
+    INVALID_AUTH_CONFIGS = invalid_auth_configs(problems: impl Display): Invalid, 4307, "ToolRouterV2_InvalidAuthConfigIds",
+        "these auth configs cannot be used: {problems}",
+        "name enabled auth configs of the toolkits with `is_enabled_for_tool_router`";
+    /// A pinned account does not exist, cannot be used, or does not belong to the session's user.
+    INVALID_ACCOUNTS = invalid_accounts(problems: impl Display): Invalid, 4309, "ToolRouterV2_InvalidConnectedAccountIds",
+        "these connected accounts cannot be used: {problems}",
+        "name active accounts of the toolkits that belong to the session's user or are shared with it";
+    /// The project has no auth config for the toolkit, and the operator no OAuth app.
+    NO_AUTH_CONFIG = no_auth_config(toolkit: impl Display): Invalid, 4308, "ToolRouterV2_NoManagedAuth",
+        "toolkit {toolkit} has no managed auth and no auth config that sessions may use",
+        "create an auth config for the toolkit, or ask the operator to configure an OAuth app";
+    /// The toolkit needs no account.
+    TOOLKIT_NO_AUTH = toolkit_no_auth(toolkit: impl Display): Invalid, 4326, "ToolRouterV2_ToolkitsIsNoAuth",
+        "toolkit {toolkit} needs no account",
+        "execute its tools without a connection";
+    /// The session does not permit the toolkit.
+    TOOLKIT_NOT_PERMITTED = toolkit_not_permitted(toolkit: impl Display, reason: impl Display): Forbidden, 4310, "ToolRouterV2_ToolkitNotPermitted",
+        "the session does not permit toolkit {toolkit}: {reason}",
+        "change `toolkits` of the session with PATCH";
+    /// The session does not permit the tool.
+    TOOL_NOT_PERMITTED = tool_not_permitted(tool: impl Display, reason: impl Display): Forbidden, 4311, "ToolRouterV2_ToolNotPermitted",
+        "the session does not permit tool {tool}: {reason}",
+        "use a permitted tool, or change `tools` or `tags` of the session with PATCH";
+    /// The meta tool is switched off in the session.
+    META_TOOL_OFF = meta_tool_off(slug: impl Display): Forbidden, 4312, "ToolRouterV2_MetaToolDisabled",
+        "the session does not offer the meta tool {slug}",
+        "use a tool of `tool_router_tools`, or change the session with PATCH";
+    /// The server does not have the meta tool.
+    META_TOOL_UNAVAILABLE = meta_tool_unavailable(slug: impl Display): NotSupported, 4314, "ToolRouterV2_MetaToolNotAvailable",
+        "the meta tool {slug} is not available yet",
+        "use another tool of the session";
+}

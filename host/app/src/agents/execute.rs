@@ -1,0 +1,63 @@
+//! Execution of a tool in a session: the only way in which a session runs a tool of a toolkit.
+
+use bytes::Bytes;
+
+use super::{SessionCaller, errors, scope, selection};
+use crate::{
+    App, Result,
+    catalog::{LATEST, ResolvedTool},
+    runs::{self, Execute, Execution, Input},
+};
+
+/// A request to execute a tool in a session.
+#[derive(Debug)]
+pub struct SessionExecute {
+    /// Slug of the tool, in upper or lower case.
+    pub tool: String,
+    /// Arguments, a JSON object.
+    pub arguments: Bytes,
+    /// Id or alias of the account to use, or `None` for the one that the session uses by default.
+    pub account: Option<String>,
+}
+
+/// Finds a tool that a session permits, in the latest version of its toolkit.
+///
+/// # Errors
+/// Fails if the tool does not exist, or if the session does not permit it.
+pub fn resolve(app: &App, caller: &SessionCaller, tool: &str) -> Result<ResolvedTool> {
+    let found = app.catalog.tool(tool, LATEST)?;
+    scope::check(caller.config(), &found)?;
+    Ok(found)
+}
+
+/// Executes a tool in a session, with an account of the session's user, and records the execution.
+///
+/// # Errors
+/// Fails before the tool runs: if the session does not permit it, if the user has no usable account,
+/// or for a reason of `runs::execute`. After that, every outcome is an [`Execution`].
+pub async fn execute(
+    app: &App,
+    caller: &SessionCaller,
+    request: SessionExecute,
+) -> Result<Execution> {
+    let found = resolve(app, caller, &request.tool)?;
+    let user = &caller.config().user_id;
+    let named = request.account.as_deref();
+    let account = if found.tool.no_auth && named.is_none() {
+        None
+    } else {
+        let selected = selection::select(app, caller, &found.release, named).await?;
+        let missing = || errors::no_active_connection(user, &found.release.slug);
+        Some(selected.ok_or_else(missing)?)
+    };
+    let execute = Execute {
+        tool: found.tool.slug.to_string(),
+        version: found.release.version.to_string(),
+        user_id: Some(user.clone()),
+        account,
+        custom: None,
+        input: Input::Arguments(request.arguments),
+        request_id: caller.request_id.clone(),
+    };
+    runs::execute(app, &caller.project, execute).await
+}

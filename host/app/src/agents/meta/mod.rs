@@ -1,0 +1,204 @@
+//! The meta tools of a session: tools by which an assistant finds, connects and runs other tools.
+//!
+//! A meta tool acts for the session and its user alone. Names carry the default operator word; the
+//! server replaces it. Each meta tool has a file here, and its description and schemas in `schemas`.
+
+mod definition;
+mod workflow;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+pub use self::{definition::Definition, workflow::Workflow};
+use super::{Config, SessionCaller, errors};
+use crate::{App, Result};
+
+/// Prefix of the slugs of meta tools, with the default operator word.
+pub const SLUG_PREFIX: &str = "SERVICE_";
+
+/// A meta tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MetaTool {
+    /// Finds tools for use cases.
+    SearchTools,
+    /// Returns the schemas of tools.
+    GetToolSchemas,
+    /// Executes several tools in parallel.
+    MultiExecuteTool,
+    /// Creates links by which the user connects accounts.
+    ManageConnections,
+    /// Waits until the user has connected accounts.
+    WaitForConnections,
+    /// Runs Python in the workbench.
+    RemoteWorkbench,
+    /// Runs a shell command in the workbench.
+    RemoteBashTool,
+    /// Stores a recipe.
+    UpsertRecipe,
+    /// Returns a recipe.
+    GetRecipe,
+}
+
+/// The result of a meta tool.
+#[derive(Debug, Default)]
+pub struct MetaResult {
+    /// The data, an object that matches the output schema.
+    pub data: Value,
+    /// The failure, or the summary of partial failures.
+    pub error: Option<String>,
+}
+
+impl From<Value> for MetaResult {
+    fn from(data: Value) -> Self {
+        Self { data, error: None }
+    }
+}
+
+impl MetaTool {
+    /// The meta tools, in the order in which sessions list them.
+    pub const ALL: [Self; 9] = [
+        Self::SearchTools,
+        Self::GetToolSchemas,
+        Self::MultiExecuteTool,
+        Self::ManageConnections,
+        Self::WaitForConnections,
+        Self::RemoteWorkbench,
+        Self::RemoteBashTool,
+        Self::UpsertRecipe,
+        Self::GetRecipe,
+    ];
+
+    /// Returns the slug, with the default operator word.
+    #[must_use]
+    pub fn slug(self) -> &'static str {
+        match self {
+            Self::SearchTools => "SERVICE_SEARCH_TOOLS",
+            Self::GetToolSchemas => "SERVICE_GET_TOOL_SCHEMAS",
+            Self::MultiExecuteTool => "SERVICE_MULTI_EXECUTE_TOOL",
+            Self::ManageConnections => "SERVICE_MANAGE_CONNECTIONS",
+            Self::WaitForConnections => "SERVICE_WAIT_FOR_CONNECTIONS",
+            Self::RemoteWorkbench => "SERVICE_REMOTE_WORKBENCH",
+            Self::RemoteBashTool => "SERVICE_REMOTE_BASH_TOOL",
+            Self::UpsertRecipe => "SERVICE_UPSERT_RECIPE",
+            Self::GetRecipe => "SERVICE_GET_RECIPE",
+        }
+    }
+
+    /// Finds a meta tool by its slug with the default operator word, in upper or lower case.
+    #[must_use]
+    pub fn from_slug(slug: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|tool| tool.slug().eq_ignore_ascii_case(slug))
+    }
+
+    /// Returns true if a session has the meta tool.
+    #[must_use]
+    pub fn is_in_force(self, config: &Config) -> bool {
+        let connections = &config.manage_connections;
+        match self {
+            Self::SearchTools => !config.search_disabled,
+            Self::MultiExecuteTool => !config.multi_execute_disabled,
+            Self::ManageConnections => connections.enabled,
+            Self::WaitForConnections => connections.enabled && connections.wait_for_connections,
+            Self::RemoteWorkbench | Self::RemoteBashTool => config.workbench.enabled,
+            Self::GetToolSchemas | Self::UpsertRecipe | Self::GetRecipe => true,
+        }
+    }
+
+    /// Returns the meta tools that a session has.
+    pub fn in_force(config: &Config) -> impl Iterator<Item = Self> {
+        Self::ALL
+            .into_iter()
+            .filter(|tool| tool.is_in_force(config))
+    }
+}
+
+/// Runs a meta tool for a session. Dropping the future cancels the call and all tools that it runs.
+///
+/// # Errors
+/// Fails if the session does not have the meta tool, if the arguments do not match its schema, or for
+/// a reason of the meta tool.
+pub async fn run(
+    app: &App,
+    caller: &SessionCaller,
+    tool: MetaTool,
+    arguments: Value,
+) -> Result<MetaResult> {
+    if !tool.is_in_force(caller.config()) {
+        return Err(errors::meta_tool_off(tool.slug()));
+    }
+    let _ = (app, arguments);
+    Err(errors::meta_tool_unavailable(tool.slug()))
+}
+
+/// Reads the arguments of a meta tool.
+///
+/// # Errors
+/// Fails with the problem if they do not match the type.
+pub fn parse<T: DeserializeOwned>(tool: MetaTool, arguments: Value) -> Result<T> {
+    serde_json::from_value(arguments)
+        .map_err(|cause| errors::arguments_invalid(tool.slug(), cause.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agents::{ManageConnections, Workbench};
+
+    fn slugs(config: &Config) -> Vec<&'static str> {
+        let names = MetaTool::in_force(config);
+        names
+            .map(|tool| tool.slug().trim_start_matches(SLUG_PREFIX))
+            .collect()
+    }
+
+    #[test]
+    fn switches_of_a_session_remove_meta_tools() {
+        let connected = |enabled, wait_for_connections| Config {
+            manage_connections: ManageConnections {
+                enabled,
+                wait_for_connections,
+                ..ManageConnections::default()
+            },
+            ..Config::default()
+        };
+        let all = slugs(&connected(true, true));
+        assert_eq!(all.len(), 9);
+        let without = |config: &Config| -> Vec<_> {
+            let left = slugs(config);
+            let gone = all.iter().filter(|slug| !left.contains(slug));
+            gone.copied().collect()
+        };
+        assert_eq!(without(&Config::default()), ["WAIT_FOR_CONNECTIONS"]);
+        let unmanaged = ["MANAGE_CONNECTIONS", "WAIT_FOR_CONNECTIONS"];
+        assert_eq!(without(&connected(false, true)), unmanaged);
+        let rest = Config {
+            workbench: Workbench {
+                enabled: false,
+                ..Workbench::default()
+            },
+            search_disabled: true,
+            multi_execute_disabled: true,
+            ..connected(true, true)
+        };
+        let off = [
+            "SEARCH_TOOLS",
+            "MULTI_EXECUTE_TOOL",
+            "REMOTE_WORKBENCH",
+            "REMOTE_BASH_TOOL",
+        ];
+        assert_eq!(without(&rest), off);
+    }
+
+    #[test]
+    fn every_meta_tool_has_a_definition() {
+        for tool in MetaTool::ALL {
+            assert_eq!(MetaTool::from_slug(tool.slug()), Some(tool));
+            let definition = tool.definition();
+            assert_eq!(definition.input["type"], "object", "{tool:?}");
+            assert_eq!(definition.output["type"], "object", "{tool:?}");
+        }
+        assert_eq!(MetaTool::from_slug("SERVICE_OTHER"), None);
+    }
+}

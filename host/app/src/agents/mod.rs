@@ -1,0 +1,24 @@
+//! What assistants see of a project: tool router sessions, the meta tools of a session, and the tools
+//! that a session may run.
+//!
+//! A session belongs to one user of a project, and its configuration limits the tools that run in it.
+//! That limit is one pure function ([`scope`]). Every way to run a tool for a session goes through
+//! [`execute`], which asks the scope, selects the account and calls `runs::execute`.
+
+mod check;
+mod config;
+pub mod errors;
+mod execute;
+pub mod meta;
+pub mod scope;
+pub mod selection;
+pub mod sessions;
+
+pub use self::{
+    config::{
+        Config, Filter, HINTS, MAX_CONFIG_BYTES, ManageConnections, MultiAccount, Preload, Tags,
+        ToolFilter, Workbench,
+    },
+    execute::{SessionExecute, execute, resolve},
+    sessions::{MAX_VERSIONS, Session, SessionCaller},
+};

@@ -1,0 +1,297 @@
+//! The tools that a session permits.
+//!
+//! One pure function decides, from the configuration of the session and the facts about a tool. The
+//! filters apply in this order, and the first one that excludes the tool is the reason: the toolkits
+//! of the session, the list of tools of the toolkit, the hints set for the toolkit, the hints set for
+//! the session. A tool that an `enable` list names is permitted whatever its hints are. Of enabled
+//! hints a tool needs one; of disabled ones it may have none.
+
+use super::{Config, Filter, Tags, ToolFilter, errors};
+use crate::{Error, catalog::ResolvedTool};
+
+/// The facts about a tool by which a session permits it.
+#[derive(Debug, Clone)]
+pub struct Facts<'a> {
+    /// Slug of the toolkit, in lower case.
+    pub toolkit: &'a str,
+    /// Slug of the tool, in upper case.
+    pub tool: &'a str,
+    /// Hints of the tool.
+    pub hints: Vec<&'a str>,
+}
+
+/// The filter that excludes a toolkit or a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// The enabled toolkits do not contain it.
+    ToolkitNotEnabled,
+    /// The disabled toolkits contain it.
+    ToolkitDisabled,
+    /// The enabled tools of the toolkit do not contain it.
+    ToolNotEnabled,
+    /// The disabled tools of the toolkit contain it.
+    ToolDisabled,
+    /// It has none of the hints that are enabled for the toolkit.
+    ToolkitHintMissing,
+    /// It has a hint that is disabled for the toolkit.
+    ToolkitHintDisabled,
+    /// It has none of the hints that are enabled for the session.
+    HintMissing,
+    /// It has a hint that is disabled for the session.
+    HintDisabled,
+}
+
+impl Refusal {
+    /// Returns the reason as a part of a sentence.
+    #[must_use]
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::ToolkitNotEnabled => "`toolkits.enable` does not list the toolkit",
+            Self::ToolkitDisabled => "`toolkits.disable` lists the toolkit",
+            Self::ToolNotEnabled => "`tools` of the toolkit does not enable the tool",
+            Self::ToolDisabled => "`tools` of the toolkit disables the tool",
+            Self::ToolkitHintMissing => "the tool has none of the tags enabled for the toolkit",
+            Self::ToolkitHintDisabled => "the tool has a tag that is disabled for the toolkit",
+            Self::HintMissing => "the tool has none of the tags enabled for the session",
+            Self::HintDisabled => "the tool has a tag that is disabled for the session",
+        }
+    }
+}
+
+/// Decides whether a session permits a tool.
+///
+/// # Errors
+/// Returns the first filter that excludes the tool.
+pub fn permit(config: &Config, tool: &Facts<'_>) -> Result<(), Refusal> {
+    permit_toolkit(config, tool.toolkit)?;
+    match config.tools.get(tool.toolkit) {
+        Some(ToolFilter::Enable(enabled)) if lists(enabled, tool.tool) => return Ok(()),
+        Some(ToolFilter::Enable(_)) => return Err(Refusal::ToolNotEnabled),
+        Some(ToolFilter::Disable(disabled)) if lists(disabled, tool.tool) => {
+            return Err(Refusal::ToolDisabled);
+        }
+        Some(ToolFilter::Tags(tags)) => permit_hints(
+            tags,
+            &tool.hints,
+            Refusal::ToolkitHintMissing,
+            Refusal::ToolkitHintDisabled,
+        )?,
+        Some(ToolFilter::Disable(_)) | None => {}
+    }
+    permit_hints(
+        &config.tags,
+        &tool.hints,
+        Refusal::HintMissing,
+        Refusal::HintDisabled,
+    )
+}
+
+/// Decides whether a session permits a toolkit.
+///
+/// # Errors
+/// Returns the filter that excludes the toolkit.
+pub fn permit_toolkit(config: &Config, toolkit: &str) -> Result<(), Refusal> {
+    match &config.toolkits {
+        Some(Filter::Enable(enabled)) if !lists(enabled, toolkit) => {
+            Err(Refusal::ToolkitNotEnabled)
+        }
+        Some(Filter::Disable(disabled)) if lists(disabled, toolkit) => {
+            Err(Refusal::ToolkitDisabled)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn permit_hints(
+    tags: &Tags,
+    hints: &[&str],
+    missing: Refusal,
+    disabled: Refusal,
+) -> Result<(), Refusal> {
+    if tags.disable.iter().any(|tag| hints.contains(&tag.as_str())) {
+        return Err(disabled);
+    }
+    if tags.enable.is_empty() || tags.enable.iter().any(|tag| hints.contains(&tag.as_str())) {
+        Ok(())
+    } else {
+        Err(missing)
+    }
+}
+
+fn lists(list: &[String], slug: &str) -> bool {
+    list.iter().any(|one| one == slug)
+}
+
+/// Checks that a session permits a tool of the catalog.
+///
+/// # Errors
+/// Returns [`errors::TOOLKIT_NOT_PERMITTED`] or [`errors::TOOL_NOT_PERMITTED`] with the reason.
+pub fn check(config: &Config, found: &ResolvedTool) -> Result<(), Error> {
+    let toolkit = &*found.release.slug;
+    check_toolkit(config, toolkit)?;
+    let facts = Facts {
+        toolkit,
+        tool: &found.tool.slug,
+        hints: found.tool.labels().collect(),
+    };
+    permit(config, &facts)
+        .map_err(|refusal| errors::tool_not_permitted(&found.tool.slug, refusal.reason()))
+}
+
+/// Checks that a session permits a toolkit.
+///
+/// # Errors
+/// Returns [`errors::TOOLKIT_NOT_PERMITTED`] with the reason.
+pub fn check_toolkit(config: &Config, toolkit: &str) -> Result<(), Error> {
+    permit_toolkit(config, toolkit)
+        .map_err(|refusal| errors::toolkit_not_permitted(toolkit, refusal.reason()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owned(list: &[&str]) -> Vec<String> {
+        list.iter().map(|&text| text.to_owned()).collect()
+    }
+
+    fn tags(enable: &[&str], disable: &[&str]) -> Tags {
+        Tags {
+            enable: owned(enable),
+            disable: owned(disable),
+        }
+    }
+
+    fn config(toolkits: Option<Filter>, tools: Option<ToolFilter>, tags: Tags) -> Config {
+        Config {
+            toolkits,
+            tools: tools
+                .map(|filter| ("mail".to_owned(), filter))
+                .into_iter()
+                .collect(),
+            tags,
+            ..Config::default()
+        }
+    }
+
+    /// Decides about `MAIL_LIST`, which is read-only and idempotent.
+    fn decide(toolkits: Option<Filter>, tools: Option<ToolFilter>, tags: Tags) -> Option<Refusal> {
+        let facts = Facts {
+            toolkit: "mail",
+            tool: "MAIL_LIST",
+            hints: vec!["readOnlyHint", "idempotentHint"],
+        };
+        permit(&config(toolkits, tools, tags), &facts).err()
+    }
+
+    #[test]
+    fn filters_apply_in_order() {
+        use Refusal::*;
+        let none = Tags::default;
+        let enable = |list: &[&str]| Some(Filter::Enable(owned(list)));
+        let disable = |list: &[&str]| Some(Filter::Disable(owned(list)));
+        let only = |list: &[&str]| Some(ToolFilter::Enable(owned(list)));
+        let without = |list: &[&str]| Some(ToolFilter::Disable(owned(list)));
+        let by_tags =
+            |enable: &[&str], disable: &[&str]| Some(ToolFilter::Tags(tags(enable, disable)));
+        let writes = || tags(&["destructiveHint"], &[]);
+        for (number, (toolkits, tools, session_tags, expected)) in [
+            (None, None, none(), None),
+            (enable(&["mail"]), None, none(), None),
+            (enable(&["chat"]), None, none(), Some(ToolkitNotEnabled)),
+            (enable(&[]), None, none(), Some(ToolkitNotEnabled)),
+            (disable(&["chat"]), None, none(), None),
+            (disable(&["mail"]), None, none(), Some(ToolkitDisabled)),
+            // The toolkit is decided first: no list of tools brings it back.
+            (
+                disable(&["mail"]),
+                only(&["MAIL_LIST"]),
+                none(),
+                Some(ToolkitDisabled),
+            ),
+            (None, only(&["MAIL_LIST"]), none(), None),
+            (None, only(&["MAIL_SEND"]), none(), Some(ToolNotEnabled)),
+            (None, only(&[]), none(), Some(ToolNotEnabled)),
+            (None, without(&["MAIL_SEND"]), none(), None),
+            (None, without(&["MAIL_LIST"]), none(), Some(ToolDisabled)),
+            // An explicit list beats tags; a tool that is not listed still needs them.
+            (None, only(&["MAIL_LIST"]), writes(), None),
+            (
+                None,
+                only(&["MAIL_LIST"]),
+                tags(&[], &["readOnlyHint"]),
+                None,
+            ),
+            (None, without(&["MAIL_LIST"]), writes(), Some(ToolDisabled)),
+            (None, without(&["MAIL_SEND"]), writes(), Some(HintMissing)),
+            (
+                None,
+                by_tags(&["readOnlyHint", "destructiveHint"], &[]),
+                none(),
+                None,
+            ),
+            (
+                None,
+                by_tags(&["destructiveHint"], &[]),
+                none(),
+                Some(ToolkitHintMissing),
+            ),
+            (
+                None,
+                by_tags(&["readOnlyHint"], &["idempotentHint"]),
+                none(),
+                Some(ToolkitHintDisabled),
+            ),
+            (None, by_tags(&[], &["destructiveHint"]), none(), None),
+            // The hints of the toolkit come before those of the session, and both must hold.
+            (
+                None,
+                by_tags(&["destructiveHint"], &[]),
+                writes(),
+                Some(ToolkitHintMissing),
+            ),
+            (
+                None,
+                by_tags(&["readOnlyHint"], &[]),
+                writes(),
+                Some(HintMissing),
+            ),
+            (None, None, tags(&["readOnlyHint"], &[]), None),
+            (None, None, writes(), Some(HintMissing)),
+            (
+                None,
+                None,
+                tags(&[], &["idempotentHint"]),
+                Some(HintDisabled),
+            ),
+            (
+                None,
+                None,
+                tags(&["readOnlyHint"], &["readOnlyHint"]),
+                Some(HintDisabled),
+            ),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            assert_eq!(
+                decide(toolkits, tools, session_tags),
+                expected,
+                "row {number}"
+            );
+        }
+    }
+
+    #[test]
+    fn filters_of_another_toolkit_do_not_apply() {
+        let mut config = config(None, None, Tags::default());
+        let filter = ToolFilter::Enable(Vec::new());
+        config.tools.insert("chat".to_owned(), filter);
+        let facts = Facts {
+            toolkit: "mail",
+            tool: "MAIL_SEND",
+            hints: Vec::new(),
+        };
+        assert_eq!(permit(&config, &facts), Ok(()));
+    }
+}

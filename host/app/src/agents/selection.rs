@@ -1,0 +1,103 @@
+//! The account with which a tool runs in a session.
+//!
+//! Accounts that the session pins for a toolkit are the only ones it uses; the first is the default.
+//! Otherwise the newest active private account of the user is used, of the auth config that the
+//! session names for the toolkit, or else of any that sessions may use.
+
+use super::{Config, SessionCaller, errors};
+use crate::{
+    App, Result,
+    accounts::{self, Account},
+    catalog::Release,
+    core::{ids::AccountId, truncate},
+};
+use store::Record;
+
+/// Returns the account with which a session uses a toolkit, or `None` if its user has none. `named`
+/// is the id or the alias of an account that the call asks for.
+///
+/// # Errors
+/// Fails if the named account does not exist, belongs to another user or toolkit, or is not one of
+/// those that the session pins; or if the session requires the call to name one of several accounts.
+pub async fn select(
+    app: &App,
+    caller: &SessionCaller,
+    release: &Release,
+    named: Option<&str>,
+) -> Result<Option<AccountId>> {
+    let config = caller.config();
+    let pinned = config.connected_accounts.get(&*release.slug);
+    if let Some(named) = named {
+        return select_named(app, caller, release, pinned, named)
+            .await
+            .map(Some);
+    }
+    if let Some(pinned) = pinned {
+        if pinned.len() > 1 && requires_selection(config) {
+            return Err(not_selected(&release.slug));
+        }
+        return Ok(pinned.first().cloned());
+    }
+    let usable = usable_accounts(app, caller, &release.slug).await?;
+    if usable.len() > 1 && requires_selection(config) {
+        return Err(not_selected(&release.slug));
+    }
+    let newest = usable.first().map(|account| AccountId::parse(&account.id));
+    newest.transpose()
+}
+
+/// Returns the accounts that a session may use for a toolkit without pinning them, newest first.
+pub async fn usable_accounts(
+    app: &App,
+    caller: &SessionCaller,
+    toolkit: &str,
+) -> Result<Vec<Record<Account>>> {
+    let config = caller.config();
+    let auth_config = config.auth_configs.get(toolkit);
+    accounts::session_accounts(app, &caller.project, &config.user_id, toolkit, auth_config).await
+}
+
+async fn select_named(
+    app: &App,
+    caller: &SessionCaller,
+    release: &Release,
+    pinned: Option<&Vec<AccountId>>,
+    named: &str,
+) -> Result<AccountId> {
+    let config = caller.config();
+    let unknown = || {
+        let named = truncate(named);
+        errors::session_invalid(format!(
+            "account: `{named}` is not an account that the session may use for toolkit {}",
+            release.slug
+        ))
+    };
+    let user = &config.user_id;
+    let toolkit = &release.slug;
+    let found = accounts::find_by_id_or_alias(app, &caller.project, user, toolkit, named).await?;
+    let account = found.ok_or_else(unknown)?;
+    let id = AccountId::parse(&account.id)?;
+    if let Some(pinned) = pinned
+        && !pinned.contains(&id)
+    {
+        return Err(unknown());
+    }
+    if let Some(auth_config) = config.auth_configs.get(&**toolkit)
+        && pinned.is_none()
+        && account.body.auth_config != *auth_config
+    {
+        return Err(unknown());
+    }
+    Ok(id)
+}
+
+fn requires_selection(config: &Config) -> bool {
+    let several = config.multi_account.as_ref();
+    several.is_some_and(|several| several.enabled && several.explicit_selection)
+}
+
+fn not_selected(toolkit: &str) -> crate::Error {
+    errors::session_invalid(format!(
+        "account: the session has several accounts of toolkit {toolkit}, and the call must name one"
+    ))
+}
