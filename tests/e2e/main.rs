@@ -101,5 +101,6 @@ mod ways_out;
 mod webhook_ordering;
 mod webhook_replays;
 mod webhook_signatures;
+mod webhook_subscribing;
 mod webhooks;
 mod words;

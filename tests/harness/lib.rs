@@ -14,6 +14,7 @@ pub mod fake_app;
 pub mod guarded;
 #[path = "../components/guest.rs"]
 pub mod guest;
+pub mod hook_provider;
 pub mod host;
 pub mod hunt;
 pub mod inbox;
@@ -43,6 +44,7 @@ pub use disk::LimitedDisk;
 pub use fake_app::FakeApp;
 pub use guarded::MutualTlsProvider;
 pub use guest::Guest;
+pub use hook_provider::HookProvider;
 pub use host::Host;
 pub use hunt::{Hunt, SECRET_MARK, secret};
 pub use inbox::Inbox;

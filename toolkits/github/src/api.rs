@@ -39,6 +39,16 @@ pub(crate) struct Repo {
 }
 
 impl Repo {
+    /// Reads the form `OWNER/NAME`.
+    pub(crate) fn named(text: &str) -> Option<Self> {
+        let (owner, repo) = text.split_once('/')?;
+        let is_name = |name: &str| !name.is_empty() && !name.contains('/');
+        (is_name(owner) && is_name(repo)).then(|| Self {
+            owner: owner.to_owned(),
+            repo: repo.to_owned(),
+        })
+    }
+
     pub(crate) fn get(&self, path: &str) -> Request {
         self.fill(API.get(&below(path)))
     }

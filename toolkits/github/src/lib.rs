@@ -9,6 +9,7 @@ mod comments;
 mod commits;
 mod contents;
 mod gists;
+mod hooks;
 mod issues;
 mod labels;
 mod notifications;

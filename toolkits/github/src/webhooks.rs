@@ -1,11 +1,13 @@
 //! Webhook triggers. A webhook of the repository or organization sends the events with content type
-//! `application/json`. GitHub signs each delivery with the secret of the webhook.
+//! `application/json`. GitHub signs each delivery with the secret of the webhook. With a `repository` and
+//! without a `secret`, the platform has the webhook created.
 
 use serde::de::DeserializeOwned;
 use toolkit_sdk::prelude::*;
 use toolkit_sdk::webhook::{Secret, Signature};
 
 use crate::api::{is_false, login};
+use crate::hooks::Hooks;
 use crate::issues::Issue;
 use crate::pulls::{PullRequest, full_name};
 use crate::releases::Release;
@@ -19,11 +21,12 @@ const SIGNATURE: Signature = Signature::header("x-hub-signature-256")
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Config {
     /// Secret of the webhook, as entered at GitHub: Settings, Webhooks. Choose a long random text.
+    /// Leave it out to have the webhook of `repository` created.
     #[schemars(length(min = 16))]
     secret: Secret,
     /// Only events of this repository, `OWNER/NAME`. Defaults to all repositories that send to this
     /// trigger.
-    repository: Option<String>,
+    pub(crate) repository: Option<String>,
 }
 
 /// Repository in which an event happened.
@@ -51,10 +54,10 @@ pub(crate) struct IssueEvent {
     issue: Issue,
 }
 
-/// Fires when an issue is opened, edited, closed, labeled, assigned and so on. Needs a webhook at
-/// GitHub with the event Issues, the URL of this trigger, the content type `application/json` and
-/// the same secret.
-#[trigger(webhook)]
+/// Fires when an issue is opened, edited, closed, labeled, assigned and so on. Creates a webhook
+/// for `repository`; with a `secret`, enter one at GitHub: event Issues, the URL of this trigger,
+/// content type `application/json` and the secret.
+#[trigger(webhook, subscription = "Hooks")]
 pub(crate) fn issue_changed(config: Config, request: Inbound) -> Result<Received<IssueEvent>> {
     receive(&config, &request, "issues")
 }
@@ -78,10 +81,10 @@ pub(crate) struct PullRequestEvent {
     pull_request: PullRequest,
 }
 
-/// Fires when a pull request is opened, edited, merged, closed, gets new commits and so on. Needs a
-/// webhook at GitHub with the event Pull requests, the URL of this trigger, the content type
-/// `application/json` and the same secret.
-#[trigger(webhook)]
+/// Fires when a pull request is opened, edited, merged, closed, gets new commits and so on. Creates
+/// a webhook for `repository`; with a `secret`, enter one at GitHub: event Pull requests, the URL
+/// of this trigger, content type `application/json` and the secret.
+#[trigger(webhook, subscription = "Hooks")]
 pub(crate) fn pull_request_changed(
     config: Config,
     request: Inbound,
@@ -139,10 +142,10 @@ struct PushedCommit {
     url: String,
 }
 
-/// Fires when commits are pushed, or a branch or tag is created or deleted. Needs a webhook at
-/// GitHub with the event Pushes, the URL of this trigger, the content type `application/json` and
-/// the same secret.
-#[trigger(webhook)]
+/// Fires when commits are pushed, or a branch or tag is created or deleted. Creates a webhook for
+/// `repository`; with a `secret`, enter one at GitHub: event Pushes, the URL of this trigger,
+/// content type `application/json` and the secret.
+#[trigger(webhook, subscription = "Hooks")]
 pub(crate) fn commits_pushed(config: Config, request: Inbound) -> Result<Received<PushEvent>> {
     receive(&config, &request, "push")
 }
@@ -167,9 +170,10 @@ pub(crate) struct StarEvent {
     sender: Option<String>,
 }
 
-/// Fires when a user adds a star to a repository or removes it. Needs a webhook at GitHub with the
-/// event Stars, the URL of this trigger, the content type `application/json` and the same secret.
-#[trigger(webhook)]
+/// Fires when a user adds a star to a repository or removes it. Creates a webhook for `repository`;
+/// with a `secret`, enter one at GitHub: event Stars, the URL of this trigger, content type
+/// `application/json` and the secret.
+#[trigger(webhook, subscription = "Hooks")]
 pub(crate) fn star_changed(config: Config, request: Inbound) -> Result<Received<StarEvent>> {
     receive(&config, &request, "star")
 }
@@ -193,10 +197,10 @@ pub(crate) struct ReleaseEvent {
     release: Release,
 }
 
-/// Fires when a release is published, edited, deleted and so on. Needs a webhook at GitHub with the
-/// event Releases, the URL of this trigger, the content type `application/json` and the same
-/// secret.
-#[trigger(webhook)]
+/// Fires when a release is published, edited, deleted and so on. Creates a webhook for
+/// `repository`; with a `secret`, enter one at GitHub: event Releases, the URL of this trigger,
+/// content type `application/json` and the secret.
+#[trigger(webhook, subscription = "Hooks")]
 pub(crate) fn release_changed(config: Config, request: Inbound) -> Result<Received<ReleaseEvent>> {
     receive(&config, &request, "release")
 }

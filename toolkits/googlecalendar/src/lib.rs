@@ -2,6 +2,7 @@
 //! description (`import.json`, `overlay.toml`). The tools for events, times and free time are
 //! written here.
 
+mod channels;
 mod events;
 mod free;
 mod people;
@@ -39,7 +40,9 @@ toolkit! {
         free::get_free_busy, free::find_free_time,
         sharing::share_calendar,
     ],
-    triggers: [triggers::event_created, triggers::event_changed, triggers::event_starting],
+    triggers: [
+        triggers::event_created, triggers::event_changed, triggers::event_starting, channels::calendar_changed,
+    ],
 }
 
 cases!();

@@ -47,11 +47,20 @@ struct Page {
 
 /// An event at one of its versions.
 #[derive(Deserialize)]
-struct Changed {
+pub(crate) struct Changed {
     etag: String,
     created: Option<String>,
     #[serde(flatten)]
     event: Event,
+}
+
+impl Changed {
+    /// Returns the event with an id that is unique for its version, so that a version that is read
+    /// again is not reported twice.
+    pub(crate) fn identified(self) -> (String, Event) {
+        let version = self.etag.trim_matches('"');
+        (format!("{} {version}", self.event.id), self.event)
+    }
 }
 
 /// Result of a look for changes.
@@ -76,14 +85,7 @@ pub(crate) fn event_changed(
         cursor,
         more,
     } = changes(&config, cursor)?;
-    // The id is unique for a version of an event, so a version that is read again is not reported
-    // twice.
-    let news = found.into_iter().map(|changed| {
-        (
-            format!("{} {}", changed.event.id, changed.etag.trim_matches('"')),
-            changed.event,
-        )
-    });
+    let news = found.into_iter().map(Changed::identified);
     Ok(Polled::new(cursor).events(news).more(more))
 }
 

@@ -4,6 +4,7 @@ use toolkit_sdk::prelude::*;
 use toolkit_sdk::webhook::{Secret, Signature};
 
 use crate::api::name;
+use crate::hooks::{EventHooks, IssueHooks};
 
 /// Signature of a delivery: HMAC-SHA256 over the body (<https://linear.app/developers/webhooks>).
 const SIGNATURE: Signature = Signature::header("linear-signature")
@@ -13,13 +14,14 @@ const MAX_DELIVERY_AGE_MS: u64 = 60_000;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Config {
-    /// Signing secret of the webhook: linear.app, Settings, API, Webhooks.
+    /// Signing secret of the webhook: linear.app, Settings, API, Webhooks. Leave it out to have a
+    /// webhook created, for which the account must be an admin's.
     #[schemars(length(min = 16))]
     signing_secret: Secret,
     /// Only events of these types: `Issue`, `Comment`, `Project`, `Cycle`, `IssueLabel` and so on.
-    /// If empty, all types that the webhook sends.
+    /// If empty, all types that the webhook sends. Needed to have a webhook created.
     #[serde(default)]
-    types: Vec<String>,
+    pub(crate) types: Vec<String>,
     /// Only these actions: `create`, `update`, `remove`. If empty, all actions.
     #[serde(default)]
     actions: Vec<String>,
@@ -59,9 +61,10 @@ struct Sent {
     webhook_timestamp: u64,
 }
 
-/// Fires when issues, comments, projects and so on are created, changed or removed. Needs a webhook
-/// at Linear with the URL of this trigger, and its signing secret here.
-#[trigger(webhook)]
+/// Fires when issues, comments, projects and so on are created, changed or removed. Creates a webhook
+/// for the `types` in all public teams; with a `signing_secret`, enter the URL of this trigger at
+/// Linear.
+#[trigger(webhook, subscription = "EventHooks")]
 pub(crate) fn event_received(config: Config, request: Inbound) -> Result<Received<Event>> {
     let wanted = |list: &[String], own: &String| list.is_empty() || list.contains(own);
     let (delivery, event) = receive(&config.signing_secret, &request)?;
@@ -75,11 +78,12 @@ pub(crate) fn event_received(config: Config, request: Inbound) -> Result<Receive
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Issues {
-    /// Signing secret of the webhook: linear.app, Settings, API, Webhooks.
+    /// Signing secret of the webhook: linear.app, Settings, API, Webhooks. Leave it out to have a
+    /// webhook created, for which the account must be an admin's.
     #[schemars(length(min = 16))]
     signing_secret: Secret,
     /// Only issues of the team with this key, for example `ENG`.
-    team: Option<String>,
+    pub(crate) team: Option<String>,
 }
 
 /// An event of an issue.
@@ -158,16 +162,17 @@ struct Label {
     name: String,
 }
 
-/// Fires when an issue is created. Needs a webhook at Linear that sends issues to the URL of this
-/// trigger, and its signing secret here.
-#[trigger(webhook)]
+/// Fires when an issue is created. Creates a webhook for the team, or for all public teams; with a
+/// `signing_secret`, enter one at Linear that sends issues to the URL of this trigger.
+#[trigger(webhook, subscription = "IssueHooks")]
 pub(crate) fn issue_created(config: Issues, request: Inbound) -> Result<Received<IssueEvent>> {
     issue(&config, &request, "create")
 }
 
-/// Fires when an issue is changed: its state, assignee, title and so on. Needs a webhook at Linear
-/// that sends issues to the URL of this trigger, and its signing secret here.
-#[trigger(webhook)]
+/// Fires when an issue is changed: its state, assignee, title and so on. Creates a webhook for the
+/// team, or for all public teams; with a `signing_secret`, enter one at Linear that sends issues to the
+/// URL of this trigger.
+#[trigger(webhook, subscription = "IssueHooks")]
 pub(crate) fn issue_updated(config: Issues, request: Inbound) -> Result<Received<IssueEvent>> {
     issue(&config, &request, "update")
 }

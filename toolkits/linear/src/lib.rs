@@ -3,6 +3,7 @@
 mod api;
 mod comments;
 mod events;
+mod hooks;
 mod issues;
 mod names;
 mod projects;

@@ -272,7 +272,7 @@ pub fn subscription<S: Subscribe>(call: &[u8], trigger: &'static str) -> Result<
         }
         SubscriptionAction::Unsubscribe => {
             S::unsubscribe(config, &endpoint, previous.as_ref())?;
-            b"null".to_vec()
+            b"{}".to_vec()
         }
     })
 }

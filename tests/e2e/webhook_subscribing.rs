@@ -1,0 +1,329 @@
+//! Subscribing at providers: trigger instances that create, renew and delete webhooks by themselves.
+
+use std::{fs, path::Path};
+
+use harness::{
+    Answer, Client, HookProvider, Host, client::Body, host::Setup, signed::hmac_sha256, unique,
+    wait_until,
+};
+use reqwest::Method;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::OnceCell;
+
+use crate::documents::FOLDER;
+
+const STREAM: &str = "/trigger_instances/stream";
+const GITHUB: &str = "GITHUB_ISSUE_CHANGED";
+const CALENDAR: &str = "GOOGLECALENDAR_CALENDAR_CHANGED";
+
+/// Returns settings of a server with the toolkits that subscribe, and their folder.
+fn setup(provider: &HookProvider) -> (Setup, TempDir) {
+    let toolkits = tempfile::tempdir().unwrap();
+    for name in ["github.wasm", "googlecalendar.wasm"] {
+        fs::copy(Path::new(FOLDER).join(name), toolkits.path().join(name)).unwrap();
+    }
+    let setup = provider
+        .setup()
+        .with("toolkits", toolkits.path().to_str().unwrap())
+        .with("triggers.poll_interval_s", "1")
+        .with("triggers.disable_after_s", "1");
+    (setup, toolkits)
+}
+
+/// A provider, and a server that the tests share.
+struct Shared {
+    provider: HookProvider,
+    host: &'static Host,
+    _toolkits: TempDir,
+}
+
+async fn shared() -> &'static Shared {
+    static SHARED: OnceCell<Shared> = OnceCell::const_new();
+    SHARED
+        .get_or_init(|| async {
+            let provider = HookProvider::start();
+            let (setup, toolkits) = setup(&provider);
+            Shared {
+                host: setup.start().await.until_exit(),
+                provider,
+                _toolkits: toolkits,
+            }
+        })
+        .await
+}
+
+/// An account in a project.
+struct Given {
+    project: Client,
+    account: String,
+}
+
+impl Given {
+    async fn new(project: Client, toolkit: &str) -> Self {
+        let token = json!({ "token": harness::secret() });
+        let account = project.connect(toolkit, "BEARER_TOKEN", "amy", token).await;
+        Self { project, account }
+    }
+
+    async fn github() -> Self {
+        Self::new(shared().await.host.new_project().await, "github").await
+    }
+
+    async fn calendar() -> Self {
+        Self::new(shared().await.host.new_project().await, "googlecalendar").await
+    }
+
+    /// Creates an instance and returns its id.
+    async fn instance(&self, trigger: &str, config: Value) -> String {
+        let body = json!({ "connected_account_id": self.account, "trigger_config": config });
+        let path = format!("/trigger_instances/{trigger}/upsert");
+        let made = self.project.post(&path, &body).await.expect(201);
+        made["trigger_id"].as_str().unwrap().to_owned()
+    }
+
+    async fn read(&self, id: &str) -> Value {
+        let path = format!("/trigger_instances/active?show_disabled=true&trigger_ids={id}");
+        self.project.get(&path).await.expect(200)["items"][0].clone()
+    }
+
+    async fn wait_for(&self, id: &str, status: &str) -> Value {
+        let what = format!("the subscription is {status}");
+        wait_until(&what, async || {
+            self.read(id).await["subscription"]["status"] == status
+        })
+        .await;
+        self.read(id).await
+    }
+
+    async fn set(&self, id: &str, status: &str) {
+        let path = format!("/trigger_instances/manage/{id}");
+        let body = json!({ "status": status });
+        self.project.patch(&path, &body).await.expect(200);
+    }
+
+    async fn delete(&self, path: &str) {
+        self.project.delete(path).await.expect(200);
+    }
+}
+
+/// Returns the path of an address below the prefix.
+fn path_of(url: &str) -> &str {
+    url.split_once("/api/v3.1").expect("the newer prefix").1
+}
+
+/// Sends the event that an issue was opened, as GitHub signs it.
+async fn deliver(client: &Client, url: &str, secret: &str, repository: &str) -> Answer {
+    let body = format!(
+        r#"{{"action":"opened","issue":{{"number":7,"state":"open","title":"A bug","html_url":"https://github.com/o/r/issues/7","created_at":"2026-01-01T00:00:00Z","updated_at":"2026-01-01T00:00:00Z"}},"repository":{{"full_name":"{repository}"}}}}"#
+    );
+    let signature = format!("sha256={}", hmac_sha256(secret, &body));
+    let delivery = unique(8);
+    let headers = [
+        ("x-github-event", "issues"),
+        ("x-github-delivery", delivery.as_str()),
+        ("x-hub-signature-256", &signature),
+    ];
+    let body = Body::Raw("application/json", body.into_bytes());
+    client
+        .send(Method::POST, path_of(url), body, &headers)
+        .await
+}
+
+#[tokio::test]
+async fn subscribed_instance_receives_with_a_hidden_secret() {
+    let Shared { provider, host, .. } = shared().await;
+    let given = Given::github().await;
+    let repository = format!("o/{}", unique(6));
+    let config = json!({ "repository": repository });
+    let id = given.instance(GITHUB, config.clone()).await;
+    let read = given.wait_for(&id, "subscribed").await;
+    assert_eq!(read["trigger_config"], config);
+    assert_eq!(read["subscription"]["expires_at"], Value::Null);
+    let hooks = provider.hooks(&repository);
+    let [hook] = hooks.as_slice() else {
+        panic!("one webhook is created: {hooks:?}")
+    };
+    assert!(hook.secret.len() >= 32 && !hook.secret.contains(':'));
+    assert!(
+        !host.output().contains(&hook.secret),
+        "the log has the secret"
+    );
+    assert!(!read.to_string().contains(&hook.secret));
+    let mut stream = given.project.open_stream(STREAM, None).await;
+    // Another instance has its own webhook, and gets nothing of this one.
+    let other = format!("o/{}", unique(6));
+    let other_id = given.instance(GITHUB, json!({ "repository": other })).await;
+    given.wait_for(&other_id, "subscribed").await;
+    let others = provider.hooks(&other);
+    assert_ne!(others[0].url, hook.url);
+    let refused = deliver(&given.project, &hook.url, &others[0].secret, &repository).await;
+    assert_eq!(refused.status, 401);
+    let sent = deliver(&given.project, &hook.url, &hook.secret, &other).await;
+    sent.expect(200);
+    let sent = deliver(&given.project, &hook.url, &hook.secret, &repository).await;
+    sent.expect(200);
+    let event = stream.next().await.expect("the stream is open");
+    assert_eq!(event.data["metadata"]["trigger_id"], id.as_str());
+    assert_eq!(event.data["data"]["repository"], repository);
+}
+
+#[tokio::test]
+async fn disabled_and_deleted_instances_are_unsubscribed() {
+    let Shared { provider, .. } = shared().await;
+    let given = Given::github().await;
+    let repository = format!("o/{}", unique(6));
+    let id = given
+        .instance(GITHUB, json!({ "repository": repository }))
+        .await;
+    given.wait_for(&id, "subscribed").await;
+    let url = provider.hooks(&repository)[0].url.clone();
+    given.set(&id, "disable").await;
+    given.wait_for(&id, "unsubscribed").await;
+    assert!(provider.hooks(&repository).is_empty());
+    given.set(&id, "enable").await;
+    given.wait_for(&id, "subscribed").await;
+    let hook = provider.hooks(&repository).remove(0);
+    assert_eq!(hook.url, url);
+    given
+        .delete(&format!("/trigger_instances/manage/{id}"))
+        .await;
+    let refused = deliver(&given.project, &url, &hook.secret, &repository).await;
+    assert_eq!(refused.status, 404);
+    wait_until("the webhook is deleted", async || {
+        provider.hooks(&repository).is_empty()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn deleted_account_is_unsubscribed_before() {
+    let Shared { provider, .. } = shared().await;
+    let given = Given::github().await;
+    let repository = format!("o/{}", unique(6));
+    let id = given
+        .instance(GITHUB, json!({ "repository": repository }))
+        .await;
+    given.wait_for(&id, "subscribed").await;
+    given
+        .delete(&format!("/connected_accounts/{}", given.account))
+        .await;
+    assert!(provider.hooks(&repository).is_empty());
+}
+
+#[tokio::test]
+async fn given_secret_is_not_subscribed() {
+    let Shared { provider, .. } = shared().await;
+    let given = Given::github().await;
+    let repository = format!("o/{}", unique(6));
+    let config = json!({ "repository": repository, "secret": harness::secret() });
+    let id = given.instance(GITHUB, config).await;
+    assert_eq!(given.read(&id).await["subscription"], Value::Null);
+    // Without a repository there is no webhook to create, so that the secret is needed.
+    let body = json!({ "connected_account_id": given.account, "trigger_config": {} });
+    let path = format!("/trigger_instances/{GITHUB}/upsert");
+    given.project.post(&path, &body).await.expect(400);
+    let again = given
+        .instance(GITHUB, json!({ "repository": repository }))
+        .await;
+    given.wait_for(&again, "subscribed").await;
+    assert_eq!(provider.hooks(&repository).len(), 1);
+}
+
+#[tokio::test]
+async fn refused_subscription_disables_the_instance() {
+    let given = Given::github().await;
+    let mut stream = given.project.open_stream(STREAM, None).await;
+    let repository = format!("o/refused-{}", unique(6));
+    let id = given
+        .instance(GITHUB, json!({ "repository": repository }))
+        .await;
+    let read = given.wait_for(&id, "failed").await;
+    assert_eq!(read["disabled_reason"], "subscription_auth_failure");
+    let error = read["subscription"]["last_error"].as_str().unwrap();
+    assert!(error.contains("forbidden"), "{error}");
+    let event = stream.next().await.expect("the stream is open");
+    assert_eq!(event.data["type"], "service.trigger.disabled");
+    let reason = &event.data["data"]["disabled_reason"];
+    assert_eq!(reason, "subscription_auth_failure");
+}
+
+#[tokio::test]
+async fn subscription_is_renewed_before_it_expires() {
+    let Shared { provider, .. } = shared().await;
+    let given = Given::calendar().await;
+    let calendar = format!("brief-{}", unique(6));
+    let id = given
+        .instance(CALENDAR, json!({ "calendar_id": calendar }))
+        .await;
+    let read = given.wait_for(&id, "subscribed").await;
+    let first = provider.hooks(&calendar).remove(0);
+    wait_until("the channel is renewed", async || {
+        let expires_at = &given.read(&id).await["subscription"]["expires_at"];
+        *expires_at != read["subscription"]["expires_at"]
+    })
+    .await;
+    wait_until("the old channel is closed", async || {
+        provider.hooks(&calendar).len() == 1
+    })
+    .await;
+    let renewed = provider.hooks(&calendar);
+    assert_ne!(renewed[0].id, first.id);
+    let mut stream = given.project.open_stream(STREAM, None).await;
+    let send = async |token: &str| {
+        let headers = [
+            ("x-goog-channel-id", renewed[0].id.as_str()),
+            ("x-goog-channel-token", token),
+            ("x-goog-resource-state", "exists"),
+        ];
+        let path = path_of(&renewed[0].url);
+        given
+            .project
+            .send(Method::POST, path, Body::None, &headers)
+            .await
+    };
+    assert_eq!(send("another token of a channel").await.status, 401);
+    send(&renewed[0].secret).await.expect(200);
+    let event = stream.next().await.expect("the stream is open");
+    assert_eq!(event.data["data"]["summary"], "Standup");
+}
+
+#[tokio::test]
+async fn failing_renewal_disables_the_instance() {
+    let given = Given::calendar().await;
+    let calendar = format!("brief-broken-{}", unique(6));
+    let id = given
+        .instance(CALENDAR, json!({ "calendar_id": calendar }))
+        .await;
+    given.wait_for(&id, "subscribed").await;
+    wait_until("the instance is disabled", async || {
+        given.read(&id).await["disabled_reason"] == "subscription_refresh_failure"
+    })
+    .await;
+    let read = given.read(&id).await;
+    assert_eq!(read["subscription"]["status"], "failed");
+}
+
+#[tokio::test]
+async fn kill_while_subscribing_makes_one_webhook() {
+    let provider = HookProvider::start();
+    let (setup, _toolkits) = setup(&provider);
+    let host = setup.start().await;
+    let mut given = Given::new(host.as_project(), "github").await;
+    let repository = format!("o/silent-{}", unique(6));
+    let id = given
+        .instance(GITHUB, json!({ "repository": repository }))
+        .await;
+    wait_until("the webhook is created", async || {
+        !provider.hooks(&repository).is_empty()
+    })
+    .await;
+    assert_eq!(given.read(&id).await["subscription"]["status"], "pending");
+    let host = host.kill().start().await;
+    given.project = host.as_project();
+    given.wait_for(&id, "subscribed").await;
+    let hooks = provider.hooks(&repository);
+    assert_eq!(hooks.len(), 1, "{hooks:?}");
+    let sent = deliver(&given.project, &hooks[0].url, &hooks[0].secret, &repository).await;
+    sent.expect(200);
+}
