@@ -714,6 +714,70 @@ create or replace trigger "webhook_lanes_fields" before insert or update of body
 create index "webhook_lanes_by_created_at" on "webhook_lanes" (project, created_at, id) where deleted_at is null;
 create index "webhook_lanes_by_last_at" on "webhook_lanes" (project, "last_at" nulls first, created_at, id) where deleted_at is null;
 
+create table "mcp_servers" (
+    id text collate "C" primary key,
+    project text collate "C" not null,
+    revision bigint not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    deleted_at bigint,
+    body json not null,
+    "folded_name" text collate "C",
+    "toolkits" jsonb,
+    "auth_configs" jsonb,
+    "changed_at" bigint
+);
+create or replace function "mcp_servers_fields"() returns trigger language plpgsql as $$
+begin
+    select
+        case when json_typeof(f."folded_name") in ('string', 'boolean') then f."folded_name" #>> '{}' end,
+        case when json_typeof(f."toolkits") = 'array' then f."toolkits"::jsonb end,
+        case when json_typeof(f."auth_configs") = 'array' then f."auth_configs"::jsonb end,
+        case when json_typeof(f."changed_at") = 'number' and f."changed_at" #>> '{}' ~ '^(0|-?[1-9][0-9]{0,18})$' then case when (f."changed_at" #>> '{}')::numeric between -9223372036854775808 and 9223372036854775807 then (f."changed_at" #>> '{}')::bigint end end
+    into new."folded_name", new."toolkits", new."auth_configs", new."changed_at"
+    from json_to_record(new.body) as f ("folded_name" json, "toolkits" json, "auth_configs" json, "changed_at" json);
+    return new;
+end
+$$;
+create or replace trigger "mcp_servers_fields" before insert or update of body on "mcp_servers" for each row execute function "mcp_servers_fields"();
+create index "mcp_servers_by_created_at" on "mcp_servers" (project, created_at, id) where deleted_at is null;
+create index "mcp_servers_by_folded_name" on "mcp_servers" (project, "folded_name" nulls first, created_at, id) where deleted_at is null;
+create index "mcp_servers_by_toolkits" on "mcp_servers" using gin ("toolkits" jsonb_path_ops) where deleted_at is null;
+create index "mcp_servers_by_auth_configs" on "mcp_servers" using gin ("auth_configs" jsonb_path_ops) where deleted_at is null;
+create index "mcp_servers_by_changed_at" on "mcp_servers" (project, "changed_at" nulls first, created_at, id) where deleted_at is null;
+
+create table "mcp_instances" (
+    id text collate "C" primary key,
+    project text collate "C" not null,
+    revision bigint not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    deleted_at bigint,
+    body json not null,
+    "server" text collate "C",
+    "folded_user" text collate "C",
+    "changed_at" bigint,
+    "identity" text collate "C"
+);
+create or replace function "mcp_instances_fields"() returns trigger language plpgsql as $$
+begin
+    select
+        case when json_typeof(f."server") in ('string', 'boolean') then f."server" #>> '{}' end,
+        case when json_typeof(f."folded_user") in ('string', 'boolean') then f."folded_user" #>> '{}' end,
+        case when json_typeof(f."changed_at") = 'number' and f."changed_at" #>> '{}' ~ '^(0|-?[1-9][0-9]{0,18})$' then case when (f."changed_at" #>> '{}')::numeric between -9223372036854775808 and 9223372036854775807 then (f."changed_at" #>> '{}')::bigint end end,
+        case when json_typeof(f."identity") in ('string', 'boolean') then f."identity" #>> '{}' end
+    into new."server", new."folded_user", new."changed_at", new."identity"
+    from json_to_record(new.body) as f ("server" json, "folded_user" json, "changed_at" json, "identity" json);
+    return new;
+end
+$$;
+create or replace trigger "mcp_instances_fields" before insert or update of body on "mcp_instances" for each row execute function "mcp_instances_fields"();
+create index "mcp_instances_by_created_at" on "mcp_instances" (project, created_at, id) where deleted_at is null;
+create index "mcp_instances_by_server" on "mcp_instances" (project, "server" nulls first, created_at, id) where deleted_at is null;
+create index "mcp_instances_by_folded_user" on "mcp_instances" (project, "folded_user" nulls first, created_at, id) where deleted_at is null;
+create index "mcp_instances_by_changed_at" on "mcp_instances" (project, "changed_at" nulls first, created_at, id) where deleted_at is null;
+create unique index "mcp_instances_one_identity" on "mcp_instances" (project, "identity" nulls first) where deleted_at is null;
+
 create table "tool_router_sessions" (
     id text collate "C" primary key,
     project text collate "C" not null,

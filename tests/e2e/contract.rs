@@ -623,6 +623,7 @@ async fn successes(host: &Host, seen: &mut ReceivedRequest) {
     }
 
     webhook_endpoints(&project, seen, &slug).await;
+    mcp_servers(&project, seen, config[0].1, &slug).await;
 
     seen.call(&project, "internal_fields", no, none.clone())
         .await
@@ -729,6 +730,47 @@ async fn webhook_endpoints(project: &Client, seen: &mut ReceivedRequest, toolkit
         ("webhook_endpoints_remove", none),
     ] {
         seen.call(project, id, &endpoint, body).await.expect(200);
+    }
+}
+
+/// Calls every operation of MCP servers. The accounts of one user are deleted on the way.
+async fn mcp_servers(project: &Client, seen: &mut ReceivedRequest, config: &str, toolkit: &str) {
+    let (no, none) = (&[][..], Value::Null);
+    let account = given::account(config, "ann", &harness::secret());
+    project
+        .post("/connected_accounts", &account)
+        .await
+        .expect(201);
+    let custom = json!({ "name": "Mail tools", "toolkits": [toolkit] });
+    let made = seen.call(project, "mcp_create_custom", no, custom).await;
+    made.expect(201);
+    let body = json!({ "name": "Mail tools", "auth_config_ids": [config] });
+    let made = seen.call(project, "mcp_create", no, body).await.expect(201);
+    let id = text(&made["id"]);
+    let generate = json!({ "mcp_server_id": id, "user_ids": ["ann"] });
+    let generated = seen.call(project, "mcp_generate", no, generate).await;
+    generated.expect(200);
+    let unknown = json!({ "mcp_server_id": "unknown" });
+    let refused = seen.call(project, "mcp_generate", no, unknown).await;
+    refused.expect(404);
+    let server = [("serverId", &*id), ("instanceId", "ann")];
+    let create = "mcp_create_instance";
+    for (user, status) in [("ann", 201), ("ann", 409), ("zoe", 403)] {
+        let body = json!({ "user_id": user });
+        let created = seen.call(project, create, &server, body).await;
+        created.expect(status);
+    }
+    let (server_id, app) = ([("id", &*id)], [("appKey", toolkit)]);
+    for (id, path, body) in [
+        ("mcp_list", no, none.clone()),
+        ("mcp_list_of_toolkit", &app[..], none.clone()),
+        ("mcp_list_instances", &server[..], none.clone()),
+        ("mcp_remove_instance", &server[..], none.clone()),
+        ("mcp_read", &server_id[..], none.clone()),
+        ("mcp_update", &server_id[..], json!({ "name": "Mail" })),
+        ("mcp_remove", &server_id[..], none),
+    ] {
+        seen.call(project, id, path, body).await.expect(200);
     }
 }
 

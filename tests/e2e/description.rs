@@ -36,9 +36,12 @@ pub(crate) fn described() -> Vec<Operation> {
     paths.iter().flat_map(of_path).collect()
 }
 
+/// Id of an MCP server that does not exist.
+const NO_MCP_SERVER: &str = "00000000-0000-4000-8000-000000000000";
+
 /// Values of path parameters: preceding path, parameter name, and an id that does not exist. The
 /// part before the `_` is the kind of id.
-const UNKNOWN: [(&str, &str, &str); 21] = [
+const UNKNOWN: [(&str, &str, &str); 25] = [
     ("/org/owner/project/", "nano_id", "proj_AAAAAAAAAAAA"),
     ("/org/owner/project/", "key_id", "key_AAAAAAAAAAAA"),
     ("/org/members/", "member_id", "om_AAAAAAAAAAAA"),
@@ -57,6 +60,10 @@ const UNKNOWN: [(&str, &str, &str); 21] = [
     ("/auth_configs/", "nanoid", "ac_AAAAAAAAAAAA"),
     ("/auth_configs/", "status", "DISABLED"),
     ("/connected_accounts/", "nanoid", "ca_AAAAAAAAAAAA"),
+    ("/mcp/", "id", NO_MCP_SERVER),
+    ("/mcp/servers/", "serverId", NO_MCP_SERVER),
+    ("/mcp/servers/", "instanceId", "nobody"),
+    ("/mcp/app/", "appKey", "no_such_toolkit"),
     ("/webhook_endpoints/", "nano_id", "we_AAAAAAAAAAAA"),
     ("/webhook_subscriptions/", "id", "ws_AAAAAAAAAAAA"),
     ("/webhook_subscriptions/", "delivery_id", "wd_AAAAAAAAAAAA"),

@@ -60,6 +60,8 @@ pub static COLLECTIONS: &[&Collection] = &[
     &events::sink::COLLECTION,
     &events::delivery::COLLECTION,
     &events::ordering::COLLECTION,
+    &agents::mcp_servers::COLLECTION,
+    &agents::mcp_servers::INSTANCES,
     &agents::sessions::COLLECTION,
     &agents::sessions::VERSIONS,
     &projects::idempotency::COLLECTION,

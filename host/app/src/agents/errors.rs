@@ -1,4 +1,4 @@
-//! Errors of tool router sessions and their meta tools.
+//! Errors of tool router sessions, their meta tools, and MCP servers.
 
 use std::fmt::Display;
 
@@ -58,4 +58,33 @@ crate::error_table! { pub table:
     META_TOOL_UNAVAILABLE = meta_tool_unavailable(slug: impl Display): NotSupported, 4314, "ToolRouterV2_MetaToolNotAvailable",
         "the meta tool {slug} is not available yet",
         "use another tool of the session";
+
+    /// The MCP server does not exist in the project.
+    MCP_SERVER_NOT_FOUND = mcp_server_not_found(id: impl Display): NotFound, 4401, "McpServer_NotFound",
+        "MCP server {id} not found",
+        "list the MCP servers of the project";
+    /// The content of an MCP server is invalid, or names what does not exist.
+    MCP_SERVER_INVALID = mcp_server_invalid(problems: impl Into<Problems>): Invalid, 4402, "McpServer_BadRequest",
+        "the MCP server is invalid",
+        "correct the problems that `errors` lists", with_problems(problems);
+    /// The user has an instance of the MCP server.
+    MCP_INSTANCE_EXISTS = mcp_instance_exists(user: impl Display): Conflict, 4403, "McpInstance_Exists",
+        "user `{user}` has an instance of the MCP server already",
+        "use the instance, or delete it first";
+    /// The user has no active account of an auth config of the MCP server.
+    MCP_INSTANCE_NOT_CONNECTED = mcp_instance_not_connected(user: impl Display, configs: impl Display): Forbidden, 4404, "McpInstance_NotConnected",
+        "user `{user}` has no active connected account of these auth configs: {configs}",
+        "connect an account of each auth config for the user first";
+    /// The user has no instance of the MCP server.
+    MCP_INSTANCE_NOT_FOUND = mcp_instance_not_found(id: impl Display): NotFound, 4405, "McpInstance_NotFound",
+        "instance {id} of the MCP server not found",
+        "list the instances of the MCP server";
+    /// The MCP server has no tool of this name.
+    MCP_TOOL_NOT_FOUND = mcp_tool_not_found(name: impl Display): NotFound, 4406, "McpServer_ToolNotFound",
+        "the MCP server has no tool {name}",
+        "call a tool of `tools/list`";
+    /// The user has to connect an account first.
+    MCP_NOT_CONNECTED = mcp_not_connected(user: impl Display, toolkit: impl Display, url: impl Display): Invalid, 4407, "McpServer_NotConnected",
+        "user `{user}` has no active connected account for toolkit {toolkit}: connect one at {url}",
+        "open the link, connect the account, and call the tool again";
 }

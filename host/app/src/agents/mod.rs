@@ -1,5 +1,5 @@
-//! What assistants see of a project: tool router sessions, the meta tools of a session, and the tools
-//! that a session may run.
+//! What assistants see of a project: tool router sessions, the meta tools of a session, the tools
+//! that a session may run, and MCP servers.
 //!
 //! A session belongs to one user of a project, and its configuration limits the tools that run in it.
 //! That limit is one pure function ([`scope`]). Every way to run a tool for a session goes through
@@ -9,10 +9,13 @@ mod check;
 mod config;
 pub mod errors;
 mod execute;
+pub mod mcp_servers;
 pub mod meta;
 pub mod scope;
 pub mod selection;
 pub mod sessions;
+pub mod tool_name;
+mod tools;
 
 pub use self::{
     config::{
@@ -21,4 +24,5 @@ pub use self::{
     },
     execute::{SessionExecute, execute, resolve},
     sessions::{MAX_VERSIONS, Session, SessionCaller},
+    tools::{permitted, preloaded},
 };

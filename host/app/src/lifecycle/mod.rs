@@ -6,7 +6,9 @@ pub mod errors;
 pub(crate) mod jobs;
 pub mod legacy_ids;
 mod remove_account;
+mod remove_mcp_instance;
 pub mod remove_project;
 mod retention;
 
 pub use remove_account::remove_account;
+pub use remove_mcp_instance::remove_mcp_instance;

@@ -19,7 +19,7 @@ use store::{Batch, Collection, Document, Field, Query};
 use crate::{
     App, Result,
     accounts::{self, auth_configs},
-    agents::sessions,
+    agents::{mcp_servers, sessions},
     core::{
         INSTALLATION,
         clock::time_after,
@@ -51,7 +51,7 @@ pub const RECORDS_PER_BATCH: u64 = 256;
 
 /// The collections that are erased besides files, in this order. Records of each depend on records
 /// of those before it, and cannot be created without them.
-static ERASED_COLLECTIONS: [&Collection; 20] = [
+static ERASED_COLLECTIONS: [&Collection; 22] = [
     &auth_configs::COLLECTION,
     &accounts::CREDENTIALS,
     &accounts::COLLECTION,
@@ -67,6 +67,8 @@ static ERASED_COLLECTIONS: [&Collection; 20] = [
     &delivery::COLLECTION,
     &triggers::actions::COLLECTION,
     &ordering::COLLECTION,
+    &mcp_servers::COLLECTION,
+    &mcp_servers::INSTANCES,
     &sessions::COLLECTION,
     &sessions::VERSIONS,
     &projects::API_KEYS,

@@ -91,6 +91,7 @@ pub(crate) mod event_stream;
 pub(crate) mod files;
 pub(crate) mod keys;
 pub(crate) mod logs;
+pub(crate) mod mcp_servers;
 pub(crate) mod members;
 pub(crate) mod oauth_apps;
 pub(crate) mod project_config;

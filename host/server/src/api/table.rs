@@ -16,9 +16,9 @@ use crate::{
     api::{
         auth_configs,
         compat::{action_logs, legacy_ids, trigger_logs},
-        connected_accounts, event_stream, files, keys, logs, members, oauth_apps, project_config,
-        projects, session, toolkits, tools, trigger_instances, triggers_types, usage,
-        webhook_endpoints, webhook_subscriptions,
+        connected_accounts, event_stream, files, keys, logs, mcp_servers, members, oauth_apps,
+        project_config, projects, session, toolkits, tools, trigger_instances, triggers_types,
+        usage, webhook_endpoints, webhook_subscriptions,
     },
     http::{
         operation::{Deadline, MaxBody, Operation, Permission},
@@ -104,7 +104,7 @@ impl Row {
 
     /// Is called by providers.
     fn by_provider(mut self) -> Self {
-        self.operation.is_called_by_provider = true;
+        self.operation.ignores_idempotency_key = true;
         self
     }
 
@@ -235,6 +235,19 @@ pub(crate) fn rows() -> Vec<Row> {
         row!("/webhook_endpoints/{nano_id}", webhook_endpoints::replace).needs(Write, &[Webhooks]),
         row!("/webhook_endpoints/{nano_id}", webhook_endpoints::remove).needs(Write, &[Webhooks]),
         row!("/trigger_instances/stream", event_stream::open).needs(Read, &[Triggers]).own_deadline(),
+
+        // MCP servers
+        row!("/mcp/servers", mcp_servers::list).needs(Read, &[McpServers]),
+        row!("/mcp/servers", mcp_servers::create).needs(Write, &[McpServers]),
+        row!("/mcp/servers/custom", mcp_servers::create_custom).needs(Write, &[McpServers]),
+        row!("/mcp/servers/generate", mcp_servers::generate).needs(Read, &[McpServers]),
+        row!("/mcp/servers/{serverId}/instances", mcp_servers::list_instances).needs(Read, &[McpServers]),
+        row!("/mcp/servers/{serverId}/instances", mcp_servers::create_instance).needs(Write, &[McpServers]),
+        row!("/mcp/servers/{serverId}/instances/{instanceId}", mcp_servers::remove_instance).needs(Write, &[McpServers]),
+        row!("/mcp/app/{appKey}", mcp_servers::list_of_toolkit).needs(Read, &[McpServers]),
+        row!("/mcp/{id}", mcp_servers::read).needs(Read, &[McpServers]),
+        row!("/mcp/{id}", mcp_servers::update).needs(Write, &[McpServers]),
+        row!("/mcp/{id}", mcp_servers::remove).needs(Write, &[McpServers]),
 
         // called by a browser that returns from a provider
         row!("/toolkits/auth/callback", link::callback::handle),

@@ -17,7 +17,11 @@ pub(crate) use self::serializer::Branded;
 pub(crate) const DEFAULT: &str = "service";
 
 /// Members of request bodies that contain the word.
-const REQUEST_MEMBERS: [&str; 1] = ["is_service_link_enabled_for_managed_auth"];
+const REQUEST_MEMBERS: [&str; 3] = [
+    "is_service_link_enabled_for_managed_auth",
+    "managed_auth_by_service",
+    "managed_auth_via_service",
+];
 
 /// The operator word in its two casings.
 #[derive(Debug)]

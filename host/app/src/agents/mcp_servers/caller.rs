@@ -1,0 +1,254 @@
+//! Calls of tools at the address of an MCP server.
+
+use bytes::Bytes;
+use store::{Record, Window};
+
+use super::McpServer;
+use crate::{
+    App, Error, Result,
+    accounts::{self, NewLink, SharingChange, Values},
+    agents::{errors, tool_name},
+    catalog::{LATEST, ResolvedTool},
+    core::{
+        ids::{AccountId, AuthConfigId, ProjectId},
+        truncate,
+    },
+    projects::{self, SharedProject},
+    runs::{self, Execute, Execution, Input},
+};
+
+/// User and accounts that an address names. They select, and prove nothing.
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    /// User for whom tools run, or `None` for the default user.
+    pub user_id: Option<String>,
+    /// Accounts that tools of their toolkits use.
+    pub accounts: Vec<AccountId>,
+}
+
+/// The caller of tools at the address of an MCP server. Dropping the future of a call cancels the
+/// call.
+#[derive(Debug, Clone)]
+pub struct McpCaller {
+    /// The project of the server.
+    pub project: SharedProject,
+    server: Record<McpServer>,
+    selection: Selection,
+    request_id: String,
+}
+
+impl McpCaller {
+    /// Reads the server at an address. The address needs no key, so that the project follows from
+    /// the server.
+    ///
+    /// # Errors
+    /// Fails if the server or its project does not exist.
+    pub async fn open(
+        app: &App,
+        server: &str,
+        selection: Selection,
+        request_id: String,
+    ) -> Result<Self> {
+        let missing = || errors::mcp_server_not_found(truncate(server));
+        let server = app.store.lookup::<McpServer>(server).await?;
+        let server = server.ok_or_else(missing)?;
+        let project = projects::lookup(app, &ProjectId::parse(&server.project)?).await;
+        let project =
+            project.map_err(|cause| cause.replace_if(&errors::PROJECT_NOT_FOUND, missing))?;
+        Ok(Self {
+            project: project.into(),
+            server,
+            selection,
+            request_id,
+        })
+    }
+
+    /// Returns the error for callers who may not know of the server.
+    #[must_use]
+    pub fn not_found(&self) -> Error {
+        errors::mcp_server_not_found(&self.server.id)
+    }
+
+    /// Returns the display name of the server.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.server.body.name
+    }
+
+    /// Returns the tools of the server, sorted by slug. Tools that were deprecated are left out.
+    #[must_use]
+    pub fn tools(&self, app: &App) -> Vec<ResolvedTool> {
+        let catalog = app.catalog.snapshot();
+        let McpServer {
+            toolkits,
+            allowed_tools,
+            ..
+        } = &self.server.body;
+        let mut tools: Vec<_> = if allowed_tools.is_empty() {
+            let toolkits = toolkits.iter().filter_map(|slug| catalog.toolkit(slug));
+            let releases = toolkits
+                .filter(|toolkit| !toolkit.is_deprecated())
+                .map(|toolkit| toolkit.current());
+            let resolved = releases.flat_map(|release| {
+                release.tools.iter().map(|tool| ResolvedTool {
+                    release: release.clone(),
+                    tool: tool.clone(),
+                })
+            });
+            resolved.collect()
+        } else {
+            let tools = allowed_tools.iter();
+            tools
+                .filter_map(|slug| catalog.tool(slug, LATEST).ok())
+                .collect()
+        };
+        tools.sort_by(|one, other| one.tool.slug.cmp(&other.tool.slug));
+        tools
+    }
+
+    /// Finds a tool of the server by its name.
+    ///
+    /// # Errors
+    /// Fails if the server has no such tool.
+    pub fn tool(&self, app: &App, name: &str) -> Result<ResolvedTool> {
+        let McpServer {
+            toolkits,
+            allowed_tools,
+            ..
+        } = &self.server.body;
+        let is_offered = |found: &ResolvedTool| {
+            if allowed_tools.is_empty() {
+                toolkits.iter().any(|slug| **slug == *found.release.slug)
+            } else {
+                allowed_tools.iter().any(|slug| **slug == *found.tool.slug)
+            }
+        };
+        let named = app.catalog.tool(name, LATEST).ok().filter(is_offered);
+        // A long slug has a shorter name.
+        let found = named.or_else(|| {
+            let mut tools = self.tools(app).into_iter();
+            tools.find(|found| tool_name::tool_name(&found.tool.slug) == name)
+        });
+        found.ok_or_else(|| errors::mcp_tool_not_found(truncate(name)))
+    }
+
+    /// Executes a tool for the user of the address.
+    ///
+    /// # Errors
+    /// Fails before the tool runs: if the server has no such tool, if the user has no account, with a
+    /// link to connect one where the server has an auth config, or for a reason of `runs::execute`.
+    pub async fn execute(&self, app: &App, name: &str, arguments: Bytes) -> Result<Execution> {
+        let found = self.tool(app, name)?;
+        let toolkit = &*found.release.slug;
+        let (user_id, account) = self.account(app, toolkit, found.tool.no_auth).await?;
+        let execute = Execute {
+            tool: found.tool.slug.to_string(),
+            version: found.release.version.to_string(),
+            user_id: user_id.clone(),
+            account,
+            custom: None,
+            input: Input::Arguments(arguments),
+            request_id: self.request_id.clone(),
+        };
+        let executed = runs::execute(app, &self.project, execute).await;
+        match executed {
+            Err(cause) if cause.is(&errors::NO_ACCOUNT) => {
+                let config = self.auth_config(app, toolkit).await?;
+                Err(self
+                    .not_connected(app, user_id, toolkit, config, cause)
+                    .await)
+            }
+            executed => executed,
+        }
+    }
+
+    /// Returns the user for whom a tool of a toolkit runs, and the account that it uses; no account
+    /// if any account of the user will do.
+    async fn account(
+        &self,
+        app: &App,
+        toolkit: &str,
+        no_auth: bool,
+    ) -> Result<(Option<String>, Option<AccountId>)> {
+        let user = self.selection.user_id.clone();
+        if let Some((account, owner)) = self.named_account(app, toolkit).await? {
+            return Ok((user.or(Some(owner)), Some(account)));
+        }
+        if no_auth {
+            return Ok((user, None));
+        }
+        let Some(config) = self.auth_config(app, toolkit).await? else {
+            return Ok((user, None));
+        };
+        let id = accounts::parse_user_id(user.clone())?;
+        let config_id = Some(&config);
+        let of_config =
+            accounts::session_accounts(app, &self.project, &id, toolkit, config_id).await?;
+        match of_config.first() {
+            Some(account) => Ok((Some(id), Some(AccountId::parse(&account.id)?))),
+            None => {
+                let cause = errors::no_account(truncate(&id), toolkit);
+                let config = Some(config);
+                Err(self.not_connected(app, user, toolkit, config, cause).await)
+            }
+        }
+    }
+
+    /// Returns the account of the address that is of a toolkit, and its user.
+    async fn named_account(&self, app: &App, toolkit: &str) -> Result<Option<(AccountId, String)>> {
+        if self.selection.accounts.is_empty() {
+            return Ok(None);
+        }
+        let named = self.selection.accounts.iter();
+        let filter = accounts::Filter {
+            ids: named.map(ToString::to_string).collect(),
+            toolkits: vec![toolkit.to_owned()],
+            ..accounts::Filter::default()
+        };
+        let found = accounts::list(app, &self.project, &filter, Window::first(1)).await?;
+        let account = found.items.into_iter().next();
+        let account = account.map(|view| {
+            let id = AccountId::parse(&view.record.id)?;
+            Ok::<_, Error>((id, view.record.body.user_id))
+        });
+        account.transpose()
+    }
+
+    /// Returns the server's auth config of a toolkit.
+    async fn auth_config(&self, app: &App, toolkit: &str) -> Result<Option<AuthConfigId>> {
+        for id in &self.server.body.auth_configs {
+            let config = accounts::auth_configs::find(app, &self.project, id).await?;
+            if config.is_some_and(|config| config.body.toolkit == toolkit) {
+                return Ok(Some(id.clone()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the error for a user without an account, with a link to connect one if the server has
+    /// an auth config of the toolkit.
+    async fn not_connected(
+        &self,
+        app: &App,
+        user: Option<String>,
+        toolkit: &str,
+        auth_config: Option<AuthConfigId>,
+        cause: Error,
+    ) -> Error {
+        let (Some(auth_config), Ok(user_id)) = (auth_config, accounts::parse_user_id(user)) else {
+            return cause;
+        };
+        let request = NewLink {
+            auth_config,
+            user_id: user_id.clone(),
+            callback_url: None,
+            values: Values::new(),
+            alias: None,
+            sharing: SharingChange::default(),
+        };
+        match accounts::link(app, &self.project, request).await {
+            Ok(link) => errors::mcp_not_connected(truncate(&user_id), toolkit, link.url),
+            Err(_) => cause,
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Creation, change and deletion of MCP servers.
+
+use std::collections::BTreeSet;
+
+use store::{Batch, Query, Record};
+use uuid::Uuid;
+
+use super::{COLLECTION, Instance, McpServer, get};
+use crate::{
+    App, Error, Result,
+    accounts::auth_configs,
+    agents::errors,
+    catalog::{LATEST, Snapshot},
+    core::{ids::AuthConfigId, truncate},
+    projects::{self, Project},
+};
+
+/// Number of instances of a deleted server that are erased in one batch.
+const REMOVAL_BATCH_SIZE: u64 = 100;
+/// Minimum and maximum characters of a name.
+const NAME_CHARS: std::ops::RangeInclusive<usize> = 4..=30;
+
+/// Changes of an MCP server, or the content of a new one. Absent fields stay as they are.
+#[derive(Debug, Default)]
+pub struct Changes {
+    /// Display name: 4 to 30 letters, digits, blanks and hyphens.
+    pub name: Option<String>,
+    /// Slugs of toolkits, in any case.
+    pub toolkits: Option<Vec<String>>,
+    /// Ids of auth configs.
+    pub auth_configs: Option<Vec<String>>,
+    /// Slugs of tools, in any case.
+    pub allowed_tools: Option<Vec<String>>,
+    /// True if assistants get the tools that connect accounts.
+    pub with_helper_tools: Option<bool>,
+}
+
+/// Creates an MCP server.
+///
+/// # Errors
+/// Fails if the name is invalid, if a toolkit, tool or auth config does not exist, if two auth
+/// configs are of one toolkit, or if the store refuses.
+pub async fn create(app: &App, project: &Project, new: &Changes) -> Result<Record<McpServer>> {
+    let id = Uuid::new_v4().to_string();
+    let empty = McpServer::default();
+    let server = with_changes(app, project, empty, new).await?;
+    projects::insert(app, project, &id, &server).await?;
+    get(app, project, &id).await
+}
+
+/// Changes an MCP server.
+///
+/// # Errors
+/// As [`create`], and if the server does not exist.
+pub async fn change(
+    app: &App,
+    project: &Project,
+    id: &str,
+    changes: &Changes,
+) -> Result<Record<McpServer>> {
+    let changed = app.store.change(&COLLECTION, id, || async {
+        let mut server = get(app, project, id).await?;
+        server.body = with_changes(app, project, server.body, changes).await?;
+        Ok::<_, Error>((Batch::at(app.clock.now()).update(&server), ()))
+    });
+    changed.await?;
+    get(app, project, id).await
+}
+
+async fn with_changes(
+    app: &App,
+    project: &Project,
+    mut server: McpServer,
+    changes: &Changes,
+) -> Result<McpServer> {
+    let mut problems = Vec::new();
+    if let Some(name) = &changes.name {
+        (server.name, server.folded_name) = checked_name(name, &mut problems);
+    }
+    let mut toolkits: BTreeSet<String> = server.toolkits.drain(..).collect();
+    if let Some(slugs) = &changes.toolkits {
+        toolkits = checked_toolkits(&app.catalog.snapshot(), slugs, &mut problems);
+    }
+    if let Some(slugs) = &changes.allowed_tools {
+        server.allowed_tools = checked_tools(&app.catalog.snapshot(), slugs, &mut problems);
+    }
+    if let Some(ids) = &changes.auth_configs {
+        server.auth_configs = checked_auth_configs(app, project, ids, &mut problems).await?;
+    }
+    if !problems.is_empty() {
+        return Err(errors::mcp_server_invalid(problems));
+    }
+    // A stored tool or auth config may be gone by now, and adds no toolkit then.
+    for tool in &server.allowed_tools {
+        let toolkit = app.catalog.snapshot().toolkit_of(tool).cloned();
+        toolkits.extend(toolkit.map(|toolkit| toolkit.slug.to_string()));
+    }
+    for id in &server.auth_configs {
+        let config = auth_configs::find(app, project, id).await?;
+        toolkits.extend(config.map(|config| config.body.toolkit));
+    }
+    server.toolkits = toolkits.into_iter().collect();
+    server.with_helper_tools = changes
+        .with_helper_tools
+        .unwrap_or(server.with_helper_tools);
+    server.changed_at = app.clock.now();
+    Ok(server)
+}
+
+/// Returns a name, and the name in lower case.
+fn checked_name(name: &str, problems: &mut Vec<String>) -> (String, String) {
+    let name = name.trim();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == ' ' || c == '-';
+    if !NAME_CHARS.contains(&name.len()) || !name.chars().all(is_plain) {
+        problems.push("name: must have 4 to 30 letters, digits, blanks and hyphens".to_owned());
+    }
+    (name.to_owned(), name.to_lowercase())
+}
+
+/// Returns the slugs of toolkits as the catalog spells them.
+fn checked_toolkits(
+    catalog: &Snapshot,
+    given: &[String],
+    problems: &mut Vec<String>,
+) -> BTreeSet<String> {
+    let mut toolkits = BTreeSet::new();
+    for slug in given {
+        match catalog.toolkit(slug.trim()) {
+            Some(toolkit) => drop(toolkits.insert(toolkit.slug.to_string())),
+            None => problems.push(format!("toolkits: {} does not exist", truncate(slug))),
+        }
+    }
+    toolkits
+}
+
+/// Returns the slugs of tools as the catalog spells them, sorted.
+fn checked_tools(catalog: &Snapshot, given: &[String], problems: &mut Vec<String>) -> Vec<String> {
+    let mut tools = BTreeSet::new();
+    for slug in given {
+        match catalog.tool(slug.trim(), LATEST) {
+            Ok(found) => drop(tools.insert(found.tool.slug.to_string())),
+            Err(_) => problems.push(format!("allowed_tools: {} does not exist", truncate(slug))),
+        }
+    }
+    tools.into_iter().collect()
+}
+
+/// Returns the ids of auth configs, each of another toolkit.
+async fn checked_auth_configs(
+    app: &App,
+    project: &Project,
+    given: &[String],
+    problems: &mut Vec<String>,
+) -> Result<Vec<AuthConfigId>> {
+    let mut ids = Vec::new();
+    let mut toolkits = BTreeSet::new();
+    for text in given {
+        let shown = truncate(text);
+        let Ok(id) = AuthConfigId::parse(text.trim()) else {
+            problems.push(format!(
+                "auth_config_ids: {shown} is not the id of an auth config"
+            ));
+            continue;
+        };
+        if ids.contains(&id) {
+            continue;
+        }
+        match auth_configs::find(app, project, &id).await? {
+            None => problems.push(format!("auth_config_ids: {shown} does not exist")),
+            Some(config) if !toolkits.insert(config.body.toolkit.clone()) => {
+                let toolkit = config.body.toolkit;
+                let problem = format!("{shown} is the second auth config of toolkit {toolkit}");
+                problems.push(format!("auth_config_ids: {problem}"));
+            }
+            Some(_) => ids.push(id),
+        }
+    }
+    Ok(ids)
+}
+
+/// Deletes an MCP server and its instances. The accounts of its users stay.
+///
+/// # Errors
+/// Fails if the server does not exist, or the store refuses.
+pub async fn remove(app: &App, project: &Project, id: &str) -> Result<()> {
+    let removed = app.store.change(&COLLECTION, id, || async {
+        let batch = Batch::at(app.clock.now()).purge(&get(app, project, id).await?);
+        Ok::<_, Error>((batch, ()))
+    });
+    removed.await?;
+    // No instance of it can be created any more.
+    let query = Query::for_project(project.id.as_str())
+        .is("server", id)
+        .page(0, REMOVAL_BATCH_SIZE);
+    loop {
+        let removed = app.store.change(&super::INSTANCES, id, || async {
+            let found = app.store.find::<Instance>(&query).await?.records;
+            let batch = found.iter().fold(Batch::at(app.clock.now()), Batch::purge);
+            Ok::<_, Error>((batch, found.is_empty()))
+        });
+        if removed.await? {
+            return Ok(());
+        }
+    }
+}

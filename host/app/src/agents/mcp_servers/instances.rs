@@ -1,0 +1,170 @@
+//! Instances of MCP servers: users who have connected an account for every auth config of a server.
+
+use serde::{Deserialize, Serialize};
+use store::{
+    Batch, Collection, CommitError, Document, EditError, Field, Kind, Listed, Query, Record, Time,
+    Window,
+};
+use uuid::Uuid;
+
+use super::{McpServer, Order, get};
+use crate::{
+    App, Error, Result,
+    accounts::{self, Status},
+    agents::errors,
+    core::truncate,
+    projects::Project,
+};
+
+/// Collection of instances.
+pub(crate) static COLLECTION: Collection = Collection {
+    name: "mcp_instances",
+    fields: &[
+        Field::new("server", Kind::Text),
+        Field::new("folded_user", Kind::Text),
+        Field::new("changed_at", Kind::Time),
+        Field::unique("identity", Kind::Text),
+    ],
+};
+
+/// An instance, as stored.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Instance {
+    /// Id of the server.
+    pub server: String,
+    /// User id, which also identifies the instance in its server.
+    pub user_id: String,
+    /// User id in lower case, for search.
+    folded_user: String,
+    /// Server and user.
+    identity: String,
+    /// Time of the creation, by which lists are sorted as those of servers are.
+    pub changed_at: Time,
+}
+
+impl Document for Instance {
+    const COLLECTION: &'static Collection = &COLLECTION;
+}
+
+/// Creates the instance of a user.
+///
+/// # Errors
+/// Fails if the server does not exist, the user has no active account of one of its auth configs or
+/// has an instance, or the store refuses.
+pub async fn create_instance(
+    app: &App,
+    project: &Project,
+    server: &str,
+    user_id: &str,
+) -> Result<Record<Instance>> {
+    let user = accounts::parse_user_id(Some(user_id.to_owned()))?;
+    let id = Uuid::new_v4().to_string();
+    let created = app.store.change(&COLLECTION, &id, || async {
+        let server = get(app, project, server).await?;
+        check_connected(app, project, &server, &user).await?;
+        let now = app.clock.now();
+        let instance = Instance {
+            server: server.id.clone(),
+            folded_user: user.to_lowercase(),
+            identity: identity(&server.id, &user),
+            user_id: user.clone(),
+            changed_at: now,
+        };
+        let batch = Batch::at(now)
+            .check(&server)
+            .insert(project.id.as_str(), &id, &instance);
+        Ok::<_, Error>((batch, ()))
+    });
+    match created.await {
+        Ok(()) => {}
+        Err(EditError::Commit(CommitError::Taken {
+            field: "identity", ..
+        })) => return Err(errors::mcp_instance_exists(truncate(&user))),
+        Err(cause) => return Err(cause.into()),
+    }
+    find_instance(app, project, server, &id).await
+}
+
+fn identity(server: &str, user: &str) -> String {
+    format!("{server} {user}")
+}
+
+/// Checks that a user has an active account of each auth config of a server.
+async fn check_connected(
+    app: &App,
+    project: &Project,
+    server: &Record<McpServer>,
+    user: &str,
+) -> Result<()> {
+    let mut missing = Vec::new();
+    for config in &server.body.auth_configs {
+        let filter = accounts::Filter {
+            users: vec![user.to_owned()],
+            statuses: vec![Status::Active],
+            auth_configs: vec![config.to_string()],
+            ..accounts::Filter::default()
+        };
+        let found = accounts::list(app, project, &filter, Window::first(1)).await?;
+        if found.items.is_empty() {
+            missing.push(config.as_str());
+        }
+    }
+    if missing.is_empty() {
+        Ok(())
+    } else {
+        let missing = missing.join(", ");
+        Err(errors::mcp_instance_not_connected(truncate(user), missing))
+    }
+}
+
+/// Returns a page of the instances of a server, and their total number.
+///
+/// # Errors
+/// Fails if the store cannot be read.
+pub async fn list_instances(
+    app: &App,
+    project: &Project,
+    server: &str,
+    search: &str,
+    order: Order,
+    window: Window,
+) -> Result<Listed<Record<Instance>>> {
+    let mut query = Query::for_project(project.id.as_str())
+        .is("server", server)
+        .window(window);
+    if !search.is_empty() {
+        query = query.contains("folded_user", &search.to_lowercase());
+    }
+    Ok(app.store.list(&order.apply(query)).await?)
+}
+
+/// Returns an instance of a server by its id or by its user.
+///
+/// # Errors
+/// Fails if the instance does not exist.
+pub(crate) async fn find_instance(
+    app: &App,
+    project: &Project,
+    server: &str,
+    id_or_user: &str,
+) -> Result<Record<Instance>> {
+    let owner = project.id.as_str();
+    let by_user = Query::for_project(owner).is("identity", identity(server, id_or_user));
+    let found = match app.store.first::<Instance>(by_user).await? {
+        Some(found) => Some(found),
+        None => app.store.get::<Instance>(owner, id_or_user).await?,
+    };
+    found
+        .filter(|instance| instance.body.server == server)
+        .ok_or_else(|| errors::mcp_instance_not_found(truncate(id_or_user)))
+}
+
+/// Erases an instance, unless it is erased already.
+pub(crate) async fn remove_instance(app: &App, project: &Project, id: &str) -> Result<()> {
+    let removed = app.store.change(&COLLECTION, id, || async {
+        let found = app.store.get::<Instance>(project.id.as_str(), id).await?;
+        let batch = found.iter().fold(Batch::at(app.clock.now()), Batch::purge);
+        Ok::<_, Error>((batch, ()))
+    });
+    Ok(removed.await?)
+}

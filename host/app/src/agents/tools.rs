@@ -1,0 +1,42 @@
+//! The tools that a session lists.
+
+use std::sync::Arc;
+
+use super::{Config, Preload, scope};
+use crate::catalog::{LATEST, ResolvedTool, Snapshot};
+
+/// Returns the tools of toolkits that a session lists beside its meta tools, as far as they exist and
+/// are permitted: in the order of the configuration, or all of them by toolkit.
+#[must_use]
+pub fn preloaded(catalog: &Snapshot, config: &Config) -> Vec<ResolvedTool> {
+    match &config.preload {
+        None => Vec::new(),
+        Some(Preload::All) => permitted(catalog, config).collect(),
+        Some(Preload::Tools(slugs)) => {
+            let found = slugs
+                .iter()
+                .filter_map(|slug| catalog.tool(slug, LATEST).ok());
+            found
+                .filter(|found| scope::check(config, found).is_ok())
+                .collect()
+        }
+    }
+}
+
+/// Returns every tool that a session permits, in the latest version of its toolkit.
+pub fn permitted<'a>(
+    catalog: &'a Snapshot,
+    config: &'a Config,
+) -> impl Iterator<Item = ResolvedTool> + 'a {
+    let toolkits = catalog.toolkits().filter(|toolkit| {
+        !toolkit.is_deprecated() && scope::permit_toolkit(config, &toolkit.slug).is_ok()
+    });
+    let tools = toolkits.flat_map(|toolkit| {
+        let release = toolkit.current();
+        release.tools.iter().map(|tool| ResolvedTool {
+            release: Arc::clone(release),
+            tool: Arc::clone(tool),
+        })
+    });
+    tools.filter(|found| scope::check(config, found).is_ok())
+}

@@ -1,0 +1,56 @@
+//! Deletion of instances of MCP servers, with the accounts of their users.
+
+use store::Window;
+
+use super::remove_account::remove_account;
+use crate::{
+    App, Result, accounts,
+    agents::{errors, mcp_servers},
+    core::ids::AccountId,
+    projects::Project,
+};
+
+/// Number of accounts that are read at once.
+const PAGE_SIZE: u64 = 100;
+
+/// Deletes the instance of a user, and the user's accounts of the server's auth configs. Returns the
+/// number of deleted accounts. The instance is erased last, so that a repeated call continues an
+/// interrupted one.
+///
+/// # Errors
+/// Fails if the server or the instance does not exist, or the store refuses.
+pub async fn remove_mcp_instance(
+    app: &App,
+    project: &Project,
+    server: &str,
+    instance: &str,
+) -> Result<u64> {
+    let server = mcp_servers::get(app, project, server).await?;
+    let instance = mcp_servers::find_instance(app, project, &server.id, instance).await?;
+    let mut removed = 0;
+    if !server.body.auth_configs.is_empty() {
+        let configs = server.body.auth_configs.iter();
+        let filter = accounts::Filter {
+            users: vec![instance.body.user_id.clone()],
+            auth_configs: configs.map(ToString::to_string).collect(),
+            ..accounts::Filter::default()
+        };
+        loop {
+            let found = accounts::list(app, project, &filter, Window::first(PAGE_SIZE)).await?;
+            if found.items.is_empty() {
+                break;
+            }
+            for account in found.items {
+                let id = AccountId::parse(&account.record.id)?;
+                match remove_account(app, project, &id, false).await {
+                    Ok(()) => removed += 1,
+                    // Another request deleted it.
+                    Err(cause) if cause.is(&errors::ACCOUNT_NOT_FOUND) => {}
+                    Err(cause) => return Err(cause),
+                }
+            }
+        }
+    }
+    mcp_servers::remove_instance(app, project, &instance.id).await?;
+    Ok(removed)
+}

@@ -1,0 +1,289 @@
+//! MCP servers: creation, change, lists, addresses, instances and deletion.
+
+use harness::{Answer, Client, Guest, Host, guest, host::Setup, unique};
+use serde_json::{Value, json};
+
+use crate::given;
+
+const PATH: &str = "/mcp/servers";
+
+/// A project with an auth config of a toolkit, and a toolkit that needs no account.
+struct Given {
+    project: Client,
+    config: String,
+    toolkit: &'static str,
+    tool: &'static str,
+}
+
+impl Given {
+    async fn new() -> Self {
+        let project = Host::shared().await.new_project().await;
+        Self {
+            config: given::auth_config(&project).await,
+            toolkit: given::keyed().await,
+            tool: given::shared_echo().await,
+            project,
+        }
+    }
+
+    async fn custom(&self, body: Value) -> Answer {
+        self.project.post("/mcp/servers/custom", &body).await
+    }
+
+    /// Creates a server of the auth config and returns its id.
+    async fn server(&self, name: &str) -> String {
+        let body = json!({ "name": name, "auth_config_ids": [self.config] });
+        let made = self.project.post(PATH, &body).await.expect(201);
+        text(&made["id"])
+    }
+
+    async fn connect(&self, user: &str) -> String {
+        let account = given::account(&self.config, user, &harness::secret());
+        let made = self.project.post("/connected_accounts", &account).await;
+        text(&made.expect(201)["id"])
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap().to_owned()
+}
+
+fn names(listed: &Answer) -> Vec<&str> {
+    let items = listed["items"].as_array().unwrap();
+    items
+        .iter()
+        .map(|item| item["name"].as_str().unwrap())
+        .collect()
+}
+
+#[tokio::test]
+async fn server_combines_toolkits_of_all_it_names() {
+    let given = Given::new().await;
+    let body = json!({
+        "name": "My-Tools 1", "auth_config_ids": [given.config],
+        "custom_tools": [given.tool.to_lowercase()], "managed_auth_via_service": true,
+    });
+    let made = given.custom(body).await.expect(201);
+    assert_eq!(made["allowed_tools"], json!([given.tool]));
+    let echo = given.tool.split('_').next().unwrap().to_lowercase();
+    let mut toolkits = [given.toolkit.to_owned(), echo];
+    toolkits.sort();
+    assert_eq!(made["toolkits"], json!(toolkits));
+    assert_eq!(made["managed_auth_via_service"], true);
+    let icons = made["toolkit_icons"].as_object().unwrap();
+    assert!(icons.contains_key(given.toolkit), "{icons:?}");
+    let url = text(&made["mcp_url"]);
+    let path = format!("/v3/mcp/{}?user_id=default", text(&made["id"]));
+    assert!(
+        url.contains(&path) && url.ends_with("include_service_helper_actions=true"),
+        "{url}"
+    );
+    for command in ["cursor", "claude", "windsurf"] {
+        assert!(text(&made["commands"][command]).contains(&url));
+    }
+}
+
+#[tokio::test]
+async fn unknown_parts_of_a_server_are_listed() {
+    let given = Given::new().await;
+    let body = json!({
+        "name": "a_b", "toolkits": ["no_such"], "auth_config_ids": ["ac_AAAAAAAAAAAA", "x"],
+        "allowed_tools": ["NO_SUCH"],
+    });
+    let refused = given.custom(body).await.expect(400);
+    assert_eq!(refused["error"]["slug"], "McpServer_BadRequest");
+    let problems = refused["error"]["errors"].as_array().unwrap();
+    assert_eq!(problems.len(), 5, "{problems:?}");
+    let body = json!({ "toolkit": { "slug": given.toolkit }, "auth_config": { "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} } });
+    let other = given.project.post("/auth_configs", &body).await.expect(201);
+    let both =
+        json!({ "name": "Mail", "auth_config_ids": [given.config, other["auth_config"]["id"]] });
+    given.project.post(PATH, &both).await.expect(400);
+}
+
+#[tokio::test]
+async fn change_leaves_other_fields_alone() {
+    let given = Given::new().await;
+    let id = given.server("Before").await;
+    let path = format!("/mcp/{id}");
+    let changed = given
+        .project
+        .patch(&path, &json!({ "name": "After" }))
+        .await;
+    let changed = changed.expect(200);
+    assert_eq!(changed["auth_config_ids"], json!([given.config]));
+    assert_eq!(changed["toolkits"], json!([given.toolkit]));
+    let none = json!({ "auth_config_ids": [], "toolkits": [] });
+    let changed = given.project.patch(&path, &none).await.expect(200);
+    assert_eq!(
+        (&changed["name"], &changed["toolkits"]),
+        (&json!("After"), &json!([]))
+    );
+    given
+        .project
+        .patch(&path, &json!({ "name": "no" }))
+        .await
+        .expect(400);
+}
+
+#[tokio::test]
+async fn lists_filter_and_page_by_number() {
+    let given = Given::new().await;
+    for name in ["First one", "Second", "Third one"] {
+        given.server(name).await;
+    }
+    let custom = json!({ "name": "Without", "allowed_tools": [given.tool] });
+    given.custom(custom).await.expect(201);
+    let list = |query: String| {
+        let project = given.project.clone();
+        async move { project.get(&format!("{PATH}?{query}")).await.expect(200) }
+    };
+    let page = list("limit=2&order_by=created_at&order_direction=asc&page_no=2".to_owned()).await;
+    assert_eq!(names(&page), ["Third one", "Without"]);
+    assert_eq!(
+        (&page["total_pages"], &page["current_page"]),
+        (&json!(2), &json!(2))
+    );
+    assert_eq!(
+        names(&list("name=ONE".to_owned()).await),
+        ["Third one", "First one"]
+    );
+    assert_eq!(
+        names(&list(format!("auth_config_ids={}", given.config)).await).len(),
+        3
+    );
+    assert_eq!(names(&list("toolkits=no_such".to_owned()).await).len(), 0);
+    let of_toolkit = given
+        .project
+        .get(&format!("/mcp/app/{}", given.toolkit))
+        .await;
+    assert_eq!(names(&of_toolkit.expect(200)).len(), 3);
+    given
+        .project
+        .get("/mcp/app/no_such_toolkit")
+        .await
+        .expect(404);
+}
+
+#[tokio::test]
+async fn generated_addresses_keep_the_order() {
+    let given = Given::new().await;
+    let id = given.server("Mail").await;
+    let body = json!({
+        "mcp_server_id": id, "user_ids": ["b c", "a&b"], "connected_account_ids": ["ca_x"],
+        "managed_auth_by_service": true,
+    });
+    let made = given
+        .project
+        .post("/mcp/servers/generate", &body)
+        .await
+        .expect(200);
+    let url = text(&made["mcp_url"]);
+    assert!(url.ends_with(&format!("/v3/mcp/{id}")), "{url}");
+    let flag = "include_service_helper_actions=true";
+    let users = ["b+c", "a%26b"].map(|user| format!("{url}?user_id={user}&{flag}"));
+    assert_eq!(made["user_ids_url"], json!(users));
+    let accounts = [format!("{url}?connected_account_id=ca_x&{flag}")];
+    assert_eq!(made["connected_account_urls"], json!(accounts));
+}
+
+#[tokio::test]
+async fn instance_needs_an_account_and_deletes_it() {
+    let given = Given::new().await;
+    let id = given.server("Mail").await;
+    let path = format!("{PATH}/{id}/instances");
+    let create = json!({ "user_id": "amy" });
+    let refused = given.project.post(&path, &create).await.expect(403);
+    assert!(text(&refused["error"]["message"]).contains(&given.config));
+    let account = given.connect("amy").await;
+    let other = given.connect("bob").await;
+    let made = given.project.post(&path, &create).await.expect(201);
+    assert_eq!(
+        (&made["instance_id"], &made["mcp_server_id"]),
+        (&json!("amy"), &json!(id))
+    );
+    given.project.post(&path, &create).await.expect(409);
+    let listed = given
+        .project
+        .get(&format!("{path}?search=AM"))
+        .await
+        .expect(200);
+    assert_eq!(listed["instances"][0]["id"], made["id"]);
+    assert_eq!(listed["server_name"], "Mail");
+    let read = given.project.get(&format!("/mcp/{id}")).await.expect(200);
+    assert_eq!(read["server_instance_count"], 1);
+    let removed = given
+        .project
+        .delete(&format!("{path}/amy"))
+        .await
+        .expect(200);
+    assert_eq!(removed["deleted_connected_accounts"], 1);
+    given
+        .project
+        .delete(&format!("{path}/amy"))
+        .await
+        .expect(404);
+    assert_eq!(given::status(&given.project, &account).await, "");
+    assert_eq!(given::status(&given.project, &other).await, "ACTIVE");
+}
+
+#[tokio::test]
+async fn deleted_server_takes_its_instances_along() {
+    let given = Given::new().await;
+    let id = given.server("Mail").await;
+    given.connect("amy").await;
+    let path = format!("{PATH}/{id}/instances");
+    given
+        .project
+        .post(&path, &json!({ "user_id": "amy" }))
+        .await
+        .expect(201);
+    let removed = given
+        .project
+        .delete(&format!("/mcp/{id}"))
+        .await
+        .expect(200);
+    assert_eq!(
+        (&removed["id"], &removed["deleted"]),
+        (&json!(id), &json!(true))
+    );
+    given
+        .project
+        .delete(&format!("/mcp/{id}"))
+        .await
+        .expect(404);
+    given.project.get(&path).await.expect(404);
+}
+
+#[tokio::test]
+async fn server_of_another_project_is_not_found() {
+    let given = Given::new().await;
+    let id = given.server("Mail").await;
+    let other = Host::shared().await.new_project().await;
+    other.get(&format!("/mcp/{id}")).await.expect(404);
+    other
+        .patch(&format!("/mcp/{id}"), &json!({}))
+        .await
+        .expect(404);
+    other.delete(&format!("/mcp/{id}")).await.expect(404);
+    let body = json!({ "name": "Mail", "auth_config_ids": [given.config] });
+    other.post(PATH, &body).await.expect(400);
+    assert_eq!(names(&other.get(PATH).await.expect(200)).len(), 0);
+}
+
+#[tokio::test]
+async fn operator_word_names_the_helper_tools() {
+    let host = Setup::new().with("operator_word", "acme").start().await;
+    let slug = format!("t{}", unique(6));
+    host.publish(Guest::echo().component(), &guest::manifest(&slug))
+        .await;
+    let project = host.as_project();
+    let body = json!({ "name": "Mail", "auth_config_ids": [], "no_auth_apps": ["acme", slug] });
+    let made = project.post(PATH, &body).await.expect(201);
+    assert_eq!(made["managed_auth_via_acme"], true);
+    assert_eq!(made["toolkits"], json!([slug]));
+    assert!(text(&made["mcp_url"]).ends_with("include_acme_helper_actions=true"));
+    let body = json!({ "name": "Mail", "managed_auth_via_acme": true });
+    let made = project.post("/mcp/servers/custom", &body).await.expect(201);
+    assert_eq!(made["managed_auth_via_acme"], true);
+}
