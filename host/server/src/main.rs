@@ -7,6 +7,7 @@ mod control;
 
 mod http;
 mod limits;
+mod mcp;
 mod memory;
 mod open;
 mod terminal;
@@ -45,6 +46,8 @@ pub(crate) struct Server {
     pub branding: Arc<Branding>,
     /// Address ranges of the proxies whose forwarding headers are trusted.
     pub trusted_proxies: Vec<IpNet>,
+    /// Calls of tools at MCP endpoints that are running.
+    pub mcp_calls: mcp::Calls,
     pub config: Config,
     serving: AtomicBool,
 }
@@ -60,6 +63,7 @@ impl Server {
             detached: Detached::default(),
             branding,
             trusted_proxies,
+            mcp_calls: mcp::Calls::default(),
             config,
             serving: AtomicBool::new(false),
         })

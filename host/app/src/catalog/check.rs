@@ -74,6 +74,7 @@ pub struct Schema {
     text: SchemaText,
     slot: Arc<Slot>,
     validators: Arc<Validators>,
+    is_enforced: bool,
 }
 
 /// The check that a schema performs.
@@ -112,6 +113,7 @@ impl Schema {
             text,
             slot: Arc::default(),
             validators: validators.clone(),
+            is_enforced: true,
         }
     }
 
@@ -122,7 +124,14 @@ impl Schema {
             text,
             slot: Arc::new(slot),
             validators: validators.clone(),
+            is_enforced: false,
         }
+    }
+
+    /// Returns true if every value that passes the check matches the schema.
+    #[must_use]
+    pub fn is_enforced(&self) -> bool {
+        self.is_enforced
     }
 
     /// Returns the schema as JSON text.

@@ -18,6 +18,7 @@ mod limits;
 mod llm;
 mod load;
 mod logs;
+mod mcp;
 mod net;
 mod oauth_apps;
 mod print;
@@ -49,6 +50,7 @@ use self::{
     keys::Keys,
     llm::Llm,
     logs::Logs,
+    mcp::Mcp,
     net::Net,
     oauth_apps::OauthApp,
     publish::Publish,
@@ -121,6 +123,7 @@ settings! {
             pub webhooks: Webhooks,
             pub sink: Sink,
             pub triggers: Triggers,
+            pub mcp: Mcp,
             pub keys: Keys,
             pub publish: Publish,
             pub llm: Llm,

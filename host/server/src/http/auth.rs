@@ -243,6 +243,19 @@ pub(crate) fn admit(server: &Server, holder: &Holder, project: Option<&Arc<str>>
     })
 }
 
+/// Admits a request to a public address of a project, and counts it against the rate limits.
+pub(crate) async fn admit_without_key(server: &Server, project: &SharedProject) -> ApiResult<()> {
+    let counted = server.limiter.rates.count_without_key(project);
+    REQUEST.with(|context| {
+        context.allowance.set(Some(counted.allowance));
+        context.owner.get_or_init(|| project.tenant.clone());
+    });
+    if let Some(refused) = counted.refused {
+        return Err(refused.into());
+    }
+    Ok(permits::enter_project(&server.limiter, &project.tenant).await?)
+}
+
 /// Returns the single key of a request, if it is of a kind that the operation accepts.
 fn given<'a>(headers: &'a HeaderMap, wanted: &[&str], name: &'static str) -> ApiResult<&'a str> {
     let kinds = [

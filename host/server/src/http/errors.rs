@@ -28,6 +28,14 @@ app::error_table! { pub(crate) table:
     KEY_ADDRESS = key_address(): Forbidden, 10433, "HTTP_AddressNotAllowed",
         "the key may not be used from the address of the request",
         "send the request from an address in `allowed_ips` of the key, or use another key";
+    /// An MCP endpoint is not reached under this host name.
+    HOST_NOT_ALLOWED = host_not_allowed(host: impl Display): Forbidden, 10438, "HTTP_HostNotAllowed",
+        "MCP endpoints of this server are not reached under the host `{host}`",
+        "use the host of `public_url`, an IP address, or a host in the setting `mcp.allowed_hosts`";
+    /// A web page of another host sent the request.
+    ORIGIN_NOT_ALLOWED = origin_not_allowed(origin: impl Display): Forbidden, 10439, "HTTP_OriginNotAllowed",
+        "web pages of `{origin}` may not use the MCP endpoints of this server",
+        "add the host of the page to the setting `mcp.allowed_hosts`";
 
     /// Too many wrong keys came from one address.
     TOO_MANY_FAILURES = too_many_failures(retry_after: Duration): LimitReached, 10430, "HTTP_TooManyFailedAuthentications",

@@ -86,8 +86,9 @@ pub(crate) struct Operation {
     /// True if it runs a tool or sends a proxy request. `sandbox.cancel_on_disconnect` decides if
     /// that ends with the client's connection.
     pub is_run: bool,
-    /// True if a provider calls it, with headers of its own: an `Idempotency-Key` means nothing here.
-    pub is_called_by_provider: bool,
+    /// True if a provider or an assistant calls it, with headers of its own: an `Idempotency-Key`
+    /// means nothing here.
+    pub ignores_idempotency_key: bool,
     /// Path of the operation that replaces it; the operation is deprecated then.
     pub successor: Option<&'static str>,
 }
@@ -108,7 +109,7 @@ pub(crate) async fn perform(
     let timeout = server.config.limits.deadline();
     let deadline = (operation.deadline == Deadline::General).then(|| Instant::now() + timeout);
     let answer = async {
-        if idempotency::applies_to(&request) && !operation.is_called_by_provider {
+        if idempotency::applies_to(&request) && !operation.ignores_idempotency_key {
             Box::pin(idempotency::answer(&server, next, request, deadline)).await
         } else if operation.is_run && !server.config.sandbox.cancel_on_disconnect {
             Box::pin(server.detached.answer(next.run(request))).await

@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
+use app::projects::permissions::{
+    Access,
+    Area::{McpServers, SessionToolExecution, Sessions, ToolExecution},
+};
 use axum::{
     Router,
     middleware::from_fn_with_state,
-    routing::{MethodRouter, get},
+    routing::{MethodRouter, get, post},
 };
 
 use crate::{
@@ -17,8 +21,9 @@ use crate::{
     },
     http::{
         error,
-        operation::{Deadline, Operation, perform},
+        operation::{Deadline, MaxBody, Operation, Permission, perform},
     },
+    mcp,
     web::{docs, files, health, link},
 };
 
@@ -32,6 +37,19 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
         deadline: Deadline::OfItsOwn,
         ..Operation::default()
     };
+    let tool_call = |permission| Operation {
+        permission,
+        deadline: Deadline::OfItsOwn,
+        max_body: MaxBody::Execute,
+        is_run: true,
+        ignores_idempotency_key: true,
+        ..Operation::default()
+    };
+    let of_server = Permission::OneOf(&[ToolExecution, McpServers], Access::Write);
+    let mcp_server = || by_rules(post(mcp::server).delete(mcp::server), tool_call(of_server));
+    let of_session = &[ToolExecution, Sessions, SessionToolExecution];
+    let of_session = tool_call(Permission::OneOf(of_session, Access::Write));
+    let mcp_session = by_rules(post(mcp::session).delete(mcp::session), of_session);
     // Health probes are answered even when the server is at its concurrency limit.
     let mut router = Router::new()
         .route("/health/live", get(health::live))
@@ -49,6 +67,9 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
             "/link/{token}",
             page(get(link::page::show).post(link::page::submit)),
         )
+        .route("/v3/mcp/{id}", mcp_server())
+        .route("/v3/mcp/{id}/mcp", mcp_server())
+        .route("/tool_router/{id}/mcp", mcp_session)
         .route("/docs", page(get(docs::page)))
         .route("/docs/{asset}", page(get(docs::asset)));
     let rows = rows();

@@ -2,7 +2,11 @@
 
 use std::{hash::Hash, num::NonZeroU32, sync::Arc, time::Duration};
 
-use app::{Error, core::ids::OrganizationId, projects::Holder};
+use app::{
+    Error,
+    core::ids::OrganizationId,
+    projects::{Holder, Project},
+};
 use governor::{
     DefaultKeyedRateLimiter, Quota, RateLimiter,
     clock::{Clock, DefaultClock},
@@ -81,13 +85,23 @@ impl Rates {
     /// Counts a request. The narrower limit comes first, so that a request it refuses takes nothing
     /// from the wider ones.
     pub(crate) fn count(&self, holder: &Holder, project: Option<&Arc<str>>) -> Counted {
-        let steps: [&dyn Fn() -> Option<Result<Allowance, Error>>; 3] = [
+        self.take_all(&[
             &|| self.keys.take(&holder.key_id),
             &|| self.tenants.take(project?),
             &|| self.organizations.take(holder.organization()),
-        ];
+        ])
+    }
+
+    /// Counts a request to a public address of a project.
+    pub(crate) fn count_without_key(&self, project: &Project) -> Counted {
+        self.take_all(&[&|| self.tenants.take(&project.tenant), &|| {
+            self.organizations.take(&project.organization)
+        }])
+    }
+
+    fn take_all(&self, steps: &[&dyn Fn() -> Option<Result<Allowance, Error>>]) -> Counted {
         let mut tightest: Option<Allowance> = None;
-        for taken in steps.into_iter().filter_map(|step| step()) {
+        for taken in steps.iter().filter_map(|step| step()) {
             match taken {
                 Ok(own) if tightest.is_none_or(|other| own.left < other.left) => {
                     tightest = Some(own)

@@ -1,0 +1,313 @@
+//! One request to an MCP endpoint: the methods that a client may call.
+
+use std::{borrow::Cow, sync::Arc, time::Duration};
+
+use app::{
+    App, Error,
+    agents::{
+        self, SessionCaller, SessionExecute,
+        mcp_servers::McpCaller,
+        meta::{self, MetaTool},
+        tool_name::tool_name,
+    },
+    catalog::ResolvedTool,
+    runs::Execution,
+};
+use axum::{body::Body, http::Request, response::Response};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
+use bytes::Bytes;
+use http_body_util::Full;
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{
+        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorCode,
+        Implementation, JsonObject, ListToolsResult, PaginatedRequestParams,
+        ProgressNotificationParam, ProtocolVersion, ServerCapabilities, ServerConfig, Tool,
+    },
+    service::RequestContext,
+    transport::streamable_http_server::{
+        StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
+    },
+};
+use serde_json::Value;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use super::tools;
+use crate::{Server, http::errors};
+
+/// Tools on a page of `tools/list`.
+pub(crate) const TOOLS_PER_PAGE: usize = 250;
+/// Interval of notifications about the progress of a call.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
+/// Code of the error of a request that its client cancelled.
+const CANCELLED: ErrorCode = ErrorCode(-32800);
+
+/// Caller of tools, by the kind of endpoint.
+#[derive(Clone)]
+pub(super) enum Caller {
+    Server(Arc<McpCaller>),
+    Session(SessionCaller),
+}
+
+/// Endpoint for one request.
+#[derive(Clone)]
+pub(super) struct Endpoint {
+    server: Arc<Server>,
+    caller: Caller,
+    /// Id of the client's connection.
+    connection: Option<String>,
+}
+
+/// A tool of an endpoint.
+enum Offered {
+    Meta(MetaTool),
+    Tool(ResolvedTool),
+}
+
+/// Success of a tool, or its failure as the client shows it.
+type Outcome = Result<Value, String>;
+
+impl Endpoint {
+    pub(super) fn new(server: Arc<Server>, caller: Caller, connection: Option<String>) -> Self {
+        Self {
+            server,
+            caller,
+            connection,
+        }
+    }
+
+    /// Answers a request whose host and key are checked.
+    pub(super) async fn answer(self, request: Request<Full<Bytes>>) -> Response {
+        // The body was read within its limit.
+        let config = StreamableHttpServerConfig::default()
+            .with_legacy_session_mode(false)
+            .with_json_response(true)
+            .with_max_request_body_bytes(usize::MAX)
+            .disable_allowed_hosts();
+        let sessions = Arc::new(NeverSessionManager::default());
+        let service = StreamableHttpService::new(move || Ok(self.clone()), sessions, config);
+        service.handle(request).await.map(Body::new)
+    }
+
+    fn app(&self) -> &App {
+        &self.server.app
+    }
+
+    /// Returns the tools: meta tools first, then those of the catalog by slug.
+    fn offered(&self) -> Vec<Offered> {
+        match &self.caller {
+            Caller::Server(caller) => {
+                let tools = caller.tools(self.app()).into_iter();
+                tools.map(Offered::Tool).collect()
+            }
+            Caller::Session(caller) => {
+                let config = caller.config();
+                let preloaded = agents::preloaded(&self.app().catalog.snapshot(), config);
+                let meta = MetaTool::in_force(config).map(Offered::Meta);
+                meta.chain(preloaded.into_iter().map(Offered::Tool))
+                    .collect()
+            }
+        }
+    }
+
+    fn name_of(&self, offered: &Offered) -> String {
+        match offered {
+            Offered::Meta(tool) => tools::meta_name(*tool, &self.server.branding),
+            Offered::Tool(found) => tool_name(&found.tool.slug).into_owned(),
+        }
+    }
+
+    fn describe(&self, offered: &Offered) -> Result<Tool, Error> {
+        match offered {
+            Offered::Meta(tool) => Ok(tools::meta_tool(*tool, &self.server.branding)),
+            Offered::Tool(found) => tools::tool(found),
+        }
+    }
+
+    /// Returns the page of tools after a cursor, which is the name of the last tool before it.
+    fn page(&self, cursor: Option<&str>) -> Result<ListToolsResult, ErrorData> {
+        let offered = self.offered();
+        let begin = match cursor {
+            None => 0,
+            Some(cursor) => {
+                let last = BASE64.decode(cursor).ok();
+                let last = last.and_then(|name| String::from_utf8(name).ok());
+                let position = last.and_then(|last| self.position_after(&offered, &last));
+                position.ok_or_else(|| {
+                    ErrorData::invalid_params("the cursor is not valid: list from the start", None)
+                })?
+            }
+        };
+        let rest = &offered[begin..];
+        let page = &rest[..rest.len().min(TOOLS_PER_PAGE)];
+        let described = page.iter().map(|offered| self.describe(offered));
+        let described = described.collect::<Result<_, _>>().map_err(internal)?;
+        let last = page.last().filter(|_| page.len() < rest.len());
+        Ok(ListToolsResult {
+            next_cursor: last.map(|last| BASE64.encode(self.name_of(last))),
+            ..ListToolsResult::with_all_items(described)
+        })
+    }
+
+    /// Returns the position after a tool, or the place where it would be if it is gone.
+    fn position_after(&self, offered: &[Offered], last: &str) -> Option<usize> {
+        let found = offered.iter().position(|tool| self.name_of(tool) == last);
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        match found {
+            Some(position) => Some(position + 1),
+            None if last.is_empty() || !last.bytes().all(is_name) => None,
+            None => {
+                let follows = |tool: &Offered| match tool {
+                    Offered::Meta(_) => false,
+                    Offered::Tool(found) => *found.tool.slug > *last,
+                };
+                Some(offered.iter().position(follows).unwrap_or(offered.len()))
+            }
+        }
+    }
+
+    /// Calls a tool. A refusal is a failure of the tool, so that the assistant reads it.
+    async fn call(&self, name: &str, arguments: JsonObject) -> Outcome {
+        match &self.caller {
+            Caller::Server(caller) => {
+                let arguments = to_bytes(&arguments);
+                let executed = caller.execute(self.app(), name, arguments).await;
+                executed.map_or_else(|cause| Err(refusal(&cause)), outcome)
+            }
+            Caller::Session(caller) => self.call_in_session(caller, name, arguments).await,
+        }
+    }
+
+    async fn call_in_session(
+        &self,
+        caller: &SessionCaller,
+        name: &str,
+        arguments: JsonObject,
+    ) -> Outcome {
+        let offered = self.offered();
+        let called = offered.iter().find(|tool| self.name_of(tool) == name);
+        match called {
+            None => Err(refusal(&errors::mcp_tool_not_found(name))),
+            Some(Offered::Meta(tool)) => {
+                let arguments = Value::Object(arguments);
+                match meta::run(self.app(), caller, *tool, arguments).await {
+                    Err(cause) => Err(refusal(&cause)),
+                    Ok(result) => match result.error {
+                        Some(error) => Err(format!("{error}\n{}", result.data)),
+                        None => Ok(self.server.branding.render(result.data)),
+                    },
+                }
+            }
+            Some(Offered::Tool(found)) => {
+                let request = SessionExecute {
+                    tool: found.tool.slug.to_string(),
+                    arguments: to_bytes(&arguments),
+                    account: None,
+                };
+                let executed = agents::execute(self.app(), caller, request).await;
+                executed.map_or_else(|cause| Err(refusal(&cause)), outcome)
+            }
+        }
+    }
+}
+
+fn to_bytes(arguments: &JsonObject) -> Bytes {
+    serde_json::to_vec(arguments).unwrap_or_default().into()
+}
+
+fn outcome(execution: Execution) -> Outcome {
+    match execution.error {
+        None => serde_json::from_slice(&execution.data)
+            .map_err(|cause| format!("the result is not JSON: {cause}")),
+        Some(error) => {
+            let details = String::from_utf8_lossy(&execution.data);
+            Err(format!("{error}\n{details}"))
+        }
+    }
+}
+
+/// Returns a refusal as the text of a failed call, with the suggested fix.
+fn refusal(cause: &Error) -> String {
+    if cause.info().class == app::Class::Internal {
+        tracing::error!(%cause, "a call of a tool failed");
+        return "internal error".to_owned();
+    }
+    let problems = cause.problems().iter().skip(1);
+    let problems: String = problems.map(|line| format!("\n{line}")).collect();
+    format!("{cause}{problems}\n{}", cause.info().hint)
+}
+
+fn internal(cause: Error) -> ErrorData {
+    tracing::error!(%cause, "tools cannot be listed");
+    ErrorData::internal_error("internal error", None)
+}
+
+fn result(outcome: Outcome) -> CallToolResult {
+    match outcome {
+        Ok(data @ Value::Object(_)) => CallToolResult::structured(data),
+        Ok(other) => CallToolResult::success(vec![ContentBlock::text(other.to_string())]),
+        Err(message) => CallToolResult::error(vec![ContentBlock::text(message)]),
+    }
+}
+
+impl ServerHandler for Endpoint {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        let mut info = ServerConfig::new(capabilities);
+        let mut implementation = Implementation::new("toolhost", env!("CARGO_PKG_VERSION"));
+        if let Caller::Server(caller) = &self.caller {
+            implementation.title = Some(caller.name().to_owned());
+        }
+        info.server_info = implementation;
+        info
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        let versions = ProtocolVersion::KNOWN_VERSIONS.iter();
+        let supported = versions.filter(|version| **version >= ProtocolVersion::V_2025_03_26);
+        supported.cloned().collect()
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let cursor = request.and_then(|request| request.cursor);
+        self.page(cursor.as_deref())
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let connection = self.connection.as_deref().unwrap_or_default();
+        let id = context.id.clone().into_json_value().to_string();
+        let mut running = self.server.mcp_calls.begin(connection, id);
+        let call = self.call(&request.name, request.arguments.unwrap_or_default());
+        let mut call = std::pin::pin!(call);
+        let token = context.meta.get_progress_token();
+        let mut ticks = interval(PROGRESS_INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let begin = Instant::now();
+        loop {
+            tokio::select! {
+                outcome = &mut call => return Ok(result(outcome).into()),
+                // The client disconnected, or the server stops.
+                () = context.ct.cancelled() => break,
+                Ok(()) = &mut running.cancelled => break,
+                _ = ticks.tick(), if token.is_some() => {
+                    if let Some(token) = token.clone() {
+                        let seconds = begin.elapsed().as_secs_f64();
+                        let progress = ProgressNotificationParam::new(token, seconds)
+                            .with_message(format!("running for {seconds:.0} s"));
+                        // A client that does not read it is noticed by the disconnection.
+                        let _ = context.peer.notify_progress(progress).await;
+                    }
+                }
+            }
+        }
+        Err(ErrorData::new(CANCELLED, "the call was cancelled", None))
+    }
+}

@@ -1,0 +1,134 @@
+//! Tools as MCP clients see them.
+
+use std::sync::Arc;
+
+use app::{
+    Error,
+    agents::{meta::MetaTool, tool_name::tool_name},
+    catalog::ResolvedTool,
+};
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use serde_json::{Value, json};
+
+use crate::http::{branding::Branding, errors};
+
+/// Member of a result that is too large for a response.
+const RESULT_FILE: &str = "result_file";
+
+/// Returns the name of a meta tool, with the word of this installation.
+pub(super) fn meta_name(tool: MetaTool, branding: &Branding) -> String {
+    branding.rename(tool.slug()).into_owned()
+}
+
+/// Describes a meta tool.
+pub(super) fn meta_tool(tool: MetaTool, branding: &Branding) -> Tool {
+    let definition = tool.definition();
+    let has = |hint: &str| definition.tags.iter().any(|tag| tag == hint);
+    let annotations = ToolAnnotations::with_title(definition.name.clone())
+        .read_only(has("readOnlyHint"))
+        .destructive(has("destructiveHint"))
+        .idempotent(has("idempotentHint"))
+        .open_world(has("openWorldHint"));
+    let description = branding.rename(&definition.description).into_owned();
+    let input = branding.render(definition.input.clone());
+    let described = Tool::new(
+        meta_name(tool, branding),
+        description,
+        Arc::new(object(input)),
+    )
+    .with_title(definition.name.clone())
+    .with_annotations(annotations);
+    match output(branding.render(definition.output.clone())) {
+        Some(schema) => described.with_raw_output_schema(Arc::new(schema)),
+        None => described,
+    }
+}
+
+/// Describes a tool of the catalog.
+pub(super) fn tool(found: &ResolvedTool) -> Result<Tool, Error> {
+    let tool = &found.tool;
+    let hints = &tool.hints;
+    let annotations = ToolAnnotations::with_title(tool.name.clone())
+        .read_only(hints.read_only)
+        .destructive(hints.destructive)
+        .idempotent(hints.idempotent)
+        .open_world(hints.open_world);
+    let parse = |schema: &app::catalog::Schema| -> Result<Value, Error> {
+        let text = schema.text()?;
+        serde_json::from_str(text.get()).map_err(|cause| {
+            errors::internal(format!("a schema of {} is not JSON: {cause}", tool.slug))
+        })
+    };
+    let name = tool_name(&tool.slug).into_owned();
+    let input = Arc::new(object(parse(&tool.input)?));
+    let described = Tool::new(name, tool.description.clone(), input)
+        .with_title(tool.name.clone())
+        .with_annotations(annotations);
+    // Clients refuse results that do not match the schema.
+    if !tool.output.is_enforced() {
+        return Ok(described);
+    }
+    Ok(match output(parse(&tool.output)?) {
+        Some(schema) => described.with_raw_output_schema(Arc::new(schema)),
+        None => described,
+    })
+}
+
+/// Returns a schema of arguments, which has to be one of objects.
+fn object(schema: Value) -> JsonObject {
+    let mut schema = match schema {
+        Value::Object(schema) => schema,
+        _ => JsonObject::new(),
+    };
+    schema.insert("type".to_owned(), json!("object"));
+    schema
+}
+
+/// Returns a schema of results, or none if the results are no objects. A result that is too large is
+/// a link to a file instead.
+fn output(schema: Value) -> Option<JsonObject> {
+    let Value::Object(mut schema) = schema else {
+        return None;
+    };
+    if schema.get("type") != Some(&json!("object")) || schema.contains_key("anyOf") {
+        return None;
+    }
+    let is_closed = schema.get("additionalProperties") == Some(&json!(false));
+    let required = schema.shift_remove("required");
+    if is_closed {
+        schema.shift_remove("additionalProperties");
+    }
+    if let Some(required) = required.filter(|required| *required != json!([])) {
+        let choices = json!([{ "required": required }, { "required": [RESULT_FILE] }]);
+        schema.insert("anyOf".to_owned(), choices);
+    }
+    Some(schema)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_schema_admits_a_result_file() {
+        let schema = json!({
+            "type": "object",
+            "properties": { "a": { "type": "string" } },
+            "required": ["a"],
+            "additionalProperties": false,
+        });
+        let expected = json!({
+            "type": "object",
+            "properties": { "a": { "type": "string" } },
+            "anyOf": [{ "required": ["a"] }, { "required": ["result_file"] }],
+        });
+        assert_eq!(Value::Object(output(schema).unwrap()), expected);
+        assert_eq!(output(json!({ "type": "array" })), None);
+    }
+
+    #[test]
+    fn input_schema_is_one_of_objects() {
+        assert_eq!(object(json!(true))["type"], "object");
+        assert_eq!(object(json!({ "properties": {} }))["type"], "object");
+    }
+}
