@@ -23,6 +23,7 @@ mod files;
 mod keys;
 mod link;
 mod logs;
+mod mcp_endpoints;
 mod mcp_servers;
 mod members;
 mod oauth;

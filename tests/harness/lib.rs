@@ -4,6 +4,7 @@
 //! Tests run in parallel in one process. Each uses a project of its own on the shared server, or
 //! starts a server of its own if it must stop it.
 
+pub mod assistants;
 pub mod author;
 pub mod browser;
 pub mod bucket;

@@ -1,0 +1,386 @@
+//! MCP endpoints, used by assistants with the official libraries and by requests made by hand.
+
+use harness::{
+    Client, Guest, Host,
+    assistants::{Assistant, Library},
+    client::RawResponse,
+    guest, unique, wait_until,
+};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::given;
+
+/// Ways in which assistants agree on a version, with the version.
+const MODES: [(&str, &str); 2] = [("legacy", "2025-11-25"), ("auto", "2026-07-28")];
+
+/// A project with an MCP server of a tool that echoes and a tool that fetches with an account.
+struct Given {
+    project: Client,
+    config: String,
+    /// Address of the MCP server, without a user.
+    url: String,
+    echo: &'static str,
+    fetch: String,
+}
+
+impl Given {
+    async fn new() -> Self {
+        let project = Host::shared().await.new_project().await;
+        let config = given::auth_config(&project).await;
+        let echo = given::shared_echo().await;
+        let toolkit = echo.split('_').next().unwrap().to_lowercase();
+        let body = json!({
+            "name": "All tools", "auth_config_ids": [config], "no_auth_apps": [toolkit],
+        });
+        let url = server(&project, &body).await;
+        let fetch = guest::tool(given::keyed().await);
+        Self {
+            project,
+            config,
+            url,
+            echo,
+            fetch,
+        }
+    }
+
+    async fn connect(&self, user: &str, key: &str) -> String {
+        let account = given::account(&self.config, user, key);
+        let made = self.project.post("/connected_accounts", &account).await;
+        made.expect(201)["id"].as_str().unwrap().to_owned()
+    }
+
+    /// Calls a tool for the user or the account of an address.
+    async fn call(&self, query: &str, tool: &str, arguments: Value) -> Value {
+        let url = format!("{}?{query}", self.url);
+        let params = json!({ "name": tool, "arguments": arguments });
+        result(&request(&self.project, &url, "tools/call", params, &[]).await)
+    }
+}
+
+/// Creates an MCP server and returns its address without a user.
+async fn server(project: &Client, body: &Value) -> String {
+    let made = project.post("/mcp/servers", body).await.expect(201);
+    let url = made["mcp_url"].as_str().unwrap();
+    url.split_once('?').unwrap().0.to_owned()
+}
+
+/// Sends a request as a client of the version 2025-11-25 does, with further headers.
+async fn request(
+    client: &Client,
+    url: &str,
+    method: &str,
+    params: Value,
+    headers: &[(&str, &str)],
+) -> RawResponse {
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+    let own = [
+        ("content-type", "application/json"),
+        ("accept", "application/json, text/event-stream"),
+        ("mcp-protocol-version", "2025-11-25"),
+    ];
+    let headers = [&own, headers].concat();
+    let body = body.to_string().into_bytes();
+    client.exchange(Method::POST, url, &headers, body).await
+}
+
+/// Returns the result of a response.
+#[track_caller]
+fn result(response: &RawResponse) -> Value {
+    let text = String::from_utf8_lossy(&response.bytes);
+    assert_eq!(response.status, 200, "{text}");
+    let whole: Value = serde_json::from_str(&text).unwrap();
+    assert!(whole["error"].is_null(), "{text}");
+    whole["result"].clone()
+}
+
+/// Returns the text of a call that failed.
+#[track_caller]
+fn failure(result: &Value) -> &str {
+    assert_eq!(result["isError"], true, "{result:#}");
+    result["content"][0]["text"].as_str().unwrap()
+}
+
+#[tokio::test]
+async fn official_libraries_list_and_call_tools() {
+    let given = Given::new().await;
+    for library in Library::ALL {
+        for (mode, version) in MODES {
+            let said = json!({ "said": unique(6) });
+            let options = json!({
+                "url": format!("{}?user_id=amy", given.url), "mode": mode,
+                "calls": [
+                    { "name": given.echo, "arguments": said, "progress": true },
+                    { "name": "NO_SUCH_TOOL", "arguments": {} },
+                ],
+            });
+            let report = Assistant::start(library, &options).report().await;
+            let which = format!("{library:?} {mode}: {report:#}");
+            assert_eq!(report["version"], version, "{which}");
+            let tools = report["tools"].as_array().unwrap();
+            let mut names: Vec<_> = tools.iter().map(|tool| tool["name"].clone()).collect();
+            names.sort_by_key(ToString::to_string);
+            let mut expected = vec![json!(given.echo), json!(given.fetch)];
+            expected.sort_by_key(ToString::to_string);
+            assert_eq!(names, expected, "{which}");
+            let [called, failed] = &report["calls"].as_array().unwrap()[..] else {
+                panic!("{which}")
+            };
+            assert_eq!(
+                (&called["structured"], &called["is_error"]),
+                (&said, &json!(false))
+            );
+            let text: Value = serde_json::from_str(called["text"].as_str().unwrap()).unwrap();
+            assert_eq!(text, said);
+            assert!(
+                !called["progress"].as_array().unwrap().is_empty(),
+                "{which}"
+            );
+            assert_eq!(failed["is_error"], true, "{which}");
+            assert!(
+                failed["text"].as_str().unwrap().contains("NO_SUCH_TOOL"),
+                "{which}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn cancelled_call_aborts_its_outgoing_request() {
+    let given = Given::new().await;
+    given.connect("amy", &harness::secret()).await;
+    for library in Library::ALL {
+        for (mode, _) in MODES {
+            let tag = unique(8);
+            let url = format!("https://api.example.com/hang/{tag}");
+            let options = json!({
+                "url": format!("{}/mcp?user_id=amy", given.url), "mode": mode, "calls": [],
+                "cancel": { "name": given.fetch, "arguments": { "url": url } },
+            });
+            let mut assistant = Assistant::start(library, &options);
+            wait_until("the provider is asked", async || {
+                !Host::application().seen(&tag).is_empty()
+            })
+            .await;
+            assistant.cancel().await;
+            wait_until("the provider's connection is closed", async || {
+                Host::application().abandoned(&tag) == 1
+            })
+            .await;
+            let report = assistant.report().await;
+            assert_eq!(report["cancelled"], "cancelled", "{library:?} {mode}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn address_selects_the_user_or_the_account() {
+    let given = Given::new().await;
+    let [amy, bob] = [harness::secret(), harness::secret()];
+    given.connect("amy", &amy).await;
+    let account = given.connect("bob", &bob).await;
+    for (query, key) in [
+        ("user_id=amy".to_owned(), &amy),
+        (format!("connected_account_id={account}"), &bob),
+        (format!("connected_account_ids={account}"), &bob),
+    ] {
+        let tag = unique(8);
+        let url = format!("https://api.example.com/echo/{tag}");
+        let called = given
+            .call(&query, &given.fetch, json!({ "url": url }))
+            .await;
+        assert_eq!(called["isError"], false, "{query}: {called:#}");
+        let seen = Host::application().seen(&tag);
+        assert_eq!(
+            seen[0].header("authorization"),
+            format!("Bearer {key}"),
+            "{query}"
+        );
+    }
+    let foreign = format!("user_id=amy&connected_account_id={account}");
+    let called = given
+        .call(
+            &foreign,
+            &given.fetch,
+            json!({ "url": "https://api.example.com/" }),
+        )
+        .await;
+    assert!(failure(&called).contains("amy"), "{called:#}");
+}
+
+#[tokio::test]
+async fn missing_account_is_answered_with_a_link() {
+    let given = Given::new().await;
+    let called = given
+        .call("user_id=amy", &given.fetch, json!({ "url": "x" }))
+        .await;
+    let text = failure(&called);
+    let link = text
+        .split_whitespace()
+        .find(|word| word.contains("/link/lt_"));
+    let opened = given::open(&given.project, link.unwrap()).await;
+    assert_eq!(opened.status, 200, "{text}");
+}
+
+#[tokio::test]
+async fn invalid_arguments_are_a_failure_of_the_tool() {
+    let host = Host::shared().await;
+    let mut manifest = guest::manifest(&given::slug());
+    manifest["tools"][0]["input"] = json!({
+        "type": "object", "properties": { "word": { "type": "string" } }, "required": ["word"],
+    });
+    manifest["tools"][0]["hints"] = json!({ "read_only": true, "idempotent": true });
+    host.publish(Guest::echo().component(), &manifest).await;
+    let slug = manifest["slug"].as_str().unwrap();
+    let project = host.new_project().await;
+    let body = json!({ "name": "Echo", "auth_config_ids": [], "no_auth_apps": [slug] });
+    let url = server(&project, &body).await;
+    let listed = result(&request(&project, &url, "tools/list", json!({}), &[]).await);
+    let tool = &listed["tools"][0];
+    assert_eq!(
+        tool["inputSchema"]["required"],
+        json!(["word"]),
+        "{listed:#}"
+    );
+    assert_eq!(tool["outputSchema"]["type"], "object", "{listed:#}");
+    let annotations = &tool["annotations"];
+    assert_eq!(annotations["readOnlyHint"], true, "{listed:#}");
+    assert_eq!(annotations["destructiveHint"], false, "{listed:#}");
+    let params = json!({ "name": guest::tool(slug), "arguments": { "word": 1 } });
+    let called = result(&request(&project, &url, "tools/call", params, &[]).await);
+    assert!(failure(&called).contains("word"), "{called:#}");
+}
+
+#[tokio::test]
+async fn long_lists_have_pages_and_short_names() {
+    let host = Host::shared().await;
+    let slug = given::slug();
+    let mut manifest = guest::manifest(&slug);
+    let tool = manifest["tools"][0].clone();
+    let named = |number: usize| {
+        let mut tool = tool.clone();
+        tool["slug"] = json!(format!(
+            "{}_{}{number:03}",
+            slug.to_uppercase(),
+            "LONG_".repeat(12)
+        ));
+        tool
+    };
+    manifest["tools"] = (0..260).map(named).collect();
+    host.publish(Guest::echo().component(), &manifest).await;
+    let project = host.new_project().await;
+    let body = json!({ "name": "Many", "auth_config_ids": [], "no_auth_apps": [slug] });
+    let url = server(&project, &body).await;
+    let first = result(&request(&project, &url, "tools/list", json!({}), &[]).await);
+    assert_eq!(first["tools"].as_array().unwrap().len(), 250);
+    let next = json!({ "cursor": first["nextCursor"] });
+    let last = result(&request(&project, &url, "tools/list", next, &[]).await);
+    assert_eq!(last["tools"].as_array().unwrap().len(), 10);
+    assert!(last["nextCursor"].is_null());
+    let name = last["tools"][9]["name"].as_str().unwrap();
+    assert!(name.len() <= 64, "{name}");
+    let params = json!({ "name": name, "arguments": { "a": 1 } });
+    let called = result(&request(&project, &url, "tools/call", params, &[]).await);
+    assert_eq!(called["structuredContent"], json!({ "a": 1 }));
+    let refused = request(&project, &url, "tools/list", json!({ "cursor": "x" }), &[]).await;
+    assert!(String::from_utf8_lossy(&refused.bytes).contains("-32602"));
+}
+
+#[tokio::test]
+async fn foreign_hosts_and_web_pages_are_refused() {
+    let given = Given::new().await;
+    let port = given
+        .url
+        .split(':')
+        .nth(2)
+        .unwrap()
+        .split('/')
+        .next()
+        .unwrap();
+    let [own, local] = ["127.0.0.1", "localhost"].map(|host| format!("{host}:{port}"));
+    let (page, foreign) = (format!("http://{local}"), "http://evil.example.com");
+    for (headers, status) in [
+        ([("host", &*own), ("origin", &*page)], 200),
+        ([("host", &*local), ("origin", &*page)], 200),
+        ([("host", &*own), ("origin", foreign)], 403),
+        ([("host", "evil.example.com"), ("origin", foreign)], 403),
+        ([("host", "evil.example.com"), ("origin", &*page)], 403),
+    ] {
+        let response = request(&given.project, &given.url, "ping", json!({}), &headers).await;
+        assert_eq!(response.status, status, "{headers:?}");
+    }
+}
+
+#[tokio::test]
+async fn key_is_needed_if_the_project_requires_it() {
+    let given = Given::new().await;
+    let other = Host::shared().await.new_project().await;
+    let ping = async |url: &str, key: &str| {
+        let header = [("x-api-key", key)];
+        let headers = if key.is_empty() { &[][..] } else { &header };
+        request(&given.project, url, "ping", json!({}), headers)
+            .await
+            .status
+    };
+    let both = [given.url.clone(), format!("{}/mcp", given.url)];
+    for url in &both {
+        assert_eq!(ping(url, "").await, 200);
+        assert_eq!(ping(url, given.project.key()).await, 200);
+        assert_eq!(ping(url, other.key()).await, 404);
+        assert_eq!(ping(url, "ak_wrong").await, 401);
+    }
+    let require = json!({ "require_mcp_api_key": true });
+    given
+        .project
+        .patch("/org/project/config", &require)
+        .await
+        .expect(200);
+    for url in &both {
+        assert_eq!(ping(url, "").await, 401);
+        assert_eq!(ping(url, other.key()).await, 404);
+        assert_eq!(ping(url, given.project.key()).await, 200);
+    }
+    let unknown = given.url.replace("/v3/mcp/", "/v3/mcp/0");
+    assert_eq!(ping(&unknown, "").await, 404);
+}
+
+#[tokio::test]
+async fn versions_since_2025_03_are_negotiated() {
+    let given = Given::new().await;
+    for (asked, agreed) in [
+        ("2025-03-26", "2025-03-26"),
+        ("2025-06-18", "2025-06-18"),
+        ("2025-11-25", "2025-11-25"),
+        ("2024-11-05", "2025-11-25"),
+    ] {
+        let params = json!({
+            "protocolVersion": asked, "capabilities": {}, "clientInfo": { "name": "t", "version": "1" },
+        });
+        let version = [("mcp-protocol-version", asked)];
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
+        let headers = [
+            ("content-type", "application/json"),
+            ("accept", "application/json, text/event-stream"),
+        ];
+        let headers = [&headers[..], &version].concat();
+        let body = body.to_string().into_bytes();
+        let answer = given
+            .project
+            .exchange(Method::POST, &given.url, &headers, body)
+            .await;
+        let initialized = result(&answer);
+        assert_eq!(initialized["protocolVersion"], agreed, "{asked}");
+        assert!(initialized["capabilities"]["tools"].is_object());
+        assert!(answer.header("mcp-session-id").len() >= 22);
+    }
+    let ended = given
+        .project
+        .exchange(Method::DELETE, &given.url, &[], Vec::new())
+        .await;
+    assert_eq!(ended.status, 200);
+    let read = given
+        .project
+        .exchange(Method::GET, &given.url, &[], Vec::new())
+        .await;
+    assert_eq!(read.status, 405);
+}

@@ -1,0 +1,82 @@
+//! Assistants that use MCP endpoints with the official libraries for Python and JavaScript, which share
+//! no code with the server or the harness.
+
+use std::{path::Path, process::Stdio};
+
+use serde_json::Value;
+use tokio::{
+    io::AsyncWriteExt,
+    process::{Child, Command},
+};
+
+/// Library of an assistant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Library {
+    Python,
+    JavaScript,
+}
+
+impl Library {
+    /// All libraries.
+    pub const ALL: [Self; 2] = [Self::Python, Self::JavaScript];
+}
+
+/// A running assistant.
+pub struct Assistant(Child);
+
+impl Assistant {
+    /// Starts an assistant with the options that its script describes.
+    ///
+    /// # Panics
+    /// If the library is missing.
+    pub fn start(library: Library, options: &Value) -> Self {
+        let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let parts = tests.join("../target/parts");
+        let mut command = match library {
+            Library::Python => {
+                let mut command = Command::new(parts.join("mcp-2.3.0/bin/python"));
+                command.arg(tests.join("python/assistant.py"));
+                command
+            }
+            Library::JavaScript => {
+                let mut command = Command::new("node");
+                let folder = parts.join("node");
+                command.arg(tests.join("node/assistant.mjs")).arg(folder);
+                command
+            }
+        };
+        let started = command
+            .arg(options.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn();
+        Self(started.unwrap_or_else(|cause| {
+            panic!("{library:?} does not start; `tests/setup` fetches it: {cause}")
+        }))
+    }
+
+    /// Tells the assistant to cancel its last call.
+    ///
+    /// # Panics
+    /// If the assistant has ended.
+    pub async fn cancel(&mut self) {
+        let input = self.0.stdin.as_mut().expect("the input is piped");
+        input.write_all(b"\n").await.expect("the assistant runs");
+    }
+
+    /// Returns the report of the assistant when it has ended.
+    ///
+    /// # Panics
+    /// If it failed.
+    pub async fn report(self) -> Value {
+        let ended = tokio::time::timeout(crate::CONDITION_TIMEOUT, self.0.wait_with_output());
+        let output = ended.await.expect("the assistant ends in time");
+        let output = output.expect("the assistant can be waited for");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "the assistant failed: {errors}");
+        let report = String::from_utf8_lossy(&output.stdout);
+        serde_json::from_str(&report).unwrap_or_else(|_| panic!("not a report: {report}"))
+    }
+}

@@ -1,0 +1,45 @@
+// Uses an MCP endpoint as an assistant does, with the official JavaScript library:
+// `node assistant.mjs FOLDER OPTIONS`. FOLDER contains the library. OPTIONS is JSON: the `url`, the `key` of
+// the project if one is sent, the `mode` in which the client agrees on the version of the protocol (`legacy`
+// or `auto`), the `calls` to make, and the call to `cancel` when a line arrives on standard input. Prints a
+// report as JSON.
+import { once } from "node:events";
+import { createRequire } from "node:module";
+
+const [folder, given] = process.argv.slice(2);
+const options = JSON.parse(given);
+const library = createRequire(`${folder}/`)("@modelcontextprotocol/client");
+const { Client, StreamableHTTPClientTransport } = library;
+
+const headers = options.key ? { "x-api-key": options.key } : {};
+const transport = new StreamableHTTPClientTransport(new URL(options.url), { requestInit: { headers } });
+const client = new Client({ name: "test", version: "1" }, { versionNegotiation: { mode: options.mode } });
+await client.connect(transport);
+const { tools } = await client.listTools();
+const report = { version: client.getNegotiatedProtocolVersion(), tools, calls: [] };
+
+for (const { name, arguments: given, progress: wanted } of options.calls) {
+  const progress = [];
+  const onprogress = wanted ? (notification) => progress.push(notification.progress) : undefined;
+  const result = await client.callTool({ name, arguments: given }, { onprogress });
+  report.calls.push({
+    structured: result.structuredContent ?? null,
+    text: result.content[0].text,
+    is_error: result.isError ?? false,
+    progress,
+  });
+}
+
+if (options.cancel) {
+  const { name, arguments: given } = options.cancel;
+  const abort = new AbortController();
+  once(process.stdin, "data").then(() => abort.abort());
+  const call = client.callTool({ name, arguments: given }, { signal: abort.signal });
+  report.cancelled = await call.then(
+    () => "it ended",
+    (cause) => (abort.signal.aborted ? "cancelled" : String(cause)),
+  );
+  process.stdin.destroy();
+}
+await client.close();
+console.log(JSON.stringify(report));

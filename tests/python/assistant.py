@@ -1,0 +1,67 @@
+"""Uses an MCP endpoint as an assistant does, with the official Python library: `assistant.py OPTIONS`.
+
+OPTIONS is JSON: the `url`, the `key` of the project if one is sent, the `mode` in which the client agrees
+on the version of the protocol (`legacy` or `auto`), the `calls` to make, and the call to `cancel` when a
+line arrives on standard input. Prints a report as JSON.
+"""
+
+import asyncio
+import json
+import sys
+
+import httpx2
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+
+async def listed(client):
+    tools, cursor = [], None
+    while True:
+        page = await client.list_tools(cursor=cursor)
+        tools += [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in page.tools]
+        cursor = page.next_cursor
+        if cursor is None:
+            return tools
+
+
+async def called(client, call):
+    progress = []
+
+    async def on_progress(done, total, message):
+        progress.append(done)
+
+    result = await client.call_tool(
+        call["name"], call["arguments"], progress_callback=on_progress if call.get("progress") else None
+    )
+    return {
+        "structured": result.structured_content,
+        "text": result.content[0].text,
+        "is_error": bool(result.is_error),
+        "progress": progress,
+    }
+
+
+async def cancelled(client, call):
+    task = asyncio.create_task(called(client, call))
+    line = asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
+    await asyncio.wait([task, line], return_when=asyncio.FIRST_COMPLETED)
+    if task.done():
+        return f"it ended: {task}"
+    task.cancel()
+    await asyncio.wait([task])
+    return "cancelled"
+
+
+async def main(options):
+    headers = {"x-api-key": options["key"]} if options.get("key") else {}
+    async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
+        transport = streamable_http_client(options["url"], http_client=http)
+        async with Client(transport, mode=options["mode"]) as client:
+            report = {"version": client.protocol_version, "tools": await listed(client)}
+            report["calls"] = [await called(client, call) for call in options["calls"]]
+            if options.get("cancel"):
+                report["cancelled"] = await cancelled(client, options["cancel"])
+    print(json.dumps(report))
+
+
+asyncio.run(main(json.loads(sys.argv[1])))
