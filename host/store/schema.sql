@@ -512,6 +512,7 @@ create table "execution_pages" (
     "users" jsonb,
     "accounts" jsonb,
     "auth_configs" jsonb,
+    "sessions" jsonb,
     "slow" jsonb
 );
 create or replace function "execution_pages_fields"() returns trigger language plpgsql as $$
@@ -523,9 +524,10 @@ begin
         case when json_typeof(f."users") = 'array' then f."users"::jsonb end,
         case when json_typeof(f."accounts") = 'array' then f."accounts"::jsonb end,
         case when json_typeof(f."auth_configs") = 'array' then f."auth_configs"::jsonb end,
+        case when json_typeof(f."sessions") = 'array' then f."sessions"::jsonb end,
         case when json_typeof(f."slow") = 'array' then f."slow"::jsonb end
-    into new."tools", new."toolkits", new."statuses", new."users", new."accounts", new."auth_configs", new."slow"
-    from json_to_record(new.body) as f ("tools" json, "toolkits" json, "statuses" json, "users" json, "accounts" json, "auth_configs" json, "slow" json);
+    into new."tools", new."toolkits", new."statuses", new."users", new."accounts", new."auth_configs", new."sessions", new."slow"
+    from json_to_record(new.body) as f ("tools" json, "toolkits" json, "statuses" json, "users" json, "accounts" json, "auth_configs" json, "sessions" json, "slow" json);
     return new;
 end
 $$;
@@ -537,6 +539,7 @@ create index "execution_pages_by_statuses" on "execution_pages" using gin ("stat
 create index "execution_pages_by_users" on "execution_pages" using gin ("users" jsonb_path_ops) where deleted_at is null;
 create index "execution_pages_by_accounts" on "execution_pages" using gin ("accounts" jsonb_path_ops) where deleted_at is null;
 create index "execution_pages_by_auth_configs" on "execution_pages" using gin ("auth_configs" jsonb_path_ops) where deleted_at is null;
+create index "execution_pages_by_sessions" on "execution_pages" using gin ("sessions" jsonb_path_ops) where deleted_at is null;
 create index "execution_pages_by_slow" on "execution_pages" using gin ("slow" jsonb_path_ops) where deleted_at is null;
 
 create table "execution_details" (

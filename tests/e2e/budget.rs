@@ -371,6 +371,30 @@ const ROWS: &[(&str, &str)] = &[
         "tests/e2e/refresh.rs interrupted_refresh_is_tried_once_more",
     ),
     (
+        "Configuration of a session as JSON",
+        "tests/e2e/tool_router_sessions.rs unusable_configurations_are_refused",
+    ),
+    (
+        "Accounts of one toolkit that a session pins",
+        "tests/e2e/tool_router_sessions.rs unusable_configurations_are_refused",
+    ),
+    (
+        "Versions of a session's configuration",
+        "tests/e2e/tool_router_sessions.rs history_keeps_a_hundred_versions",
+    ),
+    (
+        "Tools of the client in a request to a session",
+        "tests/e2e/tool_router_sessions.rs attach_repeats_tools_of_the_client",
+    ),
+    (
+        "Calls of a parallel execution in a session",
+        "tests/e2e/tool_router_execution.rs multi_execute_keeps_order_and_partial_failures",
+    ),
+    (
+        "Data of a call of a parallel execution in a session",
+        "tests/e2e/tool_router_execution.rs multi_execute_keeps_order_and_partial_failures",
+    ),
+    (
         "Trigger instances of one project",
         "tests/e2e/trigger_instances.rs instances_past_the_limit_are_refused",
     ),

@@ -526,6 +526,7 @@ async fn successes(host: &Host, seen: &mut ReceivedRequest) {
         seen.call(&project, id, &instance, body).await.expect(410);
     }
 
+    sessions(&project, seen, &slug).await;
     let call = json!({ "user_id": "amy", "arguments": { "said": "hello" } });
     let ran = seen
         .call(&project, "tools_execute", &tool, call)
@@ -706,6 +707,45 @@ async fn successes(host: &Host, seen: &mut ReceivedRequest) {
     seen.call(&org, "toolkits_deprecate", &version, none)
         .await
         .expect(200);
+}
+
+/// Calls each operation of sessions successfully, for a toolkit that `amy` has connected.
+async fn sessions(project: &Client, seen: &mut ReceivedRequest, toolkit: &str) {
+    let (no, none) = (&[][..], Value::Null);
+    let labs = json!({ "user_id": "amy" });
+    seen.call(project, "labs_create", no, labs)
+        .await
+        .expect(201);
+    let config = json!({
+        "user_id": "amy", "toolkits": { "enable": [toolkit] }, "preload": { "tools": "all" },
+        "tools": { toolkit: { "disable": [] } }, "multi_account": { "enable": true },
+    });
+    let session = seen.call(project, "tool_router_create", no, config).await;
+    let session = text(&session.expect(201)["session_id"]);
+    let id = [("session_id", &*session), ("session_config_id", &*session)];
+    let call = json!({ "tool_slug": guest::tool(toolkit), "arguments": {} });
+    let several = json!({ "tools": [call], "sync_response_to_workbench": false });
+    let meta = json!({ "slug": "SERVICE_MULTI_EXECUTE_TOOL", "arguments": several });
+    let tool = json!({ "slug": "a", "name": "A", "description": "a", "input_schema": {} });
+    let inline = json!({ "experimental": { "custom_tools": [tool] } });
+    for (operation, body, status) in [
+        ("tool_router_read", none.clone(), 200),
+        ("tool_router_update", json!({ "tags": [] }), 200),
+        ("tool_router_attach", inline, 200),
+        ("tool_router_config_history", none.clone(), 200),
+        ("tool_router_tools", none.clone(), 200),
+        ("tool_router_list_toolkits", none.clone(), 200),
+        ("tool_router_link", json!({ "toolkit": toolkit }), 201),
+        ("tool_router_execute", call, 200),
+        ("tool_router_execute_meta", meta, 200),
+        ("session_configs_list", none.clone(), 200),
+        ("session_configs_read", none.clone(), 200),
+        ("tool_router_remove", none, 200),
+    ] {
+        seen.call(project, operation, &id, body)
+            .await
+            .expect(status);
+    }
 }
 
 async fn webhook_endpoints(project: &Client, seen: &mut ReceivedRequest, toolkit: &str) {
@@ -1022,6 +1062,14 @@ async fn particular_refusals(host: &Host, seen: &mut ReceivedRequest) {
     seen.call(&newest, "tools_execute", &tool, json!({}))
         .await
         .expect(410);
+    let session = json!({ "user_id": "amy" });
+    let session = project.post("/tool_router/session", &session).await;
+    let session = text(&session.expect(201)["session_id"]);
+    let executed = json!({ "tool_slug": name });
+    let session = [("session_id", &*session)];
+    seen.call(&project, "tool_router_execute", &session, executed)
+        .await
+        .expect(410);
     seen.call(&newest, "tools_read", &tool, none)
         .await
         .expect(410);
@@ -1099,6 +1147,23 @@ async fn with_an_application(seen: &mut ReceivedRequest) {
     seen.call(&project, "tools_proxy", no, call("ca_AAAAAAAAAAAA", "/"))
         .await
         .expect(404);
+    let pinned = json!({ "user_id": "default", "connected_accounts": { &slug: account } });
+    let session = project.post("/tool_router/session", &pinned).await;
+    let session = text(&session.expect(201)["session_id"]);
+    let session = [("session_id", &*session)];
+    let in_session =
+        |endpoint: &str| json!({ "toolkit_slug": slug, "endpoint": endpoint, "method": "GET" });
+    for (endpoint, status) in [
+        ("/echo/x", 200),
+        ("/redirect/x?to=https://files.example.net/", 403),
+        ("https://other.example.com/", 502),
+        ("/hang/x", 504),
+    ] {
+        let body = in_session(endpoint);
+        seen.call(&project, "tool_router_proxy_execute", &session, body)
+            .await
+            .expect(status);
+    }
     let brought = json!({ "authScheme": "DCR_OAUTH", "toolkitSlug": slug, "val": {} });
     let brought = json!({ "custom_connection_data": brought, "endpoint": "/", "method": "GET" });
     seen.call(&project, "tools_proxy", no, brought)
@@ -1112,6 +1177,14 @@ async fn with_an_application(seen: &mut ReceivedRequest) {
         .await
         .expect(200);
     seen.call(&project, "tools_proxy", no, call(&account, "/"))
+        .await
+        .expect(422);
+    let body = in_session("/");
+    seen.call(&project, "tool_router_proxy_execute", &session, body)
+        .await
+        .expect(422);
+    let executed = json!({ "tool_slug": guest::tool(&slug) });
+    seen.call(&project, "tool_router_execute", &session, executed)
         .await
         .expect(422);
 

@@ -50,6 +50,8 @@ impl Possessions {
         let instance = client.post(&upsert, &body).await.expect(201);
         let endpoint = json!({ "toolkit_slug": given::keyed().await, "client_id": "private" });
         let endpoint = client.post("/webhook_endpoints", &endpoint).await;
+        let session = json!({ "user_id": "amy" });
+        let session = client.post("/tool_router/session", &session).await;
         let ids = [
             ("ac", config),
             ("ca", text(&made["id"])),
@@ -58,6 +60,7 @@ impl Possessions {
             ("we", text(&endpoint.expect(201)["id"])),
             ("ws", subscription),
             ("ti", text(&instance["trigger_id"])),
+            ("trs", text(&session.expect(201)["session_id"])),
         ]
         .into();
         Self { client, ids }
@@ -100,6 +103,7 @@ fn place(kind: &str) -> &'static str {
         "we" => "/webhook_endpoints/{}",
         "ws" => "/webhook_subscriptions/{}",
         "ti" => "/trigger_instances/active?trigger_ids={}",
+        "trs" => "/tool_router/session/{}",
         _ => "/logs/tool_execution/{}",
     }
 }

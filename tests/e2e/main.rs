@@ -33,6 +33,8 @@ mod projects;
 mod provider;
 mod proxy;
 mod session;
+mod tool_router_execution;
+mod tool_router_sessions;
 mod toolkits;
 mod tools;
 mod trigger_actions;

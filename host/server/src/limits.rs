@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use app::{
-    catalog,
+    agents, catalog,
     core::{json, large_work},
     events::{self, triggers},
     files, lifecycle,
@@ -15,6 +15,7 @@ use app::{
 };
 
 use crate::{
+    api::tool_router::MAX_INLINE_TOOLS,
     config::{self, Setting},
     http::{
         answer::{MAX_HEADER_BYTES, MAX_REQUEST_LINE_BYTES},
@@ -211,6 +212,8 @@ fn work() -> Vec<Bound> {
 }
 
 const TOO_LARGE: &str = "413 `HTTP_PayloadTooLarge`";
+/// Effect of an invalid request to a session.
+const SESSION_INVALID: &str = "400 `ToolRouterV2_BadRequest`";
 const INVALID: &str = "400 `Request_Invalid`";
 const NODE_BUSY: &str = "503 `Server_Busy`";
 const PROJECT_BUSY: &str = "429 `Server_ProjectBusy`";
@@ -356,6 +359,12 @@ fn storage(settings: &[Setting]) -> Vec<Row> {
         set("Time that a user may take at the provider", "connections.away_s", "the callback is refused with 400"),
         row("Users in a list of a shared account", app::accounts::MAX_LISTED_USERS, INVALID),
         set("Lease for refreshing a token", "connections.refresh_lease_s", "another server may refresh the token"),
+        row("Configuration of a session as JSON", size(agents::MAX_CONFIG_BYTES as u64), SESSION_INVALID),
+        row("Accounts of one toolkit that a session pins", agents::MAX_PINNED_ACCOUNTS, SESSION_INVALID),
+        row("Versions of a session's configuration", agents::MAX_VERSIONS, "the oldest version is erased"),
+        row("Tools of the client in a request to a session", MAX_INLINE_TOOLS, SESSION_INVALID),
+        row("Calls of a parallel execution in a session", agents::meta::MAX_CALLS, "400 `ActionExecute_ArgumentsInvalid`"),
+        row("Data of a call of a parallel execution in a session", size(agents::meta::MAX_INLINE_BYTES as u64), "the data becomes a file, and the result has a link to it"),
         set("Trigger instances of one project", "triggers.max_per_project", "422 `TriggerInstance_TooMany`"),
         row("Configuration of a trigger instance as JSON", size(triggers::MAX_CONFIG_BYTES as u64), "400 `TriggerInstance_ConfigInvalid`"),
         set("Interval between two polls of a trigger instance", "triggers.poll_interval_s", INVALID).at_least(),

@@ -65,7 +65,10 @@ pub(crate) use redirect::check_redirect_url;
 pub use removal::{remove, revoke};
 pub(crate) use removal::{remove_all, revoke_all};
 pub use scheme::mask;
-pub(crate) use session::{check_usable, find_by_id_or_alias, session_accounts};
+pub use session::SessionAccount;
+pub(crate) use session::{
+    accounts_of_session, check_usable, find_by_id_or_alias, newest_session_config, session_accounts,
+};
 pub use sharing::{AccountType, AclChange, MAX_LISTED_USERS, Sharing, SharingChange};
 pub use state::{Event, Status};
 pub use tokens::{RevokedToken, Settings, TokenManager};

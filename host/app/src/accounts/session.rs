@@ -1,12 +1,14 @@
 //! Accounts of tool router sessions. A session acts for one user, and uses a shared account only if
 //! it is named.
 
+use std::collections::HashSet;
+
 use store::{Query, Record};
 
 use super::{
     Account, AccountType, Status,
     account::{record, unique_alias},
-    auth_configs::AuthConfig,
+    auth_configs::{self, AuthConfig},
     errors,
     grant::{active_config, check_user_allowed},
 };
@@ -18,6 +20,8 @@ use crate::{
 
 /// Maximum number of accounts of one user and toolkit among which a session looks for usable ones.
 const MAX_CANDIDATES: u64 = 100;
+/// Maximum number of accounts of one user that the list of a session's toolkits regards.
+const MAX_ACCOUNTS_OF_USER: u64 = 1_000;
 
 /// Checks that an account is active and of a toolkit, and that a user may use it.
 ///
@@ -39,6 +43,24 @@ pub(crate) async fn check_usable(
     Ok(())
 }
 
+/// An active account whose auth config exists.
+#[derive(Debug)]
+pub struct SessionAccount {
+    /// The account.
+    pub record: Record<Account>,
+    /// True if its auth config uses the operator's OAuth app.
+    pub managed: bool,
+    /// True if sessions may use its auth config.
+    pub in_sessions: bool,
+}
+
+impl SessionAccount {
+    /// Returns true if the account is shared, so that sessions use it only if they pin it.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.record.body.sharing.account_type == AccountType::Shared
+    }
+}
+
 /// Returns the active private accounts of a user and toolkit whose auth config sessions may use,
 /// newest first; only those of one auth config if it is given.
 pub(crate) async fn session_accounts(
@@ -47,29 +69,85 @@ pub(crate) async fn session_accounts(
     user: &str,
     toolkit: &str,
     auth_config: Option<&AuthConfigId>,
-) -> Result<Vec<Record<Account>>> {
-    let owner = project.id.as_str();
-    let mut query = Query::for_project(owner)
-        .is("user_id", user)
+) -> Result<Vec<SessionAccount>> {
+    let mut query = active_accounts(project, user)
         .is("toolkit", toolkit)
-        .is("status", Status::Active.into_str())
-        .is_not("account_type", AccountType::Shared.into_str())
-        .descending()
         .page(0, MAX_CANDIDATES);
     if let Some(id) = auth_config {
         query = query.is("auth_config", id.as_str());
     }
+    let accounts = app.store.find::<Account>(&query).await?.records;
+    let mut accounts = with_configs(app, project, accounts).await?;
+    accounts
+        .retain(|account| !account.is_shared() && (auth_config.is_some() || account.in_sessions));
+    Ok(accounts)
+}
+
+/// Returns the active accounts of a user, newest first, and those that a session pins.
+pub(crate) async fn accounts_of_session(
+    app: &App,
+    project: &Project,
+    user: &str,
+    pinned: &[&AccountId],
+) -> Result<Vec<SessionAccount>> {
+    let query = active_accounts(project, user).page(0, MAX_ACCOUNTS_OF_USER);
     let mut accounts = app.store.find::<Account>(&query).await?.records;
-    let ids: Vec<_> = accounts
+    let pinned: Vec<_> = pinned.iter().map(|id| id.as_str()).collect();
+    let pinned = app.store.get_many::<Account>(project.id.as_str(), &pinned);
+    let pinned = pinned.await?.into_values();
+    accounts.extend(pinned.filter(|account| {
+        account.body.status == Status::Active && check_user_allowed(account, Some(user)).is_ok()
+    }));
+    with_configs(app, project, accounts).await
+}
+
+fn active_accounts(project: &Project, user: &str) -> Query {
+    Query::for_project(project.id.as_str())
+        .is("user_id", user)
+        .is("status", Status::Active.into_str())
+        .descending()
+}
+
+/// Adds the facts about their auth configs to accounts. Leaves out accounts without one.
+async fn with_configs(
+    app: &App,
+    project: &Project,
+    accounts: Vec<Record<Account>>,
+) -> Result<Vec<SessionAccount>> {
+    let ids: HashSet<_> = accounts
         .iter()
         .map(|account| account.body.auth_config.as_str())
         .collect();
-    let configs = app.store.get_many::<AuthConfig>(owner, &ids).await?;
-    accounts.retain(|account| {
-        let config = configs.get(account.body.auth_config.as_str());
-        config.is_some_and(|config| auth_config.is_some() || config.body.in_sessions)
+    let ids: Vec<_> = ids.into_iter().collect();
+    let configs = app.store.get_many::<AuthConfig>(project.id.as_str(), &ids);
+    let configs = configs.await?;
+    let with_config = accounts.into_iter().filter_map(|record| {
+        let config = configs.get(record.body.auth_config.as_str())?;
+        Some(SessionAccount {
+            managed: config.body.managed,
+            in_sessions: config.body.in_sessions,
+            record,
+        })
     });
-    Ok(accounts)
+    Ok(with_config.collect())
+}
+
+/// Returns the newest enabled auth config of a toolkit that sessions may use.
+pub(crate) async fn newest_session_config(
+    app: &App,
+    project: &Project,
+    toolkit: &str,
+) -> Result<Option<AuthConfigId>> {
+    let query = Query::for_project(project.id.as_str())
+        .is("toolkit", toolkit)
+        .is("status", auth_configs::Status::Enabled.into_str())
+        .descending()
+        .page(0, MAX_CANDIDATES);
+    let found = app.store.find::<AuthConfig>(&query).await?.records;
+    let newest = found.iter().find(|config| config.body.in_sessions);
+    newest
+        .map(|config| AuthConfigId::parse(&config.id))
+        .transpose()
 }
 
 /// Returns an account of a toolkit that a user may use, by its id or by the alias that the user gave

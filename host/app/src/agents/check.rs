@@ -10,7 +10,9 @@ use crate::{
 };
 
 /// Maximum number of accounts of one toolkit that a session may pin.
-const MAX_PINNED_ACCOUNTS: usize = 10;
+pub const MAX_PINNED_ACCOUNTS: usize = 10;
+/// Sizes of a workbench that a client may ask for.
+const SANDBOX_SIZES: [&str; 4] = ["standard", "medium", "large", "xlarge"];
 
 /// Returns a configuration with the slugs of the catalog, if everything that it names exists and can
 /// be used by its user.
@@ -98,6 +100,11 @@ fn check_values(config: &Config) -> Result<()> {
         && !(2..=10).contains(&most)
     {
         problems.push("multi_account.max_accounts_per_toolkit: must be 2 to 10".to_owned());
+    }
+    let size = config.workbench.sandbox_size.as_deref();
+    if size.is_some_and(|size| !SANDBOX_SIZES.contains(&size)) {
+        let known = SANDBOX_SIZES.join(", ");
+        problems.push(format!("workbench.sandbox_size: must be one of {known}"));
     }
     let threshold = config.workbench.auto_offload_threshold;
     if threshold.is_some_and(|threshold| threshold <= 0.0) {

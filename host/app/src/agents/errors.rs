@@ -50,6 +50,10 @@ crate::error_table! { pub table:
     TOOL_NOT_PERMITTED = tool_not_permitted(tool: impl Display, reason: impl Display): Forbidden, 4311, "ToolRouterV2_ToolNotPermitted",
         "the session does not permit tool {tool}: {reason}",
         "use a permitted tool, or change `tools` or `tags` of the session with PATCH";
+    /// The session asks for the approval of calls.
+    APPROVAL_UNSUPPORTED = approval_unsupported(member: &str): Invalid, 4315, "ToolRouterV2_ApprovalNotSupported",
+        "{member}: this server does not ask for the approval of calls",
+        "leave the member out, and exclude tools with `toolkits`, `tools` or `tags`";
     /// The meta tool is switched off in the session.
     META_TOOL_OFF = meta_tool_off(slug: impl Display): Forbidden, 4312, "ToolRouterV2_MetaToolDisabled",
         "the session does not offer the meta tool {slug}",

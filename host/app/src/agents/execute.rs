@@ -6,6 +6,7 @@ use super::{SessionCaller, errors, scope, selection};
 use crate::{
     App, Result,
     catalog::{LATEST, ResolvedTool},
+    core::ids::SessionId,
     runs::{self, Execute, Execution, Input},
 };
 
@@ -56,6 +57,7 @@ pub async fn execute(
         user_id: Some(user.clone()),
         account,
         custom: None,
+        session: Some(SessionId::parse(caller.session_id())?),
         input: Input::Arguments(request.arguments),
         request_id: caller.request_id.clone(),
     };

@@ -7,22 +7,29 @@
 
 mod check;
 mod config;
+mod connect;
 pub mod errors;
 mod execute;
 pub mod mcp_servers;
 pub mod meta;
+mod proxy;
 pub mod scope;
 pub mod selection;
 pub mod sessions;
 pub mod tool_name;
+mod toolkits;
 mod tools;
 
 pub use self::{
+    check::MAX_PINNED_ACCOUNTS,
     config::{
         Config, Filter, HINTS, MAX_CONFIG_BYTES, ManageConnections, MultiAccount, Preload, Tags,
         ToolFilter, Workbench,
     },
+    connect::{Connect, link},
     execute::{SessionExecute, execute, resolve},
+    proxy::proxy,
     sessions::{MAX_VERSIONS, Session, SessionCaller},
+    toolkits::{SessionToolkit, SessionToolkitFilter, toolkits},
     tools::{permitted, preloaded},
 };

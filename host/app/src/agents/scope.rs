@@ -147,6 +147,23 @@ pub fn check_toolkit(config: &Config, toolkit: &str) -> Result<(), Error> {
         .map_err(|refusal| errors::toolkit_not_permitted(toolkit, refusal.reason()))
 }
 
+/// Checks that a session permits proxy requests to the provider of a toolkit. A session that limits
+/// the tools of the toolkit permits none, because a proxy request could do what an excluded tool does.
+///
+/// # Errors
+/// Returns [`errors::TOOLKIT_NOT_PERMITTED`] or [`errors::TOOL_NOT_PERMITTED`] with the reason.
+pub fn check_proxy(config: &Config, toolkit: &str) -> Result<(), Error> {
+    check_toolkit(config, toolkit)?;
+    let reason = if config.proxy_execute == Some(false) {
+        "`proxy_execute.enable` is false"
+    } else if config.tools.contains_key(toolkit) || config.tags != Tags::default() {
+        "`tools` or `tags` limit the tools of the toolkit"
+    } else {
+        return Ok(());
+    };
+    Err(errors::tool_not_permitted("PROXY_EXECUTE", reason))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -278,6 +295,37 @@ mod tests {
                 decide(toolkits, tools, session_tags),
                 expected,
                 "row {number}"
+            );
+        }
+    }
+
+    #[test]
+    fn limited_toolkits_refuse_proxy_requests() {
+        let none = || Filter::Enable(owned(&["mail"]));
+        let by_list = Some(ToolFilter::Disable(Vec::new()));
+        let off = Config {
+            proxy_execute: Some(false),
+            ..Config::default()
+        };
+        for (config, permitted) in [
+            (Config::default(), true),
+            (config(Some(none()), None, Tags::default()), true),
+            (
+                config(
+                    Some(Filter::Disable(owned(&["mail"]))),
+                    None,
+                    Tags::default(),
+                ),
+                false,
+            ),
+            (config(None, by_list, Tags::default()), false),
+            (config(None, None, tags(&["readOnlyHint"], &[])), false),
+            (off, false),
+        ] {
+            assert_eq!(
+                check_proxy(&config, "mail").is_ok(),
+                permitted,
+                "{config:?}"
             );
         }
     }

@@ -7,11 +7,10 @@
 use super::{Config, SessionCaller, errors};
 use crate::{
     App, Result,
-    accounts::{self, Account},
+    accounts::{self, SessionAccount},
     catalog::Release,
     core::{ids::AccountId, truncate},
 };
-use store::Record;
 
 /// Returns the account with which a session uses a toolkit, or `None` if its user has none. `named`
 /// is the id or the alias of an account that the call asks for.
@@ -42,7 +41,9 @@ pub async fn select(
     if usable.len() > 1 && requires_selection(config) {
         return Err(not_selected(&release.slug));
     }
-    let newest = usable.first().map(|account| AccountId::parse(&account.id));
+    let newest = usable
+        .first()
+        .map(|account| AccountId::parse(&account.record.id));
     newest.transpose()
 }
 
@@ -51,7 +52,7 @@ pub async fn usable_accounts(
     app: &App,
     caller: &SessionCaller,
     toolkit: &str,
-) -> Result<Vec<Record<Account>>> {
+) -> Result<Vec<SessionAccount>> {
     let config = caller.config();
     let auth_config = config.auth_configs.get(toolkit);
     accounts::session_accounts(app, &caller.project, &config.user_id, toolkit, auth_config).await

@@ -138,6 +138,12 @@ pub async fn get(app: &App, project: &Project, id: &SessionId) -> Result<Record<
     found.ok_or_else(|| errors::tool_router_session_not_found(id))
 }
 
+/// Returns the address of a session's MCP endpoint.
+#[must_use]
+pub fn mcp_url(app: &App, id: &str) -> String {
+    format!("{}/tool_router/{id}/mcp", app.base_url())
+}
+
 /// Returns a page of sessions, newest first, whose user ids contain a text.
 ///
 /// # Errors

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     App, Result,
     accounts::{self, CredentialChoice, CustomCredential},
-    core::ids::{AccountId, LogId},
+    core::ids::{AccountId, LogId, SessionId},
     projects::SharedProject,
 };
 
@@ -31,6 +31,8 @@ pub struct Execute {
     pub account: Option<AccountId>,
     /// A credential sent with the request.
     pub custom: Option<CustomCredential>,
+    /// The tool router session in which the tool runs.
+    pub session: Option<SessionId>,
     /// The input of the tool.
     pub input: Input,
     /// The id of the request, for the log.
@@ -71,11 +73,12 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
     let subject = Subject {
         project: project.clone(),
         tool: tool.slug.clone(),
-        release: release.clone(),
+        release: Some(release.clone()),
         user: user.clone(),
         account: granted.account,
         auth_config: granted.auth_config,
         source: granted.source,
+        session: request.session,
         request_id: request.request_id,
         arguments: arguments.json.clone(),
         tokens: arguments.tokens,

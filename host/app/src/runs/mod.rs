@@ -3,6 +3,7 @@
 mod arguments;
 pub mod errors;
 mod execute;
+mod host_call;
 pub mod log;
 mod present;
 pub mod prompt;
@@ -14,6 +15,7 @@ mod verify;
 
 pub use arguments::{Input, arguments_for_prompt};
 pub use execute::{Execute, Execution, execute};
+pub(crate) use host_call::{HostCall, record_host_call};
 pub use present::MAX_INLINE_RESULT_BYTES;
 pub use proxy::{
     MAX_BODY_BYTES as MAX_PROXY_BODY_BYTES, Proxy, ProxyBody, ProxyResponse, ResponseBody, proxy,

@@ -36,7 +36,11 @@ impl<'a> OpenRecord<'a> {
     /// Opens the record of a run. Waits while the log has no room.
     pub(super) async fn open(app: &'a App, subject: Subject) -> Result<Self> {
         let slot = app.log.reserve().await?;
-        let started_at = app.clock.now();
+        Ok(Self::at(app, slot, subject, app.clock.now()))
+    }
+
+    /// Opens the record of a call that began at a time.
+    pub(super) fn at(app: &'a App, slot: Slot, subject: Subject, started_at: Time) -> Self {
         let open = Open {
             app,
             slot,
@@ -46,7 +50,7 @@ impl<'a> OpenRecord<'a> {
             observed: None,
             cassette: None,
         };
-        Ok(Self(scopeguard::guard(open, Open::cancel)))
+        Self(scopeguard::guard(open, Open::cancel))
     }
 
     /// Returns the id of the record.

@@ -17,8 +17,8 @@ use crate::{
         auth_configs,
         compat::{action_logs, legacy_ids, trigger_logs},
         connected_accounts, event_stream, files, keys, logs, mcp_servers, members, oauth_apps,
-        project_config, projects, session, toolkits, tools, trigger_instances, triggers_types,
-        usage, webhook_endpoints, webhook_subscriptions,
+        project_config, projects, session, session_configs, tool_router, toolkits, tools,
+        trigger_instances, triggers_types, usage, webhook_endpoints, webhook_subscriptions,
     },
     http::{
         operation::{Deadline, MaxBody, Operation, Permission},
@@ -248,6 +248,23 @@ pub(crate) fn rows() -> Vec<Row> {
         row!("/mcp/{id}", mcp_servers::read).needs(Read, &[McpServers]),
         row!("/mcp/{id}", mcp_servers::update).needs(Write, &[McpServers]),
         row!("/mcp/{id}", mcp_servers::remove).needs(Write, &[McpServers]),
+
+        // tool router sessions
+        row!("/tool_router/session", tool_router::create).needs(Write, &[Sessions]),
+        row!("/tool_router/session/{session_id}", tool_router::read).needs(Read, &[Sessions]),
+        row!("/tool_router/session/{session_id}", tool_router::update).needs(Write, &[Sessions]),
+        row!("/tool_router/session/{session_id}", tool_router::remove).needs(Write, &[Sessions]),
+        row!("/tool_router/session/{session_id}/attach", tool_router::attach).needs(Read, &[Sessions]),
+        row!("/tool_router/session/{session_id}/config_history", tool_router::config_history).needs(Read, &[Sessions]),
+        row!("/tool_router/session/{session_id}/tools", tool_router::tools).needs(Read, &[Sessions]),
+        row!("/tool_router/session/{session_id}/toolkits", tool_router::list_toolkits).needs(Read, &[Sessions]),
+        row!("/tool_router/session/{session_id}/link", tool_router::link).needs(Write, &[Sessions, ConnectedAccounts]),
+        row!("/tool_router/session/{session_id}/execute", tool_router::execution::execute).needs(Write, &[ToolExecution, Sessions, SessionToolExecution]).own_deadline().max_body(MaxBody::Execute).tool_data().run(),
+        row!("/tool_router/session/{session_id}/execute_meta", tool_router::execution::execute_meta).needs(Write, &[ToolExecution, Sessions, SessionToolExecution]).own_deadline().max_body(MaxBody::Execute).tool_data().run(),
+        row!("/tool_router/session/{session_id}/proxy_execute", tool_router::execution::proxy_execute).needs(Write, &[ProxyExecute]).own_deadline().max_body(MaxBody::Proxy).tool_data().run(),
+        row!("/session_configs", session_configs::list).needs(Read, &[Sessions]),
+        row!("/session_configs/{session_config_id}", session_configs::read).needs(Read, &[Sessions]),
+        row!("/labs/tool_router/session", tool_router::labs::create).needs(Write, &[Sessions]),
 
         // called by a browser that returns from a provider
         row!("/toolkits/auth/callback", link::callback::handle),

@@ -4,14 +4,24 @@
 //! server replaces it. Each meta tool has a file here, and its description and schemas in `schemas`.
 
 mod definition;
+mod multi_execute_tool;
 mod workflow;
 
+use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-pub use self::{definition::Definition, workflow::Workflow};
+pub use self::{
+    definition::Definition,
+    multi_execute_tool::{MAX_CALLS, MAX_INLINE_BYTES},
+    workflow::Workflow,
+};
 use super::{Config, SessionCaller, errors};
-use crate::{App, Result};
+use crate::{
+    App, Result,
+    core::ids::SessionId,
+    runs::{self, Execution, HostCall},
+};
 
 /// Prefix of the slugs of meta tools, with the default operator word.
 pub const SLUG_PREFIX: &str = "SERVICE_";
@@ -106,6 +116,15 @@ impl MetaTool {
         }
     }
 
+    /// Returns true if the result has data of other tools, or of scripts.
+    #[must_use]
+    pub fn returns_tool_data(self) -> bool {
+        matches!(
+            self,
+            Self::MultiExecuteTool | Self::RemoteWorkbench | Self::RemoteBashTool | Self::GetRecipe
+        )
+    }
+
     /// Returns the meta tools that a session has.
     pub fn in_force(config: &Config) -> impl Iterator<Item = Self> {
         Self::ALL
@@ -128,8 +147,38 @@ pub async fn run(
     if !tool.is_in_force(caller.config()) {
         return Err(errors::meta_tool_off(tool.slug()));
     }
-    let _ = (app, arguments);
-    Err(errors::meta_tool_unavailable(tool.slug()))
+    match tool {
+        MetaTool::MultiExecuteTool => multi_execute_tool::run(app, caller, arguments).await,
+        _ => Err(errors::meta_tool_unavailable(tool.slug())),
+    }
+}
+
+/// Runs a meta tool as [`run`] does, with arguments that are a JSON object, and records the call.
+///
+/// # Errors
+/// Fails as [`run`] does.
+pub async fn execute(
+    app: &App,
+    caller: &SessionCaller,
+    tool: MetaTool,
+    arguments: Bytes,
+) -> Result<Execution> {
+    let value = serde_json::from_slice(&arguments)
+        .map_err(|cause| errors::arguments_invalid(tool.slug(), cause.to_string()))?;
+    let call = HostCall {
+        project: &caller.project,
+        tool: tool.slug(),
+        user: &caller.config().user_id,
+        session: SessionId::parse(caller.session_id())?,
+        request_id: &caller.request_id,
+        arguments,
+    };
+    let work = async {
+        let MetaResult { data, error } = run(app, caller, tool, value).await?;
+        let data = serde_json::to_vec(&data).map_err(errors::internal)?;
+        Ok((data.into(), error))
+    };
+    runs::record_host_call(app, call, work).await
 }
 
 /// Reads the arguments of a meta tool.

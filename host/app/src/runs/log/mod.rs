@@ -54,7 +54,7 @@ use crate::{
     catalog::{Release, Usage},
     core::{
         clock::Clock,
-        ids::{AccountId, AuthConfigId, LogId},
+        ids::{AccountId, AuthConfigId, LogId, SessionId},
         vault::Vault,
     },
     projects::{SharedProject, quotas::Quotas},
@@ -73,11 +73,14 @@ pub(crate) struct Subject {
     pub project: SharedProject,
     /// The slug of the tool.
     pub tool: Arc<str>,
-    pub release: Arc<Release>,
+    /// The release of the toolkit, or `None` for a tool of the host itself.
+    pub release: Option<Arc<Release>>,
     pub user: String,
     pub account: Option<AccountId>,
     pub auth_config: Option<AuthConfigId>,
     pub source: Source,
+    /// The tool router session in which the tool ran.
+    pub session: Option<SessionId>,
     pub request_id: String,
     pub arguments: Bytes,
     /// The tokens used, if a language model made the arguments.

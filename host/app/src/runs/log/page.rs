@@ -14,7 +14,7 @@ use super::Pending;
 use crate::{
     accounts::Source,
     core::{
-        ids::{AccountId, AuthConfigId, LogId},
+        ids::{AccountId, AuthConfigId, LogId, SessionId},
         vault::Sealed,
     },
     runs::prompt::Tokens,
@@ -40,6 +40,7 @@ pub(crate) static PAGES: Collection = Collection {
         Field::new("users", Kind::List),
         Field::new("accounts", Kind::List),
         Field::new("auth_configs", Kind::List),
+        Field::new("sessions", Kind::List),
         Field::new("slow", Kind::List),
     ],
 };
@@ -60,6 +61,8 @@ pub(super) struct Page {
     users: Vec<String>,
     accounts: Vec<String>,
     auth_configs: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    sessions: Vec<String>,
     slow: Vec<String>,
 }
 
@@ -101,6 +104,9 @@ pub struct ExecutionRecord {
     pub auth_config: Option<AuthConfigId>,
     /// The source of the credential.
     pub source: Source,
+    /// The tool router session in which the tool ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionId>,
     /// The id of the request that started the execution.
     pub request: String,
     /// The start time.
@@ -200,6 +206,7 @@ impl Page {
             users: list(|run| Some(&run.user)),
             accounts: list(|run| run.account.as_ref().map(AccountId::as_str)),
             auth_configs: list(|run| run.auth_config.as_ref().map(AuthConfigId::as_str)),
+            sessions: list(|run| run.session.as_ref().map(SessionId::as_str)),
             slow: list(|run| run.is_slow().then(|| run.id.as_str())),
             runs,
         }

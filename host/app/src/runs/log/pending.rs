@@ -20,12 +20,14 @@ use super::{
 };
 use crate::{
     accounts::Source,
-    catalog::Release,
-    core::ids::{AccountId, AuthConfigId, LogId},
+    catalog::{BASE, Release},
+    core::ids::{AccountId, AuthConfigId, LogId, SessionId},
     projects::{LogVisibility, SharedProject},
     runs::prompt::Tokens,
 };
 
+/// Toolkit of the tools of the host, with the default operator word.
+const HOST_TOOLKIT: &str = "service";
 /// Log line of a record that had no room for the lines and requests of the tool.
 const NO_ROOM_NOTE: &str = "lines and requests are omitted: too many records wait to be written";
 
@@ -33,7 +35,7 @@ const NO_ROOM_NOTE: &str = "lines and requests are omitted: too many records wai
 pub(super) struct Pending {
     pub(super) id: LogId,
     pub(super) project: SharedProject,
-    pub(super) release: Arc<Release>,
+    pub(super) release: Option<Arc<Release>>,
     pub(super) ended_at: Time,
     /// The details, or `None` for projects that store no data.
     pub(super) detail: Option<Detail>,
@@ -45,6 +47,7 @@ pub(super) struct Pending {
     account: Option<AccountId>,
     auth_config: Option<AuthConfigId>,
     source: Source,
+    session: Option<SessionId>,
     request_id: String,
     started_at: Time,
     tokens: Option<Tokens>,
@@ -66,6 +69,7 @@ impl Pending {
             account,
             auth_config,
             source,
+            session,
             request_id,
             arguments,
             tokens,
@@ -103,6 +107,7 @@ impl Pending {
             account,
             auth_config,
             source,
+            session,
             request_id,
             started_at: entry.started_at,
             tokens,
@@ -115,11 +120,16 @@ impl Pending {
 
     /// Returns the execution as it is stored.
     pub(super) fn record(&self) -> ExecutionRecord {
+        let release = self.release.as_deref();
         ExecutionRecord {
             id: self.id.clone(),
             tool: self.tool.to_string(),
-            toolkit: self.release.slug.to_string(),
-            version: self.release.version.to_string(),
+            toolkit: release
+                .map_or(HOST_TOOLKIT, |release| &*release.slug)
+                .to_owned(),
+            version: release
+                .map_or(BASE, |release| release.version.as_str())
+                .to_owned(),
             status: if self.failure.is_some() {
                 Status::Failed
             } else {
@@ -129,6 +139,7 @@ impl Pending {
             account: self.account.clone(),
             auth_config: self.auth_config.clone(),
             source: self.source,
+            session: self.session.clone(),
             request: self.request_id.clone(),
             started_at: self.started_at,
             ended_at: self.ended_at,
@@ -316,13 +327,14 @@ pub(super) mod tests {
         let subject = Subject {
             project: project(log_visibility),
             tool: "ACME_RUN".into(),
-            release: Arc::new(
+            release: Some(Arc::new(
                 Release::new(manifest, Digest::compute(b""), 0, Time(0), &mut schema_file).unwrap(),
-            ),
+            )),
             user: "default".into(),
             account: None,
             auth_config: None,
             source: Source::NoAuth,
+            session: None,
             request_id: "req_1".into(),
             arguments: format!("\"{}\"", "x".repeat(1 << 20)).into(),
             tokens: None,

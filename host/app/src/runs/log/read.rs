@@ -9,7 +9,7 @@ use super::page::{Detail, Details, ExecutionRecord, MAX_PAGE_SPAN_MS, Page, SLOW
 use crate::{
     App, Result,
     core::{
-        ids::{AccountId, AuthConfigId, LogId},
+        ids::{AccountId, AuthConfigId, LogId, SessionId},
         vault::SealContext,
     },
     projects::Project,
@@ -37,6 +37,8 @@ pub enum Field {
     Status,
     /// The user.
     User,
+    /// The tool router session.
+    Session,
     /// The id of the request.
     Request,
     /// The id of the log record.
@@ -104,6 +106,7 @@ impl Field {
             Self::AuthConfig => Some("auth_configs"),
             Self::Status => Some("statuses"),
             Self::User => Some("users"),
+            Self::Session => Some("sessions"),
             Self::Request | Self::Id | Self::Absent => None,
         }
     }
@@ -116,6 +119,7 @@ impl Field {
             Self::AuthConfig => run.auth_config.as_ref().map(AuthConfigId::as_str),
             Self::Status => Some(run.status.into_str()),
             Self::User => Some(&run.user),
+            Self::Session => run.session.as_ref().map(SessionId::as_str),
             Self::Request => Some(&run.request),
             Self::Id => Some(run.id.as_str()),
             Self::Absent => None,
@@ -378,6 +382,7 @@ pub(super) mod tests {
             account: None,
             auth_config: None,
             source: Source::NoAuth,
+            session: None,
             request: "req_1".into(),
             started_at: Time(started_at),
             ended_at: Time(started_at + 5),

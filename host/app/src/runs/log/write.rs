@@ -133,7 +133,9 @@ impl Writer {
             rest = later;
         }
         for entry in &entries {
-            self.usage.count(&entry.release.slug);
+            if let Some(release) = &entry.release {
+                self.usage.count(&release.slug);
+            }
         }
         if written {
             for done in waiting {

@@ -28,7 +28,7 @@ use super::{
 use crate::{
     App, Error, Result,
     accounts::{self, CredentialChoice, CustomCredential, ProxyContext},
-    core::ids::{AccountId, LogId},
+    core::ids::{AccountId, LogId, SessionId},
     projects::SharedProject,
 };
 
@@ -54,6 +54,8 @@ pub struct Proxy {
     pub query: Vec<(String, String)>,
     /// The request body.
     pub body: Option<ProxyBody>,
+    /// The tool router session in which the request is sent.
+    pub session: Option<SessionId>,
     /// The id of the request, for the log.
     pub request_id: String,
 }
@@ -100,11 +102,12 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
     let subject = Subject {
         project: project.clone(),
         tool: TOOL_SLUG.into(),
-        release: release.clone(),
+        release: Some(release.clone()),
         user,
         account: granted.account,
         auth_config: granted.auth_config,
         source: granted.source,
+        session: request.session,
         request_id: request.request_id,
         arguments: arguments.to_string().into(),
         tokens: None,

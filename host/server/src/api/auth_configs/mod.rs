@@ -42,6 +42,7 @@ fn new(server: &Server, body: Create) -> ApiResult<NewAuthConfig> {
     let Some(config) = body.auth_config else {
         return Ok(NewAuthConfig {
             toolkit,
+            in_sessions: true,
             ..NewAuthConfig::default()
         });
     };

@@ -11,7 +11,7 @@ use crate::{
 };
 
 #[rustfmt::skip]
-const NOT_OFFERED: [NotOffered; 16] = [
+const NOT_OFFERED: [NotOffered; 14] = [
     NotOffered { method: MethodFilter::GET, path: "/cli/get-session", what: "signing in by a vendor's command line", instead: CLI },
     NotOffered { method: MethodFilter::POST, path: "/cli/create-session", what: "signing in by a vendor's command line", instead: CLI },
     NotOffered { method: MethodFilter::GET, path: "/cli/realtime/credentials", what: "a vendor's push service", instead: PUSH },
@@ -23,8 +23,6 @@ const NOT_OFFERED: [NotOffered; 16] = [
     NotOffered { method: MethodFilter::POST, path: "/org/consumer/project/resolve", what: "a consumer's project", instead: "make a project with `POST /org/owner/project/new`" },
     NotOffered { method: MethodFilter::GET, path: "/org/consumer/connected_toolkits", what: "a consumer's project", instead: "list what a user has connected with `GET /connected_accounts?user_ids=…`" },
     NotOffered { method: MethodFilter::GET, path: "/keyring/transfer_keys", what: "moving secrets between hosted services", instead: "move the whole installation with `toolhost export` and `toolhost import`" },
-    NotOffered { method: MethodFilter::GET, path: "/session_configs", what: "session templates of a vendor's console", instead: "give the settings when a session is made" },
-    NotOffered { method: MethodFilter::GET, path: "/session_configs/{session_config_id}", what: "session templates of a vendor's console", instead: "give the settings when a session is made" },
     NotOffered { method: MethodFilter::POST, path: "/custom/toolkits/upsert", what: "making toolkits by a vendor's console", instead: TOOLKITS },
     NotOffered { method: MethodFilter::POST, path: "/custom/toolkits/sync", what: "making toolkits by a vendor's console", instead: TOOLKITS },
     NotOffered { method: MethodFilter::DELETE, path: "/custom/toolkits/{slug}", what: "making toolkits by a vendor's console", instead: TOOLKITS },

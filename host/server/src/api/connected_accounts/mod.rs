@@ -1,7 +1,7 @@
 //! Connected accounts.
 
 mod requests;
-mod sharing;
+pub(crate) mod sharing;
 mod status;
 mod views;
 

@@ -20,6 +20,7 @@ view! {
             end_time: record.ended_at.0,
         };
         let context = Context {
+            session_id: record.session.as_ref().map(ToString::to_string),
             request_id: record.request.clone(),
         };
     } {
@@ -44,6 +45,10 @@ struct Timings {
 #[derive(Serialize, ToSchema)]
 #[schema(as = RunContext)]
 struct Context {
+    /// Tool router session in which the tool ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    session_id: Option<String>,
     request_id: String,
 }
 

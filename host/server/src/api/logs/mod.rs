@@ -4,8 +4,9 @@ mod detail;
 mod types;
 
 use app::{
+    agents::meta::MetaTool,
     core::ids::LogId,
-    runs::log::{self, Condition, Field, Filter, ListPart, Operator},
+    runs::log::{self, Condition, ExecutionRecord, Field, Filter, ListPart, Operator},
 };
 
 pub(crate) use self::types::{CredentialSource, Status};
@@ -30,7 +31,7 @@ const SEARCHABLE_FIELDS: [(&str, Field); 10] = [
     ("user_id", Field::User),
     ("request_id", Field::Request),
     ("log_id", Field::Id),
-    ("session_id", Field::Absent),
+    ("session_id", Field::Session),
     ("sandbox_id", Field::Absent),
 ];
 
@@ -58,8 +59,22 @@ pub(crate) async fn list(
     let (records, more) = log::list(key.app(), &key.project, &filter, &part).await?;
     let last = records.last().filter(|_| more);
     let next_cursor = last.map(|last| next_cursor(page, &last.id));
-    let logs = records.into_iter().map(View::from).collect();
+    let records = records.into_iter().map(|record| branded(&key, record));
+    let logs = records.map(View::from).collect();
     Ok(Json(ListView { logs, next_cursor }))
+}
+
+/// Returns a record with the word of this installation in the names of a meta tool.
+fn branded(key: &ProjectKey, record: ExecutionRecord) -> ExecutionRecord {
+    let Some(tool) = MetaTool::from_slug(&record.tool) else {
+        return record;
+    };
+    let branding = &key.server.branding;
+    ExecutionRecord {
+        tool: branding.rename(tool.slug()).into_owned(),
+        toolkit: branding.rename(&record.toolkit).into_owned(),
+        ..record
+    }
 }
 
 /// Returns the part of the list that is on a page. The cursor contains the id of the last record of
@@ -88,6 +103,7 @@ pub(crate) async fn read(key: ProjectKey, Path(id): Path<LogId>) -> ApiResult<Js
     let component = release
         .ok()
         .map(|release| format!("sha256:{}", release.digest));
+    let record = branded(&key, record);
     Ok(Json(DetailView::new(record, detail, component)))
 }
 

@@ -147,6 +147,7 @@ fn request(
         user_id,
         account: account.map(|id| AccountId::parse(id.trim())).transpose()?,
         custom: custom_credential(body.custom_auth_params, body.custom_connection_data)?,
+        session: None,
         input,
         request_id,
     })

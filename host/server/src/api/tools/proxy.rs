@@ -132,6 +132,23 @@ pub(crate) async fn send(
     Ok(Json(response.into()))
 }
 
+impl ProxyRequest {
+    /// Returns the account that the request names.
+    pub(crate) fn account(&self) -> Option<&str> {
+        let account = self.connected_account_id.as_deref();
+        account.map(str::trim).filter(|account| !account.is_empty())
+    }
+
+    /// Returns the request without its account and its user.
+    pub(crate) fn without_account(self) -> Self {
+        Self {
+            connected_account_id: None,
+            user_id: None,
+            ..self
+        }
+    }
+}
+
 impl TryFrom<ProxyRequest> for Proxy {
     type Error = ApiError;
 
@@ -165,6 +182,7 @@ impl TryFrom<ProxyRequest> for Proxy {
             headers,
             query,
             body: content(request.body, request.binary_body)?,
+            session: None,
             request_id: request_id(),
         })
     }

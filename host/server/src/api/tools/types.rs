@@ -2,12 +2,18 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use app::catalog::{Release, ResolvedTool, Snapshot, Tool, VersionSelector};
+use app::{
+    agents::meta::MetaTool,
+    catalog::{BASE, Release, ResolvedTool, Snapshot, Tool, VersionSelector},
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::http::query::LongList;
+use crate::http::{
+    branding::{self, Branding},
+    query::LongList,
+};
 
 /// Filters of the list.
 #[derive(Deserialize, IntoParams)]
@@ -197,6 +203,45 @@ impl View {
                 },
             },
         })
+    }
+}
+
+impl View {
+    /// Builds the view of a meta tool.
+    pub(crate) fn of_meta_tool(tool: MetaTool, branding: &Branding) -> Self {
+        let definition = tool.definition();
+        let description = branding.rename_slugs(&definition.description).into_owned();
+        let versions = vec![BASE.to_owned()];
+        let text = serde_json::value::to_raw_value(&definition.input);
+        Self {
+            slug: branding.rename(tool.slug()).into_owned(),
+            name: definition.name.clone(),
+            human_description: description.clone(),
+            description,
+            toolkit: ToolkitView {
+                slug: branding.rename("SERVICE").into_owned(),
+                name: branding.rename(branding::DEFAULT).into_owned(),
+                logo: String::new(),
+            },
+            input_parameters: text.expect("a JSON value is valid JSON text"),
+            output_parameters: definition.response_schema(),
+            no_auth: true,
+            version: BASE.to_owned(),
+            available_versions: versions.clone(),
+            scopes: Vec::new(),
+            scope_requirements: None,
+            tags: definition.tags.clone(),
+            is_deprecated: false,
+            deprecated: DeprecatedView {
+                display_name: definition.name.clone(),
+                version: BASE.to_owned(),
+                available_versions: versions,
+                is_deprecated: false,
+                toolkit: ToolkitLogo {
+                    logo: String::new(),
+                },
+            },
+        }
     }
 }
 

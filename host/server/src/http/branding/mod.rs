@@ -8,6 +8,7 @@ mod serializer;
 
 use std::{borrow::Cow, collections::HashMap};
 
+use app::agents::meta::MetaTool;
 use parking_lot::RwLock;
 use serde_json::Value;
 
@@ -58,6 +59,19 @@ impl Branding {
         // match the word.
         let upper = identifier.replace(&DEFAULT.to_ascii_uppercase(), &self.upper);
         upper.replace(DEFAULT, &self.lower).into()
+    }
+
+    /// Returns a text in which the slugs of meta tools have this installation's word. It may be JSON.
+    pub(crate) fn rename_slugs<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let mut text = Cow::Borrowed(text);
+        if !self.is_default() {
+            for tool in MetaTool::ALL {
+                if text.contains(tool.slug()) {
+                    text = text.replace(tool.slug(), &self.rename(tool.slug())).into();
+                }
+            }
+        }
+        text
     }
 
     /// Returns the name of a struct field or enum variant with this installation's word.
@@ -158,6 +172,14 @@ mod tests {
         "polling_failure_in_service_infra",
         "/mnt/files/.service/output",
     ];
+
+    #[test]
+    fn texts_name_meta_tools_with_operator_word() {
+        let text = r#"{"next":"call SERVICE_SEARCH_TOOLS, not SERVICE_X"}"#;
+        assert_eq!(Branding::new(DEFAULT).rename_slugs(text), text);
+        let renamed = r#"{"next":"call ACME_SEARCH_TOOLS, not SERVICE_X"}"#;
+        assert_eq!(Branding::new("acme").rename_slugs(text), renamed);
+    }
 
     #[test]
     fn identifiers_carry_operator_word_in_their_casing() {

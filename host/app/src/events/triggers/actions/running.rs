@@ -222,6 +222,7 @@ impl Subject {
             user_id,
             account,
             custom: None,
+            session: None,
             input: Input::Arguments(self.arguments.clone()),
             // The log can be searched for the executions of an instance.
             request_id: self.instance.id.clone(),

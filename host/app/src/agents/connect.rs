@@ -1,0 +1,76 @@
+//! Links by which the user of a session connects an account.
+
+use super::{SessionCaller, errors, scope};
+use crate::{
+    App, Result,
+    accounts::{
+        self, LinkCreated, NewLink, SharingChange, Values,
+        auth_configs::{self, NewAuthConfig},
+    },
+    catalog::Release,
+    core::{ids::AuthConfigId, truncate},
+};
+
+/// A request to connect an account in a session.
+#[derive(Debug, Default)]
+pub struct Connect {
+    /// Slug of the toolkit, in upper or lower case.
+    pub toolkit: String,
+    /// Address to which the browser is redirected at the end; that of the session without it.
+    pub callback_url: Option<String>,
+    /// Name that the user gives to the account.
+    pub alias: Option<String>,
+    /// Users who may also use the account; none by default.
+    pub sharing: SharingChange,
+}
+
+/// Creates a pending account of the session's user, and the address of the page on which the user
+/// connects it.
+///
+/// # Errors
+/// Fails if the toolkit does not exist, the session does not permit it, it needs no account or has no
+/// auth config that the session may use, an address is invalid, or the store refuses.
+pub async fn link(app: &App, caller: &SessionCaller, request: Connect) -> Result<LinkCreated> {
+    let config = caller.config();
+    let catalog = app.catalog.snapshot();
+    let toolkit = catalog.toolkit(request.toolkit.trim());
+    let toolkit = toolkit.ok_or_else(|| errors::invalid_toolkit_slugs(truncate(&request.toolkit)));
+    let release = toolkit?.current();
+    scope::check_toolkit(config, &release.slug)?;
+    if release.no_auth() {
+        return Err(errors::toolkit_no_auth(&release.slug));
+    }
+    let callback_url = request.callback_url;
+    let link = NewLink {
+        auth_config: auth_config(app, caller, release).await?,
+        user_id: config.user_id.clone(),
+        callback_url: callback_url.or_else(|| config.manage_connections.callback_url.clone()),
+        values: Values::new(),
+        alias: request.alias,
+        sharing: request.sharing,
+    };
+    accounts::link(app, &caller.project, link).await
+}
+
+/// Returns the auth config with which a session connects accounts of a toolkit: its own, or else the
+/// newest one that sessions may use, or else a new one with the operator's OAuth app.
+async fn auth_config(app: &App, caller: &SessionCaller, release: &Release) -> Result<AuthConfigId> {
+    let toolkit = &*release.slug;
+    if let Some(own) = caller.config().auth_configs.get(toolkit) {
+        return Ok(own.clone());
+    }
+    let newest = accounts::newest_session_config(app, &caller.project, toolkit).await?;
+    if let Some(newest) = newest {
+        return Ok(newest);
+    }
+    let managed = NewAuthConfig {
+        toolkit: toolkit.to_owned(),
+        in_sessions: true,
+        ..NewAuthConfig::default()
+    };
+    let created = auth_configs::create(app, &caller.project, managed).await;
+    let created = created.map_err(|cause| {
+        cause.replace_if(&errors::NO_MANAGED_AUTH, || errors::no_auth_config(toolkit))
+    })?;
+    AuthConfigId::parse(&created.id)
+}

@@ -1,0 +1,67 @@
+//! Records of calls of tools that the host itself implements.
+//!
+//! Such a call may wait for minutes, so it holds no room of the log while it works. Its record is
+//! opened when it has ended. A call that was refused leaves none, and neither does one that was
+//! cancelled: the tools that it ran have records of their own.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::{Execution, log::Subject, record::OpenRecord};
+use crate::{App, Result, accounts::Source, core::ids::SessionId, projects::SharedProject};
+
+/// A call of a tool of the host.
+pub(crate) struct HostCall<'a> {
+    pub project: &'a SharedProject,
+    /// The slug of the tool, with the default operator word.
+    pub tool: &'static str,
+    pub user: &'a str,
+    pub session: SessionId,
+    pub request_id: &'a str,
+    pub arguments: Bytes,
+}
+
+/// Does the work of a call, which returns data and a failure, and records it.
+///
+/// # Errors
+/// Fails as the work does.
+pub(crate) async fn record_host_call(
+    app: &App,
+    call: HostCall<'_>,
+    work: impl Future<Output = Result<(Bytes, Option<String>)>>,
+) -> Result<Execution> {
+    let started_at = app.clock.now();
+    let (data, error) = work.await?;
+    let subject = Subject {
+        project: call.project.clone(),
+        tool: Arc::from(call.tool),
+        release: None,
+        user: call.user.to_owned(),
+        account: None,
+        auth_config: None,
+        source: Source::NoAuth,
+        session: Some(call.session),
+        request_id: call.request_id.to_owned(),
+        arguments: call.arguments,
+        tokens: None,
+    };
+    let log_id = match app.log.reserve().await {
+        Ok(slot) => {
+            let record = OpenRecord::at(app, slot, subject, started_at);
+            let log_id = record.id().clone();
+            record.close(data.clone(), error.clone()).await;
+            log_id
+        }
+        // The effects of the call are there, so the caller must get its result.
+        Err(cause) => {
+            tracing::warn!(%cause, tool = call.tool, "a call of a meta tool is not recorded");
+            app.sequence.log(started_at)
+        }
+    };
+    Ok(Execution {
+        log_id,
+        data,
+        error,
+    })
+}

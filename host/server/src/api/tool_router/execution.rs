@@ -1,0 +1,288 @@
+//! Executions in a session: tools of toolkits, meta tools and proxy requests.
+
+use std::sync::Arc;
+
+use app::{
+    agents::{
+        self, SessionCaller, SessionExecute,
+        meta::{self, MetaTool},
+    },
+    core::ids::{LogId, SessionId},
+    runs::Execution,
+};
+use axum::extract::State;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use super::{inline_tools::LOCAL_PREFIX, open};
+use crate::{
+    Server,
+    api::tools::proxy::{ProxyRequest, ProxyView},
+    http::{
+        ApiResult, IN_TABLE, Json, Path, ProjectKey,
+        body::UnparsedJson,
+        errors,
+        reply::{RawJson, SerializedJson},
+    },
+};
+
+/// The body of an execution in a session.
+// It borrows from the received bytes, so that arguments are not copied.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = ExecuteInSession)]
+pub(crate) struct ExecuteBody<'a> {
+    /// Slug of a tool that the session permits, or of a meta tool.
+    tool_slug: String,
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<Object>)]
+    arguments: Option<&'a RawValue>,
+    /// Id or alias of the account to use.
+    #[serde(default)]
+    account: Option<String>,
+}
+
+/// The body of the execution of a meta tool.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = ExecuteMetaInSession)]
+pub(crate) struct ExecuteMetaBody<'a> {
+    slug: String,
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<Object>)]
+    arguments: Option<&'a RawValue>,
+}
+
+/// Outcome of an execution.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = SessionResultType)]
+enum ResultType {
+    Completed,
+    Failed,
+}
+
+/// The result of an execution in a session.
+#[derive(Serialize, ToSchema)]
+#[schema(as = SessionExecuteResult)]
+pub(crate) struct ResultView {
+    #[schema(value_type = Object)]
+    data: RawJson,
+    /// Null if the execution succeeded.
+    #[schema(required)]
+    error: Option<String>,
+    #[schema(value_type = String)]
+    log_id: LogId,
+    result_type: ResultType,
+}
+
+impl From<Execution> for ResultView {
+    fn from(execution: Execution) -> Self {
+        Self {
+            data: RawJson(execution.data),
+            result_type: if execution.error.is_none() {
+                ResultType::Completed
+            } else {
+                ResultType::Failed
+            },
+            error: execution.error,
+            log_id: execution.log_id,
+        }
+    }
+}
+
+/// A tool of a session, with its arguments.
+struct Call {
+    slug: String,
+    arguments: Bytes,
+    account: Option<String>,
+}
+
+/// Executes a tool that the session permits, or a meta tool.
+#[utoipa::path(
+    post,
+    path = IN_TABLE,
+    responses(
+        (status = 403, description = "The session does not permit the tool"),
+        (status = 410, description = "The tool is deprecated in every version"),
+        (status = 422, description = "The account cannot be used in its current status"),
+        (status = 501, description = "The server does not have the meta tool"),
+    ),
+)]
+pub(crate) async fn execute(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    Path(id): Path<SessionId>,
+    UnparsedJson { bytes, .. }: UnparsedJson<ExecuteBody<'static>>,
+) -> ApiResult<SerializedJson<ResultView>> {
+    let size = bytes.len();
+    let parse = move || {
+        let body: ExecuteBody<'_> = parse(&bytes)?;
+        Ok(Call {
+            arguments: arguments(&bytes, body.arguments)?,
+            slug: body.tool_slug,
+            account: body.account.filter(|account| !account.trim().is_empty()),
+        })
+    };
+    let turns = &server.app.large_work;
+    let call: ApiResult<Call> = turns.run(&key.project.tenant, size, parse).await?;
+    let call = call?;
+    let caller = open(&key, &id).await?;
+    let execution = if let Some(tool) = meta_tool(&server, &call.slug) {
+        execute_meta_tool(&server, &caller, tool, call.arguments).await?
+    } else {
+        refuse_local(&call.slug)?;
+        let request = SessionExecute {
+            tool: call.slug,
+            arguments: call.arguments,
+            account: call.account,
+        };
+        agents::execute(&server.app, &caller, request).await?
+    };
+    reply(&server, &key, execution).await
+}
+
+/// Executes a meta tool of the session.
+#[utoipa::path(
+    post,
+    path = IN_TABLE,
+    responses(
+        (status = 403, description = "The session does not have the meta tool"),
+        (status = 501, description = "The server does not have the meta tool"),
+    ),
+)]
+pub(crate) async fn execute_meta(
+    key: ProjectKey,
+    State(server): State<Arc<Server>>,
+    Path(id): Path<SessionId>,
+    UnparsedJson { bytes, .. }: UnparsedJson<ExecuteMetaBody<'static>>,
+) -> ApiResult<SerializedJson<ResultView>> {
+    let body: ExecuteMetaBody<'_> = parse(&bytes)?;
+    let arguments = arguments(&bytes, body.arguments)?;
+    let tool = meta_tool(&server, &body.slug);
+    let tool = tool.ok_or_else(|| errors::tool_not_found(shown(&body.slug), ""))?;
+    let caller = open(&key, &id).await?;
+    let execution = execute_meta_tool(&server, &caller, tool, arguments).await?;
+    reply(&server, &key, execution).await
+}
+
+/// Executes a meta tool. Its result names other meta tools with the word of this installation, unless
+/// it is the data of other tools.
+async fn execute_meta_tool(
+    server: &Server,
+    caller: &SessionCaller,
+    tool: MetaTool,
+    arguments: Bytes,
+) -> ApiResult<Execution> {
+    let mut execution = meta::execute(&server.app, caller, tool, arguments).await?;
+    if !server.branding.is_default()
+        && !tool.returns_tool_data()
+        && let Ok(text) = std::str::from_utf8(&execution.data)
+    {
+        execution.data = server.branding.rename_slugs(text).into_owned().into();
+    }
+    Ok(execution)
+}
+
+async fn reply(
+    server: &Server,
+    key: &ProjectKey,
+    execution: Execution,
+) -> ApiResult<SerializedJson<ResultView>> {
+    let size = execution.data.len();
+    let serialize = move || SerializedJson::new(&execution.into());
+    let turns = &server.app.large_work;
+    Ok(turns.run(&key.project.tenant, size, serialize).await?)
+}
+
+fn parse<'a, T: Deserialize<'a>>(bytes: &'a Bytes) -> ApiResult<T> {
+    // serde would deserialize a struct from an array of its members in order.
+    if bytes.trim_ascii_start().first() != Some(&b'{') {
+        return Err(errors::invalid("body: must be a JSON object").into());
+    }
+    serde_json::from_slice(bytes)
+        .map_err(|cause| errors::session_invalid(format!("body: {cause}")).into())
+}
+
+/// Returns the arguments as a part of the received bytes.
+fn arguments(bytes: &Bytes, arguments: Option<&RawValue>) -> ApiResult<Bytes> {
+    match arguments.map(RawValue::get) {
+        None | Some("null") => Ok(Bytes::from_static(b"{}")),
+        Some(text) if text.starts_with('{') => Ok(bytes.slice_ref(text.as_bytes())),
+        Some(_) => Err(errors::session_invalid("arguments: must be an object").into()),
+    }
+}
+
+/// Finds a meta tool by its slug with the word of this installation.
+fn meta_tool(server: &Server, slug: &str) -> Option<MetaTool> {
+    let slug = slug.trim();
+    MetaTool::ALL.into_iter().find(|tool| {
+        server
+            .branding
+            .rename(tool.slug())
+            .eq_ignore_ascii_case(slug)
+    })
+}
+
+/// Refuses a tool that only the client can run.
+fn refuse_local(slug: &str) -> ApiResult<()> {
+    let prefix = slug.get(..LOCAL_PREFIX.len());
+    if prefix.is_some_and(|prefix| prefix.eq_ignore_ascii_case(LOCAL_PREFIX)) {
+        let shown = shown(slug);
+        let problem = format!("tool_slug: {shown} is a tool of the client, which runs it itself");
+        return Err(errors::session_invalid(problem).into());
+    }
+    Ok(())
+}
+
+fn shown(slug: &str) -> String {
+    slug.chars().take(80).collect()
+}
+
+/// A proxy request in a session. The session decides about the user and the account.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = ProxyInSession)]
+pub(crate) struct ProxyBody {
+    /// Toolkit to whose provider the request is sent.
+    toolkit_slug: String,
+    #[serde(flatten)]
+    request: ProxyRequest,
+}
+
+/// A provider's response to a proxy request in a session.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ProxiedInSession)]
+pub(crate) struct ProxyResultView {
+    #[serde(flatten)]
+    response: ProxyView,
+    result_type: ResultType,
+}
+
+/// Sends a request to a provider with an account of the session's user.
+///
+/// Every response of the provider counts as a success, whatever its status.
+#[utoipa::path(
+    post,
+    path = IN_TABLE,
+    responses(
+        (status = 403, description = "The session does not permit proxy requests to the toolkit, or the target is not allowed"),
+        (status = 422, description = "The account cannot be used in its current status"),
+        (status = 502, description = "The provider sent no response"),
+        (status = 504, description = "The provider sent no response in time"),
+    ),
+)]
+pub(crate) async fn proxy_execute(
+    key: ProjectKey,
+    Path(id): Path<SessionId>,
+    Json(body): Json<ProxyBody>,
+) -> ApiResult<Json<ProxyResultView>> {
+    let caller = open(&key, &id).await?;
+    let account = body.request.account().map(str::to_owned);
+    let request = body.request.without_account().try_into()?;
+    let toolkit = &body.toolkit_slug;
+    let response = agents::proxy(key.app(), &caller, toolkit, account.as_deref(), request).await?;
+    Ok(Json(ProxyResultView {
+        response: response.into(),
+        result_type: ResultType::Completed,
+    }))
+}

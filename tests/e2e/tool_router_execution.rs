@@ -1,0 +1,451 @@
+//! Executions in tool router sessions: the scope of a session, the choice of the account, meta tools
+//! and proxy requests.
+
+use harness::{Answer, Client, Guest, Host, guest};
+use serde_json::{Value, json};
+
+use crate::{
+    given,
+    tool_router_sessions::{SESSION, connect, create, keyed},
+};
+
+/// Publishes a toolkit with a read-only tool `LIST`, a destructive tool `SEND` and a tool `DRAFT`,
+/// which return their arguments without an account.
+async fn mail(host: &Host) -> String {
+    let toolkit = given::slug();
+    let mut manifest = guest::manifest(&toolkit);
+    let tool = |name: &str, hints: Value| {
+        json!({
+            "slug": format!("{}_{name}", toolkit.to_uppercase()), "name": name, "description": "Returns its arguments.",
+            "input": { "type": "object" }, "output": { "type": "object" }, "hints": hints, "no_auth": true,
+        })
+    };
+    manifest["tools"] = json!([
+        tool("LIST", json!({ "read_only": true, "idempotent": true })),
+        tool("SEND", json!({ "destructive": true })),
+        tool("DRAFT", json!({})),
+    ]);
+    host.publish(Guest::echo().component(), &manifest).await;
+    toolkit
+}
+
+async fn execute(project: &Client, session: &str, body: Value) -> Answer {
+    let path = format!("{SESSION}/{session}/execute");
+    project.post(&path, &body).await
+}
+
+/// Returns the id of the account that an execution used.
+async fn account_of(project: &Client, executed: &Answer) -> Value {
+    let log = executed["log_id"].as_str().unwrap();
+    let log = project.get(&format!("/logs/tool_execution/{log}")).await;
+    log.expect(200)["metadata"]["connected_account_id"].clone()
+}
+
+/// The filters of a session in their order, and the tools of three that each permits, through every
+/// way in which a session runs or lists tools.
+#[tokio::test]
+async fn scope_filters_apply_in_order_everywhere() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let toolkit = mail(host).await;
+    let other = mail(host).await;
+    let slug = |name: &str| format!("{}_{name}", toolkit.to_uppercase());
+    let (list, send) = (slug("LIST"), slug("SEND"));
+    let only = |filter: Value| json!({ &toolkit: filter });
+    for (config, permitted) in [
+        (json!({}), "LIST SEND DRAFT"),
+        (
+            json!({ "toolkits": { "enable": [toolkit] } }),
+            "LIST SEND DRAFT",
+        ),
+        (json!({ "toolkits": { "enable": [other] } }), ""),
+        (json!({ "toolkits": { "disable": [toolkit] } }), ""),
+        (
+            json!({ "toolkits": { "disable": [other] } }),
+            "LIST SEND DRAFT",
+        ),
+        (
+            json!({ "toolkits": { "disable": [toolkit] }, "tools": only(json!({ "enable": [list] })) }),
+            "",
+        ),
+        (
+            json!({ "tools": only(json!({ "enable": [list] })) }),
+            "LIST",
+        ),
+        (
+            json!({ "tools": only(json!({ "disable": [list] })) }),
+            "SEND DRAFT",
+        ),
+        (
+            json!({ "tools": only(json!({ "enable": [send] })), "tags": ["readOnlyHint"] }),
+            "SEND",
+        ),
+        (
+            json!({ "tools": only(json!({ "disable": [send] })), "tags": ["readOnlyHint"] }),
+            "LIST",
+        ),
+        (
+            json!({ "tools": only(json!({ "tags": ["readOnlyHint"] })) }),
+            "LIST",
+        ),
+        (
+            json!({ "tools": only(json!({ "tags": { "disable": ["destructiveHint"] } })) }),
+            "LIST DRAFT",
+        ),
+        (
+            json!({ "tools": only(json!({ "tags": ["readOnlyHint"] })), "tags": ["destructiveHint"] }),
+            "",
+        ),
+        (
+            json!({ "tags": ["readOnlyHint", "destructiveHint"] }),
+            "LIST SEND",
+        ),
+        (
+            json!({ "tags": { "enable": ["readOnlyHint"], "disable": ["idempotentHint"] } }),
+            "",
+        ),
+        (
+            json!({ "tags": { "disable": ["destructiveHint"] } }),
+            "LIST DRAFT",
+        ),
+    ] {
+        let mut body = config.clone();
+        body["user_id"] = json!("amy");
+        let names = ["LIST", "SEND", "DRAFT"];
+        let slugs: Vec<_> = names.iter().map(|name| slug(name)).collect();
+        body["preload"] = json!({ "tools": slugs });
+        let session = create(&project, body).await;
+        let listed = project.get(&format!("{SESSION}/{session}/tools")).await;
+        let listed = listed.expect(200);
+        let calls: Vec<_> = slugs
+            .iter()
+            .map(|slug| json!({ "tool_slug": slug, "arguments": { "word": slug } }))
+            .collect();
+        let several = json!({ "slug": "SERVICE_MULTI_EXECUTE_TOOL", "arguments": { "tools": calls, "sync_response_to_workbench": false } });
+        let several = project
+            .post(&format!("{SESSION}/{session}/execute_meta"), &several)
+            .await
+            .expect(200);
+        for (position, (name, slug)) in names.iter().zip(&slugs).enumerate() {
+            let is_permitted = permitted.split(' ').any(|one| one == *name);
+            let one = execute(
+                &project,
+                &session,
+                json!({ "tool_slug": slug, "arguments": { "word": "hi" } }),
+            )
+            .await;
+            if is_permitted {
+                let one = one.expect(200);
+                assert_eq!(one["data"], json!({ "word": "hi" }), "{name}: {config}");
+                assert_eq!(one["result_type"], "completed");
+            } else {
+                let slug = one.expect(403)["error"]["slug"].clone();
+                let expected = [
+                    "ToolRouterV2_ToolkitNotPermitted",
+                    "ToolRouterV2_ToolNotPermitted",
+                ];
+                assert!(
+                    expected.contains(&slug.as_str().unwrap()),
+                    "{name}: {config}"
+                );
+            }
+            let items = listed["items"].as_array().unwrap();
+            let is_listed = items.iter().any(|item| item["slug"] == **slug);
+            assert_eq!(is_listed, is_permitted, "listed {name}: {config}");
+            let result = &several["data"]["results"][position];
+            assert_eq!(
+                result["response"]["successful"] == true,
+                is_permitted,
+                "{result}: {config}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn session_uses_accounts_of_its_user() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let toolkit = keyed(host).await;
+    let tool = guest::tool(&toolkit);
+    let call =
+        |account: Option<&str>| json!({ "tool_slug": tool, "arguments": {}, "account": account });
+    connect(&project, &toolkit, "bob").await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let missing = execute(&project, &session, call(None)).await.expect(400);
+    assert_eq!(missing["error"]["code"], 4302);
+    assert_eq!(missing["error"]["slug"], "ToolRouterV2_NoActiveConnection");
+    let older = connect(&project, &toolkit, "amy").await;
+    let newer = connect(&project, &toolkit, "amy").await;
+    let ran = execute(&project, &session, call(None)).await.expect(200);
+    assert_eq!(account_of(&project, &ran).await, json!(newer));
+    let ran = execute(&project, &session, call(Some(&older)))
+        .await
+        .expect(200);
+    assert_eq!(account_of(&project, &ran).await, json!(older));
+    let alias = json!({ "alias": "work" });
+    let path = format!("/connected_accounts/{older}");
+    project.patch(&path, &alias).await.expect(200);
+    let ran = execute(&project, &session, call(Some("work")))
+        .await
+        .expect(200);
+    assert_eq!(account_of(&project, &ran).await, json!(older));
+    let unknown = execute(&project, &session, call(Some("home")))
+        .await
+        .expect(400);
+    assert_eq!(unknown["error"]["code"], 4300);
+
+    let config = project.get(&path).await.expect(200)["auth_config"]["id"].clone();
+    for part in [
+        json!({ "connected_accounts": { &toolkit: [older] } }),
+        json!({ "auth_configs": { &toolkit: config } }),
+    ] {
+        let mut body = part;
+        body["user_id"] = json!("amy");
+        let session = create(&project, body).await;
+        let ran = execute(&project, &session, call(None)).await.expect(200);
+        assert_eq!(account_of(&project, &ran).await, json!(older));
+        let refused = execute(&project, &session, call(Some(&newer)))
+            .await
+            .expect(400);
+        assert_eq!(refused["error"]["code"], 4300);
+    }
+    let several = json!({
+        "user_id": "amy", "multi_account": { "enable": true, "require_explicit_selection": true },
+    });
+    let session = create(&project, several).await;
+    execute(&project, &session, call(None)).await.expect(400);
+    execute(&project, &session, call(Some(&newer)))
+        .await
+        .expect(200);
+}
+
+#[tokio::test]
+async fn auth_configs_kept_from_sessions_are_not_used() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let toolkit = keyed(host).await;
+    let account = connect(&project, &toolkit, "amy").await;
+    let account = project.get(&format!("/connected_accounts/{account}")).await;
+    let config = account.expect(200)["auth_config"]["id"].clone();
+    let config = config.as_str().unwrap();
+    let change = json!({ "type": "custom", "is_enabled_for_tool_router": false });
+    let path = format!("/auth_configs/{config}");
+    project.patch(&path, &change).await.expect(200);
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let call = json!({ "tool_slug": guest::tool(&toolkit), "arguments": {} });
+    let missing = execute(&project, &session, call).await.expect(400);
+    assert_eq!(missing["error"]["code"], 4302);
+    let link = format!("{SESSION}/{session}/link");
+    let refused = project.post(&link, &json!({ "toolkit": toolkit })).await;
+    assert_eq!(refused.expect(400)["error"]["code"], 4308);
+    let named = json!({ "user_id": "amy", "auth_configs": { &toolkit: config } });
+    let refused = project.post(SESSION, &named).await.expect(400);
+    assert_eq!(refused["error"]["code"], 4307);
+}
+
+#[tokio::test]
+async fn logs_are_found_by_session() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let tool = format!("{}_LIST", mail(host).await.to_uppercase());
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let other = create(&project, json!({ "user_id": "amy" })).await;
+    let call = json!({ "tool_slug": tool, "arguments": { "word": "hi" } });
+    execute(&project, &other, call.clone()).await.expect(200);
+    let ran = execute(&project, &session, call.clone()).await.expect(200);
+    let several = json!({ "tools": [call], "sync_response_to_workbench": false });
+    let several = json!({ "tool_slug": "SERVICE_MULTI_EXECUTE_TOOL", "arguments": several });
+    let several = execute(&project, &session, several).await.expect(200);
+    let filter = json!({ "field": "session_id", "operator": "==", "value": session });
+    let found = json!({ "filters": [filter] });
+    let found = project
+        .post("/logs/tool_execution", &found)
+        .await
+        .expect(200);
+    let mut tools: Vec<_> = found["logs"].as_array().unwrap().iter().collect();
+    tools.sort_by_key(|log| log["metadata"]["tool_slug"].to_string());
+    let slugs: Vec<_> = tools
+        .iter()
+        .map(|log| log["metadata"]["tool_slug"].clone())
+        .collect();
+    assert_eq!(
+        slugs,
+        [
+            json!("SERVICE_MULTI_EXECUTE_TOOL"),
+            json!(tool),
+            json!(tool)
+        ]
+    );
+    for executed in [&ran, &several] {
+        let log = executed["log_id"].as_str().unwrap();
+        let log = project.get(&format!("/logs/tool_execution/{log}")).await;
+        let log = log.expect(200);
+        assert_eq!(log["context"]["session_id"], *session);
+        assert_eq!(log["metadata"]["user_id"], "amy");
+    }
+}
+
+#[tokio::test]
+async fn switched_off_meta_tools_are_refused() {
+    let project = Host::shared().await.new_project().await;
+    let session = json!({
+        "user_id": "amy", "search": { "enable": false }, "execute": { "enable_multi_execute": false },
+        "manage_connections": { "enable": false }, "workbench": { "enable": false },
+    });
+    let session = create(&project, session).await;
+    let meta = format!("{SESSION}/{session}/execute_meta");
+    for slug in [
+        "SERVICE_SEARCH_TOOLS",
+        "SERVICE_MULTI_EXECUTE_TOOL",
+        "SERVICE_MANAGE_CONNECTIONS",
+        "SERVICE_WAIT_FOR_CONNECTIONS",
+        "SERVICE_REMOTE_WORKBENCH",
+        "service_remote_bash_tool",
+    ] {
+        let off = project
+            .post(&meta, &json!({ "slug": slug, "arguments": {} }))
+            .await;
+        assert_eq!(
+            off.expect(403)["error"]["slug"],
+            "ToolRouterV2_MetaToolDisabled",
+            "{slug}"
+        );
+        let off = execute(&project, &session, json!({ "tool_slug": slug })).await;
+        assert_eq!(off.expect(403)["error"]["code"], 4312, "{slug}");
+    }
+    let unknown = project
+        .post(&meta, &json!({ "slug": "SERVICE_NONESUCH" }))
+        .await;
+    assert_eq!(unknown.expect(404)["error"]["slug"], "Tool_ToolNotFound");
+}
+
+#[tokio::test]
+async fn multi_execute_keeps_order_and_partial_failures() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let toolkit = mail(host).await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let meta = format!("{SESSION}/{session}/execute_meta");
+    let tool = format!("{}_LIST", toolkit.to_uppercase());
+    let call = |number: usize| json!({ "tool_slug": tool, "arguments": { "number": number } });
+    let several = |calls: Vec<Value>| {
+        let arguments =
+            json!({ "tools": calls, "sync_response_to_workbench": false, "session_id": "plan" });
+        json!({ "slug": "SERVICE_MULTI_EXECUTE_TOOL", "arguments": arguments })
+    };
+    let mut calls: Vec<_> = (0..48).map(call).collect();
+    calls.insert(1, json!({ "tool_slug": "NONESUCH_RUN", "arguments": {} }));
+    let nested = json!({ "tool_slug": "SERVICE_SEARCH_TOOLS", "arguments": {} });
+    calls.insert(2, nested);
+    let done = project.post(&meta, &several(calls)).await.expect(200);
+    let data = &done["data"];
+    assert_eq!(
+        (&data["total_count"], &data["success_count"]),
+        (&json!(50), &json!(48))
+    );
+    assert_eq!(data["session"]["id"], "plan");
+    assert_eq!(done["error"], Value::Null);
+    for (position, result) in data["results"].as_array().unwrap().iter().enumerate() {
+        assert_eq!(result["index"], position);
+        match position {
+            1 | 2 => {
+                assert_eq!(result["response"], Value::Null);
+                assert!(result["error"].is_string(), "{result}");
+            }
+            0 => assert_eq!(result["response"]["data"], json!({ "number": 0 })),
+            later => assert_eq!(result["response"]["data"], json!({ "number": later - 2 })),
+        }
+    }
+    let large = json!({ "tool_slug": tool, "arguments": { "word": "x".repeat(100 << 10) } });
+    let done = project.post(&meta, &several(vec![large])).await.expect(200);
+    let data = &done["data"]["results"][0]["response"]["data"];
+    assert!(data["result_file"]["s3url"].is_string(), "{data}");
+    for number in [0, 51] {
+        let refused = project
+            .post(&meta, &several((0..number).map(call).collect()))
+            .await;
+        assert_eq!(refused.expect(400)["error"]["code"], 1820);
+    }
+}
+
+#[tokio::test]
+async fn proxy_requests_stay_in_the_scope() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let toolkit = given::keyed().await;
+    let config = given::auth_config(&project).await;
+    let amys = given::account(&config, "amy", &harness::secret());
+    project.post("/connected_accounts", &amys).await.expect(201);
+    let send = |session: String| {
+        let project = project.clone();
+        let body = json!({ "toolkit_slug": toolkit, "endpoint": "/echo/x", "method": "GET" });
+        async move {
+            let path = format!("{SESSION}/{session}/proxy_execute");
+            project.post(&path, &body).await
+        }
+    };
+    for (config, status) in [
+        (json!({ "user_id": "amy" }), 200),
+        (
+            json!({ "user_id": "amy", "toolkits": { "enable": [toolkit] } }),
+            200,
+        ),
+        (
+            json!({ "user_id": "amy", "workbench": { "enable_proxy_execution": false } }),
+            200,
+        ),
+        (json!({ "user_id": "bob" }), 400),
+        (
+            json!({ "user_id": "amy", "toolkits": { "disable": [toolkit] } }),
+            403,
+        ),
+        (
+            json!({ "user_id": "amy", "tools": { toolkit: { "disable": [] } } }),
+            403,
+        ),
+        (json!({ "user_id": "amy", "tags": ["readOnlyHint"] }), 403),
+        (
+            json!({ "user_id": "amy", "proxy_execute": { "enable": false } }),
+            403,
+        ),
+    ] {
+        let session = create(&project, config.clone()).await;
+        let answer = send(session).await;
+        assert_eq!(answer.status, status, "{config}: {answer:#?}");
+        if status == 200 {
+            assert_eq!(
+                (&answer["status"], &answer["result_type"]),
+                (&json!(200), &json!("completed"))
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn keys_without_permission_use_no_session() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let info = project.get("/auth/session/info").await.expect(200);
+    let keys = info["project"]["nano_id"].as_str().unwrap();
+    let keys = format!("/org/owner/project/{keys}/api_keys");
+    let tool = format!("{}_LIST", mail(host).await.to_uppercase());
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    for ((area, access), reads, executes) in [
+        (("sessions", "read"), 200, 403),
+        (("sessions", "write"), 403, 200),
+        (("session_tool_execution", "write"), 403, 200),
+        (("tool_execution", "write"), 403, 200),
+        (("tools", "read_write"), 403, 403),
+    ] {
+        let permissions = json!([{ "preset": area, "access": access }]);
+        let key = json!({ "name": "scoped", "permissions": permissions });
+        let key = host.as_org().post(&keys, &key).await.expect(201);
+        let client = host.with_key(key["key"].as_str().unwrap());
+        let read = client.get(&format!("{SESSION}/{session}")).await;
+        assert_eq!(read.status, reads, "{permissions}");
+        let call = json!({ "tool_slug": tool, "arguments": {} });
+        let executed = execute(&client, &session, call).await;
+        assert_eq!(executed.status, executes, "{permissions}: {executed:#?}");
+    }
+}

@@ -1,0 +1,539 @@
+//! Tool router sessions: creation, change, history and deletion, and the toolkits, tools and links of
+//! a session.
+
+use harness::{Answer, Client, Guest, Host, guest};
+use serde_json::{Value, json};
+
+use crate::given;
+
+pub(crate) const SESSION: &str = "/tool_router/session";
+
+/// Creates a session and returns its id.
+pub(crate) async fn create(project: &Client, config: Value) -> String {
+    let created = project.post(SESSION, &config).await.expect(201);
+    created["session_id"].as_str().unwrap().to_owned()
+}
+
+/// Publishes a toolkit whose accounts have a key and whose tool returns its arguments.
+pub(crate) async fn keyed(host: &Host) -> String {
+    let toolkit = given::slug();
+    let manifest = guest::manifest_with_key(&toolkit, given::bearer());
+    host.publish(Guest::echo().component(), &manifest).await;
+    toolkit
+}
+
+pub(crate) async fn connect(project: &Client, toolkit: &str, user: &str) -> String {
+    let key = json!({ "api_key": harness::secret() });
+    project.connect(toolkit, "API_KEY", user, key).await
+}
+
+fn error(answer: &Answer) -> (u64, &str) {
+    let error = &answer["error"];
+    (
+        error["code"].as_u64().unwrap(),
+        error["slug"].as_str().unwrap(),
+    )
+}
+
+#[tokio::test]
+async fn session_echoes_its_configuration() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let toolkit = keyed(host).await;
+    let account = connect(&project, &toolkit, "amy").await;
+    let body = json!({
+        "user_id": "amy",
+        "toolkits": { "enable": [toolkit.to_uppercase()] },
+        "tools": { &toolkit: { "tags": { "enable": ["readOnlyHint"], "disable": ["destructiveHint"] } } },
+        "tags": ["readOnlyHint"],
+        "connected_accounts": { &toolkit: account },
+        "manage_connections": { "callback_url": "https://app.example.com/done", "enable_wait_for_connections": true },
+        "workbench": { "enable": false, "enable_proxy_execution": false },
+        "search": { "enable": false },
+        "unknown_member": 1,
+    });
+    let older = project.post(SESSION, &body).await.expect(201);
+    let id = older["session_id"].as_str().unwrap();
+    assert!(id.starts_with("trs_"), "{id}");
+    assert_eq!(older["mcp"]["type"], "http");
+    let url = older["mcp"]["url"].as_str().unwrap();
+    assert!(url.ends_with(&format!("/tool_router/{id}/mcp")), "{url}");
+    assert_eq!(older["config_version"], 1);
+    let config = &older["config"];
+    assert_eq!(config["toolkits"], json!({ "enabled": [toolkit] }));
+    let tags = json!({ "enabled": ["readOnlyHint"], "disabled": ["destructiveHint"] });
+    assert_eq!(config["tools"][&toolkit], json!({ "tags": tags }));
+    assert_eq!(
+        config["tags"],
+        json!({ "enabled": ["readOnlyHint"], "disabled": [] })
+    );
+    assert_eq!(config["connected_accounts"], json!({ &toolkit: account }));
+    assert_eq!(
+        config["all_connected_accounts"],
+        json!({ &toolkit: [account] })
+    );
+    assert_eq!(config["manage_connections"]["enabled"], true);
+    assert_eq!(config["workbench"]["proxy_execution_enabled"], false);
+    let tools = json!([
+        "SERVICE_GET_TOOL_SCHEMAS",
+        "SERVICE_MULTI_EXECUTE_TOOL",
+        "SERVICE_MANAGE_CONNECTIONS",
+        "SERVICE_WAIT_FOR_CONNECTIONS",
+        "SERVICE_UPSERT_RECIPE",
+        "SERVICE_GET_RECIPE",
+    ]);
+    assert_eq!(older["tool_router_tools"], tools);
+    let newer = project.clone().with_newer_prefix();
+    let newer = newer.get(&format!("{SESSION}/{id}")).await.expect(200);
+    assert_eq!(
+        newer["config"]["connected_accounts"],
+        json!({ &toolkit: [account] })
+    );
+    assert_eq!(newer["config"]["all_connected_accounts"], Value::Null);
+}
+
+#[tokio::test]
+async fn unusable_configurations_are_refused() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let toolkit = keyed(host).await;
+    let other = keyed(host).await;
+    let bobs = connect(&project, &toolkit, "bob").await;
+    let config = project.get("/auth_configs").await.expect(200);
+    let config = config["items"][0]["id"].clone();
+    let many = vec![bobs.clone(); 11];
+    let large = vec![toolkit.clone(); 20_000];
+    for (part, expected) in [
+        (
+            json!({ "toolkits": { "enable": ["nonesuch"] } }),
+            (4305, "ToolRouterV2_InvalidToolkitSlugs"),
+        ),
+        (
+            json!({ "tools": { "nonesuch": { "enable": [] } } }),
+            (4305, "ToolRouterV2_InvalidToolkitSlugs"),
+        ),
+        (
+            json!({ "tools": { &toolkit: { "enable": [guest::tool(&other)] } } }),
+            (4306, "ToolRouterV2_InvalidToolSlugs"),
+        ),
+        (
+            json!({ "preload": { "tools": ["NONESUCH"] } }),
+            (4306, "ToolRouterV2_InvalidToolSlugs"),
+        ),
+        (
+            json!({ "auth_configs": { &toolkit: "ac_AAAAAAAAAAAA" } }),
+            (4307, "ToolRouterV2_InvalidAuthConfigIds"),
+        ),
+        (
+            json!({ "auth_configs": { &other: config } }),
+            (4307, "ToolRouterV2_InvalidAuthConfigIds"),
+        ),
+        (
+            json!({ "connected_accounts": { &toolkit: bobs } }),
+            (4309, "ToolRouterV2_InvalidConnectedAccountIds"),
+        ),
+        (
+            json!({ "connected_accounts": { &toolkit: ["ca_AAAAAAAAAAAA"] } }),
+            (4309, "ToolRouterV2_InvalidConnectedAccountIds"),
+        ),
+        (
+            json!({ "connected_accounts": { &toolkit: many } }),
+            (4300, "ToolRouterV2_BadRequest"),
+        ),
+        (
+            json!({ "toolkits": { "enable": [], "disable": [] } }),
+            (4300, "ToolRouterV2_BadRequest"),
+        ),
+        (
+            json!({ "toolkits": { "disable": large } }),
+            (4300, "ToolRouterV2_BadRequest"),
+        ),
+        (
+            json!({ "tools": { &toolkit: { "enable": [], "tags": [] } } }),
+            (4300, "ToolRouterV2_BadRequest"),
+        ),
+        (
+            json!({ "tags": ["important"] }),
+            (4300, "ToolRouterV2_BadRequest"),
+        ),
+        (
+            json!({ "manage_connections": { "callback_url": "ftp://x" } }),
+            (4300, "ToolRouterV2_BadRequest"),
+        ),
+        (
+            json!({ "workbench": { "auto_offload_threshold": 0 } }),
+            (4300, "ToolRouterV2_BadRequest"),
+        ),
+        (
+            json!({ "workbench": { "sandbox_size": "huge" } }),
+            (4300, "ToolRouterV2_BadRequest"),
+        ),
+        (
+            json!({ "multi_account": { "max_accounts_per_toolkit": 1 } }),
+            (4300, "ToolRouterV2_BadRequest"),
+        ),
+        (json!({ "user_id": " " }), (4300, "ToolRouterV2_BadRequest")),
+        (
+            json!({ "toolkits": { "enable": [toolkit], "require_approval": [toolkit] } }),
+            (4315, "ToolRouterV2_ApprovalNotSupported"),
+        ),
+        (
+            json!({ "experimental": { "permissions": { "default": "ask_every_call" } } }),
+            (4315, "ToolRouterV2_ApprovalNotSupported"),
+        ),
+    ] {
+        let mut body = json!({ "user_id": "amy" });
+        let members = part.as_object().unwrap().clone();
+        body.as_object_mut().unwrap().extend(members);
+        let refused = project.post(SESSION, &body).await.expect(400);
+        assert_eq!(error(&refused), expected, "{refused:#?}");
+    }
+    let misspelled = json!({ "user_id": "amy", "toolkits": { "allow": [toolkit] } });
+    project.post(SESSION, &misspelled).await.expect(400);
+    let listed = project.get("/session_configs").await.expect(200);
+    assert_eq!(listed["items"], json!([]));
+}
+
+#[tokio::test]
+async fn patch_replaces_parts_and_raises_the_version() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let toolkit = keyed(host).await;
+    let id = create(
+        &project,
+        json!({ "user_id": "amy", "tags": ["readOnlyHint"] }),
+    )
+    .await;
+    let path = format!("{SESSION}/{id}");
+    let change = json!({ "toolkits": { "disable": [toolkit] }, "workbench": { "enable": false } });
+    let second = project.patch(&path, &change).await.expect(200);
+    assert_eq!(second["config_version"], 2);
+    assert_eq!(second["config"]["tags"]["enabled"], json!(["readOnlyHint"]));
+    assert_eq!(
+        second["config"]["toolkits"],
+        json!({ "disabled": [toolkit] })
+    );
+    let restored =
+        json!({ "toolkits": null, "tags": { "disable": ["destructiveHint"] }, "workbench": null });
+    let third = project.patch(&path, &restored).await.expect(200);
+    assert_eq!(third["config"]["toolkits"], Value::Null);
+    assert_eq!(third["config"]["tags"]["enabled"], json!([]));
+    assert_eq!(third["config"]["workbench"]["enable"], true);
+    let refused = json!({ "toolkits": { "enable": ["nonesuch"] } });
+    project.patch(&path, &refused).await.expect(400);
+
+    let history = format!("{path}/config_history");
+    let first_page = project.get(&format!("{history}?limit=2")).await.expect(200);
+    assert_eq!(first_page["total_items"], 3);
+    let versions = |page: &Answer| -> Vec<_> {
+        let items = page["items"].as_array().unwrap().iter();
+        let shown = items.map(|item| (item["version"].clone(), item["is_current"].clone()));
+        shown.collect()
+    };
+    assert_eq!(
+        versions(&first_page),
+        [(json!(3), json!(true)), (json!(2), json!(false))]
+    );
+    project.patch(&path, &json!({})).await.expect(200);
+    let cursor = first_page["next_cursor"].as_str().unwrap();
+    let last_page = project
+        .get(&format!("{history}?cursor={cursor}"))
+        .await
+        .expect(200);
+    assert_eq!(versions(&last_page), [(json!(1), json!(false))]);
+    let first = &last_page["items"][0]["config"];
+    assert_eq!(first["tags"]["enabled"], json!(["readOnlyHint"]));
+}
+
+#[tokio::test]
+async fn history_keeps_a_hundred_versions() {
+    let project = Host::shared().await.new_project().await;
+    let id = create(&project, json!({ "user_id": "amy" })).await;
+    let path = format!("{SESSION}/{id}");
+    for _ in 0..101 {
+        project.patch(&path, &json!({})).await.expect(200);
+    }
+    let history = format!("{path}/config_history?limit=1000");
+    let history = project.get(&history).await.expect(200);
+    let items = history["items"].as_array().unwrap();
+    assert_eq!(items.len(), 100);
+    assert_eq!(
+        (&items[0]["version"], &items[99]["version"]),
+        (&json!(102), &json!(3))
+    );
+}
+
+#[tokio::test]
+async fn deleted_session_is_gone() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let id = create(&project, json!({ "user_id": "amy" })).await;
+    let path = format!("{SESSION}/{id}");
+    let removed = project.delete(&path).await.expect(200);
+    assert_eq!(removed.json, json!({ "session_id": id, "deleted": true }));
+    let execute = json!({ "tool_slug": given::shared_echo().await });
+    for answer in [
+        project.get(&path).await,
+        project.patch(&path, &json!({})).await,
+        project.delete(&path).await,
+        project.get(&format!("{path}/tools")).await,
+        project.get(&format!("{path}/config_history")).await,
+        project.get(&format!("/session_configs/{id}")).await,
+        project.post(&format!("{path}/execute"), &execute).await,
+    ] {
+        let answer = answer.expect(404);
+        assert_eq!(error(&answer), (4301, "ToolRouterV2_SessionNotFound"));
+    }
+    let malformed = project.get(&format!("{SESSION}/session_1")).await;
+    malformed.expect(400).assert_envelope();
+}
+
+#[tokio::test]
+async fn configurations_of_sessions_are_listed() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let toolkit = keyed(host).await;
+    let amys = create(&project, json!({ "user_id": "Amy" })).await;
+    let filters = json!({ "user_id": "bob", "toolkits": { "enable": [toolkit] } });
+    let bobs = create(&project, filters).await;
+    let ids = |listed: Answer| -> Vec<_> {
+        let items = listed["items"].as_array().unwrap().iter();
+        items
+            .map(|item| item["id"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let listed = project.get("/session_configs").await.expect(200);
+    assert_eq!(ids(listed), [bobs.clone(), amys.clone()]);
+    let found = project.get("/session_configs?search=AM").await.expect(200);
+    assert_eq!(ids(found), [amys]);
+    let archived = project
+        .get("/session_configs?archived=true")
+        .await
+        .expect(200);
+    assert_eq!(archived["items"], json!([]));
+    let read = project
+        .get(&format!("/session_configs/{bobs}"))
+        .await
+        .expect(200);
+    assert_eq!(
+        (&read["name"], &read["archived"]),
+        (&json!("bob"), &json!(false))
+    );
+    assert_eq!(read["config"]["toolkits"], json!({ "enable": [toolkit] }));
+}
+
+#[tokio::test]
+async fn attach_repeats_tools_of_the_client() {
+    let project = Host::shared().await.new_project().await;
+    let id = create(&project, json!({ "user_id": "amy" })).await;
+    let attach = format!("{SESSION}/{id}/attach");
+    let tool = |slug: &str| json!({ "slug": slug, "name": "Grep", "description": "Searches files.", "input_schema": { "type": "object" } });
+    let mut preloaded = tool("grep-files");
+    preloaded["preload"] = json!(true);
+    let toolkit = json!({ "slug": "local", "name": "Local", "description": "Local files.", "tools": [tool("read")] });
+    let body =
+        json!({ "experimental": { "custom_tools": [preloaded], "custom_toolkits": [toolkit] } });
+    let attached = project.post(&attach, &body).await.expect(200);
+    let custom = &attached["experimental"];
+    assert_eq!(custom["custom_tools"][0]["slug"], "LOCAL_GREP-FILES");
+    assert_eq!(custom["custom_tools"][0]["original_slug"], "grep-files");
+    assert_eq!(
+        custom["custom_toolkits"][0]["tools"][0]["slug"],
+        "LOCAL_LOCAL_READ"
+    );
+    let tools = attached["tool_router_tools"].as_array().unwrap();
+    assert!(tools.contains(&json!("LOCAL_GREP-FILES")), "{tools:?}");
+    let read = project.get(&format!("{SESSION}/{id}")).await.expect(200);
+    assert_eq!(read["experimental"], Value::Null);
+    let run = json!({ "tool_slug": "LOCAL_GREP-FILES", "arguments": {} });
+    let refused = project.post(&format!("{SESSION}/{id}/execute"), &run).await;
+    assert_eq!(error(&refused.expect(400)).0, 4300);
+    for tools in [
+        vec![tool("a b")],
+        vec![tool("a"), tool("a")],
+        (0..501).map(|number| tool(&format!("t{number}"))).collect(),
+    ] {
+        let body = json!({ "experimental": { "custom_tools": tools } });
+        let refused = project.post(&attach, &body).await.expect(400);
+        assert_eq!(error(&refused).0, 4300);
+    }
+}
+
+#[tokio::test]
+async fn tools_list_meta_and_preloaded_tools() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let toolkit = keyed(host).await;
+    let tool = guest::tool(&toolkit);
+    let other = given::shared_echo().await;
+    let config = json!({
+        "user_id": "amy", "toolkits": { "enable": [toolkit] },
+        "preload": { "tools": [tool, other] },
+    });
+    let id = create(&project, config).await;
+    let tools = format!("{SESSION}/{id}/tools");
+    let listed = project
+        .get(&format!("{tools}?limit=9999"))
+        .await
+        .expect(200);
+    let items = listed["items"].as_array().unwrap();
+    let slugs: Vec<_> = items
+        .iter()
+        .map(|item| item["slug"].as_str().unwrap())
+        .collect();
+    assert_eq!(slugs[0], "SERVICE_SEARCH_TOOLS");
+    assert_eq!(slugs[slugs.len() - 1], tool);
+    assert!(
+        !slugs.contains(&other),
+        "the session does not permit it: {slugs:?}"
+    );
+    assert_eq!(items[0]["toolkit"]["slug"], "SERVICE");
+    assert_eq!(items[0]["input_parameters"]["type"], "object");
+    assert_eq!(listed["total_items"], items.len());
+    let page = project.get(&format!("{tools}?limit=1")).await.expect(200);
+    assert_eq!(page["items"].as_array().unwrap().len(), 1);
+    let cursor = page["next_cursor"].as_str().unwrap();
+    let page = project
+        .get(&format!("{tools}?cursor={cursor}"))
+        .await
+        .expect(200);
+    assert_eq!(page["items"][0]["slug"], slugs[1]);
+    let all = json!({ "user_id": "amy", "toolkits": { "enable": [toolkit] }, "preload": { "tools": "all" } });
+    let created = project.post(SESSION, &all).await.expect(201);
+    let tools = created["tool_router_tools"].as_array().unwrap();
+    assert_eq!(tools.last(), Some(&json!(tool)));
+}
+
+#[tokio::test]
+async fn toolkits_show_the_accounts_in_use() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let toolkit = keyed(host).await;
+    let other = keyed(host).await;
+    let session = json!({ "user_id": "amy", "toolkits": { "enable": [toolkit, other] } });
+    let id = create(&project, session).await;
+    let path = format!("{SESSION}/{id}/toolkits");
+    let list = |query: String| {
+        let (project, path) = (project.clone(), path.clone());
+        async move {
+            let listed = project.get(&format!("{path}?{query}")).await.expect(200);
+            let items = listed["items"].as_array().unwrap().iter();
+            let shown = items.map(|item| {
+                let slug = item["slug"].as_str().unwrap().to_owned();
+                (
+                    slug,
+                    item["enabled"].clone(),
+                    item["connected_account"]["id"].clone(),
+                )
+            });
+            let mut shown: Vec<_> = shown.collect();
+            shown.sort_by(|one, next| one.0.cmp(&next.0));
+            shown
+        }
+    };
+    connect(&project, &toolkit, "bob").await;
+    assert_eq!(list("is_connected=true".to_owned()).await, []);
+    let older = connect(&project, &toolkit, "amy").await;
+    let newer = connect(&project, &toolkit, "amy").await;
+    let connected = [(toolkit.clone(), json!(true), json!(newer))];
+    assert_eq!(list("is_connected=true".to_owned()).await, connected);
+    let mut both = vec![
+        (toolkit.clone(), json!(true), json!(newer)),
+        (other.clone(), json!(true), Value::Null),
+    ];
+    both.sort_by(|one, next| one.0.cmp(&next.0));
+    assert_eq!(list(String::new()).await, both);
+    let foreign = keyed(host).await;
+    let named = [(foreign.clone(), json!(false), Value::Null)];
+    assert_eq!(list(format!("toolkits={foreign}")).await, named);
+    let pinned = json!({ "connected_accounts": { &toolkit: [older] } });
+    project
+        .patch(&format!("{SESSION}/{id}"), &pinned)
+        .await
+        .expect(200);
+    let connected = [(toolkit.clone(), json!(true), json!(older))];
+    assert_eq!(list("is_connected=true".to_owned()).await, connected);
+}
+
+#[tokio::test]
+async fn link_connects_an_account_of_the_user() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let toolkit = keyed(host).await;
+    let excluded = keyed(host).await;
+    let free = given::slug();
+    host.publish(Guest::echo().component(), &guest::manifest(&free))
+        .await;
+    let id = create(
+        &project,
+        json!({ "user_id": "amy", "toolkits": { "disable": [excluded] } }),
+    )
+    .await;
+    let path = format!("{SESSION}/{id}/link");
+    for (toolkit, status, code) in [
+        (&*toolkit, 400, 4308),
+        (&*free, 400, 4326),
+        (&*excluded, 403, 4310),
+        ("nonesuch", 400, 4305),
+    ] {
+        let refused = project.post(&path, &json!({ "toolkit": toolkit })).await;
+        assert_eq!(error(&refused.expect(status)).0, code, "{toolkit}");
+    }
+    connect(&project, &toolkit, "bob").await;
+    let body = json!({ "toolkit": toolkit.to_uppercase(), "callback_url": "https://app.example.com/done" });
+    let linked = project.post(&path, &body).await.expect(201);
+    let url = linked["redirect_url"].as_str().unwrap();
+    assert!(
+        url.contains(linked["link_token"].as_str().unwrap()),
+        "{url}"
+    );
+    let account = linked["connected_account_id"].as_str().unwrap();
+    let account = project.get(&format!("/connected_accounts/{account}")).await;
+    let account = account.expect(200);
+    assert_eq!(account["user_id"], "amy");
+    assert_eq!(account["toolkit"]["slug"], *toolkit);
+}
+
+#[tokio::test]
+async fn older_clients_create_labs_sessions() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let toolkit = keyed(host).await;
+    let body = json!({
+        "user_id": "amy",
+        "config": { "manually_manage_connections": true, "toolkits": [{ "toolkit": toolkit }] },
+    });
+    let created = project
+        .post("/labs/tool_router/session", &body)
+        .await
+        .expect(201);
+    let id = created["session_id"].as_str().unwrap();
+    for url in ["chat_session_mcp_url", "tool_router_instance_mcp_url"] {
+        let url = created[url].as_str().unwrap();
+        assert!(url.ends_with(&format!("/tool_router/{id}/mcp")), "{url}");
+    }
+    let session = project.get(&format!("{SESSION}/{id}")).await.expect(200);
+    assert_eq!(
+        session["config"]["toolkits"],
+        json!({ "enabled": [toolkit] })
+    );
+    assert_eq!(session["config"]["manage_connections"]["enabled"], false);
+}
+
+#[tokio::test]
+async fn deleting_a_project_ends_its_sessions() {
+    let host = Host::shared().await;
+    let organization = host.as_org();
+    let made = json!({ "name": harness::unique(8), "should_create_api_key": true });
+    let made = organization
+        .post("/org/owner/project/new", &made)
+        .await
+        .expect(200);
+    let project = host.with_key(made["api_key"].as_str().unwrap());
+    let id = create(&project, json!({ "user_id": "amy" })).await;
+    let path = format!("/org/owner/project/{}", made["id"].as_str().unwrap());
+    organization.delete(&path).await.expect(200);
+    project.get(&format!("{SESSION}/{id}")).await.expect(401);
+    let other = host.new_project().await;
+    other.get(&format!("{SESSION}/{id}")).await.expect(404);
+}
