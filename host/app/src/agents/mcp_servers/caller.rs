@@ -147,6 +147,7 @@ impl McpCaller {
             user_id: user_id.clone(),
             account,
             custom: None,
+            session: None,
             input: Input::Arguments(arguments),
             request_id: self.request_id.clone(),
         };
@@ -185,7 +186,7 @@ impl McpCaller {
         let of_config =
             accounts::session_accounts(app, &self.project, &id, toolkit, config_id).await?;
         match of_config.first() {
-            Some(account) => Ok((Some(id), Some(AccountId::parse(&account.id)?))),
+            Some(account) => Ok((Some(id), Some(AccountId::parse(&account.record.id)?))),
             None => {
                 let cause = errors::no_account(truncate(&id), toolkit);
                 let config = Some(config);
