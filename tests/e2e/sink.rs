@@ -1,11 +1,11 @@
-//! The sink: a real NATS server that gets the events of all projects.
+//! The sink: a real NATS server or a real RabbitMQ server that gets the events of all projects.
 
 use std::collections::BTreeSet;
 
 use harness::{
-    Client, Inbox, Nats,
+    Client, Inbox, Nats, RabbitMq,
     inbox::ORIGIN,
-    nats::{MAX_MESSAGE_BYTES, NatsMessage},
+    nats::{MAX_MESSAGE_BYTES, StoredMessage},
     unique, wait_until,
 };
 use serde_json::{Value, json};
@@ -40,26 +40,78 @@ impl Given {
     }
 }
 
-async fn wait_for_messages(nats: &Nats, ids: &BTreeSet<String>) -> Vec<NatsMessage> {
+/// A server of the operator.
+enum Sink {
+    Nats(Nats),
+    RabbitMq(RabbitMq),
+}
+
+impl Sink {
+    async fn nats() -> Self {
+        Self::Nats(Nats::start().await)
+    }
+
+    async fn rabbitmq() -> Self {
+        Self::RabbitMq(RabbitMq::start().await)
+    }
+
+    fn url(&self) -> String {
+        match self {
+            Self::Nats(server) => server.url(),
+            Self::RabbitMq(server) => server.url(),
+        }
+    }
+
+    async fn run(&mut self) {
+        match self {
+            Self::Nats(server) => server.run().await,
+            Self::RabbitMq(server) => server.run().await,
+        }
+    }
+
+    fn kill(&mut self) {
+        match self {
+            Self::Nats(server) => server.kill(),
+            Self::RabbitMq(server) => server.kill(),
+        }
+    }
+
+    async fn messages(&self) -> Vec<StoredMessage> {
+        match self {
+            Self::Nats(server) => server.messages().await,
+            Self::RabbitMq(server) => server.messages().await,
+        }
+    }
+}
+
+async fn wait_for_messages(sink: &Sink, ids: &BTreeSet<String>) -> Vec<StoredMessage> {
     wait_until("the sink has every event", async || {
-        let stored = nats.messages().await;
+        let stored = sink.messages().await;
         let stored: BTreeSet<_> = stored.into_iter().map(|message| message.id).collect();
         stored.is_superset(ids)
     })
     .await;
-    nats.messages().await
+    sink.messages().await
 }
 
 #[tokio::test]
-async fn events_reach_the_sink_in_their_third_version() {
-    let nats = Nats::start().await;
+async fn events_reach_nats_in_their_third_version() {
+    events_reach(Sink::nats().await).await;
+}
+
+#[tokio::test]
+async fn events_reach_rabbitmq_in_their_third_version() {
+    events_reach(Sink::rabbitmq().await).await;
+}
+
+async fn events_reach(sink: Sink) {
     let inbox = Inbox::start();
-    let host = inbox.setup().with("sink.url", nats.url()).start().await;
+    let host = inbox.setup().with("sink.url", sink.url()).start().await;
     let given = Given::new(host.as_project()).await;
     let large = "x".repeat(MAX_MESSAGE_BYTES);
     given.send(json!({ "text": large })).await;
     let id = given.send(json!({ "text": "small" })).await;
-    let stored = wait_for_messages(&nats, &BTreeSet::from([id.clone()])).await;
+    let stored = wait_for_messages(&sink, &BTreeSet::from([id.clone()])).await;
     assert_eq!(
         stored.len(),
         1,
@@ -81,20 +133,33 @@ async fn events_reach_the_sink_in_their_third_version() {
     assert_eq!(stored[0].body["data"], json!({ "text": "small" }));
     let config = host.setup().command(&["config"]).succeeded();
     assert!(config.contains("url = "), "{config}");
-    assert!(!config.contains(&nats.url()), "{config}");
+    assert!(!config.contains(&sink.url()), "{config}");
 }
 
 #[tokio::test]
 async fn dead_sink_loses_no_event_and_delays_no_other() {
-    let mut nats = Nats::start().await;
+    let (ids, stored) = outlive(Sink::nats().await).await;
+    assert_eq!(stored.len(), ids.len(), "a repeated message is dropped");
+}
+
+#[tokio::test]
+async fn dead_rabbitmq_loses_no_event_and_delays_no_other() {
+    let (ids, stored) = outlive(Sink::rabbitmq().await).await;
+    let stored: BTreeSet<_> = stored.into_iter().map(|message| message.id).collect();
+    assert_eq!(stored, ids);
+}
+
+/// Sends events while the sink is dead, and kills the server. Returns the ids of all messages, and
+/// those that the sink has in the end.
+async fn outlive(mut sink: Sink) -> (BTreeSet<String>, Vec<StoredMessage>) {
     let inbox = Inbox::start();
-    let host = inbox.setup().with("sink.url", nats.url()).start().await;
+    let host = inbox.setup().with("sink.url", sink.url()).start().await;
     let mut given = Given::new(host.as_project()).await;
     let mut ids = BTreeSet::new();
     for number in 0..10 {
         ids.insert(given.send(json!({ "number": number })).await);
     }
-    nats.kill();
+    sink.kill();
     for number in 10..60 {
         ids.insert(given.send(json!({ "number": number })).await);
     }
@@ -105,16 +170,16 @@ async fn dead_sink_loses_no_event_and_delays_no_other() {
     let host = host.kill().start().await;
     given.project = host.as_project();
     ids.insert(given.send(json!({ "number": 60 })).await);
-    nats.run().await;
-    let stored = wait_for_messages(&nats, &ids).await;
-    assert_eq!(stored.len(), ids.len(), "a repeated message is dropped");
+    sink.run().await;
+    let stored = wait_for_messages(&sink, &ids).await;
+    (ids, stored)
 }
 
 #[tokio::test]
 async fn sink_gets_only_the_chosen_kinds() {
-    let nats = Nats::start().await;
+    let sink = Sink::nats().await;
     let inbox = Inbox::start();
-    let host = inbox.setup().with("sink.url", nats.url());
+    let host = inbox.setup().with("sink.url", sink.url());
     let host = host.with("sink.events", "service.connected_account.expired");
     let host = host.start().await;
     let given = Given::new(host.as_project()).await;
@@ -131,6 +196,6 @@ async fn sink_gets_only_the_chosen_kinds() {
         ..given
     };
     let second = given.send(json!({})).await;
-    let stored = wait_for_messages(&nats, &BTreeSet::from([second])).await;
+    let stored = wait_for_messages(&sink, &BTreeSet::from([second])).await;
     assert!(stored.iter().all(|message| message.id != first));
 }

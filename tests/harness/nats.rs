@@ -32,11 +32,11 @@ pub struct Nats {
     process: Option<Process>,
 }
 
-/// A stored message.
+/// A message that a queue of the operator has stored.
 #[derive(Debug, Clone)]
-pub struct NatsMessage {
+pub struct StoredMessage {
+    /// Subject, or routing key.
     pub subject: String,
-    /// Value of the header `Nats-Msg-Id`.
     pub id: String,
     pub body: Value,
 }
@@ -98,7 +98,7 @@ impl Nats {
     }
 
     /// Returns all stored messages, oldest first.
-    pub async fn messages(&self) -> Vec<NatsMessage> {
+    pub async fn messages(&self) -> Vec<StoredMessage> {
         let client = self.client().await.expect("the server accepts connections");
         let info = request(&client, &format!("STREAM.INFO.{STREAM}"), &json!({})).await;
         let last = info.expect("the stream exists")["state"]["last_seq"].as_u64();
@@ -106,7 +106,7 @@ impl Nats {
         for number in 1..=last.expect("the stream has a state") {
             let path = format!("STREAM.MSG.GET.{STREAM}");
             let found = request(&client, &path, &json!({ "seq": number })).await;
-            messages.push(NatsMessage::read(
+            messages.push(StoredMessage::read(
                 &found.expect("the stream responds")["message"],
             ));
         }
@@ -132,7 +132,7 @@ async fn request(client: &Client, path: &str, body: &Value) -> Option<Value> {
     serde_json::from_slice(&response.ok()?.payload).ok()
 }
 
-impl NatsMessage {
+impl StoredMessage {
     fn read(stored: &Value) -> Self {
         let decoded = |name: &str| {
             let text = stored[name].as_str().unwrap_or_default();

@@ -13,8 +13,9 @@ use super::{
 settings! {
     /// A queue of the operator that gets the events of all projects.
     pub(crate) struct Sink {
-        /// Address of a NATS server with JetStream: `nats://user:password@host:4222`, or with TLS
-        /// `tls://…`. A user without a password is a token. The address may be private.
+        /// Address of a NATS server with JetStream, `nats://user:password@host:4222` or with TLS
+        /// `tls://…`, or of a RabbitMQ server, `amqp://user:password@host:5672/vhost` or with TLS
+        /// `amqps://…`. At NATS, a user without a password is a token. The address may be private.
         #[setting(unset = "no sink", example = "nats://user:password@nats.example.com:4222")]
         pub url: Option<Secret>,
         /// Kinds of events that it gets, separated by commas.
@@ -29,11 +30,12 @@ impl Config {
         let Some(url) = &self.sink.url else {
             return Ok(None);
         };
-        let form = "`sink.url` must be `nats://user:password@host:4222` or `tls://…`";
+        let form = "`sink.url` must be `nats://user:password@host:4222`, `tls://…`, \
+                    `amqp://user:password@host:5672` or `amqps://…`";
         // The cause may contain the password.
         let url = Url::parse(url.expose()).ok().context(form)?;
-        let is_known = matches!(url.scheme(), "nats" | "tls") && url.has_host();
-        ensure!(is_known, form);
+        let schemes = ["nats", "tls", "amqp", "amqps"];
+        ensure!(schemes.contains(&url.scheme()) && url.has_host(), form);
         let kind = |name: &String| {
             let kind = |kind: &EventKind| kind.name(&self.operator_word) == *name;
             let kinds = EventKind::SUBSCRIBABLE_KINDS.into_iter();

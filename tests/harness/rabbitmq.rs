@@ -1,0 +1,209 @@
+//! A real RabbitMQ server in processes of its own, on free ports and in an empty folder.
+
+use std::{
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use lapin::{
+    Channel, Connection, ConnectionProperties, ExchangeKind,
+    options::{
+        BasicAckOptions, BasicGetOptions, ExchangeDeclareOptions, QueueBindOptions,
+        QueueDeclareOptions,
+    },
+    types::FieldTable,
+};
+use tempfile::TempDir;
+use tokio::sync::Mutex;
+
+use crate::{
+    host::{Process, spawn},
+    nats::{MAX_MESSAGE_BYTES, StoredMessage},
+    secret, wait_until,
+};
+
+/// Exchange to which the messages are published.
+const EXCHANGE: &str = "toolhost";
+/// Queue that stores the messages.
+const QUEUE: &str = "events";
+
+/// A RabbitMQ server. Dropping it kills its processes.
+#[derive(Debug)]
+pub struct RabbitMq {
+    port: u16,
+    password: String,
+    folder: TempDir,
+    /// The server, and the daemon by which the nodes of Erlang find each other.
+    processes: Vec<Process>,
+    daemon_port: u16,
+    node_port: u16,
+    /// Messages that were taken out of the queue, oldest first.
+    taken: Mutex<Vec<StoredMessage>>,
+}
+
+fn free_port() -> u16 {
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
+    free.expect("there is a free port").port()
+}
+
+impl RabbitMq {
+    /// Starts a server with a queue that stores all messages of toolhost.
+    pub async fn start() -> Self {
+        let mut server = Self {
+            port: free_port(),
+            password: secret(),
+            folder: tempfile::tempdir().expect("a temporary folder can be made"),
+            processes: Vec::new(),
+            daemon_port: free_port(),
+            node_port: free_port(),
+            taken: Mutex::default(),
+        };
+        server.run().await;
+        let channel = server
+            .channel()
+            .await
+            .expect("the server accepts connections");
+        let durable = ExchangeDeclareOptions {
+            durable: true,
+            ..ExchangeDeclareOptions::default()
+        };
+        let none = FieldTable::default;
+        channel
+            .exchange_declare(EXCHANGE.into(), ExchangeKind::Topic, durable, none())
+            .await
+            .expect("the exchange can be declared");
+        channel
+            .queue_declare(QUEUE.into(), QueueDeclareOptions::durable(), none())
+            .await
+            .expect("the queue can be declared");
+        let options = QueueBindOptions::default();
+        channel
+            .queue_bind(
+                QUEUE.into(),
+                EXCHANGE.into(),
+                "toolhost.#".into(),
+                options,
+                none(),
+            )
+            .await
+            .expect("the queue can be bound");
+        server
+    }
+
+    /// Returns the address with the credential.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("amqp://toolhost:{}@127.0.0.1:{}", self.password, self.port)
+    }
+
+    /// Starts the server on the folder and the ports of the killed one.
+    pub async fn run(&mut self) {
+        let folder = self.folder.path();
+        let settings = format!(
+            "listeners.tcp.1 = 127.0.0.1:{}\ndefault_user = toolhost\ndefault_pass = {}\n\
+             max_message_size = {MAX_MESSAGE_BYTES}\n",
+            self.port, self.password
+        );
+        std::fs::write(folder.join("server.conf"), settings).expect("the folder can be written");
+        let root = root();
+        let mut daemon = self.command(&file_in(&root.join("usr/lib/erlang"), "erts-", "bin/epmd"));
+        daemon.args([
+            "-address",
+            "127.0.0.1",
+            "-port",
+            &self.daemon_port.to_string(),
+        ]);
+        let scripts = root.join("usr/lib/rabbitmq/lib");
+        let mut server = self.command(&file_in(
+            &scripts,
+            "rabbitmq_server-",
+            "sbin/rabbitmq-server",
+        ));
+        server
+            // The script is replaced by the server, as under systemd, so that a kill ends the server.
+            .env("RUNNING_UNDER_SYSTEMD", "1")
+            .env("RABBITMQ_BASE", folder)
+            .env("RABBITMQ_CONFIG_FILE", folder.join("server"))
+            .env("RABBITMQ_CONF_ENV_FILE", "/dev/null")
+            .env("RABBITMQ_ENABLED_PLUGINS_FILE", folder.join("plugins"))
+            .env("RABBITMQ_MNESIA_BASE", folder.join("data"))
+            .env("RABBITMQ_LOG_BASE", folder.join("log"))
+            .env(
+                "RABBITMQ_NODENAME",
+                format!("toolhost{}@localhost", self.port),
+            )
+            .env("RABBITMQ_DIST_PORT", self.node_port.to_string());
+        self.processes = vec![Process(spawn(daemon)), Process(spawn(server))];
+        wait_until("the RabbitMQ server answers", async || {
+            self.channel().await.is_some()
+        })
+        .await;
+    }
+
+    fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env(
+                "PATH",
+                format!("{}:/usr/bin:/bin", root().join("usr/bin").display()),
+            )
+            .env("HOME", self.folder.path())
+            .env("ERL_EPMD_PORT", self.daemon_port.to_string())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command
+    }
+
+    /// Ends the server without a shutdown.
+    pub fn kill(&mut self) {
+        self.processes.clear();
+    }
+
+    /// Returns all stored messages, oldest first.
+    pub async fn messages(&self) -> Vec<StoredMessage> {
+        let mut taken = self.taken.lock().await;
+        let channel = self
+            .channel()
+            .await
+            .expect("the server accepts connections");
+        let next = || channel.basic_get(QUEUE.into(), BasicGetOptions::default());
+        while let Some(message) = next().await.expect("the queue can be read") {
+            let id = message.properties.message_id();
+            taken.push(StoredMessage {
+                subject: message.routing_key.to_string(),
+                id: id.as_ref().map(ToString::to_string).unwrap_or_default(),
+                body: serde_json::from_slice(&message.data).expect("a message is JSON"),
+            });
+            let acknowledged = message.ack(BasicAckOptions::default()).await;
+            acknowledged.expect("the message can be acknowledged");
+        }
+        taken.clone()
+    }
+
+    async fn channel(&self) -> Option<Channel> {
+        let properties = ConnectionProperties::default();
+        let connection = Connection::connect(&self.url(), properties).await.ok()?;
+        connection.create_channel().await.ok()
+    }
+}
+
+/// Returns the folder below which the server was unpacked, or the root folder if it is installed.
+fn root() -> PathBuf {
+    let unpacked = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/parts");
+    let has_server = |root: &Path| root.join("usr/lib/rabbitmq").is_dir();
+    let found = [unpacked, "/".into()]
+        .into_iter()
+        .find(|root| has_server(root));
+    let found = found.and_then(|root| root.canonicalize().ok());
+    found.unwrap_or_else(|| panic!("rabbitmq-server is missing: `tests/setup` fetches it"))
+}
+
+/// Returns a file in the only folder whose name begins with a prefix.
+fn file_in(folder: &Path, prefix: &str, path: &str) -> PathBuf {
+    let entries = folder.read_dir().into_iter().flatten().flatten();
+    let mut names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let name = names.find(|name| name.starts_with(prefix));
+    folder.join(name.unwrap_or_default()).join(path)
+}
