@@ -387,6 +387,14 @@ const ROWS: &[(&str, &str)] = &[
         "tests/e2e/tool_router_sessions.rs attach_repeats_tools_of_the_client",
     ),
     (
+        "Tools on a page of an MCP endpoint",
+        "tests/e2e/mcp_endpoints.rs long_lists_have_pages_and_short_names",
+    ),
+    (
+        "Characters in the name of a tool of an MCP endpoint",
+        "tests/e2e/mcp_endpoints.rs long_lists_have_pages_and_short_names",
+    ),
+    (
         "Calls of a parallel execution in a session",
         "tests/e2e/tool_router_execution.rs multi_execute_keeps_order_and_partial_failures",
     ),

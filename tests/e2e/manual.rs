@@ -216,7 +216,10 @@ async fn commands_of_readme_and_operations_work() {
     let first = steps(&page("README.md"));
     assert_eq!(
         left(&first),
-        ["it builds everything, the program that reads this included"]
+        [
+            "it builds everything, the program that reads this included",
+            "it needs an assistant",
+        ]
     );
     let page = [first, steps(&page("docs/operations.md"))].concat();
     let mut ran = Vec::new();
@@ -228,6 +231,7 @@ async fn commands_of_readme_and_operations_work() {
             "toolhost events tail",
             "/auth_configs",
             "/connected_accounts",
+            "/mcp/servers",
             "toolkit new",
             "toolhost export",
         ];
@@ -288,6 +292,14 @@ async fn commands_of_readme_and_operations_work() {
                 let said = shell.run(commands).await;
                 assert!(said.contains("./restored now contains"), "{said}");
             }
+            "/mcp/servers" => {
+                let said = answers(&shell.run(commands).await);
+                let line = said[0]["commands"]["claude"].as_str().unwrap();
+                assert!(
+                    line.starts_with("claude mcp add --transport http"),
+                    "{said:?}"
+                );
+            }
             "/connected_accounts" => {
                 let said = answers(&shell.run(commands).await);
                 assert_eq!(
@@ -307,7 +319,7 @@ async fn commands_of_readme_and_operations_work() {
             }
         }
     }
-    assert_eq!(ran.len(), 7, "{ran:?}");
+    assert_eq!(ran.len(), 8, "{ran:?}");
 }
 
 /// Starts a server and creates the files that the commands of the author's manual name.

@@ -384,3 +384,110 @@ async fn versions_since_2025_03_are_negotiated() {
         .await;
     assert_eq!(read.status, 405);
 }
+
+/// Creates a session of `amy` that lists an echo tool, and returns its MCP address.
+async fn session(project: &Client, tool: &str) -> String {
+    let body = json!({ "user_id": "amy", "preload": { "tools": [tool] } });
+    let made = project
+        .post("/tool_router/session", &body)
+        .await
+        .expect(201);
+    made["mcp"]["url"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn session_exposes_exactly_its_tools() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let tool = given::shared_echo().await;
+    let url = session(&project, tool).await;
+    let made = json!({ "user_id": "amy", "preload": { "tools": [tool] } });
+    let made = project
+        .post("/tool_router/session", &made)
+        .await
+        .expect(201);
+    let mut expected = made["tool_router_tools"].as_array().unwrap().clone();
+    expected.sort_by_key(ToString::to_string);
+    let hidden = guest::tool(given::keyed().await);
+    for library in Library::ALL {
+        for (mode, version) in MODES {
+            let options = json!({
+                "url": url, "key": project.key(), "mode": mode,
+                "calls": [
+                    { "name": tool, "arguments": { "said": "hello" } },
+                    { "name": hidden, "arguments": {} },
+                ],
+            });
+            let report = Assistant::start(library, &options).report().await;
+            let which = format!("{library:?} {mode}: {report:#}");
+            assert_eq!(report["version"], version, "{which}");
+            let tools = report["tools"].as_array().unwrap();
+            let mut names: Vec<_> = tools.iter().map(|tool| tool["name"].clone()).collect();
+            names.sort_by_key(ToString::to_string);
+            assert_eq!(names, expected, "{which}");
+            assert_eq!(
+                report["calls"][0]["structured"],
+                json!({ "said": "hello" }),
+                "{which}"
+            );
+            assert_eq!(report["calls"][1]["is_error"], true, "{which}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn session_needs_the_key_of_its_project() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let url = session(&project, given::shared_echo().await).await;
+    let other = host.new_project().await;
+    for (key, status) in [("", 401), (other.key(), 404), (project.key(), 200)] {
+        let header = [("x-api-key", key)];
+        let headers = if key.is_empty() { &[][..] } else { &header };
+        let response = request(&project, &url, "ping", json!({}), headers).await;
+        assert_eq!(response.status, status);
+    }
+}
+
+#[tokio::test]
+async fn command_bridges_standard_input_to_a_server() {
+    let host = Host::shared().await;
+    let tool = given::shared_echo().await;
+    let toolkit = tool.split('_').next().unwrap().to_lowercase();
+    let body = json!({ "name": "Echo", "auth_config_ids": [], "no_auth_apps": [toolkit] });
+    let url = server(&host.as_project(), &body).await;
+    let id = url.rsplit('/').next().unwrap();
+    let lines = [
+        json!({
+            "jsonrpc": "2.0", "id": 1, "method": "initialize",
+            "params": {
+                "protocolVersion": "2025-11-25", "capabilities": {},
+                "clientInfo": { "name": "t", "version": "1" },
+            },
+        }),
+        json!({
+            "jsonrpc": "2.0", "id": "call", "method": "tools/call",
+            "params": {
+                "name": tool, "arguments": { "said": 1 }, "_meta": { "progressToken": "p" },
+            },
+        }),
+        json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/list" }),
+    ];
+    let input: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let output = host
+        .setup()
+        .converse(&["mcp", "--stdio", "--server", id], &input);
+    let answers: Vec<Value> = output
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let answer = |id: Value| answers.iter().find(|answer| answer["id"] == id).unwrap();
+    assert_eq!(answer(json!(1))["result"]["protocolVersion"], "2025-11-25");
+    assert_eq!(
+        answer(json!("call"))["result"]["structuredContent"],
+        json!({ "said": 1 })
+    );
+    assert_eq!(answer(json!(3))["result"]["tools"][0]["name"], tool);
+    let progress = |answer: &&Value| answer["params"]["progressToken"] == "p";
+    assert!(answers.iter().any(|answer| progress(&answer)), "{output}");
+}

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    io::Write,
     os::unix::process::{CommandExt, ExitStatusExt},
     path::PathBuf,
     process::{Child, Command, ExitStatus, Stdio},
@@ -263,6 +264,27 @@ impl Setup {
             );
         }
         finished
+    }
+
+    /// Runs another operator command until it ends, and writes its standard input.
+    ///
+    /// # Panics
+    /// If the command fails.
+    #[track_caller]
+    pub fn converse(&self, arguments: &[&str], input: &str) -> String {
+        let mut command = self.program();
+        command
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut process = command.spawn().expect("the command starts");
+        let mut pipe = process.stdin.take().expect("the input is piped");
+        pipe.write_all(input.as_bytes()).expect("the command reads");
+        drop(pipe);
+        let output = process.wait_with_output().expect("the command ends");
+        hunt::assert_none("what a command prints", &output.stdout);
+        assert!(output.status.success(), "{arguments:?} failed");
+        String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
     /// Starts another operator command, which the test kills before it ends.

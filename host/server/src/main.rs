@@ -30,7 +30,8 @@ use tracing_subscriber::EnvFilter;
 use crate::{
     api::{description, table},
     commands::{
-        archive, doctor, events, keys, legacy, logs, members, oauth_apps, serve, toolkits, verify,
+        archive, doctor, events, keys, legacy, logs, mcp as mcp_command, members, oauth_apps,
+        serve, toolkits, verify,
     },
     config::{Config, Flags, Loaded, LogFormat},
     http::{branding::Branding, detached::Detached, limiter::RequestLimiter},
@@ -118,6 +119,8 @@ enum Command {
     Events(events::Args),
     /// Export the cassette of an execution from the execution log
     Logs(logs::Args),
+    /// Serve an MCP server of a running server to an assistant that starts programs
+    Mcp(mcp_command::Args),
     /// Publish toolkits from a registry or a file, list and deprecate them
     Toolkits(toolkits::Args),
     /// Print the OpenAPI description that the server returns at /api/v3/openapi.json
@@ -173,6 +176,7 @@ fn run(cli: Cli) -> Result<ExitCode, Stop> {
             Command::OauthApps(args) => oauth_apps::run(&config, &args, terminal).await,
             Command::Events(args) => events::run(&config, &args, terminal).await,
             Command::Logs(args) => logs::run(&config, &args, terminal).await,
+            Command::Mcp(args) => mcp_command::run(&config, &args, terminal).await,
             Command::Toolkits(args) => toolkits::run(&config, &args, terminal).await,
             Command::Openapi => {
                 terminal.line(

@@ -4,7 +4,7 @@
 //! Everything is read and done over the API with the project's own key, because events belong to the
 //! project.
 
-mod server_sent;
+pub(super) mod server_sent;
 mod tail;
 
 use std::process::ExitCode;

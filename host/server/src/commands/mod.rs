@@ -9,6 +9,7 @@ pub(crate) mod first_run;
 pub(crate) mod keys;
 pub(crate) mod legacy;
 pub(crate) mod logs;
+pub(crate) mod mcp;
 pub(crate) mod members;
 pub(crate) mod oauth_apps;
 mod running;

@@ -279,6 +279,23 @@ impl Running {
         })
     }
 
+    /// Sends a message to a path outside of the API's prefix, and returns the response of any
+    /// status. It fails if the server sends nothing for `idle_timeout`.
+    pub(super) async fn post(
+        &self,
+        path: &str,
+        headers: Vec<(&'static str, String)>,
+        body: String,
+        idle_timeout: Duration,
+    ) -> anyhow::Result<StreamedResponse> {
+        let url = format!("{}/{path}", self.url);
+        let body = Body::Bytes(body.into());
+        let mut request = self.request_to(Method::POST, url, body, headers)?;
+        request.limits.first_byte = idle_timeout;
+        let sent = self.client.open(request, idle_timeout).await;
+        sent.map_err(|cause| self.unreachable(&cause))
+    }
+
     fn request(
         &self,
         method: Method,
@@ -287,6 +304,16 @@ impl Running {
         more: Option<(&'static str, String)>,
     ) -> anyhow::Result<Request> {
         let url = format!("{}/api/v3.1/{path}", self.url);
+        self.request_to(method, url, body, more)
+    }
+
+    fn request_to(
+        &self,
+        method: Method,
+        url: String,
+        body: Body,
+        more: impl IntoIterator<Item = (&'static str, String)>,
+    ) -> anyhow::Result<Request> {
         let mut headers = HeaderMap::new();
         let value = |text: &str| {
             text.parse().with_context(|| {
@@ -294,7 +321,7 @@ impl Running {
             })
         };
         headers.insert(self.header, value(&self.key)?);
-        if let Some((name, text)) = more {
+        for (name, text) in more {
             headers.insert(name, value(&text)?);
         }
         let limits = Limits {

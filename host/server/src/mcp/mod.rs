@@ -25,8 +25,8 @@ use axum::{
 };
 use serde::Deserialize;
 
-pub(crate) use self::calls::Calls;
 use self::endpoint::{Caller, Endpoint};
+pub(crate) use self::{calls::Calls, endpoint::TOOLS_PER_PAGE};
 use crate::{
     Server,
     http::{

@@ -8,7 +8,7 @@ const MAX_EVENT_BYTES: usize = 32 << 20;
 
 /// Pieces of a stream that do not form a whole event yet.
 #[derive(Debug, Default)]
-pub(super) struct Parser {
+pub(in crate::commands) struct Parser {
     unread: Vec<u8>,
     /// Number of bytes that contain no end of an event.
     searched: usize,
@@ -16,9 +16,9 @@ pub(super) struct Parser {
 
 /// Event of a stream.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct ServerSentEvent {
-    pub(super) id: Option<String>,
-    pub(super) data: Option<String>,
+pub(in crate::commands) struct ServerSentEvent {
+    pub(in crate::commands) id: Option<String>,
+    pub(in crate::commands) data: Option<String>,
 }
 
 impl Parser {
@@ -26,7 +26,7 @@ impl Parser {
     ///
     /// # Errors
     /// Fails if an event is too large.
-    pub(super) fn push(&mut self, piece: &[u8]) -> Result<Vec<ServerSentEvent>> {
+    pub(in crate::commands) fn push(&mut self, piece: &[u8]) -> Result<Vec<ServerSentEvent>> {
         self.unread.extend_from_slice(piece);
         let mut events = Vec::new();
         while let Some(distance) = find_end(&self.unread[self.searched..]) {

@@ -1,0 +1,195 @@
+//! `toolhost mcp`: an MCP server for assistants that start a program instead of opening an address.
+//!
+//! Each line of standard input is a message, and is sent to the server over streamable HTTP. The
+//! messages of each response become lines of standard output. Nothing else is printed there. A
+//! message that cancels a request closes its connection, which ends the call.
+
+use std::{
+    collections::HashMap,
+    process::ExitCode,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use anyhow::anyhow;
+use net::StreamedResponse;
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    task::{AbortHandle, JoinSet},
+};
+use url::form_urlencoded::Serializer;
+
+use crate::{
+    commands::{
+        events::server_sent::Parser,
+        running::{ProjectArgs, Running, check_id, text},
+    },
+    config::Config,
+    open::Stop,
+    terminal::Terminal,
+};
+
+/// Time without a byte after which a response counts as broken.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(310);
+/// Code of the JSON-RPC error for a message that the server did not answer.
+const NOT_ANSWERED: i32 = -32000;
+/// Member of a message with the version of the protocol, since 2026-07-28.
+const VERSION_MEMBER: &str = "/params/_meta/io.modelcontextprotocol~1protocolVersion";
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Speak over standard input and output
+    #[arg(long, required = true)]
+    stdio: bool,
+    /// Id of the MCP server
+    #[arg(long, value_name = "ID")]
+    server: String,
+    /// User for whom tools run [default: the default user]
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
+    #[command(flatten)]
+    project: ProjectArgs,
+}
+
+/// Forwards messages until standard input ends, and then until all are answered.
+pub(crate) async fn run(
+    config: &Config,
+    args: &Args,
+    terminal: Terminal,
+) -> Result<ExitCode, Stop> {
+    check_id(&args.server, "an MCP server")?;
+    let mut query = Serializer::new(String::new());
+    query.extend_pairs(args.user.iter().map(|user| ("user_id", user)));
+    let bridge = Arc::new(Bridge {
+        running: args.project.reach(config)?,
+        path: format!("v3/mcp/{}?{}", args.server, query.finish()),
+        version: OnceLock::new(),
+        terminal,
+    });
+    let mut tasks = JoinSet::new();
+    let mut requests: HashMap<String, AbortHandle> = HashMap::new();
+    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    while let Some(line) = lines.next_line().await.map_err(anyhow::Error::from)? {
+        while tasks.try_join_next().is_some() {}
+        requests.retain(|_, task| !task.is_finished());
+        let message: Value = match serde_json::from_str(&line) {
+            Ok(message) => message,
+            Err(_) if line.trim().is_empty() => continue,
+            Err(cause) => {
+                bridge.fail(&Value::Null, &format!("the message is not JSON: {cause}"));
+                continue;
+            }
+        };
+        if text(&message, "method") == "notifications/cancelled" {
+            let id = message["params"]["requestId"].to_string();
+            if let Some(task) = requests.remove(&id) {
+                task.abort();
+            }
+            continue;
+        }
+        let id = message["id"].clone();
+        let bridge = bridge.clone();
+        let task = tasks.spawn(async move { bridge.forward(line, &message).await });
+        if !id.is_null() {
+            requests.insert(id.to_string(), task);
+        }
+    }
+    while tasks.join_next().await.is_some() {}
+    Ok(ExitCode::SUCCESS)
+}
+
+struct Bridge {
+    running: Running,
+    /// Path and query of the MCP server.
+    path: String,
+    /// Version that `initialize` agreed on.
+    version: OnceLock<String>,
+    terminal: Terminal,
+}
+
+impl Bridge {
+    /// Sends a message and prints the messages of its response.
+    async fn forward(&self, line: String, message: &Value) {
+        let is_initialize = text(message, "method") == "initialize";
+        let answered = async {
+            let headers = self.headers(message);
+            let sent = self.running.post(&self.path, headers, line, IDLE_TIMEOUT);
+            self.print(sent.await?, is_initialize).await
+        };
+        if let Err(cause) = answered.await {
+            self.fail(&message["id"], &format!("{cause:#}"));
+        }
+    }
+
+    fn headers(&self, message: &Value) -> Vec<(&'static str, String)> {
+        let mut headers = vec![
+            ("content-type", "application/json".to_owned()),
+            ("accept", "application/json, text/event-stream".to_owned()),
+        ];
+        let own = message.pointer(VERSION_MEMBER).and_then(Value::as_str);
+        if own.is_some() {
+            headers.push(("mcp-method", text(message, "method").to_owned()));
+            let name = message["params"]["name"].as_str();
+            headers.extend(name.map(|name| ("mcp-name", name.to_owned())));
+        }
+        let agreed = self.version.get().map(String::as_str);
+        let version = own.or(agreed);
+        headers.extend(version.map(|version| ("mcp-protocol-version", version.to_owned())));
+        headers
+    }
+
+    /// Prints the messages of a response as they arrive: one message as JSON, or a stream of them.
+    async fn print(
+        &self,
+        mut response: StreamedResponse,
+        is_initialize: bool,
+    ) -> anyhow::Result<()> {
+        let mut whole = Vec::new();
+        let mut parser = Parser::default();
+        let mut is_stream = false;
+        while let Some(piece) = response
+            .next_piece()
+            .await
+            .map_err(|cause| anyhow!(cause.message))?
+        {
+            is_stream = is_stream || (whole.is_empty() && !piece.starts_with(b"{"));
+            if !is_stream {
+                whole.extend_from_slice(&piece);
+                continue;
+            }
+            for event in parser.push(&piece)? {
+                let data = event.data.filter(|data| !data.is_empty());
+                data.iter().for_each(|data| self.terminal.line(data));
+            }
+        }
+        if whole.is_empty() {
+            // The server accepted a notification.
+            return Ok(());
+        }
+        let answer: Value = serde_json::from_slice(&whole)?;
+        if answer["jsonrpc"].is_null() {
+            let message = text(&answer["error"], "message");
+            let status = response.status();
+            return Err(anyhow!(
+                "the server refused the message ({status}): {message}"
+            ));
+        }
+        if is_initialize && let Some(version) = answer["result"]["protocolVersion"].as_str() {
+            // A client initializes once.
+            let _ = self.version.set(version.to_owned());
+        }
+        self.terminal.line(&answer.to_string());
+        Ok(())
+    }
+
+    /// Answers a message with an error. A notification has no answer.
+    fn fail(&self, id: &Value, message: &str) {
+        tracing::warn!("{message}");
+        if !id.is_null() {
+            let error = json!({ "code": NOT_ANSWERED, "message": message });
+            let answer = json!({ "jsonrpc": "2.0", "id": id, "error": error });
+            self.terminal.line(&answer.to_string());
+        }
+    }
+}
