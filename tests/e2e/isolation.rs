@@ -332,6 +332,7 @@ async fn foreign_ids_in_filters_find_nothing() {
         ("log_id", log),
         ("connected_account_id", account),
         ("auth_config_id", config),
+        ("session_id", &victim.ids["trs"]),
     ] {
         let filters = json!({ "filters": [{ "field": field, "operator": "==", "value": value }] });
         assert_eq!(

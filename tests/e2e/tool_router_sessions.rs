@@ -246,6 +246,26 @@ async fn patch_replaces_parts_and_raises_the_version() {
 }
 
 #[tokio::test]
+async fn paused_account_prevents_no_other_change() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let toolkit = keyed(host).await;
+    let account = connect(&project, &toolkit, "amy").await;
+    let pinned = json!({ "user_id": "amy", "connected_accounts": { &toolkit: account } });
+    let path = format!("{SESSION}/{}", create(&project, pinned.clone()).await);
+    let status = format!("/connected_accounts/{account}/status");
+    let paused = json!({ "enabled": false });
+    project.patch(&status, &paused).await.expect(200);
+    let change = json!({ "search": { "enable": false } });
+    project.patch(&path, &change).await.expect(200);
+    let call = json!({ "tool_slug": guest::tool(&toolkit) });
+    let refused = project.post(&format!("{path}/execute"), &call).await;
+    refused.expect(422);
+    let refused = project.post(SESSION, &pinned).await.expect(400);
+    assert_eq!(error(&refused).0, 4309);
+}
+
+#[tokio::test]
 async fn history_keeps_a_hundred_versions() {
     let project = Host::shared().await.new_project().await;
     let id = create(&project, json!({ "user_id": "amy" })).await;

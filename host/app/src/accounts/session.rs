@@ -159,6 +159,10 @@ pub(crate) async fn find_by_id_or_alias(
     toolkit: &str,
     named: &str,
 ) -> Result<Option<Record<Account>>> {
+    // No alias contains it, and not every store can compare it.
+    if named.contains('\0') {
+        return Ok(None);
+    }
     let owner = project.id.as_str();
     let found = match AccountId::parse(named) {
         Ok(id) => app.store.get::<Account>(owner, id.as_str()).await?,

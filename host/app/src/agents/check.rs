@@ -15,12 +15,22 @@ pub const MAX_PINNED_ACCOUNTS: usize = 10;
 const SANDBOX_SIZES: [&str; 4] = ["standard", "medium", "large", "xlarge"];
 
 /// Returns a configuration with the slugs of the catalog, if everything that it names exists and can
-/// be used by its user.
-pub(super) async fn checked(app: &App, project: &Project, config: Config) -> Result<Config> {
+/// be used by its user. What the configuration before named already is not checked again, so that an
+/// account that was paused prevents no other change.
+pub(super) async fn checked(
+    app: &App,
+    project: &Project,
+    config: Config,
+    before: &Config,
+) -> Result<Config> {
     let config = with_catalog_slugs(&app.catalog.snapshot(), config)?;
     check_values(&config)?;
-    check_auth_configs(app, project, &config).await?;
-    check_accounts(app, project, &config).await?;
+    if config.auth_configs != before.auth_configs {
+        check_auth_configs(app, project, &config).await?;
+    }
+    if config.connected_accounts != before.connected_accounts {
+        check_accounts(app, project, &config).await?;
+    }
     Ok(config)
 }
 

@@ -109,7 +109,7 @@ impl SessionCaller {
 /// # Errors
 /// Fails if the configuration is invalid, or the store refuses.
 pub async fn create(app: &App, project: &Project, config: Config) -> Result<Record<Session>> {
-    let config = check::checked(app, project, config).await?;
+    let config = check::checked(app, project, config, &Config::default()).await?;
     let id = SessionId::random();
     let owner = project.id.as_str();
     let session = Session {
@@ -176,8 +176,10 @@ pub async fn change(
     let owner = project.id.as_str();
     let changed = app.store.change(&COLLECTION, id.as_str(), || async {
         let mut session = get(app, project, id).await?;
+        let before = session.body.config.clone();
         apply(&mut session.body.config);
-        session.body.config = check::checked(app, project, session.body.config.clone()).await?;
+        let config = session.body.config;
+        session.body.config = check::checked(app, project, config, &before).await?;
         session.body.version += 1;
         let batch = Batch::at(app.clock.now()).update(&session);
         let batch = with_version(batch, owner, id.as_str(), &session.body);

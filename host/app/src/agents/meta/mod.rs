@@ -94,6 +94,11 @@ impl MetaTool {
         }
     }
 
+    /// Returns the slug without its prefix, for messages.
+    fn short_slug(self) -> &'static str {
+        self.slug().trim_start_matches(SLUG_PREFIX)
+    }
+
     /// Finds a meta tool by its slug with the default operator word, in upper or lower case.
     #[must_use]
     pub fn from_slug(slug: &str) -> Option<Self> {
@@ -145,11 +150,11 @@ pub async fn run(
     arguments: Value,
 ) -> Result<MetaResult> {
     if !tool.is_in_force(caller.config()) {
-        return Err(errors::meta_tool_off(tool.slug()));
+        return Err(errors::meta_tool_off(tool.short_slug()));
     }
     match tool {
         MetaTool::MultiExecuteTool => multi_execute_tool::run(app, caller, arguments).await,
-        _ => Err(errors::meta_tool_unavailable(tool.slug())),
+        _ => Err(errors::meta_tool_unavailable(tool.short_slug())),
     }
 }
 
@@ -164,7 +169,7 @@ pub async fn execute(
     arguments: Bytes,
 ) -> Result<Execution> {
     let value = serde_json::from_slice(&arguments)
-        .map_err(|cause| errors::arguments_invalid(tool.slug(), cause.to_string()))?;
+        .map_err(|cause| errors::arguments_invalid(tool.short_slug(), cause.to_string()))?;
     let call = HostCall {
         project: &caller.project,
         tool: tool.slug(),
@@ -187,7 +192,7 @@ pub async fn execute(
 /// Fails with the problem if they do not match the type.
 pub fn parse<T: DeserializeOwned>(tool: MetaTool, arguments: Value) -> Result<T> {
     serde_json::from_value(arguments)
-        .map_err(|cause| errors::arguments_invalid(tool.slug(), cause.to_string()))
+        .map_err(|cause| errors::arguments_invalid(tool.short_slug(), cause.to_string()))
 }
 
 #[cfg(test)]
@@ -197,9 +202,7 @@ mod tests {
 
     fn slugs(config: &Config) -> Vec<&'static str> {
         let names = MetaTool::in_force(config);
-        names
-            .map(|tool| tool.slug().trim_start_matches(SLUG_PREFIX))
-            .collect()
+        names.map(MetaTool::short_slug).collect()
     }
 
     #[test]

@@ -67,9 +67,8 @@ struct Response {
 pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> Result<MetaResult> {
     let Arguments { tools, session_id } = parse(MetaTool::MultiExecuteTool, arguments)?;
     if !(1..=MAX_CALLS).contains(&tools.len()) {
-        let slug = MetaTool::MultiExecuteTool.slug();
         return Err(errors::arguments_invalid(
-            slug,
+            MetaTool::MultiExecuteTool.short_slug(),
             format!("tools: must have 1 to {MAX_CALLS} calls"),
         ));
     }

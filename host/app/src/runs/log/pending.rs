@@ -50,7 +50,8 @@ pub(super) struct Pending {
     session: Option<SessionId>,
     request_id: String,
     started_at: Time,
-    tokens: Option<Tokens>,
+    /// The tokens used. Few executions have them, so they take no room in others.
+    tokens: Option<Box<Tokens>>,
     failure: Option<String>,
     usage: Usage,
     requests: usize,
@@ -110,7 +111,7 @@ impl Pending {
             session,
             request_id,
             started_at: entry.started_at,
-            tokens,
+            tokens: tokens.map(Box::new),
             failure,
             usage,
             requests: sent,
@@ -148,7 +149,7 @@ impl Pending {
             memory: self.usage.peak_memory,
             host_calls: self.usage.host_calls,
             requests: self.requests,
-            tokens: self.tokens.clone(),
+            tokens: self.tokens.as_deref().cloned(),
             failure: self.failure.clone(),
         }
     }

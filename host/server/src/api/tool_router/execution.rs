@@ -159,9 +159,9 @@ pub(crate) async fn execute_meta(
 ) -> ApiResult<SerializedJson<ResultView>> {
     let body: ExecuteMetaBody<'_> = parse(&bytes)?;
     let arguments = arguments(&bytes, body.arguments)?;
+    let caller = open(&key, &id).await?;
     let tool = meta_tool(&server, &body.slug);
     let tool = tool.ok_or_else(|| errors::tool_not_found(shown(&body.slug), ""))?;
-    let caller = open(&key, &id).await?;
     let execution = execute_meta_tool(&server, &caller, tool, arguments).await?;
     reply(&server, &key, execution).await
 }

@@ -162,7 +162,7 @@ view! {
 
 /// A session.
 #[derive(Serialize, ToSchema)]
-#[schema(as = Session)]
+#[schema(as = ToolRouterSession)]
 pub(crate) struct SessionView {
     session_id: String,
     mcp: McpView,
