@@ -5,9 +5,7 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 use app::{
     App, Error,
     agents::{
-        self, SessionCaller, SessionExecute,
-        mcp_servers::McpCaller,
-        meta::{self, MetaTool},
+        self, SessionCaller, SessionExecute, mcp_servers::McpCaller, meta::MetaTool,
         tool_name::tool_name,
     },
     catalog::ResolvedTool,
@@ -33,7 +31,7 @@ use serde_json::Value;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::tools;
-use crate::{Server, http::errors};
+use crate::{Server, api::tool_router::execution::execute_meta_tool, http::errors};
 
 /// Tools on a page of `tools/list`.
 pub(crate) const TOOLS_PER_PAGE: usize = 250;
@@ -189,14 +187,9 @@ impl Endpoint {
         match called {
             None => Err(refusal(&errors::mcp_tool_not_found(name))),
             Some(Offered::Meta(tool)) => {
-                let arguments = Value::Object(arguments);
-                match meta::run(self.app(), caller, *tool, arguments).await {
-                    Err(cause) => Err(refusal(&cause)),
-                    Ok(result) => match result.error {
-                        Some(error) => Err(format!("{error}\n{}", result.data)),
-                        None => Ok(self.server.branding.render(result.data)),
-                    },
-                }
+                let arguments = to_bytes(&arguments);
+                let executed = execute_meta_tool(&self.server, caller, *tool, arguments).await;
+                executed.map_or_else(|cause| Err(refusal(&cause)), outcome)
             }
             Some(Offered::Tool(found)) => {
                 let request = SessionExecute {

@@ -168,12 +168,12 @@ pub(crate) async fn execute_meta(
 
 /// Executes a meta tool. Its result names other meta tools with the word of this installation, unless
 /// it is the data of other tools.
-async fn execute_meta_tool(
+pub(crate) async fn execute_meta_tool(
     server: &Server,
     caller: &SessionCaller,
     tool: MetaTool,
     arguments: Bytes,
-) -> ApiResult<Execution> {
+) -> app::Result<Execution> {
     let mut execution = meta::execute(&server.app, caller, tool, arguments).await?;
     if !server.branding.is_default()
         && !tool.returns_tool_data()
