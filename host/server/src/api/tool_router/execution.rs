@@ -106,7 +106,6 @@ struct Call {
         (status = 403, description = "The session does not permit the tool"),
         (status = 410, description = "The tool is deprecated in every version"),
         (status = 422, description = "The account cannot be used in its current status"),
-        (status = 501, description = "The server does not have the meta tool"),
     ),
 )]
 pub(crate) async fn execute(
@@ -148,7 +147,6 @@ pub(crate) async fn execute(
     path = IN_TABLE,
     responses(
         (status = 403, description = "The session does not have the meta tool"),
-        (status = 501, description = "The server does not have the meta tool"),
     ),
 )]
 pub(crate) async fn execute_meta(
