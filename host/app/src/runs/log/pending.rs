@@ -391,7 +391,7 @@ pub(super) mod tests {
     fn projects_without_data_have_none_that_waits() {
         let (pending, free) = pending(entry(LogVisibility::DontStoreData, 100), 8_000, 8_000);
         assert!(
-            pending.detail.is_none() && pending.size < PAYLOAD,
+            pending.detail.is_none() && pending.size < 2 * PAYLOAD,
             "{}",
             pending.size
         );

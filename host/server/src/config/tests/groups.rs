@@ -114,7 +114,7 @@ fn sink_address_is_checked_and_hidden() {
     let unknown = ("TOOLHOST_SINK__EVENTS", "trigger.message");
     let error = read(&[url, unknown]).unwrap_err();
     assert!(error.to_string().contains("trigger.message"), "{error}");
-    for address in ["amqp://u:0012e7@h", "nats://u:0012e7@", "u:0012e7@h:99999"] {
+    for address in ["kafka://u:0012e7@h", "nats://u:0012e7@", "u:0012e7@h:99999"] {
         let error = read(&[("TOOLHOST_SINK__URL", address)]).unwrap_err();
         let error = format!("{error:#}");
         assert!(error.contains("nats://user"), "{error}");
