@@ -28,7 +28,7 @@ use rmcp::{
     },
 };
 use serde_json::Value;
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::tools;
 use crate::{Server, api::tool_router::execution::execute_meta_tool, http::errors};
@@ -281,24 +281,26 @@ impl ServerHandler for Endpoint {
         let call = self.call(&request.name, request.arguments.unwrap_or_default());
         let mut call = std::pin::pin!(call);
         let token = context.meta.get_progress_token();
-        let mut ticks = interval(PROGRESS_INTERVAL);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let begin = Instant::now();
+        let report = async || {
+            if let Some(token) = token.clone() {
+                let seconds = begin.elapsed().as_secs_f64();
+                let progress = ProgressNotificationParam::new(token, seconds)
+                    .with_message(format!("running for {seconds:.0} s"));
+                // A client that does not read it is noticed by the disconnection.
+                let _ = context.peer.notify_progress(progress).await;
+            }
+        };
+        report().await;
+        let mut ticks = interval_at(begin + PROGRESS_INTERVAL, PROGRESS_INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 outcome = &mut call => return Ok(result(outcome).into()),
                 // The client disconnected, or the server stops.
                 () = context.ct.cancelled() => break,
                 Ok(()) = &mut running.cancelled => break,
-                _ = ticks.tick(), if token.is_some() => {
-                    if let Some(token) = token.clone() {
-                        let seconds = begin.elapsed().as_secs_f64();
-                        let progress = ProgressNotificationParam::new(token, seconds)
-                            .with_message(format!("running for {seconds:.0} s"));
-                        // A client that does not read it is noticed by the disconnection.
-                        let _ = context.peer.notify_progress(progress).await;
-                    }
-                }
+                _ = ticks.tick() => report().await,
             }
         }
         Err(ErrorData::new(CANCELLED, "the call was cancelled", None))
