@@ -388,11 +388,7 @@ const ROWS: &[(&str, &str)] = &[
     ),
     (
         "Tools on a page of an MCP endpoint",
-        "tests/e2e/mcp_endpoints.rs long_lists_have_pages_and_short_names",
-    ),
-    (
-        "Characters in the name of a tool of an MCP endpoint",
-        "tests/e2e/mcp_endpoints.rs long_lists_have_pages_and_short_names",
+        "tests/e2e/mcp_endpoints.rs long_lists_have_pages",
     ),
     (
         "Calls of a parallel execution in a session",

@@ -365,7 +365,6 @@ fn storage(settings: &[Setting]) -> Vec<Row> {
         row("Versions of a session's configuration", agents::MAX_VERSIONS, "the oldest version is erased"),
         row("Tools of the client in a request to a session", MAX_INLINE_TOOLS, SESSION_INVALID),
         row("Tools on a page of an MCP endpoint", TOOLS_PER_PAGE, "`nextCursor` continues the list"),
-        row("Characters in the name of a tool of an MCP endpoint", agents::tool_name::MAX_TOOL_NAME_CHARS, "the name is the beginning of the slug and a digest of it"),
         row("Calls of a parallel execution in a session", agents::meta::MAX_CALLS, "400 `ActionExecute_ArgumentsInvalid`"),
         row("Data of a call of a parallel execution in a session", size(agents::meta::MAX_INLINE_BYTES as u64), "the data becomes a file, and the result has a link to it"),
         set("Trigger instances of one project", "triggers.max_per_project", "422 `TriggerInstance_TooMany`"),

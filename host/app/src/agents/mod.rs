@@ -16,7 +16,6 @@ mod proxy;
 pub mod scope;
 pub mod selection;
 pub mod sessions;
-pub mod tool_name;
 mod toolkits;
 mod tools;
 

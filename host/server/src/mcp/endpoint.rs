@@ -4,10 +4,7 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use app::{
     App, Error,
-    agents::{
-        self, SessionCaller, SessionExecute, mcp_servers::McpCaller, meta::MetaTool,
-        tool_name::tool_name,
-    },
+    agents::{self, SessionCaller, SessionExecute, mcp_servers::McpCaller, meta::MetaTool},
     catalog::ResolvedTool,
     runs::Execution,
 };
@@ -111,7 +108,7 @@ impl Endpoint {
     fn name_of(&self, offered: &Offered) -> String {
         match offered {
             Offered::Meta(tool) => tools::meta_name(*tool, &self.server.branding),
-            Offered::Tool(found) => tool_name(&found.tool.slug).into_owned(),
+            Offered::Tool(found) => found.tool.slug.to_string(),
         }
     }
 

@@ -2,11 +2,7 @@
 
 use std::sync::Arc;
 
-use app::{
-    Error,
-    agents::{meta::MetaTool, tool_name::tool_name},
-    catalog::ResolvedTool,
-};
+use app::{Error, agents::meta::MetaTool, catalog::ResolvedTool};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
@@ -59,7 +55,7 @@ pub(super) fn tool(found: &ResolvedTool) -> Result<Tool, Error> {
             errors::internal(format!("a schema of {} is not JSON: {cause}", tool.slug))
         })
     };
-    let name = tool_name(&tool.slug).into_owned();
+    let name = tool.slug.to_string();
     let input = Arc::new(object(parse(&tool.input)?));
     let described = Tool::new(name, tool.description.clone(), input)
         .with_title(tool.name.clone())

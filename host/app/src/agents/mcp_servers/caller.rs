@@ -7,7 +7,7 @@ use super::McpServer;
 use crate::{
     App, Error, Result,
     accounts::{self, NewLink, SharingChange, Values},
-    agents::{errors, tool_name},
+    agents::errors,
     catalog::{LATEST, ResolvedTool},
     core::{
         ids::{AccountId, AuthConfigId, ProjectId},
@@ -123,12 +123,7 @@ impl McpCaller {
                 allowed_tools.iter().any(|slug| **slug == *found.tool.slug)
             }
         };
-        let named = app.catalog.tool(name, LATEST).ok().filter(is_offered);
-        // A long slug has a shorter name.
-        let found = named.or_else(|| {
-            let mut tools = self.tools(app).into_iter();
-            tools.find(|found| tool_name::tool_name(&found.tool.slug) == name)
-        });
+        let found = app.catalog.tool(name, LATEST).ok().filter(is_offered);
         found.ok_or_else(|| errors::mcp_tool_not_found(truncate(name)))
     }
 
