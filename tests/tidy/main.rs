@@ -18,17 +18,26 @@ use std::{
 use toml::{Table, Value};
 
 /// Workspace crates that each crate may depend on. A crate that is not listed may depend on none.
-const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 10] = [
+const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 11] = [
     (
         "host-server",
-        &["app", "store", "sandbox", "net", "manifest", "registry"],
+        &[
+            "app",
+            "store",
+            "sandbox",
+            "workbench",
+            "net",
+            "manifest",
+            "registry",
+        ],
     ),
     (
         "host-app",
-        &["oauth", "sandbox", "store", "net", "manifest"],
+        &["oauth", "sandbox", "workbench", "store", "net", "manifest"],
     ),
     ("host-oauth", &["sandbox", "net", "manifest"]),
     ("host-sandbox", &["net", "manifest"]),
+    ("host-workbench", &["sandbox", "net"]),
     ("host-store", &[]),
     ("host-net", &[]),
     (
@@ -40,13 +49,14 @@ const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 10] = [
     ("e2e", &[]),
 ];
 /// Names under which the workspace's crates appear as dependencies.
-const WORKSPACE_CRATES: [&str; 10] = [
+const WORKSPACE_CRATES: [&str; 11] = [
     "app",
     "import",
     "net",
     "oauth",
     "sandbox",
     "store",
+    "workbench",
     "manifest",
     "registry",
     "toolkit-sdk",
@@ -403,6 +413,7 @@ fn the_app_uses_the_sandbox_in_one_place() {
         "sandbox.call",
         "sandbox.record(",
         "sandbox.replay(",
+        "sandbox.run_program(",
         "send_proxy_request(",
     ];
     for (path, text) in sources() {

@@ -1,7 +1,11 @@
 //! Runs one call: fresh store, limits, deadline, execution, and release of everything the call
 //! owned.
 
-use std::{collections::BTreeMap, sync::Arc, time::Instant};
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use bytes::Bytes;
 use scopeguard::ScopeGuard;
@@ -39,7 +43,7 @@ const MAX_GUEST_HANDLES: usize = 256;
 /// Bytes that one host call may carry in addition to bodies and results.
 const HOSTCALL_SLACK_BYTES: u64 = 1 << 20;
 /// Number of ticks before the first epoch callback. A short call never reaches it.
-const FIRST_CALLBACK_TICKS: u64 = 2;
+pub(crate) const FIRST_CALLBACK_TICKS: u64 = 2;
 
 const MAX_CURSOR_BYTES: usize = 64 << 10;
 const MAX_EVENTS: usize = 10_000;
@@ -172,7 +176,7 @@ pub(crate) async fn run(
                 tracing::error!(panic = text, component = %call.component, "a host function panicked");
                 context.quarantine.panicked(&call.component, Instant::now());
             }
-            failed(failure::from_stopped(&stopped, limits))
+            failed(failure::from_stopped(&stopped, limits.wall))
         }
     };
     let output = match context
@@ -200,15 +204,15 @@ fn store(runtime: &Runtime, state: State, limits: Limits) -> Store<State> {
     store.set_hostcall_fuel(usize::try_from(fuel).unwrap_or(usize::MAX));
     store.set_max_component_handles(MAX_GUEST_HANDLES);
     store.set_epoch_deadline(FIRST_CALLBACK_TICKS);
-    store.epoch_deadline_callback(move |_| Ok(tick(&meter, limits)));
+    store.epoch_deadline_callback(move |_| Ok(tick(&meter, limits.cpu, limits.host_calls)));
     store
 }
 
 /// Decides what happens to a guest that is computing when a tick arrives.
-fn tick(meter: &Meter, limits: Limits) -> UpdateDeadline {
+pub(crate) fn tick(meter: &Meter, max_cpu: Duration, max_host_calls: u32) -> UpdateDeadline {
     let used = meter.used_now();
     // WASI functions also count their calls but cannot refuse one.
-    if used > limits.cpu || meter.host_calls() > limits.host_calls {
+    if used > max_cpu || meter.host_calls() > max_host_calls {
         return UpdateDeadline::Interrupt;
     }
     if meter.is_long() {

@@ -8,7 +8,7 @@ use wasmtime::{Trap, WasmBacktrace};
 use crate::{
     Cause, Failure, Limits,
     outcome::kind,
-    schedule::{meter::MAX_HELD_UP, scheduler::Stopped},
+    schedule::{limiter::Limiter, meter::MAX_HELD_UP, scheduler::Stopped},
     toolkit::{
         State,
         abi::v1::{http, types::ToolError},
@@ -51,17 +51,16 @@ pub(crate) fn from_tool_error(error: ToolError) -> Failure {
 }
 
 /// Creates the failure of a guest that was stopped from outside.
-pub(crate) fn from_stopped(stopped: &Stopped, limits: Limits) -> Failure {
+pub(crate) fn from_stopped(stopped: &Stopped, max_wall: Duration) -> Failure {
     match stopped {
         Stopped::Timeout => limit(
             kind::TIMEOUT,
-            format!("the tool took longer than {:?}", limits.wall),
+            format!("the tool took longer than {max_wall:?}"),
         ),
         Stopped::HeldUp => limit(
             kind::TIMEOUT,
             format!(
-                "the tool took longer than {:?}, and waited {MAX_HELD_UP:?} more for a free processor",
-                limits.wall
+                "the tool took longer than {max_wall:?}, and waited {MAX_HELD_UP:?} more for a free processor"
             ),
         ),
         Stopped::Panicked(_) => {
@@ -79,38 +78,9 @@ pub(crate) fn from_engine_error(cause: &wasmtime::Error, state: &State, limits: 
             format!("the tool made more than {} host calls", limits.host_calls),
         );
     }
-    let memory = || {
-        limit(
-            kind::MEMORY,
-            format!(
-                "the tool exceeded its memory limit of {} MiB",
-                limits.memory >> 20
-            ),
-        )
-    };
-    match cause.downcast_ref::<Trap>() {
-        Some(Trap::Interrupt) => {
-            return limit(
-                kind::CPU,
-                format!("the tool used more than {:?} of processor time", limits.cpu),
-            );
-        }
-        Some(Trap::UnreachableCodeReached) if state.limiter.refused_memory() => return memory(),
-        Some(trap) => {
-            return limit(
-                kind::TRAP,
-                format!(
-                    "the tool trapped: {}; its log may show the reason",
-                    plain(&trap.to_string())
-                ),
-            );
-        }
-        None if state.limiter.is_ended()
-            || (state.limiter.refused_memory() && !state.instantiated) =>
-        {
-            return memory();
-        }
-        None => {}
+    let Limits { memory, cpu, .. } = limits;
+    if let Some(failure) = from_trap(cause, &state.limiter, state.instantiated, memory, cpu) {
+        return failure;
     }
     if let Some(exit) = cause.downcast_ref::<wasmtime_wasi::I32Exit>() {
         return limit(
@@ -131,11 +101,54 @@ pub(crate) fn from_engine_error(cause: &wasmtime::Error, state: &State, limits: 
             "the tool's result cannot be read: {}",
             plain(&text)
         )),
-        (false, true) => limit(
-            kind::TRAP,
-            format!("the tool violated the contract: {}", plain(&text)),
-        ),
+        (false, true) => violated(cause),
     }
+}
+
+/// Creates the failure of a guest that a trap or its memory limit ended.
+pub(crate) fn from_trap(
+    cause: &wasmtime::Error,
+    limiter: &Limiter,
+    instantiated: bool,
+    max_memory: u64,
+    max_cpu: Duration,
+) -> Option<Failure> {
+    let memory = || {
+        limit(
+            kind::MEMORY,
+            format!(
+                "the tool exceeded its memory limit of {} MiB",
+                max_memory >> 20
+            ),
+        )
+    };
+    match cause.downcast_ref::<Trap>() {
+        Some(Trap::Interrupt) => Some(limit(
+            kind::CPU,
+            format!("the tool used more than {max_cpu:?} of processor time"),
+        )),
+        Some(Trap::UnreachableCodeReached) if limiter.refused_memory() => Some(memory()),
+        Some(trap) => Some(limit(
+            kind::TRAP,
+            format!(
+                "the tool trapped: {}; its log may show the reason",
+                plain(&trap.to_string())
+            ),
+        )),
+        None if limiter.is_ended() || (limiter.refused_memory() && !instantiated) => Some(memory()),
+        None => None,
+    }
+}
+
+/// Creates the failure of a guest that used its host in another way than the contract says.
+pub(crate) fn violated(cause: &wasmtime::Error) -> Failure {
+    limit(
+        kind::TRAP,
+        format!(
+            "the tool violated the contract: {}",
+            plain(&innermost(cause))
+        ),
+    )
 }
 
 /// Creates the failure for a result that is too large.

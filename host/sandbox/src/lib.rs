@@ -13,7 +13,8 @@
 //! [`Sandbox::install`] checks and compiles a component; [`Sandbox::call`] runs it. The modules at
 //! the top say what goes in (`input`, `limits`, `grant`), what happens (`call`) and what comes out
 //! (`outcome`, `failure`, `trace`). The folders: `engine` turns bytes into machine code, `schedule`
-//! decides who may run, `toolkit` is what a guest can reach, `sign` signs requests and `cassette`
+//! decides who may run, `toolkit` is what a guest can reach, `program` runs programs of the host on
+//! untrusted input, `sign` signs requests and `cassette`
 //! records calls.
 
 mod call;
@@ -26,6 +27,7 @@ mod input;
 mod limits;
 mod observer;
 mod outcome;
+mod program;
 mod schedule;
 mod settings;
 mod sign;
@@ -43,6 +45,7 @@ use tokio::{runtime::Handle, sync::Semaphore};
 
 use cassette::{Cassette, CassetteSession};
 use engine::{Runtime, cache::Cache, install, library::Library};
+use program::Programs;
 use schedule::{
     admission::CallScheduler, limiter::NodeMemory, quarantine::Quarantine, scheduler::GuestThreads,
     ticker::Ticker,
@@ -63,6 +66,7 @@ pub use outcome::{
     Cause, Event, Failure, Gauges, Level, LogLine, Outcome, Output, ProxyResponse, Refusal,
     RequestRecord, Usage, kind,
 };
+pub use program::{FileChange, Program, ProgramHost, ProgramLimits, ProgramOutcome, StoredFile};
 pub use schedule::limiter::Reservation;
 pub use settings::{Allocator, Clock, CompileLimits, Compiler, Settings};
 pub use sign::{SignatureStamp, Signing, SigningError, digest};
@@ -93,6 +97,8 @@ struct Inner {
     threads: GuestThreads,
     ticker: Ticker,
     runtime: Arc<Runtime>,
+    programs: Arc<Programs>,
+    program_ticker: Ticker,
     /// Concurrency limit for compilations.
     compiling: Semaphore,
     quarantine: Quarantine,
@@ -120,6 +126,9 @@ impl Sandbox {
         let runtime = Runtime::start(&settings)
             .map_err(|cause| OpenError(format!("the sandbox cannot start: {cause:#}")))?;
         let runtime = Arc::new(runtime);
+        let programs = Programs::start(engine::program_config())
+            .map_err(|cause| OpenError(format!("the sandbox cannot start: {cause:#}")))?;
+        let programs = Arc::new(programs);
         let folder = settings.cache.display();
         let cache =
             Cache::open(&settings.cache, settings.seal_key, &runtime.hash).map_err(|cause| {
@@ -141,6 +150,8 @@ impl Sandbox {
             memory: NodeMemory::new(settings.node_memory),
             threads: GuestThreads::start(settings.guest_threads).map_err(no_threads)?,
             ticker: Ticker::start(&runtime.engine).map_err(no_threads)?,
+            program_ticker: Ticker::start(&programs.engine).map_err(no_threads)?,
+            programs,
             runtime,
             compiling: Semaphore::new(MAX_COMPILATIONS),
             quarantine: Quarantine::default(),
@@ -330,6 +341,51 @@ impl Sandbox {
         };
         let active = inner.ticker.enter();
         call::run(context, loaded, call, permit, active, on_cancel).await
+    }
+
+    /// Compiles a program of the host if it is not compiled yet. The module is trusted: it is not
+    /// checked as components of toolkits are.
+    ///
+    /// # Errors
+    /// Returns an [`InstallError`]; nothing is kept in that case.
+    pub async fn install_program(&self, wasm: Bytes) -> Result<Digest, InstallError> {
+        let Inner {
+            settings,
+            runtime,
+            cache,
+            compiling,
+            ..
+        } = &*self.inner;
+        install::install_program(wasm, &settings.compiler, compiling, runtime, cache).await
+    }
+
+    /// Returns true if a program is compiled on this node. Its file is verified when it is loaded.
+    #[must_use]
+    pub fn has_program(&self, module: &Digest) -> bool {
+        self.inner.cache.size(module).is_some()
+    }
+
+    /// Runs a program in a fresh instance.
+    ///
+    /// Dropping the future ends the run.
+    ///
+    /// # Errors
+    /// Returns a [`Refusal`] if nothing ran. A run that began has a [`ProgramOutcome`].
+    pub async fn run_program(&self, program: Program) -> Result<ProgramOutcome, Refusal> {
+        let inner = &*self.inner;
+        let loaded = inner.programs.get(&inner.cache, program.module).await?;
+        let permit = inner.scheduler.acquire(&program.tenant).await?;
+        if inner.memory.is_full() {
+            return Err(Refusal::NodeBusy);
+        }
+        let context = program::ProgramContext {
+            engine: &inner.programs.engine,
+            memory: &inner.memory,
+            threads: inner.guest_threads()?,
+            clock: &inner.settings.clock,
+        };
+        let active = inner.program_ticker.enter();
+        program::run(context, loaded, program, permit, active).await
     }
 
     /// Returns the current load of the sandbox.

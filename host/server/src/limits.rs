@@ -14,6 +14,8 @@ use app::{
     runs,
 };
 
+use sandbox::ProgramLimits;
+
 use crate::{
     api::tool_router::MAX_INLINE_TOOLS,
     config::{self, Setting},
@@ -209,9 +211,23 @@ fn work() -> Vec<Bound> {
             "the other requests wait", "tests/e2e/abuse/runs.rs request_list_memory_is_bounded"),
         bound("Memory reserved for a record in addition to arguments and result", &size(runs::log::RECORD_OVERHEAD_BYTES as u64), "log lines and requests of the execution are left out if no more memory is free, and the record says so", "host/app/src/runs/log/pending.rs long_trace_takes_room_or_is_omitted"),
         bound("Size of the records that are written to the store together", &size(runs::log::MAX_GROUP_BYTES as u64), "the other records are written afterwards", "host/app/src/runs/log/write.rs large_records_are_written_in_small_groups"),
+        bound("Processor time of a script of the workbench", &time(PROGRAM.cpu), "the script is ended with kind `tool_cpu_limit` and changes nothing", "host/workbench/tests/python.rs endless_loop_is_ended"),
+        bound("Time of a script of the workbench, with the tools that it runs", &time(PROGRAM.wall), "the script is ended with kind `tool_timeout` and changes nothing", "host/workbench/tests/python.rs long_waits_are_ended"),
+        bound("Memory of a script of the workbench", &size(PROGRAM.memory), "the script gets `MemoryError`", "host/workbench/tests/python.rs large_allocation_is_refused"),
+        bound("Calls of `run_tool`, `search_tools`, `proxy` and `upload_file` in one script", &PROGRAM.requests, "the script gets `ToolError`", "host/workbench/tests/python.rs calls_of_host_are_limited"),
+        bound("Size of the arguments or the result of such a call", &size(PROGRAM.message), "the script gets an error", "host/workbench/tests/python.rs large_call_of_host_is_refused"),
+        bound("Each standard output of a script", &size(PROGRAM.output), "the script gets `OSError`: no space left", "host/workbench/tests/python.rs endless_output_ends"),
+        bound("Each standard output and the result of a script in the response", &size(workbench::MAX_EXCERPT_BYTES as u64), "the whole is a file in `outputs`", "host/workbench/tests/python.rs long_output_becomes_file"),
+        bound("Result of a script, the value of its last expression", &format!("{} characters", workbench::MAX_RESULT_CHARS), "it is cut", "host/workbench/tests/python.rs long_result_is_cut"),
+        bound("Files and folders of a session, with those of the interpreter", &PROGRAM.files, "the script gets `OSError`: no space left", "host/workbench/tests/python.rs files_are_limited_in_size_and_number"),
+        bound("Size of all files of a session", &size(PROGRAM.file_bytes), "the script gets `OSError`: no space left", "host/workbench/tests/python.rs files_are_limited_in_size_and_number"),
+        bound("Size of the variables that a script leaves to the next", &size(workbench::MAX_VARIABLES_BYTES as u64), "the largest are not kept, and the result names them", "host/workbench/tests/python.rs variables_that_cannot_be_kept_are_named"),
+        bound("Size of the source text of a script", &size(workbench::MAX_CODE_BYTES as u64), "the script is refused", "host/workbench/tests/python.rs long_script_is_refused"),
+        bound("Processes and threads that a script starts", &0, "the script gets an error", "host/workbench/tests/python.rs fork_bomb_is_refused"),
     ]
 }
 
+const PROGRAM: ProgramLimits = ProgramLimits::DEFAULT;
 const TOO_LARGE: &str = "413 `HTTP_PayloadTooLarge`";
 /// Effect of an invalid request to a session.
 const SESSION_INVALID: &str = "400 `ToolRouterV2_BadRequest`";

@@ -24,7 +24,7 @@ use std::{
 use hmac::{Hmac, KeyInit, Mac};
 use rustix::fs::OFlags;
 use sha2::Sha256;
-use wasmtime::{Engine, component::Component};
+use wasmtime::{Engine, Module, component::Component};
 use zeroize::Zeroizing;
 
 use crate::Digest;
@@ -96,6 +96,23 @@ impl Cache {
 
     /// Loads a compiled component. Returns `None` if no file verifies.
     pub(crate) fn load(&self, engine: &Engine, digest: &Digest) -> io::Result<Option<Component>> {
+        self.load_with(digest, |file| map(engine, file))
+    }
+
+    /// Loads a compiled module. Returns `None` if no file verifies.
+    pub(crate) fn load_module(
+        &self,
+        engine: &Engine,
+        digest: &Digest,
+    ) -> io::Result<Option<Module>> {
+        self.load_with(digest, |file| map_module(engine, file))
+    }
+
+    fn load_with<T>(
+        &self,
+        digest: &Digest,
+        map: impl FnOnce(&File) -> wasmtime::Result<T>,
+    ) -> io::Result<Option<T>> {
         let path = self.path(digest);
         let file = match OpenOptions::new()
             .read(true)
@@ -114,8 +131,8 @@ impl Cache {
         if !self.verifies(&file, digest)? {
             return self.discard(&path, "its seal is broken");
         }
-        match map(engine, &file) {
-            Ok(component) => Ok(Some(component)),
+        match map(&file) {
+            Ok(loaded) => Ok(Some(loaded)),
             Err(cause) => self.discard(&path, &format!("it cannot be loaded: {cause:#}")),
         }
     }
@@ -152,7 +169,7 @@ impl Cache {
         seal
     }
 
-    fn discard(&self, path: &Path, why: &str) -> io::Result<Option<Component>> {
+    fn discard<T>(&self, path: &Path, why: &str) -> io::Result<Option<T>> {
         tracing::warn!(file = %path.display(), why, "deleted a compiled component; it is compiled again");
         fs::remove_file(path)?;
         Ok(None)
@@ -188,11 +205,26 @@ impl Cache {
     reason = "loading machine code that this process compiled, sealed and has just verified"
 )]
 fn map(engine: &Engine, file: &File) -> wasmtime::Result<Component> {
-    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let path = path_of(file);
     // SAFETY: `Engine::precompile_component` produced these bytes for this exact engine
     // configuration. The seal over them proves it, and only this service can make that seal. The
     // file is private to this user and is never written again.
     unsafe { Component::deserialize_file(engine, path) }
+}
+
+/// Maps a verified module as [`map`] does.
+#[expect(
+    unsafe_code,
+    reason = "loading machine code that this process compiled, sealed and has just verified"
+)]
+fn map_module(engine: &Engine, file: &File) -> wasmtime::Result<Module> {
+    let path = path_of(file);
+    // SAFETY: as in `map`, with `Engine::precompile_module`. A file of the other kind is refused.
+    unsafe { Module::deserialize_file(engine, path) }
+}
+
+fn path_of(file: &File) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
 #[cfg(test)]

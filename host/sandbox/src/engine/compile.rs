@@ -1,4 +1,4 @@
-//! Compiles components.
+//! Compiles components, and the modules of the host's own programs.
 //!
 //! Problem: a component is untrusted, and a small one can keep a compiler busy for hours or make it
 //! use any amount of memory.
@@ -28,7 +28,7 @@ use tokio::{
 };
 use wasmtime::Engine;
 
-use super::{check::MAX_COMPONENT_BYTES, config, syscalls};
+use super::{check::MAX_COMPONENT_BYTES, config, program_config, syscalls};
 use crate::{COMPILE_ARG, CompileLimits, Compiler, InstallError, trace::one_line};
 
 /// Address space of the child in addition to its writable memory, for its program and its
@@ -65,7 +65,7 @@ pub(crate) async fn compile(
         Compiler::InProcess => {
             let engine = engine.clone();
             let compiled =
-                tokio::task::spawn_blocking(move || engine.precompile_component(&component)).await;
+                tokio::task::spawn_blocking(move || precompile(&engine, &component)).await;
             let compiled = compiled.map_err(|broken| compiler_panicked(&broken.to_string()))?;
             compiled.map_err(|cause| InstallError::Refused(vec![reason(&cause)]))
         }
@@ -156,9 +156,16 @@ fn compile_stdin() -> Result<Vec<u8>, String> {
         .map_err(|cause| format!("the component cannot be read: {cause}"))?;
     let engine =
         Engine::new(&config()).map_err(|cause| format!("the compiler cannot start: {cause:#}"))?;
-    engine
-        .precompile_component(&component)
-        .map_err(|cause| reason(&cause))
+    precompile(&engine, &component).map_err(|cause| reason(&cause))
+}
+
+/// Compiles a component, or a module that is a program of the host.
+fn precompile(engine: &Engine, wasm: &[u8]) -> wasmtime::Result<Vec<u8>> {
+    if wasmparser::Parser::is_component(wasm) {
+        engine.precompile_component(wasm)
+    } else {
+        Engine::new(&program_config())?.precompile_module(wasm)
+    }
 }
 
 /// Returns the reason why the compiler refused a component, in one line.

@@ -1,6 +1,6 @@
 //! Turns the bytes of a component into an installed component.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use manifest::Manifest;
@@ -13,7 +13,7 @@ use super::{
     check::{self, Checked, MAX_COMPONENT_BYTES},
     compile,
 };
-use crate::{Compiler, Digest, toolkit::abi::v1::Toolkit};
+use crate::{CompileLimits, Compiler, Digest, toolkit::abi::v1::Toolkit};
 
 /// Component that can be called.
 #[derive(Debug, Clone)]
@@ -82,6 +82,46 @@ pub(crate) async fn install(
         artifact_size,
         imports,
     })
+}
+
+/// Limits for compiling a program of the host, which is larger than a component of a toolkit.
+const PROGRAM_COMPILE_LIMITS: CompileLimits = CompileLimits {
+    cpu_seconds: 600,
+    wall: Duration::from_secs(900),
+    memory: 2 << 30,
+};
+
+/// Compiles a program of the host if it is not compiled yet, and stores the compiled form.
+pub(crate) async fn install_program(
+    wasm: Bytes,
+    compiler: &Compiler,
+    compiling: &Semaphore,
+    runtime: &Runtime,
+    cache: &Arc<Cache>,
+) -> Result<Digest, InstallError> {
+    if wasm.len() > MAX_COMPONENT_BYTES {
+        return Err(InstallError::TooLarge);
+    }
+    let bytes = wasm.clone();
+    let digest = blocking(move || Digest::compute(&bytes)).await?;
+    if cache.size(&digest).is_some() {
+        return Ok(digest);
+    }
+    let _permit = compiling.acquire().await;
+    // Another installation may have compiled it while this one waited for its permit.
+    if cache.size(&digest).is_none() {
+        let compiler = match compiler {
+            Compiler::Child(program, _) => Compiler::Child(program.clone(), PROGRAM_COMPILE_LIMITS),
+            Compiler::InProcess => Compiler::InProcess,
+        };
+        let artifact = compile::compile(&compiler, &runtime.engine, wasm).await?;
+        let cache = cache.clone();
+        let stored = blocking(move || cache.put(&digest, &artifact)).await?;
+        stored.map_err(|cause| {
+            InstallError::Unavailable(format!("the compiled form cannot be stored: {cause}"))
+        })?;
+    }
+    Ok(digest)
 }
 
 /// Stores a compiled form and loads it once to check that it fits this host.

@@ -13,4 +13,4 @@ mod runtime;
 mod syscalls;
 
 pub use runtime::{MAX_CORE_INSTANCES, MAX_MEMORIES, MAX_TABLE_ELEMENTS, MAX_TABLES};
-pub(crate) use runtime::{Runtime, config};
+pub(crate) use runtime::{Runtime, config, program_config};

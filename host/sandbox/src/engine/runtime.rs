@@ -114,6 +114,16 @@ pub(crate) fn config() -> Config {
     config
 }
 
+/// Returns the configuration for programs of the host, without the allocator.
+///
+/// The memory of an interpreter that was started before it was compiled is mapped as a whole,
+/// although it has gaps. Copying it would cost more than the rest of a short run.
+pub(crate) fn program_config() -> Config {
+    let mut config = config();
+    config.memory_guaranteed_dense_image_size(Limits::CEILING.memory);
+    config
+}
+
 /// Disables features that no supported toolchain emits. Each one is engine code that a guest could
 /// attack.
 ///

@@ -67,7 +67,7 @@ pub(super) fn read(
 
 /// Returns the time since 1970, in whole milliseconds.
 #[expect(clippy::disallowed_methods, reason = "a guest asks for the real time")]
-pub(super) fn now(clock: &Clock) -> Duration {
+pub(crate) fn now(clock: &Clock) -> Duration {
     let since = match clock {
         Clock::System => SystemTime::now()
             .duration_since(UNIX_EPOCH)

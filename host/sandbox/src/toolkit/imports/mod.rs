@@ -5,7 +5,7 @@
 //! and errors of the host end a guest.
 
 pub(crate) mod blob;
-mod clock;
+pub(crate) mod clock;
 pub(crate) mod http;
 mod log;
 mod random;

@@ -1,0 +1,118 @@
+//! Data of one run, held by its store.
+
+use std::{sync::Arc, time::Instant};
+
+use bytes::Bytes;
+use tokio::runtime::Handle;
+use wasmtime::Memory;
+
+use super::{
+    ProgramHost, ProgramLimits,
+    files::{FileRef, Files},
+    output::Output,
+    wasi::Errno,
+};
+use crate::{
+    Clock,
+    schedule::{limiter::Limiter, meter::Meter},
+};
+
+/// Maximum number of open files and folders.
+const MAX_DESCRIPTORS: usize = 256;
+
+/// Data of the host functions of one run. It is dropped with its store, which is never reused.
+pub(crate) struct State {
+    pub(super) limiter: Limiter,
+    pub(super) meter: Arc<Meter>,
+    pub(super) limits: ProgramLimits,
+    pub(super) arguments: Vec<String>,
+    pub(super) environment: Vec<String>,
+    pub(super) files: Files,
+    pub(super) descriptors: Vec<Option<Descriptor>>,
+    pub(super) output: Arc<Output>,
+    pub(super) host: Arc<dyn ProgramHost>,
+    /// Threads on which requests to the host run, so that they are not timed as the program.
+    pub(super) threads: Handle,
+    pub(super) clock: Clock,
+    pub(super) started: Instant,
+    pub(super) deadline: Instant,
+    /// Response to the latest request, until the program takes it.
+    pub(super) response: Option<Bytes>,
+    /// Memory of the program, after it was instantiated.
+    pub(super) memory: Option<Memory>,
+}
+
+/// Open file, folder or stream.
+pub(super) enum Descriptor {
+    Input,
+    Output(super::output::Stream),
+    Folder {
+        path: String,
+        /// Listing of the folder, made when it is first read, so that it does not change between
+        /// two reads.
+        listing: Option<Arc<[Entry]>>,
+    },
+    File(OpenFile),
+}
+
+/// Entry of a folder.
+pub(super) struct Entry {
+    pub(super) name: String,
+    pub(super) is_folder: bool,
+    pub(super) inode: u64,
+}
+
+/// Open file.
+pub(super) struct OpenFile {
+    pub(super) file: FileRef,
+    pub(super) position: u64,
+    pub(super) readable: bool,
+    pub(super) writable: bool,
+    pub(super) appends: bool,
+}
+
+impl State {
+    /// Returns the descriptors that a program begins with: the streams, and the root folder, which
+    /// an interpreter with a prepared memory expects at this place.
+    pub(super) fn initial_descriptors() -> Vec<Option<Descriptor>> {
+        use super::output::Stream;
+        vec![
+            Some(Descriptor::Input),
+            Some(Descriptor::Output(Stream::Output)),
+            Some(Descriptor::Output(Stream::Error)),
+            Some(Descriptor::Folder {
+                path: String::new(),
+                listing: None,
+            }),
+        ]
+    }
+
+    pub(super) fn descriptor(&mut self, number: u32) -> Result<&mut Descriptor, Errno> {
+        self.descriptors
+            .get_mut(number as usize)
+            .and_then(Option::as_mut)
+            .ok_or(Errno::BADF)
+    }
+
+    /// Adds a descriptor at the lowest free number.
+    pub(super) fn open(&mut self, descriptor: Descriptor) -> Result<u32, Errno> {
+        let free = self.descriptors.iter().position(Option::is_none);
+        let number = free.unwrap_or(self.descriptors.len());
+        if number >= MAX_DESCRIPTORS {
+            return Err(Errno::MFILE);
+        }
+        if number == self.descriptors.len() {
+            self.descriptors.push(None);
+        }
+        self.descriptors[number] = Some(descriptor);
+        Ok(number as u32)
+    }
+
+    /// Returns the path that a name in a folder stands for.
+    pub(super) fn resolve(&mut self, folder: u32, name: &str) -> Result<String, Errno> {
+        match self.descriptor(folder)? {
+            Descriptor::Folder { path, .. } => Ok(super::files::join(path, name)),
+            _ => Err(Errno::NOTDIR),
+        }
+    }
+}

@@ -1,0 +1,205 @@
+"""Runs one script of a session: restores its variables, runs it, and keeps what can be kept.
+
+Variables are kept as pickled data, modules by their names, and functions and classes by their sources. What cannot be kept is named
+in the report.
+"""
+
+import ast
+import base64
+import importlib
+import json
+import os
+import sys
+import traceback
+import types
+
+import _bashkit
+import _pickle
+
+FOLDER = "/workbench/"
+SCRIPT = FOLDER + "script.py"
+FILES = os.getcwd()
+MAX_VARIABLES_BYTES = int(os.environ.pop("MAX_VARIABLES_BYTES"))
+MAX_RESULT_CHARS = int(os.environ.pop("MAX_RESULT_CHARS"))
+
+
+class ToolError(Exception):
+    """A call of a tool, or of another function of the host, failed."""
+
+
+def send(function, body):
+    _, _, answer = _bashkit.http("CALL", function, [], body, None)
+    return answer
+
+
+def call_host(function, arguments):
+    try:
+        return json.loads(send(function, json.dumps(arguments).encode()))
+    except (OSError, ValueError) as problem:
+        raise ToolError(str(problem)) from None
+
+
+def run_tool(slug, arguments=None, account=None):
+    """Runs a tool of this session and returns its data. Raises ToolError if it fails."""
+    return call_host("run_tool", {"slug": slug, "arguments": arguments or {}, "account": account})
+
+
+def search_tools(*use_cases):
+    """Finds tools of this session for use cases in plain words."""
+    return call_host("search_tools", {"use_cases": use_cases})
+
+
+def proxy(toolkit, method, endpoint, body=None, query=None, headers=None):
+    """Sends one request with the session's account of a toolkit. Returns status, headers and data."""
+    request = {"toolkit": toolkit, "method": method, "endpoint": endpoint, "body": body, "query": query, "headers": headers}
+    return call_host("proxy", request)
+
+
+def upload_file(path, media_type=None):
+    """Makes a file of this session a file of the project. Returns its key for arguments of tools, and a link to it."""
+    with open(path, "rb") as file:
+        content = base64.b64encode(file.read()).decode()
+    name = os.path.basename(path)
+    return call_host("upload_file", {"name": name, "media_type": media_type, "content": content})
+
+
+TOOLS = {function.__name__: function for function in (run_tool, search_tools, proxy, upload_file)}
+TOOLS["ToolError"] = ToolError
+for tool in TOOLS.values():
+    tool.__module__ = "workbench"
+
+
+def fresh_main():
+    main = types.ModuleType("__main__")
+    main.__file__ = SCRIPT
+    vars(main).update(TOOLS)
+    sys.modules["__main__"] = main
+    workbench = types.ModuleType("workbench")
+    vars(workbench).update(TOOLS)
+    sys.modules["workbench"] = workbench
+    return vars(main)
+
+
+def define(sources, names):
+    """Runs definitions, each as soon as what it uses exists, and returns the names of the rest."""
+    left = dict(sources)
+    while left:
+        before = len(left)
+        for name, source in list(left.items()):
+            try:
+                exec(compile(source, f"<{name}>", "exec"), names)
+            except Exception:
+                continue
+            del left[name]
+        if len(left) == before:
+            break
+    return left
+
+
+def restore(names):
+    """Puts kept variables into the names of the script. Returns the sources of functions and classes, and the lost names."""
+    try:
+        with open(FOLDER + "variables", "rb") as file:
+            modules, sources, data, data_names = _pickle.loads(file.read())
+    except FileNotFoundError:
+        return {}, []
+    lost = []
+    for name, module in modules.items():
+        try:
+            names[name] = importlib.import_module(module)
+        except Exception:
+            lost.append(name)
+    left = define(sources, names)
+    try:
+        names.update(_pickle.loads(data))
+    except Exception:
+        lost.extend(data_names)
+    lost.extend(define(left, names))
+    return sources, lost
+
+
+def keep(names, sources):
+    """Writes what can be kept. Returns the names of the rest."""
+    modules, kept, sizes, lost = {}, {}, {}, []
+    for name, value in list(names.items()):
+        if name.startswith("__") or (name in TOOLS and value is TOOLS[name]):
+            continue
+        if isinstance(value, types.ModuleType):
+            modules[name] = value.__name__
+        elif isinstance(value, (types.FunctionType, type)) and value.__module__ == "__main__":
+            if name in sources:
+                kept[name] = sources[name]
+            else:
+                lost.append(name)
+        else:
+            try:
+                sizes[name] = len(_pickle.dumps(value, 5))
+            except Exception:
+                lost.append(name)
+    used = sum(len(source) for source in kept.values())
+    for name in sorted(sizes, key=sizes.get):
+        used += sizes[name]
+        if used > MAX_VARIABLES_BYTES:
+            lost.append(name)
+    data = {name: names[name] for name in sizes if name not in lost}
+    try:
+        state = _pickle.dumps((modules, kept, _pickle.dumps(data, 5), list(data)), 5)
+    except Exception:
+        return lost + list(data)
+    send("workbench.keep", state)
+    return lost
+
+
+def definitions(tree):
+    """Returns the sources of the functions and classes that a script defines at its top."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return {node.name: ast.unparse(node) for node in tree.body if isinstance(node, kinds)}
+
+
+def run(names, tree):
+    """Runs a script and returns the text of its last expression, if it ends with one."""
+    last = tree.body[-1] if tree.body else None
+    if not isinstance(last, ast.Expr):
+        exec(compile(tree, SCRIPT, "exec"), names)
+        return ""
+    tree.body.pop()
+    exec(compile(tree, SCRIPT, "exec"), names)
+    value = eval(compile(ast.Expression(last.value), SCRIPT, "eval"), names)
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else repr(value)
+
+
+def show(problem):
+    """Prints a traceback that begins with the script."""
+    trace = problem.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename != SCRIPT:
+        trace = trace.tb_next
+    traceback.print_exception(type(problem), problem, trace)
+
+
+def session():
+    report = {"exit_code": 0, "result": "", "error": None, "lost": []}
+    names = fresh_main()
+    sources, not_restored = restore(names)
+    sys.path.insert(0, FILES)
+    try:
+        with open(SCRIPT, encoding="utf-8") as file:
+            tree = ast.parse(file.read(), SCRIPT)
+        sources.update(definitions(tree))
+        report["result"] = run(names, tree)[:MAX_RESULT_CHARS]
+    except SystemExit as end:
+        code = end.code
+        report["exit_code"] = code if isinstance(code, int) else int(code is not None)
+        if code is not None and not isinstance(code, int):
+            print(code, file=sys.stderr)
+    except BaseException as problem:
+        report["exit_code"] = 1
+        report["error"] = traceback.format_exception_only(problem)[-1].strip()[:MAX_RESULT_CHARS]
+        show(problem)
+    lost = keep(names, sources)
+    report["lost"] = sorted({name for name in not_restored if name not in names}.union(lost))
+    send("workbench.report", json.dumps(report).encode())
+
+
+session()

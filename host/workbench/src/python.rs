@@ -1,0 +1,188 @@
+//! Runs one Python script.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering::Relaxed},
+};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use sandbox::{
+    FileChange, Program, ProgramHost, ProgramLimits, ProgramOutcome, Refusal, StoredFile,
+};
+use serde::Deserialize;
+
+use crate::{
+    Excerpt, FILES_FOLDER, Finished, MAX_CODE_BYTES, NotRun, Script, Session, Workbench,
+    interpreter,
+};
+
+/// Maximum size of the variables that are kept for the next script, in bytes.
+pub const MAX_VARIABLES_BYTES: usize = 8 << 20;
+/// Maximum length of the value of the last expression, in characters.
+pub const MAX_RESULT_CHARS: usize = 1 << 20;
+
+const DRIVER: &str = include_str!("driver.py");
+const DRIVER_PATH: &str = "/workbench/driver.py";
+const SCRIPT_PATH: &str = "/workbench/script.py";
+const VARIABLES_PATH: &str = "/workbench/variables";
+/// Function by which the driver reports the result of the script.
+const REPORT_FUNCTION: &str = "workbench.report";
+/// Function by which the driver keeps the variables of the script.
+const KEEP_FUNCTION: &str = "workbench.keep";
+/// Number of requests of the driver itself. As many requests of the script as are permitted may be
+/// refused before the program's own limit leaves no room for these.
+const DRIVER_REQUESTS: u32 = 2;
+
+/// Result of a script as the driver reports it.
+#[derive(Default, Deserialize)]
+struct Report {
+    exit_code: i32,
+    result: String,
+    error: Option<String>,
+    lost: Vec<String>,
+}
+
+pub(crate) async fn run(workbench: &Workbench, script: Script) -> Result<Finished, NotRun> {
+    if script.code.len() > MAX_CODE_BYTES {
+        return Err(NotRun::TooLong(script.code.len()));
+    }
+    workbench.prepare().await?;
+    let host = Arc::new(Host {
+        session: script.session.clone(),
+        calls: AtomicU32::new(0),
+        max_calls: script.limits.requests,
+        report: Mutex::default(),
+        variables: Mutex::default(),
+    });
+    let run = || workbench.sandbox.run_program(program(&script, &host));
+    let outcome = match run().await {
+        // The compiled form was damaged and removed.
+        Err(Refusal::NotInstalled) => {
+            workbench.prepare().await?;
+            run().await?
+        }
+        outcome => outcome?,
+    };
+    Ok(finish(outcome, &host, &script.run_id))
+}
+
+fn program(script: &Script, host: &Arc<Host>) -> Program {
+    let mut system_files = vec![
+        (interpreter::LIBRARY_PATH.to_owned(), interpreter::library()),
+        (
+            DRIVER_PATH.to_owned(),
+            Bytes::from_static(DRIVER.as_bytes()),
+        ),
+        (SCRIPT_PATH.to_owned(), script.code.clone().into()),
+    ];
+    let variables = script.variables.clone();
+    system_files.extend(variables.map(|bytes| (VARIABLES_PATH.to_owned(), bytes)));
+    let environment = [
+        ("HOME", FILES_FOLDER.to_owned()),
+        ("PWD", FILES_FOLDER.to_owned()),
+        ("MAX_VARIABLES_BYTES", MAX_VARIABLES_BYTES.to_string()),
+        ("MAX_RESULT_CHARS", MAX_RESULT_CHARS.to_string()),
+    ];
+    let files = script.files.iter().map(|file| StoredFile {
+        path: format!("{FILES_FOLDER}/{}", file.path),
+        ..file.clone()
+    });
+    Program {
+        module: interpreter::digest(),
+        entry: interpreter::ENTRY,
+        tenant: script.tenant.clone(),
+        arguments: vec!["python3".to_owned(), DRIVER_PATH.to_owned()],
+        environment: environment
+            .map(|(name, value)| (name.to_owned(), value))
+            .into(),
+        system_files,
+        files: files.collect(),
+        folders: [FILES_FOLDER, "/tmp"].map(str::to_owned).into(),
+        limits: ProgramLimits {
+            requests: script
+                .limits
+                .requests
+                .saturating_mul(2)
+                .saturating_add(DRIVER_REQUESTS),
+            ..script.limits
+        },
+        host: host.clone(),
+    }
+}
+
+/// Session as the program sees it, and the results of the driver.
+struct Host {
+    session: Arc<dyn Session>,
+    calls: AtomicU32,
+    max_calls: u32,
+    report: Mutex<Bytes>,
+    variables: Mutex<Option<Bytes>>,
+}
+
+#[async_trait]
+impl ProgramHost for Host {
+    async fn call(&self, function: &str, input: Bytes) -> Result<Bytes, String> {
+        match function {
+            REPORT_FUNCTION => *self.report.lock() = input,
+            KEEP_FUNCTION => *self.variables.lock() = Some(input),
+            _ if self.calls.fetch_add(1, Relaxed) >= self.max_calls => {
+                return Err(format!("more than {} calls in one script", self.max_calls));
+            }
+            _ => return self.session.call(function, input).await,
+        }
+        Ok(Bytes::new())
+    }
+
+    async fn read(&self, path: &str) -> Result<Bytes, String> {
+        match relative(path) {
+            Some(path) => self.session.read(path).await,
+            None => Err("it is not a file of the session".to_owned()),
+        }
+    }
+}
+
+/// Returns a path relative to the folder of the session's files, if it is in it.
+fn relative(path: &str) -> Option<&str> {
+    path.strip_prefix(FILES_FOLDER)?.strip_prefix('/')
+}
+
+fn finish(outcome: ProgramOutcome, host: &Host, run_id: &str) -> Finished {
+    // A script that was ended keeps nothing, and may have reported anything.
+    let (report, variables) = if outcome.exit.is_ok() {
+        let report = serde_json::from_slice(&host.report.lock());
+        (report.unwrap_or_default(), host.variables.lock().take())
+    } else {
+        (Report::default(), None)
+    };
+    let changes = outcome.changes.into_iter();
+    let changes = changes.filter_map(|FileChange { path, content }| {
+        let path = relative(&path)?.to_owned();
+        Some(FileChange { path, content })
+    });
+    let mut changes: Vec<_> = changes.collect();
+    // The exit code of the interpreter says only that it could not run the driver.
+    let exit = outcome.exit.map(|code| match code {
+        0 => report.exit_code,
+        code => code,
+    });
+    let mut excerpt =
+        |output, name: &str| Excerpt::new(output, &format!("{run_id}-{name}.txt"), &mut changes);
+    let result = excerpt(report.result.into(), "result");
+    let stdout = excerpt(outcome.stdout, "stdout");
+    let stderr = excerpt(outcome.stderr, "stderr");
+    changes.sort_by(|one, other| one.path.cmp(&other.path));
+    Finished {
+        exit,
+        error: report.error,
+        result,
+        stdout,
+        stderr,
+        changes,
+        variables: variables.filter(|bytes| bytes.len() <= 2 * MAX_VARIABLES_BYTES),
+        lost: report.lost,
+        usage: outcome.usage,
+        memory: outcome.memory,
+    }
+}

@@ -1,0 +1,449 @@
+//! Tests of Python scripts: what works, what lasts from script to script, and what a hostile script
+//! cannot do.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on ends where it stands"
+)]
+
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use host_workbench::{
+    Finished, MAX_CODE_BYTES, MAX_RESULT_CHARS, NotRun, Script, Session, Workbench,
+};
+use parking_lot::Mutex;
+use sandbox::{FileChange, ProgramLimits, Sandbox, Settings, StoredFile, kind};
+use serde_json::{Value, json};
+
+/// Workbench of all tests. The interpreter is compiled once and stays compiled under `target/`.
+static WORKBENCH: LazyLock<Workbench> = LazyLock::new(|| {
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compiled");
+    let net = net::Client::new(net::Settings::default()).unwrap();
+    Workbench::new(Sandbox::open(Settings::new(cache, [1; 32], net)).unwrap())
+});
+
+/// Session whose files and variables last.
+#[derive(Default)]
+struct Kept {
+    files: Mutex<BTreeMap<String, Bytes>>,
+    variables: Mutex<Option<Bytes>>,
+    calls: Mutex<Vec<(String, Value)>>,
+}
+
+#[async_trait]
+impl Session for Kept {
+    async fn call(&self, function: &str, arguments: Bytes) -> Result<Bytes, String> {
+        let arguments: Value = serde_json::from_slice(&arguments).unwrap();
+        let answer = match arguments["slug"].as_str() {
+            Some("FORBIDDEN") => Err("the session does not permit FORBIDDEN".to_owned()),
+            Some("HANGING") => std::future::pending().await,
+            _ => Ok(json!({"echo": arguments}).to_string().into()),
+        };
+        self.calls.lock().push((function.to_owned(), arguments));
+        answer
+    }
+
+    async fn read(&self, path: &str) -> Result<Bytes, String> {
+        let found = self.files.lock().get(path).cloned();
+        found.ok_or_else(|| "no such file".to_owned())
+    }
+}
+
+impl Kept {
+    async fn run_within(self: &Arc<Self>, code: &str, limits: ProgramLimits) -> Finished {
+        let files = self.files.lock().clone().into_iter();
+        let files = files.map(|(path, bytes)| StoredFile {
+            path,
+            size: bytes.len() as u64,
+            modified_ms: 0,
+        });
+        let script = Script {
+            run_id: "run".to_owned(),
+            tenant: "tenant".into(),
+            code: code.to_owned(),
+            files: files.collect(),
+            variables: self.variables.lock().clone(),
+            limits,
+            session: self.clone(),
+        };
+        let finished = WORKBENCH.run_python(script).await.unwrap();
+        for FileChange { path, content } in &finished.changes {
+            match content {
+                Some(bytes) => drop(self.files.lock().insert(path.clone(), bytes.clone())),
+                None => drop(self.files.lock().remove(path)),
+            }
+        }
+        if let Some(variables) = &finished.variables {
+            *self.variables.lock() = Some(variables.clone());
+        }
+        finished
+    }
+
+    async fn run(self: &Arc<Self>, code: &str) -> Finished {
+        self.run_within(code, ProgramLimits::default()).await
+    }
+}
+
+/// Limits that a hostile script reaches soon.
+fn tight() -> ProgramLimits {
+    ProgramLimits {
+        cpu: Duration::from_secs(2),
+        wall: Duration::from_secs(20),
+        output: 64 << 10,
+        file_bytes: 1 << 20,
+        files: 50,
+        ..ProgramLimits::default()
+    }
+}
+
+/// Runs a hostile script, checks that the next script works, and returns the result of the first.
+async fn attack(code: &str) -> Finished {
+    let session = Arc::new(Kept::default());
+    let finished = session.run_within(code, tight()).await;
+    assert_eq!(session.run("6 * 7").await.result.text, "42");
+    finished
+}
+
+fn ended_by(finished: &Finished) -> &str {
+    &finished.exit.as_ref().unwrap_err().kind
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn usual_modules_work() {
+    let session = Arc::new(Kept::default());
+    let finished = session.run(include_str!("modules.py")).await;
+    assert_eq!(finished.stderr.text, "");
+    assert_eq!(finished.exit, Ok(0));
+    assert_eq!(finished.result.text, "20 modules");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn output_result_and_exit_code_are_returned() {
+    let session = Arc::new(Kept::default());
+    let finished = session
+        .run("import sys\nprint('out')\nprint('err', file=sys.stderr)\n[1, 'a']")
+        .await;
+    assert_eq!(finished.stdout.text, "out\n");
+    assert_eq!(finished.stderr.text, "err\n");
+    assert_eq!(finished.result.text, "[1, 'a']");
+    assert_eq!(session.run("import sys; sys.exit(3)").await.exit, Ok(3));
+    let failed = session.run("x = 1\nx / 0").await;
+    assert_eq!(failed.exit, Ok(1));
+    assert_eq!(failed.error.unwrap(), "ZeroDivisionError: division by zero");
+    assert!(
+        failed.stderr.text.contains("line 2"),
+        "{}",
+        failed.stderr.text
+    );
+    assert!(!failed.stderr.text.contains("driver.py"));
+    let broken = session.run("def").await;
+    assert!(broken.error.unwrap().starts_with("SyntaxError"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn variables_functions_and_imports_last() {
+    let session = Arc::new(Kept::default());
+    let first = "
+import json as j
+from statistics import mean
+class Point:
+    def __init__(self, x): self.x = x
+    def double(self): return helper(self.x)
+def helper(x): return 2 * x
+points = [Point(1), Point(2)]
+same = points
+";
+    let finished = session.run(first).await;
+    assert_eq!((finished.exit, finished.lost), (Ok(0), vec![]));
+    let second = session
+        .run("same.append(Point(6)); j.dumps([mean(p.double() for p in points), len(points)])")
+        .await;
+    assert_eq!(second.result.text, "[6, 3]", "{}", second.stderr.text);
+    let third = session.run("len(points)").await;
+    assert_eq!(third.result.text, "3");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn variables_that_cannot_be_kept_are_named() {
+    let session = Arc::new(Kept::default());
+    let code = "
+import sqlite3
+db = sqlite3.connect('data.db')
+generator = (x for x in range(3))
+square = lambda x: x * x
+large = bytes(9_000_000)
+small = 1
+";
+    let finished = session.run(code).await;
+    assert_eq!(finished.lost, ["db", "generator", "large", "square"]);
+    assert_eq!(session.run("small").await.result.text, "1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_and_databases_last() {
+    let session = Arc::new(Kept::default());
+    let code = "
+import os, sqlite3, zipfile
+os.makedirs('a/b')
+open('a/b/c.txt', 'w').write('hello')
+with sqlite3.connect('data.db') as db:
+    db.execute('create table t (x)')
+    db.executemany('insert into t values (?)', [(n,) for n in range(100)])
+with zipfile.ZipFile('z.zip', 'w') as archive: archive.write('a/b/c.txt')
+open('gone', 'w').write('x')
+";
+    assert_eq!(session.run(code).await.exit, Ok(0));
+    let code = "
+import os, sqlite3
+os.remove('gone')
+os.rename('a', 'moved')
+total = sqlite3.connect('data.db').execute('select sum(x) from t').fetchone()[0]
+[total, open('moved/b/c.txt').read(), sorted(os.listdir())]
+";
+    let finished = session.run(code).await;
+    let expected = "[4950, 'hello', ['data.db', 'moved', 'z.zip']]";
+    assert_eq!(finished.result.text, expected, "{}", finished.stderr.text);
+    let names: Vec<_> = session.files.lock().keys().cloned().collect();
+    assert_eq!(names, ["data.db", "moved/b/c.txt", "z.zip"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scripts_reach_tools_through_session() {
+    let session = Arc::new(Kept::default());
+    let code = "
+open('f.txt', 'w').write('abc')
+answers = [
+    run_tool('ECHO', {'a': 1})['echo']['arguments'],
+    search_tools('send mail')['echo']['use_cases'],
+    proxy('github', 'GET', '/user')['echo']['endpoint'],
+    upload_file('f.txt')['echo']['content'],
+]
+try:
+    run_tool('FORBIDDEN')
+except ToolError as problem:
+    answers.append(str(problem))
+answers
+";
+    let finished = session.run(code).await;
+    let expected =
+        "[{'a': 1}, ['send mail'], '/user', 'YWJj', 'the session does not permit FORBIDDEN']";
+    assert_eq!(finished.result.text, expected, "{}", finished.stderr.text);
+    let functions: Vec<_> = session
+        .calls
+        .lock()
+        .iter()
+        .map(|call| call.0.clone())
+        .collect();
+    assert_eq!(
+        functions,
+        [
+            "run_tool",
+            "search_tools",
+            "proxy",
+            "upload_file",
+            "run_tool"
+        ]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn long_output_becomes_file() {
+    let session = Arc::new(Kept::default());
+    let finished = session.run("print('line\\n' * 20_000)").await;
+    assert_eq!(finished.stdout.lines, 20_001);
+    assert_eq!(
+        finished.stdout.file.as_deref(),
+        Some("outputs/run-stdout.txt")
+    );
+    let read = session
+        .run("open('outputs/run-stdout.txt').read().count('line')")
+        .await;
+    assert_eq!(read.result.text, "20000");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn long_script_is_refused() {
+    let session = Arc::new(Kept::default());
+    let script = Script {
+        run_id: "run".to_owned(),
+        tenant: "tenant".into(),
+        code: " ".repeat(MAX_CODE_BYTES + 1),
+        files: Vec::new(),
+        variables: None,
+        limits: ProgramLimits::default(),
+        session,
+    };
+    let refused = WORKBENCH.run_python(script).await.unwrap_err();
+    assert!(matches!(refused, NotRun::TooLong(_)), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn host_files_and_environment_are_invisible() {
+    let code = "
+import os, pathlib
+found = [p for p in ('/etc/passwd', '/proc/self/environ', '/root', '/home', '/work', '../../etc/passwd') if os.path.exists(p)]
+[found, sorted(os.environ), sorted(os.listdir('/'))]
+";
+    let finished = attack(code).await;
+    assert_eq!(
+        finished.result.text, "[[], ['HOME', 'PWD'], ['mnt', 'tmp', 'usr', 'workbench']]",
+        "{}",
+        finished.stderr.text
+    );
+    let finished = attack("open('/usr/local/lib/python314.zip', 'wb')").await;
+    assert!(finished.error.unwrap().contains("Read-only file system"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn network_and_processes_are_refused() {
+    let code = "
+import socket, subprocess, os, urllib.request, requests
+problems = []
+for attempt in (
+    lambda: socket.create_connection(('127.0.0.1', 80)),
+    lambda: urllib.request.urlopen('http://127.0.0.1/'),
+    lambda: requests.get('https://example.com'),
+    lambda: subprocess.run(['ls']),
+    lambda: os.fork(),
+    lambda: os.system('ls'),
+):
+    try:
+        attempt()
+    except BaseException as problem:
+        problems.append(type(problem).__name__)
+len(problems)
+";
+    let finished = attack(code).await;
+    assert_eq!(finished.result.text, "6", "{}", finished.stderr.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fork_bomb_is_refused() {
+    let finished = attack("import os\nwhile True: os.fork()").await;
+    assert_eq!(finished.exit, Ok(1), "{}", finished.stderr.text);
+    let finished =
+        attack("import threading\nwhile True: threading.Thread(target=print).start()").await;
+    assert_eq!(finished.exit, Ok(1), "{}", finished.stderr.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn endless_loop_is_ended() {
+    assert_eq!(ended_by(&attack("while True: pass").await), kind::CPU);
+    let code = "
+while True:
+    try:
+        while True: pass
+    except BaseException: pass
+";
+    assert_eq!(ended_by(&attack(code).await), kind::CPU);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn long_waits_are_ended() {
+    let limits = ProgramLimits {
+        wall: Duration::from_secs(1),
+        ..tight()
+    };
+    let session = Arc::new(Kept::default());
+    for code in ["import time; time.sleep(1_000_000)", "run_tool('HANGING')"] {
+        let finished = session.run_within(code, limits).await;
+        assert_eq!(ended_by(&finished), kind::TIMEOUT);
+    }
+    assert_eq!(session.run("1").await.result.text, "1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_allocation_is_refused() {
+    let finished = attack("x = bytearray(10_000_000_000)").await;
+    assert!(finished.error.unwrap().starts_with("OverflowError"));
+    let finished = attack("x = bytearray(2_000_000_000)").await;
+    assert!(finished.error.unwrap().starts_with("MemoryError"));
+    let finished = attack("x = []\nwhile True: x.append(bytes(1_000_000))").await;
+    assert!(finished.exit != Ok(0));
+    assert!(finished.usage.peak_memory <= ProgramLimits::default().memory);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deep_recursion_is_reported() {
+    let finished = attack("def f(): return f()\nf()").await;
+    assert!(finished.error.unwrap().starts_with("RecursionError"));
+    let finished = attack("x = []\nfor _ in range(1_000_000): x = [x]\nrepr(x)").await;
+    assert!(finished.exit != Ok(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn endless_output_ends() {
+    let finished = attack("while True: print('x' * 1000)").await;
+    assert_eq!(finished.exit, Ok(1), "{}", finished.stderr.text);
+    assert!(finished.stdout.file.is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_are_limited_in_size_and_number() {
+    let finished =
+        attack("f = open('f', 'wb')\nwhile True: f.write(bytes(100_000)); f.flush()").await;
+    assert!(finished.error.unwrap().contains("No space left"));
+    let finished = attack("for n in range(1000): open(str(n), 'w').close()").await;
+    assert!(finished.error.unwrap().contains("No space left"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_of_host_are_limited() {
+    let limits = ProgramLimits {
+        requests: 3,
+        ..tight()
+    };
+    let session = Arc::new(Kept::default());
+    let finished = session
+        .run_within("for n in range(10): run_tool('ECHO')", limits)
+        .await;
+    assert!(finished.error.unwrap().contains("more than 3 calls"));
+    assert_eq!(session.calls.lock().len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_call_of_host_is_refused() {
+    let limits = ProgramLimits {
+        message: 4096,
+        ..tight()
+    };
+    let session = Arc::new(Kept::default());
+    let code = "
+try:
+    run_tool('ECHO', {'a': 'x' * 5000})
+except ToolError as problem:
+    print(problem)
+";
+    let finished = session.run_within(code, limits).await;
+    assert_eq!(
+        finished.stdout.text,
+        "the request is not valid, or too large\n"
+    );
+    assert!(session.calls.lock().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn long_result_is_cut() {
+    let session = Arc::new(Kept::default());
+    let finished = session.run("'x' * 5_000_000").await;
+    let file = finished.result.file.unwrap();
+    assert_eq!(session.files.lock()[&file].len(), MAX_RESULT_CHARS);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ended_script_changes_nothing() {
+    let session = Arc::new(Kept::default());
+    session.run("x = 1; open('kept', 'w').write('1')").await;
+    let code = "x = 2; open('kept', 'w').write('2')\nwhile True: pass";
+    let finished = session.run_within(code, tight()).await;
+    assert_eq!(ended_by(&finished), kind::CPU);
+    let read = session.run("[x, open('kept').read()]").await;
+    assert_eq!(read.result.text, "[1, '1']");
+}
