@@ -332,7 +332,7 @@ async fn key_is_needed_if_the_project_requires_it() {
         .expect(200);
     for url in &both {
         assert_eq!(ping(url, "").await, 401);
-        assert_eq!(ping(url, other.key()).await, 404);
+        assert_eq!(ping(url, other.key()).await, 401);
         assert_eq!(ping(url, given.project.key()).await, 200);
     }
     let unknown = given.url.replace("/v3/mcp/", "/v3/mcp/0");

@@ -72,10 +72,17 @@ pub(super) async fn admit(
     let has_key = [auth::PROJECT, auth::ORGANIZATION, auth::USER]
         .iter()
         .any(|name| parts.headers.contains_key(*name));
-    if has_key || project.stored.config.require_mcp_key {
+    let is_required = project.stored.config.require_mcp_key;
+    if has_key || is_required {
         let key = ProjectKey::from_request_parts(&mut parts, server).await?;
         if key.project.id != project.id {
-            return Err(caller.not_found().into());
+            let wrong_key = || errors::key_of_other_kind("the project's", "another project's");
+            return Err(if is_required {
+                wrong_key()
+            } else {
+                caller.not_found()
+            }
+            .into());
         }
     } else {
         auth::admit_without_key(server, project).await?;
