@@ -35,10 +35,13 @@ soak: ## the tests over HTTP with as many kills, cuts and damages as before a re
 	TEST_SIZE=release TEST_STORE=postgres $(CARGO) test --workspace --test e2e
 
 bench: ## speed and memory, side by side with a bare HTTP handler
-	$(CARGO) build --release --workspace --bins --bench call
+	$(CARGO) build --release --workspace --bins --bench call --bench search
 	target/release/toolkit setup
 	target/release/toolkit build tests/components/echo
 	$(CARGO) bench --workspace --bench call -- "$(CURDIR)/tests/components/echo/dist/echo.wasm"
+	target/release/toolkit build --all
+	tests/bench/search/manifests target/search
+	$(CARGO) bench --workspace --bench search -- "$(CURDIR)/tests/bench/search/queries.txt" "$(CURDIR)"/target/search/*.json
 	target/release/bench
 
 check: ## formatting, lints, licences and banned crates

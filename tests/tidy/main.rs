@@ -18,7 +18,7 @@ use std::{
 use toml::{Table, Value};
 
 /// Workspace crates that each crate may depend on. A crate that is not listed may depend on none.
-const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 11] = [
+const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 12] = [
     (
         "host-server",
         &[
@@ -33,10 +33,19 @@ const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 11] = [
     ),
     (
         "host-app",
-        &["oauth", "sandbox", "workbench", "store", "net", "manifest"],
+        &[
+            "oauth",
+            "sandbox",
+            "search",
+            "workbench",
+            "store",
+            "net",
+            "manifest",
+        ],
     ),
     ("host-oauth", &["sandbox", "net", "manifest"]),
     ("host-sandbox", &["net", "manifest"]),
+    ("host-search", &[]),
     ("host-workbench", &["sandbox", "net"]),
     ("host-store", &[]),
     ("host-net", &[]),
@@ -49,12 +58,13 @@ const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 11] = [
     ("e2e", &[]),
 ];
 /// Names under which the workspace's crates appear as dependencies.
-const WORKSPACE_CRATES: [&str; 11] = [
+const WORKSPACE_CRATES: [&str; 12] = [
     "app",
     "import",
     "net",
     "oauth",
     "sandbox",
+    "search",
     "store",
     "workbench",
     "manifest",

@@ -16,6 +16,7 @@ mod schema_file;
 mod scopes;
 mod search;
 mod signature;
+mod tool_index;
 mod trigger;
 mod usage;
 mod validators;
@@ -29,6 +30,7 @@ use std::{
 use arc_swap::ArcSwap;
 use manifest::{EgressRule, Hints, Manifest, Version};
 use sandbox::{Digest, Limits, Policy};
+use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json, value::RawValue};
 use store::Time;
 
@@ -43,6 +45,7 @@ pub use schema_file::SchemaFile;
 pub use scopes::{RecommendedScopes, ScopeRequest, find_tools, recommend_scopes, scheme};
 pub use search::{ToolFilter, ToolkitFilter, ToolkitKind, ToolkitOrder, VersionSelector};
 pub use signature::TrustedKeys;
+pub use tool_index::{Match, RankedTool, SearchField, ToolIndex};
 pub use trigger::{ResolvedTrigger, TriggerType};
 pub use usage::{Counts, usage};
 pub(crate) use usage::{USAGE, Usage};
@@ -69,6 +72,7 @@ pub struct Catalog {
     changelogs: changes::Changelogs,
     /// A permit that is held while the schemas of a toolkit are compiled for validation.
     compiling: Arc<tokio::sync::Semaphore>,
+    index: tool_index::BuiltIndex,
 }
 
 /// A snapshot of the catalog.
@@ -135,6 +139,8 @@ pub struct Tool {
     pub name: String,
     /// The description by which an agent chooses the tool.
     pub description: String,
+    /// The names of the arguments.
+    pub parameters: Box<[Box<str>]>,
     /// The schema of the arguments.
     pub input: Schema,
     /// The schema of the data of a successful result.
@@ -173,6 +179,7 @@ impl Catalog {
             changing: tokio::sync::Mutex::new(schema_file),
             changelogs: changes::Changelogs::default(),
             compiling: Arc::new(tokio::sync::Semaphore::new(1)),
+            index: tool_index::BuiltIndex::default(),
         }
     }
 
@@ -460,6 +467,17 @@ impl Release {
     }
 }
 
+/// Returns the names of the arguments that a schema declares.
+fn parameters(input: &RawValue) -> Box<[Box<str>]> {
+    #[derive(Deserialize)]
+    struct Input {
+        properties: Option<BTreeMap<Box<str>, IgnoredAny>>,
+    }
+    let input: Option<Input> = serde_json::from_str(input.get()).ok();
+    let properties = input.and_then(|input| input.properties);
+    properties.unwrap_or_default().into_keys().collect()
+}
+
 impl Tool {
     /// Creates a tool. `shared` holds the policies of tools without their own egress rules: the
     /// first for read-only tools, the second for all others.
@@ -485,6 +503,7 @@ impl Tool {
             name: tool.name,
             description: tool.description,
             takes_files: tool.input.get().contains(FILE_KEYWORD),
+            parameters: parameters(tool.input),
             input: Schema::new(schema_file.add(tool.input), schema_file.validators()),
             output: if tool.loose_output {
                 Schema::loose(output, schema_file.validators())
