@@ -35,6 +35,7 @@ mod proxy;
 mod session;
 mod tool_router_execution;
 mod tool_router_sessions;
+mod tool_search;
 mod toolkits;
 mod tools;
 mod trigger_actions;

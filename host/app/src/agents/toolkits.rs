@@ -74,7 +74,7 @@ pub async fn toolkits(
 }
 
 /// Returns the account that a session uses by default for each toolkit, if it is active.
-async fn accounts_by_toolkit(
+pub(super) async fn accounts_by_toolkit(
     app: &App,
     caller: &SessionCaller,
 ) -> Result<HashMap<String, Arc<SessionAccount>>> {

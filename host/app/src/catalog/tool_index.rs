@@ -13,6 +13,9 @@ pub use search::{Field as SearchField, Match};
 use super::{Catalog, ResolvedTool, Snapshot, errors};
 use crate::Result;
 
+/// Number of bytes of a body that take as long as ranking one tool.
+const BYTES_PER_TOOL: usize = 8;
+
 /// The index of a snapshot of the catalog.
 pub struct ToolIndex {
     tools: Vec<ResolvedTool>,
@@ -81,16 +84,10 @@ impl ToolIndex {
         }
     }
 
-    /// Returns the number of tools.
+    /// Returns the work of searches, as the size of a body that takes as long.
     #[must_use]
-    pub fn len(&self) -> usize {
-        self.tools.len()
-    }
-
-    /// Returns true if there are no tools.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.tools.is_empty()
+    pub fn search_cost(&self, queries: usize) -> usize {
+        queries * self.tools.len() * BYTES_PER_TOOL
     }
 
     /// Returns the tools that fit a query best, the best first. Only permitted tools are counted

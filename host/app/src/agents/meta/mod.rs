@@ -4,7 +4,9 @@
 //! server replaces it. Each meta tool has a file here, and its description and schemas in `schemas`.
 
 mod definition;
+mod get_tool_schemas;
 mod multi_execute_tool;
+mod search_tools;
 mod workflow;
 
 use bytes::Bytes;
@@ -13,7 +15,12 @@ use serde_json::Value;
 
 pub use self::{
     definition::Definition,
+    get_tool_schemas::MAX_SLUGS,
     multi_execute_tool::{MAX_CALLS, MAX_INLINE_BYTES},
+    search_tools::{
+        FoundTool, MAX_KNOWN_FIELDS_CHARS, MAX_QUERIES, MAX_SCHEMAS_BYTES, MAX_USE_CASE_CHARS,
+        SearchResult, ToolSearch, UseCase, UseCaseResult, search,
+    },
     workflow::Workflow,
 };
 use super::{Config, SessionCaller, errors};
@@ -153,6 +160,8 @@ pub async fn run(
         return Err(errors::meta_tool_off(tool.short_slug()));
     }
     match tool {
+        MetaTool::SearchTools => search_tools::run(app, caller, arguments).await,
+        MetaTool::GetToolSchemas => get_tool_schemas::run(app, caller, arguments).await,
         MetaTool::MultiExecuteTool => multi_execute_tool::run(app, caller, arguments).await,
         _ => Err(errors::meta_tool_unavailable(tool.short_slug())),
     }

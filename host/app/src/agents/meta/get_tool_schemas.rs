@@ -1,0 +1,129 @@
+//! Returns the schemas of tools. A slug that the session does not know gets suggestions: permitted
+//! tools with a similar slug. A tool that the session does not permit counts as unknown.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json, value::RawValue};
+
+use super::{MetaResult, MetaTool, parse};
+use crate::{
+    App, Result,
+    agents::{Config, SessionCaller, errors, resolve, scope},
+    catalog::ResolvedTool,
+};
+
+/// Maximum number of slugs of one call.
+pub const MAX_SLUGS: usize = 50;
+/// Maximum number of suggestions for an unknown slug.
+const MAX_SUGGESTIONS: usize = 3;
+/// Maximum number of characters of a slug that are searched for and shown.
+const MAX_SLUG_CHARS: usize = 128;
+
+#[derive(Deserialize)]
+struct Arguments {
+    tool_slugs: Vec<String>,
+    #[serde(default = "input_only")]
+    include: Vec<Include>,
+}
+
+#[derive(Deserialize, PartialEq)]
+#[serde(rename_all = "snake_case")]
+enum Include {
+    InputSchema,
+    OutputSchema,
+}
+
+fn input_only() -> Vec<Include> {
+    vec![Include::InputSchema]
+}
+
+#[derive(Serialize)]
+struct ToolSchemas {
+    toolkit: String,
+    tool_slug: String,
+    description: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_schema: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_schema: Option<Value>,
+}
+
+pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> Result<MetaResult> {
+    let request: Arguments = parse(MetaTool::GetToolSchemas, arguments)?;
+    if request.tool_slugs.len() > MAX_SLUGS {
+        let problem = format!("tool_slugs: at most {MAX_SLUGS} slugs");
+        return Err(errors::arguments_invalid(
+            MetaTool::GetToolSchemas.short_slug(),
+            problem,
+        ));
+    }
+    let mut schemas = BTreeMap::new();
+    let mut not_found: Vec<String> = Vec::new();
+    for slug in &request.tool_slugs {
+        match resolve(app, caller, slug.trim()) {
+            Ok(found) => {
+                let slug = found.tool.slug.to_string();
+                schemas.insert(slug, ToolSchemas::new(&found, &request.include)?);
+            }
+            Err(_) => not_found.push(slug.chars().take(MAX_SLUG_CHARS).collect()),
+        }
+    }
+    let mut data = json!({ "success": not_found.is_empty(), "tool_schemas": schemas });
+    if !not_found.is_empty() {
+        data["suggestions"] = json!(suggestions(app, caller, &not_found).await?);
+        data["not_found_message"] = json!(format!(
+            "The session has no tools with these slugs: {}. Use a suggestion, or find tools with \
+             SERVICE_SEARCH_TOOLS.",
+            not_found.join(", ")
+        ));
+        data["not_found"] = json!(not_found);
+    }
+    Ok(data.into())
+}
+
+impl ToolSchemas {
+    fn new(found: &ResolvedTool, include: &[Include]) -> Result<Self> {
+        let tool = &found.tool;
+        let input = include.contains(&Include::InputSchema);
+        let output = include.contains(&Include::OutputSchema);
+        Ok(Self {
+            toolkit: found.release.slug.to_string(),
+            tool_slug: tool.slug.to_string(),
+            description: tool.description.clone(),
+            input_schema: input.then(|| tool.input.text()).transpose()?,
+            output_schema: output.then(|| tool.response_schema()).transpose()?,
+        })
+    }
+}
+
+/// Returns permitted tools for each unknown slug, the most similar first.
+async fn suggestions(
+    app: &App,
+    caller: &SessionCaller,
+    slugs: &[String],
+) -> Result<BTreeMap<String, Vec<String>>> {
+    let index = app.catalog.tool_index().await?;
+    let size = index.search_cost(slugs.len());
+    let config = caller.config().clone();
+    let slugs = slugs.to_vec();
+    let work = move || {
+        let found = slugs.into_iter().map(|slug| {
+            let ranked = index.search(&slug, MAX_SUGGESTIONS, |found| permits(&config, found));
+            let similar = ranked.iter().map(|one| one.found.tool.slug.to_string());
+            (slug, similar.collect())
+        });
+        found.collect()
+    };
+    app.large_work.run(&caller.project.tenant, size, work).await
+}
+
+/// Returns true if a session permits a tool.
+pub(super) fn permits(config: &Config, found: &ResolvedTool) -> bool {
+    let facts = scope::Facts {
+        toolkit: &found.release.slug,
+        tool: &found.tool.slug,
+        hints: found.tool.labels().collect(),
+    };
+    scope::permit(config, &facts).is_ok()
+}

@@ -1,0 +1,160 @@
+//! Search for tools in sessions: scope, reasons, connections, partial failures, and the schemas of
+//! tools with suggestions for unknown slugs.
+
+use harness::{Answer, Client, Guest, Host, guest};
+use serde_json::{Value, json};
+
+use crate::{
+    given,
+    tool_router_sessions::{SESSION, create, keyed},
+};
+
+/// Publishes a toolkit whose tools send, delete and list things that no other toolkit has.
+async fn parcels(host: &Host, thing: &str) -> String {
+    let toolkit = given::slug();
+    let mut manifest = guest::manifest(&toolkit);
+    let tool = |name: &str, description: String, destructive: bool| {
+        json!({
+            "slug": format!("{}_{name}", toolkit.to_uppercase()), "name": name, "description": description,
+            "input": { "type": "object", "properties": { "weight": { "type": "number" } } },
+            "output": { "type": "object" }, "hints": { "destructive": destructive }, "no_auth": true,
+        })
+    };
+    manifest["tools"] = json!([
+        tool("SEND", format!("Sends a {thing}."), false),
+        tool("DELETE", format!("Deletes a {thing} for ever."), true),
+        tool("LIST", format!("Lists each {thing}."), false),
+    ]);
+    host.publish(Guest::echo().component(), &manifest).await;
+    toolkit
+}
+
+async fn meta(project: &Client, session: &str, slug: &str, arguments: Value) -> Answer {
+    let path = format!("{SESSION}/{session}/execute_meta");
+    let body = json!({ "slug": slug, "arguments": arguments });
+    project.post(&path, &body).await
+}
+
+async fn search(project: &Client, session: &str, use_cases: &[&str]) -> Answer {
+    let queries = use_cases.iter().map(|text| json!({ "use_case": text }));
+    let arguments = json!({ "queries": queries.collect::<Vec<_>>() });
+    let found = meta(project, session, "SERVICE_SEARCH_TOOLS", arguments);
+    found.await.expect(200)
+}
+
+fn thing() -> String {
+    format!("thing{}", harness::unique(4))
+}
+
+#[tokio::test]
+async fn search_explains_best_tool_with_schema() {
+    let host = Host::shared().await;
+    let (project, thing) = (host.new_project().await, thing());
+    let toolkit = parcels(host, &thing).await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let use_case = format!("remove a {thing}");
+    let found = search(&project, &session, &[&use_case]).await;
+    let slug = format!("{}_DELETE", toolkit.to_uppercase());
+    let result = &found["data"]["results"][0];
+    assert_eq!(result["primary_tool_slugs"][0], slug.as_str());
+    assert_eq!(result["use_case"], use_case.as_str());
+    let reasoning = result["reasoning"].as_str().unwrap();
+    assert!(reasoning.contains(&thing), "{reasoning}");
+    let pitfalls = result["known_pitfalls"].to_string();
+    assert!(pitfalls.contains(&slug), "{pitfalls}");
+    let schema = &found["data"]["tool_schemas"][&slug]["input_schema"];
+    assert_eq!(schema["properties"]["weight"]["type"], "number");
+    assert_eq!(found["error"], Value::Null);
+}
+
+#[tokio::test]
+async fn search_ranks_permitted_tools_alone() {
+    let host = Host::shared().await;
+    let (project, thing) = (host.new_project().await, thing());
+    let inside = parcels(host, &thing).await;
+    let outside = parcels(host, &thing).await;
+    let config = json!({ "user_id": "amy", "toolkits": { "enable": [inside] } });
+    let session = create(&project, config).await;
+    let found = search(&project, &session, &[&format!("send a {thing}")]).await;
+    let result = &found["data"]["results"][0];
+    assert_eq!(result["toolkits"], json!([inside]));
+    let text = found["data"].to_string();
+    assert!(!text.contains(&outside.to_uppercase()), "{text}");
+}
+
+#[tokio::test]
+async fn search_states_connections_of_toolkits() {
+    let project = Host::shared().await.new_project().await;
+    let toolkit = keyed(Host::shared().await).await;
+    let config = json!({ "user_id": "amy", "toolkits": { "enable": [toolkit] } });
+    let session = create(&project, config).await;
+    let found = search(&project, &session, &[&toolkit]).await;
+    let status = &found["data"]["toolkit_connection_statuses"][0];
+    assert_eq!(status["toolkit"], toolkit.as_str());
+    assert_eq!(status["has_active_connection"], false);
+    let guidance = found["data"]["next_steps_guidance"].to_string();
+    assert!(
+        guidance.contains("SERVICE_MANAGE_CONNECTIONS"),
+        "{guidance}"
+    );
+}
+
+#[tokio::test]
+async fn failed_use_case_leaves_others_answered() {
+    let host = Host::shared().await;
+    let (project, thing) = (host.new_project().await, thing());
+    parcels(host, &thing).await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let (good, long) = (format!("list each {thing}"), "x".repeat(1_025));
+    let found = search(&project, &session, &[" ", &good, &long]).await;
+    let error = found["error"].as_str().unwrap();
+    assert!(
+        error.starts_with("2 out of 3 searches failed, reasons: "),
+        "{error}"
+    );
+    let results = &found["data"]["results"];
+    assert!(results[0]["error"].is_string() && results[2]["error"].is_string());
+    assert_eq!(results[1]["error"], Value::Null);
+    assert_ne!(results[1]["primary_tool_slugs"], json!([]));
+}
+
+#[tokio::test]
+async fn too_many_use_cases_or_slugs_are_refused() {
+    let project = Host::shared().await.new_project().await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let queries = vec![json!({ "use_case": "send" }); 8];
+    for (slug, arguments) in [
+        ("SERVICE_SEARCH_TOOLS", json!({ "queries": queries })),
+        ("SERVICE_SEARCH_TOOLS", json!({ "queries": [] })),
+        (
+            "SERVICE_GET_TOOL_SCHEMAS",
+            json!({ "tool_slugs": vec!["A_B"; 51] }),
+        ),
+    ] {
+        let refused = meta(&project, &session, slug, arguments).await;
+        assert_eq!(
+            refused.expect(400)["error"]["slug"],
+            "ActionExecute_ArgumentsInvalid",
+            "{slug}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn unknown_slugs_get_suggestions() {
+    let host = Host::shared().await;
+    let (project, thing) = (host.new_project().await, thing());
+    let toolkit = parcels(host, &thing).await.to_uppercase();
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let (known, unknown) = (format!("{toolkit}_SEND"), format!("{toolkit}_REMOVE"));
+    let arguments = json!({ "tool_slugs": [known, unknown], "include": ["output_schema"] });
+    let found = meta(&project, &session, "SERVICE_GET_TOOL_SCHEMAS", arguments).await;
+    let data = &found.expect(200)["data"];
+    assert_eq!(data["success"], false);
+    assert_eq!(data["not_found"], json!([unknown]));
+    let suggestions = data["suggestions"][&unknown].as_array().unwrap();
+    assert_eq!(suggestions[0], format!("{toolkit}_DELETE"));
+    assert!(suggestions.len() <= 3);
+    let schemas = &data["tool_schemas"][&known];
+    assert!(schemas["output_schema"].is_object() && schemas["input_schema"].is_null());
+}
