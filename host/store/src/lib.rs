@@ -95,7 +95,7 @@ pub trait Backend: Send + Sync {
         std::future::pending().await
     }
     /// Returns the time of the clock that all processes share, or none where this is the only
-    /// process.
+    /// process. It may be some milliseconds late, never early.
     async fn now(&self) -> Result<Option<Time>, Error> {
         Ok(None)
     }

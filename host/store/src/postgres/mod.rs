@@ -45,6 +45,9 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 const COLUMNS: &str = "id, project, revision, created_at, updated_at, deleted_at, body::text";
 /// Number of records read at a time by [`Postgres::verify`](Backend::verify).
 const VERIFY_BATCH_RECORDS: u64 = 500;
+/// Time for which the clock of the server is followed with the clock of this process before it is
+/// read again.
+const CLOCK_READ_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum number of broken records that a report names. It only counts the rest.
 const MAX_REPORTED_DAMAGE: usize = 100;
 
@@ -55,6 +58,8 @@ pub(crate) struct Postgres {
     listener: listen::Listener,
     /// Reason why the last call was not answered, if it was not.
     outage: Mutex<Option<String>>,
+    /// Time of the server when it was last read, and the moment of its arrival.
+    clock: Mutex<Option<(Time, Instant)>>,
 }
 
 impl Postgres {
@@ -73,6 +78,7 @@ impl Postgres {
             statements,
             listener: listen::Listener::default(),
             outage: Mutex::default(),
+            clock: Mutex::default(),
         })
     }
 
@@ -266,6 +272,13 @@ impl Backend for Postgres {
     }
 
     async fn now(&self) -> Result<Option<Time>, Error> {
+        if let Some((read, at)) = *self.clock.lock()
+            && let elapsed = at.elapsed()
+            && elapsed < CLOCK_READ_INTERVAL
+        {
+            let elapsed = i64::try_from(elapsed.as_millis()).unwrap_or(0);
+            return Ok(Some(Time(read.0.saturating_add(elapsed))));
+        }
         let clock = "select (extract(epoch from clock_timestamp()) * 1000)::bigint";
         let rows = self
             .rows(Frequency::Often, || QueryBuilder::new(clock))
@@ -274,8 +287,12 @@ impl Backend for Postgres {
             .first()
             .map(|row| row.try_get(0))
             .transpose()
-            .map_err(|error| failure::read_error(&error))?;
-        Ok(now.map(Time))
+            .map_err(|error| failure::read_error(&error))?
+            .map(Time);
+        // It is behind the server's by the time that the response took, so that no lease is taken
+        // for expired too early.
+        *self.clock.lock() = now.map(|now| (now, Instant::now()));
+        Ok(now)
     }
 
     fn health(&self) -> Health {

@@ -235,6 +235,70 @@ pub(crate) async fn a_batch_holds_wholly_or_not_at_all(place: impl Place) {
     whole(&place, store).await;
 }
 
+pub(crate) async fn many_changes_hold_together_or_not_at_all(place: impl Place) {
+    let store = place.open().await;
+    let ids: Vec<_> = (0..40).map(|number| format!("n\u{0}{number}")).collect();
+    let insert = |batch: Batch, id: &String| batch.insert("p\u{1}", id, &note("\u{0}old"));
+    store.commit(ids.iter().fold(at(1), insert)).await.unwrap();
+    let all = || async {
+        let query = Query::for_project("p\u{1}");
+        store.find::<Note>(&query).await.unwrap().records
+    };
+    let mut notes = all().await;
+    assert_eq!(notes.len(), ids.len());
+    for note in &mut notes {
+        note.body.text = format!("\u{1}{}", note.id);
+    }
+    let update = |notes: &[Record<Note>]| notes.iter().fold(at(2), Batch::update);
+    let mut one_stale = notes.clone();
+    one_stale[7].revision += 1;
+    let refused = store.commit(update(&one_stale)).await;
+    assert_eq!(refused, Err(CommitError::Stale));
+    let refused = store.commit(insert(insert(at(2), &ids[3]), &"new".to_owned()));
+    let taken = CommitError::Taken {
+        collection: "notes",
+        field: "id",
+    };
+    assert_eq!(refused.await, Err(taken));
+    assert!(all().await.iter().all(|note| note.revision == 1));
+    store.commit(update(&notes)).await.unwrap();
+    for (changed, note) in all().await.iter().zip(&notes) {
+        assert_eq!((&changed.id, &changed.body), (&note.id, &note.body));
+        let times = (changed.created_at, changed.updated_at);
+        assert_eq!((changed.revision, times), (2, (Time(1), Time(2))));
+    }
+    whole(&place, store).await;
+}
+
+pub(crate) async fn writers_of_many_records_lose_nothing(place: impl Place) {
+    let store = place.open().await;
+    let ids: Vec<_> = (0..30).map(|number| format!("n{number}")).collect();
+    let insert = |batch: Batch, id: &String| batch.insert("p", id, &note(""));
+    store.commit(ids.iter().fold(at(1), insert)).await.unwrap();
+    let mut writers = JoinSet::new();
+    for writer in 0..8 {
+        let store = store.clone();
+        writers.spawn(async move {
+            loop {
+                let page = store.find::<Note>(&Query::for_project("p")).await.unwrap();
+                let mut notes = page.records;
+                // Two writers name records of the same set in opposite orders.
+                if writer % 2 == 0 {
+                    notes.reverse();
+                }
+                match store.commit(notes.iter().fold(at(2), Batch::update)).await {
+                    Ok(()) => return,
+                    Err(cause) => assert_eq!(cause, CommitError::Stale),
+                }
+            }
+        });
+    }
+    writers.join_all().await;
+    let page = store.find::<Note>(&Query::for_project("p")).await.unwrap();
+    assert!(page.records.iter().all(|note| note.revision == 9));
+    whole(&place, store).await;
+}
+
 pub(crate) async fn a_stale_revision_is_refused(place: impl Place) {
     let store = place.open().await;
     store
@@ -1007,6 +1071,7 @@ macro_rules! promises {
                 a_batch_holds_wholly_or_not_at_all, a_stale_revision_is_refused,
                 unique_value_belongs_to_one_live_record,
                 removed_record_is_hidden_and_releases_values, one_concurrent_insert_of_an_id_wins,
+                many_changes_hold_together_or_not_at_all, writers_of_many_records_lose_nothing,
                 one_concurrent_claim_of_a_value_wins, sixteen_writers_lose_nothing,
                 every_one_of_sixty_four_writers_succeeds, a_list_misses_nothing_that_stays,
                 edit_changes_record_or_returns_error, a_large_body_is_kept_whole,
