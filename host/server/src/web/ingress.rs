@@ -16,6 +16,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use utoipa::IntoResponses;
 
 use crate::{
     Server,
@@ -25,6 +26,18 @@ use crate::{
 /// Maximum size of the body of a webhook, in bytes.
 pub(crate) const MAX_WEBHOOK_BYTES: usize = 1 << 20;
 
+/// The refusals of a request, for the description of the API.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only the description is used")]
+enum Refusal {
+    /// The signature is missing or wrong
+    #[response(status = 401, content_type = "text/plain")]
+    NotSigned(String),
+    /// The address does not exist
+    #[response(status = 404, content_type = "text/plain")]
+    NotFound(String),
+}
+
 /// Receives a webhook of a provider at the address of a webhook endpoint.
 #[utoipa::path(
     post,
@@ -33,8 +46,7 @@ pub(crate) const MAX_WEBHOOK_BYTES: usize = 1 << 20;
     request_body(content = String, content_type = "*/*", description = "The webhook as the provider signed it"),
     responses(
         (status = 200, description = "The events are stored; the text is that of a handshake", body = String, content_type = "text/plain"),
-        (status = 401, description = "The signature is missing or wrong", body = String, content_type = "text/plain"),
-        (status = 404, description = "The address does not exist", body = String, content_type = "text/plain"),
+        Refusal,
     ),
 )]
 pub(crate) async fn receive(
@@ -54,8 +66,7 @@ pub(crate) async fn receive(
     operation_id = "verify",
     responses(
         (status = 200, description = "The text of the handshake", body = String, content_type = "text/plain"),
-        (status = 401, description = "The signature is missing or wrong", body = String, content_type = "text/plain"),
-        (status = 404, description = "The address does not exist", body = String, content_type = "text/plain"),
+        Refusal,
     ),
 )]
 pub(crate) async fn verify(
@@ -75,8 +86,7 @@ pub(crate) async fn verify(
     request_body(content = String, content_type = "*/*", description = "The webhook as the provider signed it"),
     responses(
         (status = 200, description = "The events are stored; the text is that of a handshake", body = String, content_type = "text/plain"),
-        (status = 401, description = "The signature is missing or wrong", body = String, content_type = "text/plain"),
-        (status = 404, description = "The address does not exist", body = String, content_type = "text/plain"),
+        Refusal,
     ),
 )]
 pub(crate) async fn receive_for_project(
@@ -96,8 +106,7 @@ pub(crate) async fn receive_for_project(
     operation_id = "verify",
     responses(
         (status = 200, description = "The text of the handshake", body = String, content_type = "text/plain"),
-        (status = 401, description = "The signature is missing or wrong", body = String, content_type = "text/plain"),
-        (status = 404, description = "The address does not exist", body = String, content_type = "text/plain"),
+        Refusal,
     ),
 )]
 pub(crate) async fn verify_for_project(
