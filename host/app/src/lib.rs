@@ -98,6 +98,8 @@ pub struct App {
     pub(crate) webhooks: events::WebhookSettings,
     /// The pace of messages to each endpoint, and of the actions of each project.
     pub(crate) endpoints: events::Endpoints,
+    /// The webhooks that trigger instances receive at the same time.
+    pub(crate) receptions: events::triggers::Receptions,
     /// The queue of the operator that gets every event, if there is one.
     pub(crate) sink: Option<Arc<events::sink::Sink>>,
     /// The settings of trigger instances.
@@ -214,6 +216,7 @@ impl App {
             accounts: Arc::new(accounts),
             webhooks,
             endpoints: events::Endpoints::default(),
+            receptions: events::triggers::Receptions::default(),
             sink,
             triggers,
             files,

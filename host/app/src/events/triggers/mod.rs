@@ -16,6 +16,7 @@ pub(crate) mod polling;
 pub(crate) mod progress;
 mod receiving;
 mod recent;
+mod reception;
 mod schedule;
 mod seen;
 mod source;
@@ -29,7 +30,7 @@ use store::{Collection, Document, Field, Kind, Query, Record, Time};
 use uuid::Uuid;
 
 pub(super) use self::receiving::{Answer, Receiver, receivers};
-pub(crate) use self::{actions::ActionMode, change::remove_of_account};
+pub(crate) use self::{actions::ActionMode, change::remove_of_account, reception::Receptions};
 pub use self::{
     change::{remove, set_enabled},
     list::{Filter, InstanceView, list},

@@ -5,7 +5,7 @@
 //! an event follows from the instance and from the id that the guest gives it: a request that the
 //! provider repeats adds nothing while its event is stored.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use sandbox::{Action, Event, Inbound, Output};
 use store::{Batch, Listed, Query, Record, Window};
@@ -94,19 +94,29 @@ impl Receiver<'_> {
         app: &App,
         request: &Inbound,
     ) -> Result<Option<Answer>> {
-        let received = self.process(app, request).await;
+        let progress = match Progress::get(app, &self.project.id, &self.instance.id).await {
+            Ok(progress) => progress,
+            Err(cause) if is_gone(&cause) => return Ok(None),
+            Err(cause) => return Err(cause),
+        };
+        let received = self.process(app, &progress, request).await;
         let error = match &received {
             Ok(Some(_)) => None,
             Err(cause) if is_of_toolkit(cause) => Some(cause.to_string()),
             _ => return received,
         };
-        if let Err(cause) = self.note(app, error).await {
+        if let Err(cause) = self.note(app, &progress, error).await {
             tracing::debug!(%cause, "the error of a webhook is not kept");
         }
         received
     }
 
-    async fn process(&self, app: &App, request: &Inbound) -> Result<Option<Answer>> {
+    async fn process(
+        &self,
+        app: &App,
+        progress: &Record<Progress>,
+        request: &Inbound,
+    ) -> Result<Option<Answer>> {
         let Instance {
             trigger, version, ..
         } = &self.instance.body;
@@ -118,10 +128,10 @@ impl Receiver<'_> {
         if !self.instance.body.is_enabled() && !self.resume(app).await? {
             return Ok(None);
         }
-        let received = match self.call(app, &found, request).await {
+        let received = match self.call(app, &found, progress, request).await {
             Ok(received) => received,
             Err(cause) if cause.is(&errors::ACCOUNT_NOT_ACTIVE) => {
-                self.disable(app).await?;
+                self.disable(app, progress).await?;
                 return Ok(None);
             }
             Err(cause) if is_gone(&cause) => return Ok(None),
@@ -138,7 +148,7 @@ impl Receiver<'_> {
         };
         check(app, self.project, &found, &events).await?;
         if !events.is_empty() {
-            self.store(app, &events).await?;
+            self.store(app, events).await?;
         }
         Ok(Some(Answer {
             status,
@@ -148,10 +158,16 @@ impl Receiver<'_> {
     }
 
     /// Calls the guest.
-    async fn call(&self, app: &App, found: &ResolvedTrigger, request: &Inbound) -> Result<Output> {
+    async fn call(
+        &self,
+        app: &App,
+        found: &ResolvedTrigger,
+        progress: &Record<Progress>,
+        request: &Inbound,
+    ) -> Result<Output> {
         let account = &self.instance.body.account;
         let granted = accounts::grant_trigger(app, self.project, &found.release, account).await?;
-        let mut config = self.config(app).await?;
+        let mut config = self.config(app, progress).await?;
         config.extend(self.values.clone());
         let call = TriggerCall {
             project: self.project,
@@ -175,18 +191,20 @@ impl Receiver<'_> {
     }
 
     /// Returns the configuration of the instance.
-    async fn config(&self, app: &App) -> Result<Config> {
-        let (project, id) = (&self.project.id, &self.instance.id);
-        let progress = Progress::get(app, project, id).await?;
-        let seal = Seal::new(app, project, id).await?;
+    async fn config(&self, app: &App, progress: &Record<Progress>) -> Result<Config> {
+        let seal = Seal::new(app, &self.project.id, &self.instance.id).await?;
         seal.open_config(&progress.body)
     }
 
     /// Keeps the error of the last webhook, which lists of instances show. Nothing is written if it is
     /// the one that is kept.
-    async fn note(&self, app: &App, error: Option<String>) -> Result<()> {
+    async fn note(
+        &self,
+        app: &App,
+        progress: &Record<Progress>,
+        error: Option<String>,
+    ) -> Result<()> {
         let (project, id) = (&self.project.id, &self.instance.id);
-        let progress = Progress::get(app, project, id).await?;
         let seal = Seal::new(app, project, id).await?;
         if seal.open_status(&progress.body)?.last_error == error {
             return Ok(());
@@ -235,14 +253,14 @@ impl Receiver<'_> {
     }
 
     /// Disables the instance, whose account is not active.
-    async fn disable(&self, app: &App) -> Result<()> {
+    async fn disable(&self, app: &App, progress: &Record<Progress>) -> Result<()> {
         let disabled = app.store.change(&COLLECTION, &self.instance.id, || async {
             let batch = Batch::at(app.clock.now());
             let instance = self.current(app).await?;
             let Some(instance) = instance.filter(|instance| instance.body.is_enabled()) else {
                 return Ok::<_, Error>((batch, ()));
             };
-            let config = self.config(app).await?;
+            let config = self.config(app, progress).await?;
             let reason = DisabledReason::ConnectionExpired;
             let batch = disabling::add(app, self.project, batch, instance, config, reason);
             Ok((batch.await?, ()))
@@ -251,8 +269,16 @@ impl Receiver<'_> {
     }
 
     /// Stores events, unless the instance was disabled or deleted in the meantime.
-    async fn store(&self, app: &App, events: &[Event]) -> Result<()> {
+    async fn store(&self, app: &App, events: Vec<Event>) -> Result<()> {
+        let commit = |webhooks| self.commit(app, webhooks);
+        let stored = app.receptions.store(&self.instance.id, events, commit);
+        stored.await
+    }
+
+    /// Commits the events of several webhooks in one batch.
+    async fn commit(&self, app: &App, webhooks: Vec<Arc<[Event]>>) -> Result<()> {
         let (project, id) = (&self.project.id, &self.instance.id);
+        let events: Vec<_> = webhooks.iter().flat_map(|events| events.iter()).collect();
         let stored = app.store.change(&COLLECTION, id, || async {
             let mut batch = Batch::at(app.clock.now());
             let instance = self.current(app).await?;
@@ -261,7 +287,7 @@ impl Receiver<'_> {
             };
             batch = batch.check(&instance);
             let mut found = Vec::with_capacity(events.len());
-            for event in events {
+            for event in &events {
                 found.push(NewEvent {
                     id: source::event_id(id, &event.id),
                     kind: EventKind::TriggerMessage,
