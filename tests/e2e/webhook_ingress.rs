@@ -14,6 +14,7 @@ use harness::{
     Answer, Client, Guest, Host, Inbox,
     client::Body,
     event_reader::EventReader,
+    fake_app::gzip_of_spaces,
     guest,
     host::{Setup, size},
     inbox::ORIGIN,
@@ -271,6 +272,37 @@ async fn unknown_addresses_are_refused_without_a_body() {
 }
 
 #[tokio::test]
+async fn trailers_of_a_webhook_are_ignored() {
+    let github = GitHub::shared().await;
+    let mut stream = github.stream().await;
+    let body = opened(7);
+    let signed = signature(&github.secret, &body);
+    let (first, rest) = body.split_at(10);
+    let wrong = signature("another secret", &body);
+    for (header, trailer, status) in [
+        (Some(&signed), &wrong, "200"),
+        (None, &signed, "401"),
+        (Some(&wrong), &signed, "401"),
+    ] {
+        let header = header.map(|header| format!("x-hub-signature-256: {header}\r\n"));
+        let request = format!(
+            "POST /api/v3.1{} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\n\
+             x-github-event: issues\r\nx-github-delivery: d1\r\n{}trailer: x-hub-signature-256\r\n\
+             transfer-encoding: chunked\r\n\r\n{:x}\r\n{first}\r\n{:x}\r\n{rest}\r\n0\r\n\
+             x-hub-signature-256: {trailer}\r\n\r\n",
+            github.address,
+            header.unwrap_or_default(),
+            first.len(),
+            rest.len(),
+        );
+        let answer = github.project.raw(request.as_bytes()).await;
+        let start = format!("HTTP/1.1 {status}");
+        assert!(answer.starts_with(&start), "{answer}");
+    }
+    assert_eq!(next_issue(&mut stream).await, 7);
+}
+
+#[tokio::test]
 async fn unusable_requests_are_refused() {
     let github = GitHub::shared().await;
     let mut stream = github.stream().await;
@@ -278,7 +310,11 @@ async fn unusable_requests_are_refused() {
     let signed = signature(&github.secret, &body);
     let mut packed = headers("d1", &signed).to_vec();
     packed.push(("content-encoding", "gzip"));
-    let answer = send(&github.project, &github.address, &packed, &body).await;
+    let bomb = Body::Raw(JSON, gzip_of_spaces(64 << 20));
+    let answer = github
+        .project
+        .send(Method::POST, &github.address, bomb, &packed)
+        .await;
     answer.expect(415).assert_envelope();
     for (bytes, status) in [(1 << 20, 200), ((1 << 20) + 1, 413)] {
         let body = format!("{}{}", opened(2), " ".repeat(bytes - opened(2).len()));

@@ -383,7 +383,8 @@ pub fn percent(text: &str) -> String {
         .collect()
 }
 
-fn gzip_of_spaces(length: usize) -> Vec<u8> {
+/// Returns a number of spaces as a gzip file, which is far smaller.
+pub fn gzip_of_spaces(length: usize) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     let block = vec![b' '; 1 << 20];
     for _ in 0..length >> 20 {

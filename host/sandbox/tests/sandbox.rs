@@ -24,7 +24,7 @@ use guest::{ECHO, component, foreign, plain};
 use host_sandbox::{
     Action, Allocator, Call, Cause, Context, Credential, Digest, Grant, GrantError, Inbound,
     InstallError, Limits, MAX_SIGNED_MESSAGE_BYTES, Outcome, Output, Policy, Refusal, Sandbox,
-    Settings, kind,
+    Settings, WebhookSecret, kind,
 };
 use manifest::{EgressRule, Placement};
 use tokio::{
@@ -983,6 +983,18 @@ const FETCH: [&str; 3] = [
            (call $ok (i32.load offset=16 (global.get $room)) (i32.load offset=20 (global.get $room)))))"#,
 ];
 
+/// Returns true if a request has arrived with its whole body.
+fn is_complete(request: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(request);
+    let Some((head, body)) = text.split_once("\r\n\r\n") else {
+        return false;
+    };
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: "));
+    body.len() >= length.and_then(|length| length.parse().ok()).unwrap_or(0)
+}
+
 /// Starts a provider that answers each request with the result of `answer` for its text.
 async fn upstream(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -996,7 +1008,7 @@ async fn upstream(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> u1
                 let mut piece = [0; 4096];
                 while let Ok(length @ 1..) = stream.read(&mut piece).await {
                     seen.extend_from_slice(&piece[..length]);
-                    if seen.ends_with(b"\r\n\r\n") {
+                    if is_complete(&seen) {
                         let _ = stream
                             .write_all(answer(&String::from_utf8_lossy(&seen)).as_bytes())
                             .await;
@@ -1270,6 +1282,59 @@ fn broken(call: &mut Call) {
         ..Policy::default()
     });
     call.grant = Some(Arc::new(Broken));
+}
+
+#[tokio::test]
+async fn only_the_provider_sees_the_webhook_secret() {
+    const SECRET: &str = "webhook-canary-4713";
+    let seen = Arc::new(std::sync::Mutex::new(String::new()));
+    let keep = seen.clone();
+    let port = upstream(move |request| {
+        let body = request.split_once("\r\n\r\n").unwrap().1;
+        body.clone_into(&mut keep.lock().unwrap());
+        answer("200 OK", &format!("x-echo: {SECRET}\r\n"), body)
+    })
+    .await;
+    // Sends the arguments to a fixed address.
+    let send = r#"(call $send (i32.const 2048) (i32.const 4) (i32.const 2064) (i32.const 29) (i32.const 0) (i32.const 0)
+        (i32.const 1) (i32.const 0) (local.get $args) (local.get $args_len)
+        (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (global.get $room))"#;
+    let (_, rest) = FETCH[2].split_once("(global.get $room))").unwrap();
+    let items =
+        r#"(data (i32.const 2048) "POST") (data (i32.const 2064) "https://api.example.com/hooks")"#;
+    let folder = tempfile::tempdir().unwrap();
+    let host = Host {
+        sandbox: Sandbox::open(settings(folder.path(), Some(port))).unwrap(),
+        folder,
+    };
+    let body = format!(
+        r#"{{"config":{{"secret":"{0}"}},"name":"{0}"}}"#,
+        manifest::SECRET_PLACEHOLDER
+    );
+    let change = |call: &mut Call| {
+        broken(call);
+        *call = Call {
+            action: self::call(call.component, &body).action,
+            grant: Some(Arc::new(Key {
+                placement: bearer,
+                renewals: AtomicUsize::new(0),
+            })),
+            ..std::mem::replace(call, self::call(call.component, ""))
+        };
+        Arc::make_mut(&mut call.policy).webhook_secret = Some(WebhookSecret {
+            pointer: "/config/secret".to_owned(),
+            secret: SECRET.into(),
+        });
+    };
+    let guest = component(FETCH[0], items, &format!("{send}{rest}"));
+    let outcome = host.run(guest, change).await;
+    let sent = seen.lock().unwrap().clone();
+    let expected = format!(r#"{{"config":{{"secret":"{SECRET}"}},"#);
+    assert!(sent.starts_with(&expected), "{sent}");
+    assert!(sent.contains(manifest::SECRET_PLACEHOLDER), "{sent}");
+    let told = format!("{:?} {:?}", outcome.output, outcome.log);
+    assert!(told.contains("[redacted]"), "{told}");
+    assert!(!told.contains("4713"), "{told}");
 }
 
 #[tokio::test]
