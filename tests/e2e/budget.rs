@@ -455,8 +455,12 @@ const ROWS: &[(&str, &str)] = &[
         "host/app/src/events/triggers/actions/running.rs attempts_and_delays_are_bounded",
     ),
     (
-        "Time in which every poll has failed",
+        "Time in which every poll, or every attempt to subscribe at a provider, has failed",
         "tests/e2e/polling.rs instance_that_only_fails_is_disabled",
+    ),
+    (
+        "Attempts to end a subscription at a provider",
+        "tests/e2e/webhook_subscribing.rs end_is_tried_five_times",
     ),
     (
         "Timeout of a call that waits for a token",

@@ -1,6 +1,6 @@
 //! Subscribing at providers: trigger instances that create, renew and delete webhooks by themselves.
 
-use std::{fs, path::Path};
+use std::{fs, net::TcpListener, path::Path};
 
 use harness::{
     Answer, Client, HookProvider, Host, client::Body, host::Setup, signed::hmac_sha256, unique,
@@ -197,6 +197,20 @@ async fn disabled_and_deleted_instances_are_unsubscribed() {
 }
 
 #[tokio::test]
+async fn end_is_tried_five_times() {
+    let Shared { provider, .. } = shared().await;
+    let given = Given::github().await;
+    let repository = format!("o/stuck-{}", unique(6));
+    let id = given
+        .instance(GITHUB, json!({ "repository": repository }))
+        .await;
+    given.wait_for(&id, "subscribed").await;
+    given.set(&id, "disable").await;
+    given.wait_for(&id, "unsubscribed").await;
+    assert_eq!(provider.refused_removals(&repository), 5);
+}
+
+#[tokio::test]
 async fn deleted_account_is_unsubscribed_before() {
     let Shared { provider, .. } = shared().await;
     let given = Given::github().await;
@@ -308,8 +322,9 @@ async fn failing_renewal_disables_the_instance() {
 async fn kill_while_subscribing_makes_one_webhook() {
     let provider = HookProvider::start();
     let (setup, _toolkits) = setup(&provider);
-    // The address of the webhook has to stay after a restart, which gets another port.
-    let setup = setup.with("public_url", "https://toolhost.example.com");
+    // A restart keeps the port, and with it the address of the webhook.
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
+    let setup = setup.with("listen", free.unwrap().to_string());
     let host = setup.start().await;
     let mut given = Given::new(host.as_project(), "github").await;
     let repository = format!("o/silent-{}", unique(6));

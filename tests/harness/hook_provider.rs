@@ -3,7 +3,8 @@
 //!
 //! The name of a repository or calendar selects the behavior. A name that contains `refused` is
 //! answered with 403, and `broken` with 500 once the first subscription exists. The first creation for
-//! a name that contains `silent` succeeds and has no response. A channel of a calendar whose name
+//! a name that contains `silent` succeeds and has no response. A removal for a name that contains
+//! `stuck` is answered with 500. A channel of a calendar whose name
 //! contains `brief` expires after [`BRIEF_LIFE_MS`], any other after a week.
 
 use std::{
@@ -40,6 +41,8 @@ struct Shared {
     hooks: Vec<Hook>,
     created: usize,
     seen: BTreeSet<String>,
+    /// Repositories of removals that were refused.
+    refused_removals: Vec<String>,
 }
 
 /// A hook or channel.
@@ -106,6 +109,13 @@ impl HookProvider {
         let hooks = shared.hooks.iter().filter(|hook| hook.place == place);
         hooks.cloned().collect()
     }
+
+    /// Returns the number of removals that were refused for a repository.
+    pub fn refused_removals(&self, place: &str) -> usize {
+        let shared = self.shared.lock().expect("no panic holds it");
+        let refused = shared.refused_removals.iter();
+        refused.filter(|refused| *refused == place).count()
+    }
 }
 
 impl Shared {
@@ -169,9 +179,13 @@ async fn create(
 
 async fn remove(
     State(shared): Provider,
-    Path((_, _, id)): Path<(String, String, String)>,
+    Path((owner, repo, id)): Path<(String, String, String)>,
 ) -> StatusCode {
     let mut shared = shared.lock().expect("no panic holds it");
+    if repo.contains("stuck") {
+        shared.refused_removals.push(format!("{owner}/{repo}"));
+        return StatusCode::INTERNAL_SERVER_ERROR;
+    }
     shared.hooks.retain(|hook| hook.id != id);
     StatusCode::NO_CONTENT
 }
