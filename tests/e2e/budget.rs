@@ -391,6 +391,10 @@ const ROWS: &[(&str, &str)] = &[
         "tests/e2e/mcp_endpoints.rs long_lists_have_pages",
     ),
     (
+        "Toolkits of a call that manages the connections of a session",
+        "tests/e2e/manage_connections.rs toolkits_are_connected_by_links",
+    ),
+    (
         "Calls of a parallel execution in a session",
         "tests/e2e/tool_router_execution.rs multi_execute_keeps_order_and_partial_failures",
     ),

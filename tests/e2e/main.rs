@@ -83,6 +83,7 @@ mod large_results;
 mod legacy;
 mod limits;
 mod log_lists;
+mod manage_connections;
 mod manual;
 mod moving;
 mod nodes;

@@ -5,6 +5,7 @@
 
 mod definition;
 mod get_tool_schemas;
+mod manage_connections;
 mod multi_execute_tool;
 mod search_tools;
 mod workflow;
@@ -16,6 +17,7 @@ use serde_json::Value;
 pub use self::{
     definition::Definition,
     get_tool_schemas::MAX_SLUGS,
+    manage_connections::MAX_TOOLKITS,
     multi_execute_tool::{MAX_CALLS, MAX_INLINE_BYTES},
     search_tools::{
         FoundTool, MAX_KNOWN_FIELDS_CHARS, MAX_QUERIES, MAX_SCHEMAS_BYTES, MAX_USE_CASE_CHARS,
@@ -114,9 +116,24 @@ impl MetaTool {
             .find(|tool| tool.slug().eq_ignore_ascii_case(slug))
     }
 
+    /// Returns true if this release can run the meta tool.
+    fn is_available(self) -> bool {
+        matches!(
+            self,
+            Self::SearchTools
+                | Self::GetToolSchemas
+                | Self::MultiExecuteTool
+                | Self::ManageConnections
+        )
+    }
+
     /// Returns true if a session has the meta tool.
     #[must_use]
     pub fn is_in_force(self, config: &Config) -> bool {
+        self.is_available() && self.is_switched_on(config)
+    }
+
+    fn is_switched_on(self, config: &Config) -> bool {
         let connections = &config.manage_connections;
         match self {
             Self::SearchTools => !config.search_disabled,
@@ -156,13 +173,14 @@ pub async fn run(
     tool: MetaTool,
     arguments: Value,
 ) -> Result<MetaResult> {
-    if !tool.is_in_force(caller.config()) {
+    if !tool.is_switched_on(caller.config()) {
         return Err(errors::meta_tool_off(tool.short_slug()));
     }
     match tool {
         MetaTool::SearchTools => search_tools::run(app, caller, arguments).await,
         MetaTool::GetToolSchemas => get_tool_schemas::run(app, caller, arguments).await,
         MetaTool::MultiExecuteTool => multi_execute_tool::run(app, caller, arguments).await,
+        MetaTool::ManageConnections => manage_connections::run(app, caller, arguments).await,
         _ => Err(errors::meta_tool_unavailable(tool.short_slug())),
     }
 }
@@ -210,8 +228,9 @@ mod tests {
     use crate::agents::{ManageConnections, Workbench};
 
     fn slugs(config: &Config) -> Vec<&'static str> {
-        let names = MetaTool::in_force(config);
-        names.map(MetaTool::short_slug).collect()
+        let switched_on = MetaTool::ALL.into_iter();
+        let switched_on = switched_on.filter(|tool| tool.is_switched_on(config));
+        switched_on.map(MetaTool::short_slug).collect()
     }
 
     #[test]
@@ -250,6 +269,18 @@ mod tests {
             "REMOTE_BASH_TOOL",
         ];
         assert_eq!(without(&rest), off);
+    }
+
+    #[test]
+    fn sessions_have_what_this_release_can_run() {
+        let tools: Vec<_> = MetaTool::in_force(&Config::default()).collect();
+        let available = [
+            MetaTool::SearchTools,
+            MetaTool::GetToolSchemas,
+            MetaTool::MultiExecuteTool,
+            MetaTool::ManageConnections,
+        ];
+        assert_eq!(tools, available);
     }
 
     #[test]

@@ -1,0 +1,73 @@
+//! The meta tool by which an assistant connects the toolkits of a session.
+
+use harness::{Client, Host};
+use serde_json::{Value, json};
+
+use crate::tool_router_sessions::{SESSION, connect, create, keyed};
+
+/// Asks for the connections of a session, and returns the data of the result.
+async fn manage(project: &Client, session: &str, arguments: Value) -> Value {
+    let request = json!({ "slug": "SERVICE_MANAGE_CONNECTIONS", "arguments": arguments });
+    let path = format!("{SESSION}/{session}/execute_meta");
+    let answer = project.post(&path, &request).await.expect(200);
+    answer["data"].clone()
+}
+
+#[tokio::test]
+async fn toolkits_are_connected_by_links() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let (connected, new) = (keyed(host).await, keyed(host).await);
+    let account = connect(&project, &connected, "amy").await;
+    connect(&project, &new, "bob").await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let toolkits = json!({ "toolkits": [connected, new.to_uppercase(), "nonesuch"] });
+    let data = manage(&project, &session, toolkits).await;
+    let results = &data["results"];
+    assert_eq!(results[&connected]["status"], "active");
+    assert_eq!(results[&connected]["connected_account_id"], *account);
+    assert_eq!(results[&connected]["redirect_url"], Value::Null);
+    assert_eq!(results[&new]["status"], "initiated");
+    assert_eq!(results[&new]["has_active_connection"], false);
+    let url = results[&new]["redirect_url"].as_str().unwrap();
+    assert!(url.contains("/link/"), "{url}");
+    assert_eq!(results["nonesuch"]["status"], "failed");
+    let counts = json!({
+        "total_toolkits": 3, "active_connections": 1, "initiated_connections": 1, "failed_connections": 1,
+    });
+    assert_eq!(data["summary"], counts);
+
+    let again = json!({ "toolkits": [connected], "reinitiate_all": true });
+    let again = manage(&project, &session, again).await;
+    let again = &again["results"][&connected];
+    assert_eq!(again["status"], "initiated");
+    assert_eq!(
+        (&again["was_reinitiated"], &again["has_active_connection"]),
+        (&json!(true), &json!(true))
+    );
+
+    let too_many: Vec<_> = (0..21).map(|number| format!("t{number}")).collect();
+    for wrong in [json!([]), json!(too_many)] {
+        let request =
+            json!({ "slug": "SERVICE_MANAGE_CONNECTIONS", "arguments": { "toolkits": wrong } });
+        let path = format!("{SESSION}/{session}/execute_meta");
+        let refused = project.post(&path, &request).await.expect(400);
+        assert_eq!(refused["error"]["slug"], "ActionExecute_ArgumentsInvalid");
+    }
+}
+
+#[tokio::test]
+async fn toolkits_outside_of_the_session_stay_unconnected() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let (permitted, other) = (keyed(host).await, keyed(host).await);
+    connect(&project, &other, "amy").await;
+    let config = json!({ "user_id": "amy", "toolkits": { "enable": [permitted] } });
+    let session = create(&project, config).await;
+    let data = manage(&project, &session, json!({ "toolkits": [other] })).await;
+    let result = &data["results"][&other];
+    assert_eq!(result["status"], "failed");
+    assert_eq!(result["connected_account_id"], Value::Null);
+    let reason = result["error_message"].as_str().unwrap();
+    assert!(reason.contains("toolkits.enable"), "{reason}");
+}
