@@ -391,6 +391,26 @@ const ROWS: &[(&str, &str)] = &[
         "tests/e2e/mcp_endpoints.rs long_lists_have_pages",
     ),
     (
+        "Use cases of a search for tools in a session",
+        "tests/e2e/tool_search.rs too_many_use_cases_or_slugs_are_refused",
+    ),
+    (
+        "Characters in a use case of a search for tools",
+        "tests/e2e/tool_search.rs failed_use_case_leaves_others_answered",
+    ),
+    (
+        "Characters in the known fields of a use case",
+        "tests/e2e/tool_search.rs failed_use_case_leaves_others_answered",
+    ),
+    (
+        "Input schemas in the result of a search for tools",
+        "tests/e2e/tool_search.rs result_has_schemas_up_to_a_size",
+    ),
+    (
+        "Tools of a request for schemas in a session",
+        "tests/e2e/tool_search.rs too_many_use_cases_or_slugs_are_refused",
+    ),
+    (
         "Toolkits of a call that manages the connections of a session",
         "tests/e2e/manage_connections.rs toolkits_are_connected_by_links",
     ),

@@ -106,16 +106,52 @@ async fn failed_use_case_leaves_others_answered() {
     parcels(host, &thing).await;
     let session = create(&project, json!({ "user_id": "amy" })).await;
     let (good, long) = (format!("list each {thing}"), "x".repeat(1_025));
-    let found = search(&project, &session, &[" ", &good, &long]).await;
+    let queries = json!([
+        { "use_case": " " },
+        { "use_case": good },
+        { "use_case": long },
+        { "use_case": good, "known_fields": "x".repeat(501) },
+    ]);
+    let arguments = json!({ "queries": queries });
+    let found = meta(&project, &session, "SERVICE_SEARCH_TOOLS", arguments).await;
+    let found = found.expect(200);
     let error = found["error"].as_str().unwrap();
     assert!(
-        error.starts_with("2 out of 3 searches failed, reasons: "),
+        error.starts_with("3 out of 4 searches failed, reasons: "),
         "{error}"
     );
     let results = &found["data"]["results"];
-    assert!(results[0]["error"].is_string() && results[2]["error"].is_string());
+    for failed in [0, 2, 3] {
+        assert!(results[failed]["error"].is_string(), "{failed}");
+    }
     assert_eq!(results[1]["error"], Value::Null);
     assert_ne!(results[1]["primary_tool_slugs"], json!([]));
+}
+
+#[tokio::test]
+async fn result_has_schemas_up_to_a_size() {
+    let host = Host::shared().await;
+    let (project, thing) = (host.new_project().await, thing());
+    let toolkit = given::slug();
+    let mut manifest = guest::manifest(&toolkit);
+    let values: Vec<_> = (0..150).map(|number| format!("{number:01000}")).collect();
+    let tool = |name: &str| {
+        json!({
+            "slug": format!("{}_{name}", toolkit.to_uppercase()), "name": name, "description": format!("Sends a {thing}."),
+            "input": { "type": "object", "properties": { "kind": { "enum": values } } },
+            "output": { "type": "object" }, "no_auth": true,
+        })
+    };
+    manifest["tools"] = json!([tool("SEND"), tool("SHIP")]);
+    host.publish(Guest::echo().component(), &manifest).await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let found = search(&project, &session, &[&format!("send a {thing}")]).await;
+    let schemas = found["data"]["tool_schemas"].as_object().unwrap();
+    assert_eq!(schemas.len(), 2);
+    let with_schema = schemas
+        .values()
+        .filter(|tool| tool["input_schema"].is_object());
+    assert_eq!(with_schema.count(), 1);
 }
 
 #[tokio::test]
