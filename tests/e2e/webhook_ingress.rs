@@ -310,7 +310,7 @@ async fn unusable_requests_are_refused() {
     let signed = signature(&github.secret, &body);
     let mut packed = headers("d1", &signed).to_vec();
     packed.push(("content-encoding", "gzip"));
-    let bomb = Body::Raw(JSON, gzip_of_spaces(64 << 20));
+    let bomb = Body::Raw(JSON, gzip_of_spaces(8 << 20));
     let answer = github
         .project
         .send(Method::POST, &github.address, bomb, &packed)

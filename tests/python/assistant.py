@@ -42,13 +42,18 @@ async def called(client, call):
 
 
 async def cancelled(client, call):
+    loop = asyncio.get_running_loop()
     task = asyncio.create_task(called(client, call))
-    line = asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
+    line = loop.run_in_executor(None, sys.stdin.readline)
     await asyncio.wait([task, line], return_when=asyncio.FIRST_COMPLETED)
     if task.done():
         return f"it ended: {task}"
     task.cancel()
     await asyncio.wait([task])
+    # The input ends when the server has aborted the call. The library fails if it gets the late answer
+    # to a call after it was closed, so the connection is used once more.
+    await loop.run_in_executor(None, sys.stdin.read)
+    await listed(client)
     return "cancelled"
 
 
