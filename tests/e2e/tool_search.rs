@@ -131,27 +131,31 @@ async fn failed_use_case_leaves_others_answered() {
 #[tokio::test]
 async fn result_has_schemas_up_to_a_size() {
     let host = Host::shared().await;
-    let (project, thing) = (host.new_project().await, thing());
+    let (project, one, other) = (host.new_project().await, thing(), thing());
     let toolkit = given::slug();
     let mut manifest = guest::manifest(&toolkit);
-    let values: Vec<_> = (0..150).map(|number| format!("{number:01000}")).collect();
-    let tool = |name: &str| {
+    // Each schema has about 60 KB, so that four fit into 256 KiB.
+    let values: Vec<_> = (0..60).map(|number| format!("{number:01000}")).collect();
+    let tool = |number: usize| {
+        let thing = if number < 3 { &one } else { &other };
         json!({
-            "slug": format!("{}_{name}", toolkit.to_uppercase()), "name": name, "description": format!("Sends a {thing}."),
+            "slug": format!("{}_SEND_{number}", toolkit.to_uppercase()), "name": "Send",
+            "description": format!("Sends a {thing}."),
             "input": { "type": "object", "properties": { "kind": { "enum": values } } },
             "output": { "type": "object" }, "no_auth": true,
         })
     };
-    manifest["tools"] = json!([tool("SEND"), tool("SHIP")]);
+    manifest["tools"] = (0..6).map(tool).collect();
     host.publish(Guest::echo().component(), &manifest).await;
     let session = create(&project, json!({ "user_id": "amy" })).await;
-    let found = search(&project, &session, &[&format!("send a {thing}")]).await;
+    let use_cases = [&one, &other].map(|thing| format!("send a {thing}"));
+    let found = search(&project, &session, &[&use_cases[0], &use_cases[1]]).await;
     let schemas = found["data"]["tool_schemas"].as_object().unwrap();
-    assert_eq!(schemas.len(), 2);
+    assert_eq!(schemas.len(), 6);
     let with_schema = schemas
         .values()
         .filter(|tool| tool["input_schema"].is_object());
-    assert_eq!(with_schema.count(), 1);
+    assert_eq!(with_schema.count(), 4);
 }
 
 #[tokio::test]
