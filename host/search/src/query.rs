@@ -39,7 +39,7 @@ pub(crate) struct Query {
     pub(crate) actions: Actions,
     /// True if the query asks for several things, false for one.
     pub(crate) is_plural: bool,
-    /// How far the query names each toolkit, between 0 and 1.
+    /// Degree to which the query names each toolkit, between 0 and 1.
     pub(crate) toolkits: HashMap<u32, f32>,
 }
 

@@ -1,5 +1,5 @@
-//! What assistants see of a project: tool router sessions, the meta tools of a session, the tools
-//! that a session may run, and MCP servers.
+//! The part of a project that assistants see: tool router sessions, the meta tools of a session, the
+//! tools that a session may run, and MCP servers.
 //!
 //! A session belongs to one user of a project, and its configuration limits the tools that run in it.
 //! That limit is one pure function ([`scope`]). Every way to run a tool for a session goes through

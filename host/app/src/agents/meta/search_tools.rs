@@ -48,7 +48,7 @@ pub struct ToolSearch {
     pub session: Option<GivenWorkflow>,
 }
 
-/// What a tool shall do.
+/// Task that a tool shall do.
 #[derive(Debug, Deserialize)]
 pub struct UseCase {
     /// The use case, in one sentence.
@@ -79,7 +79,7 @@ pub struct SearchResult {
     pub time_info: Value,
     /// The workflow, and if it is new.
     pub session: Value,
-    /// What to do next.
+    /// Next steps for the assistant.
     pub next_steps_guidance: Vec<String>,
     /// The summary of the use cases that failed.
     #[serde(skip)]
@@ -99,7 +99,7 @@ pub struct UseCaseResult {
     pub related_tool_slugs: Vec<String>,
     /// The toolkits of the tools.
     pub toolkits: Vec<String>,
-    /// Why the tools were found.
+    /// Reasons for which the tools were found.
     pub reasoning: String,
     /// `easy`, `medium` or `hard`.
     pub task_difficulty: &'static str,
@@ -107,7 +107,7 @@ pub struct UseCaseResult {
     pub recommended_plan_steps: Vec<String>,
     /// Effects to beware of.
     pub known_pitfalls: Vec<String>,
-    /// Why the search failed.
+    /// Reason of a failed search.
     pub error: Option<String>,
 }
 

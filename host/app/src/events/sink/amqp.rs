@@ -19,9 +19,9 @@ use super::{ACKNOWLEDGMENT_TIMEOUT, Failure};
 use crate::{Result, events::errors};
 
 /// Exchange to which messages are published.
-const EXCHANGE: &str = "toolhost";
+const EXCHANGE_NAME: &str = "toolhost";
 /// Delivery mode of a message that survives a restart of the server.
-const PERSISTENT: u8 = 2;
+const PERSISTENT_DELIVERY_MODE: u8 = 2;
 
 /// The connection to a server.
 pub(super) struct Amqp {
@@ -54,7 +54,7 @@ impl Amqp {
         let channel = self.channel().await.map_err(failure)?;
         let properties = BasicProperties::default()
             .with_content_type("application/json".into())
-            .with_delivery_mode(PERSISTENT)
+            .with_delivery_mode(PERSISTENT_DELIVERY_MODE)
             .with_message_id(id.into());
         let options = BasicPublishOptions {
             mandatory: true,
@@ -62,8 +62,13 @@ impl Amqp {
         };
         let published = async {
             let routing_key = key.as_str().into();
-            let published =
-                channel.basic_publish(EXCHANGE.into(), routing_key, options, &body, properties);
+            let published = channel.basic_publish(
+                EXCHANGE_NAME.into(),
+                routing_key,
+                options,
+                &body,
+                properties,
+            );
             published.await?.await
         };
         let confirmed = timeout(ACKNOWLEDGMENT_TIMEOUT, published).await;
@@ -76,7 +81,7 @@ impl Amqp {
             }
             Confirmation::Ack(Some(_)) | Confirmation::Nack(Some(_)) => {
                 self.idle.lock().push(channel);
-                let unrouted = format!("no queue is bound to {EXCHANGE} with {key}");
+                let unrouted = format!("no queue is bound to {EXCHANGE_NAME} with {key}");
                 Err(Failure::Other(unrouted))
             }
             Confirmation::Nack(None) | Confirmation::NotRequested => {
