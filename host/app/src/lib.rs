@@ -63,7 +63,7 @@ pub static COLLECTIONS: &[&Collection] = &[
     &agents::mcp_servers::COLLECTION,
     &agents::mcp_servers::INSTANCES,
     &agents::sessions::COLLECTION,
-    &agents::sessions::VERSIONS,
+    &agents::sessions::CONFIG_VERSIONS_COLLECTION,
     &projects::idempotency::COLLECTION,
     &projects::quotas::COLLECTION,
     &work::JOBS,

@@ -1,6 +1,8 @@
 //! Checks of a session's configuration before it is stored.
 
-use super::{Config, Filter, HINTS, MAX_CONFIG_BYTES, Preload, Tags, ToolFilter, errors};
+use super::{
+    Config, Filter, KNOWN_TOOL_HINTS, MAX_CONFIG_BYTES, Preload, Tags, ToolFilter, errors,
+};
 use crate::{
     App, Result,
     accounts::{self, auth_configs},
@@ -92,8 +94,8 @@ fn check_values(config: &Config) -> Result<()> {
     });
     for Tags { enable, disable } in of_toolkits.chain([&config.tags]) {
         for tag in enable.iter().chain(disable) {
-            if !HINTS.contains(&tag.as_str()) {
-                let known = HINTS.join(", ");
+            if !KNOWN_TOOL_HINTS.contains(&tag.as_str()) {
+                let known = KNOWN_TOOL_HINTS.join(", ");
                 problems.push(format!("tags: {} is not one of [{known}]", truncate(tag)));
             }
         }

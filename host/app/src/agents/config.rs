@@ -12,7 +12,7 @@ use crate::core::ids::{AccountId, AuthConfigId};
 pub const MAX_CONFIG_BYTES: usize = 128 << 10;
 
 /// The hints by which a session filters tools.
-pub const HINTS: [&str; 6] = [
+pub const KNOWN_TOOL_HINTS: [&str; 6] = [
     "readOnlyHint",
     "destructiveHint",
     "idempotentHint",

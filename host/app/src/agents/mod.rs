@@ -22,8 +22,8 @@ mod tools;
 pub use self::{
     check::MAX_PINNED_ACCOUNTS,
     config::{
-        Config, Filter, HINTS, MAX_CONFIG_BYTES, ManageConnections, MultiAccount, Preload, Tags,
-        ToolFilter, Workbench,
+        Config, Filter, KNOWN_TOOL_HINTS, MAX_CONFIG_BYTES, ManageConnections, MultiAccount,
+        Preload, Tags, ToolFilter, Workbench,
     },
     connect::{Connect, link},
     execute::{SessionExecute, execute, resolve},

@@ -23,7 +23,7 @@ pub(crate) static COLLECTION: Collection = Collection {
 };
 
 /// Collection of the versions of configurations.
-pub(crate) static VERSIONS: Collection = Collection {
+pub(crate) static CONFIG_VERSIONS_COLLECTION: Collection = Collection {
     name: "tool_router_configs",
     fields: &[Field::new("session", Kind::Text)],
 };
@@ -59,7 +59,7 @@ pub struct ConfigVersion {
 }
 
 impl Document for ConfigVersion {
-    const COLLECTION: &'static Collection = &VERSIONS;
+    const COLLECTION: &'static Collection = &CONFIG_VERSIONS_COLLECTION;
 }
 
 /// The caller of a tool inside a session. Dropping the future of a call cancels the call.

@@ -70,7 +70,7 @@ static ERASED_COLLECTIONS: [&Collection; 22] = [
     &mcp_servers::COLLECTION,
     &mcp_servers::INSTANCES,
     &sessions::COLLECTION,
-    &sessions::VERSIONS,
+    &sessions::CONFIG_VERSIONS_COLLECTION,
     &projects::API_KEYS,
     &idempotency::COLLECTION,
     &files::TOTALS,

@@ -22,7 +22,7 @@ pub struct Definition {
     pub output: Value,
 }
 
-static DEFINITIONS: LazyLock<[Definition; 9]> = LazyLock::new(|| {
+static META_TOOL_DEFINITIONS: LazyLock<[Definition; 9]> = LazyLock::new(|| {
     MetaTool::ALL.map(|tool| {
         serde_json::from_str(text(tool)).expect("the files of the definitions are tested")
     })
@@ -46,7 +46,7 @@ impl MetaTool {
     /// Returns the description and the schemas.
     #[must_use]
     pub fn definition(self) -> &'static Definition {
-        &DEFINITIONS[self as usize]
+        &META_TOOL_DEFINITIONS[self as usize]
     }
 }
 
