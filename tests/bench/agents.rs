@@ -60,8 +60,14 @@ impl Bench {
         let quality = "search, labelled queries held out";
         let speed = "search, 20000 tools, without HTTP";
         for (what, verdict) in [
-            (quality, Verdict::at_least("recall@1", figures.recall_at_1, 0.75)),
-            (quality, Verdict::at_least("recall@5", figures.recall_at_5, 0.92)),
+            (
+                quality,
+                Verdict::at_least("recall@1", figures.recall_at_1, 0.75),
+            ),
+            (
+                quality,
+                Verdict::at_least("recall@5", figures.recall_at_5, 0.92),
+            ),
             (speed, Verdict::at_most("ms p50", figures.p50_ms, 3.0)),
             (speed, Verdict::at_most("ms p99", figures.p99_ms, 15.0)),
             (speed, Verdict::at_most("MiB", figures.mib, 60.0)),
@@ -201,7 +207,10 @@ fn post(host: &Host, path: &str, body: &Value) -> Result<Target> {
 }
 
 async fn session(project: &Client, config: &Value) -> Result<String> {
-    let created = project.post("/tool_router/session", config).await.expect(201);
+    let created = project
+        .post("/tool_router/session", config)
+        .await
+        .expect(201);
     let id = created["session_id"].as_str();
     Ok(id.context("the id of a session")?.to_owned())
 }
@@ -248,8 +257,18 @@ async fn publish_tools(host: &Host, toolkit: &str, count: usize) -> Result<()> {
         "create", "list", "delete", "update", "send", "archive", "find", "export",
     ];
     const THINGS: [&str; 12] = [
-        "invoice", "customer", "message", "channel", "repository", "event", "page", "database",
-        "label", "refund", "report", "webhook",
+        "invoice",
+        "customer",
+        "message",
+        "channel",
+        "repository",
+        "event",
+        "page",
+        "database",
+        "label",
+        "refund",
+        "report",
+        "webhook",
     ];
     let tool = |number: usize| {
         let verb = VERBS[number % VERBS.len()];

@@ -22,7 +22,13 @@ struct Greeting {
 /// Greets someone by name.
 ///
 /// In English.
-#[tool(read_only, important, tags("talk"), synonyms("say hello", "welcome"), example = r#"{"name": "Ada"}"#)]
+#[tool(
+    read_only,
+    important,
+    tags("talk"),
+    synonyms("say hello", "welcome"),
+    example = r#"{"name": "Ada"}"#
+)]
 fn greet(input: Greet) -> Result<Greeting> {
     log::info!("greeting {}", input.name);
     Ok(Greeting {

@@ -151,7 +151,10 @@ mod tests {
         let data = json!({ "a": "x\u{202e}y\u{9b}31m\u{e0041}\u{7f}", "b": "é😀\n" });
         let result = tool_result(&data.to_string());
         let text = result["content"][0]["text"].as_str().unwrap();
-        assert!(text.contains(r"x\u202ey\u009b31m\udb40\udc41\u007f"), "{text}");
+        assert!(
+            text.contains(r"x\u202ey\u009b31m\udb40\udc41\u007f"),
+            "{text}"
+        );
         assert_eq!(serde_json::from_str::<Value>(text).unwrap(), data);
         assert_eq!(visible("one\ntwo\u{1b}[0m"), "one\ntwo\\u001b[0m");
     }
