@@ -41,7 +41,8 @@ bench: ## speed and memory, side by side with a bare HTTP handler
 	$(CARGO) bench --workspace --bench call -- "$(CURDIR)/tests/components/echo/dist/echo.wasm"
 	target/release/toolkit build --all
 	tests/bench/search/manifests target/search
-	$(CARGO) bench --workspace --bench search -- "$(CURDIR)/tests/bench/search/queries.txt" "$(CURDIR)"/target/search/*.json
+	$(CARGO) bench --workspace --bench search -- "$(CURDIR)/target/search-figures.json" \
+		"$(CURDIR)"/tests/bench/search/queries.txt "$(CURDIR)"/tests/bench/search/tuning.txt "$(CURDIR)"/target/search/*.json
 	target/release/bench
 
 check: format licences ## formatting, lints, licences and banned crates

@@ -68,6 +68,34 @@ async fn search_explains_best_tool_with_schema() {
 }
 
 #[tokio::test]
+async fn synonyms_of_author_find_tool_unshown() {
+    let host = Host::shared().await;
+    let (project, thing, word) = (host.new_project().await, thing(), thing());
+    let toolkit = given::slug();
+    let mut manifest = guest::manifest(&toolkit);
+    let tool = |name: &str| {
+        json!({
+            "slug": format!("{}_{name}", toolkit.to_uppercase()), "name": name, "no_auth": true,
+            "description": format!("Handles a {thing}."), "input": { "type": "object" },
+            "output": { "type": "object" },
+        })
+    };
+    let mut second = tool("SECOND");
+    second["synonyms"] = json!([format!("{word} it")]);
+    manifest["tools"] = json!([tool("FIRST"), second]);
+    host.publish(Guest::echo().component(), &manifest).await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let found = search(&project, &session, &[&format!("{word} the {thing}")]).await;
+    let result = &found["data"]["results"][0];
+    let slug = format!("{}_SECOND", toolkit.to_uppercase());
+    assert_eq!(result["primary_tool_slugs"][0], slug.as_str());
+    let reasoning = result["reasoning"].as_str().unwrap();
+    assert!(reasoning.contains("(synonyms)"), "{reasoning}");
+    let shown = project.get(&format!("/tools/{slug}")).await.expect(200);
+    assert!(!shown.text.contains(&word), "{}", shown.text);
+}
+
+#[tokio::test]
 async fn search_ranks_permitted_tools_alone() {
     let host = Host::shared().await;
     let (project, thing) = (host.new_project().await, thing());

@@ -30,5 +30,5 @@ pub use self::{
     proxy::proxy,
     sessions::{MAX_VERSIONS, Session, SessionCaller},
     toolkits::{SessionToolkit, SessionToolkitFilter, toolkits},
-    tools::{permitted, preloaded},
+    tools::{permitted, preloaded, preloaded_tool},
 };

@@ -127,13 +127,16 @@ impl McpCaller {
         found.ok_or_else(|| errors::mcp_tool_not_found(truncate(name)))
     }
 
-    /// Executes a tool for the user of the address.
+    /// Executes a tool of the server for the user of the address.
     ///
     /// # Errors
-    /// Fails before the tool runs: if the server has no such tool, if the user has no account, with a
-    /// link to connect one where the server has an auth config, or for a reason of `runs::execute`.
-    pub async fn execute(&self, app: &App, name: &str, arguments: Bytes) -> Result<Execution> {
-        let found = self.tool(app, name)?;
+    /// Fails before the tool runs: if the user has no account, with a link to connect one where the server has an auth config, or for a reason of `runs::execute`.
+    pub async fn execute(
+        &self,
+        app: &App,
+        found: ResolvedTool,
+        arguments: Bytes,
+    ) -> Result<Execution> {
         let toolkit = &*found.release.slug;
         let (user_id, account) = self.account(app, toolkit, found.tool.no_auth).await?;
         let execute = Execute {
