@@ -20,8 +20,9 @@ pub use self::{
     manage_connections::MAX_TOOLKITS,
     multi_execute_tool::{MAX_CALLS, MAX_INLINE_BYTES},
     search_tools::{
-        FoundTool, MAX_KNOWN_FIELDS_CHARS, MAX_QUERIES, MAX_SCHEMAS_BYTES, MAX_USE_CASE_CHARS,
-        SearchResult, ToolSearch, UseCase, UseCaseResult, search,
+        ConnectionStatus, FoundTool, MAX_KNOWN_FIELDS_CHARS, MAX_QUERIES, MAX_SCHEMAS_BYTES,
+        MAX_USE_CASE_CHARS, SearchResult, SearchWorkflow, TimeInfo, ToolSearch, UseCase,
+        UseCaseResult, search,
     },
     workflow::Workflow,
 };
@@ -145,6 +146,14 @@ impl MetaTool {
         }
     }
 
+    fn check_switched_on(self, config: &Config) -> Result<()> {
+        if self.is_switched_on(config) {
+            Ok(())
+        } else {
+            Err(errors::meta_tool_off(self.short_slug()))
+        }
+    }
+
     /// Returns true if the result has data of other tools, or of scripts.
     #[must_use]
     pub fn returns_tool_data(self) -> bool {
@@ -173,9 +182,7 @@ pub async fn run(
     tool: MetaTool,
     arguments: Value,
 ) -> Result<MetaResult> {
-    if !tool.is_switched_on(caller.config()) {
-        return Err(errors::meta_tool_off(tool.short_slug()));
-    }
+    tool.check_switched_on(caller.config())?;
     match tool {
         MetaTool::SearchTools => search_tools::run(app, caller, arguments).await,
         MetaTool::GetToolSchemas => get_tool_schemas::run(app, caller, arguments).await,
