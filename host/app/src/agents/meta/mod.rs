@@ -8,6 +8,7 @@ mod get_tool_schemas;
 mod manage_connections;
 mod multi_execute_tool;
 mod search_tools;
+mod wait_for_connections;
 mod workflow;
 
 use bytes::Bytes;
@@ -125,6 +126,7 @@ impl MetaTool {
                 | Self::GetToolSchemas
                 | Self::MultiExecuteTool
                 | Self::ManageConnections
+                | Self::WaitForConnections
         )
     }
 
@@ -188,6 +190,7 @@ pub async fn run(
         MetaTool::GetToolSchemas => get_tool_schemas::run(app, caller, arguments).await,
         MetaTool::MultiExecuteTool => multi_execute_tool::run(app, caller, arguments).await,
         MetaTool::ManageConnections => manage_connections::run(app, caller, arguments).await,
+        MetaTool::WaitForConnections => wait_for_connections::run(app, caller, arguments).await,
         _ => Err(errors::meta_tool_unavailable(tool.short_slug())),
     }
 }
@@ -288,6 +291,7 @@ mod tests {
             MetaTool::ManageConnections,
         ];
         assert_eq!(tools, available);
+        assert!(MetaTool::WaitForConnections.is_available());
     }
 
     #[test]

@@ -14,7 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{
     config::{Blocks, Change, OneOrMany, refuse_approval},
-    inline_tools::{InlineTool, InlineToolkit, InlineTools, InlineView},
+    inline_tools::{InlineTool, InlineToolkit, InlineTools, ExtrasView},
 };
 use crate::{
     api::connected_accounts::sharing::{Share, SharingView},
@@ -170,10 +170,7 @@ pub(crate) struct SessionView {
     tool_router_tools: Vec<String>,
     config: ConfigView,
     config_version: u32,
-    /// The client's own tools; only in the response to a request that has them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    experimental: Option<InlineView>,
+    experimental: ExtrasView,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     warnings: Vec<WarningView>,
@@ -216,6 +213,8 @@ impl SessionView {
         let preloaded = agents::preloaded(&catalog, config);
         tools.extend(preloaded.iter().map(|found| found.tool.slug.to_string()));
         tools.extend(inline.iter().flat_map(InlineTools::preloaded));
+        let prompt = agents::assistive_prompt(config);
+        let prompt = branding.rename_slugs(&prompt).into_owned();
         let many = preloaded.len() >= MANY_PRELOADED_TOOLS;
         let warnings = many.then(|| WarningView {
             code: "PRELOAD_TOOLS_HIGH_CONTEXT_USAGE",
@@ -232,7 +231,7 @@ impl SessionView {
             tool_router_tools: tools,
             config: ConfigView::new(prefix, config),
             config_version: session.body.version,
-            experimental: inline.map(InlineView::from),
+            experimental: ExtrasView::new(prompt, inline),
             warnings: warnings.into_iter().collect(),
             session_id: session.id,
         }
