@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use crate::core::error::Problems;
+use crate::core::error::{Problems, SHORT_WAIT};
 pub use crate::events::errors::*;
 
 crate::error_table! { pub table:
@@ -62,6 +62,10 @@ crate::error_table! { pub table:
     META_TOOL_UNAVAILABLE = meta_tool_unavailable(slug: impl Display): NotSupported, 4314, "ToolRouterV2_MetaToolNotAvailable",
         "the meta tool {slug} is not available yet",
         "use another tool of the session";
+    /// The project waits for connections in too many calls. Nothing was started.
+    TOO_MANY_WAITS = too_many_waits(max: usize): LimitReached, 4320, "ToolRouterV2_TooManyWaits",
+        "the project waits for connections in {max} calls already",
+        "wait for all toolkits in one call, or retry after a moment", with_retry_after(SHORT_WAIT);
 
     /// The MCP server does not exist in the project.
     MCP_SERVER_NOT_FOUND = mcp_server_not_found(id: impl Display): NotFound, 4401, "McpServer_NotFound",
