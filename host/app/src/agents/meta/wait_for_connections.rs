@@ -170,14 +170,14 @@ async fn newest_inactive(
     let newest = match config.connected_accounts.get(toolkit) {
         Some(pinned) => {
             let pinned = pinned.first().map_or("", |id| id.as_str());
-            app.store.get(project.id.as_str(), pinned).await?
+            app.store.get::<Account>(project.id.as_str(), pinned).await?
         }
         None => {
             let auth_config = config.auth_configs.get(toolkit);
             accounts::newest_inactive(app, project, &config.user_id, toolkit, auth_config).await?
         }
     };
-    Ok(newest.filter(|account: &Record<Account>| account.body.status != Status::Active))
+    Ok(newest.filter(|account| account.body.status != Status::Active))
 }
 
 impl Connection {
