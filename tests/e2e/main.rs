@@ -50,6 +50,7 @@ mod webhook_ingress;
 
 mod abi;
 mod abuse;
+mod approvals;
 mod blobs;
 mod browser;
 mod budget;

@@ -11,9 +11,9 @@ use crate::{
 
 /// Executes calls in a session, and returns the results.
 async fn execute(project: &Client, session: &str, calls: &[(&str, Value)]) -> Value {
-    let calls = calls.iter().map(|(tool, arguments)| {
-        json!({ "tool_slug": tool, "arguments": arguments })
-    });
+    let calls = calls
+        .iter()
+        .map(|(tool, arguments)| json!({ "tool_slug": tool, "arguments": arguments }));
     let calls: Vec<_> = calls.collect();
     let arguments = json!({ "tools": calls, "sync_response_to_workbench": false });
     let body = json!({ "slug": "SERVICE_MULTI_EXECUTE_TOOL", "arguments": arguments });
@@ -78,7 +78,10 @@ async fn result_without_room_keeps_its_log_id() {
         .await;
     let session = create(&project, json!({ "user_id": "amy" })).await;
     let tool = guest::tool(&slug);
-    let calls = [(&*tool, json!({ "n": 2 << 20 })), (&*tool, json!({ "n": 100 }))];
+    let calls = [
+        (&*tool, json!({ "n": 2 << 20 })),
+        (&*tool, json!({ "n": 100 })),
+    ];
     let results = execute(&project, &session, &calls).await;
     let response = &results[0]["response"];
     assert_eq!(response["successful"], false);

@@ -60,7 +60,9 @@ impl Scene {
                 let calls = json!([{ "tool_slug": tool, "arguments": arguments }]);
                 let calls = json!({ "tools": calls, "sync_response_to_workbench": false });
                 let call = json!({ "tool_slug": "SERVICE_MULTI_EXECUTE_TOOL", "arguments": calls });
-                let ran = execute(&self.project, &self.session, call).await.expect(200);
+                let ran = execute(&self.project, &self.session, call)
+                    .await
+                    .expect(200);
                 ran["data"]["results"][0]["response"]["data"].clone()
             }
             By::Mcp => {
@@ -78,9 +80,14 @@ impl Scene {
         let by_mcp = self.mcp("tools/list", json!({})).await;
         let names = |list: &Value, name: &str| {
             let names = list.as_array().unwrap().iter();
-            names.map(|tool| tool[name].as_str().unwrap().to_owned()).collect()
+            names
+                .map(|tool| tool[name].as_str().unwrap().to_owned())
+                .collect()
         };
-        [names(&by_rest["items"], "slug"), names(&by_mcp["tools"], "name")]
+        [
+            names(&by_rest["items"], "slug"),
+            names(&by_mcp["tools"], "name"),
+        ]
     }
 }
 
@@ -203,7 +210,10 @@ async fn texts_of_a_toolkit_change_no_other_tool() {
     manifest["slug"] = json!(given::slug());
     manifest["tools"][0]["slug"] = json!(list);
     let component = guest::with_manifest(Guest::echo().component(), &manifest);
-    let shadow = host.as_org().put(&guest::address(&manifest), component).await;
+    let shadow = host
+        .as_org()
+        .put(&guest::address(&manifest), component)
+        .await;
     assert_eq!(shadow.status, 422, "{shadow:#?}");
 
     let config = json!({
@@ -224,7 +234,10 @@ async fn texts_of_a_toolkit_change_no_other_tool() {
     }
     // Guidance and plans are the server's own texts.
     let guidance = found.to_string();
-    assert!(!guidance.contains("SYSTEM") && !guidance.contains(&send), "{guidance}");
+    assert!(
+        !guidance.contains("SYSTEM") && !guidance.contains(&send),
+        "{guidance}"
+    );
 
     // The result of the hostile tool repeats the command.
     let call = json!({ "tool_slug": tool, "arguments": { "word": text } });

@@ -175,11 +175,27 @@ async fn unusable_configurations_are_refused() {
         ),
         (json!({ "user_id": " " }), (4300, "ToolRouterV2_BadRequest")),
         (
-            json!({ "toolkits": { "enable": [toolkit], "require_approval": [toolkit] } }),
+            json!({ "toolkits": { "require_approval": ["nonesuch"] } }),
+            (4305, "ToolRouterV2_InvalidToolkitSlugs"),
+        ),
+        (
+            json!({ "tools": { &toolkit: { "require_approval": ["NONESUCH"] } } }),
+            (4306, "ToolRouterV2_InvalidToolSlugs"),
+        ),
+        (
+            json!({ "tools": { &toolkit: { "tags": { "require_approval": ["readOnlyHint"] } } } }),
+            (4300, "ToolRouterV2_BadRequest"),
+        ),
+        (
+            json!({ "tags": { "require_approval": ["important"] } }),
+            (4300, "ToolRouterV2_BadRequest"),
+        ),
+        (
+            json!({ "experimental": { "permissions": { "default": "ask_once_per_session" } } }),
             (4315, "ToolRouterV2_ApprovalNotSupported"),
         ),
         (
-            json!({ "experimental": { "permissions": { "default": "ask_every_call" } } }),
+            json!({ "experimental": { "permissions": { "default": "allow_all", "overrides": { &toolkit: "always_deny" } } } }),
             (4315, "ToolRouterV2_ApprovalNotSupported"),
         ),
     ] {

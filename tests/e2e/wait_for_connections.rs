@@ -174,8 +174,14 @@ async fn mode_decides_which_toolkits_must_be_connected() {
     assert_eq!(status(&connected), "ACTIVE");
     assert_eq!(status(&paused), "FAILED");
     assert_eq!(data["results"][&paused]["connected_account_id"], account);
-    assert_eq!((status(&unknown), status("nonesuch")), (json!("NOT_FOUND"), json!("NOT_FOUND")));
-    for toolkits in [json!([]), json!((0..21).map(|n| format!("t{n}")).collect::<Vec<_>>())] {
+    assert_eq!(
+        (status(&unknown), status("nonesuch")),
+        (json!("NOT_FOUND"), json!("NOT_FOUND"))
+    );
+    for toolkits in [
+        json!([]),
+        json!((0..21).map(|n| format!("t{n}")).collect::<Vec<_>>()),
+    ] {
         let arguments = json!({ "toolkits": toolkits });
         let refused = wait(&scene.project, &scene.session, arguments).await;
         assert_eq!(refused.expect(400)["error"]["code"], 1820);

@@ -123,14 +123,24 @@ async fn logs_of_meta_tools_are_found_by_operator_word() {
         let value = "ACME_SEARCH_TOOLS";
         let filter = json!({ "field": "tool_slug", "operator": operator, "value": value });
         let logs = json!({ "filters": [filter] });
-        let logs = project.post("/logs/tool_execution", &logs).await.expect(200);
+        let logs = project
+            .post("/logs/tool_execution", &logs)
+            .await
+            .expect(200);
         let slugs: Vec<_> = logs["logs"].as_array().unwrap().iter().collect();
         assert_eq!(slugs.len(), 1, "{operator}: {logs:#?}");
         assert_eq!(slugs[0]["metadata"]["tool_slug"], found);
         let filter = json!({ "field": "actionKey", "operation": operator, "value": value });
         let logs = json!({ "search_params": [filter] });
-        let logs = project.post("/internal/action_execution/logs", &logs).await.expect(200);
-        assert_eq!(logs["data"].as_array().unwrap().len(), 1, "{operator}: {logs:#?}");
+        let logs = project
+            .post("/internal/action_execution/logs", &logs)
+            .await
+            .expect(200);
+        assert_eq!(
+            logs["data"].as_array().unwrap().len(),
+            1,
+            "{operator}: {logs:#?}"
+        );
         assert!(logs.text.contains(found), "{}", logs.text);
     }
 }

@@ -5,6 +5,7 @@
 //! That limit is one pure function ([`scope`]). Every way to run a tool for a session goes through
 //! [`execute`], which asks the scope, selects the account and calls `runs::execute`.
 
+mod approval;
 mod assistive_prompt;
 mod check;
 mod config;
@@ -24,6 +25,7 @@ mod tools;
 
 pub(crate) use self::connection_waits::ConnectionWaits;
 pub use self::{
+    approval::{APPROVAL_TTL, Approvable, Approval, Consent, execute_with_approval},
     assistive_prompt::assistive_prompt,
     check::MAX_PINNED_ACCOUNTS,
     config::{

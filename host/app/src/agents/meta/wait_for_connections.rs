@@ -170,7 +170,9 @@ async fn newest_inactive(
     let newest = match config.connected_accounts.get(toolkit) {
         Some(pinned) => {
             let pinned = pinned.first().map_or("", |id| id.as_str());
-            app.store.get::<Account>(project.id.as_str(), pinned).await?
+            app.store
+                .get::<Account>(project.id.as_str(), pinned)
+                .await?
         }
         None => {
             let auth_config = config.auth_configs.get(toolkit);
@@ -181,11 +183,7 @@ async fn newest_inactive(
 }
 
 impl Connection {
-    fn new(
-        slug: &str,
-        found: Option<&SessionToolkit>,
-        inactive: Option<Record<Account>>,
-    ) -> Self {
+    fn new(slug: &str, found: Option<&SessionToolkit>, inactive: Option<Record<Account>>) -> Self {
         let Some(found) = found.filter(|found| found.enabled) else {
             let reason = "the toolkit does not exist, or the session does not permit it";
             return Self::without_account(slug, ConnectionStatus::NotFound, Some(reason));
@@ -211,7 +209,8 @@ impl Connection {
                 ..Self::of_account(slug, ConnectionStatus::Failed, &account)
             },
             None => {
-                let reason = "the user has no account: create a link with SERVICE_MANAGE_CONNECTIONS";
+                let reason =
+                    "the user has no account: create a link with SERVICE_MANAGE_CONNECTIONS";
                 Self::without_account(slug, ConnectionStatus::NotFound, Some(reason))
             }
         }

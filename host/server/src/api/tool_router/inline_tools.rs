@@ -188,9 +188,8 @@ fn check_texts(slug: &str, name: &str, description: &str, problems: &mut Vec<Str
 
 impl ExtrasView {
     pub(super) fn new(assistive_prompt: String, inline: Option<InlineTools>) -> Self {
-        let (custom_toolkits, custom_tools) = inline
-            .map(|inline| (inline.toolkits, inline.tools))
-            .unzip();
+        let (custom_toolkits, custom_tools) =
+            inline.map(|inline| (inline.toolkits, inline.tools)).unzip();
         Self {
             assistive_prompt,
             custom_toolkits,

@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use app::{
     agents::meta::{
-        ConnectionStatus, FoundTool, MetaTool, SearchResult, SearchWorkflow, TimeInfo, ToolSearch, UseCase,
-        UseCaseResult, search as search_tools,
+        ConnectionStatus, FoundTool, MetaTool, SearchResult, SearchWorkflow, TimeInfo, ToolSearch,
+        UseCase, UseCaseResult, search as search_tools,
     },
     core::ids::SessionId,
 };
@@ -17,7 +17,9 @@ use utoipa::ToSchema;
 use super::open;
 use crate::{
     Server,
-    http::{ApiResult, IN_TABLE, Json, Path, ProjectKey, branding::Branding, reply::SerializedJson},
+    http::{
+        ApiResult, IN_TABLE, Json, Path, ProjectKey, branding::Branding, reply::SerializedJson,
+    },
 };
 
 /// A search for tools.

@@ -96,11 +96,7 @@ fn filter(key: &ProjectKey, body: Search) -> ApiResult<Filter> {
     })
 }
 
-fn condition(
-    key: &ProjectKey,
-    given: ConditionBody,
-    ignore_case: bool,
-) -> ApiResult<Condition> {
+fn condition(key: &ProjectKey, given: ConditionBody, ignore_case: bool) -> ApiResult<Condition> {
     let name = given.field.unwrap_or_default();
     let Some((_, _, field)) = SEARCHABLE_FIELDS.iter().find(|(id, ..)| *id == name) else {
         return Err(
