@@ -415,12 +415,24 @@ const ROWS: &[(&str, &str)] = &[
         "tests/e2e/manage_connections.rs toolkits_are_connected_by_links",
     ),
     (
+        "Calls of one project that wait for connections on one server",
+        "tests/e2e/wait_for_connections.rs connection_made_meanwhile_ends_waits",
+    ),
+    (
+        "Time that a call waits for connections",
+        "tests/e2e/wait_for_connections.rs wait_ends_at_its_time_limit",
+    ),
+    (
         "Calls of a parallel execution in a session",
         "tests/e2e/tool_router_execution.rs multi_execute_keeps_order_and_partial_failures",
     ),
     (
         "Data of a call of a parallel execution in a session",
         "tests/e2e/tool_router_execution.rs multi_execute_keeps_order_and_partial_failures",
+    ),
+    (
+        "Time of the calls of a parallel execution in a session",
+        "tests/e2e/multi_execute.rs hanging_call_withholds_no_other_result",
     ),
     (
         "Trigger instances of one project",

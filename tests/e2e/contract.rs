@@ -726,6 +726,7 @@ async fn sessions(project: &Client, seen: &mut ReceivedRequest, toolkit: &str) {
     let call = json!({ "tool_slug": guest::tool(toolkit), "arguments": {} });
     let several = json!({ "tools": [call], "sync_response_to_workbench": false });
     let meta = json!({ "slug": "SERVICE_MULTI_EXECUTE_TOOL", "arguments": several });
+    let search = json!({ "queries": [{ "use_case": toolkit }] });
     let tool = json!({ "slug": "a", "name": "A", "description": "a", "input_schema": {} });
     let inline = json!({ "experimental": { "custom_tools": [tool] } });
     for (operation, body, status) in [
@@ -738,6 +739,7 @@ async fn sessions(project: &Client, seen: &mut ReceivedRequest, toolkit: &str) {
         ("tool_router_link", json!({ "toolkit": toolkit }), 201),
         ("tool_router_execute", call, 200),
         ("tool_router_execute_meta", meta, 200),
+        ("tool_router_search", search, 200),
         ("session_configs_list", none.clone(), 200),
         ("session_configs_read", none.clone(), 200),
         ("tool_router_remove", none, 200),

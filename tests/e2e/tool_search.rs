@@ -226,3 +226,39 @@ async fn unknown_slugs_get_suggestions() {
     let schemas = &data["tool_schemas"][&known];
     assert!(schemas["output_schema"].is_object() && schemas["input_schema"].is_null());
 }
+
+#[tokio::test]
+async fn search_operation_refers_to_left_out_schemas() {
+    let host = Host::shared().await;
+    let (project, thing) = (host.new_project().await, thing());
+    let toolkit = parcels(host, &thing).await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let path = format!("{SESSION}/{session}/search");
+    let queries = json!([{ "use_case": format!("list each {thing}") }, { "use_case": "" }]);
+    let request = json!({ "queries": queries, "model": "any" });
+    let found = project.post(&path, &request).await.expect(200);
+    assert_eq!(found["success"], false);
+    let error = found["error"].as_str().unwrap();
+    assert!(error.starts_with("1 out of 2 searches failed"), "{error}");
+    let result = &found["results"][0];
+    let slug = |name: &str| format!("{}_{name}", toolkit.to_uppercase());
+    assert_eq!(result["primary_tool_slugs"], json!([slug("LIST")]));
+    let best = &found["tool_schemas"][slug("LIST")];
+    assert_eq!(best["hasFullSchema"], true);
+    assert!(best["input_schema"].is_object() && best["schemaRef"].is_null());
+    let related = result["related_tool_slugs"][0].as_str().unwrap();
+    let related = &found["tool_schemas"][related];
+    assert_eq!(related["hasFullSchema"], false);
+    let call = &related["schemaRef"];
+    let schemas = json!({ "slug": call["tool"], "arguments": call["args"] });
+    let meta = format!("{SESSION}/{session}/execute_meta");
+    let schemas = project.post(&meta, &schemas).await.expect(200);
+    assert_eq!(schemas["data"]["success"], true);
+
+    let refused = project.post(&path, &json!({ "queries": [] })).await;
+    refused.expect(400);
+    let off = json!({ "user_id": "amy", "search": { "enable": false } });
+    let path = format!("{SESSION}/{}/search", create(&project, off).await);
+    let refused = project.post(&path, &request).await.expect(403);
+    assert_eq!(refused["error"]["code"], 4312);
+}

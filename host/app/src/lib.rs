@@ -104,6 +104,10 @@ pub struct App {
     pub(crate) sink: Option<Arc<events::sink::Sink>>,
     /// The settings of trigger instances.
     pub(crate) triggers: events::triggers::Settings,
+    /// The settings of tool router sessions.
+    pub(crate) sessions: agents::Settings,
+    /// The calls that wait until users have connected accounts.
+    pub(crate) connection_waits: agents::ConnectionWaits,
     /// The files of projects.
     pub files: files::Files,
     /// The bytes that projects have written in a day.
@@ -138,6 +142,8 @@ pub struct Parts {
     pub sink: Option<events::SinkSettings>,
     /// The settings of trigger instances.
     pub triggers: events::triggers::Settings,
+    /// The settings of tool router sessions.
+    pub sessions: agents::Settings,
     /// The keys whose signatures of components are trusted.
     pub trusted: catalog::TrustedKeys,
     /// The settings of the language model, or `None` if the operator configured none.
@@ -166,6 +172,7 @@ impl App {
             webhooks,
             sink,
             triggers,
+            sessions,
             trusted,
             model,
             quotas,
@@ -219,6 +226,8 @@ impl App {
             receptions: events::triggers::Receptions::default(),
             sink,
             triggers,
+            sessions,
+            connection_waits: agents::ConnectionWaits::default(),
             files,
             quotas,
             sequence: core::ids::Sequence::new(),
@@ -231,6 +240,8 @@ impl App {
     pub async fn watch_changes(&self) {
         loop {
             let change = self.store.changed().await;
+            // Another server may have connected an account.
+            self.store.signal(&accounts::COLLECTION);
             let done = async {
                 projects::refresh(self).await?;
                 catalog::refresh(self, change).await

@@ -163,6 +163,7 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
         webhooks,
         sink,
         triggers,
+        sessions: config.sessions(),
         trusted,
         model,
         quotas,

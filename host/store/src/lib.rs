@@ -385,9 +385,15 @@ impl Store {
     }
 
     /// Returns a signal that is given after each commit of this process that creates or changes
-    /// records of a collection.
+    /// records of a collection, and by [`Store::signal`].
     pub fn commit_signal(&self, collection: &'static Collection) -> CommitSignal {
         self.commit_signals.subscribe(collection)
+    }
+
+    /// Gives the signals of a collection, because another process may have changed its records.
+    pub fn signal(&self, collection: &'static Collection) {
+        let signals = self.commit_signals.of_collection(collection);
+        signals.iter().for_each(|signal| signal.notify_one());
     }
 
     /// Waits for the commits under way and holds back later ones of this process. Reads made while

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use crate::core::error::Problems;
+use crate::core::error::{Problems, SHORT_WAIT};
 pub use crate::events::errors::*;
 
 crate::error_table! { pub table:
@@ -50,10 +50,18 @@ crate::error_table! { pub table:
     TOOL_NOT_PERMITTED = tool_not_permitted(tool: impl Display, reason: impl Display): Forbidden, 4311, "ToolRouterV2_ToolNotPermitted",
         "the session does not permit tool {tool}: {reason}",
         "use a permitted tool, or change `tools` or `tags` of the session with PATCH";
-    /// The session asks for the approval of calls.
+    /// The permissions of the session ask for approval in a way that is not supported.
     APPROVAL_UNSUPPORTED = approval_unsupported(member: &str): Invalid, 4315, "ToolRouterV2_ApprovalNotSupported",
-        "{member}: this server does not ask for the approval of calls",
-        "leave the member out, and exclude tools with `toolkits`, `tools` or `tags`";
+        "{member}: only the defaults `allow_all` and `ask_every_call` without exceptions are supported",
+        "name what needs approval in `require_approval` of `toolkits`, `tools` or `tags`";
+    /// The user must approve the call, and the caller cannot ask for it.
+    APPROVAL_REQUIRED = approval_required(tool: impl Display): Forbidden, 4321, "ToolRouterV2_ApprovalRequired",
+        "the session runs {tool} only after its user has approved the call",
+        "call the tool alone with POST /tool_router/session/{{session_id}}/execute, which asks for the approval";
+    /// The state is not one of this call, or has expired. Nothing ran.
+    APPROVAL_INVALID = approval_invalid(tool: impl Display): Invalid, 4322, "ToolRouterV2_ApprovalInvalid",
+        "request_state: it belongs to no request for the approval of this call of {tool}, or has expired",
+        "call the tool with the same arguments and without `request_state`, to ask for approval again";
     /// The meta tool is switched off in the session.
     META_TOOL_OFF = meta_tool_off(slug: impl Display): Forbidden, 4312, "ToolRouterV2_MetaToolDisabled",
         "the session does not offer the meta tool {slug}",
@@ -62,6 +70,10 @@ crate::error_table! { pub table:
     META_TOOL_UNAVAILABLE = meta_tool_unavailable(slug: impl Display): NotSupported, 4314, "ToolRouterV2_MetaToolNotAvailable",
         "the meta tool {slug} is not available yet",
         "use another tool of the session";
+    /// The project waits for connections in too many calls. Nothing was started.
+    TOO_MANY_WAITS = too_many_waits(max: usize): LimitReached, 4320, "ToolRouterV2_TooManyWaits",
+        "the project waits for connections in {max} calls already",
+        "wait for all toolkits in one call, or retry after a moment", with_retry_after(SHORT_WAIT);
 
     /// The MCP server does not exist in the project.
     MCP_SERVER_NOT_FOUND = mcp_server_not_found(id: impl Display): NotFound, 4401, "McpServer_NotFound",

@@ -262,6 +262,7 @@ pub(crate) fn rows() -> Vec<Row> {
         row!("/tool_router/session/{session_id}/execute", tool_router::execution::execute).needs(Write, &[ToolExecution, Sessions, SessionToolExecution]).own_deadline().max_body(MaxBody::Execute).tool_data().run(),
         row!("/tool_router/session/{session_id}/execute_meta", tool_router::execution::execute_meta).needs(Write, &[ToolExecution, Sessions, SessionToolExecution]).own_deadline().max_body(MaxBody::Execute).tool_data().run(),
         row!("/tool_router/session/{session_id}/proxy_execute", tool_router::execution::proxy_execute).needs(Write, &[ProxyExecute]).own_deadline().max_body(MaxBody::Proxy).tool_data().run(),
+        row!("/tool_router/session/{session_id}/search", tool_router::search::search).needs(Write, &[ToolExecution, Sessions, SessionToolExecution]),
         row!("/session_configs", session_configs::list).needs(Read, &[Sessions]),
         row!("/session_configs/{session_config_id}", session_configs::read).needs(Read, &[Sessions]),
         row!("/labs/tool_router/session", tool_router::labs::create).needs(Write, &[Sessions]),

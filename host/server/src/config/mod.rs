@@ -25,6 +25,7 @@ mod print;
 mod publish;
 mod s3;
 mod sandbox;
+mod sessions;
 mod setting;
 mod sink;
 mod sources;
@@ -56,6 +57,7 @@ use self::{
     publish::Publish,
     s3::S3,
     sandbox::Sandbox,
+    sessions::Sessions,
     setting::{Group, settings},
     sink::Sink,
     sources::Problem,
@@ -124,6 +126,7 @@ settings! {
             pub sink: Sink,
             pub triggers: Triggers,
             pub mcp: Mcp,
+            pub sessions: Sessions,
             pub keys: Keys,
             pub publish: Publish,
             pub llm: Llm,

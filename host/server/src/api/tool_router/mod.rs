@@ -1,9 +1,11 @@
 //! Tool router sessions.
 
+mod approval;
 pub(crate) mod config;
 pub(crate) mod execution;
 mod inline_tools;
 pub(crate) mod labs;
+pub(crate) mod search;
 mod toolkits;
 pub(crate) mod types;
 
