@@ -423,6 +423,18 @@ const ROWS: &[(&str, &str)] = &[
         "tests/e2e/tool_router_execution.rs multi_execute_keeps_order_and_partial_failures",
     ),
     (
+        "Files of a session",
+        "tests/e2e/mounts.rs number_of_files_is_limited",
+    ),
+    (
+        "Size of all files of a session that are stored",
+        "tests/e2e/mounts.rs size_of_all_files_is_limited",
+    ),
+    (
+        "Length of the path of a file of a session",
+        "tests/e2e/mounts.rs paths_outside_the_mount_are_refused",
+    ),
+    (
         "Trigger instances of one project",
         "tests/e2e/trigger_instances.rs instances_past_the_limit_are_refused",
     ),

@@ -26,6 +26,7 @@ mod logs;
 mod mcp_endpoints;
 mod mcp_servers;
 mod members;
+mod mounts;
 mod oauth;
 mod polling;
 mod project_config;

@@ -64,6 +64,8 @@ pub static COLLECTIONS: &[&Collection] = &[
     &agents::mcp_servers::INSTANCES,
     &agents::sessions::COLLECTION,
     &agents::sessions::CONFIG_VERSIONS_COLLECTION,
+    &agents::session_files::COLLECTION,
+    &agents::session_files::turns::COLLECTION,
     &projects::idempotency::COLLECTION,
     &projects::quotas::COLLECTION,
     &work::JOBS,
@@ -106,6 +108,8 @@ pub struct App {
     pub(crate) triggers: events::triggers::Settings,
     /// The files of projects.
     pub files: files::Files,
+    /// The turns of scripts and shell commands at the files of their sessions.
+    pub(crate) session_turns: agents::session_files::turns::Turns,
     /// The bytes that projects have written in a day.
     pub(crate) quotas: Arc<projects::quotas::Quotas>,
     /// The generator of log ids and request ids.
@@ -220,6 +224,7 @@ impl App {
             sink,
             triggers,
             files,
+            session_turns: agents::session_files::turns::Turns::default(),
             quotas,
             sequence: core::ids::Sequence::new(),
         };

@@ -6,7 +6,8 @@
 use std::time::Duration;
 
 use app::{
-    agents, catalog,
+    agents::{self, session_files},
+    catalog,
     core::{json, large_work},
     events::{self, triggers},
     files, lifecycle,
@@ -231,6 +232,8 @@ const PROGRAM: ProgramLimits = ProgramLimits::DEFAULT;
 const TOO_LARGE: &str = "413 `HTTP_PayloadTooLarge`";
 /// Effect of an invalid request to a session.
 const SESSION_INVALID: &str = "400 `ToolRouterV2_BadRequest`";
+/// Effect of too many files in a session, or too large ones.
+const FILES_FULL: &str = "400 `ToolRouterV2_FilesFull`";
 const INVALID: &str = "400 `Request_Invalid`";
 const NODE_BUSY: &str = "503 `Server_Busy`";
 const PROJECT_BUSY: &str = "429 `Server_ProjectBusy`";
@@ -389,6 +392,9 @@ fn storage(settings: &[Setting]) -> Vec<Row> {
         row("Toolkits of a call that manages the connections of a session", agents::meta::MAX_TOOLKITS, "400 `ActionExecute_ArgumentsInvalid`"),
         row("Calls of a parallel execution in a session", agents::meta::MAX_CALLS, "400 `ActionExecute_ArgumentsInvalid`"),
         row("Data of a call of a parallel execution in a session", size(agents::meta::MAX_INLINE_BYTES as u64), "the data becomes a file, and the result has a link to it"),
+        row("Files of a session", session_files::MAX_FILES, FILES_FULL),
+        row("Size of all files of a session that are stored", size(session_files::MAX_TOTAL_BYTES), FILES_FULL),
+        row("Length of the path of a file of a session", format!("{} bytes", session_files::MAX_PATH_BYTES), SESSION_INVALID),
         set("Trigger instances of one project", "triggers.max_per_project", "422 `TriggerInstance_TooMany`"),
         row("Configuration of a trigger instance as JSON", size(triggers::MAX_CONFIG_BYTES as u64), "400 `TriggerInstance_ConfigInvalid`"),
         set("Interval between two polls of a trigger instance", "triggers.poll_interval_s", INVALID).at_least(),

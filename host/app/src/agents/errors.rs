@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use crate::core::error::Problems;
+use crate::core::error::{Problems, SHORT_WAIT};
 pub use crate::events::errors::*;
 
 crate::error_table! { pub table:
@@ -62,6 +62,22 @@ crate::error_table! { pub table:
     META_TOOL_UNAVAILABLE = meta_tool_unavailable(slug: impl Display): NotSupported, 4314, "ToolRouterV2_MetaToolNotAvailable",
         "the meta tool {slug} is not available yet",
         "use another tool of the session";
+    /// The session has no mount of this id.
+    MOUNT_NOT_FOUND = mount_not_found(id: impl Display): NotFound, 4330, "ToolRouterV2_MountNotFound",
+        "the session has no mount `{id}`",
+        "use the mount `files`";
+    /// The session has no file at the path.
+    SESSION_FILE_NOT_FOUND = session_file_not_found(path: impl Display): NotFound, 4331, "ToolRouterV2_FileNotFound",
+        "the session has no file `{path}`",
+        "list the files with GET /tool_router/session/{{session_id}}/mounts/files/items";
+    /// The files of the session would exceed a limit. Nothing was changed.
+    SESSION_FILES_FULL = session_files_full(files: usize, mib: u64): Invalid, 4332, "ToolRouterV2_FilesFull",
+        "the session would have more than {files} files, or more than {mib} MiB in files",
+        "delete files of the session that are not needed any more";
+    /// Other scripts or commands of the session run.
+    SESSION_BUSY = session_busy(): Conflict, 4333, "ToolRouterV2_SessionBusy",
+        "other scripts or commands of the session are running",
+        "wait until they have ended, and try again", with_retry_after(SHORT_WAIT);
 
     /// The MCP server does not exist in the project.
     MCP_SERVER_NOT_FOUND = mcp_server_not_found(id: impl Display): NotFound, 4401, "McpServer_NotFound",

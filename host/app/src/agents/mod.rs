@@ -15,6 +15,7 @@ pub mod meta;
 mod proxy;
 pub mod scope;
 pub mod selection;
+pub mod session_files;
 pub mod sessions;
 mod toolkits;
 mod tools;

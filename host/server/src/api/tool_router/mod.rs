@@ -4,6 +4,7 @@ pub(crate) mod config;
 pub(crate) mod execution;
 mod inline_tools;
 pub(crate) mod labs;
+pub(crate) mod mounts;
 mod toolkits;
 pub(crate) mod types;
 
