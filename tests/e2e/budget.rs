@@ -190,6 +190,26 @@ const ROWS: &[(&str, &str)] = &[
         "host/sandbox/tests/sandbox.rs memory_is_limited_per_guest_and_node",
     ),
     (
+        "Scripts of one project that run at once in the workbench",
+        "tests/e2e/workbench.rs scripts_wait_for_others_for_a_limited_time",
+    ),
+    (
+        "Time for which a script waits for others of its project",
+        "tests/e2e/workbench.rs scripts_wait_for_others_for_a_limited_time",
+    ),
+    (
+        "Processor time of a script of the workbench",
+        "tests/e2e/workbench.rs scripts_are_ended_at_their_limits",
+    ),
+    (
+        "Time of a script of the workbench, with the tools that it runs",
+        "tests/e2e/workbench.rs scripts_are_ended_at_their_limits",
+    ),
+    (
+        "Memory of a script of the workbench",
+        "tests/e2e/workbench.rs scripts_are_ended_at_their_limits",
+    ),
+    (
         "Memory",
         "tests/e2e/budget.rs run_resource_limits_are_enforced",
     ),

@@ -111,3 +111,4 @@ mod webhook_signatures;
 mod webhook_subscribing;
 mod webhooks;
 mod words;
+mod workbench;

@@ -11,7 +11,7 @@ use crate::{
 
 /// Publishes a toolkit with a read-only tool `LIST`, a destructive tool `SEND` and a tool `DRAFT`,
 /// which return their arguments without an account.
-async fn mail(host: &Host) -> String {
+pub(crate) async fn mail(host: &Host) -> String {
     let toolkit = given::slug();
     let mut manifest = guest::manifest(&toolkit);
     let tool = |name: &str, hints: Value| {

@@ -78,6 +78,8 @@ pub struct App {
     /// The vault of secrets.
     pub vault: Arc<core::vault::Vault>,
     pub(crate) sandbox: Sandbox,
+    /// The interpreter of scripts, and their limits.
+    pub(crate) scripts: runs::Scripts,
     /// The threads for work on large bodies.
     pub large_work: core::large_work::LargeWork,
     /// The clock.
@@ -124,6 +126,8 @@ pub struct Parts {
     pub vault: Arc<core::vault::Vault>,
     /// The sandbox that runs tools.
     pub sandbox: Sandbox,
+    /// The settings of scripts of agents.
+    pub scripts: runs::ScriptSettings,
     /// The threads for work on large bodies.
     pub large_work: core::large_work::LargeWork,
     /// The file that holds the schemas of tools.
@@ -161,6 +165,7 @@ impl App {
             store,
             vault,
             sandbox,
+            scripts,
             large_work,
             schema_file,
             clock,
@@ -207,6 +212,7 @@ impl App {
         let app = Self {
             store,
             vault,
+            scripts: runs::Scripts::new(&sandbox, scripts),
             sandbox,
             large_work,
             clock,

@@ -78,6 +78,10 @@ crate::error_table! { pub table:
     SESSION_BUSY = session_busy(): Conflict, 4333, "ToolRouterV2_SessionBusy",
         "other scripts or commands of the session are running",
         "wait until they have ended, and try again", with_retry_after(SHORT_WAIT);
+    /// The session does not permit the request of a script.
+    SCRIPT_REQUEST_REFUSED = script_request_refused(function: &str, reason: &str): Forbidden, 4341, "ToolRouterV2_ScriptRequestRefused",
+        "the session does not permit {function}: {reason}",
+        "do without it, or change the session with PATCH";
 
     /// The MCP server does not exist in the project.
     MCP_SERVER_NOT_FOUND = mcp_server_not_found(id: impl Display): NotFound, 4401, "McpServer_NotFound",

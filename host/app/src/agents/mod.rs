@@ -19,6 +19,7 @@ pub mod session_files;
 pub mod sessions;
 mod toolkits;
 mod tools;
+mod workbench;
 
 pub use self::{
     check::MAX_PINNED_ACCOUNTS,

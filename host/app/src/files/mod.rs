@@ -261,6 +261,12 @@ pub(crate) struct NewFile<'a> {
     pub bytes: Bytes,
 }
 
+/// A file that was stored.
+pub(crate) struct StoredFile {
+    pub id: FileId,
+    pub link: Link,
+}
+
 /// Creates a record for an upload, or finds the one with the same content.
 ///
 /// # Errors
@@ -419,11 +425,15 @@ pub async fn get(app: &App, ticket: &Ticket) -> Result<(File, Bytes)> {
     Ok((record.body, bytes))
 }
 
-/// Stores bytes as a file of the project and returns a link to it.
+/// Stores bytes as a file of the project.
 ///
 /// # Errors
 /// Returns an error if the project has no room or the store refuses.
-pub(crate) async fn store_new(app: &App, project: &Project, made: NewFile<'_>) -> Result<Link> {
+pub(crate) async fn store_new(
+    app: &App,
+    project: &Project,
+    made: NewFile<'_>,
+) -> Result<StoredFile> {
     let id = FileId::random();
     let file = File {
         toolkit: made.toolkit.to_owned(),
@@ -460,10 +470,11 @@ pub(crate) async fn store_new(app: &App, project: &Project, made: NewFile<'_>) -
     let current = record(app, project.id.as_str(), &id).await;
     erase_unless_stored(app, id.as_str(), current.map(drop)).await?;
     let link = make_link(app, project, id.as_str(), &file, SignedOperation::Get).await?;
-    Ok(Link {
+    let link = Link {
         size: Some(size),
         ..link
-    })
+    };
+    Ok(StoredFile { id, link })
 }
 
 /// Converts a name from outside to one that is not a path.

@@ -33,6 +33,7 @@ mod tests;
 mod triggers;
 mod values;
 mod webhooks;
+mod workbench;
 
 use std::{
     collections::BTreeMap,
@@ -62,6 +63,7 @@ use self::{
     triggers::Triggers,
     values::Secret,
     webhooks::Webhooks,
+    workbench::Workbench,
 };
 pub(crate) use self::{
     flags::Flags,
@@ -124,6 +126,7 @@ settings! {
             pub sink: Sink,
             pub triggers: Triggers,
             pub mcp: Mcp,
+            pub workbench: Workbench,
             pub keys: Keys,
             pub publish: Publish,
             pub llm: Llm,
