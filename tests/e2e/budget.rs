@@ -198,6 +198,10 @@ const ROWS: &[(&str, &str)] = &[
         "tests/e2e/workbench.rs scripts_wait_for_others_for_a_limited_time",
     ),
     (
+        "Time for which a script waits for others of its session, which run one after the other",
+        "tests/e2e/workbench.rs scripts_wait_for_others_for_a_limited_time",
+    ),
+    (
         "Processor time of a script of the workbench",
         "tests/e2e/workbench.rs scripts_are_ended_at_their_limits",
     ),

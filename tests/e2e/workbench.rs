@@ -1,11 +1,12 @@
-//! Python scripts in the workbench of a session: what they return, what they can reach, and what they
-//! cannot.
+//! Python scripts in the workbench of a session: what they return and leave, what they can reach, and
+//! what they cannot.
 
 use harness::{Client, Host, guest, host::Setup, unique, wait_until};
 use serde_json::{Value, json};
 
 use crate::{
     given,
+    mounts::download,
     tool_router_execution::mail,
     tool_router_sessions::{SESSION, connect, create, keyed},
 };
@@ -23,6 +24,15 @@ async fn result(project: &Client, session: &str, code: &str) -> String {
     let ran = run(project, session, code).await;
     assert_eq!(ran["result_type"], "completed", "{ran:#}");
     ran["data"]["results"].as_str().unwrap().to_owned()
+}
+
+/// Returns the paths of a session's files.
+async fn files(project: &Client, session: &str) -> Vec<String> {
+    let path = format!("{SESSION}/{session}/mounts/files/items");
+    let listed = project.get(&path).await.expect(200);
+    let items = listed["items"].as_array().unwrap().iter();
+    let paths = items.map(|item| item["mount_relative_path"].as_str().unwrap().to_owned());
+    paths.collect()
 }
 
 /// Returns true if a script of a session may run a tool without arguments.
@@ -76,6 +86,119 @@ async fn script_returns_result_output_and_exit_code() {
     let log = executed["log_id"].as_str().unwrap();
     let log = project.get(&format!("/logs/tool_execution/{log}")).await;
     assert_eq!(log.expect(200)["context"]["session_id"], *session);
+}
+
+#[tokio::test]
+async fn variables_last_in_their_session_alone() {
+    let project = Host::shared().await.new_project().await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let code = "
+import statistics
+def mean(values): return statistics.mean(values)
+values = [1, 2, 6]
+pending = (x for x in values)
+";
+    let ran = run(&project, &session, code).await;
+    assert_eq!(ran["data"]["lost_variables"], json!(["pending"]));
+    assert_eq!(result(&project, &session, "mean(values)").await, "3");
+    run(
+        &project,
+        &session,
+        "values.append(7)\nraise ValueError('kept all the same')",
+    )
+    .await;
+    assert_eq!(result(&project, &session, "values[-1]").await, "7");
+    let other = create(&project, json!({ "user_id": "amy" })).await;
+    let unknown = run(&project, &other, "values").await;
+    assert_eq!(unknown["error"], "NameError: name 'values' is not defined");
+}
+
+#[tokio::test]
+async fn files_last_and_are_the_sessions_mount() {
+    let project = Host::shared().await.new_project().await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let code = "
+import os, sqlite3
+os.makedirs('a/b')
+open('a/b/c.txt', 'w').write('hello')
+open('gone', 'w').write('x')
+with sqlite3.connect('data.db') as db: db.execute('create table t as select 7 as x')
+";
+    run(&project, &session, code).await;
+    let code = "
+import os, sqlite3
+os.remove('gone')
+os.rename('a/b/c.txt', 'moved.txt')
+[sqlite3.connect('data.db').execute('select x from t').fetchone()[0], open('moved.txt').read()]
+";
+    assert_eq!(result(&project, &session, code).await, "[7, 'hello']");
+    assert_eq!(files(&project, &session).await, ["data.db", "moved.txt"]);
+    let other = create(&project, json!({ "user_id": "amy" })).await;
+    let code = "import os; os.listdir('/mnt/files')";
+    assert_eq!(result(&project, &other, code).await, "[]");
+    let downloaded = download(&project, &session, "moved.txt").await;
+    assert_eq!(downloaded.bytes, b"hello");
+}
+
+#[tokio::test]
+async fn long_output_becomes_a_file_of_the_session() {
+    let project = Host::shared().await.new_project().await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let ran = run(
+        &project,
+        &session,
+        "print('line\\n' * 20_000)\n'x' * 40_000",
+    )
+    .await;
+    let data = &ran["data"];
+    assert_eq!(data["stdout"].as_str().unwrap().len(), 32 << 10);
+    assert_eq!(data["results"].as_str().unwrap().len(), 32 << 10);
+    assert_eq!(data["stderr_file_path"], Value::Null);
+    for (path, length) in [
+        ("stdout_file_path", "100001"),
+        ("results_file_path", "40000"),
+    ] {
+        let path = data[path].as_str().unwrap();
+        let code = format!("len(open('{path}').read())");
+        assert_eq!(result(&project, &session, &code).await, length);
+    }
+    assert_eq!(files(&project, &session).await.len(), 2);
+}
+
+/// The tools of a script have run, so it has a result even if its files are refused.
+#[tokio::test]
+async fn refused_files_are_reported_with_the_result() {
+    let project = Host::shared().await.new_project().await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    run(&project, &session, "kept = 1").await;
+    let ran = run(
+        &project,
+        &session,
+        "kept = 2\nopen('a\\nb', 'w').close()\n'ran'",
+    )
+    .await;
+    assert_eq!(
+        (&ran["result_type"], &ran["data"]["results"]),
+        (&json!("failed"), &json!("ran"))
+    );
+    let error = ran["error"].as_str().unwrap();
+    assert!(
+        error.contains("could not be stored") && error.contains("control characters"),
+        "{error}"
+    );
+    assert_eq!(result(&project, &session, "kept").await, "1");
+}
+
+#[tokio::test]
+async fn scripts_of_a_session_run_in_turn() {
+    let project = Host::shared().await.new_project().await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    run(&project, &session, "n = 0").await;
+    let code = "n += 1; n";
+    let several = (0..5).map(|_| result(&project, &session, code));
+    let mut seen = futures::future::join_all(several).await;
+    seen.sort();
+    assert_eq!(seen, ["1", "2", "3", "4", "5"]);
 }
 
 #[tokio::test]
@@ -335,18 +458,19 @@ async fn scripts_are_ended_at_their_limits() {
     let toolkit = manifest["slug"].as_str().unwrap();
     connect(&project, toolkit, "amy").await;
     let session = create(&project, json!({ "user_id": "amy" })).await;
+    run(&project, &session, "kept = 1").await;
     let tag = unique(6);
-    let hanging = format!("proxy('{toolkit}', 'GET', '/hang/{tag}')");
+    let hanging = format!("kept = 2\nproxy('{toolkit}', 'GET', '/hang/{tag}')");
     for (code, kind) in [
-        ("while True: pass", "tool_cpu_limit"),
-        ("import time; time.sleep(1_000)", "tool_timeout"),
+        ("kept = 2\nwhile True: pass", "tool_cpu_limit"),
+        ("kept = 2\nimport time; time.sleep(1_000)", "tool_timeout"),
         (&hanging, "tool_timeout"),
     ] {
         let ran = run(&project, &session, code).await;
         let error = ran["error"].as_str().unwrap();
         assert!(error.starts_with(kind), "{code}: {error}");
         assert_eq!(ran["data"]["exit_code"], Value::Null);
-        assert_eq!(result(&project, &session, "1").await, "1", "{code}");
+        assert_eq!(result(&project, &session, "kept").await, "1", "{code}");
     }
     wait_until("the request of the script ends", async || {
         Host::application().abandoned(&tag) == 1
@@ -390,12 +514,39 @@ async fn scripts_wait_for_others_for_a_limited_time() {
         !Host::application().seen(&tag).is_empty()
     })
     .await;
-    let of_project = send(other, "1".to_owned()).await;
+    let (of_session, of_project) = tokio::join!(
+        send(session.clone(), "1".to_owned()),
+        send(other, "1".to_owned())
+    );
+    assert_eq!(
+        of_session.expect(409)["error"]["slug"],
+        "ToolRouterV2_SessionBusy"
+    );
     assert_eq!(
         of_project.expect(429)["error"]["slug"],
         "Server_ProjectBusy"
     );
-    // The client disconnects, which ends its script and frees the project.
+    // The client disconnects, which ends its script and frees the session.
     running.abort();
     assert_eq!(result(&project, &session, "1").await, "1");
+}
+
+#[tokio::test]
+async fn deleted_session_leaves_no_variables() {
+    let project = Host::shared().await.new_project().await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    run(&project, &session, "kept = 1").await;
+    project
+        .delete(&format!("{SESSION}/{session}"))
+        .await
+        .expect(200);
+    let body =
+        json!({ "slug": "SERVICE_REMOTE_WORKBENCH", "arguments": { "code_to_execute": "kept" } });
+    let gone = project
+        .post(&format!("{SESSION}/{session}/execute_meta"), &body)
+        .await;
+    assert_eq!(
+        gone.expect(404)["error"]["slug"],
+        "ToolRouterV2_SessionNotFound"
+    );
 }

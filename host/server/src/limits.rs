@@ -302,6 +302,7 @@ fn executions(settings: &[Setting]) -> Vec<Row> {
         set("Memory of all executions", "sandbox.memory_mib", "memory does not grow; new executions get 503 `Server_Busy`"),
         set("Scripts of one project that run at once in the workbench", "workbench.scripts_per_project", "further scripts wait"),
         row("Time for which a script waits for others of its project", time(runs::MAX_SCRIPT_WAIT), PROJECT_BUSY),
+        row("Time for which a script waits for others of its session, which run one after the other", time(session_files::MAX_TURN_WAIT), "409 `ToolRouterV2_SessionBusy`"),
         set("Processor time of a script of the workbench", "workbench.cpu_s", "the script is ended with kind `tool_cpu_limit` and changes nothing"),
         set("Time of a script of the workbench, with the tools that it runs", "workbench.time_s", "the script is ended with kind `tool_timeout` and changes nothing"),
         set("Memory of a script of the workbench", "workbench.memory_mib", "the script gets `MemoryError`"),

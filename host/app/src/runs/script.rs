@@ -5,8 +5,9 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use parking_lot::Mutex;
-use sandbox::{ProgramLimits, Sandbox};
+use sandbox::{ProgramLimits, Sandbox, StoredFile};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
@@ -46,6 +47,10 @@ pub(crate) struct Scripts {
 pub(crate) struct Script {
     /// Source text.
     pub code: String,
+    /// Files of the session.
+    pub files: Vec<StoredFile>,
+    /// Variables that the last script of the session left.
+    pub variables: Option<Bytes>,
     /// Everything that the script can reach.
     pub session: Arc<dyn Session>,
 }
@@ -83,8 +88,8 @@ pub(crate) async fn run_script(app: &App, project: &Project, script: Script) -> 
         run_id: random_text(RUN_ID_CHARS),
         tenant: project.tenant.clone(),
         code: script.code,
-        files: Vec::new(),
-        variables: None,
+        files: script.files,
+        variables: script.variables,
         limits: app.scripts.settings.limits,
         session: script.session,
     };

@@ -27,7 +27,7 @@ pub(crate) static COLLECTION: Collection = Collection {
 };
 
 /// Maximum time for which a script or command waits for those before it.
-pub const MAX_TURN_WAIT: Duration = Duration::from_secs(60);
+pub const MAX_TURN_WAIT: Duration = Duration::from_secs(20);
 /// Time after which another server may take the turn of one that has failed.
 const LEASE_TTL: Duration = Duration::from_secs(6);
 /// Interval at which the turn of another server is looked at.

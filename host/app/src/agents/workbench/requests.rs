@@ -19,7 +19,7 @@ use workbench::Session;
 use super::super::{
     SessionCaller, SessionExecute, errors, execute,
     meta::{self, MetaTool, ToolSearch, UseCase},
-    proxy,
+    proxy, session_files,
 };
 use crate::{
     App, Class, Error, Result,
@@ -42,9 +42,15 @@ pub(super) struct RequestSender(mpsc::Sender<Request>);
 pub(super) struct RequestReceiver(mpsc::Receiver<Request>);
 
 struct Request {
-    function: String,
-    arguments: Bytes,
+    what: Requested,
     answer: oneshot::Sender<Answer>,
+}
+
+enum Requested {
+    /// A call of a function of the host.
+    Call { function: String, arguments: Bytes },
+    /// The content of a file of the session.
+    Read { path: String },
 }
 
 /// Creates both sides.
@@ -54,22 +60,30 @@ pub(super) fn channel() -> (Arc<RequestSender>, RequestReceiver) {
     (Arc::new(RequestSender(sender)), RequestReceiver(receiver))
 }
 
+impl RequestSender {
+    async fn send(&self, what: Requested) -> Answer {
+        let ended = || "the call that runs the script has ended".to_owned();
+        let (answer, answered) = oneshot::channel();
+        let sent = self.0.send(Request { what, answer }).await;
+        sent.map_err(|_| ended())?;
+        answered.await.map_err(|_| ended())?
+    }
+}
+
 #[async_trait]
 impl Session for RequestSender {
     async fn call(&self, function: &str, arguments: Bytes) -> Answer {
-        let ended = || "the call that runs the script has ended".to_owned();
-        let (answer, answered) = oneshot::channel();
-        let request = Request {
-            function: function.to_owned(),
+        let function = function.to_owned();
+        self.send(Requested::Call {
+            function,
             arguments,
-            answer,
-        };
-        self.0.send(request).await.map_err(|_| ended())?;
-        answered.await.map_err(|_| ended())?
+        })
+        .await
     }
 
-    async fn read(&self, _path: &str) -> Answer {
-        Err("no such file".to_owned())
+    async fn read(&self, path: &str) -> Answer {
+        let path = path.to_owned();
+        self.send(Requested::Read { path }).await
     }
 }
 
@@ -77,7 +91,15 @@ impl RequestReceiver {
     /// Answers the requests of the script until it has ended.
     pub(super) async fn answer_all(mut self, app: &App, caller: &SessionCaller) {
         while let Some(request) = self.0.recv().await {
-            let answered = answer(app, caller, &request.function, request.arguments).await;
+            let answered = match request.what {
+                Requested::Call {
+                    function,
+                    arguments,
+                } => answer(app, caller, &function, arguments).await,
+                Requested::Read { path } => session_files::read(app, caller, &path)
+                    .await
+                    .map_err(|cause| message(&cause)),
+            };
             // The receiver is gone if the script has been ended.
             let _ = request.answer.send(answered);
         }
@@ -96,7 +118,7 @@ async fn answer(app: &App, caller: &SessionCaller, function: &str, arguments: By
 }
 
 /// Returns an error as a message for the script, with the suggested fix.
-fn message(cause: &Error) -> String {
+pub(super) fn message(cause: &Error) -> String {
     if cause.info().class == Class::Internal {
         tracing::error!(%cause, "a request of a script failed");
         return "internal error".to_owned();
