@@ -2,6 +2,7 @@
 //! what they cannot.
 
 use harness::{Client, Host, guest, host::Setup, unique, wait_until};
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
@@ -392,8 +393,9 @@ json.dumps(upload_file('report.csv', 'text/csv'))
         (&file["name"], &file["mimetype"]),
         (&json!("report.csv"), &json!("text/csv"))
     );
-    let downloaded = reqwest::get(file["url"].as_str().unwrap()).await.unwrap();
-    assert_eq!(downloaded.text().await.unwrap(), "a,b");
+    let url = file["url"].as_str().unwrap();
+    let downloaded = project.exchange(Method::GET, url, &[], vec![]).await;
+    assert_eq!(downloaded.bytes, b"a,b");
     let listed = project.get("/files/list").await.expect(200);
     assert_eq!(listed["items"][0]["tool_slug"], "UPLOAD_FILE");
     assert!(file["s3key"].is_string());
@@ -509,15 +511,20 @@ async fn scripts_wait_for_others_for_a_limited_time() {
                 .await
         }
     };
-    let running = tokio::spawn(send(session.clone(), code));
-    wait_until("the script sends its request", async || {
-        !Host::application().seen(&tag).is_empty()
-    })
-    .await;
-    let (of_session, of_project) = tokio::join!(
-        send(session.clone(), "1".to_owned()),
-        send(other, "1".to_owned())
-    );
+    let refusals = async {
+        wait_until("the script sends its request", async || {
+            !Host::application().seen(&tag).is_empty()
+        })
+        .await;
+        tokio::join!(
+            send(session.clone(), "1".to_owned()),
+            send(other, "1".to_owned())
+        )
+    };
+    let (of_session, of_project) = tokio::select! {
+        ended = send(session.clone(), code) => panic!("the script has ended: {ended:#?}"),
+        refused = refusals => refused,
+    };
     assert_eq!(
         of_session.expect(409)["error"]["slug"],
         "ToolRouterV2_SessionBusy"
@@ -526,8 +533,7 @@ async fn scripts_wait_for_others_for_a_limited_time() {
         of_project.expect(429)["error"]["slug"],
         "Server_ProjectBusy"
     );
-    // The client disconnects, which ends its script and frees the session.
-    running.abort();
+    // The client has disconnected, which ends its script and frees the session.
     assert_eq!(result(&project, &session, "1").await, "1");
 }
 
