@@ -190,6 +190,30 @@ const ROWS: &[(&str, &str)] = &[
         "host/sandbox/tests/sandbox.rs memory_is_limited_per_guest_and_node",
     ),
     (
+        "Scripts of one project that run at once in the workbench",
+        "tests/e2e/workbench.rs scripts_wait_for_others_for_a_limited_time",
+    ),
+    (
+        "Time for which a script waits for others of its project",
+        "tests/e2e/workbench.rs scripts_wait_for_others_for_a_limited_time",
+    ),
+    (
+        "Time for which a script waits for others of its session, which run one after the other",
+        "tests/e2e/workbench.rs scripts_wait_for_others_for_a_limited_time",
+    ),
+    (
+        "Processor time of a script of the workbench",
+        "tests/e2e/workbench.rs scripts_are_ended_at_their_limits",
+    ),
+    (
+        "Time of a script of the workbench, with the tools that it runs",
+        "tests/e2e/workbench.rs scripts_are_ended_at_their_limits",
+    ),
+    (
+        "Memory of a script of the workbench",
+        "tests/e2e/workbench.rs scripts_are_ended_at_their_limits",
+    ),
+    (
         "Memory",
         "tests/e2e/budget.rs run_resource_limits_are_enforced",
     ),
@@ -433,6 +457,18 @@ const ROWS: &[(&str, &str)] = &[
     (
         "Time of the calls of a parallel execution in a session",
         "tests/e2e/multi_execute.rs hanging_call_withholds_no_other_result",
+    ),
+    (
+        "Files of a session",
+        "tests/e2e/mounts.rs number_of_files_is_limited",
+    ),
+    (
+        "Size of all files of a session that are stored",
+        "tests/e2e/mounts.rs size_of_all_files_is_limited",
+    ),
+    (
+        "Length of the path of a file of a session",
+        "tests/e2e/mounts.rs paths_outside_the_mount_are_refused",
     ),
     (
         "Trigger instances of one project",

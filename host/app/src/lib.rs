@@ -64,6 +64,8 @@ pub static COLLECTIONS: &[&Collection] = &[
     &agents::mcp_servers::INSTANCES,
     &agents::sessions::COLLECTION,
     &agents::sessions::CONFIG_VERSIONS_COLLECTION,
+    &agents::session_files::COLLECTION,
+    &agents::session_files::turns::COLLECTION,
     &projects::idempotency::COLLECTION,
     &projects::quotas::COLLECTION,
     &work::JOBS,
@@ -76,6 +78,8 @@ pub struct App {
     /// The vault of secrets.
     pub vault: Arc<core::vault::Vault>,
     pub(crate) sandbox: Sandbox,
+    /// The interpreter of scripts, and their limits.
+    pub(crate) scripts: runs::Scripts,
     /// The threads for work on large bodies.
     pub large_work: core::large_work::LargeWork,
     /// The clock.
@@ -110,6 +114,8 @@ pub struct App {
     pub(crate) connection_waits: agents::ConnectionWaits,
     /// The files of projects.
     pub files: files::Files,
+    /// The turns of scripts and shell commands at the files of their sessions.
+    pub(crate) session_turns: agents::session_files::turns::Turns,
     /// The bytes that projects have written in a day.
     pub(crate) quotas: Arc<projects::quotas::Quotas>,
     /// The generator of log ids and request ids.
@@ -124,6 +130,8 @@ pub struct Parts {
     pub vault: Arc<core::vault::Vault>,
     /// The sandbox that runs tools.
     pub sandbox: Sandbox,
+    /// The settings of scripts of agents.
+    pub scripts: runs::ScriptSettings,
     /// The threads for work on large bodies.
     pub large_work: core::large_work::LargeWork,
     /// The file that holds the schemas of tools.
@@ -163,6 +171,7 @@ impl App {
             store,
             vault,
             sandbox,
+            scripts,
             large_work,
             schema_file,
             clock,
@@ -210,6 +219,7 @@ impl App {
         let app = Self {
             store,
             vault,
+            scripts: runs::Scripts::new(&sandbox, scripts),
             sandbox,
             large_work,
             clock,
@@ -229,6 +239,7 @@ impl App {
             sessions,
             connection_waits: agents::ConnectionWaits::default(),
             files,
+            session_turns: agents::session_files::turns::Turns::default(),
             quotas,
             sequence: core::ids::Sequence::new(),
         };

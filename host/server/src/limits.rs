@@ -6,7 +6,8 @@
 use std::time::Duration;
 
 use app::{
-    agents, catalog,
+    agents::{self, session_files},
+    catalog,
     core::{json, large_work},
     events::{self, triggers},
     files, lifecycle,
@@ -211,9 +212,6 @@ fn work() -> Vec<Bound> {
             "the other requests wait", "tests/e2e/abuse/runs.rs request_list_memory_is_bounded"),
         bound("Memory reserved for a record in addition to arguments and result", &size(runs::log::RECORD_OVERHEAD_BYTES as u64), "log lines and requests of the execution are left out if no more memory is free, and the record says so", "host/app/src/runs/log/pending.rs long_trace_takes_room_or_is_omitted"),
         bound("Size of the records that are written to the store together", &size(runs::log::MAX_GROUP_BYTES as u64), "the other records are written afterwards", "host/app/src/runs/log/write.rs large_records_are_written_in_small_groups"),
-        bound("Processor time of a script of the workbench", &time(PROGRAM.cpu), "the script is ended with kind `tool_cpu_limit` and changes nothing", "host/workbench/tests/python.rs endless_loop_is_ended"),
-        bound("Time of a script of the workbench, with the tools that it runs", &time(PROGRAM.wall), "the script is ended with kind `tool_timeout` and changes nothing", "host/workbench/tests/python.rs long_waits_are_ended"),
-        bound("Memory of a script of the workbench", &size(PROGRAM.memory), "the script gets `MemoryError`", "host/workbench/tests/python.rs large_allocation_is_refused"),
         bound("Calls of `run_tool`, `search_tools`, `proxy` and `upload_file` in one script", &PROGRAM.requests, "the script gets `ToolError`", "host/workbench/tests/python.rs calls_of_host_are_limited"),
         bound("Size of the arguments or the result of such a call", &size(PROGRAM.message), "the script gets an error", "host/workbench/tests/python.rs large_call_of_host_is_refused"),
         bound("Each standard output of a script", &size(PROGRAM.output), "the script gets `OSError`: no space left", "host/workbench/tests/python.rs endless_output_ends"),
@@ -231,6 +229,8 @@ const PROGRAM: ProgramLimits = ProgramLimits::DEFAULT;
 const TOO_LARGE: &str = "413 `HTTP_PayloadTooLarge`";
 /// Effect of an invalid request to a session.
 const SESSION_INVALID: &str = "400 `ToolRouterV2_BadRequest`";
+/// Effect of too many files in a session, or too large ones.
+const FILES_FULL: &str = "400 `ToolRouterV2_FilesFull`";
 const INVALID: &str = "400 `Request_Invalid`";
 const NODE_BUSY: &str = "503 `Server_Busy`";
 const PROJECT_BUSY: &str = "429 `Server_ProjectBusy`";
@@ -300,6 +300,12 @@ fn executions(settings: &[Setting]) -> Vec<Row> {
         set("Timeout of an execution in the queue", "sandbox.queue_wait_ms", "429 `Server_ProjectBusy` or 503 `Server_Busy`"),
         row("Result in a response", size(runs::MAX_INLINE_RESULT_BYTES as u64), "the result is stored as a file, and `data.result_file` links to it"),
         set("Memory of all executions", "sandbox.memory_mib", "memory does not grow; new executions get 503 `Server_Busy`"),
+        set("Scripts of one project that run at once in the workbench", "workbench.scripts_per_project", "further scripts wait"),
+        row("Time for which a script waits for others of its project", time(runs::MAX_SCRIPT_WAIT), PROJECT_BUSY),
+        row("Time for which a script waits for others of its session, which run one after the other", time(session_files::MAX_TURN_WAIT), "409 `ToolRouterV2_SessionBusy`"),
+        set("Processor time of a script of the workbench", "workbench.cpu_s", "the script is ended with kind `tool_cpu_limit` and changes nothing"),
+        set("Time of a script of the workbench, with the tools that it runs", "workbench.time_s", "the script is ended with kind `tool_timeout` and changes nothing"),
+        set("Memory of a script of the workbench", "workbench.memory_mib", "the script gets `MemoryError`"),
     ]
 }
 
@@ -392,6 +398,9 @@ fn storage(settings: &[Setting]) -> Vec<Row> {
         row("Calls of a parallel execution in a session", agents::meta::MAX_CALLS, "400 `ActionExecute_ArgumentsInvalid`"),
         row("Data of a call of a parallel execution in a session", size(agents::meta::MAX_INLINE_BYTES as u64), "the data becomes a file, and the result has a link to it"),
         set("Time of the calls of a parallel execution in a session", "sessions.multi_execute_s", "calls that still run are cancelled, and the others have their results"),
+        row("Files of a session", session_files::MAX_FILES, FILES_FULL),
+        row("Size of all files of a session that are stored", size(session_files::MAX_TOTAL_BYTES), FILES_FULL),
+        row("Length of the path of a file of a session", format!("{} bytes", session_files::MAX_PATH_BYTES), SESSION_INVALID),
         set("Trigger instances of one project", "triggers.max_per_project", "422 `TriggerInstance_TooMany`"),
         row("Configuration of a trigger instance as JSON", size(triggers::MAX_CONFIG_BYTES as u64), "400 `TriggerInstance_ConfigInvalid`"),
         set("Interval between two polls of a trigger instance", "triggers.poll_interval_s", INVALID).at_least(),

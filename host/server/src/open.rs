@@ -132,6 +132,7 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
     let webhooks = config.webhooks(net.clone(), account_data);
     let sink = config.sink()?;
     let triggers = config.triggers();
+    let scripts = config.scripts();
     let sandbox = sandbox(config, &vault, net).await?;
     let log = LogSettings {
         wait_until_durable: config.logs.wait,
@@ -154,6 +155,7 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
         store: own,
         vault,
         sandbox,
+        scripts,
         large_work,
         schema_file,
         clock,

@@ -74,6 +74,26 @@ crate::error_table! { pub table:
     TOO_MANY_WAITS = too_many_waits(max: usize): LimitReached, 4320, "ToolRouterV2_TooManyWaits",
         "the project waits for connections in {max} calls already",
         "wait for all toolkits in one call, or retry after a moment", with_retry_after(SHORT_WAIT);
+    /// The session has no mount of this id.
+    MOUNT_NOT_FOUND = mount_not_found(id: impl Display): NotFound, 4330, "ToolRouterV2_MountNotFound",
+        "the session has no mount `{id}`",
+        "use the mount `files`";
+    /// The session has no file at the path.
+    SESSION_FILE_NOT_FOUND = session_file_not_found(path: impl Display): NotFound, 4331, "ToolRouterV2_FileNotFound",
+        "the session has no file `{path}`",
+        "list the files with GET /tool_router/session/{{session_id}}/mounts/files/items";
+    /// The files of the session would exceed a limit. Nothing was changed.
+    SESSION_FILES_FULL = session_files_full(files: usize, mib: u64): Invalid, 4332, "ToolRouterV2_FilesFull",
+        "the session would have more than {files} files, or more than {mib} MiB in files",
+        "delete files of the session that are not needed any more";
+    /// Other scripts or commands of the session run.
+    SESSION_BUSY = session_busy(): Conflict, 4333, "ToolRouterV2_SessionBusy",
+        "other scripts or commands of the session are running",
+        "wait until they have ended, and try again", with_retry_after(SHORT_WAIT);
+    /// The session does not permit the request of a script.
+    SCRIPT_REQUEST_REFUSED = script_request_refused(function: &str, reason: &str): Forbidden, 4341, "ToolRouterV2_ScriptRequestRefused",
+        "the session does not permit {function}: {reason}",
+        "do without it, or change the session with PATCH";
 
     /// The MCP server does not exist in the project.
     MCP_SERVER_NOT_FOUND = mcp_server_not_found(id: impl Display): NotFound, 4401, "McpServer_NotFound",

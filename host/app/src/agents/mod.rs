@@ -18,10 +18,12 @@ pub mod meta;
 mod proxy;
 pub mod scope;
 pub mod selection;
+pub mod session_files;
 pub mod sessions;
 mod settings;
 mod toolkits;
 mod tools;
+mod workbench;
 
 pub(crate) use self::connection_waits::ConnectionWaits;
 pub use self::{

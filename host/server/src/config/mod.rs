@@ -34,6 +34,7 @@ mod tests;
 mod triggers;
 mod values;
 mod webhooks;
+mod workbench;
 
 use std::{
     collections::BTreeMap,
@@ -64,6 +65,7 @@ use self::{
     triggers::Triggers,
     values::Secret,
     webhooks::Webhooks,
+    workbench::Workbench,
 };
 pub(crate) use self::{
     flags::Flags,
@@ -127,6 +129,7 @@ settings! {
             pub triggers: Triggers,
             pub mcp: Mcp,
             pub sessions: Sessions,
+            pub workbench: Workbench,
             pub keys: Keys,
             pub publish: Publish,
             pub llm: Llm,

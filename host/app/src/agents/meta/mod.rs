@@ -7,6 +7,7 @@ mod definition;
 mod get_tool_schemas;
 mod manage_connections;
 mod multi_execute_tool;
+mod remote_workbench;
 mod search_tools;
 mod wait_for_connections;
 mod workflow;
@@ -127,6 +128,7 @@ impl MetaTool {
                 | Self::MultiExecuteTool
                 | Self::ManageConnections
                 | Self::WaitForConnections
+                | Self::RemoteWorkbench
         )
     }
 
@@ -191,6 +193,7 @@ pub async fn run(
         MetaTool::MultiExecuteTool => multi_execute_tool::run(app, caller, arguments).await,
         MetaTool::ManageConnections => manage_connections::run(app, caller, arguments).await,
         MetaTool::WaitForConnections => wait_for_connections::run(app, caller, arguments).await,
+        MetaTool::RemoteWorkbench => remote_workbench::run(app, caller, arguments).await,
         _ => Err(errors::meta_tool_unavailable(tool.short_slug())),
     }
 }
@@ -289,6 +292,7 @@ mod tests {
             MetaTool::GetToolSchemas,
             MetaTool::MultiExecuteTool,
             MetaTool::ManageConnections,
+            MetaTool::RemoteWorkbench,
         ];
         assert_eq!(tools, available);
         assert!(MetaTool::WaitForConnections.is_available());

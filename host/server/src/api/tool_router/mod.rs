@@ -6,6 +6,7 @@ pub(crate) mod execution;
 mod inline_tools;
 pub(crate) mod labs;
 pub(crate) mod search;
+pub(crate) mod mounts;
 mod toolkits;
 pub(crate) mod types;
 
