@@ -108,6 +108,8 @@ pub struct App {
     pub(crate) triggers: events::triggers::Settings,
     /// The files of projects.
     pub files: files::Files,
+    /// The shell of agents.
+    pub(crate) shell: workbench::Shell,
     /// The turns of scripts and shell commands at the files of their sessions.
     pub(crate) session_turns: agents::session_files::turns::Turns,
     /// The bytes that projects have written in a day.
@@ -148,6 +150,8 @@ pub struct Parts {
     pub model: Option<runs::prompt::Settings>,
     /// The bytes that each project may write in a day.
     pub quotas: projects::quotas::Settings,
+    /// The shell of agents.
+    pub shell: workbench::Shell,
 }
 
 impl App {
@@ -173,6 +177,7 @@ impl App {
             trusted,
             model,
             quotas,
+            shell,
         } = parts;
         let sink = match sink {
             Some(settings) => Some(Arc::new(events::sink::Sink::open(settings).await?)),
@@ -224,6 +229,7 @@ impl App {
             sink,
             triggers,
             files,
+            shell,
             session_turns: agents::session_files::turns::Turns::default(),
             quotas,
             sequence: core::ids::Sequence::new(),

@@ -7,6 +7,7 @@ mod definition;
 mod get_tool_schemas;
 mod manage_connections;
 mod multi_execute_tool;
+mod remote_bash_tool;
 mod search_tools;
 mod workflow;
 
@@ -124,6 +125,7 @@ impl MetaTool {
                 | Self::GetToolSchemas
                 | Self::MultiExecuteTool
                 | Self::ManageConnections
+                | Self::RemoteBashTool
         )
     }
 
@@ -181,6 +183,7 @@ pub async fn run(
         MetaTool::GetToolSchemas => get_tool_schemas::run(app, caller, arguments).await,
         MetaTool::MultiExecuteTool => multi_execute_tool::run(app, caller, arguments).await,
         MetaTool::ManageConnections => manage_connections::run(app, caller, arguments).await,
+        MetaTool::RemoteBashTool => remote_bash_tool::run(app, caller, arguments).await,
         _ => Err(errors::meta_tool_unavailable(tool.short_slug())),
     }
 }
@@ -279,6 +282,7 @@ mod tests {
             MetaTool::GetToolSchemas,
             MetaTool::MultiExecuteTool,
             MetaTool::ManageConnections,
+            MetaTool::RemoteBashTool,
         ];
         assert_eq!(tools, available);
     }
