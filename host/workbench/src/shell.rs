@@ -54,7 +54,7 @@ pub const MAX_SHELL_TIME: Duration = Duration::from_secs(180);
 /// Maximum processor time of a command, in seconds.
 pub const MAX_SHELL_CPU_SECONDS: u64 = 60;
 /// Maximum number of simple commands that a command runs, and of turns of its loops.
-pub const MAX_SHELL_STEPS: usize = 1_000_000;
+pub const MAX_SHELL_STEPS: usize = 200_000;
 /// Maximum memory of a command, in bytes.
 pub const MAX_SHELL_MEMORY_BYTES: u64 = 512 << 20;
 /// Exit code of a child that could not run the command, and wrote the reason to standard error.
