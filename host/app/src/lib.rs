@@ -114,6 +114,8 @@ pub struct App {
     pub(crate) connection_waits: agents::ConnectionWaits,
     /// The files of projects.
     pub files: files::Files,
+    /// The shell of agents.
+    pub(crate) shell: workbench::Shell,
     /// The turns of scripts and shell commands at the files of their sessions.
     pub(crate) session_turns: agents::session_files::turns::Turns,
     /// The bytes that projects have written in a day.
@@ -158,6 +160,8 @@ pub struct Parts {
     pub model: Option<runs::prompt::Settings>,
     /// The bytes that each project may write in a day.
     pub quotas: projects::quotas::Settings,
+    /// The shell of agents.
+    pub shell: workbench::Shell,
 }
 
 impl App {
@@ -185,6 +189,7 @@ impl App {
             trusted,
             model,
             quotas,
+            shell,
         } = parts;
         let sink = match sink {
             Some(settings) => Some(Arc::new(events::sink::Sink::open(settings).await?)),
@@ -239,6 +244,7 @@ impl App {
             sessions,
             connection_waits: agents::ConnectionWaits::default(),
             files,
+            shell,
             session_turns: agents::session_files::turns::Turns::default(),
             quotas,
             sequence: core::ids::Sequence::new(),

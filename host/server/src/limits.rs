@@ -221,6 +221,15 @@ fn work() -> Vec<Bound> {
         bound("Size of all files of a session", &size(PROGRAM.file_bytes), "the script gets `OSError`: no space left", "host/workbench/tests/python.rs files_are_limited_in_size_and_number"),
         bound("Size of the variables that a script leaves to the next", &size(workbench::MAX_VARIABLES_BYTES as u64), "the largest are not kept, and the result names them", "host/workbench/tests/python.rs variables_that_cannot_be_kept_are_named"),
         bound("Size of the source text of a script", &size(workbench::MAX_CODE_BYTES as u64), "the script is refused", "host/workbench/tests/python.rs long_script_is_refused"),
+        bound("Shell commands that run at the same time on a server", &format!("{}; of one project {}", workbench::MAX_CONCURRENT_COMMANDS, workbench::MAX_COMMANDS_PER_TENANT), "the others wait", "tests/e2e/bash_tool.rs commands_of_a_session_take_turns"),
+        bound("Time for which a script or shell command waits for those of its session before it", &time(session_files::MAX_TURN_WAIT), "409 `ToolRouterV2_SessionBusy`", "tests/e2e/bash_tool.rs commands_of_a_session_take_turns"),
+        bound("Time of a shell command", &time(workbench::MAX_SHELL_TIME), "the command is ended and changes no file", "tests/e2e/bash_tool.rs endless_loop_changes_no_file"),
+        bound("Processor time of a shell command", &format!("{} s", workbench::MAX_SHELL_CPU_SECONDS), "the command is ended and changes no file", "tests/e2e/bash_tool.rs endless_loop_changes_no_file"),
+        bound("Memory of the process of a shell command", &size(workbench::MAX_SHELL_MEMORY_BYTES), "the command is ended and changes no file", "tests/e2e/bash_tool.rs fork_bombs_memory_and_output_are_contained"),
+        bound("Simple commands and turns of loops of a shell command", &workbench::MAX_SHELL_STEPS, "the command is ended and changes no file", "tests/e2e/bash_tool.rs endless_loop_changes_no_file"),
+        bound("Each standard output of a shell command", &size(workbench::MAX_SHELL_OUTPUT_BYTES as u64), "the rest is dropped, and standard error says so", "tests/e2e/bash_tool.rs fork_bombs_memory_and_output_are_contained"),
+        bound("Size of all files of a shell command, with those outside of the session's folder", &size(workbench::MAX_SHELL_FILE_BYTES), "the write fails", "tests/e2e/bash_tool.rs fork_bombs_memory_and_output_are_contained"),
+        bound("Size of a shell command", &size(workbench::MAX_COMMAND_BYTES as u64), "400 `ActionExecute_ArgumentsInvalid`", "tests/e2e/bash_tool.rs shell_needs_the_workbench"),
         bound("Processes and threads that a script starts", &0, "the script gets an error", "host/workbench/tests/python.rs fork_bomb_is_refused"),
     ]
 }

@@ -8,6 +8,7 @@ mod get_tool_schemas;
 mod manage_connections;
 mod multi_execute_tool;
 mod remote_workbench;
+mod remote_bash_tool;
 mod search_tools;
 mod wait_for_connections;
 mod workflow;
@@ -129,6 +130,7 @@ impl MetaTool {
                 | Self::ManageConnections
                 | Self::WaitForConnections
                 | Self::RemoteWorkbench
+                | Self::RemoteBashTool
         )
     }
 
@@ -194,6 +196,7 @@ pub async fn run(
         MetaTool::ManageConnections => manage_connections::run(app, caller, arguments).await,
         MetaTool::WaitForConnections => wait_for_connections::run(app, caller, arguments).await,
         MetaTool::RemoteWorkbench => remote_workbench::run(app, caller, arguments).await,
+        MetaTool::RemoteBashTool => remote_bash_tool::run(app, caller, arguments).await,
         _ => Err(errors::meta_tool_unavailable(tool.short_slug())),
     }
 }
@@ -293,6 +296,7 @@ mod tests {
             MetaTool::MultiExecuteTool,
             MetaTool::ManageConnections,
             MetaTool::RemoteWorkbench,
+            MetaTool::RemoteBashTool,
         ];
         assert_eq!(tools, available);
         assert!(MetaTool::WaitForConnections.is_available());
