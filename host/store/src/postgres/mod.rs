@@ -227,7 +227,7 @@ impl Backend for Postgres {
         let rows = self
             .rows(Frequency::Once, || find::statement(collection, query))
             .await?;
-        find::page(&rows).map_err(|error| failure::read_error(&error))
+        find::page(query, &rows).map_err(|error| failure::read_error(&error))
     }
 
     async fn scan(
