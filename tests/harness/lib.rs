@@ -20,6 +20,7 @@ pub mod host;
 pub mod hunt;
 pub mod inbox;
 pub mod issuer;
+mod loopback;
 pub mod manual;
 pub mod names;
 pub mod nats;

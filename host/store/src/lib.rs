@@ -352,7 +352,8 @@ impl Store {
 
     /// Returns the first record that meets a query.
     pub async fn first<T: Document>(&self, query: Query) -> Result<Option<Record<T>>, Error> {
-        let page = self.backend.find(T::COLLECTION, &query.page(0, 1)).await?;
+        let query = query.page(0, 1).uncounted();
+        let page = self.backend.find(T::COLLECTION, &query).await?;
         page.rows.into_iter().next().map(decode).transpose()
     }
 

@@ -29,7 +29,7 @@ use crate::{
     events::{delivery, endpoints, ordering, outbox, sink, subscriptions, triggers},
     files,
     projects::{self, idempotency},
-    work::{Claim, Claimable, Next, Queue, WorkState, doubled, erase_all},
+    work::{Admission, Claim, Claimable, Next, Queue, WorkState, doubled, erase_all},
 };
 
 /// The collection of removal records, under the ids of deleted projects of which data may be left.
@@ -101,7 +101,8 @@ pub(crate) fn queue() -> Queue<Removal, App> {
         concurrency: MAX_CONCURRENT_REMOVALS,
         lease_ttl: LEASE_TTL,
         retry_delay: |attempts| Some(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts)),
-        work: |app: &App, claim| {
+        admission: Admission::always(),
+        work: |app: &App, claim, ()| {
             Box::pin(async move {
                 finish(app, &claim).await?;
                 Ok(Next::Ended)
