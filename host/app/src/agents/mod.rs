@@ -10,6 +10,7 @@ mod config;
 mod connect;
 pub mod errors;
 mod execute;
+pub mod mcp_oauth;
 pub mod mcp_servers;
 pub mod meta;
 mod proxy;
