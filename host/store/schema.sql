@@ -781,6 +781,29 @@ create index "mcp_instances_by_folded_user" on "mcp_instances" (project, "folded
 create index "mcp_instances_by_changed_at" on "mcp_instances" (project, "changed_at" nulls first, created_at, id) where deleted_at is null;
 create unique index "mcp_instances_one_identity" on "mcp_instances" (project, "identity" nulls first) where deleted_at is null;
 
+create table "mcp_consents" (
+    id text collate "C" primary key,
+    project text collate "C" not null,
+    revision bigint not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    deleted_at bigint,
+    body json not null,
+    "until" bigint
+);
+create or replace function "mcp_consents_fields"() returns trigger language plpgsql as $$
+begin
+    select
+        case when json_typeof(f."until") = 'number' and f."until" #>> '{}' ~ '^(0|-?[1-9][0-9]{0,18})$' then case when (f."until" #>> '{}')::numeric between -9223372036854775808 and 9223372036854775807 then (f."until" #>> '{}')::bigint end end
+    into new."until"
+    from json_to_record(new.body) as f ("until" json);
+    return new;
+end
+$$;
+create or replace trigger "mcp_consents_fields" before insert or update of body on "mcp_consents" for each row execute function "mcp_consents_fields"();
+create index "mcp_consents_by_created_at" on "mcp_consents" (project, created_at, id) where deleted_at is null;
+create index "mcp_consents_by_until" on "mcp_consents" (project, "until" nulls first, created_at, id) where deleted_at is null;
+
 create table "tool_router_sessions" (
     id text collate "C" primary key,
     project text collate "C" not null,

@@ -415,6 +415,34 @@ const ROWS: &[(&str, &str)] = &[
         "tests/e2e/mcp_endpoints.rs long_lists_have_pages",
     ),
     (
+        "Characters in the name of an assistant that registers",
+        "tests/e2e/mcp_oauth.rs registration_is_checked",
+    ),
+    (
+        "Redirect URIs of an assistant that registers, together",
+        "tests/e2e/mcp_oauth.rs registration_is_checked",
+    ),
+    (
+        "Form in which a member gives an assistant access",
+        "tests/e2e/mcp_oauth.rs large_requests_are_refused",
+    ),
+    (
+        "Request of an assistant for tokens",
+        "tests/e2e/mcp_oauth.rs large_requests_are_refused",
+    ),
+    (
+        "Validity of the authorization code of an assistant",
+        "host/app/src/agents/mcp_oauth/consent.rs codes_end_after_their_validity",
+    ),
+    (
+        "Validity of the access token of an assistant",
+        "host/app/src/agents/mcp_oauth/consent.rs access_tokens_end_after_their_validity",
+    ),
+    (
+        "Validity of the refresh token of an assistant",
+        "host/app/src/agents/mcp_oauth/consent.rs refresh_tokens_end_after_their_validity",
+    ),
+    (
         "Use cases of a search for tools in a session",
         "tests/e2e/tool_search.rs too_many_use_cases_or_slugs_are_refused",
     ),

@@ -25,6 +25,7 @@ mod keys;
 mod link;
 mod logs;
 mod mcp_endpoints;
+mod mcp_oauth;
 mod mcp_servers;
 mod members;
 mod mounts;

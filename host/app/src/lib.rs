@@ -62,6 +62,7 @@ pub static COLLECTIONS: &[&Collection] = &[
     &events::ordering::COLLECTION,
     &agents::mcp_servers::COLLECTION,
     &agents::mcp_servers::INSTANCES,
+    &agents::mcp_oauth::COLLECTION,
     &agents::sessions::COLLECTION,
     &agents::sessions::CONFIG_VERSIONS_COLLECTION,
     &agents::session_files::COLLECTION,
@@ -280,7 +281,8 @@ impl App {
     }
 
     /// Returns the base URL at which clients reach this server.
-    pub(crate) fn base_url(&self) -> &str {
+    #[must_use]
+    pub fn base_url(&self) -> &str {
         self.files.links.base_url()
     }
 

@@ -28,7 +28,10 @@ use crate::{
         query::{MAX_LIST_ENTRIES, MAX_LONG_LIST_ENTRIES, MAX_TEXT_CHARS},
     },
     mcp::TOOLS_PER_PAGE,
-    web::ingress,
+    web::{
+        ingress,
+        mcp_oauth::{authorize::MAX_CONSENT_FORM_BYTES, token::MAX_TOKEN_REQUEST_BYTES},
+    },
 };
 
 const INTRODUCTION: &str = "# Limits
@@ -396,6 +399,13 @@ fn storage(settings: &[Setting]) -> Vec<Row> {
         row("Versions of a session's configuration", agents::MAX_VERSIONS, "the oldest version is erased"),
         row("Tools of the client in a request to a session", MAX_INLINE_TOOLS, SESSION_INVALID),
         row("Tools on a page of an MCP endpoint", TOOLS_PER_PAGE, "`nextCursor` continues the list"),
+        row("Characters in the name of an assistant that registers", agents::mcp_oauth::MAX_CLIENT_NAME_CHARS, "400 `invalid_client_metadata`"),
+        row("Redirect URIs of an assistant that registers, together", size(agents::mcp_oauth::MAX_REDIRECT_URIS_BYTES as u64), "400 `invalid_redirect_uri`"),
+        row("Form in which a member gives an assistant access", size(MAX_CONSENT_FORM_BYTES as u64), "413, as a page"),
+        row("Request of an assistant for tokens", size(MAX_TOKEN_REQUEST_BYTES as u64), TOO_LARGE),
+        row("Validity of the authorization code of an assistant", time(agents::mcp_oauth::CODE_TTL), "400 `invalid_grant`"),
+        row("Validity of the access token of an assistant", time(agents::mcp_oauth::ACCESS_TOKEN_TTL), "401 `McpAuthorization_TokenInvalid`"),
+        row("Validity of the refresh token of an assistant", time(agents::mcp_oauth::REFRESH_TOKEN_TTL), "400 `invalid_grant`"),
         row("Use cases of a search for tools in a session", agents::meta::MAX_QUERIES, "400 `ActionExecute_ArgumentsInvalid`"),
         row("Characters in a use case of a search for tools", agents::meta::MAX_USE_CASE_CHARS, "the use case fails, and the others are answered"),
         row("Characters in the known fields of a use case", agents::meta::MAX_KNOWN_FIELDS_CHARS, "the use case fails, and the others are answered"),

@@ -123,4 +123,33 @@ crate::error_table! { pub table:
     MCP_NOT_CONNECTED = mcp_not_connected(user: impl Display, toolkit: impl Display, url: impl Display): Invalid, 4407, "McpServer_NotConnected",
         "user `{user}` has no active connected account for toolkit {toolkit}: connect one at {url}",
         "open the link, connect the account, and call the tool again";
+
+    /// The metadata of an assistant that registers as an OAuth client is invalid.
+    MCP_CLIENT_INVALID = mcp_client_invalid(problem: impl Display): Invalid, 4410, "McpAuthorization_ClientInvalid",
+        "the client cannot be registered: {problem}",
+        "correct the metadata and register again";
+    /// A redirect URI of an assistant is not permitted.
+    MCP_REDIRECT_URI_INVALID = mcp_redirect_uri_invalid(problem: impl Display): Invalid, 4411, "McpAuthorization_RedirectUriInvalid",
+        "redirect_uris cannot be registered: {problem}",
+        "register addresses with https, with http on 127.0.0.1, or with a scheme of your program";
+    /// This installation did not issue the client id.
+    MCP_CLIENT_UNKNOWN = mcp_client_unknown(): Invalid, 4412, "McpAuthorization_ClientUnknown",
+        "client_id was not issued by this server",
+        "register the client with POST /oauth/register";
+    /// An authorization code or a refresh token is not valid.
+    MCP_GRANT_INVALID = mcp_grant_invalid(problem: impl Display): Invalid, 4413, "McpAuthorization_GrantInvalid",
+        "the code or refresh token is not valid: {problem}",
+        "start a new authorization at /oauth/authorize";
+    /// A token is requested for what is no MCP endpoint, or for another one than was consented to.
+    MCP_TARGET_INVALID = mcp_target_invalid(problem: impl Display): Invalid, 4414, "McpAuthorization_TargetInvalid",
+        "resource is not valid: {problem}",
+        "send the `resource` of the metadata of the MCP endpoint";
+    /// The access token is not valid at the MCP endpoint.
+    MCP_TOKEN_INVALID = mcp_token_invalid(): Unauthenticated, 4415, "McpAuthorization_TokenInvalid",
+        "the access token has ended, was revoked, or is for another endpoint",
+        "refresh the token, or start a new authorization at /oauth/authorize";
+    /// The key gives no access to the MCP endpoint, or there is no such endpoint.
+    MCP_KEY_WITHOUT_ACCESS = mcp_key_without_access(): Forbidden, 4416, "McpAuthorization_KeyWithoutAccess",
+        "the key gives no access to the MCP endpoint, or there is no such endpoint",
+        "use a key of the project, or the user key of a member";
 }

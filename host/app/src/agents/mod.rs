@@ -13,6 +13,7 @@ mod connect;
 mod connection_waits;
 pub mod errors;
 mod execute;
+pub mod mcp_oauth;
 pub mod mcp_servers;
 pub mod meta;
 mod proxy;

@@ -2,8 +2,8 @@
 //!
 //! One batch hides the project, ends its API keys and records the removal. From then on no request,
 //! callback, link or job finds the project. Every operation that adds a secret to it depends on a
-//! record that no longer exists: an auth config, a webhook subscription, a webhook endpoint, a file
-//! and a key depend on the project, an account and a dynamic client on their auth config, a
+//! record that no longer exists: an auth config, a webhook subscription, a webhook endpoint, a file,
+//! a consent for an assistant and a key depend on the project, an account and a dynamic client on their auth config, a
 //! connection attempt and a trigger instance on their account. Operations that are still running are
 //! therefore refused, and the order in which the collections are erased leaves nothing behind.
 //!
@@ -19,7 +19,7 @@ use store::{Batch, Collection, Document, Field, Query};
 use crate::{
     App, Result,
     accounts::{self, auth_configs},
-    agents::{mcp_servers, session_files, sessions},
+    agents::{mcp_oauth, mcp_servers, session_files, sessions},
     core::{
         INSTALLATION,
         clock::time_after,
@@ -69,6 +69,7 @@ static ERASED_COLLECTIONS: [&Collection; 23] = [
     &ordering::COLLECTION,
     &mcp_servers::COLLECTION,
     &mcp_servers::INSTANCES,
+    &mcp_oauth::COLLECTION,
     &sessions::COLLECTION,
     &sessions::CONFIG_VERSIONS_COLLECTION,
     &session_files::turns::COLLECTION,

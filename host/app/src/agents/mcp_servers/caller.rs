@@ -1,6 +1,7 @@
 //! Calls of tools at the address of an MCP server.
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use store::{Record, Window};
 
 use super::McpServer;
@@ -18,7 +19,7 @@ use crate::{
 };
 
 /// User and accounts that an address names. They select, and prove nothing.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Selection {
     /// User for whom tools run, or `None` for the default user.
     pub user_id: Option<String>,
