@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     given,
+    mounts::download,
     tool_router_sessions::{SESSION, create},
 };
 
@@ -146,4 +147,24 @@ async fn many_meta_calls_leave_room_for_neighbors() {
         }
     }
     assert_eq!(hanging(), 4, "no further call of the project has run");
+}
+
+#[tokio::test]
+async fn results_become_a_file_of_the_workbench() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let echo = given::echo(host).await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let call = json!({ "tool_slug": echo, "arguments": { "number": 7 } });
+    let arguments = json!({ "tools": [call], "sync_response_to_workbench": true });
+    let body = json!({ "slug": "SERVICE_MULTI_EXECUTE_TOOL", "arguments": arguments });
+    let path = format!("{SESSION}/{session}/execute_meta");
+    let done = project.post(&path, &body).await.expect(200);
+    let file = &done["data"]["remote_file_info"];
+    let name = file["file_path"].as_str().unwrap();
+    let name = name.strip_prefix("/mnt/files/").unwrap();
+    let content = download(&project, &session, name).await.bytes;
+    assert_eq!(file["size"], content.len());
+    let results: Value = serde_json::from_slice(&content).unwrap();
+    assert_eq!(results, done["data"]["results"]);
 }

@@ -8,7 +8,8 @@ use crate::{
     given,
     mcp_endpoints::{request, result},
     tool_router_execution::{execute, mail},
-    tool_router_sessions::{SESSION, create},
+    tool_router_sessions::SESSION,
+    workbench,
 };
 
 /// A session, with the key of its project.
@@ -25,6 +26,7 @@ enum By {
     Execute,
     MultiExecute,
     Mcp,
+    Script,
 }
 
 impl Scene {
@@ -69,6 +71,7 @@ impl Scene {
                 let call = json!({ "name": tool, "arguments": arguments });
                 self.mcp("tools/call", call).await["structuredContent"].clone()
             }
+            By::Script => return workbench::permits(&self.project, &self.session, tool).await,
         };
         data == arguments
     }
@@ -167,7 +170,7 @@ async fn scope_filters_apply_in_order_everywhere() {
         for name in names {
             let is_permitted = permitted.split(' ').any(|one| one == name);
             let slug = slug(name);
-            for by in [By::Execute, By::MultiExecute, By::Mcp] {
+            for by in [By::Execute, By::MultiExecute, By::Mcp, By::Script] {
                 let runs = scene.runs(by, &slug).await;
                 assert_eq!(runs, is_permitted, "{by:?} {name}: {config}");
             }
@@ -242,7 +245,7 @@ async fn texts_of_a_toolkit_change_no_other_tool() {
     // The result of the hostile tool repeats the command.
     let call = json!({ "tool_slug": tool, "arguments": { "word": text } });
     execute(&project, &scene.session, call).await.expect(200);
-    for by in [By::Execute, By::MultiExecute, By::Mcp] {
+    for by in [By::Execute, By::MultiExecute, By::Mcp, By::Script] {
         assert!(scene.runs(by, &list).await, "{by:?}");
         assert!(!scene.runs(by, &send).await, "{by:?}");
     }

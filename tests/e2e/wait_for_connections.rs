@@ -76,12 +76,13 @@ impl Scene {
         let asked = async || {
             let arguments = json!({ "toolkits": ["nonesuch"] });
             let answer = wait(&self.project, &self.session, arguments).await;
-            if answer.status == 429 {
+            let is_refused = answer.status == 429;
+            if is_refused {
                 assert_eq!(answer["error"]["slug"], "ToolRouterV2_TooManyWaits");
             } else {
                 answer.expect(200);
             }
-            answer.status == 429
+            is_refused
         };
         wait_until("the calls wait", async || asked().await == is_full).await;
     }

@@ -225,7 +225,6 @@ fn work() -> Vec<Bound> {
         bound("Size of the variables that a script leaves to the next", &size(workbench::MAX_VARIABLES_BYTES as u64), "the largest are not kept, and the result names them", "host/workbench/tests/python.rs variables_that_cannot_be_kept_are_named"),
         bound("Size of the source text of a script", &size(workbench::MAX_CODE_BYTES as u64), "the script is refused", "host/workbench/tests/python.rs long_script_is_refused"),
         bound("Shell commands that run at the same time on a server", &format!("{}; of one project {}", workbench::MAX_CONCURRENT_COMMANDS, workbench::MAX_COMMANDS_PER_TENANT), "the others wait", "tests/e2e/bash_tool.rs commands_of_a_session_take_turns"),
-        bound("Time for which a script or shell command waits for those of its session before it", &time(session_files::MAX_TURN_WAIT), "409 `ToolRouterV2_SessionBusy`", "tests/e2e/bash_tool.rs commands_of_a_session_take_turns"),
         bound("Time of a shell command", &time(workbench::MAX_SHELL_TIME), "the command is ended and changes no file", "tests/e2e/bash_tool.rs endless_loop_changes_no_file"),
         bound("Processor time of a shell command", &format!("{} s", workbench::MAX_SHELL_CPU_SECONDS), "the command is ended and changes no file", "tests/e2e/bash_tool.rs endless_loop_changes_no_file"),
         bound("Memory of the process of a shell command", &size(workbench::MAX_SHELL_MEMORY_BYTES), "the command is ended and changes no file", "tests/e2e/bash_tool.rs fork_bombs_memory_and_output_are_contained"),

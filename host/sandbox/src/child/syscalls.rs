@@ -56,11 +56,7 @@ pub fn restrict() -> io::Result<()> {
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64")
 )))]
-#[expect(
-    clippy::unnecessary_wraps,
-    clippy::missing_errors_doc,
-    reason = "the one above can fail"
-)]
+#[expect(clippy::unnecessary_wraps, reason = "the one above can fail")]
 pub fn restrict() -> io::Result<()> {
     Ok(())
 }

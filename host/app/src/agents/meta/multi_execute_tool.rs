@@ -2,10 +2,12 @@
 //!
 //! The calls have one deadline together, so that one that hangs does not withhold the results of the
 //! others. The result keeps the order of the calls. Data that is too large for the context of a model
-//! becomes a file of the project, and the result has a link to it.
+//! becomes a file of the project, and the result has a link to it. All results become a file of the
+//! workbench if the call asks for it.
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
+use sandbox::FileChange;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json, value::RawValue};
 use tokio::time::{Instant, timeout_at};
@@ -13,8 +15,11 @@ use tokio::time::{Instant, timeout_at};
 use super::{MetaResult, MetaTool, Workflow, parse};
 use crate::{
     App, Result,
-    agents::{SessionCaller, SessionExecute, errors, execute, resolve},
-    core::ids::LogId,
+    agents::{
+        SessionCaller, SessionExecute, errors, execute, resolve,
+        session_files::{self, SANDBOX_FOLDER},
+    },
+    core::ids::{LogId, random_text},
     files,
 };
 
@@ -22,12 +27,18 @@ use crate::{
 pub const MAX_CALLS: usize = 50;
 /// Maximum number of calls that run at a time, so that other calls of the project find room.
 const MAX_CONCURRENT_CALLS: usize = 16;
+/// Folder of the files of the workbench that have results.
+const RESULTS_FOLDER: &str = "tool_results";
+/// Number of random characters in the name of such a file.
+const FILE_NAME_CHARS: usize = 8;
 /// Size of the data of a call from which it becomes a file, in bytes, unless the session sets another.
 pub const MAX_INLINE_BYTES: usize = 80 << 10;
 
 #[derive(Deserialize)]
 struct Arguments {
     tools: Vec<Call>,
+    #[serde(default)]
+    sync_response_to_workbench: bool,
     session_id: Option<String>,
 }
 
@@ -44,8 +55,16 @@ struct Data {
     success_count: usize,
     error_count: usize,
     session: Workflow,
-    remote_file_info: Option<Value>,
+    remote_file_info: Option<RemoteFile>,
     next_steps: Option<String>,
+}
+
+/// A file of the workbench that has all results.
+#[derive(Serialize)]
+struct RemoteFile {
+    file_path: String,
+    mimetype: &'static str,
+    size: usize,
 }
 
 #[derive(Serialize)]
@@ -67,7 +86,11 @@ struct Response {
 
 /// Executes the tools.
 pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> Result<MetaResult> {
-    let Arguments { tools, session_id } = parse(MetaTool::MultiExecuteTool, arguments)?;
+    let Arguments {
+        tools,
+        sync_response_to_workbench,
+        session_id,
+    } = parse(MetaTool::MultiExecuteTool, arguments)?;
     if !(1..=MAX_CALLS).contains(&tools.len()) {
         return Err(errors::arguments_invalid(
             MetaTool::MultiExecuteTool.short_slug(),
@@ -86,20 +109,54 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
     let success_count = succeeded.count();
     let total_count = results.len();
     let error_count = total_count - success_count;
+    let (remote_file_info, next_steps) =
+        if sync_response_to_workbench && caller.config().workbench.enabled {
+            match results_as_file(app, caller, &results).await {
+                Ok(file) => (Some(file), None),
+                // The tools ran, so the caller gets their results in either case.
+                Err(cause) => {
+                    let reason = format!("The results are no file of the workbench: {cause}");
+                    (None, Some(reason))
+                }
+            }
+        } else {
+            (None, None)
+        };
     let data = Data {
         results,
         total_count,
         success_count,
         error_count,
         session: Workflow::new(session_id.as_deref()),
-        remote_file_info: None,
-        next_steps: None,
+        remote_file_info,
+        next_steps,
     };
     let error =
         (error_count > 0).then(|| format!("{error_count} out of {total_count} calls failed"));
     Ok(MetaResult {
         data: serde_json::to_value(data).map_err(errors::internal)?,
         error: error.filter(|_| success_count == 0),
+    })
+}
+
+/// Stores results as a file of the workbench.
+async fn results_as_file(
+    app: &App,
+    caller: &SessionCaller,
+    results: &[CallResult],
+) -> Result<RemoteFile> {
+    let content = serde_json::to_vec(results).map_err(errors::internal)?;
+    let size = content.len();
+    let path = format!("{RESULTS_FOLDER}/{}.json", random_text(FILE_NAME_CHARS));
+    let change = FileChange {
+        path: path.clone(),
+        content: Some(content.into()),
+    };
+    session_files::apply(app, caller, vec![change], None).await?;
+    Ok(RemoteFile {
+        file_path: format!("{SANDBOX_FOLDER}/{path}"),
+        mimetype: "application/json",
+        size,
     })
 }
 
