@@ -21,6 +21,7 @@ pub mod hunt;
 pub mod inbox;
 pub mod issuer;
 pub mod manual;
+pub mod mcp_programs;
 pub mod names;
 pub mod nats;
 pub mod postgres;

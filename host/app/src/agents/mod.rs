@@ -25,7 +25,7 @@ pub use self::{
         Config, Filter, KNOWN_TOOL_HINTS, MAX_CONFIG_BYTES, ManageConnections, MultiAccount,
         Preload, Tags, ToolFilter, Workbench,
     },
-    connect::{Connect, link},
+    connect::{Connect, ConnectionLink, link, link_for_tool},
     execute::{SessionExecute, execute, resolve},
     proxy::proxy,
     sessions::{MAX_VERSIONS, Session, SessionCaller},

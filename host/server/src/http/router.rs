@@ -46,10 +46,14 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
         ..Operation::default()
     };
     let of_server = Permission::OneOf(&[ToolExecution, McpServers], Access::Write);
-    let mcp_server = || by_rules(post(mcp::server).delete(mcp::server), tool_call(of_server));
+    let mcp_server = || {
+        let handler = post(mcp::server).get(mcp::server).delete(mcp::server);
+        by_rules(handler, tool_call(of_server))
+    };
     let of_session = &[ToolExecution, Sessions, SessionToolExecution];
     let of_session = tool_call(Permission::OneOf(of_session, Access::Write));
-    let mcp_session = by_rules(post(mcp::session).delete(mcp::session), of_session);
+    let mcp_session = post(mcp::session).get(mcp::session).delete(mcp::session);
+    let mcp_session = by_rules(mcp_session, of_session);
     // Health probes are answered even when the server is at its concurrency limit.
     let mut router = Router::new()
         .route("/health/live", get(health::live))

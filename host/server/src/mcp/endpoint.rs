@@ -1,12 +1,17 @@
 //! One request to an MCP endpoint: the methods that a client may call.
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{
+    borrow::Cow,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+    time::Duration,
+};
 
 use app::{
     App, Error,
     agents::{self, SessionCaller, SessionExecute, mcp_servers::McpCaller, meta::MetaTool},
     catalog::ResolvedTool,
-    runs::Execution,
+    core::truncate,
 };
 use axum::{body::Body, http::Request, response::Response};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
@@ -15,25 +20,32 @@ use http_body_util::Full;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorCode,
-        Implementation, JsonObject, ListToolsResult, PaginatedRequestParams,
-        ProgressNotificationParam, ProtocolVersion, ServerCapabilities, ServerConfig, Tool,
+        CallToolRequestParams, CallToolResponse, ErrorCode, Implementation, JsonObject,
+        ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
+        ServerCapabilities, ServerConfig, ServerNotification, SubscriptionFilter, Tool,
+        ToolListChangedNotification,
     },
-    service::RequestContext,
+    service::{RequestContext, SubscriptionContext},
     transport::streamable_http_server::{
         StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
     },
 };
-use serde_json::Value;
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 
-use super::tools;
+use super::{
+    changes::ToolListChanges,
+    connecting::{self, CONNECTION_WAIT, Consent},
+    outcome::{self, Outcome},
+    tools,
+};
 use crate::{Server, api::tool_router::execution::execute_meta_tool, http::errors};
 
 /// Tools on a page of `tools/list`.
 pub(crate) const TOOLS_PER_PAGE: usize = 250;
 /// Interval of notifications about the progress of a call.
-const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
+/// End of the id of a connection whose client opens addresses for its user.
+pub(super) const OPENS_URLS_SUFFIX: &str = "+url";
 /// Code of the error of a request that its client cancelled.
 const CANCELLED: ErrorCode = ErrorCode(-32800);
 
@@ -59,9 +71,6 @@ enum Offered {
     Tool(ResolvedTool),
 }
 
-/// Success of a tool, or its failure as the client shows it.
-type Outcome = Result<Value, String>;
-
 impl Endpoint {
     pub(super) fn new(server: Arc<Server>, caller: Caller, connection: Option<String>) -> Self {
         Self {
@@ -84,8 +93,12 @@ impl Endpoint {
         service.handle(request).await.map(Body::new)
     }
 
-    fn app(&self) -> &App {
+    pub(super) fn app(&self) -> &App {
         &self.server.app
+    }
+
+    pub(super) fn is_serving(&self) -> bool {
+        self.server.is_serving()
     }
 
     /// Returns the tools: meta tools first, then those of the catalog by slug.
@@ -93,7 +106,8 @@ impl Endpoint {
         match &self.caller {
             Caller::Server(caller) => {
                 let tools = caller.tools(self.app()).into_iter();
-                tools.map(Offered::Tool).collect()
+                let helpers = caller.helper_tools().map(Offered::Meta);
+                helpers.chain(tools.map(Offered::Tool)).collect()
             }
             Caller::Session(caller) => {
                 let config = caller.config();
@@ -161,70 +175,105 @@ impl Endpoint {
         }
     }
 
-    /// Calls a tool. A refusal is a failure of the tool, so that the assistant reads it.
-    async fn call(&self, name: &str, arguments: JsonObject) -> Outcome {
+    /// Returns a digest of the list, which changes with it.
+    pub(super) fn digest(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        for offered in self.offered() {
+            self.name_of(&offered).hash(&mut hasher);
+            if let Offered::Tool(found) = offered {
+                found.release.version.to_string().hash(&mut hasher);
+            }
+        }
+        hasher.finish()
+    }
+
+    /// Calls a tool. If the user has agreed to connect an account, the call waits for it.
+    async fn call(&self, name: &str, arguments: JsonObject, consent: Consent) -> Outcome {
+        let arguments = Bytes::from(serde_json::to_vec(&arguments).unwrap_or_default());
+        if consent != Consent::Accepted {
+            return self.call_once(name, arguments).await;
+        }
+        let deadline = Instant::now() + CONNECTION_WAIT;
+        let accounts = app::accounts::commit_signal(self.app());
+        loop {
+            let outcome = self.call_once(name, arguments.clone()).await;
+            if !matches!(outcome, Outcome::NotConnected(_)) || Instant::now() >= deadline {
+                return outcome;
+            }
+            // An account that another server connects gives no signal here.
+            let _ = timeout(connecting::POLL_INTERVAL, accounts.committed()).await;
+        }
+    }
+
+    async fn call_once(&self, name: &str, arguments: Bytes) -> Outcome {
+        let app = self.app();
         match &self.caller {
-            Caller::Server(caller) => {
-                let arguments = to_bytes(&arguments);
-                let executed = caller.execute(self.app(), name, arguments).await;
-                executed.map_or_else(|cause| Err(refusal(&cause)), outcome)
-            }
-            Caller::Session(caller) => self.call_in_session(caller, name, arguments).await,
+            Caller::Server(caller) => match self.helper_tool(caller, name) {
+                None => caller.execute(app, name, arguments).await.into(),
+                Some(tool) => {
+                    let executed = async {
+                        let session = caller.helper(app).await?;
+                        execute_meta_tool(&self.server, &session, tool, arguments).await
+                    };
+                    executed.await.into()
+                }
+            },
+            Caller::Session(caller) => match self.offered_as(name) {
+                None => Outcome::Failure(outcome::refusal(&errors::mcp_tool_not_found(truncate(
+                    name,
+                )))),
+                Some(Offered::Meta(tool)) => {
+                    let executed = execute_meta_tool(&self.server, caller, tool, arguments).await;
+                    executed.into()
+                }
+                Some(Offered::Tool(found)) => {
+                    let request = SessionExecute {
+                        tool: found.tool.slug.to_string(),
+                        arguments,
+                        account: None,
+                    };
+                    agents::execute(app, caller, request).await.into()
+                }
+            },
         }
     }
 
-    async fn call_in_session(
+    fn helper_tool(&self, caller: &McpCaller, name: &str) -> Option<MetaTool> {
+        let branding = &self.server.branding;
+        let is_named =
+            |tool: &MetaTool| tools::meta_name(*tool, branding).eq_ignore_ascii_case(name);
+        caller.helper_tools().find(is_named)
+    }
+
+    /// Finds a tool of a session by its name, in any case.
+    fn offered_as(&self, name: &str) -> Option<Offered> {
+        let mut offered = self.offered().into_iter();
+        offered.find(|tool| self.name_of(tool).eq_ignore_ascii_case(name))
+    }
+
+    /// Answers a call whose user has no account.
+    async fn answer_not_connected(
         &self,
-        caller: &SessionCaller,
         name: &str,
-        arguments: JsonObject,
-    ) -> Outcome {
-        let offered = self.offered();
-        let called = offered.iter().find(|tool| self.name_of(tool) == name);
-        match called {
-            None => Err(refusal(&errors::mcp_tool_not_found(name))),
-            Some(Offered::Meta(tool)) => {
-                let arguments = to_bytes(&arguments);
-                let executed = execute_meta_tool(&self.server, caller, *tool, arguments).await;
-                executed.map_or_else(|cause| Err(refusal(&cause)), outcome)
-            }
-            Some(Offered::Tool(found)) => {
-                let request = SessionExecute {
-                    tool: found.tool.slug.to_string(),
-                    arguments: to_bytes(&arguments),
-                    account: None,
-                };
-                let executed = agents::execute(self.app(), caller, request).await;
-                executed.map_or_else(|cause| Err(refusal(&cause)), outcome)
-            }
+        cause: &Error,
+        consent: Consent,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let link = match &self.caller {
+            Caller::Server(caller) => caller.link(self.app(), name).await,
+            Caller::Session(caller) => agents::link_for_tool(self.app(), caller, name).await,
+        };
+        match link {
+            Ok(Some(link)) => connecting::ask(link, consent, self.opens_urls(), context),
+            Ok(None) | Err(_) => Ok(outcome::failure(outcome::refusal(cause)).into()),
         }
     }
-}
 
-fn to_bytes(arguments: &JsonObject) -> Bytes {
-    serde_json::to_vec(arguments).unwrap_or_default().into()
-}
-
-fn outcome(execution: Execution) -> Outcome {
-    match execution.error {
-        None => serde_json::from_slice(&execution.data)
-            .map_err(|cause| format!("the result is not JSON: {cause}")),
-        Some(error) => {
-            let details = String::from_utf8_lossy(&execution.data);
-            Err(format!("{error}\n{details}"))
-        }
+    /// Returns true if the client declared so when it opened its connection.
+    fn opens_urls(&self) -> bool {
+        let connection = self.connection.as_deref();
+        connection.is_some_and(|id| id.ends_with(OPENS_URLS_SUFFIX))
     }
-}
-
-/// Returns a refusal as the text of a failed call, with the suggested fix.
-fn refusal(cause: &Error) -> String {
-    if cause.info().class == app::Class::Internal {
-        tracing::error!(%cause, "a call of a tool failed");
-        return "internal error".to_owned();
-    }
-    let problems = cause.problems().iter().skip(1);
-    let problems: String = problems.map(|line| format!("\n{line}")).collect();
-    format!("{cause}{problems}\n{}", cause.info().hint)
 }
 
 fn internal(cause: Error) -> ErrorData {
@@ -232,17 +281,16 @@ fn internal(cause: Error) -> ErrorData {
     ErrorData::internal_error("internal error", None)
 }
 
-fn result(outcome: Outcome) -> CallToolResult {
-    match outcome {
-        Ok(data @ Value::Object(_)) => CallToolResult::structured(data),
-        Ok(other) => CallToolResult::success(vec![ContentBlock::text(other.to_string())]),
-        Err(message) => CallToolResult::error(vec![ContentBlock::text(message)]),
-    }
+fn tools_changed() -> ServerNotification {
+    ServerNotification::ToolListChangedNotification(ToolListChangedNotification::default())
 }
 
 impl ServerHandler for Endpoint {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .build();
         let mut info = ServerConfig::new(capabilities);
         let mut implementation = Implementation::new("toolhost", env!("CARGO_PKG_VERSION"));
         if let Caller::Server(caller) = &self.caller {
@@ -256,6 +304,27 @@ impl ServerHandler for Endpoint {
         let versions = ProtocolVersion::KNOWN_VERSIONS.iter();
         let supported = versions.filter(|version| **version >= ProtocolVersion::V_2025_03_26);
         supported.cloned().collect()
+    }
+
+    fn accepted_subscription_filter(&self, _: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(SubscriptionFilter::builder().tools_list_changed().build())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let mut changes = ToolListChanges::watch(self.clone());
+        let is_subscribed = context.accepted().tools_list_changed == Some(true);
+        loop {
+            let has_changed = tokio::select! {
+                has_changed = changes.next() => has_changed,
+                () = context.cancelled() => false,
+            };
+            if !has_changed {
+                return Ok(());
+            }
+            if is_subscribed && context.sink().send(tools_changed()).await.is_err() {
+                return Ok(());
+            }
+        }
     }
 
     async fn list_tools(
@@ -275,7 +344,9 @@ impl ServerHandler for Endpoint {
         let connection = self.connection.as_deref().unwrap_or_default();
         let id = context.id.clone().into_json_value().to_string();
         let mut running = self.server.mcp_calls.begin(connection, id);
-        let call = self.call(&request.name, request.arguments.unwrap_or_default());
+        let consent = Consent::new(request.input_responses.as_ref());
+        let name = &*request.name;
+        let call = self.call(name, request.arguments.unwrap_or_default(), consent);
         let mut call = std::pin::pin!(call);
         let token = context.meta.get_progress_token();
         let begin = Instant::now();
@@ -293,7 +364,13 @@ impl ServerHandler for Endpoint {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                outcome = &mut call => return Ok(result(outcome).into()),
+                outcome = &mut call => return match outcome {
+                    Outcome::Success(data) => Ok(outcome::success(data).into()),
+                    Outcome::Failure(message) => Ok(outcome::failure(message).into()),
+                    Outcome::NotConnected(cause) => {
+                        self.answer_not_connected(name, &cause, consent, &context).await
+                    }
+                },
                 // The client disconnected, or the server stops.
                 () = context.ct.cancelled() => break,
                 Ok(()) = &mut running.cancelled => break,

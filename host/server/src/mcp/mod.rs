@@ -6,7 +6,10 @@
 
 mod access;
 mod calls;
+mod changes;
+mod connecting;
 mod endpoint;
+mod outcome;
 mod tools;
 
 use std::sync::Arc;
@@ -20,13 +23,16 @@ use app::{
 };
 use axum::{
     extract::{FromRequestParts, Request, State},
-    http::{HeaderValue, Method, StatusCode},
+    http::{HeaderMap, HeaderValue, Method, StatusCode},
     response::{IntoResponse, Response},
 };
 use serde::Deserialize;
 
-use self::endpoint::{Caller, Endpoint};
-pub(crate) use self::{calls::Calls, endpoint::TOOLS_PER_PAGE};
+use self::endpoint::{Caller, Endpoint, OPENS_URLS_SUFFIX};
+pub(crate) use self::{
+    calls::{Calls, watch_cancellations},
+    endpoint::TOOLS_PER_PAGE,
+};
 use crate::{
     Server,
     http::{
@@ -37,16 +43,22 @@ use crate::{
 
 /// Header with the id of a client's connection, for protocol versions before 2026-07-28.
 const CONNECTION_ID: &str = "mcp-session-id";
+/// Header with the version of the protocol.
+const PROTOCOL_VERSION: &str = "mcp-protocol-version";
+/// First version of the protocol without connections and streams of `GET`.
+const FIRST_VERSION_WITHOUT_CONNECTIONS: &str = "2026-07-28";
 /// Characters of a new id of a connection, enough for 128 random bits.
 const CONNECTION_ID_CHARS: usize = 22;
 
-/// User and accounts of an address.
+/// User and accounts of an address, and its choice of tools.
 #[derive(Deserialize)]
 pub(crate) struct Address {
     user_id: Option<String>,
     connected_account_id: Option<String>,
     #[serde(default)]
     connected_account_ids: Vec<String>,
+    #[serde(default)]
+    include_service_helper_actions: bool,
 }
 
 impl Address {
@@ -57,6 +69,7 @@ impl Address {
         Ok(Selection {
             user_id: self.user_id,
             accounts: accounts.collect::<Result<_, _>>()?,
+            with_helper_tools: self.include_service_helper_actions,
         })
     }
 }
@@ -89,6 +102,12 @@ pub(crate) async fn session(
     answer(server, Caller::Session(caller), request).await
 }
 
+/// Returns true if the version of the protocol has streams of `GET`.
+fn has_streams(headers: &HeaderMap) -> bool {
+    let version = headers.get(PROTOCOL_VERSION);
+    version.is_none_or(|version| *version < *FIRST_VERSION_WITHOUT_CONNECTIONS)
+}
+
 async fn answer(server: Arc<Server>, caller: Caller, request: Request) -> ApiResult<Response> {
     if request.method() == Method::DELETE {
         // A connection has no state that could be deleted.
@@ -98,22 +117,30 @@ async fn answer(server: Arc<Server>, caller: Caller, request: Request) -> ApiRes
     let connection = connection
         .and_then(|id| id.to_str().ok())
         .map(str::to_owned);
+    if request.method() == Method::GET && has_streams(request.headers()) {
+        return Ok(changes::stream(Endpoint::new(server, caller, connection)));
+    }
     let mut parts = request.headers().clone();
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let limit = operation().max_body.bytes(&server.config.limits);
     let bytes = body::read(&server, request, limit).await?;
     if let (Some(connection), Some(call)) = (&connection, calls::cancelled(&bytes)) {
-        server.mcp_calls.cancel(connection, &call);
+        calls::cancel(&server, connection, call).await;
     }
-    let is_initialize = calls::is_initialize(&bytes);
+    let opened = calls::opened_connection(&bytes);
     let mut whole = axum::http::Request::new(http_body_util::Full::new(bytes));
     *whole.method_mut() = method;
     *whole.uri_mut() = uri;
     std::mem::swap(whole.headers_mut(), &mut parts);
     let endpoint = Endpoint::new(server, caller, connection);
     let mut response = endpoint.answer(whole).await;
-    if is_initialize && response.status().is_success() {
-        let id = app::core::ids::random_text(CONNECTION_ID_CHARS);
+    if let Some(opened) = opened
+        && response.status().is_success()
+    {
+        let mut id = app::core::ids::random_text(CONNECTION_ID_CHARS);
+        if opened.opens_urls {
+            id.push_str(OPENS_URLS_SUFFIX);
+        }
         let id = HeaderValue::try_from(id).ok();
         response.headers_mut().extend(id.map(|id| {
             let name = axum::http::HeaderName::from_static(CONNECTION_ID);
