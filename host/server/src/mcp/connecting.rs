@@ -9,20 +9,21 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use app::{
+    Error,
     agents::ConnectionLink,
     core::{ids::random_text, truncate},
 };
 use rmcp::{
     ErrorData, RoleServer,
     model::{
-        CallToolResponse, ClientCapabilities, ElicitRequest, ElicitRequestParams, ErrorCode,
-        InputRequest, InputRequiredResult, InputResponses, ProtocolVersion,
+        CallToolResponse, CallToolResult, ClientCapabilities, ElicitRequest, ElicitRequestParams,
+        ErrorCode, InputRequest, InputRequiredResult, InputResponses, ProtocolVersion,
     },
     service::RequestContext,
 };
 use serde_json::{Value, json};
 
-use super::outcome;
+use super::results::refused;
 use crate::http::errors;
 
 /// Time for which a repeated call waits for the connection. Clients often give up after a minute.
@@ -56,6 +57,11 @@ impl Consent {
             Some(_) => Self::Declined,
         }
     }
+}
+
+/// Returns true if a call was refused because its user has no account.
+pub(super) fn is_connection_missing(cause: &Error) -> bool {
+    cause.is(&errors::NO_ACCOUNT) || cause.is(&errors::NO_ACTIVE_CONNECTION)
 }
 
 /// Returns true if a client opens addresses for its user.
@@ -105,7 +111,7 @@ pub(super) fn ask(
         ));
     }
     let cause = errors::mcp_not_connected(truncate(&user_id), toolkit, url);
-    Ok(outcome::failure(outcome::refusal(&cause)).into())
+    Ok(CallToolResult::from(refused(&cause)).into())
 }
 
 #[cfg(test)]

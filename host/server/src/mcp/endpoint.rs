@@ -14,14 +14,15 @@ use app::{
     core::truncate,
 };
 use axum::{body::Body, http::Request, response::Response};
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use bytes::Bytes;
 use http_body_util::Full;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, ErrorCode, Implementation, JsonObject,
-        ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
+        CallToolRequestParams, CallToolResponse, CallToolResult, ErrorCode, Implementation,
+        JsonObject, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
+        PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
+        ReadResourceRequestMethod, ReadResourceRequestParams, ReadResourceResponse,
         ServerCapabilities, ServerConfig, ServerNotification, SubscriptionFilter, Tool,
         ToolListChangedNotification,
     },
@@ -34,8 +35,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 
 use super::{
     changes::ToolListChanges,
-    connecting::{self, CONNECTION_WAIT, Consent},
-    outcome::{self, Outcome},
+    connecting::{self, CONNECTION_WAIT, Consent, is_connection_missing},
+    cursor, resources,
+    results::{Outcome, Source, executed, refused},
     tools,
 };
 use crate::{Server, api::tool_router::execution::execute_meta_tool, http::errors};
@@ -139,12 +141,9 @@ impl Endpoint {
         let begin = match cursor {
             None => 0,
             Some(cursor) => {
-                let last = BASE64.decode(cursor).ok();
-                let last = last.and_then(|name| String::from_utf8(name).ok());
-                let position = last.and_then(|last| self.position_after(&offered, &last));
-                position.ok_or_else(|| {
-                    ErrorData::invalid_params("the cursor is not valid: list from the start", None)
-                })?
+                let last = cursor::decode(cursor)?;
+                let position = self.position_after(&offered, &last);
+                position.ok_or_else(cursor::invalid)?
             }
         };
         let rest = &offered[begin..];
@@ -153,7 +152,7 @@ impl Endpoint {
         let described = described.collect::<Result<_, _>>().map_err(internal)?;
         let last = page.last().filter(|_| page.len() < rest.len());
         Ok(ListToolsResult {
-            next_cursor: last.map(|last| BASE64.encode(self.name_of(last))),
+            next_cursor: last.map(|last| cursor::encode(&self.name_of(last))),
             ..ListToolsResult::with_all_items(described)
         })
     }
@@ -188,7 +187,12 @@ impl Endpoint {
     }
 
     /// Calls a tool. If the user has agreed to connect an account, the call waits for it.
-    async fn call(&self, name: &str, arguments: JsonObject, consent: Consent) -> Outcome {
+    async fn call(
+        &self,
+        name: &str,
+        arguments: JsonObject,
+        consent: Consent,
+    ) -> Result<Outcome, Error> {
         let arguments = Bytes::from(serde_json::to_vec(&arguments).unwrap_or_default());
         if consent != Consent::Accepted {
             return self.call_once(name, arguments).await;
@@ -196,59 +200,90 @@ impl Endpoint {
         let deadline = Instant::now() + CONNECTION_WAIT;
         let accounts = app::accounts::commit_signal(self.app());
         loop {
-            let outcome = self.call_once(name, arguments.clone()).await;
-            if !matches!(outcome, Outcome::NotConnected(_)) || Instant::now() >= deadline {
-                return outcome;
+            let called = self.call_once(name, arguments.clone()).await;
+            let is_missing = called.as_ref().is_err_and(is_connection_missing);
+            if !is_missing || Instant::now() >= deadline {
+                return called;
             }
             // An account that another server connects gives no signal here.
             let _ = timeout(connecting::POLL_INTERVAL, accounts.committed()).await;
         }
     }
 
-    async fn call_once(&self, name: &str, arguments: Bytes) -> Outcome {
-        let app = self.app();
+    async fn call_once(&self, name: &str, arguments: Bytes) -> Result<Outcome, Error> {
         match &self.caller {
-            Caller::Server(caller) => match self.helper_tool(caller, name) {
-                None => caller.execute(app, name, arguments).await.into(),
-                Some(tool) => {
-                    let executed = async {
-                        let session = caller.helper(app).await?;
-                        execute_meta_tool(&self.server, &session, tool, arguments).await
-                    };
-                    executed.await.into()
-                }
-            },
-            Caller::Session(caller) => match self.offered_as(name) {
-                None => Outcome::Failure(outcome::refusal(&errors::mcp_tool_not_found(truncate(
-                    name,
-                )))),
-                Some(Offered::Meta(tool)) => {
-                    let executed = execute_meta_tool(&self.server, caller, tool, arguments).await;
-                    executed.into()
-                }
-                Some(Offered::Tool(found)) => {
-                    let request = SessionExecute {
-                        tool: found.tool.slug.to_string(),
-                        arguments,
-                        account: None,
-                    };
-                    agents::execute(app, caller, request).await.into()
-                }
-            },
+            Caller::Server(caller) => self.call_of_server(caller, name, arguments).await,
+            Caller::Session(caller) => self.call_in_session(caller, name, arguments).await,
         }
     }
 
-    fn helper_tool(&self, caller: &McpCaller, name: &str) -> Option<MetaTool> {
-        let branding = &self.server.branding;
-        let is_named =
-            |tool: &MetaTool| tools::meta_name(*tool, branding).eq_ignore_ascii_case(name);
-        caller.helper_tools().find(is_named)
+    async fn call_of_server(
+        &self,
+        caller: &McpCaller,
+        name: &str,
+        arguments: Bytes,
+    ) -> Result<Outcome, Error> {
+        let mut helpers = caller.helper_tools();
+        if let Some(tool) = helpers.find(|tool| self.has_name(*tool, name)) {
+            let session = caller.helper(self.app()).await?;
+            return self.call_meta_tool(&session, tool, arguments).await;
+        }
+        let found = caller.tool(self.app(), name)?;
+        let source = Source::of(&found);
+        let execution = caller.execute(self.app(), found, arguments);
+        Ok(Outcome::Untrusted(executed(execution.await?), source))
     }
 
-    /// Finds a tool of a session by its name, in any case.
-    fn offered_as(&self, name: &str) -> Option<Offered> {
-        let mut offered = self.offered().into_iter();
-        offered.find(|tool| self.name_of(tool).eq_ignore_ascii_case(name))
+    async fn call_in_session(
+        &self,
+        caller: &SessionCaller,
+        name: &str,
+        arguments: Bytes,
+    ) -> Result<Outcome, Error> {
+        match self.offered_in_session(caller, name)? {
+            Offered::Meta(tool) => self.call_meta_tool(caller, tool, arguments).await,
+            Offered::Tool(found) => {
+                let source = Source::of(&found);
+                let request = SessionExecute {
+                    tool: found.tool.slug.to_string(),
+                    arguments,
+                    account: None,
+                };
+                let execution = agents::execute(self.app(), caller, request);
+                Ok(Outcome::Untrusted(executed(execution.await?), source))
+            }
+        }
+    }
+
+    async fn call_meta_tool(
+        &self,
+        caller: &SessionCaller,
+        tool: MetaTool,
+        arguments: Bytes,
+    ) -> Result<Outcome, Error> {
+        let execution = execute_meta_tool(&self.server, caller, tool, arguments);
+        let executed = executed(execution.await?);
+        Ok(if tool.returns_tool_data() {
+            Outcome::Untrusted(executed, Source::default())
+        } else {
+            Outcome::Own(executed)
+        })
+    }
+
+    fn has_name(&self, tool: MetaTool, name: &str) -> bool {
+        tools::meta_name(tool, &self.server.branding) == name
+    }
+
+    /// Finds a tool that a session lists.
+    fn offered_in_session(&self, caller: &SessionCaller, name: &str) -> Result<Offered, Error> {
+        let config = caller.config();
+        let mut meta = MetaTool::in_force(config);
+        if let Some(tool) = meta.find(|tool| self.has_name(*tool, name)) {
+            return Ok(Offered::Meta(tool));
+        }
+        let found = agents::preloaded_tool(&self.app().catalog.snapshot(), config, name);
+        let missing = || errors::mcp_tool_not_found(truncate(name));
+        found.map(Offered::Tool).ok_or_else(missing)
     }
 
     /// Answers a call whose user has no account.
@@ -265,7 +300,7 @@ impl Endpoint {
         };
         match link {
             Ok(Some(link)) => connecting::ask(link, consent, self.opens_urls(), context),
-            Ok(None) | Err(_) => Ok(outcome::failure(outcome::refusal(cause)).into()),
+            Ok(None) | Err(_) => Ok(CallToolResult::from(refused(cause)).into()),
         }
     }
 
@@ -289,8 +324,11 @@ impl ServerHandler for Endpoint {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_tools()
-            .enable_tool_list_changed()
-            .build();
+            .enable_tool_list_changed();
+        let capabilities = match self.caller {
+            Caller::Server(_) => capabilities.build(),
+            Caller::Session(_) => capabilities.enable_resources().build(),
+        };
         let mut info = ServerConfig::new(capabilities);
         let mut implementation = Implementation::new("toolhost", env!("CARGO_PKG_VERSION"));
         if let Caller::Server(caller) = &self.caller {
@@ -336,6 +374,30 @@ impl ServerHandler for Endpoint {
         self.page(cursor.as_deref())
     }
 
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let Caller::Session(caller) = &self.caller else {
+            return Err(ErrorData::method_not_found::<ListResourcesRequestMethod>());
+        };
+        let cursor = request.and_then(|request| request.cursor);
+        resources::list(self.app(), caller, cursor.as_deref()).await
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let Caller::Session(caller) = &self.caller else {
+            return Err(ErrorData::method_not_found::<ReadResourceRequestMethod>());
+        };
+        let read = resources::read(self.app(), caller, &request.uri).await?;
+        Ok(read.into())
+    }
+
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
@@ -364,12 +426,12 @@ impl ServerHandler for Endpoint {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                outcome = &mut call => return match outcome {
-                    Outcome::Success(data) => Ok(outcome::success(data).into()),
-                    Outcome::Failure(message) => Ok(outcome::failure(message).into()),
-                    Outcome::NotConnected(cause) => {
+                called = &mut call => return match called {
+                    Ok(outcome) => Ok(CallToolResult::from(outcome).into()),
+                    Err(cause) if is_connection_missing(&cause) => {
                         self.answer_not_connected(name, &cause, consent, &context).await
                     }
+                    Err(cause) => Ok(CallToolResult::from(refused(&cause)).into()),
                 },
                 // The client disconnected, or the server stops.
                 () = context.ct.cancelled() => break,

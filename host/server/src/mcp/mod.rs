@@ -5,39 +5,45 @@
 //! ([`access`]) before its body is read.
 
 mod access;
+mod address;
 mod calls;
 mod changes;
 mod connecting;
+mod cursor;
 mod endpoint;
-mod outcome;
+mod resources;
+mod results;
 mod tools;
 
 use std::sync::Arc;
 
 use app::{
-    agents::{
-        SessionCaller,
-        mcp_servers::{McpCaller, Selection},
-    },
-    core::ids::{AccountId, SessionId},
+    agents::{SessionCaller, mcp_oauth::Resource, mcp_servers::McpCaller},
+    core::ids::SessionId,
+    projects::permissions::{Access, Area},
 };
 use axum::{
-    extract::{FromRequestParts, Request, State},
+    extract::{Request, State},
     http::{HeaderMap, HeaderValue, Method, StatusCode},
     response::{IntoResponse, Response},
 };
-use serde::Deserialize;
 
-use self::endpoint::{Caller, Endpoint, OPENS_URLS_SUFFIX};
+use self::{
+    address::Address,
+    endpoint::{Caller, Endpoint, OPENS_URLS_SUFFIX},
+};
 pub(crate) use self::{
+    address::resource,
     calls::{Calls, watch_cancellations},
     endpoint::TOOLS_PER_PAGE,
+    resources::{MAX_RESOURCE_BYTES, RESOURCES_PER_PAGE},
 };
 use crate::{
     Server,
     http::{
-        ApiResult, Path, ProjectKey, Query, body,
+        ApiResult, Path, Query, body,
         context::{operation, request_id},
+        operation::Permission,
     },
 };
 
@@ -47,32 +53,20 @@ const CONNECTION_ID: &str = "mcp-session-id";
 const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 /// First version of the protocol without connections and streams of `GET`.
 const FIRST_VERSION_WITHOUT_CONNECTIONS: &str = "2026-07-28";
+/// Permission that a key needs at MCP servers.
+pub(crate) const SERVER_PERMISSION: Permission =
+    Permission::OneOf(&[Area::ToolExecution, Area::McpServers], Access::Write);
+/// Permission that a key needs at sessions.
+pub(crate) const SESSION_PERMISSION: Permission = Permission::OneOf(
+    &[
+        Area::ToolExecution,
+        Area::Sessions,
+        Area::SessionToolExecution,
+    ],
+    Access::Write,
+);
 /// Characters of a new id of a connection, enough for 128 random bits.
 const CONNECTION_ID_CHARS: usize = 22;
-
-/// User and accounts of an address, and its choice of tools.
-#[derive(Deserialize)]
-pub(crate) struct Address {
-    user_id: Option<String>,
-    connected_account_id: Option<String>,
-    #[serde(default)]
-    connected_account_ids: Vec<String>,
-    #[serde(default)]
-    include_service_helper_actions: bool,
-}
-
-impl Address {
-    fn selection(self) -> ApiResult<Selection> {
-        let accounts = self.connected_account_id.into_iter();
-        let accounts = accounts.chain(self.connected_account_ids);
-        let accounts = accounts.map(|id| AccountId::parse(id.trim()));
-        Ok(Selection {
-            user_id: self.user_id,
-            accounts: accounts.collect::<Result<_, _>>()?,
-            with_helper_tools: self.include_service_helper_actions,
-        })
-    }
-}
 
 /// Answers a request to an MCP server.
 pub(crate) async fn server(
@@ -80,26 +74,50 @@ pub(crate) async fn server(
     Path(id): Path<String>,
     Query(address): Query<Address>,
     request: Request,
-) -> ApiResult<Response> {
-    access::check_host(&server, request.headers())?;
-    let selection = address.selection()?;
-    let caller = McpCaller::open(&server.app, &id, selection, request_id()).await?;
-    let request = access::admit(&server, &caller, request).await?;
-    answer(server, Caller::Server(Arc::new(caller)), request).await
+) -> Response {
+    let endpoint = request.uri().clone();
+    let answered = answer_for_server(&server, id, address, request).await;
+    answered.unwrap_or_else(|cause| access::refuse(&server, &endpoint, cause))
 }
 
-/// Answers a request to a tool router session, which needs the key of its project.
+async fn answer_for_server(
+    server: &Arc<Server>,
+    id: String,
+    address: Address,
+    request: Request,
+) -> ApiResult<Response> {
+    access::check_host(server, request.headers())?;
+    let selection = address.selection()?;
+    let resource = Resource::server(id.clone(), selection.clone());
+    let caller = McpCaller::open(&server.app, &id, selection, request_id()).await?;
+    let request = access::admit(server, &caller, &resource, request).await?;
+    answer(server.clone(), Caller::Server(Arc::new(caller)), request).await
+}
+
+/// Answers a request to a tool router session, which needs the key of its project, or a token for the
+/// session.
 pub(crate) async fn session(
     State(server): State<Arc<Server>>,
     Path(id): Path<SessionId>,
     request: Request,
+) -> Response {
+    let endpoint = request.uri().clone();
+    let answered = answer_for_session(&server, &id, request).await;
+    answered.unwrap_or_else(|cause| access::refuse(&server, &endpoint, cause))
+}
+
+async fn answer_for_session(
+    server: &Arc<Server>,
+    id: &SessionId,
+    request: Request,
 ) -> ApiResult<Response> {
-    access::check_host(&server, request.headers())?;
+    access::check_host(server, request.headers())?;
     let (mut parts, body) = request.into_parts();
-    let key = ProjectKey::from_request_parts(&mut parts, &server).await?;
-    let caller = SessionCaller::open(&server.app, &key.project, &id, request_id()).await?;
+    let resource = Resource::Session(id.clone());
+    let project = access::project(server, &mut parts, &resource).await?;
+    let caller = SessionCaller::open(&server.app, &project, id, request_id()).await?;
     let request = Request::from_parts(parts, body);
-    answer(server, Caller::Session(caller), request).await
+    answer(server.clone(), Caller::Session(caller), request).await
 }
 
 /// Returns true if the version of the protocol has streams of `GET`.

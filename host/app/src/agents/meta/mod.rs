@@ -7,7 +7,10 @@ mod definition;
 mod get_tool_schemas;
 mod manage_connections;
 mod multi_execute_tool;
+mod remote_workbench;
+mod remote_bash_tool;
 mod search_tools;
+mod wait_for_connections;
 mod workflow;
 
 use bytes::Bytes;
@@ -20,8 +23,9 @@ pub use self::{
     manage_connections::MAX_TOOLKITS,
     multi_execute_tool::{MAX_CALLS, MAX_INLINE_BYTES},
     search_tools::{
-        FoundTool, MAX_KNOWN_FIELDS_CHARS, MAX_QUERIES, MAX_SCHEMAS_BYTES, MAX_USE_CASE_CHARS,
-        SearchResult, ToolSearch, UseCase, UseCaseResult, search,
+        ConnectionStatus, FoundTool, MAX_KNOWN_FIELDS_CHARS, MAX_QUERIES, MAX_SCHEMAS_BYTES,
+        MAX_USE_CASE_CHARS, SearchResult, SearchWorkflow, TimeInfo, ToolSearch, UseCase,
+        UseCaseResult, search,
     },
     workflow::Workflow,
 };
@@ -124,6 +128,9 @@ impl MetaTool {
                 | Self::GetToolSchemas
                 | Self::MultiExecuteTool
                 | Self::ManageConnections
+                | Self::WaitForConnections
+                | Self::RemoteWorkbench
+                | Self::RemoteBashTool
         )
     }
 
@@ -142,6 +149,14 @@ impl MetaTool {
             Self::WaitForConnections => connections.enabled && connections.wait_for_connections,
             Self::RemoteWorkbench | Self::RemoteBashTool => config.workbench.enabled,
             Self::GetToolSchemas | Self::UpsertRecipe | Self::GetRecipe => true,
+        }
+    }
+
+    fn check_switched_on(self, config: &Config) -> Result<()> {
+        if self.is_switched_on(config) {
+            Ok(())
+        } else {
+            Err(errors::meta_tool_off(self.short_slug()))
         }
     }
 
@@ -173,14 +188,15 @@ pub async fn run(
     tool: MetaTool,
     arguments: Value,
 ) -> Result<MetaResult> {
-    if !tool.is_switched_on(caller.config()) {
-        return Err(errors::meta_tool_off(tool.short_slug()));
-    }
+    tool.check_switched_on(caller.config())?;
     match tool {
         MetaTool::SearchTools => search_tools::run(app, caller, arguments).await,
         MetaTool::GetToolSchemas => get_tool_schemas::run(app, caller, arguments).await,
         MetaTool::MultiExecuteTool => multi_execute_tool::run(app, caller, arguments).await,
         MetaTool::ManageConnections => manage_connections::run(app, caller, arguments).await,
+        MetaTool::WaitForConnections => wait_for_connections::run(app, caller, arguments).await,
+        MetaTool::RemoteWorkbench => remote_workbench::run(app, caller, arguments).await,
+        MetaTool::RemoteBashTool => remote_bash_tool::run(app, caller, arguments).await,
         _ => Err(errors::meta_tool_unavailable(tool.short_slug())),
     }
 }
@@ -279,8 +295,11 @@ mod tests {
             MetaTool::GetToolSchemas,
             MetaTool::MultiExecuteTool,
             MetaTool::ManageConnections,
+            MetaTool::RemoteWorkbench,
+            MetaTool::RemoteBashTool,
         ];
         assert_eq!(tools, available);
+        assert!(MetaTool::WaitForConnections.is_available());
     }
 
     #[test]
