@@ -415,6 +415,14 @@ const ROWS: &[(&str, &str)] = &[
         "tests/e2e/mcp_endpoints.rs long_lists_have_pages",
     ),
     (
+        "Resources on a page of an MCP endpoint",
+        "tests/e2e/mcp_resources.rs long_lists_of_files_have_pages",
+    ),
+    (
+        "Size of a resource that an MCP client reads",
+        "tests/e2e/mcp_resources.rs other_and_large_files_are_refused",
+    ),
+    (
         "Characters in the name of an assistant that registers",
         "tests/e2e/mcp_oauth.rs registration_is_checked",
     ),

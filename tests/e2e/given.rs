@@ -122,6 +122,13 @@ pub(crate) fn account_with_note(config: &str, user: &str, key: &str, bytes: usiz
     account
 }
 
+/// Creates an MCP server and returns its address without a user.
+pub(crate) async fn mcp_server(project: &Client, body: &Value) -> String {
+    let made = project.post("/mcp/servers", body).await.expect(201);
+    let url = made["mcp_url"].as_str().unwrap();
+    url.split_once('?').unwrap().0.to_owned()
+}
+
 /// Opens an address as a browser does, without following redirects.
 pub(crate) async fn open(client: &Client, url: &str) -> RawResponse {
     client.exchange(Method::GET, url, &[], Vec::new()).await

@@ -12,20 +12,20 @@ use serde_json::{Value, json};
 use crate::given;
 
 /// Ways in which assistants agree on a version, with the version.
-const MODES: [(&str, &str); 2] = [("legacy", "2025-11-25"), ("auto", "2026-07-28")];
+pub(crate) const MODES: [(&str, &str); 2] = [("legacy", "2025-11-25"), ("auto", "2026-07-28")];
 
 /// A project with an MCP server of a tool that echoes and a tool that fetches with an account.
-struct Given {
-    project: Client,
+pub(crate) struct Given {
+    pub project: Client,
     config: String,
     /// Address of the MCP server, without a user.
-    url: String,
+    pub url: String,
     echo: &'static str,
-    fetch: String,
+    pub fetch: String,
 }
 
 impl Given {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let project = Host::shared().await.new_project().await;
         let config = given::auth_config(&project).await;
         let echo = given::shared_echo().await;
@@ -33,7 +33,7 @@ impl Given {
         let body = json!({
             "name": "All tools", "auth_config_ids": [config], "no_auth_apps": [toolkit],
         });
-        let url = server(&project, &body).await;
+        let url = given::mcp_server(&project, &body).await;
         let fetch = guest::tool(given::keyed().await);
         Self {
             project,
@@ -44,7 +44,7 @@ impl Given {
         }
     }
 
-    async fn connect(&self, user: &str, key: &str) -> String {
+    pub(crate) async fn connect(&self, user: &str, key: &str) -> String {
         let account = given::account(&self.config, user, key);
         let made = self.project.post("/connected_accounts", &account).await;
         made.expect(201)["id"].as_str().unwrap().to_owned()
@@ -56,13 +56,6 @@ impl Given {
         let params = json!({ "name": tool, "arguments": arguments });
         result(&request(&self.project, &url, "tools/call", params, &[]).await)
     }
-}
-
-/// Creates an MCP server and returns its address without a user.
-async fn server(project: &Client, body: &Value) -> String {
-    let made = project.post("/mcp/servers", body).await.expect(201);
-    let url = made["mcp_url"].as_str().unwrap();
-    url.split_once('?').unwrap().0.to_owned()
 }
 
 /// Sends a request as a client of the version 2025-11-25 does, with further headers.
@@ -96,7 +89,7 @@ pub(crate) fn result(response: &RawResponse) -> Value {
 
 /// Returns the text of a call that failed.
 #[track_caller]
-fn failure(result: &Value) -> &str {
+pub(crate) fn failure(result: &Value) -> &str {
     assert_eq!(result["isError"], true, "{result:#}");
     result["content"][0]["text"].as_str().unwrap()
 }
@@ -253,7 +246,7 @@ async fn invalid_arguments_are_a_failure_of_the_tool() {
     let slug = manifest["slug"].as_str().unwrap();
     let project = host.new_project().await;
     let body = json!({ "name": "Echo", "auth_config_ids": [], "no_auth_apps": [slug] });
-    let url = server(&project, &body).await;
+    let url = given::mcp_server(&project, &body).await;
     let listed = result(&request(&project, &url, "tools/list", json!({}), &[]).await);
     let tool = &listed["tools"][0];
     assert_eq!(
@@ -285,7 +278,7 @@ async fn long_lists_have_pages() {
     host.publish(Guest::echo().component(), &manifest).await;
     let project = host.new_project().await;
     let body = json!({ "name": "Many", "auth_config_ids": [], "no_auth_apps": [slug] });
-    let url = server(&project, &body).await;
+    let url = given::mcp_server(&project, &body).await;
     let first = result(&request(&project, &url, "tools/list", json!({}), &[]).await);
     assert_eq!(first["tools"].as_array().unwrap().len(), 250);
     let next = json!({ "cursor": first["nextCursor"] });
@@ -392,9 +385,10 @@ async fn versions_since_2025_03_are_negotiated() {
         .exchange(Method::DELETE, &given.url, &[], Vec::new())
         .await;
     assert_eq!(ended.status, 200);
+    let newest = [("mcp-protocol-version", "2026-07-28")];
     let read = given
         .project
-        .exchange(Method::GET, &given.url, &[], Vec::new())
+        .exchange(Method::GET, &given.url, &newest, Vec::new())
         .await;
     assert_eq!(read.status, 405);
 }
@@ -469,7 +463,7 @@ async fn command_bridges_standard_input_to_a_server() {
     let tool = given::shared_echo().await;
     let toolkit = tool.split('_').next().unwrap().to_lowercase();
     let body = json!({ "name": "Echo", "auth_config_ids": [], "no_auth_apps": [toolkit] });
-    let url = server(&host.as_project(), &body).await;
+    let url = given::mcp_server(&host.as_project(), &body).await;
     let id = url.rsplit('/').next().unwrap();
     let lines = [
         json!({

@@ -8,7 +8,10 @@ use harness::{
     BucketService, Database, Guest, Host, Postgres, guest, host::Setup, unique, wait_for,
     wait_until,
 };
+use reqwest::Method;
 use serde_json::json;
+
+use crate::mcp_endpoints::request;
 
 /// Time within which other servers must see a change.
 const SEEN: Duration = Duration::from_secs(2);
@@ -154,4 +157,46 @@ async fn killed_or_stopped_server_loses_nothing() {
         2,
         "the killed server's record is there: {logs:#?}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mcp_call_is_cancelled_through_any_server() {
+    let bucket = BucketService::start();
+    let [one, two]: [Host; 2] = nodes(&bucket, database()).await;
+    let slug = crate::given::slug();
+    let sleeping = Guest {
+        imports: guest::imports::SLEEP,
+        execute: "(call $sleep (i32.const 50000)) (call $ok (local.get $args) (local.get $args_len))",
+        ..Guest::default()
+    };
+    one.publish(sleeping.component(), &guest::manifest(&slug))
+        .await;
+    let project = one.as_project();
+    let body = json!({ "name": "Sleep", "auth_config_ids": [], "no_auth_apps": [slug] });
+    let url = crate::given::mcp_server(&project, &body).await;
+    let id = url.rsplit('/').next().unwrap();
+    let connection = unique(22);
+    let headers = [("mcp-session-id", &*connection)];
+    let params = json!({ "name": guest::tool(&slug), "arguments": {} });
+    let call = request(&project, &url, "tools/call", params, &headers);
+    let other = format!("{}/v3/mcp/{id}", two.url);
+    let notification = json!({
+        "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 },
+    });
+    let notification = notification.to_string().into_bytes();
+    let json = ("content-type", "application/json");
+    let accept = ("accept", "application/json, text/event-stream");
+    let headers = [headers[0], json, accept];
+    let cancel = wait_until("the call has ended", async || {
+        let client = two.anonymous();
+        let sent = client.exchange(Method::POST, &other, &headers, notification.clone());
+        assert_eq!(sent.await.status, 202);
+        false
+    });
+    let ended = tokio::select! {
+        ended = call => ended,
+        () = cancel => unreachable!("it waits until the call has ended"),
+    };
+    let text = String::from_utf8_lossy(&ended.bytes).into_owned();
+    assert!(text.contains("-32800"), "{text}");
 }

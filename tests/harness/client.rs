@@ -163,6 +163,21 @@ impl Client {
         EventReader::new(response)
     }
 
+    /// Sends a request to any address, with these headers alone, and opens the stream that answers it.
+    pub async fn exchange_stream(
+        &self,
+        method: Method,
+        url: &str,
+        headers: &[(&str, &str)],
+        body: Vec<u8>,
+    ) -> EventReader {
+        let mut request = self.http.request(method, url).body(body);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        EventReader::new(request.send().await.expect("the address answers"))
+    }
+
     pub async fn get(&self, path: &str) -> Answer {
         self.send(Method::GET, path, Body::None, &[]).await
     }

@@ -22,6 +22,7 @@ pub mod inbox;
 pub mod issuer;
 mod loopback;
 pub mod manual;
+pub mod mcp_programs;
 pub mod names;
 pub mod nats;
 pub mod postgres;

@@ -1,8 +1,8 @@
 // Uses an MCP endpoint as an assistant does, with the official JavaScript library:
 // `node assistant.mjs FOLDER OPTIONS`. FOLDER contains the library. OPTIONS is JSON: the `url`, the `key` of
 // the project if one is sent, the `mode` in which the client agrees on the version of the protocol (`legacy`
-// or `auto`), the `calls` to make, and the call to `cancel` when a line arrives on standard input. Prints a
-// report as JSON.
+// or `auto`), the `calls` to make, true as `opens_urls` if the user opens every address that the server asks for,
+// and the call to `cancel` when a line arrives on standard input. Prints a report as JSON.
 import { once } from "node:events";
 import { createRequire } from "node:module";
 
@@ -13,15 +13,30 @@ const { Client, StreamableHTTPClientTransport } = library;
 
 const headers = options.key ? { "x-api-key": options.key } : {};
 const transport = new StreamableHTTPClientTransport(new URL(options.url), { requestInit: { headers } });
-const client = new Client({ name: "test", version: "1" }, { versionNegotiation: { mode: options.mode } });
+const capabilities = options.opens_urls ? { elicitation: { url: {} } } : {};
+const negotiation = { mode: options.mode };
+const client = new Client({ name: "test", version: "1" }, { capabilities, versionNegotiation: negotiation });
+const asked = [];
+if (options.opens_urls) {
+  client.setRequestHandler("elicitation/create", ({ params }) => {
+    asked.push(params);
+    return { action: "accept" };
+  });
+}
 await client.connect(transport);
 const { tools } = await client.listTools();
-const report = { version: client.getNegotiatedProtocolVersion(), tools, calls: [] };
+const report = { version: client.getNegotiatedProtocolVersion(), tools, calls: [], asked };
 
 for (const { name, arguments: given, progress: wanted } of options.calls) {
   const progress = [];
   const onprogress = wanted ? (notification) => progress.push(notification.progress) : undefined;
-  const result = await client.callTool({ name, arguments: given }, { onprogress });
+  let result;
+  try {
+    result = await client.callTool({ name, arguments: given }, { onprogress });
+  } catch (cause) {
+    report.calls.push({ code: cause.code, asked: cause.elicitations });
+    continue;
+  }
   report.calls.push({
     structured: result.structuredContent ?? null,
     text: result.content[0].text,

@@ -1,9 +1,10 @@
 """Uses an MCP endpoint as an assistant does, with the official Python library: `assistant.py OPTIONS`.
 
 OPTIONS is JSON: the `url`, the `key` of the project if one is sent, the `mode` in which the client agrees
-on the version of the protocol (`legacy` or `auto`), the `calls` to make, and the call to `cancel` when a
-line arrives on standard input. With `oauth`, the assistant has no key: it prints the address at which its user
-gives it access, and waits for the user's browser. Prints a report as JSON.
+on the version of the protocol (`legacy` or `auto`), the `calls` to make, true as `opens_urls` if the user opens
+every address that the server asks for, and the call to `cancel` when a line arrives on standard input. With
+`oauth`, the assistant has no key: it prints the address at which its user gives it access, and waits for the
+user's browser. Prints a report as JSON.
 """
 
 import asyncio
@@ -12,10 +13,11 @@ import sys
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
-from mcp import Client
+from mcp import Client, MCPError
 from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import OAuthClientMetadata
+from mcp.types import ElicitResult
 
 
 async def listed(client):
@@ -34,9 +36,12 @@ async def called(client, call):
     async def on_progress(done, total, message):
         progress.append(done)
 
-    result = await client.call_tool(
-        call["name"], call["arguments"], progress_callback=on_progress if call.get("progress") else None
-    )
+    try:
+        result = await client.call_tool(
+            call["name"], call["arguments"], progress_callback=on_progress if call.get("progress") else None
+        )
+    except MCPError as cause:
+        return {"code": cause.error.code, "asked": (cause.error.data or {}).get("elicitations")}
     return {
         "structured": result.structured_content,
         "text": result.content[0].text,
@@ -108,12 +113,19 @@ async def authorization(url):
 
 
 async def main(options):
+    asked = []
+
+    async def open_url(_, params):
+        asked.append(params.model_dump(mode="json", by_alias=True, exclude_none=True))
+        return ElicitResult(action="accept")
+
     headers = {"x-api-key": options["key"]} if options.get("key") else {}
     auth = await authorization(options["url"]) if options.get("oauth") else None
     async with httpx2.AsyncClient(headers=headers, auth=auth, timeout=60) as http:
         transport = streamable_http_client(options["url"], http_client=http)
-        async with Client(transport, mode=options["mode"]) as client:
-            report = {"version": client.protocol_version, "tools": await listed(client)}
+        callback = open_url if options.get("opens_urls") else None
+        async with Client(transport, mode=options["mode"], elicitation_callback=callback) as client:
+            report = {"version": client.protocol_version, "tools": await listed(client), "asked": asked}
             report["calls"] = [await called(client, call) for call in options["calls"]]
             if options.get("cancel"):
                 report["cancelled"] = await cancelled(client, options["cancel"])

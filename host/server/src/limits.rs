@@ -27,7 +27,7 @@ use crate::{
         page::MAX_LIMIT,
         query::{MAX_LIST_ENTRIES, MAX_LONG_LIST_ENTRIES, MAX_TEXT_CHARS},
     },
-    mcp::TOOLS_PER_PAGE,
+    mcp::{MAX_RESOURCE_BYTES, RESOURCES_PER_PAGE, TOOLS_PER_PAGE},
     web::{
         ingress,
         mcp_oauth::{authorize::MAX_CONSENT_FORM_BYTES, token::MAX_TOKEN_REQUEST_BYTES},
@@ -398,6 +398,8 @@ fn storage(settings: &[Setting]) -> Vec<Row> {
         row("Versions of a session's configuration", agents::MAX_VERSIONS, "the oldest version is erased"),
         row("Tools of the client in a request to a session", MAX_INLINE_TOOLS, SESSION_INVALID),
         row("Tools on a page of an MCP endpoint", TOOLS_PER_PAGE, "`nextCursor` continues the list"),
+        row("Resources on a page of an MCP endpoint", RESOURCES_PER_PAGE, "`nextCursor` continues the list"),
+        row("Size of a resource that an MCP client reads", size(MAX_RESOURCE_BYTES), "error -32602, which names the operation that gives a link to the file"),
         row("Characters in the name of an assistant that registers", agents::mcp_oauth::MAX_CLIENT_NAME_CHARS, "400 `invalid_client_metadata`"),
         row("Redirect URIs of an assistant that registers, together", size(agents::mcp_oauth::MAX_REDIRECT_URIS_BYTES as u64), "400 `invalid_redirect_uri`"),
         row("Form in which a member gives an assistant access", size(MAX_CONSENT_FORM_BYTES as u64), "413, as a page"),

@@ -34,6 +34,9 @@ pub use values::Scalar;
 /// these.
 pub const OPENING_THREAD: &str = "store-open";
 
+/// Maximum bytes of a message to other processes. PostgreSQL permits 8,000.
+pub const MAX_MESSAGE_BYTES: usize = 4_000;
+
 use async_trait::async_trait;
 use commit_signal::CommitSignals;
 use std::collections::HashMap;
@@ -92,6 +95,16 @@ pub trait Backend: Send + Sync {
     /// Waits until another process may have changed something: a process announced a change
     /// ([`Batch::announce`]), or a second has passed. Waits forever where no other processes exist.
     async fn changed(&self) -> Change {
+        std::future::pending().await
+    }
+    /// Sends a message of at most [`MAX_MESSAGE_BYTES`] to all processes, this one included. It may be
+    /// lost. Does nothing where no other processes exist.
+    async fn send(&self, _message: &str) -> Result<(), Error> {
+        Ok(())
+    }
+    /// Waits for a message, while another task waits for [`changed`](Self::changed). Waits forever
+    /// where no other processes exist.
+    async fn message(&self) -> String {
         std::future::pending().await
     }
     /// Returns the time of the clock that all processes share, or none where this is the only
@@ -486,6 +499,22 @@ impl Store {
     /// exists.
     pub async fn changed(&self) -> Change {
         self.backend.changed().await
+    }
+
+    /// Sends a message to all processes on this store, this one included. A message that is longer than
+    /// [`MAX_MESSAGE_BYTES`] is not sent, and any other may be lost. Nothing is sent where no other
+    /// process exists.
+    pub async fn send(&self, message: &str) -> Result<(), Error> {
+        if message.len() > MAX_MESSAGE_BYTES {
+            return Ok(());
+        }
+        self.backend.send(message).await
+    }
+
+    /// Waits for a message, while another task waits for [`changed`](Self::changed). Waits forever
+    /// where no other process exists.
+    pub async fn message(&self) -> String {
+        self.backend.message().await
     }
 
     /// Returns the time of the clock that all processes on this store share, or none where this is

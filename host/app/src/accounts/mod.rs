@@ -65,7 +65,7 @@ pub(crate) use redirect::check_redirect_url;
 pub use removal::{remove, revoke};
 pub(crate) use removal::{remove_all, revoke_all};
 pub use scheme::mask;
-pub use session::SessionAccount;
+pub use session::{SessionAccount, commit_signal};
 pub(crate) use session::{
     accounts_of_session, check_usable, find_by_id_or_alias, newest_inactive, newest_session_config,
     session_accounts,

@@ -3,11 +3,11 @@
 
 use std::collections::HashSet;
 
-use store::{Query, Record};
+use store::{CommitSignal, Query, Record};
 
 use super::{
     Account, AccountType, Status,
-    account::{record, unique_alias},
+    account::{COLLECTION, record, unique_alias},
     auth_configs::{self, AuthConfig},
     errors,
     grant::{active_config, check_user_allowed},
@@ -41,6 +41,12 @@ pub(crate) async fn check_usable(
     }
     active_config(app, project, &account).await?;
     Ok(())
+}
+
+/// Returns a signal that is given after each change of an account by this server.
+#[must_use]
+pub fn commit_signal(app: &App) -> CommitSignal {
+    app.store.commit_signal(&COLLECTION)
 }
 
 /// An active account whose auth config exists.

@@ -1,6 +1,6 @@
 //! Links by which the user of a session connects an account.
 
-use super::{SessionCaller, errors, scope};
+use super::{SessionCaller, errors, resolve, scope};
 use crate::{
     App, Result,
     accounts::{
@@ -10,6 +10,17 @@ use crate::{
     catalog::Release,
     core::{ids::AuthConfigId, truncate},
 };
+
+/// A link with which a user connects the account that a tool needs.
+#[derive(Debug)]
+pub struct ConnectionLink {
+    /// User of the account.
+    pub user_id: String,
+    /// Slug of the toolkit.
+    pub toolkit: String,
+    /// Address of the page on which the user connects the account.
+    pub url: String,
+}
 
 /// A request to connect an account in a session.
 #[derive(Debug, Default)]
@@ -50,6 +61,31 @@ pub async fn link(app: &App, caller: &SessionCaller, request: Connect) -> Result
         sharing: request.sharing,
     };
     accounts::link(app, &caller.project, link).await
+}
+
+/// Creates a link with which the user of a session connects an account for a tool. Returns none if the
+/// session does not manage connections.
+///
+/// # Errors
+/// Fails if the session does not permit the tool, or as [`link`].
+pub async fn link_for_tool(
+    app: &App,
+    caller: &SessionCaller,
+    tool: &str,
+) -> Result<Option<ConnectionLink>> {
+    if !caller.config().manage_connections.enabled {
+        return Ok(None);
+    }
+    let toolkit = resolve(app, caller, tool)?.release.slug.to_string();
+    let request = Connect {
+        toolkit: toolkit.clone(),
+        ..Connect::default()
+    };
+    Ok(Some(ConnectionLink {
+        user_id: caller.config().user_id.clone(),
+        toolkit,
+        url: link(app, caller, request).await?.url,
+    }))
 }
 
 /// Returns the auth config with which a session connects accounts of a toolkit: its own, or else the

@@ -35,7 +35,7 @@ pub use self::{
         Config, Filter, KNOWN_TOOL_HINTS, MAX_CONFIG_BYTES, ManageConnections, MultiAccount,
         Preload, Tags, ToolFilter, Workbench,
     },
-    connect::{Connect, link},
+    connect::{Connect, ConnectionLink, link, link_for_tool},
     connection_waits::MAX_WAITS_PER_PROJECT,
     execute::{SessionExecute, execute, resolve},
     proxy::proxy,

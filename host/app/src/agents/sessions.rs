@@ -91,7 +91,30 @@ impl SessionCaller {
         })
     }
 
-    /// Returns the id of the session.
+    /// Returns the caller of a session that is not stored and has no id.
+    pub(super) fn unstored(project: &SharedProject, config: Config, request_id: String) -> Self {
+        let session = Session {
+            folded_user: config.user_id.to_lowercase(),
+            config,
+            version: 1,
+        };
+        let record = Record {
+            id: String::new(),
+            project: project.id.to_string(),
+            revision: 0,
+            created_at: Time(0),
+            updated_at: Time(0),
+            deleted_at: None,
+            body: session,
+        };
+        Self {
+            project: project.clone(),
+            session: Arc::new(record),
+            request_id,
+        }
+    }
+
+    /// Returns the id of the session; empty if the session is not stored.
     #[must_use]
     pub fn session_id(&self) -> &str {
         &self.session.id

@@ -33,6 +33,7 @@ use sandbox::{Digest, Limits, Policy};
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json, value::RawValue};
 use store::Time;
+use tokio::sync::watch;
 
 pub use changes::{ChangelogEntry, changelog, changes};
 pub use check::{LARGE_CHECK_DEADLINE, MAX_SCHEMA_BYTES, MAX_STEPS, MAX_STEPS_PER_BYTE, Schema};
@@ -61,6 +62,7 @@ pub(crate) const FILE_KEYWORD: &str = "file_uploadable";
 /// The catalog of the installation.
 pub struct Catalog {
     current: ArcSwap<Snapshot>,
+    changes: watch::Sender<()>,
     /// The time of the newest change known to this server, in epoch milliseconds.
     newest: AtomicI64,
     /// The revision of the record that every publication changes, as of the last publication of
@@ -176,6 +178,7 @@ impl Catalog {
     fn new(snapshot: Snapshot, newest: i64, schema_file: SchemaFile) -> Self {
         Self {
             current: ArcSwap::from_pointee(snapshot),
+            changes: watch::Sender::new(()),
             newest: AtomicI64::new(newest),
             fence: AtomicI64::new(publish::UNKNOWN_FENCE),
             changing: tokio::sync::Mutex::new(schema_file),
@@ -189,6 +192,12 @@ impl Catalog {
     #[must_use]
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.current.load_full()
+    }
+
+    /// Returns a receiver that sees each later change of the catalog, by this server or another one.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
     }
 
     /// Returns the current snapshot, or the part of it that existed at a time.

@@ -308,6 +308,7 @@ impl Catalog {
         let mut next = Snapshot::clone(&self.current.load());
         next.put(release);
         self.current.store(Arc::new(next));
+        self.changes.send_replace(());
     }
 }
 

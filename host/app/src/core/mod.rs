@@ -16,6 +16,7 @@ pub(crate) const INSTALLATION: &str = "installation";
 pub(crate) const MIN_SHOWN_SECRET_CHARS: usize = 8;
 
 /// Truncates a text from outside to the length that a message needs.
-pub(crate) fn truncate(text: &str) -> String {
+#[must_use]
+pub fn truncate(text: &str) -> String {
     text.chars().take(80).collect()
 }

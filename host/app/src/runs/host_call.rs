@@ -17,7 +17,7 @@ pub(crate) struct HostCall<'a> {
     /// The slug of the tool, with the default operator word.
     pub tool: &'static str,
     pub user: &'a str,
-    pub session: SessionId,
+    pub session: Option<SessionId>,
     pub request_id: &'a str,
     pub arguments: Bytes,
 }
@@ -41,7 +41,7 @@ pub(crate) async fn record_host_call(
         account: None,
         auth_config: None,
         source: Source::NoAuth,
-        session: Some(call.session),
+        session: call.session,
         request_id: call.request_id.to_owned(),
         arguments: call.arguments,
         tokens: None,

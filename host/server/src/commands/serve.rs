@@ -34,7 +34,7 @@ use crate::{
     config::Config,
     control::Control,
     http::{listen, router},
-    memory,
+    mcp, memory,
     open::{self, Opened, Stop},
     terminal::Terminal,
 };
@@ -134,6 +134,7 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
         tokio::join!(
             working.app.watch_changes(),
             working.app.run_jobs(),
+            mcp::watch_cancellations(&working),
             memory::return_free_memory()
         );
     });

@@ -53,9 +53,13 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
         ..Operation::default()
     };
     let of_server = tool_call(mcp::SERVER_PERMISSION);
-    let mcp_server = || by_rules(post(mcp::server).delete(mcp::server), of_server);
+    let mcp_server = || {
+        let handler = post(mcp::server).get(mcp::server).delete(mcp::server);
+        by_rules(handler, of_server)
+    };
     let of_session = tool_call(mcp::SESSION_PERMISSION);
-    let mcp_session = by_rules(post(mcp::session).delete(mcp::session), of_session);
+    let mcp_session = post(mcp::session).get(mcp::session).delete(mcp::session);
+    let mcp_session = by_rules(mcp_session, of_session);
     // Health probes are answered even when the server is at its concurrency limit.
     let mut router = Router::new()
         .route("/health/live", get(health::live))

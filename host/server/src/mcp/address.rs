@@ -13,17 +13,19 @@ use crate::{
     http::{ApiResult, Query, errors},
 };
 
-/// User and accounts of an address.
+/// User and accounts of an address, and its choice of tools.
 #[derive(Deserialize)]
 pub(crate) struct Address {
     user_id: Option<String>,
     connected_account_id: Option<String>,
     #[serde(default)]
     connected_account_ids: Vec<String>,
+    #[serde(default)]
+    include_service_helper_actions: bool,
 }
 
 impl Address {
-    /// Returns the user and the accounts.
+    /// Returns the user, the accounts and the choice of tools.
     ///
     /// # Errors
     /// If an id of an account is malformed.
@@ -34,6 +36,7 @@ impl Address {
         Ok(Selection {
             user_id: self.user_id,
             accounts: accounts.collect::<Result<_, _>>()?,
+            with_helper_tools: self.include_service_helper_actions,
         })
     }
 }

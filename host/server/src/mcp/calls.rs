@@ -1,16 +1,21 @@
 //! Running calls of tools, so that a client can cancel one with another request.
 //!
 //! Clients of protocol versions before 2026-07-28 cancel a call with a notification that names its
-//! request and is sent over the same connection. Later ones close the stream of the response.
+//! request and is sent over the same connection. The server that receives it may not be the one that
+//! runs the call, and passes it on to the others. Later clients close the stream of the response.
 
 use std::collections::HashMap;
 
 use parking_lot::Mutex;
+use rmcp::model::ClientCapabilities;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-/// Maximum bytes of a message that is read for the method of its notification.
+use super::connecting::opens_urls;
+use crate::Server;
+
+/// Maximum bytes of a message that is read for its method.
 const MAX_NOTIFICATION_BYTES: usize = 16 << 10;
 
 /// The running calls of this server, by connection and request.
@@ -41,12 +46,35 @@ impl Calls {
         }
     }
 
-    /// Cancels a call, if it is running.
-    pub(super) fn cancel(&self, connection: &str, request: &str) {
-        let key = (connection.to_owned(), request.to_owned());
-        if let Some(cancel) = self.0.lock().remove(&key) {
-            // The call may have ended at this moment.
-            let _ = cancel.send(());
+    /// Cancels a call of this server. Returns false if it is not running here.
+    fn cancel(&self, key: &CallKey) -> bool {
+        let cancel = self.0.lock().remove(key);
+        // The call may have ended at this moment.
+        cancel.is_some_and(|cancel| cancel.send(()).is_ok())
+    }
+}
+
+/// Cancels a call of this server or another one.
+pub(super) async fn cancel(server: &Server, connection: &str, request: String) {
+    let key = (connection.to_owned(), request);
+    if server.mcp_calls.cancel(&key) {
+        return;
+    }
+    let sent = async {
+        let message = serde_json::to_string(&key)?;
+        anyhow::Ok(server.app.store.send(&message).await?)
+    };
+    if let Err(cause) = sent.await {
+        tracing::warn!(%cause, "the cancellation of a call is not passed on to other servers");
+    }
+}
+
+/// Cancels the calls whose cancellations other servers pass on. Never returns.
+pub(crate) async fn watch_cancellations(server: &Server) {
+    loop {
+        let message = server.app.store.message().await;
+        if let Ok(key) = serde_json::from_str(&message) {
+            server.mcp_calls.cancel(&key);
         }
     }
 }
@@ -68,6 +96,15 @@ struct Message {
 #[serde(rename_all = "camelCase")]
 struct Params {
     request_id: Option<Value>,
+    #[serde(default)]
+    capabilities: ClientCapabilities,
+}
+
+/// A connection that a client opens.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct OpenedConnection {
+    /// True if the client opens addresses for its user.
+    pub opens_urls: bool,
 }
 
 fn message(bytes: &[u8]) -> Option<Message> {
@@ -84,9 +121,12 @@ pub(super) fn cancelled(bytes: &[u8]) -> Option<String> {
     (message.method == "notifications/cancelled").then(|| id.to_string())
 }
 
-/// Returns true if a message begins a connection.
-pub(super) fn is_initialize(bytes: &[u8]) -> bool {
-    message(bytes).is_some_and(|message| message.method == "initialize")
+/// Returns the connection that a message opens.
+pub(super) fn opened_connection(bytes: &[u8]) -> Option<OpenedConnection> {
+    let message = message(bytes).filter(|message| message.method == "initialize")?;
+    Some(OpenedConnection {
+        opens_urls: opens_urls(&message.params.capabilities),
+    })
 }
 
 #[cfg(test)]
@@ -100,7 +140,8 @@ mod tests {
         let mut other = calls.begin("b", "1".to_owned());
         let notification =
             br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
-        calls.cancel("a", &cancelled(notification).unwrap());
+        let request = cancelled(notification).unwrap();
+        assert!(calls.cancel(&("a".to_owned(), request)));
         assert!(one.cancelled.try_recv().is_ok());
         assert!(other.cancelled.try_recv().is_err());
         drop((one, other));
@@ -115,6 +156,18 @@ mod tests {
         );
         assert_eq!(cancelled(br#"{"method":"notifications/cancelled"}"#), None);
         assert_eq!(cancelled(b"[]"), None);
-        assert!(is_initialize(br#"{"method":"initialize","params":{}}"#));
+    }
+
+    #[test]
+    fn connection_knows_if_its_client_opens_urls() {
+        let opened = |capabilities: &str| {
+            let params = format!(r#"{{"capabilities":{capabilities}}}"#);
+            let message = format!(r#"{{"method":"initialize","params":{params}}}"#);
+            opened_connection(message.as_bytes()).map(|opened| opened.opens_urls)
+        };
+        assert_eq!(opened("{}"), Some(false));
+        assert_eq!(opened(r#"{"elicitation":{}}"#), Some(false));
+        assert_eq!(opened(r#"{"elicitation":{"url":{}}}"#), Some(true));
+        assert_eq!(opened_connection(br#"{"method":"ping"}"#), None);
     }
 }

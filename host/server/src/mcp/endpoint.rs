@@ -1,31 +1,42 @@
 //! One request to an MCP endpoint: the methods that a client may call.
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{
+    borrow::Cow,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+    time::Duration,
+};
 
 use app::{
     App, Error,
     agents::{self, SessionCaller, SessionExecute, mcp_servers::McpCaller, meta::MetaTool},
     catalog::ResolvedTool,
+    core::truncate,
 };
 use axum::{body::Body, http::Request, response::Response};
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use bytes::Bytes;
 use http_body_util::Full;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, ErrorCode, Implementation,
-        JsonObject, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
-        ProtocolVersion, ServerCapabilities, ServerConfig, Tool,
+        JsonObject, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
+        PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
+        ReadResourceRequestMethod, ReadResourceRequestParams, ReadResourceResponse,
+        ServerCapabilities, ServerConfig, ServerNotification, SubscriptionFilter, Tool,
+        ToolListChangedNotification,
     },
-    service::RequestContext,
+    service::{RequestContext, SubscriptionContext},
     transport::streamable_http_server::{
         StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
     },
 };
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 
 use super::{
+    changes::ToolListChanges,
+    connecting::{self, CONNECTION_WAIT, Consent, is_connection_missing},
+    cursor, resources,
     results::{Outcome, Source, executed, refused},
     tools,
 };
@@ -34,7 +45,9 @@ use crate::{Server, api::tool_router::execution::execute_meta_tool, http::errors
 /// Tools on a page of `tools/list`.
 pub(crate) const TOOLS_PER_PAGE: usize = 250;
 /// Interval of notifications about the progress of a call.
-const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
+/// End of the id of a connection whose client opens addresses for its user.
+pub(super) const OPENS_URLS_SUFFIX: &str = "+url";
 /// Code of the error of a request that its client cancelled.
 const CANCELLED: ErrorCode = ErrorCode(-32800);
 
@@ -82,8 +95,12 @@ impl Endpoint {
         service.handle(request).await.map(Body::new)
     }
 
-    fn app(&self) -> &App {
+    pub(super) fn app(&self) -> &App {
         &self.server.app
+    }
+
+    pub(super) fn is_serving(&self) -> bool {
+        self.server.is_serving()
     }
 
     /// Returns the tools: meta tools first, then those of the catalog by slug.
@@ -91,7 +108,8 @@ impl Endpoint {
         match &self.caller {
             Caller::Server(caller) => {
                 let tools = caller.tools(self.app()).into_iter();
-                tools.map(Offered::Tool).collect()
+                let helpers = caller.helper_tools().map(Offered::Meta);
+                helpers.chain(tools.map(Offered::Tool)).collect()
             }
             Caller::Session(caller) => {
                 let config = caller.config();
@@ -123,12 +141,9 @@ impl Endpoint {
         let begin = match cursor {
             None => 0,
             Some(cursor) => {
-                let last = BASE64.decode(cursor).ok();
-                let last = last.and_then(|name| String::from_utf8(name).ok());
-                let position = last.and_then(|last| self.position_after(&offered, &last));
-                position.ok_or_else(|| {
-                    ErrorData::invalid_params("the cursor is not valid: list from the start", None)
-                })?
+                let last = cursor::decode(cursor)?;
+                let position = self.position_after(&offered, &last);
+                position.ok_or_else(cursor::invalid)?
             }
         };
         let rest = &offered[begin..];
@@ -137,7 +152,7 @@ impl Endpoint {
         let described = described.collect::<Result<_, _>>().map_err(internal)?;
         let last = page.last().filter(|_| page.len() < rest.len());
         Ok(ListToolsResult {
-            next_cursor: last.map(|last| BASE64.encode(self.name_of(last))),
+            next_cursor: last.map(|last| cursor::encode(&self.name_of(last))),
             ..ListToolsResult::with_all_items(described)
         })
     }
@@ -159,24 +174,63 @@ impl Endpoint {
         }
     }
 
-    /// Calls a tool. A refusal is a failure of the tool, so that the assistant reads it.
-    async fn call(&self, name: &str, arguments: JsonObject) -> Outcome {
-        let called = match &self.caller {
+    /// Returns a digest of the list, which changes with it.
+    pub(super) fn digest(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        for offered in self.offered() {
+            self.name_of(&offered).hash(&mut hasher);
+            if let Offered::Tool(found) = offered {
+                found.release.version.to_string().hash(&mut hasher);
+            }
+        }
+        hasher.finish()
+    }
+
+    /// Calls a tool. If the user has agreed to connect an account, the call waits for it.
+    async fn call(
+        &self,
+        name: &str,
+        arguments: JsonObject,
+        consent: Consent,
+    ) -> Result<Outcome, Error> {
+        let arguments = Bytes::from(serde_json::to_vec(&arguments).unwrap_or_default());
+        if consent != Consent::Accepted {
+            return self.call_once(name, arguments).await;
+        }
+        let deadline = Instant::now() + CONNECTION_WAIT;
+        let accounts = app::accounts::commit_signal(self.app());
+        loop {
+            let called = self.call_once(name, arguments.clone()).await;
+            let is_missing = called.as_ref().is_err_and(is_connection_missing);
+            if !is_missing || Instant::now() >= deadline {
+                return called;
+            }
+            // An account that another server connects gives no signal here.
+            let _ = timeout(connecting::POLL_INTERVAL, accounts.committed()).await;
+        }
+    }
+
+    async fn call_once(&self, name: &str, arguments: Bytes) -> Result<Outcome, Error> {
+        match &self.caller {
             Caller::Server(caller) => self.call_of_server(caller, name, arguments).await,
             Caller::Session(caller) => self.call_in_session(caller, name, arguments).await,
-        };
-        called.unwrap_or_else(|cause| refused(&cause))
+        }
     }
 
     async fn call_of_server(
         &self,
         caller: &McpCaller,
         name: &str,
-        arguments: JsonObject,
+        arguments: Bytes,
     ) -> Result<Outcome, Error> {
+        let mut helpers = caller.helper_tools();
+        if let Some(tool) = helpers.find(|tool| self.has_name(*tool, name)) {
+            let session = caller.helper(self.app()).await?;
+            return self.call_meta_tool(&session, tool, arguments).await;
+        }
         let found = caller.tool(self.app(), name)?;
         let source = Source::of(&found);
-        let execution = caller.execute(self.app(), found, to_bytes(&arguments));
+        let execution = caller.execute(self.app(), found, arguments);
         Ok(Outcome::Untrusted(executed(execution.await?), source))
     }
 
@@ -184,19 +238,10 @@ impl Endpoint {
         &self,
         caller: &SessionCaller,
         name: &str,
-        arguments: JsonObject,
+        arguments: Bytes,
     ) -> Result<Outcome, Error> {
-        let arguments = to_bytes(&arguments);
         match self.offered_in_session(caller, name)? {
-            Offered::Meta(tool) => {
-                let execution = execute_meta_tool(&self.server, caller, tool, arguments);
-                let executed = executed(execution.await?);
-                Ok(if tool.returns_tool_data() {
-                    Outcome::Untrusted(executed, Source::default())
-                } else {
-                    Outcome::Own(executed)
-                })
-            }
+            Offered::Meta(tool) => self.call_meta_tool(caller, tool, arguments).await,
             Offered::Tool(found) => {
                 let source = Source::of(&found);
                 let request = SessionExecute {
@@ -210,22 +255,60 @@ impl Endpoint {
         }
     }
 
+    async fn call_meta_tool(
+        &self,
+        caller: &SessionCaller,
+        tool: MetaTool,
+        arguments: Bytes,
+    ) -> Result<Outcome, Error> {
+        let execution = execute_meta_tool(&self.server, caller, tool, arguments);
+        let executed = executed(execution.await?);
+        Ok(if tool.returns_tool_data() {
+            Outcome::Untrusted(executed, Source::default())
+        } else {
+            Outcome::Own(executed)
+        })
+    }
+
+    fn has_name(&self, tool: MetaTool, name: &str) -> bool {
+        tools::meta_name(tool, &self.server.branding) == name
+    }
+
     /// Finds a tool that a session lists.
     fn offered_in_session(&self, caller: &SessionCaller, name: &str) -> Result<Offered, Error> {
         let config = caller.config();
         let mut meta = MetaTool::in_force(config);
-        let branding = &self.server.branding;
-        if let Some(tool) = meta.find(|tool| tools::meta_name(*tool, branding) == name) {
+        if let Some(tool) = meta.find(|tool| self.has_name(*tool, name)) {
             return Ok(Offered::Meta(tool));
         }
         let found = agents::preloaded_tool(&self.app().catalog.snapshot(), config, name);
-        let missing = || errors::mcp_tool_not_found(name);
+        let missing = || errors::mcp_tool_not_found(truncate(name));
         found.map(Offered::Tool).ok_or_else(missing)
     }
-}
 
-fn to_bytes(arguments: &JsonObject) -> Bytes {
-    serde_json::to_vec(arguments).unwrap_or_default().into()
+    /// Answers a call whose user has no account.
+    async fn answer_not_connected(
+        &self,
+        name: &str,
+        cause: &Error,
+        consent: Consent,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let link = match &self.caller {
+            Caller::Server(caller) => caller.link(self.app(), name).await,
+            Caller::Session(caller) => agents::link_for_tool(self.app(), caller, name).await,
+        };
+        match link {
+            Ok(Some(link)) => connecting::ask(link, consent, self.opens_urls(), context),
+            Ok(None) | Err(_) => Ok(CallToolResult::from(refused(cause)).into()),
+        }
+    }
+
+    /// Returns true if the client declared so when it opened its connection.
+    fn opens_urls(&self) -> bool {
+        let connection = self.connection.as_deref();
+        connection.is_some_and(|id| id.ends_with(OPENS_URLS_SUFFIX))
+    }
 }
 
 fn internal(cause: Error) -> ErrorData {
@@ -233,9 +316,19 @@ fn internal(cause: Error) -> ErrorData {
     ErrorData::internal_error("internal error", None)
 }
 
+fn tools_changed() -> ServerNotification {
+    ServerNotification::ToolListChangedNotification(ToolListChangedNotification::default())
+}
+
 impl ServerHandler for Endpoint {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_tool_list_changed();
+        let capabilities = match self.caller {
+            Caller::Server(_) => capabilities.build(),
+            Caller::Session(_) => capabilities.enable_resources().build(),
+        };
         let mut info = ServerConfig::new(capabilities);
         let mut implementation = Implementation::new("toolhost", env!("CARGO_PKG_VERSION"));
         if let Caller::Server(caller) = &self.caller {
@@ -251,6 +344,27 @@ impl ServerHandler for Endpoint {
         supported.cloned().collect()
     }
 
+    fn accepted_subscription_filter(&self, _: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(SubscriptionFilter::builder().tools_list_changed().build())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let mut changes = ToolListChanges::watch(self.clone());
+        let is_subscribed = context.accepted().tools_list_changed == Some(true);
+        loop {
+            let has_changed = tokio::select! {
+                has_changed = changes.next() => has_changed,
+                () = context.cancelled() => false,
+            };
+            if !has_changed {
+                return Ok(());
+            }
+            if is_subscribed && context.sink().send(tools_changed()).await.is_err() {
+                return Ok(());
+            }
+        }
+    }
+
     async fn list_tools(
         &self,
         request: Option<PaginatedRequestParams>,
@@ -258,6 +372,30 @@ impl ServerHandler for Endpoint {
     ) -> Result<ListToolsResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
         self.page(cursor.as_deref())
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let Caller::Session(caller) = &self.caller else {
+            return Err(ErrorData::method_not_found::<ListResourcesRequestMethod>());
+        };
+        let cursor = request.and_then(|request| request.cursor);
+        resources::list(self.app(), caller, cursor.as_deref()).await
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let Caller::Session(caller) = &self.caller else {
+            return Err(ErrorData::method_not_found::<ReadResourceRequestMethod>());
+        };
+        let read = resources::read(self.app(), caller, &request.uri).await?;
+        Ok(read.into())
     }
 
     async fn call_tool(
@@ -268,7 +406,9 @@ impl ServerHandler for Endpoint {
         let connection = self.connection.as_deref().unwrap_or_default();
         let id = context.id.clone().into_json_value().to_string();
         let mut running = self.server.mcp_calls.begin(connection, id);
-        let call = self.call(&request.name, request.arguments.unwrap_or_default());
+        let consent = Consent::new(request.input_responses.as_ref());
+        let name = &*request.name;
+        let call = self.call(name, request.arguments.unwrap_or_default(), consent);
         let mut call = std::pin::pin!(call);
         let token = context.meta.get_progress_token();
         let begin = Instant::now();
@@ -286,7 +426,13 @@ impl ServerHandler for Endpoint {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                outcome = &mut call => return Ok(CallToolResult::from(outcome).into()),
+                called = &mut call => return match called {
+                    Ok(outcome) => Ok(CallToolResult::from(outcome).into()),
+                    Err(cause) if is_connection_missing(&cause) => {
+                        self.answer_not_connected(name, &cause, consent, &context).await
+                    }
+                    Err(cause) => Ok(CallToolResult::from(refused(&cause)).into()),
+                },
                 // The client disconnected, or the server stops.
                 () = context.ct.cancelled() => break,
                 Ok(()) = &mut running.cancelled => break,

@@ -7,7 +7,11 @@
 mod access;
 mod address;
 mod calls;
+mod changes;
+mod connecting;
+mod cursor;
 mod endpoint;
+mod resources;
 mod results;
 mod tools;
 
@@ -20,15 +24,20 @@ use app::{
 };
 use axum::{
     extract::{Request, State},
-    http::{HeaderValue, Method, StatusCode},
+    http::{HeaderMap, HeaderValue, Method, StatusCode},
     response::{IntoResponse, Response},
 };
 
 use self::{
     address::Address,
-    endpoint::{Caller, Endpoint},
+    endpoint::{Caller, Endpoint, OPENS_URLS_SUFFIX},
 };
-pub(crate) use self::{address::resource, calls::Calls, endpoint::TOOLS_PER_PAGE};
+pub(crate) use self::{
+    address::resource,
+    calls::{Calls, watch_cancellations},
+    endpoint::TOOLS_PER_PAGE,
+    resources::{MAX_RESOURCE_BYTES, RESOURCES_PER_PAGE},
+};
 use crate::{
     Server,
     http::{
@@ -40,6 +49,10 @@ use crate::{
 
 /// Header with the id of a client's connection, for protocol versions before 2026-07-28.
 const CONNECTION_ID: &str = "mcp-session-id";
+/// Header with the version of the protocol.
+const PROTOCOL_VERSION: &str = "mcp-protocol-version";
+/// First version of the protocol without connections and streams of `GET`.
+const FIRST_VERSION_WITHOUT_CONNECTIONS: &str = "2026-07-28";
 /// Permission that a key needs at MCP servers.
 pub(crate) const SERVER_PERMISSION: Permission =
     Permission::OneOf(&[Area::ToolExecution, Area::McpServers], Access::Write);
@@ -107,6 +120,12 @@ async fn answer_for_session(
     answer(server.clone(), Caller::Session(caller), request).await
 }
 
+/// Returns true if the version of the protocol has streams of `GET`.
+fn has_streams(headers: &HeaderMap) -> bool {
+    let version = headers.get(PROTOCOL_VERSION);
+    version.is_none_or(|version| *version < *FIRST_VERSION_WITHOUT_CONNECTIONS)
+}
+
 async fn answer(server: Arc<Server>, caller: Caller, request: Request) -> ApiResult<Response> {
     if request.method() == Method::DELETE {
         // A connection has no state that could be deleted.
@@ -116,22 +135,30 @@ async fn answer(server: Arc<Server>, caller: Caller, request: Request) -> ApiRes
     let connection = connection
         .and_then(|id| id.to_str().ok())
         .map(str::to_owned);
+    if request.method() == Method::GET && has_streams(request.headers()) {
+        return Ok(changes::stream(Endpoint::new(server, caller, connection)));
+    }
     let mut parts = request.headers().clone();
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let limit = operation().max_body.bytes(&server.config.limits);
     let bytes = body::read(&server, request, limit).await?;
     if let (Some(connection), Some(call)) = (&connection, calls::cancelled(&bytes)) {
-        server.mcp_calls.cancel(connection, &call);
+        calls::cancel(&server, connection, call).await;
     }
-    let is_initialize = calls::is_initialize(&bytes);
+    let opened = calls::opened_connection(&bytes);
     let mut whole = axum::http::Request::new(http_body_util::Full::new(bytes));
     *whole.method_mut() = method;
     *whole.uri_mut() = uri;
     std::mem::swap(whole.headers_mut(), &mut parts);
     let endpoint = Endpoint::new(server, caller, connection);
     let mut response = endpoint.answer(whole).await;
-    if is_initialize && response.status().is_success() {
-        let id = app::core::ids::random_text(CONNECTION_ID_CHARS);
+    if let Some(opened) = opened
+        && response.status().is_success()
+    {
+        let mut id = app::core::ids::random_text(CONNECTION_ID_CHARS);
+        if opened.opens_urls {
+            id.push_str(OPENS_URLS_SUFFIX);
+        }
         let id = HeaderValue::try_from(id).ok();
         response.headers_mut().extend(id.map(|id| {
             let name = axum::http::HeaderName::from_static(CONNECTION_ID);

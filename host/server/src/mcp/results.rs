@@ -9,8 +9,11 @@ use std::fmt::Write;
 
 use app::{Error, catalog::ResolvedTool, runs::Execution};
 use bytes::Bytes;
-use rmcp::model::{CallToolResult, ContentBlock, JsonObject, MetaObject, TextContent};
+use rmcp::model::{CallToolResult, ContentBlock, JsonObject, MetaObject, Resource, TextContent};
 use serde_json::{Value, json};
+
+/// Maximum number of files of a result that are shown as links.
+const MAX_FILE_LINKS: usize = 20;
 
 /// Outcome of a call.
 pub(super) enum Outcome {
@@ -89,6 +92,10 @@ impl From<Outcome> for CallToolResult {
         match serde_json::from_slice(data) {
             Ok(value) => {
                 let mut result = Self::success(vec![block(&String::from_utf8_lossy(data))]);
+                let mut files = Vec::new();
+                collect_files(&value, &mut files);
+                let links = files.into_iter().map(ContentBlock::resource_link);
+                result.content.extend(links);
                 result.structured_content = Some(value).filter(Value::is_object);
                 result
             }
@@ -97,6 +104,29 @@ impl From<Outcome> for CallToolResult {
                 Self::error(vec![ContentBlock::text(message)])
             }
         }
+    }
+}
+
+/// Collects the files of a result: objects with the name, the media type and the address of a file.
+fn collect_files(data: &Value, files: &mut Vec<Resource>) {
+    if files.len() == MAX_FILE_LINKS {
+        return;
+    }
+    match data {
+        Value::Array(items) => items.iter().for_each(|item| collect_files(item, files)),
+        Value::Object(members) => {
+            let text = |name: &str| members.get(name).and_then(Value::as_str);
+            if let (Some(name), Some(media_type), Some(url)) =
+                (text("name"), text("mimetype"), text("s3url"))
+            {
+                files.push(Resource::new(url, visible(name)).with_mime_type(media_type));
+            } else {
+                members
+                    .values()
+                    .for_each(|value| collect_files(value, files));
+            }
+        }
+        _ => {}
     }
 }
 
@@ -144,6 +174,25 @@ mod tests {
         let failed = serde_json::to_value(failed).unwrap();
         assert_eq!(failed["content"][0]["_meta"], Value::Null);
         assert_eq!(failed["isError"], true);
+    }
+
+    #[test]
+    fn files_of_a_result_are_links() {
+        let url = "https://x.example/a";
+        let file = json!({ "name": "a.csv", "mimetype": "text/csv", "s3url": url });
+        let data = json!({ "rows": 2, "files": [file, { "name": "b", "s3url": 1 }] });
+        let result = tool_result(&data.to_string());
+        assert_eq!(result["structuredContent"], data);
+        let content = result["content"].as_array().unwrap();
+        assert_eq!(content.len(), 2);
+        assert_eq!(content[1]["type"], "resource_link");
+        assert_eq!(content[1]["uri"], url);
+        assert_eq!(content[1]["mimeType"], "text/csv");
+        let many = tool_result(&json!(vec![file; MAX_FILE_LINKS + 1]).to_string());
+        assert_eq!(
+            many["content"].as_array().unwrap().len(),
+            1 + MAX_FILE_LINKS
+        );
     }
 
     #[test]

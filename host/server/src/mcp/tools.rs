@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 
 use crate::http::{branding::Branding, errors};
 
+/// Keyword of a schema with the name of the header in which clients repeat an argument.
+const HEADER_KEYWORD: &str = "x-mcp-header";
 /// Member of a result that is too large for a response.
 const RESULT_FILE: &str = "result_file";
 
@@ -77,7 +79,19 @@ fn object(schema: Value) -> JsonObject {
         _ => JsonObject::new(),
     };
     schema.insert("type".to_owned(), json!("object"));
+    remove_header_names(&mut schema);
     schema
+}
+
+/// Removes the names of headers in which clients would repeat arguments. Proxies and logs see headers, and
+/// the server does not compare them.
+fn remove_header_names(schema: &mut JsonObject) {
+    schema.shift_remove(HEADER_KEYWORD);
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    let nested = properties.into_iter().flat_map(|named| named.values_mut());
+    nested
+        .filter_map(Value::as_object_mut)
+        .for_each(remove_header_names);
 }
 
 /// Returns a schema of results, or none if the results are no objects. A result that is too large is
@@ -126,5 +140,10 @@ mod tests {
     fn input_schema_is_one_of_objects() {
         assert_eq!(object(json!(true))["type"], "object");
         assert_eq!(object(json!({ "properties": {} }))["type"], "object");
+        let named =
+            json!({ "properties": { "a": { "properties": { "b": { "x-mcp-header": "B" } } } } });
+        let expected =
+            json!({ "type": "object", "properties": { "a": { "properties": { "b": {} } } } });
+        assert_eq!(Value::Object(object(named)), expected);
     }
 }

@@ -1,28 +1,46 @@
-//! Announcements of other processes.
+//! Announcements and messages of other processes, on one channel of the database.
 //!
 //! An announcement is a hint without content and may be lost with a connection. Therefore the
 //! listener also reports a possible change every second, and an announced one after a connection
-//! was made anew.
+//! was made anew. A message has content, and is lost if nobody receives it.
 
 use crate::Change;
-use sqlx::postgres::{PgListener, PgPool};
+use sqlx::postgres::{PgListener, PgNotification, PgPool};
 use std::time::Duration;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, mpsc};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 const CHANNEL: &str = "toolhost";
 pub(super) const NOTIFY_SQL: &str = "notify toolhost";
+/// Start of a statement that sends a message. The message and a parenthesis follow.
+pub(super) const SEND_SQL: &str = "select pg_notify('toolhost', ";
+/// Maximum number of messages that wait to be received. Further ones are lost.
+const MAX_WAITING_MESSAGES: usize = 1_000;
 /// Time after which a possible change is reported without an announcement.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A connection that is used only to listen. It is opened when it is first needed.
-#[derive(Default)]
-pub(super) struct Listener(Mutex<Option<PgListener>>);
+pub(super) struct Listener {
+    connection: Mutex<Option<PgListener>>,
+    arriving: mpsc::Sender<String>,
+    messages: Mutex<mpsc::Receiver<String>>,
+}
+
+impl Default for Listener {
+    fn default() -> Self {
+        let (arriving, messages) = mpsc::channel(MAX_WAITING_MESSAGES);
+        Self {
+            connection: Mutex::default(),
+            arriving,
+            messages: Mutex::new(messages),
+        }
+    }
+}
 
 impl Listener {
     pub(super) async fn changed(&self, pool: &PgPool) -> Change {
         let deadline = Instant::now() + POLL_INTERVAL;
-        let mut connection = self.0.lock().await;
+        let mut connection = self.connection.lock().await;
         let Some(listener) = &mut *connection else {
             match timeout_at(deadline, listen(pool)).await {
                 Ok(Ok(listener)) => {
@@ -37,9 +55,16 @@ impl Listener {
         };
         match timeout_at(deadline, listener.try_recv()).await {
             Err(_) => Change::Possible,
-            Ok(Ok(Some(_))) => {
-                while listener.next_buffered().is_some() {}
-                Change::Announced
+            Ok(Ok(Some(notification))) => {
+                let mut announced = self.is_announcement(&notification);
+                while let Some(notification) = listener.next_buffered() {
+                    announced |= self.is_announcement(&notification);
+                }
+                if announced {
+                    Change::Announced
+                } else {
+                    Change::Possible
+                }
             }
             // An announcement may have been lost with the connection.
             Ok(Ok(None) | Err(_)) => {
@@ -50,9 +75,25 @@ impl Listener {
         }
     }
 
+    /// Passes a message on. Returns true if the notification is an announcement instead.
+    fn is_announcement(&self, notification: &PgNotification) -> bool {
+        let message = notification.payload();
+        if !message.is_empty() && self.arriving.try_send(message.to_owned()).is_err() {
+            tracing::warn!("a message of another server is lost, because too many wait");
+        }
+        message.is_empty()
+    }
+
+    /// Waits for a message. Messages arrive while [`changed`](Self::changed) is waited for.
+    pub(super) async fn message(&self) -> String {
+        let received = self.messages.lock().await.recv().await;
+        // The sender lives as long as the receiver.
+        received.unwrap_or_default()
+    }
+
     /// Returns the connection to the pool. The pool waits for it when it closes.
     pub(super) async fn close(&self) {
-        *self.0.lock().await = None;
+        *self.connection.lock().await = None;
     }
 }
 

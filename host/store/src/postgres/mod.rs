@@ -287,6 +287,19 @@ impl Backend for Postgres {
         self.listener.changed(&self.pool).await
     }
 
+    async fn send(&self, message: &str) -> Result<(), Error> {
+        let statement = || {
+            let mut statement = QueryBuilder::new(listen::SEND_SQL);
+            statement.push_bind(message.to_owned()).push(")");
+            statement
+        };
+        self.rows(Frequency::Often, statement).await.map(drop)
+    }
+
+    async fn message(&self) -> String {
+        self.listener.message().await
+    }
+
     async fn now(&self) -> Result<Option<Time>, Error> {
         if let Some((read, at)) = *self.clock.lock()
             && let elapsed = at.elapsed()

@@ -1,5 +1,7 @@
 //! Calls of tools at the address of an MCP server.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use store::{Record, Window};
@@ -8,7 +10,9 @@ use super::McpServer;
 use crate::{
     App, Error, Result,
     accounts::{self, NewLink, SharingChange, Values},
-    agents::errors,
+    agents::{
+        Config, ConnectionLink, Filter, ManageConnections, SessionCaller, errors, meta::MetaTool,
+    },
     catalog::{LATEST, ResolvedTool},
     core::{
         ids::{AccountId, AuthConfigId, ProjectId},
@@ -25,6 +29,9 @@ pub struct Selection {
     pub user_id: Option<String>,
     /// Accounts that tools of their toolkits use.
     pub accounts: Vec<AccountId>,
+    /// True if assistants get the meta tools that connect accounts.
+    #[serde(default)]
+    pub with_helper_tools: bool,
 }
 
 /// The caller of tools at the address of an MCP server. Dropping the future of a call cancels the
@@ -107,6 +114,39 @@ impl McpCaller {
         tools
     }
 
+    /// Returns the meta tools that connect accounts, if the address asks for them.
+    pub fn helper_tools(&self) -> impl Iterator<Item = MetaTool> {
+        let config = Config {
+            manage_connections: all_of_connections(),
+            ..Config::default()
+        };
+        let tools = [MetaTool::ManageConnections, MetaTool::WaitForConnections].into_iter();
+        let offered = tools.filter(move |tool| tool.is_in_force(&config));
+        offered.filter(move |_| self.selection.with_helper_tools)
+    }
+
+    /// Returns the caller of these meta tools: a session that is not stored, of the user of the address,
+    /// with the toolkits and the auth configs of the server.
+    ///
+    /// # Errors
+    /// Fails if the user id is invalid, or the store cannot be read.
+    pub async fn helper(&self, app: &App) -> Result<SessionCaller> {
+        let mut auth_configs = BTreeMap::new();
+        for id in &self.server.body.auth_configs {
+            let config = accounts::auth_configs::find(app, &self.project, id).await?;
+            auth_configs.extend(config.map(|config| (config.body.toolkit, id.clone())));
+        }
+        let config = Config {
+            user_id: accounts::parse_user_id(self.selection.user_id.clone())?,
+            toolkits: Some(Filter::Enable(self.server.body.toolkits.clone())),
+            auth_configs,
+            manage_connections: all_of_connections(),
+            ..Config::default()
+        };
+        let request_id = self.request_id.clone();
+        Ok(SessionCaller::unstored(&self.project, config, request_id))
+    }
+
     /// Finds a tool of the server by its name.
     ///
     /// # Errors
@@ -131,7 +171,8 @@ impl McpCaller {
     /// Executes a tool of the server for the user of the address.
     ///
     /// # Errors
-    /// Fails before the tool runs: if the user has no account, with a link to connect one where the server has an auth config, or for a reason of `runs::execute`.
+    /// Fails before the tool runs: if the user has no account (`NO_ACCOUNT`), or for a reason of
+    /// `runs::execute`.
     pub async fn execute(
         &self,
         app: &App,
@@ -143,23 +184,41 @@ impl McpCaller {
         let execute = Execute {
             tool: found.tool.slug.to_string(),
             version: found.release.version.to_string(),
-            user_id: user_id.clone(),
+            user_id,
             account,
             custom: None,
             session: None,
             input: Input::Arguments(arguments),
             request_id: self.request_id.clone(),
         };
-        let executed = runs::execute(app, &self.project, execute).await;
-        match executed {
-            Err(cause) if cause.is(&errors::NO_ACCOUNT) => {
-                let config = self.auth_config(app, toolkit).await?;
-                Err(self
-                    .not_connected(app, user_id, toolkit, config, cause)
-                    .await)
-            }
-            executed => executed,
-        }
+        runs::execute(app, &self.project, execute).await
+    }
+
+    /// Creates a link with which the user of the address connects an account for a tool. Returns none
+    /// if the server has no auth config of the toolkit.
+    ///
+    /// # Errors
+    /// Fails if the server has no such tool, or for a reason of `accounts::link`.
+    pub async fn link(&self, app: &App, name: &str) -> Result<Option<ConnectionLink>> {
+        let toolkit = self.tool(app, name)?.release.slug.to_string();
+        let Some(auth_config) = self.auth_config(app, &toolkit).await? else {
+            return Ok(None);
+        };
+        let user_id = accounts::parse_user_id(self.selection.user_id.clone())?;
+        let request = NewLink {
+            auth_config,
+            user_id: user_id.clone(),
+            callback_url: None,
+            values: Values::new(),
+            alias: None,
+            sharing: SharingChange::default(),
+        };
+        let link = accounts::link(app, &self.project, request).await?;
+        Ok(Some(ConnectionLink {
+            user_id,
+            toolkit,
+            url: link.url,
+        }))
     }
 
     /// Returns the user for whom a tool of a toolkit runs, and the account that it uses; no account
@@ -186,11 +245,7 @@ impl McpCaller {
             accounts::session_accounts(app, &self.project, &id, toolkit, config_id).await?;
         match of_config.first() {
             Some(account) => Ok((Some(id), Some(AccountId::parse(&account.record.id)?))),
-            None => {
-                let cause = errors::no_account(truncate(&id), toolkit);
-                let config = Some(config);
-                Err(self.not_connected(app, user, toolkit, config, cause).await)
-            }
+            None => Err(errors::no_account(truncate(&id), toolkit)),
         }
     }
 
@@ -224,31 +279,11 @@ impl McpCaller {
         }
         Ok(None)
     }
+}
 
-    /// Returns the error for a user without an account, with a link to connect one if the server has
-    /// an auth config of the toolkit.
-    async fn not_connected(
-        &self,
-        app: &App,
-        user: Option<String>,
-        toolkit: &str,
-        auth_config: Option<AuthConfigId>,
-        cause: Error,
-    ) -> Error {
-        let (Some(auth_config), Ok(user_id)) = (auth_config, accounts::parse_user_id(user)) else {
-            return cause;
-        };
-        let request = NewLink {
-            auth_config,
-            user_id: user_id.clone(),
-            callback_url: None,
-            values: Values::new(),
-            alias: None,
-            sharing: SharingChange::default(),
-        };
-        match accounts::link(app, &self.project, request).await {
-            Ok(link) => errors::mcp_not_connected(truncate(&user_id), toolkit, link.url),
-            Err(_) => cause,
-        }
+fn all_of_connections() -> ManageConnections {
+    ManageConnections {
+        wait_for_connections: true,
+        ..ManageConnections::default()
     }
 }

@@ -217,7 +217,7 @@ pub async fn execute(
         project: &caller.project,
         tool: tool.slug(),
         user: &caller.config().user_id,
-        session: SessionId::parse(caller.session_id())?,
+        session: SessionId::parse(caller.session_id()).ok(),
         request_id: &caller.request_id,
         arguments,
     };

@@ -1,0 +1,78 @@
+//! Announcements that the list of tools has changed.
+//!
+//! Clients of protocol versions before 2026-07-28 open a stream with `GET`; later ones send the request
+//! `subscriptions/listen`. Both only read the catalog, so that any server of an installation can serve
+//! them. A stream ends after [`MAX_AGE`], and the client opens another one, whose key is checked.
+
+use std::{convert::Infallible, time::Duration};
+
+use axum::response::{
+    IntoResponse, Response,
+    sse::{Event, KeepAlive, Sse},
+};
+use futures::stream;
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout},
+};
+
+use super::endpoint::Endpoint;
+
+/// Time after which a stream ends.
+const MAX_AGE: Duration = Duration::from_secs(900);
+/// Interval at which a stream looks if the server stops.
+const STOP_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// Interval of comments that keep an idle connection open.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
+/// Notification of protocol versions before 2026-07-28.
+const NOTIFICATION: &str = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+
+/// The changes of the list of tools of an endpoint.
+pub(super) struct ToolListChanges {
+    endpoint: Endpoint,
+    published: watch::Receiver<()>,
+    /// Digest of the list that the client has or will read.
+    digest: u64,
+    end: Instant,
+}
+
+impl ToolListChanges {
+    /// Watches the list from now on.
+    pub(super) fn watch(endpoint: Endpoint) -> Self {
+        let published = endpoint.app().catalog.changes();
+        Self {
+            digest: endpoint.digest(),
+            endpoint,
+            published,
+            end: Instant::now() + MAX_AGE,
+        }
+    }
+
+    /// Waits until the list has changed. Returns false if the stream is too old or the server stops.
+    pub(super) async fn next(&mut self) -> bool {
+        while self.endpoint.is_serving() && Instant::now() < self.end {
+            let changed = timeout(STOP_CHECK_INTERVAL, self.published.changed()).await;
+            if matches!(changed, Ok(Ok(()))) {
+                let digest = self.endpoint.digest();
+                if std::mem::replace(&mut self.digest, digest) != digest {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+}
+
+/// Answers `GET` with a stream of notifications.
+pub(super) fn stream(endpoint: Endpoint) -> Response {
+    let changes = ToolListChanges::watch(endpoint);
+    let notifications = stream::unfold(changes, async |mut changes| {
+        let event = Event::default().data(NOTIFICATION);
+        let has_changed = changes.next().await;
+        has_changed.then_some((Ok::<_, Infallible>(event), changes))
+    });
+    let keep_alive = KeepAlive::new().interval(KEEP_ALIVE_INTERVAL);
+    Sse::new(notifications)
+        .keep_alive(keep_alive)
+        .into_response()
+}

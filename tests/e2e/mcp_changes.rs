@@ -1,0 +1,108 @@
+//! Announcements of MCP endpoints that the list of tools has changed.
+
+use harness::{Client, Guest, Host, event_reader::EventReader, guest};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::given;
+
+const JSON: [(&str, &str); 2] = [
+    ("content-type", "application/json"),
+    ("accept", "application/json, text/event-stream"),
+];
+
+/// Opens the stream of an older client.
+async fn older_stream(project: &Client, url: &str) -> EventReader {
+    let key = project.key();
+    let headers = [
+        ("accept", "text/event-stream"),
+        ("mcp-protocol-version", "2025-11-25"),
+        ("x-api-key", key),
+    ];
+    project
+        .exchange_stream(Method::GET, url, &headers, Vec::new())
+        .await
+}
+
+/// Opens a subscription, and returns it after the acknowledgement.
+async fn subscription(project: &Client, url: &str, notifications: Value) -> EventReader {
+    let method = "subscriptions/listen";
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let params = json!({ "_meta": meta, "notifications": notifications });
+    let body = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
+    let own = [
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", method),
+        ("x-api-key", project.key()),
+    ];
+    let headers = [&JSON[..], &own].concat();
+    let body = body.to_string().into_bytes();
+    let mut stream = project
+        .exchange_stream(Method::POST, url, &headers, body)
+        .await;
+    let first = stream.next().await.unwrap().data;
+    assert_eq!(
+        first["method"], "notifications/subscriptions/acknowledged",
+        "{first:#}"
+    );
+    stream
+}
+
+async fn publish(host: &Host, slug: &str, version: &str) {
+    let mut manifest = guest::manifest(slug);
+    manifest["version"] = json!(version);
+    host.publish(Guest::echo().component(), &manifest).await;
+}
+
+#[tokio::test]
+async fn publication_is_announced_to_clients_of_its_tools() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let [slug, other] = [given::slug(), given::slug()];
+    publish(host, &slug, "20260101_00").await;
+    let body = json!({ "name": "Echo", "auth_config_ids": [], "no_auth_apps": [slug] });
+    let server = given::mcp_server(&project, &body).await;
+    let body = json!({ "user_id": "amy", "preload": { "tools": [guest::tool(&slug)] } });
+    let made = project
+        .post("/tool_router/session", &body)
+        .await
+        .expect(201);
+    let session = made["mcp"]["url"].as_str().unwrap();
+    let tools = json!({ "toolsListChanged": true });
+    let mut streams = Vec::new();
+    for url in [&*server, session] {
+        streams.push(older_stream(&project, url).await);
+        streams.push(subscription(&project, url, tools.clone()).await);
+    }
+    publish(host, &other, "20260101_00").await;
+    publish(host, &slug, "20260102_00").await;
+    for stream in &mut streams {
+        let announced = stream.next().await.unwrap().data;
+        assert_eq!(
+            announced["method"], "notifications/tools/list_changed",
+            "{announced:#}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn streams_end_when_the_server_stops() {
+    let host = given::with_application().start().await;
+    let tool = given::echo(&host).await;
+    let toolkit = tool.split('_').next().unwrap().to_lowercase();
+    let project = host.as_project();
+    let body = json!({ "name": "Echo", "auth_config_ids": [], "no_auth_apps": [toolkit] });
+    let url = given::mcp_server(&project, &body).await;
+    let mut older = older_stream(&project, &url).await;
+    let mut newer = subscription(&project, &url, json!({ "toolsListChanged": true })).await;
+    let (_, status) = host.terminate().await;
+    assert!(status.success());
+    assert_eq!(older.next().await, None);
+    let last = newer.next().await.unwrap().data;
+    assert_eq!(last["id"], 7, "{last:#}");
+    assert_eq!(newer.next().await, None);
+}

