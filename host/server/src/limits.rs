@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use app::{
     agents, catalog,
-    core::{json, large_work},
+    core::{json, large_work, mapping},
     events::{self, triggers},
     files, lifecycle,
     projects::idempotency,
@@ -401,7 +401,7 @@ fn storage(settings: &[Setting]) -> Vec<Row> {
         row("Events that a read of a trigger instance shows", triggers::MAX_RECENT_EVENTS, "only the newest are shown"),
         set("Actions of one project that wait or run", "triggers.pending_actions", "the actions of further events fail"),
         row("Arguments of an action as JSON", size(triggers::actions::MAX_ARGUMENTS_BYTES as u64), INVALID),
-        row("Values of an event in the arguments of an action", size(triggers::actions::MAX_FILLED_BYTES as u64), "the action fails"),
+        row("Values of an event in the arguments of an action", size(mapping::MAX_FILLED_BYTES as u64), "the action fails"),
         row("Attempts of an action", triggers::actions::MAX_ATTEMPTS, "the action fails"),
         set("Time in which every poll, or every attempt to subscribe at a provider, has failed", "triggers.disable_after_s", "the trigger instance is disabled"),
         row("Attempts to end a subscription at a provider", triggers::MAX_UNSUBSCRIBE_ATTEMPTS, "the provider may still send events, which are refused"),

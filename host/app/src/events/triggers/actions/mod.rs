@@ -5,7 +5,6 @@
 //! filled ([`mapping`]). A run whose server is lost is repeated only if the tool is read-only, so that
 //! no event causes an effect twice.
 
-mod mapping;
 mod record;
 pub(crate) mod running;
 
@@ -15,7 +14,6 @@ use store::Record;
 
 pub(crate) use self::record::{COLLECTION, add};
 pub use self::{
-    mapping::MAX_FILLED_BYTES,
     record::{ActionRun, ActionRunView, RunStatus, list},
     running::MAX_ATTEMPTS,
 };
@@ -24,13 +22,16 @@ use crate::{
     App, Result,
     accounts::{self, Account},
     catalog::ResolvedTool,
-    core::ids::AccountId,
+    core::{ids::AccountId, mapping},
     events::errors,
     projects::Project,
 };
 
 /// Maximum size of the arguments of an action as JSON, before values are filled in, in bytes.
 pub const MAX_ARGUMENTS_BYTES: usize = 64 << 10;
+
+/// Root of placeholders in arguments: the event, in the third version of messages.
+const EVENT_ROOT: &str = "event";
 
 /// A tool that runs for every event of an instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,7 +84,7 @@ impl Action {
                 "action.arguments: at most {MAX_ARGUMENTS_BYTES} bytes as JSON"
             )));
         }
-        mapping::check(&self.arguments)
+        mapping::fill_members(&self.arguments, &[(EVENT_ROOT, &Value::Null)])
             .map_err(|problem| errors::invalid(format!("action.arguments: {problem}")))?;
         let Account {
             toolkit, user_id, ..

@@ -14,7 +14,7 @@ use store::Record;
 use tokio::time::Instant;
 
 use super::{
-    Action, mapping,
+    Action, EVENT_ROOT,
     record::{self, ActionRun},
 };
 use crate::{
@@ -23,6 +23,7 @@ use crate::{
     core::{
         clock::time_after,
         ids::{ProjectId, TriggerInstanceId},
+        mapping,
     },
     events::{
         errors,
@@ -194,7 +195,7 @@ impl Subject {
             errors::internal(format_args!("event {}: {cause}", claim.id()))
         };
         let message = serde_json::from_slice(&message).map_err(unreadable)?;
-        let arguments = mapping::fill(&action.arguments, &message)
+        let arguments = mapping::fill_members(&action.arguments, &[(EVENT_ROOT, &message)])
             .map_err(|problem| errors::invalid(format!("action.arguments: {problem}")))?;
         let arguments = serde_json::to_vec(&arguments).map_err(unreadable)?;
         Ok(Self {
