@@ -66,7 +66,7 @@ async fn server(project: &Client, body: &Value) -> String {
 }
 
 /// Sends a request as a client of the version 2025-11-25 does, with further headers.
-async fn request(
+pub(crate) async fn request(
     client: &Client,
     url: &str,
     method: &str,
@@ -86,7 +86,7 @@ async fn request(
 
 /// Returns the result of a response.
 #[track_caller]
-fn result(response: &RawResponse) -> Value {
+pub(crate) fn result(response: &RawResponse) -> Value {
     let text = String::from_utf8_lossy(&response.bytes);
     assert_eq!(response.status, 200, "{text}");
     let whole: Value = serde_json::from_str(&text).unwrap();

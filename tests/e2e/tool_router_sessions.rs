@@ -78,6 +78,8 @@ async fn session_echoes_its_configuration() {
         "SERVICE_GET_TOOL_SCHEMAS",
         "SERVICE_MULTI_EXECUTE_TOOL",
         "SERVICE_MANAGE_CONNECTIONS",
+        "SERVICE_UPSERT_RECIPE",
+        "SERVICE_GET_RECIPE",
     ]);
     assert_eq!(older["tool_router_tools"], tools);
     let newer = project.clone().with_newer_prefix();

@@ -64,6 +64,9 @@ pub static COLLECTIONS: &[&Collection] = &[
     &agents::mcp_servers::INSTANCES,
     &agents::sessions::COLLECTION,
     &agents::sessions::CONFIG_VERSIONS_COLLECTION,
+    &agents::recipes::COLLECTION,
+    &agents::recipes::RUNS_COLLECTION,
+    &agents::recipes::CALLS_COLLECTION,
     &projects::idempotency::COLLECTION,
     &projects::quotas::COLLECTION,
     &work::JOBS,
@@ -104,6 +107,10 @@ pub struct App {
     pub(crate) sink: Option<Arc<events::sink::Sink>>,
     /// The settings of trigger instances.
     pub(crate) triggers: events::triggers::Settings,
+    /// The runs of recipes that this server works on.
+    pub(crate) active_recipes: agents::recipes::ActiveRuns,
+    /// The recipes that are actions of trigger instances.
+    pub(crate) recipe_actions: &'static dyn events::triggers::actions::RecipeActions,
     /// The files of projects.
     pub files: files::Files,
     /// The bytes that projects have written in a day.
@@ -219,6 +226,8 @@ impl App {
             receptions: events::triggers::Receptions::default(),
             sink,
             triggers,
+            active_recipes: agents::recipes::ActiveRuns::default(),
+            recipe_actions: &agents::recipes::TriggerRecipes,
             files,
             quotas,
             sequence: core::ids::Sequence::new(),

@@ -231,6 +231,7 @@ const PROGRAM: ProgramLimits = ProgramLimits::DEFAULT;
 const TOO_LARGE: &str = "413 `HTTP_PayloadTooLarge`";
 /// Effect of an invalid request to a session.
 const SESSION_INVALID: &str = "400 `ToolRouterV2_BadRequest`";
+const RECIPE_INVALID: &str = "400 `ToolRouterV2_RecipeInvalid`";
 const INVALID: &str = "400 `Request_Invalid`";
 const NODE_BUSY: &str = "503 `Server_Busy`";
 const PROJECT_BUSY: &str = "429 `Server_ProjectBusy`";
@@ -389,6 +390,15 @@ fn storage(settings: &[Setting]) -> Vec<Row> {
         row("Toolkits of a call that manages the connections of a session", agents::meta::MAX_TOOLKITS, "400 `ActionExecute_ArgumentsInvalid`"),
         row("Calls of a parallel execution in a session", agents::meta::MAX_CALLS, "400 `ActionExecute_ArgumentsInvalid`"),
         row("Data of a call of a parallel execution in a session", size(agents::meta::MAX_INLINE_BYTES as u64), "the data becomes a file, and the result has a link to it"),
+        row("Recipes of one user", agents::recipes::MAX_RECIPES, "422 `ToolRouterV2_TooManyRecipes`"),
+        row("Recipe as JSON", size(agents::recipes::MAX_DEFINITION_BYTES as u64), RECIPE_INVALID),
+        row("Characters in the slug of a recipe", agents::recipes::MAX_SLUG_CHARS, RECIPE_INVALID),
+        row("Steps of a recipe", agents::recipes::MAX_STEPS, RECIPE_INVALID),
+        row("Depth of groups of steps in a recipe", agents::recipes::MAX_NESTING, RECIPE_INVALID),
+        row("Items of a loop of a recipe", agents::recipes::MAX_LOOP_ITEMS, "the run fails"),
+        row("Calls of tools in a run of a recipe", agents::recipes::MAX_CALLS, "the run fails"),
+        row("Data of all steps of a run of a recipe", size(agents::recipes::MAX_RUN_DATA_BYTES as u64), "the run fails"),
+        row("Runs of recipes of one project that have not ended", agents::recipes::MAX_PENDING_RUNS, "429 `ToolRouterV2_TooManyRecipeRuns`"),
         set("Trigger instances of one project", "triggers.max_per_project", "422 `TriggerInstance_TooMany`"),
         row("Configuration of a trigger instance as JSON", size(triggers::MAX_CONFIG_BYTES as u64), "400 `TriggerInstance_ConfigInvalid`"),
         set("Interval between two polls of a trigger instance", "triggers.poll_interval_s", INVALID).at_least(),

@@ -13,6 +13,7 @@ mod execute;
 pub mod mcp_servers;
 pub mod meta;
 mod proxy;
+pub mod recipes;
 pub mod scope;
 pub mod selection;
 pub mod sessions;

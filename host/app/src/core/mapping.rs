@@ -266,12 +266,20 @@ mod tests {
     fn values_of_several_roots_are_filled() {
         let steps = json!({ "found": { "data": { "id": 7 } } });
         let roots = [("item", &json!("a")), ("steps", &steps)];
-        let value = json!(["{{item}}", "{{steps.found.data.id}}", "{{item}}{{steps.found.data.id}}"]);
+        let value = json!([
+            "{{item}}",
+            "{{steps.found.data.id}}",
+            "{{item}}{{steps.found.data.id}}"
+        ]);
         assert_eq!(fill(&value, &roots), Ok(json!(["a", 7, "a7"])));
         let found = placeholders(&value).unwrap();
         let paths: Vec<_> = found.iter().map(|one| (one.root, one.path)).collect();
         let id = ("steps", "found.data.id");
         assert_eq!(paths, [("item", ""), id, ("item", ""), id]);
-        assert!(fill(&json!("{{input.a}}"), &roots).unwrap_err().contains("`item`, `steps`"));
+        assert!(
+            fill(&json!("{{input.a}}"), &roots)
+                .unwrap_err()
+                .contains("`item`, `steps`")
+        );
     }
 }

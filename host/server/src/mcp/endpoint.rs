@@ -4,7 +4,9 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use app::{
     App, Error,
-    agents::{self, SessionCaller, SessionExecute, mcp_servers::McpCaller, meta::MetaTool},
+    agents::{
+        self, SessionCaller, SessionExecute, mcp_servers::McpCaller, meta::MetaTool, recipes,
+    },
     catalog::ResolvedTool,
     runs::Execution,
 };
@@ -15,9 +17,11 @@ use http_body_util::Full;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorCode,
-        Implementation, JsonObject, ListToolsResult, PaginatedRequestParams,
-        ProgressNotificationParam, ProtocolVersion, ServerCapabilities, ServerConfig, Tool,
+        CallToolRequestParams, CallToolResponse, CallToolResult, ConstString, ContentBlock,
+        ErrorCode, GetPromptRequestMethod, GetPromptRequestParams, GetPromptResponse,
+        Implementation, JsonObject, ListPromptsRequestMethod, ListPromptsResult, ListToolsResult,
+        PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion, ServerCapabilities,
+        ServerConfig, Tool,
     },
     service::RequestContext,
     transport::streamable_http_server::{
@@ -27,7 +31,7 @@ use rmcp::{
 use serde_json::Value;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use super::tools;
+use super::{prompts, tools};
 use crate::{Server, api::tool_router::execution::execute_meta_tool, http::errors};
 
 /// Tools on a page of `tools/list`.
@@ -182,21 +186,33 @@ impl Endpoint {
         let offered = self.offered();
         let called = offered.iter().find(|tool| self.name_of(tool) == name);
         match called {
+            None if recipes::is_recipe_slug(name) => self.execute(caller, name, arguments).await,
             None => Err(refusal(&errors::mcp_tool_not_found(name))),
             Some(Offered::Meta(tool)) => {
                 let arguments = to_bytes(&arguments);
                 let executed = execute_meta_tool(&self.server, caller, *tool, arguments).await;
                 executed.map_or_else(|cause| Err(refusal(&cause)), outcome)
             }
-            Some(Offered::Tool(found)) => {
-                let request = SessionExecute {
-                    tool: found.tool.slug.to_string(),
-                    arguments: to_bytes(&arguments),
-                    account: None,
-                };
-                let executed = agents::execute(self.app(), caller, request).await;
-                executed.map_or_else(|cause| Err(refusal(&cause)), outcome)
-            }
+            Some(Offered::Tool(found)) => self.execute(caller, &found.tool.slug, arguments).await,
+        }
+    }
+
+    /// Executes a tool or a recipe of a session.
+    async fn execute(&self, caller: &SessionCaller, slug: &str, arguments: JsonObject) -> Outcome {
+        let request = SessionExecute {
+            tool: slug.to_owned(),
+            arguments: to_bytes(&arguments),
+            account: None,
+        };
+        let executed = agents::execute(self.app(), caller, request).await;
+        executed.map_or_else(|cause| Err(refusal(&cause)), outcome)
+    }
+
+    /// Returns the caller of a session, which alone has prompts.
+    fn prompting<R: ConstString>(&self) -> Result<&SessionCaller, ErrorData> {
+        match &self.caller {
+            Caller::Session(caller) => Ok(caller),
+            Caller::Server(_) => Err(ErrorData::method_not_found::<R>()),
         }
     }
 }
@@ -228,7 +244,7 @@ fn refusal(cause: &Error) -> String {
 }
 
 fn internal(cause: Error) -> ErrorData {
-    tracing::error!(%cause, "tools cannot be listed");
+    tracing::error!(%cause, "tools or prompts cannot be listed");
     ErrorData::internal_error("internal error", None)
 }
 
@@ -242,7 +258,11 @@ fn result(outcome: Outcome) -> CallToolResult {
 
 impl ServerHandler for Endpoint {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        let capabilities = ServerCapabilities::builder().enable_tools();
+        let capabilities = match &self.caller {
+            Caller::Server(_) => capabilities.build(),
+            Caller::Session(_) => capabilities.enable_prompts().build(),
+        };
         let mut info = ServerConfig::new(capabilities);
         let mut implementation = Implementation::new("toolhost", env!("CARGO_PKG_VERSION"));
         if let Caller::Server(caller) = &self.caller {
@@ -265,6 +285,31 @@ impl ServerHandler for Endpoint {
     ) -> Result<ListToolsResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
         self.page(cursor.as_deref())
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let caller = self.prompting::<ListPromptsRequestMethod>()?;
+        let listed = prompts::list(&self.server, caller).await;
+        Ok(ListPromptsResult::with_all_items(listed.map_err(internal)?))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let caller = self.prompting::<GetPromptRequestMethod>()?;
+        let arguments = request.arguments.unwrap_or_default();
+        let found = prompts::get(&self.server, caller, &request.name, arguments).await;
+        let found = found.map_err(|cause| match cause.info().class {
+            app::Class::NotFound => ErrorData::invalid_params(refusal(&cause), None),
+            _ => internal(cause),
+        });
+        Ok(found?.into())
     }
 
     async fn call_tool(

@@ -7,6 +7,7 @@
 mod access;
 mod calls;
 mod endpoint;
+mod prompts;
 mod tools;
 
 use std::sync::Arc;

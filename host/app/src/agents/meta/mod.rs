@@ -4,11 +4,15 @@
 //! server replaces it. Each meta tool has a file here, and its description and schemas in `schemas`.
 
 mod definition;
+mod get_recipe;
 mod get_tool_schemas;
 mod manage_connections;
 mod multi_execute_tool;
 mod search_tools;
+mod upsert_recipe;
 mod workflow;
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -124,6 +128,8 @@ impl MetaTool {
                 | Self::GetToolSchemas
                 | Self::MultiExecuteTool
                 | Self::ManageConnections
+                | Self::UpsertRecipe
+                | Self::GetRecipe
         )
     }
 
@@ -150,7 +156,11 @@ impl MetaTool {
     pub fn returns_tool_data(self) -> bool {
         matches!(
             self,
-            Self::MultiExecuteTool | Self::RemoteWorkbench | Self::RemoteBashTool | Self::GetRecipe
+            Self::MultiExecuteTool
+                | Self::RemoteWorkbench
+                | Self::RemoteBashTool
+                | Self::UpsertRecipe
+                | Self::GetRecipe
         )
     }
 
@@ -181,6 +191,8 @@ pub async fn run(
         MetaTool::GetToolSchemas => get_tool_schemas::run(app, caller, arguments).await,
         MetaTool::MultiExecuteTool => multi_execute_tool::run(app, caller, arguments).await,
         MetaTool::ManageConnections => manage_connections::run(app, caller, arguments).await,
+        MetaTool::UpsertRecipe => upsert_recipe::run(app, caller, arguments).await,
+        MetaTool::GetRecipe => get_recipe::run(app, caller, arguments).await,
         _ => Err(errors::meta_tool_unavailable(tool.short_slug())),
     }
 }
@@ -199,9 +211,9 @@ pub async fn execute(
         .map_err(|cause| errors::arguments_invalid(tool.short_slug(), cause.to_string()))?;
     let call = HostCall {
         project: &caller.project,
-        tool: tool.slug(),
+        tool: Arc::from(tool.slug()),
         user: &caller.config().user_id,
-        session: SessionId::parse(caller.session_id())?,
+        session: Some(SessionId::parse(caller.session_id())?),
         request_id: &caller.request_id,
         arguments,
     };
@@ -279,6 +291,8 @@ mod tests {
             MetaTool::GetToolSchemas,
             MetaTool::MultiExecuteTool,
             MetaTool::ManageConnections,
+            MetaTool::UpsertRecipe,
+            MetaTool::GetRecipe,
         ];
         assert_eq!(tools, available);
     }

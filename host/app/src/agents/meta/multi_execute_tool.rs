@@ -3,6 +3,8 @@
 //! The result keeps the order of the calls. Data that is too large for the context of a model becomes
 //! a file of the project, and the result has a link to it.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
@@ -20,6 +22,8 @@ use crate::{
 pub const MAX_CALLS: usize = 50;
 /// Maximum number of calls that run at a time, so that other calls of the project find room.
 const MAX_CONCURRENT_CALLS: usize = 16;
+/// Toolkit of the files of a recipe.
+const RECIPE_TOOLKIT: &str = "recipes";
 /// Size of the data of a call from which it becomes a file, in bytes, unless the session sets another.
 pub const MAX_INLINE_BYTES: usize = 80 << 10;
 
@@ -153,7 +157,11 @@ async fn inline_or_file(
     if data.len() <= most {
         return Ok(data);
     }
-    let resolved = resolve(app, caller, tool)?;
-    let [data, _] = files::result_as_file(app, &caller.project, &resolved, data).await?;
+    let resolved = resolve(app, caller, tool).ok();
+    let toolkit = resolved.map_or_else(
+        || Arc::from(RECIPE_TOOLKIT),
+        |found| found.release.slug.clone(),
+    );
+    let [data, _] = files::result_as_file(app, &caller.project, (&toolkit, tool), data).await?;
     Ok(data)
 }
