@@ -5,7 +5,7 @@ CARGO ?= cargo
 STORELESS = --skip dev:: --skip manual:: --skip sandbox:: --skip languages:: --skip distribution:: --skip damage:: --skip disk::
 
 # Always the whole workspace: a single package would choose other features, and rebuild most dependencies for them.
-.PHONY: help run test soak bench check clean
+.PHONY: help run test soak bench check format licences build clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 14
@@ -41,14 +41,22 @@ bench: ## speed and memory, side by side with a bare HTTP handler
 	$(CARGO) bench --workspace --bench call -- "$(CURDIR)/tests/components/echo/dist/echo.wasm"
 	target/release/toolkit build --all
 	tests/bench/search/manifests target/search
-	$(CARGO) bench --workspace --bench search -- "$(CURDIR)/tests/bench/search/queries.txt" "$(CURDIR)"/target/search/*.json
+	$(CARGO) bench --workspace --bench search -- "$(CURDIR)/target/search-figures.json" \
+		"$(CURDIR)"/tests/bench/search/queries.txt "$(CURDIR)"/tests/bench/search/tuning.txt "$(CURDIR)"/target/search/*.json
 	target/release/bench
 
-check: ## formatting, lints, licences and banned crates
-	$(CARGO) fmt --all --check
-	$(CARGO) fmt --manifest-path toolkits/Cargo.toml --all --check
+check: format licences ## formatting, lints, licences and banned crates
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
-	$(CARGO) deny check bans licenses sources
+
+format:
+	cargo fmt --all --check
+	cargo fmt --manifest-path toolkits/Cargo.toml --all --check
+
+licences:
+	cargo deny check bans licenses sources
+
+build:
+	$(CARGO) build --workspace --all-targets
 
 clean: ## remove what was built; data directories stay
 	$(CARGO) clean

@@ -781,6 +781,29 @@ create index "mcp_instances_by_folded_user" on "mcp_instances" (project, "folded
 create index "mcp_instances_by_changed_at" on "mcp_instances" (project, "changed_at" nulls first, created_at, id) where deleted_at is null;
 create unique index "mcp_instances_one_identity" on "mcp_instances" (project, "identity" nulls first) where deleted_at is null;
 
+create table "mcp_consents" (
+    id text collate "C" primary key,
+    project text collate "C" not null,
+    revision bigint not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    deleted_at bigint,
+    body json not null,
+    "until" bigint
+);
+create or replace function "mcp_consents_fields"() returns trigger language plpgsql as $$
+begin
+    select
+        case when json_typeof(f."until") = 'number' and f."until" #>> '{}' ~ '^(0|-?[1-9][0-9]{0,18})$' then case when (f."until" #>> '{}')::numeric between -9223372036854775808 and 9223372036854775807 then (f."until" #>> '{}')::bigint end end
+    into new."until"
+    from json_to_record(new.body) as f ("until" json);
+    return new;
+end
+$$;
+create or replace trigger "mcp_consents_fields" before insert or update of body on "mcp_consents" for each row execute function "mcp_consents_fields"();
+create index "mcp_consents_by_created_at" on "mcp_consents" (project, created_at, id) where deleted_at is null;
+create index "mcp_consents_by_until" on "mcp_consents" (project, "until" nulls first, created_at, id) where deleted_at is null;
+
 create table "tool_router_sessions" (
     id text collate "C" primary key,
     project text collate "C" not null,
@@ -901,6 +924,43 @@ $$;
 create or replace trigger "recipe_calls_fields" before insert or update of body on "recipe_calls" for each row execute function "recipe_calls_fields"();
 create index "recipe_calls_by_created_at" on "recipe_calls" (project, created_at, id) where deleted_at is null;
 create index "recipe_calls_by_run" on "recipe_calls" (project, "run" nulls first, created_at, id) where deleted_at is null;
+
+create table "session_files" (
+    id text collate "C" primary key,
+    project text collate "C" not null,
+    revision bigint not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    deleted_at bigint,
+    body json not null,
+    "session" text collate "C",
+    "place" text collate "C"
+);
+create or replace function "session_files_fields"() returns trigger language plpgsql as $$
+begin
+    select
+        case when json_typeof(f."session") in ('string', 'boolean') then f."session" #>> '{}' end,
+        case when json_typeof(f."place") in ('string', 'boolean') then f."place" #>> '{}' end
+    into new."session", new."place"
+    from json_to_record(new.body) as f ("session" json, "place" json);
+    return new;
+end
+$$;
+create or replace trigger "session_files_fields" before insert or update of body on "session_files" for each row execute function "session_files_fields"();
+create index "session_files_by_created_at" on "session_files" (project, created_at, id) where deleted_at is null;
+create index "session_files_by_session" on "session_files" (project, "session" nulls first, created_at, id) where deleted_at is null;
+create unique index "session_files_one_place" on "session_files" (project, "place" nulls first) where deleted_at is null;
+
+create table "session_turns" (
+    id text collate "C" primary key,
+    project text collate "C" not null,
+    revision bigint not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    deleted_at bigint,
+    body json not null
+);
+create index "session_turns_by_created_at" on "session_turns" (project, created_at, id) where deleted_at is null;
 
 create table "idempotency_keys" (
     id text collate "C" primary key,

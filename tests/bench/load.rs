@@ -173,7 +173,8 @@ impl Connection {
                 length = whole_length(&self.answer)?;
             }
         }
-        let ok = self.answer.starts_with(b"HTTP/1.1 200");
+        let ok =
+            self.answer.starts_with(b"HTTP/1.1 200") || self.answer.starts_with(b"HTTP/1.1 201");
         ensure!(
             ok,
             "the server answered {}",

@@ -11,6 +11,7 @@
 
 #![expect(clippy::print_stdout, reason = "the table is this program's answer")]
 
+mod agents;
 mod bare;
 mod events;
 mod load;
@@ -35,7 +36,7 @@ const CONNECTION_COUNTS: [usize; 3] = [1, 8, 64];
 /// Measures the server beside a bare handler.
 #[derive(Debug, Parser)]
 struct Options {
-    /// Parts to run: b (with a, the bare handler), c, d, e, f, g, h [default: all]
+    /// Parts to run: b (with a, the bare handler), c, d, e, f, g, h, i [default: all]
     parts: Vec<String>,
     /// Rounds of which the best counts
     #[arg(long, default_value_t = 5)]
@@ -98,6 +99,9 @@ async fn run(options: Options) -> Result<()> {
     }
     if bench.wants("h") {
         bench.events().await?;
+    }
+    if bench.wants("i") {
+        bench.agents().await?;
     }
     if bench.options.json {
         println!("{}", serde_json::to_string_pretty(&bench.lines)?);

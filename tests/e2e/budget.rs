@@ -190,6 +190,30 @@ const ROWS: &[(&str, &str)] = &[
         "host/sandbox/tests/sandbox.rs memory_is_limited_per_guest_and_node",
     ),
     (
+        "Scripts of one project that run at once in the workbench",
+        "tests/e2e/workbench.rs scripts_wait_for_others_for_a_limited_time",
+    ),
+    (
+        "Time for which a script waits for others of its project",
+        "tests/e2e/workbench.rs scripts_wait_for_others_for_a_limited_time",
+    ),
+    (
+        "Time for which a script waits for others of its session, which run one after the other",
+        "tests/e2e/workbench.rs scripts_wait_for_others_for_a_limited_time",
+    ),
+    (
+        "Processor time of a script of the workbench",
+        "tests/e2e/workbench.rs scripts_are_ended_at_their_limits",
+    ),
+    (
+        "Time of a script of the workbench, with the tools that it runs",
+        "tests/e2e/workbench.rs scripts_are_ended_at_their_limits",
+    ),
+    (
+        "Memory of a script of the workbench",
+        "tests/e2e/workbench.rs scripts_are_ended_at_their_limits",
+    ),
+    (
         "Memory",
         "tests/e2e/budget.rs run_resource_limits_are_enforced",
     ),
@@ -391,6 +415,34 @@ const ROWS: &[(&str, &str)] = &[
         "tests/e2e/mcp_endpoints.rs long_lists_have_pages",
     ),
     (
+        "Characters in the name of an assistant that registers",
+        "tests/e2e/mcp_oauth.rs registration_is_checked",
+    ),
+    (
+        "Redirect URIs of an assistant that registers, together",
+        "tests/e2e/mcp_oauth.rs registration_is_checked",
+    ),
+    (
+        "Form in which a member gives an assistant access",
+        "tests/e2e/mcp_oauth.rs large_requests_are_refused",
+    ),
+    (
+        "Request of an assistant for tokens",
+        "tests/e2e/mcp_oauth.rs large_requests_are_refused",
+    ),
+    (
+        "Validity of the authorization code of an assistant",
+        "host/app/src/agents/mcp_oauth/consent.rs codes_end_after_their_validity",
+    ),
+    (
+        "Validity of the access token of an assistant",
+        "host/app/src/agents/mcp_oauth/consent.rs access_tokens_end_after_their_validity",
+    ),
+    (
+        "Validity of the refresh token of an assistant",
+        "host/app/src/agents/mcp_oauth/consent.rs refresh_tokens_end_after_their_validity",
+    ),
+    (
         "Use cases of a search for tools in a session",
         "tests/e2e/tool_search.rs too_many_use_cases_or_slugs_are_refused",
     ),
@@ -415,12 +467,36 @@ const ROWS: &[(&str, &str)] = &[
         "tests/e2e/manage_connections.rs toolkits_are_connected_by_links",
     ),
     (
+        "Calls of one project that wait for connections on one server",
+        "tests/e2e/wait_for_connections.rs connection_made_meanwhile_ends_waits",
+    ),
+    (
+        "Time that a call waits for connections",
+        "tests/e2e/wait_for_connections.rs wait_ends_at_its_time_limit",
+    ),
+    (
         "Calls of a parallel execution in a session",
         "tests/e2e/tool_router_execution.rs multi_execute_keeps_order_and_partial_failures",
     ),
     (
         "Data of a call of a parallel execution in a session",
         "tests/e2e/tool_router_execution.rs multi_execute_keeps_order_and_partial_failures",
+    ),
+    (
+        "Time of the calls of a parallel execution in a session",
+        "tests/e2e/multi_execute.rs hanging_call_withholds_no_other_result",
+    ),
+    (
+        "Files of a session",
+        "tests/e2e/mounts.rs number_of_files_is_limited",
+    ),
+    (
+        "Size of all files of a session that are stored",
+        "tests/e2e/mounts.rs size_of_all_files_is_limited",
+    ),
+    (
+        "Length of the path of a file of a session",
+        "tests/e2e/mounts.rs paths_outside_the_mount_are_refused",
     ),
     (
         "Recipes of one user",

@@ -726,8 +726,10 @@ async fn sessions(project: &Client, seen: &mut ReceivedRequest, toolkit: &str) {
     let call = json!({ "tool_slug": guest::tool(toolkit), "arguments": {} });
     let several = json!({ "tools": [call], "sync_response_to_workbench": false });
     let meta = json!({ "slug": "SERVICE_MULTI_EXECUTE_TOOL", "arguments": several });
+    let search = json!({ "queries": [{ "use_case": toolkit }] });
     let tool = json!({ "slug": "a", "name": "A", "description": "a", "input_schema": {} });
     let inline = json!({ "experimental": { "custom_tools": [tool] } });
+    mounts(project, seen, &session).await;
     for (operation, body, status) in [
         ("tool_router_read", none.clone(), 200),
         ("tool_router_update", json!({ "tags": [] }), 200),
@@ -738,9 +740,33 @@ async fn sessions(project: &Client, seen: &mut ReceivedRequest, toolkit: &str) {
         ("tool_router_link", json!({ "toolkit": toolkit }), 201),
         ("tool_router_execute", call, 200),
         ("tool_router_execute_meta", meta, 200),
+        ("tool_router_search", search, 200),
         ("session_configs_list", none.clone(), 200),
         ("session_configs_read", none.clone(), 200),
         ("tool_router_remove", none, 200),
+    ] {
+        seen.call(project, operation, &id, body)
+            .await
+            .expect(status);
+    }
+}
+
+/// Calls each operation of the files of a session successfully.
+async fn mounts(project: &Client, seen: &mut ReceivedRequest, session: &str) {
+    let id = [("session_id", session), ("mount_id", "files")];
+    let file = json!({ "mount_relative_path": "a.txt" });
+    let upload = seen
+        .call(project, "mounts_upload_url", &id, file.clone())
+        .await;
+    let url = text(&upload.expect(201)["upload_url"]);
+    let sent = project
+        .exchange(Method::PUT, &url, &[], b"a".to_vec())
+        .await;
+    assert_eq!(sent.status, 200);
+    for (operation, body, status) in [
+        ("mounts_items", Value::Null, 200),
+        ("mounts_download_url", file.clone(), 201),
+        ("mounts_delete", file, 200),
     ] {
         seen.call(project, operation, &id, body)
             .await

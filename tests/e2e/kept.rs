@@ -10,7 +10,7 @@ use harness::{Client, FakeApp, Guest, Host, client::Body, guest, host::Setup, un
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::given;
+use crate::{given, tool_router_sessions::SESSION};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/kept");
 const PASSPHRASE: &str = "nothing secret is in here";
@@ -93,11 +93,14 @@ async fn keep(name: &str, application: &FakeApp) {
     let instance = json!({ "connected_account_id": account });
     let instance = project.post(&upsert, &instance).await.expect(201);
     let polled = keep_polled_instance(&host, &project).await;
+    let session = keep_session(&project, slug, &account).await;
+    let server = keep_mcp_server(&project, &account).await;
     let told = json!({
         "endpoint": endpoint, "instance": instance["trigger_id"], "polled": polled,
         "subscription": subscription["id"], "delivery": sent["id"],
         "org_key": host.org_key, "project_key": project.key(), "toolkit": slug, "secret": secret,
         "account": account, "removed_account": gone, "log": ran["log_id"],
+        "session": session, "mcp_server": server,
     });
     let (setup, _) = host.terminate().await;
     fs::create_dir_all(FOLDER).unwrap();
@@ -111,6 +114,52 @@ async fn keep(name: &str, application: &FakeApp) {
         format!("{told:#}\n"),
     )
     .unwrap();
+}
+
+/// Creates a session whose configuration was changed, and returns its id.
+async fn keep_session(project: &Client, toolkit: &str, account: &str) -> Value {
+    let config = json!({
+        "user_id": "ada", "toolkits": { "enable": [toolkit] },
+        "connected_accounts": { toolkit: account },
+        "tools": { toolkit: { "tags": { "disable": ["destructiveHint"] } } },
+        "workbench": { "auto_offload_threshold": 10_000 }, "preload": { "tools": "all" },
+    });
+    let made = project.post(SESSION, &config).await.expect(201);
+    let path = format!("{SESSION}/{}", made["session_id"].as_str().unwrap());
+    let change = json!({ "multi_account": { "enable": true } });
+    project.patch(&path, &change).await.expect(200);
+    made["session_id"].clone()
+}
+
+/// Creates an MCP server with an instance of `ada`, and returns its id.
+async fn keep_mcp_server(project: &Client, account: &str) -> Value {
+    let account = project.get(&format!("/connected_accounts/{account}")).await;
+    let config = account.expect(200)["auth_config"]["id"].clone();
+    let server = json!({ "name": "Kept tools", "auth_config_ids": [config] });
+    let made = project.post("/mcp/servers", &server).await.expect(201);
+    let path = format!("/mcp/servers/{}/instances", made["id"].as_str().unwrap());
+    let instance = json!({ "user_id": "ada" });
+    project.post(&path, &instance).await.expect(201);
+    made["id"].clone()
+}
+
+/// Checks the session and the MCP server of an archive.
+async fn assert_agents(project: &Client, toolkit: &str, session: &str, server: &str) {
+    let path = format!("{SESSION}/{session}");
+    let read = project.get(&path).await.expect(200);
+    assert_eq!(read["config_version"], 2);
+    assert_eq!(read["config"]["toolkits"], json!({ "enabled": [toolkit] }));
+    let history = project.get(&format!("{path}/config_history")).await;
+    assert_eq!(history.expect(200)["total_items"], 2);
+    let url = format!("https://api.example.com/echo/{}", unique(8));
+    let call = json!({ "tool_slug": guest::tool(toolkit), "arguments": { "url": url } });
+    let ran = project.post(&format!("{path}/execute"), &call).await;
+    assert_eq!(ran.expect(200)["result_type"], "completed");
+    let read = project.get(&format!("/mcp/{server}")).await.expect(200);
+    assert_eq!(read["name"], "Kept tools");
+    let instances = format!("/mcp/servers/{server}/instances");
+    let listed = project.get(&instances).await.expect(200);
+    assert_eq!(listed["instances"][0]["instance_id"], "ada", "{listed:#?}");
 }
 
 /// Creates a trigger instance that has reported an event, and returns its id.
@@ -235,6 +284,10 @@ async fn assert_answers(archive: &Path, application: &FakeApp) {
             polled.status == 200 && polled["events"] == 0 && polled["error"].is_null()
         })
         .await;
+    }
+    // Earlier archives have no sessions.
+    if told_all["session"].is_string() {
+        assert_agents(&project, &toolkit, &told("session"), &told("mcp_server")).await;
     }
     let (setup, _) = host.terminate().await;
     setup.command(&["verify"]).succeeded();

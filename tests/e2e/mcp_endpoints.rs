@@ -102,6 +102,25 @@ fn failure(result: &Value) -> &str {
 }
 
 #[tokio::test]
+async fn data_of_tools_is_marked_untrusted() {
+    let given = Given::new().await;
+    let hidden = json!({ "said": "\u{1b}[2Jx\u{202e}y\u{9b}31m" });
+    let called = given.call("user_id=amy", given.echo, hidden.clone()).await;
+    let [block] = &called["content"].as_array().unwrap()[..] else {
+        panic!("{called:#}")
+    };
+    assert_eq!(block["_meta"]["untrusted"], true);
+    let text = block["text"].as_str().unwrap();
+    assert!(text.is_ascii() && !text.contains('\u{1b}'), "{text:?}");
+    let data: Value = serde_json::from_str(text).unwrap();
+    assert_eq!(data, called["structuredContent"]);
+    assert!(data.to_string().contains("said"), "{data}");
+    let refused = given.call("user_id=amy", "NO_SUCH_TOOL", json!({})).await;
+    failure(&refused);
+    assert_eq!(refused["content"][0]["_meta"], Value::Null);
+}
+
+#[tokio::test]
 async fn official_libraries_list_and_call_tools() {
     let given = Given::new().await;
     for library in Library::ALL {

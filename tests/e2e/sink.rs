@@ -176,6 +176,26 @@ async fn outlive(mut sink: Sink) -> (BTreeSet<String>, Vec<StoredMessage>) {
 }
 
 #[tokio::test]
+async fn sink_must_have_a_trusted_certificate() {
+    let server = RabbitMq::start().await;
+    let (url, authority) = (server.tls_url(), server.authority());
+    let sink = Sink::RabbitMq(server);
+    let inbox = Inbox::start();
+    let host = inbox.setup().with("sink.url", url).start().await;
+    let given = Given::new(host.as_project()).await;
+    let id = given.send(json!({})).await;
+    wait_until("an attempt failed", async || {
+        host.output()
+            .contains("the sink does not store the message")
+    })
+    .await;
+    assert!(sink.messages().await.is_empty());
+    let setup = host.kill().with_variable("SSL_CERT_FILE", authority);
+    let _host = setup.start().await;
+    wait_for_messages(&sink, &BTreeSet::from([id])).await;
+}
+
+#[tokio::test]
 async fn sink_gets_only_the_chosen_kinds() {
     let sink = Sink::nats().await;
     let inbox = Inbox::start();

@@ -11,7 +11,7 @@ use crate::{
 
 /// Publishes a toolkit with a read-only tool `LIST`, a destructive tool `SEND` and a tool `DRAFT`,
 /// which return their arguments without an account.
-async fn mail(host: &Host) -> String {
+pub(crate) async fn mail(host: &Host) -> String {
     let toolkit = given::slug();
     let mut manifest = guest::manifest(&toolkit);
     let tool = |name: &str, hints: Value| {
@@ -29,7 +29,7 @@ async fn mail(host: &Host) -> String {
     toolkit
 }
 
-async fn execute(project: &Client, session: &str, body: Value) -> Answer {
+pub(crate) async fn execute(project: &Client, session: &str, body: Value) -> Answer {
     let path = format!("{SESSION}/{session}/execute");
     project.post(&path, &body).await
 }
@@ -39,127 +39,6 @@ async fn account_of(project: &Client, executed: &Answer) -> Value {
     let log = executed["log_id"].as_str().unwrap();
     let log = project.get(&format!("/logs/tool_execution/{log}")).await;
     log.expect(200)["metadata"]["connected_account_id"].clone()
-}
-
-/// The filters of a session in their order, and the tools of three that each permits, through every
-/// way in which a session runs or lists tools.
-#[tokio::test]
-async fn scope_filters_apply_in_order_everywhere() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let toolkit = mail(host).await;
-    let other = mail(host).await;
-    let slug = |name: &str| format!("{}_{name}", toolkit.to_uppercase());
-    let (list, send) = (slug("LIST"), slug("SEND"));
-    let only = |filter: Value| json!({ &toolkit: filter });
-    for (config, permitted) in [
-        (json!({}), "LIST SEND DRAFT"),
-        (
-            json!({ "toolkits": { "enable": [toolkit] } }),
-            "LIST SEND DRAFT",
-        ),
-        (json!({ "toolkits": { "enable": [other] } }), ""),
-        (json!({ "toolkits": { "disable": [toolkit] } }), ""),
-        (
-            json!({ "toolkits": { "disable": [other] } }),
-            "LIST SEND DRAFT",
-        ),
-        (
-            json!({ "toolkits": { "disable": [toolkit] }, "tools": only(json!({ "enable": [list] })) }),
-            "",
-        ),
-        (
-            json!({ "tools": only(json!({ "enable": [list] })) }),
-            "LIST",
-        ),
-        (
-            json!({ "tools": only(json!({ "disable": [list] })) }),
-            "SEND DRAFT",
-        ),
-        (
-            json!({ "tools": only(json!({ "enable": [send] })), "tags": ["readOnlyHint"] }),
-            "SEND",
-        ),
-        (
-            json!({ "tools": only(json!({ "disable": [send] })), "tags": ["readOnlyHint"] }),
-            "LIST",
-        ),
-        (
-            json!({ "tools": only(json!({ "tags": ["readOnlyHint"] })) }),
-            "LIST",
-        ),
-        (
-            json!({ "tools": only(json!({ "tags": { "disable": ["destructiveHint"] } })) }),
-            "LIST DRAFT",
-        ),
-        (
-            json!({ "tools": only(json!({ "tags": ["readOnlyHint"] })), "tags": ["destructiveHint"] }),
-            "",
-        ),
-        (
-            json!({ "tags": ["readOnlyHint", "destructiveHint"] }),
-            "LIST SEND",
-        ),
-        (
-            json!({ "tags": { "enable": ["readOnlyHint"], "disable": ["idempotentHint"] } }),
-            "",
-        ),
-        (
-            json!({ "tags": { "disable": ["destructiveHint"] } }),
-            "LIST DRAFT",
-        ),
-    ] {
-        let mut body = config.clone();
-        body["user_id"] = json!("amy");
-        let names = ["LIST", "SEND", "DRAFT"];
-        let slugs: Vec<_> = names.iter().map(|name| slug(name)).collect();
-        body["preload"] = json!({ "tools": slugs });
-        let session = create(&project, body).await;
-        let listed = project.get(&format!("{SESSION}/{session}/tools")).await;
-        let listed = listed.expect(200);
-        let calls: Vec<_> = slugs
-            .iter()
-            .map(|slug| json!({ "tool_slug": slug, "arguments": { "word": slug } }))
-            .collect();
-        let several = json!({ "slug": "SERVICE_MULTI_EXECUTE_TOOL", "arguments": { "tools": calls, "sync_response_to_workbench": false } });
-        let several = project
-            .post(&format!("{SESSION}/{session}/execute_meta"), &several)
-            .await
-            .expect(200);
-        for (position, (name, slug)) in names.iter().zip(&slugs).enumerate() {
-            let is_permitted = permitted.split(' ').any(|one| one == *name);
-            let one = execute(
-                &project,
-                &session,
-                json!({ "tool_slug": slug, "arguments": { "word": "hi" } }),
-            )
-            .await;
-            if is_permitted {
-                let one = one.expect(200);
-                assert_eq!(one["data"], json!({ "word": "hi" }), "{name}: {config}");
-                assert_eq!(one["result_type"], "completed");
-            } else {
-                let slug = one.expect(403)["error"]["slug"].clone();
-                let expected = [
-                    "ToolRouterV2_ToolkitNotPermitted",
-                    "ToolRouterV2_ToolNotPermitted",
-                ];
-                assert!(
-                    expected.contains(&slug.as_str().unwrap()),
-                    "{name}: {config}"
-                );
-            }
-            let items = listed["items"].as_array().unwrap();
-            let is_listed = items.iter().any(|item| item["slug"] == **slug);
-            assert_eq!(is_listed, is_permitted, "listed {name}: {config}");
-            let result = &several["data"]["results"][position];
-            assert_eq!(
-                result["response"]["successful"] == true,
-                is_permitted,
-                "{result}: {config}"
-            );
-        }
-    }
 }
 
 #[tokio::test]

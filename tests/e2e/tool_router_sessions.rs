@@ -78,10 +78,14 @@ async fn session_echoes_its_configuration() {
         "SERVICE_GET_TOOL_SCHEMAS",
         "SERVICE_MULTI_EXECUTE_TOOL",
         "SERVICE_MANAGE_CONNECTIONS",
+        "SERVICE_WAIT_FOR_CONNECTIONS",
         "SERVICE_UPSERT_RECIPE",
         "SERVICE_GET_RECIPE",
     ]);
     assert_eq!(older["tool_router_tools"], tools);
+    let prompt = older["experimental"]["assistive_prompt"].as_str().unwrap();
+    assert!(prompt.contains("SERVICE_MULTI_EXECUTE_TOOL"), "{prompt}");
+    assert!(!prompt.contains("SERVICE_SEARCH_TOOLS"), "{prompt}");
     let newer = project.clone().with_newer_prefix();
     let newer = newer.get(&format!("{SESSION}/{id}")).await.expect(200);
     assert_eq!(
@@ -173,11 +177,27 @@ async fn unusable_configurations_are_refused() {
         ),
         (json!({ "user_id": " " }), (4300, "ToolRouterV2_BadRequest")),
         (
-            json!({ "toolkits": { "enable": [toolkit], "require_approval": [toolkit] } }),
+            json!({ "toolkits": { "require_approval": ["nonesuch"] } }),
+            (4305, "ToolRouterV2_InvalidToolkitSlugs"),
+        ),
+        (
+            json!({ "tools": { &toolkit: { "require_approval": ["NONESUCH"] } } }),
+            (4306, "ToolRouterV2_InvalidToolSlugs"),
+        ),
+        (
+            json!({ "tools": { &toolkit: { "tags": { "require_approval": ["readOnlyHint"] } } } }),
+            (4300, "ToolRouterV2_BadRequest"),
+        ),
+        (
+            json!({ "tags": { "require_approval": ["important"] } }),
+            (4300, "ToolRouterV2_BadRequest"),
+        ),
+        (
+            json!({ "experimental": { "permissions": { "default": "ask_once_per_session" } } }),
             (4315, "ToolRouterV2_ApprovalNotSupported"),
         ),
         (
-            json!({ "experimental": { "permissions": { "default": "ask_every_call" } } }),
+            json!({ "experimental": { "permissions": { "default": "allow_all", "overrides": { &toolkit: "always_deny" } } } }),
             (4315, "ToolRouterV2_ApprovalNotSupported"),
         ),
     ] {
@@ -363,7 +383,7 @@ async fn attach_repeats_tools_of_the_client() {
     let tools = attached["tool_router_tools"].as_array().unwrap();
     assert!(tools.contains(&json!("LOCAL_GREP-FILES")), "{tools:?}");
     let read = project.get(&format!("{SESSION}/{id}")).await.expect(200);
-    assert_eq!(read["experimental"], Value::Null);
+    assert_eq!(read["experimental"]["custom_tools"], Value::Null);
     let run = json!({ "tool_slug": "LOCAL_GREP-FILES", "arguments": {} });
     let refused = project.post(&format!("{SESSION}/{id}/execute"), &run).await;
     assert_eq!(error(&refused.expect(400)).0, 4300);

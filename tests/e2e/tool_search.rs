@@ -68,6 +68,34 @@ async fn search_explains_best_tool_with_schema() {
 }
 
 #[tokio::test]
+async fn synonyms_of_author_find_tool_unshown() {
+    let host = Host::shared().await;
+    let (project, thing, word) = (host.new_project().await, thing(), thing());
+    let toolkit = given::slug();
+    let mut manifest = guest::manifest(&toolkit);
+    let tool = |name: &str| {
+        json!({
+            "slug": format!("{}_{name}", toolkit.to_uppercase()), "name": name, "no_auth": true,
+            "description": format!("Handles a {thing}."), "input": { "type": "object" },
+            "output": { "type": "object" },
+        })
+    };
+    let mut second = tool("SECOND");
+    second["synonyms"] = json!([format!("{word} it")]);
+    manifest["tools"] = json!([tool("FIRST"), second]);
+    host.publish(Guest::echo().component(), &manifest).await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let found = search(&project, &session, &[&format!("{word} the {thing}")]).await;
+    let result = &found["data"]["results"][0];
+    let slug = format!("{}_SECOND", toolkit.to_uppercase());
+    assert_eq!(result["primary_tool_slugs"][0], slug.as_str());
+    let reasoning = result["reasoning"].as_str().unwrap();
+    assert!(reasoning.contains("(synonyms)"), "{reasoning}");
+    let shown = project.get(&format!("/tools/{slug}")).await.expect(200);
+    assert!(!shown.text.contains(&word), "{}", shown.text);
+}
+
+#[tokio::test]
 async fn search_ranks_permitted_tools_alone() {
     let host = Host::shared().await;
     let (project, thing) = (host.new_project().await, thing());
@@ -197,4 +225,40 @@ async fn unknown_slugs_get_suggestions() {
     assert!(suggestions.len() <= 3);
     let schemas = &data["tool_schemas"][&known];
     assert!(schemas["output_schema"].is_object() && schemas["input_schema"].is_null());
+}
+
+#[tokio::test]
+async fn search_operation_refers_to_left_out_schemas() {
+    let host = Host::shared().await;
+    let (project, thing) = (host.new_project().await, thing());
+    let toolkit = parcels(host, &thing).await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let path = format!("{SESSION}/{session}/search");
+    let queries = json!([{ "use_case": format!("list each {thing}") }, { "use_case": "" }]);
+    let request = json!({ "queries": queries, "model": "any" });
+    let found = project.post(&path, &request).await.expect(200);
+    assert_eq!(found["success"], false);
+    let error = found["error"].as_str().unwrap();
+    assert!(error.starts_with("1 out of 2 searches failed"), "{error}");
+    let result = &found["results"][0];
+    let slug = |name: &str| format!("{}_{name}", toolkit.to_uppercase());
+    assert_eq!(result["primary_tool_slugs"], json!([slug("LIST")]));
+    let best = &found["tool_schemas"][slug("LIST")];
+    assert_eq!(best["hasFullSchema"], true);
+    assert!(best["input_schema"].is_object() && best["schemaRef"].is_null());
+    let related = result["related_tool_slugs"][0].as_str().unwrap();
+    let related = &found["tool_schemas"][related];
+    assert_eq!(related["hasFullSchema"], false);
+    let call = &related["schemaRef"];
+    let schemas = json!({ "slug": call["tool"], "arguments": call["args"] });
+    let meta = format!("{SESSION}/{session}/execute_meta");
+    let schemas = project.post(&meta, &schemas).await.expect(200);
+    assert_eq!(schemas["data"]["success"], true);
+
+    let refused = project.post(&path, &json!({ "queries": [] })).await;
+    refused.expect(400);
+    let off = json!({ "user_id": "amy", "search": { "enable": false } });
+    let path = format!("{SESSION}/{}/search", create(&project, off).await);
+    let refused = project.post(&path, &request).await.expect(403);
+    assert_eq!(refused["error"]["code"], 4312);
 }

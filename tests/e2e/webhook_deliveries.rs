@@ -21,6 +21,12 @@ use crate::given;
 const ELSEWHERE: &str = "https://elsewhere.example.com";
 /// Failures of a message after which it is accepted, fewer than a delivery may have.
 const MAX_FAILURES: usize = 5;
+/// Messages that one server sends to one endpoint at a time, so that a kill cuts no more off.
+const MAX_OPEN_MESSAGES: u64 = 16;
+/// Maximum growth of a server's memory while it delivers, in KiB.
+const MAX_GROWTH_KIB: u64 = 64 << 10;
+/// Deliveries without a repetition whose attempts are read one by one.
+const SAMPLED_DELIVERIES: usize = 50;
 /// Time limit for a part of the proof.
 const PART_TIMEOUT: Duration = Duration::from_secs(600);
 
@@ -86,6 +92,84 @@ async fn count(project: &Client, deliveries: &str, status: &str) -> u64 {
     page["total_items"].as_u64().unwrap()
 }
 
+/// Returns the number of recorded attempts of each delivery, by its message.
+async fn attempt_counts(project: &Client, deliveries: &str) -> BTreeMap<String, (String, u64)> {
+    let mut counts = BTreeMap::new();
+    let mut cursor = String::new();
+    loop {
+        let path = format!("{deliveries}?limit=1000{cursor}");
+        let page = project.get(&path).await.expect(200);
+        for item in page["items"].as_array().unwrap() {
+            let text = |name: &str| item[name].as_str().unwrap().to_owned();
+            let count = item["attempt_count"].as_u64().unwrap();
+            counts.insert(text("message_id"), (text("id"), count));
+        }
+        match page["next_cursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => return counts,
+        }
+    }
+}
+
+/// Checks the record of the attempts against the messages that arrived: none is missing, except those
+/// that a kill cut off, and only the last one was acknowledged.
+async fn check_attempts(
+    project: &Client,
+    deliveries: &str,
+    by_id: &BTreeMap<&str, Vec<&Message>>,
+    kills: u64,
+) {
+    let counts = attempt_counts(project, deliveries).await;
+    let unrecorded = by_id.iter().map(|(id, messages)| {
+        let (_, recorded) = counts[*id];
+        (messages.len() as u64).saturating_sub(recorded)
+    });
+    let unrecorded: u64 = unrecorded.sum();
+    assert!(
+        unrecorded <= kills * MAX_OPEN_MESSAGES,
+        "{unrecorded} attempts are not recorded"
+    );
+    let is_repeated = |messages: &Vec<&Message>| {
+        let accepted = messages.iter().filter(|message| message.is_accepted());
+        accepted.count() > 1
+    };
+    let (repeated, others): (Vec<_>, Vec<_>) = by_id
+        .iter()
+        .partition(|(_, messages)| is_repeated(messages));
+    let mut unanswered = 0;
+    for (id, messages) in repeated
+        .iter()
+        .chain(others.iter().take(SAMPLED_DELIVERIES))
+    {
+        let path = format!("{deliveries}/{}", counts[**id].0);
+        let delivery = project.get(&path).await.expect(200);
+        let attempts = delivery["attempts"].as_array().unwrap().iter();
+        let statuses: Vec<_> = attempts.map(|attempt| attempt["status"].as_u64()).collect();
+        let accepted = statuses.iter().position(|status| *status == Some(200));
+        assert_eq!(accepted, Some(statuses.len() - 1), "{delivery:#?}");
+        let mut answers = messages
+            .iter()
+            .map(|message| message.answered.map(u64::from));
+        let statuses = statuses.into_iter().filter(|status| {
+            unanswered += u64::from(status.is_none());
+            status.is_some()
+        });
+        for status in statuses {
+            let arrived = answers.any(|answer| answer == status);
+            assert!(
+                arrived,
+                "{status:?} is not from the endpoint: {delivery:#?}"
+            );
+        }
+    }
+    // A response that did not arrive in time is like none.
+    assert!(
+        repeated.len() as u64 <= kills * MAX_OPEN_MESSAGES + unanswered,
+        "{} messages were accepted twice",
+        repeated.len()
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn no_event_of_a_failing_endpoint_is_lost() {
     let polls = size(20, 60);
@@ -106,27 +190,38 @@ async fn no_event_of_a_failing_endpoint_is_lost() {
         let killed = hosts.remove(0).kill();
         hosts.push(killed.start().await);
     }
+    let memory = |hosts: &[Host]| -> Vec<u64> {
+        let footprints = hosts.iter().map(Host::footprint);
+        footprints.map(|used| used.resident_kib).collect()
+    };
+    let before = memory(&hosts);
     let all = async || inbox.accepted() >= events;
     wait_for(PART_TIMEOUT, "every event arrived", all).await;
     let project = hosts[0].as_project();
     let ended = async || count(&project, &deliveries, "delivered").await == events;
     wait_for(PART_TIMEOUT, "every delivery has ended", ended).await;
     assert_eq!(count(&project, &deliveries, "failed").await, 0);
+    for (before, after) in before.iter().zip(memory(&hosts)) {
+        let growth = after.saturating_sub(*before);
+        assert!(growth <= MAX_GROWTH_KIB, "the memory grew by {growth} KiB");
+    }
 
     let received = inbox.received();
-    let mut by_id = BTreeMap::<_, &Message>::new();
+    let mut by_id = BTreeMap::<_, Vec<&Message>>::new();
     for message in &received {
-        let first = by_id.entry(message.id()).or_insert(message);
-        assert_eq!(first.body, message.body, "a message has one body");
+        let messages = by_id.entry(message.id()).or_default();
+        messages.push(message);
+        assert_eq!(messages[0].body, message.body, "a message has one body");
         assert!(message.is_signed_with(made["secret"].as_str().unwrap()));
     }
-    let numbers = by_id.values().map(|message| {
-        let number = &message.json()["data"]["id"];
+    let numbers = by_id.values().map(|messages| {
+        let number = &messages[0].json()["data"]["id"];
         number.as_str().unwrap().to_owned()
     });
     let numbers: BTreeSet<_> = numbers.collect();
     assert_eq!(numbers.len(), by_id.len(), "an event has one id");
     assert_eq!(numbers.len() as u64, events);
+    check_attempts(&project, &deliveries, &by_id, kills).await;
     assert!(elsewhere.received().is_empty(), "no redirect is followed");
     verifiers::verify(&received, made["secret"].as_str().unwrap());
 }

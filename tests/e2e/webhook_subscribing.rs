@@ -226,6 +226,22 @@ async fn deleted_account_is_unsubscribed_before() {
 }
 
 #[tokio::test]
+async fn deleted_project_is_unsubscribed_if_asked() {
+    let Shared { provider, host, .. } = shared().await;
+    let given = Given::github().await;
+    let repository = format!("o/{}", unique(6));
+    let id = given
+        .instance(GITHUB, json!({ "repository": repository }))
+        .await;
+    given.wait_for(&id, "subscribed").await;
+    let info = given.project.get("/auth/session/info").await.expect(200);
+    let project = info["project"]["id"].as_str().unwrap();
+    let path = format!("/org/owner/project/{project}?revoke_on_delete=true");
+    host.as_org().delete(&path).await.expect(200);
+    assert!(provider.hooks(&repository).is_empty());
+}
+
+#[tokio::test]
 async fn given_secret_is_not_subscribed() {
     let Shared { provider, .. } = shared().await;
     let given = Given::github().await;

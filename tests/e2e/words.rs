@@ -3,7 +3,10 @@
 use harness::{Answer, Guest, Host, guest, host::Setup};
 use serde_json::json;
 
-use crate::given;
+use crate::{
+    given,
+    tool_router_sessions::{SESSION, create},
+};
 
 /// Returns everything that lists and records contain, with this word in identifiers.
 async fn said(host: &Host, slug: &str, config: &str, account: &str, word: &str) -> Vec<Answer> {
@@ -102,5 +105,42 @@ async fn operator_word_can_change_without_data_loss() {
     let default = said(&host, &slug, &config, &account, "service").await;
     for (answer, before) in default.iter().zip(&acme) {
         assert_eq!(answer.text.replace("service", "acme"), before.text);
+    }
+}
+
+#[tokio::test]
+async fn logs_of_meta_tools_are_found_by_operator_word() {
+    let host = Setup::new().with("operator_word", "acme").start().await;
+    let project = host.as_project();
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let search = json!({ "queries": [{ "use_case": "list mails" }] });
+    let body = json!({ "slug": "ACME_SEARCH_TOOLS", "arguments": search });
+    let meta = format!("{SESSION}/{session}/execute_meta");
+    project.post(&meta, &body).await.expect(200);
+    let schemas = json!({ "slug": "ACME_GET_TOOL_SCHEMAS", "arguments": { "tool_slugs": ["X"] } });
+    project.post(&meta, &schemas).await.expect(200);
+    for (operator, found) in [("==", "ACME_SEARCH_TOOLS"), ("!=", "ACME_GET_TOOL_SCHEMAS")] {
+        let value = "ACME_SEARCH_TOOLS";
+        let filter = json!({ "field": "tool_slug", "operator": operator, "value": value });
+        let logs = json!({ "filters": [filter] });
+        let logs = project
+            .post("/logs/tool_execution", &logs)
+            .await
+            .expect(200);
+        let slugs: Vec<_> = logs["logs"].as_array().unwrap().iter().collect();
+        assert_eq!(slugs.len(), 1, "{operator}: {logs:#?}");
+        assert_eq!(slugs[0]["metadata"]["tool_slug"], found);
+        let filter = json!({ "field": "actionKey", "operation": operator, "value": value });
+        let logs = json!({ "search_params": [filter] });
+        let logs = project
+            .post("/internal/action_execution/logs", &logs)
+            .await
+            .expect(200);
+        assert_eq!(
+            logs["data"].as_array().unwrap().len(),
+            1,
+            "{operator}: {logs:#?}"
+        );
+        assert!(logs.text.contains(found), "{}", logs.text);
     }
 }

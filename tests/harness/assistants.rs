@@ -5,7 +5,7 @@ use std::{path::Path, process::Stdio};
 
 use serde_json::Value;
 use tokio::{
-    io::AsyncWriteExt,
+    io::{AsyncReadExt, AsyncWriteExt},
     process::{Child, Command},
 };
 
@@ -64,6 +64,26 @@ impl Assistant {
     pub async fn cancel(&mut self) {
         let input = self.0.stdin.as_mut().expect("the input is piped");
         input.write_all(b"\n").await.expect("the assistant runs");
+    }
+
+    /// Returns the next line that the assistant prints before its report, without its end.
+    ///
+    /// # Panics
+    /// If the assistant has ended.
+    pub async fn line(&mut self) -> String {
+        let output = self.0.stdout.as_mut().expect("the output is piped");
+        let mut line = Vec::new();
+        let reading = async {
+            loop {
+                match output.read_u8().await.expect("the assistant runs") {
+                    b'\n' => break,
+                    byte => line.push(byte),
+                }
+            }
+        };
+        let read = tokio::time::timeout(crate::CONDITION_TIMEOUT, reading);
+        read.await.expect("the assistant prints a line in time");
+        String::from_utf8(line).expect("the assistant prints text")
     }
 
     /// Returns the report of the assistant when it has ended.

@@ -55,6 +55,7 @@ impl Client {
         let http = reqwest::Client::builder()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
+            .read_timeout(crate::BUILD_TIMEOUT)
             .build()
             .expect("a client without options can be built");
         let key = key.map(|(name, key)| (name, key.to_owned()));

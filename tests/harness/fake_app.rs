@@ -20,7 +20,7 @@ use axum::{
 use base64::Engine;
 use serde_json::{Value, json};
 
-use crate::{Issuer, Provider};
+use crate::{Issuer, Provider, loopback};
 
 /// Host names under which the shared server reaches the provider.
 pub const HOSTS: [&str; 3] = ["api.example.com", "other.example.com", "files.example.net"];
@@ -56,32 +56,8 @@ impl FakeApp {
     /// Starts a provider on a free port.
     pub fn start() -> Self {
         let shared = Arc::new(Shared::default());
-        let (port, bound) = std::sync::mpsc::channel();
-        let served = Arc::clone(&shared);
-        // The provider has its own thread and runtime, because it outlives the test that starts it.
-        std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build();
-            runtime
-                .expect("a runtime can be made")
-                .block_on(async move {
-                    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
-                        .await
-                        .expect("loopback can be used");
-                    port.send(
-                        listener
-                            .local_addr()
-                            .expect("a bound socket has an address")
-                            .port(),
-                    )
-                    .ok();
-                    axum::serve(listener, router(served)).await.ok();
-                });
-        });
-        let port = bound.recv().expect("the application starts");
         Self {
-            origin: format!("http://127.0.0.1:{port}"),
+            origin: loopback::serve(router(Arc::clone(&shared))),
             shared,
         }
     }

@@ -23,7 +23,7 @@ use axum::{
 };
 use serde_json::{Value, json};
 
-use crate::host::Setup;
+use crate::{host::Setup, loopback};
 
 /// Time after which a brief channel expires, in milliseconds.
 pub const BRIEF_LIFE_MS: u64 = 6_000;
@@ -71,27 +71,8 @@ impl HookProvider {
             .route("/calendar/v3/calendars/{calendar}/events", get(events))
             .route("/calendar/v3/channels/stop", post(stop))
             .with_state(Arc::clone(&shared));
-        let (port, bound) = std::sync::mpsc::channel();
-        // The provider has its own thread and runtime, because it outlives the test that starts it.
-        std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build();
-            runtime
-                .expect("a runtime can be made")
-                .block_on(async move {
-                    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
-                        .await
-                        .expect("loopback can be used");
-                    let address = listener.local_addr();
-                    port.send(address.expect("a bound socket has an address").port())
-                        .ok();
-                    axum::serve(listener, router).await.ok();
-                });
-        });
-        let port = bound.recv().expect("the provider starts");
         Self {
-            origin: format!("http://127.0.0.1:{port}"),
+            origin: loopback::serve(router),
             shared,
         }
     }

@@ -22,7 +22,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use serde_json::Value;
 use sha2::Sha256;
 
-use crate::host::Setup;
+use crate::{host::Setup, loopback};
 
 /// Origin under which servers under test reach an inbox.
 pub const ORIGIN: &str = "https://hooks.example.com";
@@ -109,27 +109,8 @@ impl Inbox {
             .fallback(answer)
             .layer(DefaultBodyLimit::disable())
             .with_state(state);
-        let (port, bound) = std::sync::mpsc::channel();
-        // The endpoint has its own thread and runtime, because it outlives the test that starts it.
-        std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build();
-            runtime
-                .expect("a runtime can be made")
-                .block_on(async move {
-                    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
-                        .await
-                        .expect("loopback can be used");
-                    let address = listener.local_addr();
-                    port.send(address.expect("a bound socket has an address").port())
-                        .ok();
-                    axum::serve(listener, router).await.ok();
-                });
-        });
-        let port = bound.recv().expect("the endpoint starts");
         Self {
-            origin: format!("http://127.0.0.1:{port}"),
+            origin: loopback::serve(router),
             received,
             open,
         }

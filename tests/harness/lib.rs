@@ -20,6 +20,7 @@ pub mod host;
 pub mod hunt;
 pub mod inbox;
 pub mod issuer;
+mod loopback;
 pub mod manual;
 pub mod names;
 pub mod nats;
@@ -35,7 +36,7 @@ pub mod verifiers;
 use std::{
     path::Path,
     process::{Command, Stdio},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 pub use author::Author;
@@ -72,20 +73,19 @@ pub async fn wait_until<F: Future<Output = bool>>(what: &str, condition: impl Fn
     wait_for(CONDITION_TIMEOUT, what, condition).await;
 }
 
-/// Polls a condition until it is true, up to a time limit.
+/// Polls a condition until it is true, up to a time limit, which also ends a condition that hangs.
 pub async fn wait_for<F: Future<Output = bool>>(
     limit: Duration,
     what: &str,
     mut condition: impl FnMut() -> F,
 ) {
-    let begun = Instant::now();
-    while !condition().await {
-        assert!(
-            begun.elapsed() < limit,
-            "waited {limit:?} in vain until {what}"
-        );
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let becomes_true = async {
+        while !condition().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let waited = tokio::time::timeout(limit, becomes_true).await;
+    assert!(waited.is_ok(), "waited {limit:?} in vain until {what}");
 }
 
 /// A command that has ended.

@@ -20,7 +20,7 @@ use tokio::sync::Mutex;
 use crate::{
     host::{Process, spawn},
     nats::{MAX_MESSAGE_BYTES, StoredMessage},
-    secret, wait_until,
+    secret, tunnel, wait_until,
 };
 
 /// Exchange to which the messages are published.
@@ -32,6 +32,7 @@ const QUEUE: &str = "events";
 #[derive(Debug)]
 pub struct RabbitMq {
     port: u16,
+    tls_port: u16,
     password: String,
     folder: TempDir,
     /// The server, and the daemon by which the nodes of Erlang find each other.
@@ -52,6 +53,7 @@ impl RabbitMq {
     pub async fn start() -> Self {
         let mut server = Self {
             port: free_port(),
+            tls_port: free_port(),
             password: secret(),
             folder: tempfile::tempdir().expect("a temporary folder can be made"),
             processes: Vec::new(),
@@ -59,6 +61,7 @@ impl RabbitMq {
             node_port: free_port(),
             taken: Mutex::default(),
         };
+        tunnel::make_certificate(server.folder.path(), &["localhost"]);
         server.run().await;
         let channel = server
             .channel()
@@ -97,13 +100,31 @@ impl RabbitMq {
         format!("amqp://toolhost:{}@127.0.0.1:{}", self.password, self.port)
     }
 
+    /// Returns the address with TLS and the credential.
+    #[must_use]
+    pub fn tls_url(&self) -> String {
+        let Self {
+            password, tls_port, ..
+        } = self;
+        format!("amqps://toolhost:{password}@localhost:{tls_port}")
+    }
+
+    /// Returns the file of the certificate authority of the server's certificate.
+    #[must_use]
+    pub fn authority(&self) -> String {
+        self.folder.path().join("certificate").display().to_string()
+    }
+
     /// Starts the server on the folder and the ports of the killed one.
     pub async fn run(&mut self) {
         let folder = self.folder.path();
+        let [certificate, key] =
+            ["certificate", "key"].map(|name| folder.join(name).display().to_string());
         let settings = format!(
-            "listeners.tcp.1 = 127.0.0.1:{}\ndefault_user = toolhost\ndefault_pass = {}\n\
-             max_message_size = {MAX_MESSAGE_BYTES}\n",
-            self.port, self.password
+            "listeners.tcp.1 = 127.0.0.1:{}\nlisteners.ssl.1 = 127.0.0.1:{}\n\
+             ssl_options.certfile = {certificate}\nssl_options.keyfile = {key}\n\
+             default_user = toolhost\ndefault_pass = {}\nmax_message_size = {MAX_MESSAGE_BYTES}\n",
+            self.port, self.tls_port, self.password
         );
         std::fs::write(folder.join("server.conf"), settings).expect("the folder can be written");
         let root = root();

@@ -193,8 +193,8 @@ impl Proxy {
     }
 }
 
-/// Makes a certificate for these names and returns the TLS acceptor that uses it.
-pub(crate) fn acceptor(folder: &Path, hosts: &[&str]) -> TlsAcceptor {
+/// Makes a certificate for these names: the files `certificate` and `key` of a folder.
+pub(crate) fn make_certificate(folder: &Path, hosts: &[&str]) {
     let names: Vec<_> = hosts.iter().map(|host| format!("DNS:{host}")).collect();
     let extensions = format!(
         "basicConstraints=CA:FALSE\nsubjectAltName={}\n",
@@ -217,6 +217,11 @@ pub(crate) fn acceptor(folder: &Path, hosts: &[&str]) -> TlsAcceptor {
             String::from_utf8_lossy(&made.stderr)
         );
     }
+}
+
+/// Makes a certificate for these names and returns the TLS acceptor that uses it.
+pub(crate) fn acceptor(folder: &Path, hosts: &[&str]) -> TlsAcceptor {
+    make_certificate(folder, hosts);
     let chain = CertificateDer::pem_file_iter(folder.join("certificate"))
         .and_then(|chain| chain.collect::<Result<Vec<_>, _>>());
     let key = PrivateKeyDer::from_pem_file(folder.join("key")).expect("the key can be read");

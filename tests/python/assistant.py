@@ -2,16 +2,20 @@
 
 OPTIONS is JSON: the `url`, the `key` of the project if one is sent, the `mode` in which the client agrees
 on the version of the protocol (`legacy` or `auto`), the `calls` to make, and the call to `cancel` when a
-line arrives on standard input. Prints a report as JSON.
+line arrives on standard input. With `oauth`, the assistant has no key: it prints the address at which its user
+gives it access, and waits for the user's browser. Prints a report as JSON.
 """
 
 import asyncio
 import json
 import sys
+from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 from mcp import Client
+from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.auth import OAuthClientMetadata
 
 
 async def listed(client):
@@ -57,9 +61,56 @@ async def cancelled(client, call):
     return "cancelled"
 
 
+class Memory:
+    """Keeps what the library stores about an authorization."""
+
+    tokens = client = None
+
+    async def get_tokens(self):
+        return self.tokens
+
+    async def set_tokens(self, tokens):
+        self.tokens = tokens
+
+    async def get_client_info(self):
+        return self.client
+
+    async def set_client_info(self, client):
+        self.client = client
+
+
+async def authorization(url):
+    """Makes the library's provider of tokens, with a server for the redirect of the user's browser."""
+    answered = asyncio.get_running_loop().create_future()
+
+    async def on_redirect(reader, writer):
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        target = urlsplit(head.split()[1])
+        body = b"<!doctype html><title>Done</title><h1>Done</h1>"
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close\r\n")
+        writer.write(b"content-length: %d\r\n\r\n%s" % (len(body), body))
+        await writer.drain()
+        writer.close()
+        if target.path == "/callback" and not answered.done():
+            answered.set_result({name: values[0] for name, values in parse_qs(target.query).items()})
+
+    async def show(address):
+        print(address, flush=True)
+
+    async def wait():
+        answer = await answered
+        return AuthorizationCodeResult(code=answer["code"], state=answer["state"], iss=answer["iss"])
+
+    listener = await asyncio.start_server(on_redirect, "127.0.0.1", 0)
+    port = listener.sockets[0].getsockname()[1]
+    metadata = OAuthClientMetadata(client_name="Test Assistant", redirect_uris=[f"http://127.0.0.1:{port}/callback"])
+    return OAuthClientProvider(url, metadata, Memory(), show, wait)
+
+
 async def main(options):
     headers = {"x-api-key": options["key"]} if options.get("key") else {}
-    async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
+    auth = await authorization(options["url"]) if options.get("oauth") else None
+    async with httpx2.AsyncClient(headers=headers, auth=auth, timeout=60) as http:
         transport = streamable_http_client(options["url"], http_client=http)
         async with Client(transport, mode=options["mode"]) as client:
             report = {"version": client.protocol_version, "tools": await listed(client)}

@@ -62,11 +62,14 @@ pub static COLLECTIONS: &[&Collection] = &[
     &events::ordering::COLLECTION,
     &agents::mcp_servers::COLLECTION,
     &agents::mcp_servers::INSTANCES,
+    &agents::mcp_oauth::COLLECTION,
     &agents::sessions::COLLECTION,
     &agents::sessions::CONFIG_VERSIONS_COLLECTION,
     &agents::recipes::COLLECTION,
     &agents::recipes::RUNS_COLLECTION,
     &agents::recipes::CALLS_COLLECTION,
+    &agents::session_files::COLLECTION,
+    &agents::session_files::turns::COLLECTION,
     &projects::idempotency::COLLECTION,
     &projects::quotas::COLLECTION,
     &work::JOBS,
@@ -79,6 +82,8 @@ pub struct App {
     /// The vault of secrets.
     pub vault: Arc<core::vault::Vault>,
     pub(crate) sandbox: Sandbox,
+    /// The interpreter of scripts, and their limits.
+    pub(crate) scripts: runs::Scripts,
     /// The threads for work on large bodies.
     pub large_work: core::large_work::LargeWork,
     /// The clock.
@@ -111,8 +116,16 @@ pub struct App {
     pub(crate) active_recipes: agents::recipes::ActiveRuns,
     /// The recipes that are actions of trigger instances.
     pub(crate) recipe_actions: &'static dyn events::triggers::actions::RecipeActions,
+    /// The settings of tool router sessions.
+    pub(crate) sessions: agents::Settings,
+    /// The calls that wait until users have connected accounts.
+    pub(crate) connection_waits: agents::ConnectionWaits,
     /// The files of projects.
     pub files: files::Files,
+    /// The shell of agents.
+    pub(crate) shell: workbench::Shell,
+    /// The turns of scripts and shell commands at the files of their sessions.
+    pub(crate) session_turns: agents::session_files::turns::Turns,
     /// The bytes that projects have written in a day.
     pub(crate) quotas: Arc<projects::quotas::Quotas>,
     /// The generator of log ids and request ids.
@@ -127,6 +140,8 @@ pub struct Parts {
     pub vault: Arc<core::vault::Vault>,
     /// The sandbox that runs tools.
     pub sandbox: Sandbox,
+    /// The settings of scripts of agents.
+    pub scripts: runs::ScriptSettings,
     /// The threads for work on large bodies.
     pub large_work: core::large_work::LargeWork,
     /// The file that holds the schemas of tools.
@@ -145,12 +160,16 @@ pub struct Parts {
     pub sink: Option<events::SinkSettings>,
     /// The settings of trigger instances.
     pub triggers: events::triggers::Settings,
+    /// The settings of tool router sessions.
+    pub sessions: agents::Settings,
     /// The keys whose signatures of components are trusted.
     pub trusted: catalog::TrustedKeys,
     /// The settings of the language model, or `None` if the operator configured none.
     pub model: Option<runs::prompt::Settings>,
     /// The bytes that each project may write in a day.
     pub quotas: projects::quotas::Settings,
+    /// The shell of agents.
+    pub shell: workbench::Shell,
 }
 
 impl App {
@@ -164,6 +183,7 @@ impl App {
             store,
             vault,
             sandbox,
+            scripts,
             large_work,
             schema_file,
             clock,
@@ -173,9 +193,11 @@ impl App {
             webhooks,
             sink,
             triggers,
+            sessions,
             trusted,
             model,
             quotas,
+            shell,
         } = parts;
         let sink = match sink {
             Some(settings) => Some(Arc::new(events::sink::Sink::open(settings).await?)),
@@ -210,6 +232,7 @@ impl App {
         let app = Self {
             store,
             vault,
+            scripts: runs::Scripts::new(&sandbox, scripts),
             sandbox,
             large_work,
             clock,
@@ -228,7 +251,11 @@ impl App {
             triggers,
             active_recipes: agents::recipes::ActiveRuns::default(),
             recipe_actions: &agents::recipes::TriggerRecipes,
+            sessions,
+            connection_waits: agents::ConnectionWaits::default(),
             files,
+            shell,
+            session_turns: agents::session_files::turns::Turns::default(),
             quotas,
             sequence: core::ids::Sequence::new(),
         };
@@ -240,6 +267,8 @@ impl App {
     pub async fn watch_changes(&self) {
         loop {
             let change = self.store.changed().await;
+            // Another server may have connected an account.
+            self.store.signal(&accounts::COLLECTION);
             let done = async {
                 projects::refresh(self).await?;
                 catalog::refresh(self, change).await
@@ -261,7 +290,8 @@ impl App {
     }
 
     /// Returns the base URL at which clients reach this server.
-    pub(crate) fn base_url(&self) -> &str {
+    #[must_use]
+    pub fn base_url(&self) -> &str {
         self.files.links.base_url()
     }
 

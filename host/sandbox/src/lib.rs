@@ -14,11 +14,11 @@
 //! the top say what goes in (`input`, `limits`, `grant`), what happens (`call`) and what comes out
 //! (`outcome`, `failure`, `trace`). The folders: `engine` turns bytes into machine code, `schedule`
 //! decides who may run, `toolkit` is what a guest can reach, `program` runs programs of the host on
-//! untrusted input, `sign` signs requests and `cassette`
-//! records calls.
+//! untrusted input, `child` confines processes, `sign` signs requests and `cassette` records calls.
 
 mod call;
 pub mod cassette;
+pub mod child;
 mod digest;
 mod engine;
 mod failure;
@@ -68,7 +68,7 @@ pub use outcome::{
 };
 pub use program::{FileChange, Program, ProgramHost, ProgramLimits, ProgramOutcome, StoredFile};
 pub use schedule::limiter::Reservation;
-pub use settings::{Allocator, Clock, CompileLimits, Compiler, Settings};
+pub use settings::{Allocator, Clock, Compiler, Settings};
 pub use sign::{SignatureStamp, Signing, SigningError, digest};
 pub use toolkit::{
     imports::webhook::{MAX_SIGNED_BYTES_PER_CALL, MAX_SIGNED_MESSAGE_BYTES},

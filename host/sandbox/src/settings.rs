@@ -6,6 +6,8 @@ use std::{
     time::Duration,
 };
 
+use crate::child::ChildLimits;
+
 /// Settings for the guests of this node.
 #[derive(Clone)]
 pub struct Settings {
@@ -50,30 +52,9 @@ pub enum Compiler {
     /// Child process with limits. It is this program, run with [`crate::COMPILE_ARG`], and has to
     /// call [`crate::compile_child`]. Components are untrusted, and a compiler can be made to use
     /// any amount of time and memory.
-    Child(PathBuf, CompileLimits),
+    Child(PathBuf, ChildLimits),
     /// This process, for the toolkit author's own command and the author's own component.
     InProcess,
-}
-
-/// Limits for compiling one component in a child process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CompileLimits {
-    /// Maximum processor time, in seconds.
-    pub cpu_seconds: u64,
-    /// Maximum wall-clock time.
-    pub wall: Duration,
-    /// Maximum writable memory, in bytes.
-    pub memory: u64,
-}
-
-impl Default for CompileLimits {
-    fn default() -> Self {
-        Self {
-            cpu_seconds: 60,
-            wall: Duration::from_secs(120),
-            memory: 2 << 30,
-        }
-    }
 }
 
 /// Source of the guests' memory.

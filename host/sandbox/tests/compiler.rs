@@ -13,7 +13,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use bytes::Bytes;
 use guest::{ECHO, plain};
-use host_sandbox::{COMPILE_ARG, CompileLimits, Compiler, InstallError, Sandbox, Settings};
+use host_sandbox::{COMPILE_ARG, Compiler, InstallError, Sandbox, Settings, child::ChildLimits};
 
 fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some(COMPILE_ARG) {
@@ -36,7 +36,7 @@ fn sandbox(program: PathBuf) -> (Sandbox, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let net = net::Client::new(net::Settings::default()).unwrap();
     let settings = Settings {
-        compiler: Compiler::Child(program, CompileLimits::default()),
+        compiler: Compiler::Child(program, ChildLimits::default()),
         live: 2,
         ..Settings::new(folder.path().join("cache"), [1; 32], net)
     };

@@ -1,16 +1,17 @@
 //! Measures the quality, the time and the memory of tool search.
 //!
 //! ```text
-//! cargo bench -p host-search --bench search -- QUERIES MANIFEST...
+//! cargo bench -p host-search --bench search -- FIGURES QUERIES TUNING MANIFEST...
 //! ```
 //!
 //! `QUERIES` has labelled queries, one a line: `intent => acceptable tools`. The manifests are those
 //! that `toolkit inspect --json` prints; all their tools are in one index. Queries with the same
 //! first tool are in the same half: the tuning half if the sum of the bytes of its slug is even,
-//! the held-out half if it is odd. Time and memory are measured with copies of the tools, of which
-//! each has words of its own. Prints a table and, in the last line, the same figures as JSON.
+//! the held-out half if it is odd. The queries of `TUNING` are all for tuning. Time and memory are measured with copies of the tools, of which
+//! each has words of its own. Prints a table, and writes the same figures as JSON to `FIGURES`.
 //!
-//! With `--misses` it prints only the queries of the tuning half whose first tool is wrong.
+//! With `--misses` it prints only the queries of the tuning half whose first tool is wrong, and
+//! writes nothing.
 
 #![expect(clippy::print_stdout, reason = "printing is what it is for")]
 
@@ -49,6 +50,7 @@ struct Tool {
     toolkit_name: String,
     parameters: Vec<String>,
     tags: Vec<String>,
+    synonyms: Vec<String>,
 }
 
 struct Quality {
@@ -65,10 +67,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         .collect();
     let shows_misses = arguments.iter().any(|argument| argument == "--misses");
     arguments.retain(|argument| argument != "--misses");
-    let (queries, manifests) = arguments
-        .split_first()
-        .ok_or("name a file of queries and the manifests of toolkits")?;
+    let [figures, queries, further, manifests @ ..] = &arguments[..] else {
+        return Err("name files of figures, queries and further queries, and manifests".into());
+    };
     let queries = read_queries(&fs::read_to_string(queries)?);
+    let further = read_queries(&fs::read_to_string(further)?);
     let mut tools = Vec::new();
     for path in manifests {
         tools.extend(read_tools(&serde_json::from_str(&fs::read_to_string(
@@ -80,7 +83,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let first = query.acceptable[0].bytes();
         first.map(usize::from).sum::<usize>() % 2 == 1
     };
-    let (held_out, tuning): (Vec<_>, Vec<_>) = queries.iter().partition(is_held_out);
+    let (held_out, mut tuning): (Vec<_>, Vec<_>) = queries.iter().partition(is_held_out);
+    tuning.extend(&further);
     if shows_misses {
         print_misses(&index, &tools, &tuning);
         print_quality("tuning", &quality(&index, &tools, &tuning));
@@ -88,20 +92,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let tuning = quality(&index, &tools, &tuning);
     let held_out = quality(&index, &tools, &held_out);
-    println!("{} tools, {} queries", tools.len(), queries.len());
+    let labelled = queries.len() + further.len();
+    println!("{} tools, {labelled} queries", tools.len());
     print_quality("tuning", &tuning);
     print_quality("held out", &held_out);
     let [build_time, p50, p99, mib] = speed(&tools, &queries);
     println!(
         "{TOOLS} tools: built in {build_time:.0} ms; {mib:.1} MiB; a query p50 {p50:.2} ms, p99 {p99:.2} ms"
     );
-    println!(
-        "{}",
-        json!({
-            "recall_at_1": held_out.first, "recall_at_5": held_out.among_five, "mrr": held_out.reciprocal,
-            "p50_ms": p50, "p99_ms": p99, "mib": mib,
-        })
-    );
+    let written = json!({
+        "recall_at_1": held_out.first, "recall_at_5": held_out.among_five, "mrr": held_out.reciprocal,
+        "p50_ms": p50, "p99_ms": p99, "mib": mib,
+    });
+    fs::write(figures, written.to_string())?;
     Ok(())
 }
 
@@ -146,6 +149,7 @@ fn read_tools(inspected: &Value) -> Vec<Tool> {
                 .map(|(name, _)| name.clone())
                 .collect(),
             tags: [texts(&tool["tags"]), texts(&manifest["categories"])].concat(),
+            synonyms: texts(&tool["synonyms"]),
         }
     };
     tools.map(tool).collect()
@@ -160,6 +164,7 @@ fn build(tools: &[Tool]) -> Index {
         toolkit_name: &tool.toolkit_name,
         parameters: tool.parameters.iter().map(String::as_str).collect(),
         tags: tool.tags.iter().map(String::as_str).collect(),
+        synonyms: tool.synonyms.iter().map(String::as_str).collect(),
     }))
 }
 

@@ -37,6 +37,8 @@ pub struct Document<'a> {
     pub parameters: Vec<&'a str>,
     /// The tags of the tool and the categories of its toolkit.
     pub tags: Vec<&'a str>,
+    /// Other words and phrases that the author of the tool gives for what it does.
+    pub synonyms: Vec<&'a str>,
 }
 
 /// A part of a document.
@@ -54,14 +56,17 @@ pub enum Field {
     Tags,
     /// The names of the parameters.
     Parameters,
+    /// The words that the author of the tool gives for what it does.
+    Synonyms,
 }
 
 impl Field {
     /// All fields, in the order in which their terms are indexed.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Slug,
         Self::Name,
         Self::Summary,
+        Self::Synonyms,
         Self::Tags,
         Self::Parameters,
         Self::Description,
@@ -76,6 +81,7 @@ impl Field {
             Self::Summary | Self::Description => "description",
             Self::Tags => "tags",
             Self::Parameters => "parameters",
+            Self::Synonyms => "synonyms",
         }
     }
 
@@ -94,6 +100,7 @@ impl Field {
             Self::Description => (0.4, 30.0, 0.6),
             Self::Tags => (0.5, 3.0, 0.5),
             Self::Parameters => (0.3, 8.0, 0.6),
+            Self::Synonyms => (1.5, 6.0, 0.6),
         }
     }
 }
@@ -134,6 +141,11 @@ impl Document<'_> {
             if matches!(field, Field::Slug | Field::Name | Field::Summary) {
                 actions |= action(&stems, field, lexicon);
             }
+            if field == Field::Synonyms {
+                let phrases = self.synonyms.iter();
+                let phrases = phrases.map(|phrase| stems_of(phrase, lexicon, known));
+                actions |= phrases.fold(0, |all, stems| all | action(&stems, field, lexicon));
+            }
             if let Some(position) = [Field::Slug, Field::Name]
                 .iter()
                 .position(|one| *one == field)
@@ -152,18 +164,14 @@ impl Document<'_> {
 
     fn stems(&self, field: Field, lexicon: &Lexicon, known: &mut KnownStems) -> Vec<String> {
         let (summary, rest) = split_summary(self.description);
-        let mut stems = |text: &str| -> Vec<String> {
-            let found = words(text).into_iter().take(MAX_WORDS_PER_FIELD);
-            found
-                .filter_map(|word| known.stem(word.folded, lexicon))
-                .collect()
-        };
+        let mut stems = |text: &str| stems_of(text, lexicon, known);
         match field {
             Field::Slug => stems(self.own_slug()),
             Field::Name => stems(self.name),
             Field::Summary => stems(&without_markup(summary)),
             Field::Description => stems(&without_markup(rest)),
             Field::Tags => stems(&self.tags.join(" ")),
+            Field::Synonyms => stems(&self.synonyms.join(" ")),
             Field::Parameters => stems(&self.parameters.join(" ")),
         }
     }
@@ -176,6 +184,13 @@ impl Document<'_> {
             _ => self.slug,
         }
     }
+}
+
+fn stems_of(text: &str, lexicon: &Lexicon, known: &mut KnownStems) -> Vec<String> {
+    let found = words(text).into_iter().take(MAX_WORDS_PER_FIELD);
+    found
+        .filter_map(|word| known.stem(word.folded, lexicon))
+        .collect()
 }
 
 /// Returns the actions that the first word of a field names.

@@ -77,12 +77,15 @@ impl Query {
         let mut leading = 0;
         for word in meanings(scope, text, &found) {
             let stem = scope.index.lexicon.stem(&word.folded);
-            let actions = scope.index.lexicon.actions(&stem);
+            // A request has verbs in their basic form: `replies` and `checks` are nouns.
+            let is_plural = is_plural(&word.folded);
+            let may_act = |actions| if is_plural { 0 } else { actions };
+            let actions = may_act(scope.index.lexicon.actions(&stem));
             if query.actions == 0 {
                 query.actions = actions;
             }
             if stems.is_empty() {
-                leading = scope.index.lexicon.leading_actions(&stem);
+                leading = may_act(scope.index.lexicon.leading_actions(&stem));
             }
             let has_thing = query.units.iter().any(|unit| !unit.is_action);
             is_context |= has_thing && PREPOSITIONS.contains(&&*word.folded);
@@ -90,7 +93,7 @@ impl Query {
             if is_known || word.folded.chars().count() < MIN_WORD_LETTERS {
                 continue;
             }
-            query.is_plural |= !is_context && actions == 0 && is_plural(&word.folded);
+            query.is_plural |= !is_context && is_plural;
             query.units.push(Unit {
                 alternatives: alternatives(scope, &stem),
                 word: word.source,
@@ -102,6 +105,11 @@ impl Query {
         }
         if query.actions == 0 {
             query.actions = leading;
+        }
+        // `open issues` asks for a list, although `open` may ask for one thing.
+        let lexicon = &scope.index.lexicon;
+        if query.is_plural && query.actions & lexicon.getting != 0 {
+            query.actions |= lexicon.listing;
         }
         query.name_toolkits(scope, &stems);
         query

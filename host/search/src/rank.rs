@@ -17,7 +17,7 @@ const UNKNOWN_ACTION: f32 = 0.85;
 /// Factor for tools that change something, for a query that names no action.
 const UNASKED_CHANGE: f32 = 0.8;
 /// Factor for tools that read one thing where the query asks for several, and the reverse.
-const OTHER_NUMBER: f32 = 0.75;
+const OTHER_NUMBER: f32 = 0.85;
 /// Score of a tool whose name has nothing of the query, where a tool whose name the query has
 /// completely gets 1 more.
 const NAME_BASE: f32 = 0.4;
@@ -272,6 +272,32 @@ mod tests {
         assert_eq!(first("listt chanels"), "CHAT_LIST_CHANNELS");
         assert_eq!(first("eine Nachricht senden"), "CHAT_SEND_MESSAGE");
         assert_eq!(first("créer un ticket"), "TRACKER_CREATE_ISSUE");
+    }
+
+    #[test]
+    fn synonyms_of_the_author_find_a_tool() {
+        let tool = |slug, synonyms| Document {
+            slug,
+            description: "Moves a parcel.",
+            toolkit: "post",
+            synonyms,
+            ..Document::default()
+        };
+        let tools = [
+            tool("POST_MOVE", vec![]),
+            tool("POST_SHIP", vec!["dispatch by courier"]),
+        ];
+        let hits = Index::build(tools).search("dispatch parcel with a courier", 2, |_| true);
+        let fields: Vec<_> = hits[0].matches.iter().map(|one| &*one.fields).collect();
+        assert_eq!(hits[0].tool, 1);
+        assert_eq!(
+            fields,
+            [
+                &[Field::Synonyms][..],
+                &[Field::Summary],
+                &[Field::Synonyms]
+            ]
+        );
     }
 
     #[test]

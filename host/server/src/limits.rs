@@ -6,7 +6,8 @@
 use std::time::Duration;
 
 use app::{
-    agents, catalog,
+    agents::{self, session_files},
+    catalog,
     core::{json, large_work, mapping},
     events::{self, triggers},
     files, lifecycle,
@@ -27,7 +28,10 @@ use crate::{
         query::{MAX_LIST_ENTRIES, MAX_LONG_LIST_ENTRIES, MAX_TEXT_CHARS},
     },
     mcp::TOOLS_PER_PAGE,
-    web::ingress,
+    web::{
+        ingress,
+        mcp_oauth::{authorize::MAX_CONSENT_FORM_BYTES, token::MAX_TOKEN_REQUEST_BYTES},
+    },
 };
 
 const INTRODUCTION: &str = "# Limits
@@ -211,9 +215,6 @@ fn work() -> Vec<Bound> {
             "the other requests wait", "tests/e2e/abuse/runs.rs request_list_memory_is_bounded"),
         bound("Memory reserved for a record in addition to arguments and result", &size(runs::log::RECORD_OVERHEAD_BYTES as u64), "log lines and requests of the execution are left out if no more memory is free, and the record says so", "host/app/src/runs/log/pending.rs long_trace_takes_room_or_is_omitted"),
         bound("Size of the records that are written to the store together", &size(runs::log::MAX_GROUP_BYTES as u64), "the other records are written afterwards", "host/app/src/runs/log/write.rs large_records_are_written_in_small_groups"),
-        bound("Processor time of a script of the workbench", &time(PROGRAM.cpu), "the script is ended with kind `tool_cpu_limit` and changes nothing", "host/workbench/tests/python.rs endless_loop_is_ended"),
-        bound("Time of a script of the workbench, with the tools that it runs", &time(PROGRAM.wall), "the script is ended with kind `tool_timeout` and changes nothing", "host/workbench/tests/python.rs long_waits_are_ended"),
-        bound("Memory of a script of the workbench", &size(PROGRAM.memory), "the script gets `MemoryError`", "host/workbench/tests/python.rs large_allocation_is_refused"),
         bound("Calls of `run_tool`, `search_tools`, `proxy` and `upload_file` in one script", &PROGRAM.requests, "the script gets `ToolError`", "host/workbench/tests/python.rs calls_of_host_are_limited"),
         bound("Size of the arguments or the result of such a call", &size(PROGRAM.message), "the script gets an error", "host/workbench/tests/python.rs large_call_of_host_is_refused"),
         bound("Each standard output of a script", &size(PROGRAM.output), "the script gets `OSError`: no space left", "host/workbench/tests/python.rs endless_output_ends"),
@@ -223,6 +224,15 @@ fn work() -> Vec<Bound> {
         bound("Size of all files of a session", &size(PROGRAM.file_bytes), "the script gets `OSError`: no space left", "host/workbench/tests/python.rs files_are_limited_in_size_and_number"),
         bound("Size of the variables that a script leaves to the next", &size(workbench::MAX_VARIABLES_BYTES as u64), "the largest are not kept, and the result names them", "host/workbench/tests/python.rs variables_that_cannot_be_kept_are_named"),
         bound("Size of the source text of a script", &size(workbench::MAX_CODE_BYTES as u64), "the script is refused", "host/workbench/tests/python.rs long_script_is_refused"),
+        bound("Shell commands that run at the same time on a server", &format!("{}; of one project {}", workbench::MAX_CONCURRENT_COMMANDS, workbench::MAX_COMMANDS_PER_TENANT), "the others wait", "tests/e2e/bash_tool.rs commands_of_a_session_take_turns"),
+        bound("Time for which a script or shell command waits for those of its session before it", &time(session_files::MAX_TURN_WAIT), "409 `ToolRouterV2_SessionBusy`", "tests/e2e/bash_tool.rs commands_of_a_session_take_turns"),
+        bound("Time of a shell command", &time(workbench::MAX_SHELL_TIME), "the command is ended and changes no file", "tests/e2e/bash_tool.rs endless_loop_changes_no_file"),
+        bound("Processor time of a shell command", &format!("{} s", workbench::MAX_SHELL_CPU_SECONDS), "the command is ended and changes no file", "tests/e2e/bash_tool.rs endless_loop_changes_no_file"),
+        bound("Memory of the process of a shell command", &size(workbench::MAX_SHELL_MEMORY_BYTES), "the command is ended and changes no file", "tests/e2e/bash_tool.rs fork_bombs_memory_and_output_are_contained"),
+        bound("Simple commands and turns of loops of a shell command", &workbench::MAX_SHELL_STEPS, "the command is ended and changes no file", "tests/e2e/bash_tool.rs endless_loop_changes_no_file"),
+        bound("Each standard output of a shell command", &size(workbench::MAX_SHELL_OUTPUT_BYTES as u64), "the rest is dropped, and standard error says so", "tests/e2e/bash_tool.rs fork_bombs_memory_and_output_are_contained"),
+        bound("Size of all files of a shell command, with those outside of the session's folder", &size(workbench::MAX_SHELL_FILE_BYTES), "the write fails", "tests/e2e/bash_tool.rs fork_bombs_memory_and_output_are_contained"),
+        bound("Size of a shell command", &size(workbench::MAX_COMMAND_BYTES as u64), "400 `ActionExecute_ArgumentsInvalid`", "tests/e2e/bash_tool.rs shell_needs_the_workbench"),
         bound("Processes and threads that a script starts", &0, "the script gets an error", "host/workbench/tests/python.rs fork_bomb_is_refused"),
     ]
 }
@@ -231,6 +241,8 @@ const PROGRAM: ProgramLimits = ProgramLimits::DEFAULT;
 const TOO_LARGE: &str = "413 `HTTP_PayloadTooLarge`";
 /// Effect of an invalid request to a session.
 const SESSION_INVALID: &str = "400 `ToolRouterV2_BadRequest`";
+/// Effect of too many files in a session, or too large ones.
+const FILES_FULL: &str = "400 `ToolRouterV2_FilesFull`";
 const RECIPE_INVALID: &str = "400 `ToolRouterV2_RecipeInvalid`";
 const INVALID: &str = "400 `Request_Invalid`";
 const NODE_BUSY: &str = "503 `Server_Busy`";
@@ -301,6 +313,12 @@ fn executions(settings: &[Setting]) -> Vec<Row> {
         set("Timeout of an execution in the queue", "sandbox.queue_wait_ms", "429 `Server_ProjectBusy` or 503 `Server_Busy`"),
         row("Result in a response", size(runs::MAX_INLINE_RESULT_BYTES as u64), "the result is stored as a file, and `data.result_file` links to it"),
         set("Memory of all executions", "sandbox.memory_mib", "memory does not grow; new executions get 503 `Server_Busy`"),
+        set("Scripts of one project that run at once in the workbench", "workbench.scripts_per_project", "further scripts wait"),
+        row("Time for which a script waits for others of its project", time(runs::MAX_SCRIPT_WAIT), PROJECT_BUSY),
+        row("Time for which a script waits for others of its session, which run one after the other", time(session_files::MAX_TURN_WAIT), "409 `ToolRouterV2_SessionBusy`"),
+        set("Processor time of a script of the workbench", "workbench.cpu_s", "the script is ended with kind `tool_cpu_limit` and changes nothing"),
+        set("Time of a script of the workbench, with the tools that it runs", "workbench.time_s", "the script is ended with kind `tool_timeout` and changes nothing"),
+        set("Memory of a script of the workbench", "workbench.memory_mib", "the script gets `MemoryError`"),
     ]
 }
 
@@ -382,14 +400,27 @@ fn storage(settings: &[Setting]) -> Vec<Row> {
         row("Versions of a session's configuration", agents::MAX_VERSIONS, "the oldest version is erased"),
         row("Tools of the client in a request to a session", MAX_INLINE_TOOLS, SESSION_INVALID),
         row("Tools on a page of an MCP endpoint", TOOLS_PER_PAGE, "`nextCursor` continues the list"),
+        row("Characters in the name of an assistant that registers", agents::mcp_oauth::MAX_CLIENT_NAME_CHARS, "400 `invalid_client_metadata`"),
+        row("Redirect URIs of an assistant that registers, together", size(agents::mcp_oauth::MAX_REDIRECT_URIS_BYTES as u64), "400 `invalid_redirect_uri`"),
+        row("Form in which a member gives an assistant access", size(MAX_CONSENT_FORM_BYTES as u64), "413, as a page"),
+        row("Request of an assistant for tokens", size(MAX_TOKEN_REQUEST_BYTES as u64), TOO_LARGE),
+        row("Validity of the authorization code of an assistant", time(agents::mcp_oauth::CODE_TTL), "400 `invalid_grant`"),
+        row("Validity of the access token of an assistant", time(agents::mcp_oauth::ACCESS_TOKEN_TTL), "401 `McpAuthorization_TokenInvalid`"),
+        row("Validity of the refresh token of an assistant", time(agents::mcp_oauth::REFRESH_TOKEN_TTL), "400 `invalid_grant`"),
         row("Use cases of a search for tools in a session", agents::meta::MAX_QUERIES, "400 `ActionExecute_ArgumentsInvalid`"),
         row("Characters in a use case of a search for tools", agents::meta::MAX_USE_CASE_CHARS, "the use case fails, and the others are answered"),
         row("Characters in the known fields of a use case", agents::meta::MAX_KNOWN_FIELDS_CHARS, "the use case fails, and the others are answered"),
         row("Input schemas in the result of a search for tools", size(agents::meta::MAX_SCHEMAS_BYTES as u64), "further ones are left out; `SERVICE_GET_TOOL_SCHEMAS` returns them"),
         row("Tools of a request for schemas in a session", agents::meta::MAX_SLUGS, "400 `ActionExecute_ArgumentsInvalid`"),
         row("Toolkits of a call that manages the connections of a session", agents::meta::MAX_TOOLKITS, "400 `ActionExecute_ArgumentsInvalid`"),
+        row("Calls of one project that wait for connections on one server", agents::MAX_WAITS_PER_PROJECT, "429 `ToolRouterV2_TooManyWaits`"),
+        set("Time that a call waits for connections", "sessions.connection_wait_s", "the result has the connections as they are"),
         row("Calls of a parallel execution in a session", agents::meta::MAX_CALLS, "400 `ActionExecute_ArgumentsInvalid`"),
         row("Data of a call of a parallel execution in a session", size(agents::meta::MAX_INLINE_BYTES as u64), "the data becomes a file, and the result has a link to it"),
+        set("Time of the calls of a parallel execution in a session", "sessions.multi_execute_s", "calls that still run are cancelled, and the others have their results"),
+        row("Files of a session", session_files::MAX_FILES, FILES_FULL),
+        row("Size of all files of a session that are stored", size(session_files::MAX_TOTAL_BYTES), FILES_FULL),
+        row("Length of the path of a file of a session", format!("{} bytes", session_files::MAX_PATH_BYTES), SESSION_INVALID),
         row("Recipes of one user", agents::recipes::MAX_RECIPES, "422 `ToolRouterV2_TooManyRecipes`"),
         row("Recipe as JSON", size(agents::recipes::MAX_DEFINITION_BYTES as u64), RECIPE_INVALID),
         row("Characters in the slug of a recipe", agents::recipes::MAX_SLUG_CHARS, RECIPE_INVALID),

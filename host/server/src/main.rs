@@ -133,12 +133,13 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    // The sandbox starts this same program to compile a component in a process with limits.
-    if std::env::args_os()
-        .nth(1)
-        .is_some_and(|argument| argument == sandbox::COMPILE_ARG)
-    {
+    // The server starts this same program to work on untrusted input in a process with limits.
+    let first = std::env::args_os().nth(1).unwrap_or_default();
+    if first == sandbox::COMPILE_ARG {
         return sandbox::compile_child();
+    }
+    if first == workbench::SHELL_ARG {
+        return workbench::shell_child();
     }
     let cli = Cli::parse();
     match run(cli) {

@@ -20,8 +20,9 @@ use app::{
     lifecycle::archive,
     runs::log::{Settings as LogSettings, Writer},
 };
-use sandbox::{CompileLimits, Compiler, Sandbox};
+use sandbox::{Compiler, Sandbox, child::ChildLimits};
 use store::{Blobs, Bucket, BucketError, Folder, Store};
+use workbench::Shell;
 
 use crate::{
     api::connected_accounts,
@@ -132,6 +133,7 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
     let webhooks = config.webhooks(net.clone(), account_data);
     let sink = config.sink()?;
     let triggers = config.triggers();
+    let scripts = config.scripts();
     let sandbox = sandbox(config, &vault, net).await?;
     let log = LogSettings {
         wait_until_durable: config.logs.wait,
@@ -154,6 +156,7 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
         store: own,
         vault,
         sandbox,
+        scripts,
         large_work,
         schema_file,
         clock,
@@ -163,9 +166,11 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
         webhooks,
         sink,
         triggers,
+        sessions: config.sessions(),
         trusted,
         model,
         quotas,
+        shell: Shell::new(own_program()?),
     };
     let (app, writer) = App::open(parts).await?;
     Ok(Opened {
@@ -276,22 +281,26 @@ fn key(path: &Path, new: bool) -> Result<KeyFile, Stop> {
     }
 }
 
+/// Returns the path of the server's program, which also works on untrusted input in child processes.
+fn own_program() -> Result<PathBuf, Stop> {
+    let program = std::env::current_exe();
+    let program = program.context("cannot find the path of the server's program");
+    program.map_err(Stop::from)
+}
+
 async fn sandbox(config: &Config, vault: &Vault, net: net::Client) -> Result<Sandbox, Stop> {
-    let program = std::env::current_exe()
-        .context("cannot find the path of the server's program")
-        .map_err(Stop::from)?;
     let wanted = &config.sandbox;
     let mut settings = sandbox::Settings::new(
         config.data.join("compiled"),
         *vault.derive("compiled components"),
         net,
     );
-    let compiling = CompileLimits {
+    let compiling = ChildLimits {
         cpu_seconds: wanted.compile_cpu_s,
         wall: Duration::from_secs(wanted.compile_wall_s),
         memory: wanted.compile_memory_mib << 20,
     };
-    settings.compiler = Compiler::Child(program, compiling);
+    settings.compiler = Compiler::Child(own_program()?, compiling);
     settings.allocator = match wanted.allocator {
         Allocator::Pooling => sandbox::Allocator::Pooling,
         Allocator::OnDemand => sandbox::Allocator::OnDemand,

@@ -34,15 +34,21 @@ impl CommitSignals {
 
     /// Returns the signals to give once a batch is committed.
     pub(crate) fn for_batch(&self, batch: &Batch) -> Vec<Arc<Notify>> {
-        let all = self.0.lock();
-        let is_written = |name| {
+        self.of_collections(|name| {
             let mut writes = batch.writes.iter();
             writes.any(|write| write.collection.name == name && write.step.body().is_some())
-        };
-        all.iter()
-            .filter(|(name, _)| is_written(*name))
-            .filter_map(|(_, signal)| signal.upgrade())
-            .collect()
+        })
+    }
+
+    /// Returns the signals of a collection.
+    pub(crate) fn of_collection(&self, collection: &'static Collection) -> Vec<Arc<Notify>> {
+        self.of_collections(|name| name == collection.name)
+    }
+
+    fn of_collections(&self, is_meant: impl Fn(&str) -> bool) -> Vec<Arc<Notify>> {
+        let all = self.0.lock();
+        let meant = all.iter().filter(|(name, _)| is_meant(name));
+        meant.filter_map(|(_, signal)| signal.upgrade()).collect()
     }
 }
 
@@ -80,6 +86,11 @@ mod tests {
         assert!(things.committed().now_or_never().is_some());
         assert!(things.committed().now_or_never().is_none(), "it is spent");
         assert!(others.committed().now_or_never().is_none());
+        for signal in signals.of_collection(&OTHERS) {
+            signal.notify_one();
+        }
+        assert!(others.committed().now_or_never().is_some());
+        assert!(things.committed().now_or_never().is_none());
         drop(things);
         assert!(signals.for_batch(&batch).is_empty());
     }

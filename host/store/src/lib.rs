@@ -352,7 +352,8 @@ impl Store {
 
     /// Returns the first record that meets a query.
     pub async fn first<T: Document>(&self, query: Query) -> Result<Option<Record<T>>, Error> {
-        let page = self.backend.find(T::COLLECTION, &query.page(0, 1)).await?;
+        let query = query.page(0, 1).uncounted();
+        let page = self.backend.find(T::COLLECTION, &query).await?;
         page.rows.into_iter().next().map(decode).transpose()
     }
 
@@ -385,9 +386,15 @@ impl Store {
     }
 
     /// Returns a signal that is given after each commit of this process that creates or changes
-    /// records of a collection.
+    /// records of a collection, and by [`Store::signal`].
     pub fn commit_signal(&self, collection: &'static Collection) -> CommitSignal {
         self.commit_signals.subscribe(collection)
+    }
+
+    /// Gives the signals of a collection, because another process may have changed its records.
+    pub fn signal(&self, collection: &'static Collection) {
+        let signals = self.commit_signals.of_collection(collection);
+        signals.iter().for_each(|signal| signal.notify_one());
     }
 
     /// Waits for the commits under way and holds back later ones of this process. Reads made while

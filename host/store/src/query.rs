@@ -111,6 +111,8 @@ pub struct Query {
     pub limit: u64,
     /// True if removed records are included.
     pub deleted: bool,
+    /// True if the records of all pages are counted.
+    pub counted: bool,
 }
 
 /// One page of a list of rows, and the total number of rows.
@@ -118,7 +120,8 @@ pub struct Query {
 pub struct Page {
     /// The rows of the page, in order.
     pub rows: Vec<Row>,
-    /// Number of rows that meet the conditions, on all pages together.
+    /// Number of rows that meet the conditions, on all pages together. Zero if the query does not
+    /// count them.
     pub total: u64,
 }
 
@@ -141,6 +144,7 @@ impl Query {
             offset: 0,
             limit: u64::MAX,
             deleted: false,
+            counted: true,
         }
     }
 
@@ -223,6 +227,12 @@ impl Query {
         self
     }
 
+    /// Leaves out the total, which may cost more than the page.
+    pub fn uncounted(mut self) -> Query {
+        self.counted = false;
+        self
+    }
+
     /// Includes removed records.
     pub fn with_deleted(mut self) -> Query {
         self.deleted = true;
@@ -250,7 +260,7 @@ impl Query {
         kept.sort_by(|(a_key, a), (b_key, b)| {
             self.compare((a_key, a.created_at, &a.id), (b_key, b.created_at, &b.id))
         });
-        let total = kept.len() as u64;
+        let total = if self.counted { kept.len() as u64 } else { 0 };
         let behind = |(key, row): &(Option<Scalar>, Row)| {
             let follows = |cursor: &Cursor| {
                 self.compare(

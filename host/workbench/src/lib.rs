@@ -1,4 +1,4 @@
-//! Python for agents.
+//! Python and a shell for agents.
 //!
 //! Problem: a script of an agent is untrusted code, and an agent expects a system in which its files
 //! and variables last from call to call.
@@ -9,11 +9,12 @@
 //! only if the call ends by itself.
 //!
 //! `interpreter` prepares the interpreter, `python` runs one script, `driver.py` is the part of it
-//! that runs in the sandbox, and `excerpt` cuts long output.
+//! that runs in the sandbox, `excerpt` cuts long output, and `shell` runs shell commands.
 
 mod excerpt;
 mod interpreter;
 mod python;
+mod shell;
 
 use std::sync::Arc;
 
@@ -24,6 +25,12 @@ use sandbox::{Failure, ProgramLimits, Refusal, Reservation, Sandbox, StoredFile,
 pub use excerpt::{Excerpt, MAX_EXCERPT_BYTES};
 pub use interpreter::MAX_CODE_BYTES;
 pub use python::{MAX_RESULT_CHARS, MAX_VARIABLES_BYTES};
+pub use shell::{
+    CommandFinished, CommandNotRun, MAX_COMMAND_BYTES, MAX_COMMANDS_PER_TENANT,
+    MAX_CONCURRENT_COMMANDS, MAX_SHELL_CPU_SECONDS, MAX_SHELL_FILE_BYTES, MAX_SHELL_FILES,
+    MAX_SHELL_MEMORY_BYTES, MAX_SHELL_OUTPUT_BYTES, MAX_SHELL_STEPS, MAX_SHELL_TIME, SHELL_ARG, Shell, ShellCommand,
+    ShellTurn, shell_child,
+};
 
 /// Folder of the session's files, which is also the current folder of a script.
 pub const FILES_FOLDER: &str = "/mnt/files";

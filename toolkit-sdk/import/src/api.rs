@@ -93,6 +93,9 @@ pub struct Operation {
     /// Tags of the description.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
+    /// Other words for what the operation does, which only an overlay has.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub synonyms: Vec<String>,
     /// Hints from the method, see [`crate::hints`], or from the description.
     pub hints: Hints,
     /// Scopes of the provider, all of them required.

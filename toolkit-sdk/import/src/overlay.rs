@@ -99,6 +99,8 @@ pub struct Change {
     /// Tags that replace those of the description. `important` puts the tool among the few that are
     /// shown first.
     pub tags: Option<Vec<String>>,
+    /// Other words for what the tool does, by which a search finds it.
+    pub synonyms: Vec<String>,
     /// Scopes that replace those of the description.
     pub scopes: Option<Vec<String>>,
     /// True if the tool runs without an account.

@@ -215,6 +215,7 @@ impl Builder<'_> {
             loose_output: true,
             hints: operation.hints,
             tags: labels(&operation.tags),
+            synonyms: operation.synonyms.clone(),
             scopes: labels(&operation.scopes),
             egress: None,
             no_auth: operation.no_auth,

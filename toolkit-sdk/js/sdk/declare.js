@@ -17,6 +17,7 @@ const TOOL = [
   "important",
   "noAuth",
   "tags",
+  "synonyms",
   "scopes",
   "egress",
   "examples",

@@ -61,6 +61,8 @@ export function tool<I extends Schema, O extends Schema>(declaration: {
   /** Runs without an account. */
   noAuth?: boolean;
   tags?: string[];
+  /** Other words for what the tool does, by which a search finds it. */
+  synonyms?: string[];
   scopes?: string[];
   /** Narrows the toolkit's hosts. */
   egress?: string[];

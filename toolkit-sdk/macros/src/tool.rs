@@ -7,8 +7,8 @@ use syn::LitStr;
 use crate::egress;
 use crate::signature::{Attribute, Problems, Signature, at, attribute_list};
 
-const KNOWN_ATTRIBUTES: &str = "read_only, destructive, idempotent, open_world, important, no_auth, tags(\"…\"), scopes(\"…\"), \
-                     egress(\"…\"), name = \"…\", slug = \"…\", example = r#\"{…}\"#";
+const KNOWN_ATTRIBUTES: &str = "read_only, destructive, idempotent, open_world, important, no_auth, tags(\"…\"), synonyms(\"…\"), \
+                     scopes(\"…\"), egress(\"…\"), name = \"…\", slug = \"…\", example = r#\"{…}\"#";
 
 #[derive(Default)]
 struct Attributes {
@@ -19,6 +19,7 @@ struct Attributes {
     important: bool,
     no_auth: bool,
     tags: Vec<LitStr>,
+    synonyms: Vec<LitStr>,
     scopes: Vec<LitStr>,
     egress: Option<Vec<LitStr>>,
     name: Option<LitStr>,
@@ -68,6 +69,7 @@ impl Attributes {
             "important" => self.important = word.flag()?,
             "no_auth" => self.no_auth = word.flag()?,
             "tags" => self.tags.extend(word.texts()?),
+            "synonyms" => self.synonyms.extend(word.texts()?),
             "scopes" => self.scopes.extend(word.texts()?),
             "egress" => self.egress.get_or_insert_default().extend(word.texts()?),
             "name" => self.name = Some(word.text()?),
@@ -108,6 +110,7 @@ fn registration(attributes: &Attributes, signature: &Signature) -> syn::Result<T
         important,
         no_auth,
         tags,
+        synonyms,
         scopes,
         examples,
         ..
@@ -181,6 +184,7 @@ fn registration(attributes: &Attributes, signature: &Signature) -> syn::Result<T
                         open_world: #open_world,
                     },
                     tags: ::std::vec![#(::std::string::String::from(#tags)),*],
+                    synonyms: ::std::vec![#(::std::string::String::from(#synonyms)),*],
                     scopes: ::std::vec![#(::std::string::String::from(#scopes)),*],
                     egress: #egress,
                     no_auth: #no_auth,

@@ -48,7 +48,7 @@ pub use path::at;
 pub use problems::{
     MAX_DESCRIPTION_BYTES, MAX_MANIFEST_BYTES, MAX_PATTERNS_PER_SCHEMA, MAX_SCHEMA_BYTES,
     MAX_SCHEMA_CHAIN, MAX_SCHEMA_DEPTH, MAX_SCHEMAS_PER_VALUE, MAX_TOOLS, SchemaCost, cleaned,
-    host_problem, is_slug, sanitized_logo, schema_cost, template_matches_host,
+    host_problem, is_hidden, is_slug, sanitized_logo, schema_cost, template_matches_host,
 };
 pub use request::{METHODS, is_platform_header};
 pub use section::{ReadError, SECTION, embed, extract};
@@ -132,6 +132,10 @@ pub struct Tool<S = Value> {
     /// Free labels. `important` puts the tool among the few that are shown first.
     #[serde(default)]
     pub tags: Vec<String>,
+    /// Other words and short phrases for what the tool does, by which a search finds it. They are
+    /// not shown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub synonyms: Vec<String>,
     /// Scopes of the provider that the tool needs, all of them.
     #[serde(default)]
     pub scopes: Vec<String>,

@@ -22,7 +22,13 @@ struct Greeting {
 /// Greets someone by name.
 ///
 /// In English.
-#[tool(read_only, important, tags("talk"), example = r#"{"name": "Ada"}"#)]
+#[tool(
+    read_only,
+    important,
+    tags("talk"),
+    synonyms("say hello", "welcome"),
+    example = r#"{"name": "Ada"}"#
+)]
 fn greet(input: Greet) -> Result<Greeting> {
     log::info!("greeting {}", input.name);
     Ok(Greeting {
@@ -143,6 +149,7 @@ fn the_manifest_says_what_the_author_wrote() {
         ("Greet", "Greets someone by name.\n\nIn English.")
     );
     assert_eq!(greet.tags, ["important", "talk"]);
+    assert_eq!(greet.synonyms, ["say hello", "welcome"]);
     assert_eq!(greet.examples, [json!({ "name": "Ada" })]);
     assert!(greet.hints.read_only && !greet.hints.destructive);
     assert_eq!(

@@ -15,7 +15,7 @@ use crate::{
     catalog::LATEST,
     core::ids::{AccountId, ProjectId},
     projects,
-    work::{Claim, Next, Queue, doubled},
+    work::{Admission, Claim, Next, Queue, doubled},
 };
 
 /// Number of concurrent refreshes. Several at a time limit the delay that an unresponsive provider
@@ -29,7 +29,8 @@ pub(crate) fn idle_refresh(app: &App) -> Queue<Credential, App> {
         concurrency: MAX_CONCURRENT_REFRESHES,
         lease_ttl: app.accounts.settings.lease_ttl,
         retry_delay: |attempts| Some(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts)),
-        work: |app: &App, claim| Box::pin(refresh(app, claim)),
+        admission: Admission::always(),
+        work: |app: &App, claim, ()| Box::pin(refresh(app, claim)),
     }
 }
 

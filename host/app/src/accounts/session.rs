@@ -83,6 +83,31 @@ pub(crate) async fn session_accounts(
     Ok(accounts)
 }
 
+/// Returns the newest private account of a user and toolkit that is not active; one of an auth config
+/// if it is given.
+pub(crate) async fn newest_inactive(
+    app: &App,
+    project: &Project,
+    user: &str,
+    toolkit: &str,
+    auth_config: Option<&AuthConfigId>,
+) -> Result<Option<Record<Account>>> {
+    let mut query = Query::for_project(project.id.as_str())
+        .is("user_id", user)
+        .is("toolkit", toolkit)
+        .descending()
+        .page(0, MAX_CANDIDATES);
+    if let Some(id) = auth_config {
+        query = query.is("auth_config", id.as_str());
+    }
+    let accounts = app.store.find::<Account>(&query).await?.records;
+    let is_own = |account: &Record<Account>| {
+        account.body.sharing.account_type == AccountType::Private
+            && account.body.status != Status::Active
+    };
+    Ok(accounts.into_iter().find(is_own))
+}
+
 /// Returns the active accounts of a user, newest first, and those that a session pins.
 pub(crate) async fn accounts_of_session(
     app: &App,

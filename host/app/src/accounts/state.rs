@@ -65,7 +65,7 @@ impl Status {
     }
 
     /// Returns true if the account waits for its user to connect it.
-    pub(super) fn is_pending(self) -> bool {
+    pub(crate) fn is_pending(self) -> bool {
         matches!(self, Self::Initializing | Self::Initiated)
     }
 

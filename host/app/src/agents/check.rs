@@ -1,8 +1,6 @@
 //! Checks of a session's configuration before it is stored.
 
-use super::{
-    Config, Filter, KNOWN_TOOL_HINTS, MAX_CONFIG_BYTES, Preload, Tags, ToolFilter, errors,
-};
+use super::{Config, Filter, KNOWN_TOOL_HINTS, MAX_CONFIG_BYTES, Preload, ToolFilter, errors};
 use crate::{
     App, Result,
     accounts::{self, auth_configs},
@@ -53,6 +51,10 @@ fn with_catalog_slugs(catalog: &Snapshot, mut config: Config) -> Result<Config> 
     config.tools = tools
         .map(|(slug, filter)| (toolkit(&slug), filter))
         .collect();
+    let slugs = &mut config.approval_toolkits;
+    *slugs = slugs.iter().map(|slug| toolkit(slug)).collect();
+    let tools = std::mem::take(&mut config.approval_tools).into_iter();
+    config.approval_tools = tools.map(|(slug, tools)| (toolkit(&slug), tools)).collect();
     let auth_configs = std::mem::take(&mut config.auth_configs).into_iter();
     config.auth_configs = auth_configs
         .map(|(slug, id)| (toolkit(&slug), id))
@@ -75,6 +77,9 @@ fn with_catalog_slugs(catalog: &Snapshot, mut config: Config) -> Result<Config> 
             *tools = tools.iter().map(|one| tool(Some(slug), one)).collect();
         }
     }
+    for (slug, tools) in &mut config.approval_tools {
+        *tools = tools.iter().map(|one| tool(Some(slug), one)).collect();
+    }
     if let Some(Preload::Tools(tools)) = &mut config.preload {
         *tools = tools.iter().map(|one| tool(None, one)).collect();
     }
@@ -92,12 +97,12 @@ fn check_values(config: &Config) -> Result<()> {
         ToolFilter::Tags(tags) => Some(tags),
         ToolFilter::Enable(_) | ToolFilter::Disable(_) => None,
     });
-    for Tags { enable, disable } in of_toolkits.chain([&config.tags]) {
-        for tag in enable.iter().chain(disable) {
-            if !KNOWN_TOOL_HINTS.contains(&tag.as_str()) {
-                let known = KNOWN_TOOL_HINTS.join(", ");
-                problems.push(format!("tags: {} is not one of [{known}]", truncate(tag)));
-            }
+    let tags = of_toolkits.chain([&config.tags]);
+    let tags = tags.flat_map(|tags| tags.enable.iter().chain(&tags.disable));
+    for tag in tags.chain(&config.approval_tags) {
+        if !KNOWN_TOOL_HINTS.contains(&tag.as_str()) {
+            let known = KNOWN_TOOL_HINTS.join(", ");
+            problems.push(format!("tags: {} is not one of [{known}]", truncate(tag)));
         }
     }
     for (toolkit, ids) in &config.connected_accounts {

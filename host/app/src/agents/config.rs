@@ -33,6 +33,14 @@ pub struct Config {
     pub tools: BTreeMap<String, ToolFilter>,
     /// Hints that tools must and must not have.
     pub tags: Tags,
+    /// Toolkits whose tools run only after the user has approved the call.
+    pub approval_toolkits: Vec<String>,
+    /// Tools that run only after the user has approved the call, by toolkit.
+    pub approval_tools: BTreeMap<String, Vec<String>>,
+    /// Hints of tools that run only after the user has approved the call.
+    pub approval_tags: Vec<String>,
+    /// True if every tool runs only after the user has approved the call.
+    pub approval_of_all: bool,
     /// Auth configs with which accounts are connected, by toolkit.
     pub auth_configs: BTreeMap<String, AuthConfigId>,
     /// Accounts to which the session is restricted, by toolkit. The first is the default one.

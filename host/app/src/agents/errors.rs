@@ -50,10 +50,18 @@ crate::error_table! { pub table:
     TOOL_NOT_PERMITTED = tool_not_permitted(tool: impl Display, reason: impl Display): Forbidden, 4311, "ToolRouterV2_ToolNotPermitted",
         "the session does not permit tool {tool}: {reason}",
         "use a permitted tool, or change `tools` or `tags` of the session with PATCH";
-    /// The session asks for the approval of calls.
+    /// The permissions of the session ask for approval in a way that is not supported.
     APPROVAL_UNSUPPORTED = approval_unsupported(member: &str): Invalid, 4315, "ToolRouterV2_ApprovalNotSupported",
-        "{member}: this server does not ask for the approval of calls",
-        "leave the member out, and exclude tools with `toolkits`, `tools` or `tags`";
+        "{member}: only the defaults `allow_all` and `ask_every_call` without exceptions are supported",
+        "name what needs approval in `require_approval` of `toolkits`, `tools` or `tags`";
+    /// The user must approve the call, and the caller cannot ask for it.
+    APPROVAL_REQUIRED = approval_required(tool: impl Display): Forbidden, 4321, "ToolRouterV2_ApprovalRequired",
+        "the session runs {tool} only after its user has approved the call",
+        "call the tool alone with POST /tool_router/session/{{session_id}}/execute, which asks for the approval";
+    /// The state is not one of this call, or has expired. Nothing ran.
+    APPROVAL_INVALID = approval_invalid(tool: impl Display): Invalid, 4322, "ToolRouterV2_ApprovalInvalid",
+        "request_state: it belongs to no request for the approval of this call of {tool}, or has expired",
+        "call the tool with the same arguments and without `request_state`, to ask for approval again";
     /// The meta tool is switched off in the session.
     META_TOOL_OFF = meta_tool_off(slug: impl Display): Forbidden, 4312, "ToolRouterV2_MetaToolDisabled",
         "the session does not offer the meta tool {slug}",
@@ -62,28 +70,52 @@ crate::error_table! { pub table:
     META_TOOL_UNAVAILABLE = meta_tool_unavailable(slug: impl Display): NotSupported, 4314, "ToolRouterV2_MetaToolNotAvailable",
         "the meta tool {slug} is not available yet",
         "use another tool of the session";
+    /// The project waits for connections in too many calls. Nothing was started.
+    TOO_MANY_WAITS = too_many_waits(max: usize): LimitReached, 4320, "ToolRouterV2_TooManyWaits",
+        "the project waits for connections in {max} calls already",
+        "wait for all toolkits in one call, or retry after a moment", with_retry_after(SHORT_WAIT);
+    /// The session has no mount of this id.
+    MOUNT_NOT_FOUND = mount_not_found(id: impl Display): NotFound, 4330, "ToolRouterV2_MountNotFound",
+        "the session has no mount `{id}`",
+        "use the mount `files`";
+    /// The session has no file at the path.
+    SESSION_FILE_NOT_FOUND = session_file_not_found(path: impl Display): NotFound, 4331, "ToolRouterV2_FileNotFound",
+        "the session has no file `{path}`",
+        "list the files with GET /tool_router/session/{{session_id}}/mounts/files/items";
+    /// The files of the session would exceed a limit. Nothing was changed.
+    SESSION_FILES_FULL = session_files_full(files: usize, mib: u64): Invalid, 4332, "ToolRouterV2_FilesFull",
+        "the session would have more than {files} files, or more than {mib} MiB in files",
+        "delete files of the session that are not needed any more";
+    /// Other scripts or commands of the session run.
+    SESSION_BUSY = session_busy(): Conflict, 4333, "ToolRouterV2_SessionBusy",
+        "other scripts or commands of the session are running",
+        "wait until they have ended, and try again", with_retry_after(SHORT_WAIT);
+    /// The session does not permit the request of a script.
+    SCRIPT_REQUEST_REFUSED = script_request_refused(function: &str, reason: &str): Forbidden, 4341, "ToolRouterV2_ScriptRequestRefused",
+        "the session does not permit {function}: {reason}",
+        "do without it, or change the session with PATCH";
     /// The recipe cannot be stored.
-    RECIPE_INVALID = recipe_invalid(slug: impl Display, problems: impl Into<Problems>): Invalid, 4320, "ToolRouterV2_RecipeInvalid",
+    RECIPE_INVALID = recipe_invalid(slug: impl Display, problems: impl Into<Problems>): Invalid, 4350, "ToolRouterV2_RecipeInvalid",
         "recipe {slug} is invalid",
         "correct the problems that `errors` lists, and store the recipe again", with_problems(problems);
     /// The user of the session has no such recipe.
-    RECIPE_NOT_FOUND = recipe_not_found(slug: impl Display): NotFound, 4321, "ToolRouterV2_RecipeNotFound",
+    RECIPE_NOT_FOUND = recipe_not_found(slug: impl Display): NotFound, 4351, "ToolRouterV2_RecipeNotFound",
         "the user has no recipe {slug}",
         "list the recipes with the meta tool GET_RECIPE, or store one with UPSERT_RECIPE";
     /// The arguments of a recipe do not match its input schema.
-    RECIPE_INPUT_INVALID = recipe_input_invalid(slug: impl Display, problems: impl Into<Problems>): Invalid, 4322, "ToolRouterV2_RecipeInputInvalid",
+    RECIPE_INPUT_INVALID = recipe_input_invalid(slug: impl Display, problems: impl Into<Problems>): Invalid, 4352, "ToolRouterV2_RecipeInputInvalid",
         "the arguments do not match the input schema of recipe {slug}",
         "correct the problems that `errors` lists; the meta tool GET_RECIPE shows the schema", with_problems(problems);
     /// The user of the session has no such run of a recipe.
-    RECIPE_RUN_NOT_FOUND = recipe_run_not_found(id: impl Display): NotFound, 4323, "ToolRouterV2_RecipeRunNotFound",
+    RECIPE_RUN_NOT_FOUND = recipe_run_not_found(id: impl Display): NotFound, 4353, "ToolRouterV2_RecipeRunNotFound",
         "the user has no run {id} of a recipe, or it is older than a day",
         "execute the recipe again";
     /// The user has too many recipes.
-    TOO_MANY_RECIPES = too_many_recipes(most: u64): Unprocessable, 4324, "ToolRouterV2_TooManyRecipes",
+    TOO_MANY_RECIPES = too_many_recipes(most: u64): Unprocessable, 4354, "ToolRouterV2_TooManyRecipes",
         "the user has {most} recipes, which is the most",
         "delete recipes with the meta tool UPSERT_RECIPE and `delete`";
     /// The project has too many recipes that run.
-    TOO_MANY_RECIPE_RUNS = too_many_recipe_runs(most: u64): LimitReached, 4325, "ToolRouterV2_TooManyRecipeRuns",
+    TOO_MANY_RECIPE_RUNS = too_many_recipe_runs(most: u64): LimitReached, 4355, "ToolRouterV2_TooManyRecipeRuns",
         "{most} recipes of the project are running, which is the most",
         "retry when one of them has ended", with_retry_after(SHORT_WAIT);
 
@@ -115,4 +147,33 @@ crate::error_table! { pub table:
     MCP_NOT_CONNECTED = mcp_not_connected(user: impl Display, toolkit: impl Display, url: impl Display): Invalid, 4407, "McpServer_NotConnected",
         "user `{user}` has no active connected account for toolkit {toolkit}: connect one at {url}",
         "open the link, connect the account, and call the tool again";
+
+    /// The metadata of an assistant that registers as an OAuth client is invalid.
+    MCP_CLIENT_INVALID = mcp_client_invalid(problem: impl Display): Invalid, 4410, "McpAuthorization_ClientInvalid",
+        "the client cannot be registered: {problem}",
+        "correct the metadata and register again";
+    /// A redirect URI of an assistant is not permitted.
+    MCP_REDIRECT_URI_INVALID = mcp_redirect_uri_invalid(problem: impl Display): Invalid, 4411, "McpAuthorization_RedirectUriInvalid",
+        "redirect_uris cannot be registered: {problem}",
+        "register addresses with https, with http on 127.0.0.1, or with a scheme of your program";
+    /// This installation did not issue the client id.
+    MCP_CLIENT_UNKNOWN = mcp_client_unknown(): Invalid, 4412, "McpAuthorization_ClientUnknown",
+        "client_id was not issued by this server",
+        "register the client with POST /oauth/register";
+    /// An authorization code or a refresh token is not valid.
+    MCP_GRANT_INVALID = mcp_grant_invalid(problem: impl Display): Invalid, 4413, "McpAuthorization_GrantInvalid",
+        "the code or refresh token is not valid: {problem}",
+        "start a new authorization at /oauth/authorize";
+    /// A token is requested for what is no MCP endpoint, or for another one than was consented to.
+    MCP_TARGET_INVALID = mcp_target_invalid(problem: impl Display): Invalid, 4414, "McpAuthorization_TargetInvalid",
+        "resource is not valid: {problem}",
+        "send the `resource` of the metadata of the MCP endpoint";
+    /// The access token is not valid at the MCP endpoint.
+    MCP_TOKEN_INVALID = mcp_token_invalid(): Unauthenticated, 4415, "McpAuthorization_TokenInvalid",
+        "the access token has ended, was revoked, or is for another endpoint",
+        "refresh the token, or start a new authorization at /oauth/authorize";
+    /// The key gives no access to the MCP endpoint, or there is no such endpoint.
+    MCP_KEY_WITHOUT_ACCESS = mcp_key_without_access(): Forbidden, 4416, "McpAuthorization_KeyWithoutAccess",
+        "the key gives no access to the MCP endpoint, or there is no such endpoint",
+        "use a key of the project, or the user key of a member";
 }

@@ -41,8 +41,7 @@ pub async fn execute(
     caller: &SessionCaller,
     request: SessionExecute,
 ) -> Result<Execution> {
-    let is_tool = || app.catalog.tool(&request.tool, LATEST).is_ok();
-    if recipes::is_recipe_slug(&request.tool) && !is_tool() {
+    if recipes::is_recipe(app, &request.tool) {
         return recipes::execute(app, caller, &request.tool, request.arguments).await;
     }
     execute_tool(app, caller, request).await
@@ -51,14 +50,28 @@ pub async fn execute(
 /// Executes a tool in a session, with an account of the session's user, and records the execution.
 ///
 /// # Errors
-/// Fails before the tool runs: if the session does not permit it, if the user has no usable account,
-/// or for a reason of `runs::execute`. After that, every outcome is an [`Execution`].
+/// Fails before the tool runs: if the session does not permit it or requires approval of the call, if
+/// the user has no usable account, or for a reason of `runs::execute`. After that, every outcome is
+/// an [`Execution`].
 pub(super) async fn execute_tool(
     app: &App,
     caller: &SessionCaller,
     request: SessionExecute,
 ) -> Result<Execution> {
     let found = resolve(app, caller, &request.tool)?;
+    if scope::requires_approval(caller.config(), &found) {
+        return Err(errors::approval_required(&found.tool.slug));
+    }
+    run(app, caller, &found, request).await
+}
+
+/// Runs a tool that the session permits and its user has approved, if that is required.
+pub(super) async fn run(
+    app: &App,
+    caller: &SessionCaller,
+    found: &ResolvedTool,
+    request: SessionExecute,
+) -> Result<Execution> {
     let user = &caller.config().user_id;
     let named = request.account.as_deref();
     let account = if found.tool.no_auth && named.is_none() {

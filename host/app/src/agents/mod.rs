@@ -5,31 +5,43 @@
 //! That limit is one pure function ([`scope`]). Every way to run a tool for a session goes through
 //! [`execute`], which asks the scope, selects the account and calls `runs::execute`.
 
+mod approval;
+mod assistive_prompt;
 mod check;
 mod config;
 mod connect;
+mod connection_waits;
 pub mod errors;
 mod execute;
+pub mod mcp_oauth;
 pub mod mcp_servers;
 pub mod meta;
 mod proxy;
 pub mod recipes;
 pub mod scope;
 pub mod selection;
+pub mod session_files;
 pub mod sessions;
+mod settings;
 mod toolkits;
 mod tools;
+mod workbench;
 
+pub(crate) use self::connection_waits::ConnectionWaits;
 pub use self::{
+    approval::{APPROVAL_TTL, Approvable, Approval, Consent, execute_with_approval},
+    assistive_prompt::assistive_prompt,
     check::MAX_PINNED_ACCOUNTS,
     config::{
         Config, Filter, KNOWN_TOOL_HINTS, MAX_CONFIG_BYTES, ManageConnections, MultiAccount,
         Preload, Tags, ToolFilter, Workbench,
     },
     connect::{Connect, link},
+    connection_waits::MAX_WAITS_PER_PROJECT,
     execute::{SessionExecute, execute, resolve},
     proxy::proxy,
     sessions::{MAX_VERSIONS, Session, SessionCaller},
+    settings::Settings,
     toolkits::{SessionToolkit, SessionToolkitFilter, toolkits},
-    tools::{permitted, preloaded},
+    tools::{permitted, preloaded, preloaded_tool},
 };

@@ -127,15 +127,44 @@ fn lists(list: &[String], slug: &str) -> bool {
 /// # Errors
 /// Returns [`errors::TOOLKIT_NOT_PERMITTED`] or [`errors::TOOL_NOT_PERMITTED`] with the reason.
 pub fn check(config: &Config, found: &ResolvedTool) -> Result<(), Error> {
-    let toolkit = &*found.release.slug;
-    check_toolkit(config, toolkit)?;
-    let facts = Facts {
-        toolkit,
-        tool: &found.tool.slug,
-        hints: found.tool.labels().collect(),
-    };
-    permit(config, &facts)
+    check_toolkit(config, &found.release.slug)?;
+    let hints = found.tool.labels().collect();
+    permit(config, &facts(found, hints))
         .map_err(|refusal| errors::tool_not_permitted(&found.tool.slug, refusal.reason()))
+}
+
+/// Returns true if the user must approve each call of a tool of the catalog.
+#[must_use]
+pub fn requires_approval(config: &Config, found: &ResolvedTool) -> bool {
+    let hints = found.tool.labels().collect();
+    needs_approval(config, &facts(found, hints))
+}
+
+fn needs_approval(config: &Config, tool: &Facts<'_>) -> bool {
+    let tools = config.approval_tools.get(tool.toolkit);
+    config.approval_of_all
+        || lists(&config.approval_toolkits, tool.toolkit)
+        || tools.is_some_and(|tools| lists(tools, tool.tool))
+        || tool
+            .hints
+            .iter()
+            .any(|hint| lists(&config.approval_tags, hint))
+}
+
+/// Returns true if calls of any tool of a toolkit may need approval.
+fn asks_for_approval(config: &Config, toolkit: &str) -> bool {
+    config.approval_of_all
+        || lists(&config.approval_toolkits, toolkit)
+        || config.approval_tools.contains_key(toolkit)
+        || !config.approval_tags.is_empty()
+}
+
+fn facts<'a>(found: &'a ResolvedTool, hints: Vec<&'a str>) -> Facts<'a> {
+    Facts {
+        toolkit: &found.release.slug,
+        tool: &found.tool.slug,
+        hints,
+    }
 }
 
 /// Checks that a session permits a toolkit.
@@ -156,6 +185,8 @@ pub fn check_proxy(config: &Config, toolkit: &str) -> Result<(), Error> {
     check_toolkit(config, toolkit)?;
     let reason = if config.proxy_execute == Some(false) {
         "`proxy_execute.enable` is false"
+    } else if asks_for_approval(config, toolkit) {
+        "calls of tools of the toolkit need approval"
     } else if config.tools.contains_key(toolkit) || config.tags != Tags::default() {
         "`tools` or `tags` limit the tools of the toolkit"
     } else {
@@ -166,6 +197,8 @@ pub fn check_proxy(config: &Config, toolkit: &str) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     fn owned(list: &[&str]) -> Vec<String> {
@@ -327,6 +360,44 @@ mod tests {
                 permitted,
                 "{config:?}"
             );
+        }
+    }
+
+    #[test]
+    fn approval_is_required_by_toolkit_tool_or_hint() {
+        let facts = Facts {
+            toolkit: "mail",
+            tool: "MAIL_SEND",
+            hints: vec!["destructiveHint"],
+        };
+        let of_tool = |toolkit: &str, tool: &str| Config {
+            approval_tools: BTreeMap::from([(toolkit.to_owned(), owned(&[tool]))]),
+            ..Config::default()
+        };
+        let of_toolkit = |toolkit: &str| Config {
+            approval_toolkits: owned(&[toolkit]),
+            ..Config::default()
+        };
+        let of_tag = |tag: &str| Config {
+            approval_tags: owned(&[tag]),
+            ..Config::default()
+        };
+        let of_all = Config {
+            approval_of_all: true,
+            ..Config::default()
+        };
+        for (config, required) in [
+            (Config::default(), false),
+            (of_tool("mail", "MAIL_SEND"), true),
+            (of_tool("mail", "MAIL_LIST"), false),
+            (of_tool("chat", "MAIL_SEND"), false),
+            (of_toolkit("mail"), true),
+            (of_toolkit("chat"), false),
+            (of_tag("destructiveHint"), true),
+            (of_tag("readOnlyHint"), false),
+            (of_all, true),
+        ] {
+            assert_eq!(needs_approval(&config, &facts), required, "{config:?}");
         }
     }
 

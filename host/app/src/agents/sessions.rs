@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, Document, Field, Kind, Listed, Query, Record, Time, Window};
 
-use super::{Config, check, errors};
+use super::{Config, check, errors, session_files};
 use crate::{
     App, Error, Result,
     core::ids::SessionId,
@@ -230,11 +230,14 @@ pub async fn history(
     Ok(app.store.list(&query).await?)
 }
 
-/// Deletes a session and erases the versions of its configuration.
+/// Deletes a session, and erases its files and the versions of its configuration.
 ///
 /// # Errors
 /// Fails if the session does not exist, or the store refuses.
 pub async fn remove(app: &App, project: &Project, id: &SessionId) -> Result<()> {
+    get(app, project, id).await?;
+    // Files before the session: an interrupted removal can be repeated.
+    session_files::erase_session(app, project.id.as_str(), id).await?;
     let versions = Query::for_project(project.id.as_str()).is("session", id.as_str());
     let removed = app.store.change(&COLLECTION, id.as_str(), || async {
         let session = get(app, project, id).await?;
@@ -242,5 +245,7 @@ pub async fn remove(app: &App, project: &Project, id: &SessionId) -> Result<()> 
         let batch = Batch::at(app.clock.now()).purge(&session);
         Ok::<_, Error>((versions.iter().fold(batch, Batch::purge), ()))
     });
-    Ok(removed.await?)
+    removed.await?;
+    // Files that were written before the session was gone.
+    session_files::erase_session(app, project.id.as_str(), id).await
 }

@@ -23,6 +23,18 @@ pub fn preloaded(catalog: &Snapshot, config: &Config) -> Vec<ResolvedTool> {
     }
 }
 
+/// Finds a tool of those that a session lists beside its meta tools.
+#[must_use]
+pub fn preloaded_tool(catalog: &Snapshot, config: &Config, slug: &str) -> Option<ResolvedTool> {
+    let is_listed = match config.preload.as_ref()? {
+        Preload::All => true,
+        Preload::Tools(slugs) => slugs.iter().any(|listed| listed == slug),
+    };
+    let found = catalog.tool(slug, LATEST).ok().filter(|_| is_listed)?;
+    let is_exact = *found.tool.slug == *slug;
+    (is_exact && scope::check(config, &found).is_ok()).then_some(found)
+}
+
 /// Returns every tool that a session permits, in the latest version of its toolkit.
 pub fn permitted<'a>(
     catalog: &'a Snapshot,

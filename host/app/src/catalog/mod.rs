@@ -150,6 +150,8 @@ pub struct Tool {
     pub hints: Hints,
     /// Free labels.
     pub tags: Vec<String>,
+    /// Other words for what the tool does, by which a search finds it.
+    pub synonyms: Vec<String>,
     /// The OAuth scopes of the provider that the tool needs, all of them.
     pub scopes: Vec<String>,
     /// True if the tool runs without an account.
@@ -513,6 +515,7 @@ impl Tool {
             },
             hints: tool.hints,
             tags: tool.tags,
+            synonyms: tool.synonyms,
             scopes: tool.scopes,
             no_auth: tool.no_auth || no_auth,
             policy,

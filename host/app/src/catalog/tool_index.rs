@@ -123,5 +123,6 @@ fn document(found: &ResolvedTool) -> Document<'_> {
         toolkit_name: &release.name,
         parameters: tool.parameters.iter().map(|name| &**name).collect(),
         tags: labels.map(String::as_str).collect(),
+        synonyms: tool.synonyms.iter().map(String::as_str).collect(),
     }
 }

@@ -109,7 +109,7 @@ id!(
 );
 id!(
     /// The id of a file.
-    FileId, "a file", ["file_"]
+    FileId, "a file", ["file_", "sfile_"]
 );
 id!(
     /// The id of an execution and its log record.
@@ -150,6 +150,20 @@ impl Sequence {
 impl Default for Sequence {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+impl FileId {
+    /// Returns a new random id of a file of a tool router session.
+    #[must_use]
+    pub fn of_session() -> Self {
+        Self(format!("sfile_{}", random_text(RANDOM_CHARS)))
+    }
+
+    /// Returns true for the id of a file of a tool router session.
+    #[must_use]
+    pub fn is_of_session(&self) -> bool {
+        self.0.starts_with("sfile_")
     }
 }
 

@@ -2,13 +2,14 @@
 //!
 //! An endpoint gets few messages at a time until it has accepted some, fewer after each failure, and
 //! none for a pause after [`FAILURES_BEFORE_PAUSE`] failures in a row. A delivery that finds no room
-//! stays in the store with a later due time, its turn. The state is in memory: after a restart every
-//! endpoint begins anew.
+//! waits in memory. If many wait, they stay in the store with a later due time, their turn. The state
+//! is in memory: after a restart every endpoint begins anew.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use parking_lot::{Mutex, MutexGuard};
 use store::Time;
+use tokio::time::Instant;
 
 use crate::core::clock::time_after;
 
@@ -28,8 +29,8 @@ const MIN_INTERVAL: Duration = Duration::from_micros(100);
 const MAX_TURN_DELAY: Duration = Duration::from_secs(30);
 
 /// The endpoints that this server has sent messages to.
-#[derive(Debug, Default)]
-pub(crate) struct Endpoints(Mutex<HashMap<String, Endpoint>>);
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Endpoints(Arc<Mutex<HashMap<String, Endpoint>>>);
 
 #[derive(Debug)]
 struct Endpoint {
@@ -59,33 +60,42 @@ impl Default for Endpoint {
     }
 }
 
-/// Room for one message. Dropping it frees the room.
-pub(super) struct Room<'a> {
-    endpoints: &'a Endpoints,
-    id: &'a str,
+/// Room for one message. Dropping it frees the room. The time of a message lasts until then.
+pub(crate) struct Room {
+    endpoints: Endpoints,
+    id: String,
     begun: Time,
+    entered: Instant,
+    /// True if an attempt was made.
+    attempted: bool,
 }
 
 impl Endpoints {
-    /// Takes room for a message to an endpoint. Returns the time of a later turn if there is none.
-    pub(super) fn enter<'a>(&'a self, id: &'a str, now: Time) -> Result<Room<'a>, Time> {
+    /// Takes room for a message to an endpoint, if there is some.
+    pub(super) fn enter(&self, id: &str, now: Time) -> Option<Room> {
         let mut all = self.lock();
         if all.len() >= MAX_REMEMBERED {
             all.retain(|_, endpoint| !endpoint.open.is_empty() || endpoint.paused_until > now);
         }
         let endpoint = all.entry(id.to_owned()).or_default();
-        if endpoint.paused_until > now {
-            return Err(endpoint.turn_after(endpoint.paused_until, now));
-        }
-        if endpoint.open.len() >= endpoint.room {
-            return Err(endpoint.turn_after(now, now));
+        if endpoint.paused_until > now || endpoint.open.len() >= endpoint.room {
+            return None;
         }
         endpoint.open.push(now);
-        Ok(Room {
-            endpoints: self,
-            id,
+        Some(Room {
+            endpoints: self.clone(),
+            id: id.to_owned(),
             begun: now,
+            entered: Instant::now(),
+            attempted: false,
         })
+    }
+
+    /// Returns the time of a later turn for a message that found no room.
+    pub(super) fn turn(&self, id: &str, now: Time) -> Time {
+        let mut all = self.lock();
+        let endpoint = all.entry(id.to_owned()).or_default();
+        endpoint.turn_after(endpoint.paused_until.max(now), now)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Endpoint>> {
@@ -117,28 +127,28 @@ impl Endpoint {
     }
 }
 
-impl Room<'_> {
-    /// Notes that the endpoint accepted the message after a time.
-    pub(super) fn accepted(self, took: Duration, max_room: usize) {
+impl Room {
+    /// Notes that the endpoint accepted the message.
+    pub(super) fn accepted(&mut self, max_room: usize) {
+        self.attempted = true;
         let mut all = self.endpoints.lock();
-        let endpoint = all.entry(self.id.to_owned()).or_default();
+        let endpoint = all.entry(self.id.clone()).or_default();
         if endpoint.failures >= FAILURES_BEFORE_PAUSE {
             // An endpoint that has recovered begins anew.
-            endpoint.average = took;
+            endpoint.average = self.entered.elapsed();
         }
         endpoint.failures = 0;
         endpoint.paused_until = Time(0);
         endpoint.room = (endpoint.room + 1).min(max_room);
-        endpoint.measure(took);
     }
 
-    /// Notes a failure after a time. Returns the number of failures in a row.
-    pub(super) fn failed(self, took: Duration, now: Time, pause: Duration) -> u32 {
+    /// Notes a failure. Returns the number of failures in a row.
+    pub(super) fn failed(&mut self, now: Time, pause: Duration) -> u32 {
+        self.attempted = true;
         let mut all = self.endpoints.lock();
-        let endpoint = all.entry(self.id.to_owned()).or_default();
+        let endpoint = all.entry(self.id.clone()).or_default();
         endpoint.failures = endpoint.failures.saturating_add(1);
         endpoint.room = endpoint.room.saturating_sub(1).max(1);
-        endpoint.measure(took);
         if endpoint.failures >= FAILURES_BEFORE_PAUSE {
             endpoint.paused_until = time_after(now, pause);
             endpoint.last_turn = since_epoch(endpoint.paused_until);
@@ -147,11 +157,16 @@ impl Room<'_> {
     }
 }
 
-impl Drop for Room<'_> {
+impl Drop for Room {
     fn drop(&mut self) {
-        if let Some(endpoint) = self.endpoints.lock().get_mut(self.id)
-            && let Some(place) = endpoint.open.iter().position(|begun| *begun == self.begun)
-        {
+        let mut all = self.endpoints.lock();
+        let Some(endpoint) = all.get_mut(&self.id) else {
+            return;
+        };
+        if self.attempted {
+            endpoint.measure(self.entered.elapsed());
+        }
+        if let Some(place) = endpoint.open.iter().position(|begun| *begun == self.begun) {
             endpoint.open.swap_remove(place);
         }
     }
@@ -166,25 +181,20 @@ mod tests {
     use super::*;
 
     const PAUSE: Duration = Duration::from_secs(30);
-    const MESSAGE_TIME: Duration = Duration::from_millis(1);
 
     #[test]
     fn room_grows_with_success_and_shrinks_with_failure() {
         let endpoints = Endpoints::default();
         let now = Time(1_000);
         for _ in 0..10 {
-            let room = endpoints.enter("ws_a", now).unwrap();
-            room.accepted(MESSAGE_TIME, 4);
+            endpoints.enter("ws_a", now).unwrap().accepted(4);
         }
-        let taken: Vec<_> = std::iter::from_fn(|| endpoints.enter("ws_a", now).ok()).collect();
+        let taken: Vec<_> = std::iter::from_fn(|| endpoints.enter("ws_a", now)).collect();
         assert_eq!(taken.len(), 4);
-        assert!(endpoints.enter("ws_b", now).is_ok(), "others have room");
+        assert!(endpoints.enter("ws_b", now).is_some(), "others have room");
         drop(taken);
-        endpoints
-            .enter("ws_a", now)
-            .unwrap()
-            .failed(MESSAGE_TIME, now, PAUSE);
-        let left = std::iter::from_fn(|| endpoints.enter("ws_a", now).ok());
+        endpoints.enter("ws_a", now).unwrap().failed(now, PAUSE);
+        let left = std::iter::from_fn(|| endpoints.enter("ws_a", now));
         assert_eq!(left.collect::<Vec<_>>().len(), 3);
     }
 
@@ -193,20 +203,20 @@ mod tests {
         let endpoints = Endpoints::default();
         let now = Time(1_000);
         for failures in 1..=FAILURES_BEFORE_PAUSE {
-            let room = endpoints.enter("ws_a", now).unwrap();
-            assert_eq!(room.failed(MESSAGE_TIME, now, PAUSE), failures);
+            let mut room = endpoints.enter("ws_a", now).unwrap();
+            assert_eq!(room.failed(now, PAUSE), failures);
         }
-        let later = endpoints.enter("ws_a", now).err().unwrap();
-        assert!(later > time_after(now, PAUSE));
-        assert!(endpoints.enter("ws_b", now).is_ok());
+        assert!(endpoints.enter("ws_a", now).is_none());
+        assert!(endpoints.turn("ws_a", now) > time_after(now, PAUSE));
+        assert!(endpoints.enter("ws_b", now).is_some());
         let after = time_after(now, PAUSE);
-        let probe = endpoints.enter("ws_a", after).unwrap();
+        let mut probe = endpoints.enter("ws_a", after).unwrap();
         assert!(
-            endpoints.enter("ws_a", after).is_err(),
+            endpoints.enter("ws_a", after).is_none(),
             "one message probes"
         );
-        probe.accepted(MESSAGE_TIME, 8);
-        assert!(endpoints.enter("ws_a", after).is_ok());
+        probe.accepted(8);
+        assert!(endpoints.enter("ws_a", after).is_some());
     }
 
     #[test]
@@ -217,7 +227,7 @@ mod tests {
             endpoints.enter("ws_a", now).unwrap(),
             endpoints.enter("ws_a", now).unwrap(),
         ];
-        let turn = |now| endpoints.enter("ws_a", now).err().unwrap().0;
+        let turn = |now| endpoints.turn("ws_a", now).0;
         assert_eq!([turn(now), turn(now), turn(now)], [1_005, 1_010, 1_015]);
         // The messages under way have taken ten seconds.
         let later = Time(11_000);
@@ -231,12 +241,11 @@ mod tests {
         let endpoints = Endpoints::default();
         let now = Time(1_000);
         for _ in 0..100 {
-            let room = endpoints.enter("ws_a", now).unwrap();
-            room.accepted(MESSAGE_TIME, 16);
+            endpoints.enter("ws_a", now).unwrap().accepted(16);
         }
         let enter = |_| endpoints.enter("ws_a", now).unwrap();
         let _taken: Vec<_> = (0..16).map(enter).collect();
-        let turns = (0..20).map(|_| endpoints.enter("ws_a", now).err().unwrap().0);
+        let turns = (0..20).map(|_| endpoints.turn("ws_a", now).0);
         assert_eq!(turns.max(), Some(1_002));
     }
 
@@ -246,7 +255,7 @@ mod tests {
         let _slow = endpoints.enter("ws_a", Time(1_000)).unwrap();
         let now = Time(11_000);
         let _quick = endpoints.enter("ws_a", now).unwrap();
-        let turn = || endpoints.enter("ws_a", now).err().unwrap().0;
+        let turn = || endpoints.turn("ws_a", now).0;
         assert_eq!([turn(), turn()], [11_005, 11_010]);
     }
 }

@@ -25,6 +25,7 @@ use super::{
     event::MessageVersion,
     message, ordering,
     outbox::Event,
+    pacing::Room,
     signing,
     subscription_disabling::disable,
     subscriptions::{self, DisableReason, Endpoint, Subscription},
@@ -32,7 +33,7 @@ use super::{
 use crate::{
     App, Error, Result,
     core::{clock::time_after, ids::ProjectId},
-    work::{Claim, Next, Queue, doubled, jittered},
+    work::{Admission, Claim, Next, Queue, doubled, jittered},
 };
 
 /// Maximum bytes of a response that are read.
@@ -55,13 +56,26 @@ const MIN_WORK_DELAY: Duration = Duration::from_secs(1);
 const MAX_WORK_DELAY: Duration = Duration::from_secs(300);
 
 /// Returns the queue of deliveries.
-pub(crate) fn queue(app: &App) -> Queue<Delivery, App> {
+pub(crate) fn queue(app: &App) -> Queue<Delivery, App, Room> {
     Queue {
         name: "webhook_deliveries",
         concurrency: app.webhooks.concurrency,
         lease_ttl: LEASE_TTL,
         retry_delay: |attempts| Some(doubled(MIN_WORK_DELAY, MAX_WORK_DELAY, attempts)),
-        work: |app: &App, claim| Box::pin(send(app, claim)),
+        admission: Admission {
+            enter: |app, delivery, now| app.endpoints.enter(&room_key(&delivery.body), now),
+            turn: |app, delivery, now| app.endpoints.turn(&room_key(&delivery.body), now),
+        },
+        work: |app: &App, claim, room| Box::pin(send(app, claim, room)),
+    }
+}
+
+/// Returns the key of the room for the messages of an endpoint. The failures of another URL say
+/// nothing about the endpoint.
+fn room_key(delivery: &Delivery) -> String {
+    match delivery.goes_elsewhere() {
+        true => format!("{} elsewhere", delivery.subscription),
+        false => delivery.subscription.to_string(),
     }
 }
 
@@ -76,22 +90,13 @@ enum Outcome {
 }
 
 /// Makes the next attempt of a delivery.
-async fn send(app: &App, claim: Arc<Claim<Delivery>>) -> Result<Next> {
+async fn send(app: &App, claim: Arc<Claim<Delivery>>, mut room: Room) -> Result<Next> {
     if ordering::wait(app, &claim).await? {
         return Ok(Next::Ended);
     }
     let delivery = claim.body().await;
     let now = claim.batch().await?.now;
     let elsewhere = delivery.goes_elsewhere();
-    // The failures of another URL say nothing about the endpoint.
-    let room = match elsewhere {
-        true => format!("{} elsewhere", delivery.subscription),
-        false => delivery.subscription.to_string(),
-    };
-    let room = match app.endpoints.enter(&room, now) {
-        Ok(room) => room,
-        Err(later) => return Ok(Next::At(later)),
-    };
     let id = delivery.subscription.as_str();
     let Some(subscription) = app.store.lookup::<Subscription>(id).await? else {
         return ordering::erase(app, &claim).await;
@@ -120,13 +125,12 @@ async fn send(app: &App, claim: Arc<Claim<Delivery>>) -> Result<Next> {
     }
     let body = message::write(app, &event, version).await?;
     let (attempt, outcome) = attempt(app, &opened.endpoint, &event.id, version, body).await?;
-    let took = attempt.duration;
     let attempt = attempt.seal(app, &project, claim.id()).await?;
     let now = claim.batch().await?.now;
     let subscription = &opened.record;
     match outcome {
         Outcome::Accepted => {
-            room.accepted(took, app.webhooks.concurrency_per_endpoint);
+            room.accepted(app.webhooks.concurrency_per_endpoint);
             if subscription.body.failing_since.is_some() && !elsewhere {
                 edit(app, subscription, |body| body.failing_since = None).await?;
             }
@@ -143,7 +147,7 @@ async fn send(app: &App, claim: Arc<Claim<Delivery>>) -> Result<Next> {
             .await
         }
         Outcome::Failed { retry_after } => {
-            let failures = room.failed(took, now, app.webhooks.pause);
+            let failures = room.failed(now, app.webhooks.pause);
             if !elsewhere {
                 note_failure(app, failures, subscription, now).await?;
             }

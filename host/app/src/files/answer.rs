@@ -64,7 +64,8 @@ pub(crate) async fn link_files(
                     bytes,
                 },
             )
-            .await?,
+            .await?
+            .link,
         ));
     }
     for id in given.iter().filter(|id| names.contains(id)) {
@@ -104,7 +105,7 @@ pub(crate) async fn result_as_file(
         media_type: MEDIA_TYPE,
         bytes: data,
     };
-    let link = store_new(app, project, made).await?;
+    let link = store_new(app, project, made).await?.link;
     let mut file = json!({ "name": NAME, "mimetype": MEDIA_TYPE, "size": size });
     let record = json!({ "result_file": file }).to_string();
     file[FILE_MEMBER] = link.url.into();

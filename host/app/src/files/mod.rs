@@ -8,7 +8,7 @@ mod answer;
 mod arguments;
 pub mod errors;
 mod link;
-mod total;
+pub(crate) mod total;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -90,6 +90,20 @@ pub struct File {
 }
 
 impl File {
+    /// Describes a file that another module keeps, by its path.
+    pub(crate) fn unlisted(path: &str, media_type: &str, size: u64) -> Self {
+        Self {
+            toolkit: String::new(),
+            tool: String::new(),
+            name: path.rsplit('/').next().unwrap_or(path).to_owned(),
+            media_type: media_type.to_owned(),
+            md5: String::new(),
+            size,
+            state: State::Kept,
+            content: None,
+        }
+    }
+
     /// Returns the `Content-Disposition` for downloads: an attachment, with every byte of its name
     /// that is not unreserved percent-encoded (RFC 6266).
     #[must_use]
@@ -247,6 +261,12 @@ pub(crate) struct NewFile<'a> {
     pub bytes: Bytes,
 }
 
+/// A file that was stored.
+pub(crate) struct StoredFile {
+    pub id: FileId,
+    pub link: Link,
+}
+
 /// Creates a record for an upload, or finds the one with the same content.
 ///
 /// # Errors
@@ -334,7 +354,7 @@ fn checked(app: &App, upload: UploadRequest) -> Result<File> {
 
 /// Returns true for `type/subtype` with optional parameters (RFC 9110, 8.3.1) that is valid as a
 /// header value.
-fn is_media_type(text: &str) -> bool {
+pub(crate) fn is_media_type(text: &str) -> bool {
     let token = |part: &str| {
         !part.is_empty()
             && part
@@ -405,11 +425,15 @@ pub async fn get(app: &App, ticket: &Ticket) -> Result<(File, Bytes)> {
     Ok((record.body, bytes))
 }
 
-/// Stores bytes as a file of the project and returns a link to it.
+/// Stores bytes as a file of the project.
 ///
 /// # Errors
 /// Returns an error if the project has no room or the store refuses.
-pub(crate) async fn store_new(app: &App, project: &Project, made: NewFile<'_>) -> Result<Link> {
+pub(crate) async fn store_new(
+    app: &App,
+    project: &Project,
+    made: NewFile<'_>,
+) -> Result<StoredFile> {
     let id = FileId::random();
     let file = File {
         toolkit: made.toolkit.to_owned(),
@@ -446,10 +470,11 @@ pub(crate) async fn store_new(app: &App, project: &Project, made: NewFile<'_>) -
     let current = record(app, project.id.as_str(), &id).await;
     erase_unless_stored(app, id.as_str(), current.map(drop)).await?;
     let link = make_link(app, project, id.as_str(), &file, SignedOperation::Get).await?;
-    Ok(Link {
+    let link = Link {
         size: Some(size),
         ..link
-    })
+    };
+    Ok(StoredFile { id, link })
 }
 
 /// Converts a name from outside to one that is not a path.
@@ -557,43 +582,53 @@ async fn make_link(
     file: &File,
     method: SignedOperation,
 ) -> Result<Link> {
-    let seconds = project.stored.config.file_url_expiry;
-    let ttl = Duration::from_secs(seconds.into());
-    let expires_at = Time(app.clock.now().0.saturating_add(i64::from(seconds) * 1_000));
     let disposition = file.disposition();
     let terms = SignedUrlTerms {
         md5: &file.md5,
         media_type: &file.media_type,
         disposition: &disposition,
-        ttl,
+        ttl: Duration::from_secs(project.stored.config.file_url_expiry.into()),
     };
     let own = app.store.blobs().signed(&blob(id), method, terms).await?;
-    let (url, headers) = match own {
-        Some(signed) => (signed.url, signed.headers),
-        None => {
-            let ticket = Ticket {
-                project: project.id.clone(),
-                id: FileId::parse(id)?,
-                expires_at,
-            };
-            (
-                app.files
-                    .links
-                    .sign(method, &ticket, file, app.files.settings.size),
-                Vec::new(),
-            )
-        }
-    };
-    Ok(Link {
-        url,
-        headers,
-        media_type: file.media_type.clone(),
-        size: None,
-        expires_at,
+    let max_bytes = app.files.settings.size;
+    let link = server_link(app, project, FileId::parse(id)?, file, method, max_bytes);
+    Ok(match own {
+        Some(signed) => Link {
+            url: signed.url,
+            headers: signed.headers,
+            ..link
+        },
+        None => link,
     })
 }
 
-fn blob(id: &str) -> String {
+/// Returns a link of this server. A body that it permits has at most `max_bytes`.
+pub(crate) fn server_link(
+    app: &App,
+    project: &Project,
+    id: FileId,
+    file: &File,
+    method: SignedOperation,
+    max_bytes: u64,
+) -> Link {
+    let seconds = i64::from(project.stored.config.file_url_expiry);
+    let expires_at = Time(app.clock.now().0.saturating_add(seconds * 1_000));
+    let ticket = Ticket {
+        project: project.id.clone(),
+        id,
+        expires_at,
+    };
+    Link {
+        url: app.files.links.sign(method, &ticket, file, max_bytes),
+        headers: Vec::new(),
+        media_type: file.media_type.clone(),
+        size: None,
+        expires_at,
+    }
+}
+
+/// Returns the key of a file's blob.
+pub(crate) fn blob(id: &str) -> String {
     format!("file.{id}")
 }
 

@@ -27,7 +27,7 @@ impl Document for Stored {
 }
 
 /// The total size of a project's files, with the stored value that it will replace.
-pub(super) struct Total {
+pub(crate) struct Total {
     project: String,
     stored: Option<Record<Stored>>,
     bytes: u64,
@@ -38,7 +38,7 @@ impl Total {
     ///
     /// # Errors
     /// Returns an error if the new total exceeds the quota.
-    pub(super) fn add(self, size: u64, quota: Option<u64>) -> Result<Self> {
+    pub(crate) fn add(self, size: u64, quota: Option<u64>) -> Result<Self> {
         let bytes = self.bytes.saturating_add(size);
         match quota {
             Some(quota) if bytes > quota => Err(errors::files_full(quota >> 20)),
@@ -47,7 +47,7 @@ impl Total {
     }
 
     /// Returns the total minus a number of bytes.
-    pub(super) fn subtract(self, size: u64) -> Self {
+    pub(crate) fn subtract(self, size: u64) -> Self {
         Self {
             bytes: self.bytes.saturating_sub(size),
             ..self
@@ -56,7 +56,7 @@ impl Total {
 
     /// Returns a batch that stores the total. Its commit is stale or taken if another change came
     /// first. A project without files has no record.
-    pub(super) fn batch(self, now: Time) -> Batch {
+    pub(crate) fn batch(self, now: Time) -> Batch {
         let batch = Batch::at(now);
         let body = Stored { bytes: self.bytes };
         match self.stored {
@@ -69,7 +69,7 @@ impl Total {
 }
 
 /// Returns the stored total of a project.
-pub(super) async fn load(app: &App, project: &str) -> Result<Total> {
+pub(crate) async fn load(app: &App, project: &str) -> Result<Total> {
     let stored = app.store.get::<Stored>(project, project).await?;
     Ok(Total {
         project: project.to_owned(),

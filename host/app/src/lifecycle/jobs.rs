@@ -2,7 +2,7 @@
 
 use crate::{
     App, accounts,
-    agents::recipes,
+    agents::{mcp_oauth, recipes},
     events::{
         self,
         triggers::{actions, polling, subscribing},
@@ -39,6 +39,11 @@ const JOBS: &[Job] = &[
         name: "idempotency",
         interval: idempotency::SWEEP_INTERVAL,
         run: |app, claim| Box::pin(idempotency::delete_expired(app, claim)),
+    },
+    Job {
+        name: "mcp_consents",
+        interval: mcp_oauth::SWEEP_INTERVAL,
+        run: |app, claim| Box::pin(mcp_oauth::delete_expired(app, claim)),
     },
     Job {
         name: "recipe_retention",

@@ -2,8 +2,8 @@
 //!
 //! One batch hides the project, ends its API keys and records the removal. From then on no request,
 //! callback, link or job finds the project. Every operation that adds a secret to it depends on a
-//! record that no longer exists: an auth config, a webhook subscription, a webhook endpoint, a file
-//! and a key depend on the project, an account and a dynamic client on their auth config, a
+//! record that no longer exists: an auth config, a webhook subscription, a webhook endpoint, a file,
+//! a consent for an assistant and a key depend on the project, an account and a dynamic client on their auth config, a
 //! connection attempt and a trigger instance on their account. Operations that are still running are
 //! therefore refused, and the order in which the collections are erased leaves nothing behind.
 //!
@@ -19,7 +19,7 @@ use store::{Batch, Collection, Document, Field, Query};
 use crate::{
     App, Result,
     accounts::{self, auth_configs},
-    agents::{mcp_servers, recipes, sessions},
+    agents::{mcp_oauth, mcp_servers, recipes, session_files, sessions},
     core::{
         INSTALLATION,
         clock::time_after,
@@ -29,7 +29,7 @@ use crate::{
     events::{delivery, endpoints, ordering, outbox, sink, subscriptions, triggers},
     files,
     projects::{self, idempotency},
-    work::{Claim, Claimable, Next, Queue, WorkState, doubled, erase_all},
+    work::{Admission, Claim, Claimable, Next, Queue, WorkState, doubled, erase_all},
 };
 
 /// The collection of removal records, under the ids of deleted projects of which data may be left.
@@ -51,7 +51,7 @@ pub const RECORDS_PER_BATCH: u64 = 256;
 
 /// The collections that are erased besides files, in this order. Records of each depend on records
 /// of those before it, and cannot be created without them.
-static ERASED_COLLECTIONS: [&Collection; 25] = [
+static ERASED_COLLECTIONS: [&Collection; 26] = [
     &auth_configs::COLLECTION,
     &accounts::CREDENTIALS,
     &accounts::COLLECTION,
@@ -69,8 +69,10 @@ static ERASED_COLLECTIONS: [&Collection; 25] = [
     &ordering::COLLECTION,
     &mcp_servers::COLLECTION,
     &mcp_servers::INSTANCES,
+    &mcp_oauth::COLLECTION,
     &sessions::COLLECTION,
     &sessions::CONFIG_VERSIONS_COLLECTION,
+    &session_files::turns::COLLECTION,
     &recipes::COLLECTION,
     &recipes::RUNS_COLLECTION,
     &recipes::CALLS_COLLECTION,
@@ -103,7 +105,8 @@ pub(crate) fn queue() -> Queue<Removal, App> {
         concurrency: MAX_CONCURRENT_REMOVALS,
         lease_ttl: LEASE_TTL,
         retry_delay: |attempts| Some(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts)),
-        work: |app: &App, claim| {
+        admission: Admission::always(),
+        work: |app: &App, claim, ()| {
             Box::pin(async move {
                 finish(app, &claim).await?;
                 Ok(Next::Ended)
@@ -198,5 +201,6 @@ async fn erase<T: Claimable>(app: &App, id: &ProjectId, claim: &Claim<T>) -> Res
             erase_all(claim, collection, query, RECORDS_PER_BATCH, |_| true).await?;
         }
     }
+    session_files::erase_project(app, id, claim).await?;
     files::erase_project(app, id, claim).await
 }

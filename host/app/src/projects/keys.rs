@@ -147,6 +147,8 @@ pub struct Holder {
     pub organization_name: String,
     /// The id of the owner.
     owner_id: String,
+    /// The id of the key's record, a keyed hash of the key.
+    record_id: String,
     /// The time of the last use, in epoch milliseconds.
     last_use: AtomicI64,
     /// The last use that was written to the store, in epoch milliseconds.
@@ -189,6 +191,11 @@ impl Holder {
     #[must_use]
     pub fn owner_id(&self) -> &str {
         &self.owner_id
+    }
+
+    /// Returns the id of the key's record, which is a keyed hash of the key.
+    pub(crate) fn record_id(&self) -> &str {
+        &self.record_id
     }
 
     /// Records that a request came with the key.
@@ -338,16 +345,33 @@ pub async fn authenticate(app: &App, secret: &str) -> Result<Arc<Holder>> {
     if !well_formed(secret) {
         return Err(invalid());
     }
+    let holder = holder_by_hash(app, app.keys.hash(secret)).await?;
+    holder.ok_or_else(invalid)
+}
+
+/// Returns the holder of the key with this record, or `None` if the key has ended.
+pub(crate) async fn holder_by_record(app: &App, id: &str) -> Result<Option<Arc<Holder>>> {
+    let mut hash = [0; 32];
+    hex::decode_to_slice(id, &mut hash).map_err(errors::internal)?;
+    let cached = app.keys.holders.read().get(&hash).cloned();
+    match cached {
+        Some(holder) => Ok(Some(holder)),
+        None => holder_by_hash(app, hash).await,
+    }
+}
+
+/// Reads the holder of a key from the store and caches it.
+async fn holder_by_hash(app: &App, hash: [u8; 32]) -> Result<Option<Arc<Holder>>> {
     let seen = app.keys.invalidations.load(Ordering::SeqCst);
-    let hash = app.keys.hash(secret);
-    let record = app
-        .store
-        .lookup::<ApiKey>(&hex::encode(hash))
-        .await?
-        .ok_or_else(invalid)?;
-    let holder = Arc::new(holder(app, record).await?.ok_or_else(invalid)?);
+    let Some(record) = app.store.lookup::<ApiKey>(&hex::encode(hash)).await? else {
+        return Ok(None);
+    };
+    let Some(holder) = holder(app, record).await? else {
+        return Ok(None);
+    };
+    let holder = Arc::new(holder);
     app.keys.insert(hash, &holder, seen);
-    Ok(holder)
+    Ok(Some(holder))
 }
 
 async fn holder(app: &App, record: Record<ApiKey>) -> Result<Option<Holder>> {
@@ -387,6 +411,7 @@ async fn holder(app: &App, record: Record<ApiKey>) -> Result<Option<Holder>> {
         rights: key.rights,
         organization_name: organization.body.name,
         owner_id: record.project,
+        record_id: record.id,
         last_use: last_use.into(),
         written_use: last_use.into(),
     }))

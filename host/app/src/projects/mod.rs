@@ -23,7 +23,7 @@ use zeroize::Zeroizing;
 
 pub(crate) use keys::{COLLECTION as API_KEYS, revoke_where as revoke_keys_where};
 pub use keys::{Holder, KeyCache, KeyKind, Owner, ShownKey, authenticate, revoke};
-pub(crate) use keys::{refresh, write_key_uses};
+pub(crate) use keys::{holder_by_record, refresh, write_key_uses};
 use permissions::KeyRestrictions;
 
 use crate::{

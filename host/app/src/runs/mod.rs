@@ -10,6 +10,7 @@ pub mod prompt;
 mod proxy;
 mod record;
 mod run;
+mod script;
 mod trigger;
 mod verify;
 
@@ -20,5 +21,7 @@ pub use present::MAX_INLINE_RESULT_BYTES;
 pub use proxy::{
     MAX_BODY_BYTES as MAX_PROXY_BODY_BYTES, Proxy, ProxyBody, ProxyResponse, ResponseBody, proxy,
 };
+pub use script::{MAX_SCRIPT_WAIT, ScriptSettings};
+pub(crate) use script::{Script, Scripts, run_script};
 pub(crate) use trigger::{TriggerCall, call_trigger, wrong_output};
 pub(crate) use verify::verify_credential;

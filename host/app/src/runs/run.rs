@@ -1,5 +1,5 @@
-//! Runs of the sandbox. Everything that this crate has the sandbox do is a [`Run`]: calls of
-//! components, and requests without a guest.
+//! Runs of the sandbox. Everything that this crate has the sandbox do starts here: calls of
+//! components and requests without a guest, each a [`Run`], and scripts.
 //!
 //! Dropping the future of a run cancels it: the guest stops within a few milliseconds, its requests
 //! are aborted, and its record says so.
@@ -10,6 +10,8 @@ use sandbox::{
     Action, Call, Context, Digest, File, Grant, Limits, Outcome, Policy, ProxyRequest,
     ProxyResponse, Refusal,
 };
+
+use workbench::{Finished, NotRun};
 
 use super::{errors, record::OpenRecord};
 use crate::{
@@ -120,6 +122,20 @@ pub(super) async fn send(app: &App, run: Run<'_, '_, Request>) -> Result<Outcome
     let mut outcome = ended.map_err(|refusal| refusal_error(refusal, run.release))?;
     observe(&mut record, &mut outcome);
     Ok(outcome)
+}
+
+/// Runs a script of an agent.
+pub(super) async fn script(app: &App, script: workbench::Script) -> Result<Finished> {
+    let run = app.scripts.workbench.run_python(script).await;
+    run.map_err(|cause| match cause {
+        NotRun::TooLong(_) => errors::invalid(cause.to_string()),
+        NotRun::Refused(Refusal::TenantBusy) => errors::project_busy(),
+        NotRun::Refused(Refusal::NodeBusy) => errors::node_busy(),
+        NotRun::Refused(Refusal::Unavailable(why)) => errors::unavailable(why),
+        NotRun::Refused(refusal @ (Refusal::NotInstalled | Refusal::Quarantined)) => {
+            errors::internal(refusal)
+        }
+    })
 }
 
 fn observe<T>(record: &mut Option<&mut OpenRecord<'_>>, outcome: &mut Outcome<T>) {

@@ -14,7 +14,8 @@
 //!     concurrency: 16,
 //!     lease_ttl: Duration::from_secs(60),
 //!     retry_delay: |attempts| SCHEDULE.get(attempts as usize - 1).copied(),
-//!     work: |app: &App, claim| Box::pin(deliver(app, claim)),
+//!     admission: Admission::always(),
+//!     work: |app: &App, claim, ()| Box::pin(deliver(app, claim)),
 //! };
 //! deliveries.run(&app.claims(), app).await;
 //! ```
@@ -33,7 +34,7 @@ mod recurring;
 pub(crate) use backoff::{doubled, jittered};
 pub(crate) use claim::{Claim, Claimable, Claims, WorkState};
 pub(crate) use erase::erase_all;
-pub(crate) use queue::{Next, Queue};
+pub(crate) use queue::{Admission, Next, Queue};
 #[cfg(test)]
 pub(crate) use recurring::claim_job;
 pub(crate) use recurring::{FENCES, JOBS, Job, JobClaim, run_jobs};

@@ -11,6 +11,10 @@
 //! [`POLL_INTERVAL`], which covers other servers' commits and the passing of time. One worker looks
 //! on behalf of all. It takes the earliest due records in random order, so that servers seldom claim
 //! the same ones.
+//!
+//! A queue may admit only some records at a time, for example few of each endpoint. The others wait
+//! in memory, where they cost nothing. If more records are due than were read, those that wait are
+//! put off together, so that those behind them are read.
 
 use std::{
     collections::HashSet, convert::Infallible, panic::AssertUnwindSafe, pin::Pin, sync::Arc,
@@ -19,8 +23,11 @@ use std::{
 
 use futures::{FutureExt as _, future::join_all};
 use parking_lot::{Mutex, MutexGuard};
-use store::{CommitError, CommitSignal, Query, Record, Time};
-use tokio::{sync::Mutex as AsyncMutex, time::sleep};
+use store::{Batch, CommitError, CommitSignal, Query, Record, Time};
+use tokio::{
+    sync::{Mutex as AsyncMutex, Notify},
+    time::{Instant, sleep, sleep_until},
+};
 
 use super::{
     backoff::jittered,
@@ -33,11 +40,18 @@ use crate::{
 
 /// Interval at which due records are looked for without a commit.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// Interval at which due records are looked for while records that were put off come due.
+const TURN_INTERVAL: Duration = Duration::from_millis(50);
+/// Minimum time between two reads of due records if the first has returned all of them.
+const MIN_READ_INTERVAL: Duration = Duration::from_millis(5);
+/// Minimum time between two reads of due records while records wait in memory.
+const MIN_WAITING_READ_INTERVAL: Duration = Duration::from_millis(50);
 /// Minimum number of records that are read at a time.
 const MIN_PAGE_RECORDS: usize = 16;
 
-/// A queue with the work on its records. `C` is the context of the work.
-pub(crate) struct Queue<T, C> {
+/// A queue with the work on its records. `C` is the context of the work, and `R` the room that the
+/// work on a record takes.
+pub(crate) struct Queue<T, C, R = ()> {
     /// Name for the log.
     pub(crate) name: &'static str,
     /// Maximum number of records that this server works on at a time.
@@ -47,8 +61,28 @@ pub(crate) struct Queue<T, C> {
     /// Returns the delay before the next attempt after a number of failed ones, without jitter.
     /// None gives the record up.
     pub(crate) retry_delay: fn(attempts: u32) -> Option<Duration>,
+    /// Decides which records are worked on at a time.
+    pub(crate) admission: Admission<T, C, R>,
     /// Works on a claimed record. An error counts as [`Next::Retry`].
-    pub(crate) work: for<'a> fn(&'a C, Arc<Claim<T>>) -> WorkFuture<'a>,
+    pub(crate) work: for<'a> fn(&'a C, Arc<Claim<T>>, R) -> WorkFuture<'a>,
+}
+
+/// The admission of due records to the work on them.
+pub(crate) struct Admission<T, C, R> {
+    /// Takes room for the work on a record, if there is some.
+    pub(crate) enter: fn(&C, &Record<T>, Time) -> Option<R>,
+    /// Returns the time until which a record is put off that found no room.
+    pub(crate) turn: fn(&C, &Record<T>, Time) -> Time,
+}
+
+impl<T, C> Admission<T, C, ()> {
+    /// Admits every record.
+    pub(crate) fn always() -> Self {
+        Self {
+            enter: |_, _, _| Some(()),
+            turn: |_, _, now| now,
+        }
+    }
 }
 
 /// Work in progress.
@@ -71,29 +105,34 @@ pub(crate) enum Next {
     GiveUp { reason: String },
 }
 
-impl<T: Claimable, C: Sync> Queue<T, C> {
+impl<T: Claimable, C: Sync, R: Send> Queue<T, C, R> {
     /// Works on due records for as long as the future is polled.
     pub(crate) async fn run(&self, claims: &Claims, context: &C) {
         let due = Due {
             claims,
+            context,
+            admission: &self.admission,
             signal: claims.store.commit_signal(T::COLLECTION),
             page_records: self.concurrency.saturating_mul(2).max(MIN_PAGE_RECORDS),
-            read: AsyncMutex::default(),
+            waiting: AsyncMutex::default(),
             taking: Mutex::default(),
+            ended: Notify::new(),
         };
         let workers = (0..self.concurrency).map(|_| self.run_worker(&due, context));
         join_all(workers).await;
     }
 
-    async fn run_worker(&self, due: &Due<'_, T>, context: &C) -> Infallible {
+    async fn run_worker(&self, due: &Due<'_, T, C, R>, context: &C) -> Infallible {
         loop {
             let worked = async {
                 match due.claim_next(self.lease_ttl).await? {
-                    Some(claim) => self.attempt(Arc::new(claim), context).await,
+                    Some((claim, room)) => self.attempt(Arc::new(claim), room, context).await,
                     None => Ok(()),
                 }
             };
-            if let Err(cause) = worked.await {
+            let worked = worked.await;
+            due.ended.notify_one();
+            if let Err(cause) = worked {
                 tracing::warn!(%cause, queue = self.name, "work on a record could not begin or end; it is retried later");
                 sleep(jittered(POLL_INTERVAL)).await;
             }
@@ -101,14 +140,14 @@ impl<T: Claimable, C: Sync> Queue<T, C> {
     }
 
     /// Works on a claimed record once.
-    async fn attempt(&self, claim: Arc<Claim<T>>, context: &C) -> Result<()> {
+    async fn attempt(&self, claim: Arc<Claim<T>>, room: R, context: &C) -> Result<()> {
         let id = claim.id();
         let attempts = claim.body().await.work().attempts;
         let next = if attempts > 0 && (self.retry_delay)(attempts).is_none() {
             let reason = "its workers were lost".to_owned();
             Next::GiveUp { reason }
         } else {
-            let work = AssertUnwindSafe((self.work)(context, claim.clone())).catch_unwind();
+            let work = AssertUnwindSafe((self.work)(context, claim.clone(), room)).catch_unwind();
             match claim.keep(work).await {
                 Ok(Ok(Ok(next))) => next,
                 Ok(Ok(Err(cause))) => Next::retry(&cause),
@@ -176,58 +215,140 @@ impl Next {
 }
 
 /// The due records that the workers of one server take up.
-struct Due<'a, T> {
+struct Due<'a, T, C, R> {
     claims: &'a Claims,
+    context: &'a C,
+    admission: &'a Admission<T, C, R>,
     signal: CommitSignal,
     page_records: usize,
-    /// Records that were read and are not taken up yet.
-    read: AsyncMutex<Vec<Record<T>>>,
+    waiting: AsyncMutex<Waiting<T>>,
     /// Ids of the records that a worker of this server is about to claim.
     taking: Mutex<HashSet<String>>,
+    /// Given when a worker has ended its work, which may have made room for another record.
+    ended: Notify,
 }
 
-impl<T: Claimable> Due<'_, T> {
-    /// Waits for a due record and claims it. Returns none if another server was faster.
-    async fn claim_next(&self, ttl: Duration) -> Result<Option<Claim<T>>> {
-        let record = self.next().await?;
+/// Records that were read and are not taken up yet.
+struct Waiting<T> {
+    records: Vec<Record<T>>,
+    /// Time at which they were read. None before the first read.
+    read_at: Option<Instant>,
+    /// True if more records may have been due.
+    more: bool,
+    /// Time until which records that were put off come due.
+    turns_until: Time,
+}
+
+impl<T> Default for Waiting<T> {
+    fn default() -> Self {
+        Self {
+            records: Vec::new(),
+            read_at: None,
+            more: true,
+            turns_until: Time(0),
+        }
+    }
+}
+
+impl<T: Claimable, C, R> Due<'_, T, C, R> {
+    /// Waits for a due record for which there is room, and claims it. Returns none if another server
+    /// was faster.
+    async fn claim_next(&self, ttl: Duration) -> Result<Option<(Claim<T>, R)>> {
+        let (record, room) = self.next().await?;
         let id = record.id.clone();
         let taken = self.claims.take(record, ttl).await;
         self.taking().remove(&id);
-        taken
+        Ok(taken?.map(|claim| (claim, room)))
     }
 
-    /// Returns a due record that no worker held when it was read. Waits for one if necessary.
-    async fn next(&self) -> Result<Record<T>> {
-        let mut read = self.read.lock().await;
+    /// Returns a due record that no worker held when it was read, and its room. Waits for one if
+    /// necessary.
+    async fn next(&self) -> Result<(Record<T>, R)> {
+        let mut waiting = self.waiting.lock().await;
         loop {
-            if let Some(record) = read.pop() {
+            let now = self.claims.now().await?;
+            if let Some((record, room)) = self.admit(&mut waiting.records, now) {
                 self.taking().insert(record.id.clone());
-                return Ok(record);
+                return Ok((record, room));
             }
-            *read = self.read_page().await?;
-            if read.is_empty() {
-                tokio::select! {
-                    () = self.signal.committed() => {}
-                    () = sleep(jittered(POLL_INTERVAL)) => {}
-                }
+            if waiting.more {
+                self.put_off(&mut waiting, now).await?;
+            } else if !self.is_read_again(&waiting, now).await {
+                continue;
             }
+            self.read_page(&mut waiting).await?;
+        }
+    }
+
+    /// Takes the first of the records for which there is room.
+    fn admit(&self, records: &mut Vec<Record<T>>, now: Time) -> Option<(Record<T>, R)> {
+        let mut admitted = records.iter().enumerate().filter_map(|(place, record)| {
+            let room = (self.admission.enter)(self.context, record, now)?;
+            Some((place, room))
+        });
+        let (place, room) = admitted.next()?;
+        Some((records.swap_remove(place), room))
+    }
+
+    /// Waits until there may be more due records, or room for those that were read. Returns true if
+    /// the due records are to be read.
+    async fn is_read_again(&self, waiting: &Waiting<T>, now: Time) -> bool {
+        let has_waiting = !waiting.records.is_empty();
+        let read_interval = match has_waiting {
+            true => MIN_WAITING_READ_INTERVAL,
+            false => MIN_READ_INTERVAL,
+        };
+        let read_at = waiting.read_at.unwrap_or_else(Instant::now);
+        let poll_interval = match waiting.turns_until > now {
+            true => TURN_INTERVAL,
+            false => jittered(POLL_INTERVAL),
+        };
+        let committed = async {
+            sleep_until(read_at + read_interval).await;
+            self.signal.committed().await;
+        };
+        tokio::select! {
+            () = self.ended.notified(), if has_waiting => false,
+            () = committed => true,
+            () = sleep_until(read_at + poll_interval) => true,
+        }
+    }
+
+    /// Puts the records off that wait for room, in one commit.
+    async fn put_off(&self, waiting: &mut Waiting<T>, now: Time) -> Result<()> {
+        let mut batch = Batch::at(now);
+        for mut record in waiting.records.drain(..) {
+            let turn = (self.admission.turn)(self.context, &record, now);
+            record.body.work().due = Some(turn);
+            waiting.turns_until = waiting.turns_until.max(turn);
+            batch = batch.update(&record);
+        }
+        match self.claims.store.commit(batch).await {
+            // Another worker has changed one of the records. All of them are read again.
+            Ok(()) | Err(CommitError::Stale) => Ok(()),
+            Err(cause) => Err(cause.into()),
         }
     }
 
     /// Reads a page of due records, in random order.
-    async fn read_page(&self) -> Result<Vec<Record<T>>> {
+    async fn read_page(&self, waiting: &mut Waiting<T>) -> Result<()> {
+        waiting.read_at = Some(Instant::now());
         let now = self.claims.now().await?;
         let query = Query::all_projects()
             .below("due", now.0.saturating_add(1))
             .order_by("due")
-            .page(0, self.page_records as u64);
+            .page(0, self.page_records as u64)
+            .uncounted();
         let mut records = self.claims.store.find::<T>(&query).await?.records;
+        waiting.more = records.len() >= self.page_records;
         let taking = self.taking();
         records.retain_mut(|record| {
             !record.body.work().is_claimed(now) && !taking.contains(&record.id)
         });
+        drop(taking);
         records.sort_by_cached_key(|_| ids::random::<4>());
-        Ok(records)
+        waiting.records = records;
+        Ok(())
     }
 
     fn taking(&self) -> MutexGuard<'_, HashSet<String>> {

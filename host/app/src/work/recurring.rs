@@ -14,7 +14,7 @@ use store::{Batch, Collection, Document, Field, Time};
 use super::{
     backoff::{doubled, jittered},
     claim::{Claim, Claimable, Claims, WorkState},
-    queue::{Next, Queue},
+    queue::{Admission, Next, Queue},
 };
 use crate::{
     App, Error, Result,
@@ -94,7 +94,8 @@ pub(crate) async fn run_jobs<C: Sync>(claims: &Claims, context: &C, list: &[Job<
         concurrency: list.len(),
         lease_ttl: LEASE_TTL,
         retry_delay: |attempts| Some(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts)),
-        work: |jobs: &Jobs<C>, claim| Box::pin(run(jobs, claim)),
+        admission: Admission::always(),
+        work: |jobs: &Jobs<C>, claim, ()| Box::pin(run(jobs, claim)),
     };
     queue.run(claims, &Jobs { context, list }).await;
 }

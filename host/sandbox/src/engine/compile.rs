@@ -6,39 +6,31 @@
 //! Guarantee: a server compiles in a child process, so the cost of a component is limited and a
 //! crash of the compiler only refuses that component.
 //!
-//! The guarantee rests on the confinement of the child. It is the same program with limits on
-//! processor time, memory, files and wall-clock time, and without an environment. It reads the
-//! component from standard input and writes machine code to standard output. After the limits are
-//! set it can only make the system calls that compilation needs (`syscalls`). The output of the
-//! child is trusted as much as the compiler is.
+//! The guarantee rests on the confinement of the child ([`child`]). It reads the component from
+//! standard input and writes machine code to standard output. The output of the child is trusted as
+//! much as the compiler is.
 
 use std::{
     io::{self, Read, Write},
     os::unix::process::ExitStatusExt,
     path::Path,
-    process::{ExitCode, Output, Stdio},
+    process::{ExitCode, Output},
 };
 
 use bytes::Bytes;
-use rustix::process::{Resource, Rlimit, Signal, setrlimit};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    process::{Child, Command},
-    time::timeout,
-};
+use rustix::process::Signal;
 use wasmtime::Engine;
 
-use super::{check::MAX_COMPONENT_BYTES, config, program_config, syscalls};
-use crate::{COMPILE_ARG, CompileLimits, Compiler, InstallError, trace::one_line};
+use super::{check::MAX_COMPONENT_BYTES, config, program_config};
+use crate::{
+    COMPILE_ARG, Compiler, InstallError,
+    child::{self, ChildLimits, ChildProgram},
+    trace::one_line,
+};
 
-/// Address space of the child in addition to its writable memory, for its program and its
-/// reservations, in bytes.
-const PROGRAM_ADDRESS_SPACE_BYTES: u64 = 2 << 30;
 /// Maximum size of a compiled form, in bytes. The largest known one, of an interpreter, has a third
 /// of it.
 const MAX_ARTIFACT_BYTES: u64 = 128 << 20;
-/// Maximum size of the child's message about a component, in bytes.
-const MAX_MESSAGE_BYTES: u64 = 16 << 10;
 /// Exit code of a child that refused the component and wrote the reason to standard error.
 const EXIT_REFUSED: u8 = 2;
 /// Exit code of a Rust program that panicked. The compiler met a component that it cannot handle.
@@ -78,7 +70,7 @@ pub(crate) async fn compile(
 /// Call it first in `main`, before any thread starts, because it sets the limits of the process.
 #[must_use]
 pub fn compile_child() -> ExitCode {
-    if let Err(cause) = confine(limits_from_arguments()).and_then(|()| syscalls::restrict()) {
+    if let Err(cause) = child::limit_resources().and_then(|()| child::restrict()) {
         let _ = writeln!(io::stderr(), "the compiler's limits cannot be set: {cause}");
         return ExitCode::FAILURE;
     }
@@ -95,57 +87,6 @@ pub fn compile_child() -> ExitCode {
             ExitCode::from(EXIT_REFUSED)
         }
     }
-}
-
-/// Reads the limits that the parent wrote into the arguments with [`arguments`].
-fn limits_from_arguments() -> CompileLimits {
-    let mut numbers = std::env::args().skip(2).map_while(|text| text.parse().ok());
-    let defaults = CompileLimits::default();
-    CompileLimits {
-        cpu_seconds: numbers.next().unwrap_or(defaults.cpu_seconds),
-        memory: numbers.next().unwrap_or(defaults.memory),
-        ..defaults
-    }
-}
-
-fn arguments(limits: CompileLimits) -> [String; 3] {
-    [
-        COMPILE_ARG.to_owned(),
-        limits.cpu_seconds.to_string(),
-        limits.memory.to_string(),
-    ]
-}
-
-/// Sets the limits of this process. A lower limit that is already in force stays.
-fn confine(limits: CompileLimits) -> io::Result<()> {
-    let limits = [
-        // The kernel kills one second later, so the earlier signal can report the reason.
-        (Resource::Cpu, limits.cpu_seconds, 1),
-        (
-            Resource::As,
-            limits.memory.saturating_add(PROGRAM_ADDRESS_SPACE_BYTES),
-            0,
-        ),
-        (Resource::Data, limits.memory, 0),
-        (Resource::Core, 0, 0),
-        (Resource::Fsize, 0, 0),
-        (Resource::Nofile, 16, 0),
-    ];
-    for (resource, limit, grace) in limits {
-        let in_force = rustix::process::getrlimit(resource)
-            .maximum
-            .unwrap_or(u64::MAX);
-        let current = limit.min(in_force);
-        let maximum = limit.saturating_add(grace).min(in_force);
-        setrlimit(
-            resource,
-            Rlimit {
-                current: Some(current),
-                maximum: Some(maximum),
-            },
-        )?;
-    }
-    Ok(())
 }
 
 fn compile_stdin() -> Result<Vec<u8>, String> {
@@ -179,79 +120,33 @@ fn reason(cause: &wasmtime::Error) -> String {
 
 async fn in_child(
     program: &Path,
-    limits: CompileLimits,
+    limits: ChildLimits,
     component: Bytes,
 ) -> Result<Vec<u8>, InstallError> {
-    let started = Command::new(program)
-        .args(arguments(limits))
-        .env_clear()
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn();
-    let child = started.map_err(|cause| {
-        InstallError::Unavailable(format!(
-            "the compiler `{}` cannot be started: {cause}",
-            program.display()
-        ))
-    })?;
-    let output = match timeout(limits.wall, exchange_output(child, component)).await {
-        Ok(output) => output.map_err(|cause| {
-            InstallError::Unavailable(format!("the compiler was interrupted: {cause}"))
-        })?,
-        // Dropping the future killed the child.
-        Err(_) => {
-            return Err(past_limit(format!(
-                "compiling it takes longer than {:?}",
-                limits.wall
-            )));
-        }
+    let child = ChildProgram {
+        program,
+        argument: COMPILE_ARG,
+        limits,
+        max_output_bytes: MAX_ARTIFACT_BYTES,
     };
-    read_output(output, limits)
+    match child.run(component).await {
+        Ok(Some(output)) => read_output(output, limits),
+        Ok(None) => Err(past_limit(format!(
+            "compiling it takes longer than {:?}",
+            limits.wall
+        ))),
+        Err(cause) => Err(InstallError::Unavailable(format!(
+            "the compiler `{}` cannot be run: {cause}",
+            program.display()
+        ))),
+    }
 }
 
 fn past_limit(limit: String) -> InstallError {
     InstallError::PastLimit(vec![limit])
 }
 
-/// Writes to the child and reads its output concurrently, so that no pipe blocks.
-async fn exchange_output(mut child: Child, component: Bytes) -> io::Result<Output> {
-    let missing = || io::Error::other("a pipe is missing");
-    let mut stdin = child.stdin.take().ok_or_else(missing)?;
-    let mut stdout = child
-        .stdout
-        .take()
-        .ok_or_else(missing)?
-        .take(MAX_ARTIFACT_BYTES + 1);
-    let mut stderr = child
-        .stderr
-        .take()
-        .ok_or_else(missing)?
-        .take(MAX_MESSAGE_BYTES);
-    let mut artifact = Vec::new();
-    let mut message = Vec::new();
-    let write = async {
-        // A child that ended early reports the reason on standard error, so the broken pipe is
-        // ignored.
-        let _ = stdin.write_all(&component).await;
-        drop(stdin);
-        Ok(0)
-    };
-    tokio::try_join!(
-        write,
-        stdout.read_to_end(&mut artifact),
-        stderr.read_to_end(&mut message)
-    )?;
-    drop((stdout, stderr));
-    Ok(Output {
-        status: child.wait().await?,
-        stdout: artifact,
-        stderr: message,
-    })
-}
-
-fn read_output(output: Output, limits: CompileLimits) -> Result<Vec<u8>, InstallError> {
+fn read_output(output: Output, limits: ChildLimits) -> Result<Vec<u8>, InstallError> {
     let message = one_line(String::from_utf8_lossy(&output.stderr).trim());
     match output.status.code() {
         Some(0)
@@ -292,7 +187,7 @@ fn compiler_panicked(message: &str) -> InstallError {
 }
 
 /// Converts the signal that ended the child into a message about the component.
-fn signal_reason(signal: Option<i32>, limits: CompileLimits) -> String {
+fn signal_reason(signal: Option<i32>, limits: ChildLimits) -> String {
     match signal.and_then(Signal::from_named_raw) {
         Some(Signal::XCPU) => format!(
             "compiling it takes more than {} s of processor time",
@@ -308,7 +203,7 @@ fn signal_reason(signal: Option<i32>, limits: CompileLimits) -> String {
     }
 }
 
-fn past_memory(limits: CompileLimits) -> String {
+fn past_memory(limits: ChildLimits) -> String {
     format!(
         "compiling it takes more than {} MiB of memory",
         limits.memory >> 20
@@ -327,7 +222,7 @@ mod tests {
             stdout: Vec::new(),
             stderr: message.as_bytes().to_vec(),
         };
-        format!("{:?}", read_output(output, CompileLimits::default()))
+        format!("{:?}", read_output(output, ChildLimits::default()))
     }
 
     /// A wait status holds the exit code in its second byte, and a signal in its first one.

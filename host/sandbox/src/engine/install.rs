@@ -13,7 +13,7 @@ use super::{
     check::{self, Checked, MAX_COMPONENT_BYTES},
     compile,
 };
-use crate::{CompileLimits, Compiler, Digest, toolkit::abi::v1::Toolkit};
+use crate::{Compiler, Digest, child::ChildLimits, toolkit::abi::v1::Toolkit};
 
 /// Component that can be called.
 #[derive(Debug, Clone)]
@@ -85,7 +85,7 @@ pub(crate) async fn install(
 }
 
 /// Limits for compiling a program of the host, which is larger than a component of a toolkit.
-const PROGRAM_COMPILE_LIMITS: CompileLimits = CompileLimits {
+const PROGRAM_COMPILE_LIMITS: ChildLimits = ChildLimits {
     cpu_seconds: 600,
     wall: Duration::from_secs(900),
     memory: 2 << 30,

@@ -1,7 +1,7 @@
 //! From the bytes of a component to loaded machine code.
 //!
 //! `runtime` holds every setting of the engine and its reason. Modules of the install path, in
-//! reading order: `install`, `check`, `compile` with `syscalls`, and `cache`. Calls get components
+//! reading order: `install`, `check`, `compile`, and `cache`. Calls get components
 //! from `library`.
 
 pub(crate) mod cache;
@@ -10,7 +10,6 @@ pub(crate) mod compile;
 pub(crate) mod install;
 pub(crate) mod library;
 mod runtime;
-mod syscalls;
 
 pub use runtime::{MAX_CORE_INSTANCES, MAX_MEMORIES, MAX_TABLE_ELEMENTS, MAX_TABLES};
 pub(crate) use runtime::{Runtime, config, program_config};

@@ -25,6 +25,7 @@ mod print;
 mod publish;
 mod s3;
 mod sandbox;
+mod sessions;
 mod setting;
 mod sink;
 mod sources;
@@ -33,6 +34,7 @@ mod tests;
 mod triggers;
 mod values;
 mod webhooks;
+mod workbench;
 
 use std::{
     collections::BTreeMap,
@@ -56,12 +58,14 @@ use self::{
     publish::Publish,
     s3::S3,
     sandbox::Sandbox,
+    sessions::Sessions,
     setting::{Group, settings},
     sink::Sink,
     sources::Problem,
     triggers::Triggers,
     values::Secret,
     webhooks::Webhooks,
+    workbench::Workbench,
 };
 pub(crate) use self::{
     flags::Flags,
@@ -124,6 +128,8 @@ settings! {
             pub sink: Sink,
             pub triggers: Triggers,
             pub mcp: Mcp,
+            pub sessions: Sessions,
+            pub workbench: Workbench,
             pub keys: Keys,
             pub publish: Publish,
             pub llm: Llm,

@@ -108,9 +108,7 @@ impl FromRequestParts<Arc<Server>> for ProjectKey {
         let holder = holder(server, secret).await?;
         let project = project(server, &holder, &parts.headers).await?;
         let project = project.ok_or_else(|| other_kind("a project", &holder))?;
-        may(&holder, operation().permission)?;
-        admit(server, &holder, Some(&project.tenant))?;
-        permits::enter_project(&server.limiter, &project.tenant).await?;
+        admit_to_project(server, &holder, &project).await?;
         let server = server.clone();
         Ok(Self {
             server,
@@ -195,8 +193,8 @@ async fn chosen(
     Ok(projects::members::project(&server.app, member, named.as_ref()).await?)
 }
 
-/// Checks that the permissions of a key cover those of the operation.
-fn may(holder: &Holder, permission: Permission) -> Result<(), Error> {
+/// Checks that the permissions of a key cover those of an operation.
+pub(crate) fn may(holder: &Holder, permission: Permission) -> Result<(), Error> {
     let Some(scopes) = &holder.rights.scopes else {
         return Ok(());
     };
@@ -241,6 +239,24 @@ pub(crate) fn admit(server: &Server, holder: &Holder, project: Option<&Arc<str>>
         });
         Ok(())
     })
+}
+
+/// Admits a request of the holder of a key to a project: checks the permission of its operation, and
+/// counts it against the limits.
+pub(crate) async fn admit_to_project(
+    server: &Server,
+    holder: &Holder,
+    project: &SharedProject,
+) -> ApiResult<()> {
+    may(holder, operation().permission)?;
+    admit(server, holder, Some(&project.tenant))?;
+    Ok(permits::enter_project(&server.limiter, &project.tenant).await?)
+}
+
+/// Returns true if a request has a key of any kind.
+pub(crate) fn has_key(headers: &HeaderMap) -> bool {
+    let kinds = [PROJECT, ORGANIZATION, USER];
+    kinds.iter().any(|name| headers.contains_key(*name))
 }
 
 /// Admits a request to a public address of a project, and counts it against the rate limits.
@@ -296,7 +312,7 @@ pub(crate) async fn revoke(server: &Server, secret: &str) -> ApiResult<()> {
 }
 
 /// Returns the holder of a key, from the cache if possible.
-async fn holder(server: &Server, secret: &str) -> ApiResult<Arc<Holder>> {
+pub(crate) async fn holder(server: &Server, secret: &str) -> ApiResult<Arc<Holder>> {
     match server.app.keys.cached(secret) {
         Some(holder) => Ok(holder),
         None => {

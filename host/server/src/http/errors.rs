@@ -37,6 +37,15 @@ app::error_table! { pub(crate) table:
         "web pages of `{origin}` may not use the MCP endpoints of this server",
         "add the host of the page to the setting `mcp.allowed_hosts`";
 
+    /// A request to the authorization server for assistants is invalid.
+    MCP_AUTHORIZATION_INVALID = mcp_authorization_invalid(problem: impl Display): Invalid, 4417, "McpAuthorization_RequestInvalid",
+        "the authorization request is invalid: {problem}",
+        "start the authorization again in the application";
+    /// A client requests tokens by another grant than the server has.
+    MCP_GRANT_TYPE_UNKNOWN = mcp_grant_type_unknown(): Invalid, 4418, "McpAuthorization_GrantTypeUnknown",
+        "grant_type is not supported",
+        "use authorization_code or refresh_token";
+
     /// Too many wrong keys came from one address.
     TOO_MANY_FAILURES = too_many_failures(retry_after: Duration): LimitReached, 10430, "HTTP_TooManyFailedAuthentications",
         "too many failed authentications from this address",

@@ -36,10 +36,20 @@ impl<T: DeserializeOwned> FromRequestParts<Arc<Server>> for Query<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> ApiResult<Self> {
-        let pairs = pairs(parts.uri.query().unwrap_or_default())?;
+        Self::parse(parts.uri.query().unwrap_or_default(), &server.branding)
+    }
+}
+
+impl<T: DeserializeOwned> Query<T> {
+    /// Reads the parameters of a query.
+    ///
+    /// # Errors
+    /// If a parameter does not fit, or contains NUL.
+    pub(crate) fn parse(query: &str, branding: &Branding) -> ApiResult<Self> {
+        let pairs = pairs(query)?;
         let parameters = Parameters {
             pairs: &pairs,
-            branding: &server.branding,
+            branding,
         };
         T::deserialize(parameters)
             .map(Self)

@@ -2,10 +2,6 @@
 
 use std::sync::Arc;
 
-use app::projects::permissions::{
-    Access,
-    Area::{McpServers, SessionToolExecution, Sessions, ToolExecution},
-};
 use axum::{
     Router,
     middleware::from_fn_with_state,
@@ -21,10 +17,16 @@ use crate::{
     },
     http::{
         error,
-        operation::{Deadline, MaxBody, Operation, Permission, perform},
+        operation::{Deadline, MaxBody, Operation, perform},
     },
     mcp,
-    web::{docs, files, health, link},
+    web::{
+        docs, files, health, link,
+        mcp_oauth::{
+            AUTHORIZE_PATH, REGISTER_PATH, RESOURCE_METADATA_PATH, REVOKE_PATH,
+            SERVER_METADATA_PATH, TOKEN_PATH, authorize, metadata, register, token,
+        },
+    },
 };
 
 /// Builds the router.
@@ -33,6 +35,11 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
         handler.route_layer(from_fn_with_state((server.clone(), operation), perform))
     };
     let page = |handler| by_rules(handler, Operation::default());
+    let client_request = Operation {
+        ignores_idempotency_key: true,
+        ..Operation::default()
+    };
+    let client = |handler| by_rules(handler, client_request);
     let transfer = Operation {
         deadline: Deadline::OfItsOwn,
         ..Operation::default()
@@ -45,10 +52,9 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
         ignores_idempotency_key: true,
         ..Operation::default()
     };
-    let of_server = Permission::OneOf(&[ToolExecution, McpServers], Access::Write);
-    let mcp_server = || by_rules(post(mcp::server).delete(mcp::server), tool_call(of_server));
-    let of_session = &[ToolExecution, Sessions, SessionToolExecution];
-    let of_session = tool_call(Permission::OneOf(of_session, Access::Write));
+    let of_server = tool_call(mcp::SERVER_PERMISSION);
+    let mcp_server = || by_rules(post(mcp::server).delete(mcp::server), of_server);
+    let of_session = tool_call(mcp::SESSION_PERMISSION);
     let mcp_session = by_rules(post(mcp::session).delete(mcp::session), of_session);
     // Health probes are answered even when the server is at its concurrency limit.
     let mut router = Router::new()
@@ -70,6 +76,18 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
         .route("/v3/mcp/{id}", mcp_server())
         .route("/v3/mcp/{id}/mcp", mcp_server())
         .route("/tool_router/{id}/mcp", mcp_session)
+        .route(
+            AUTHORIZE_PATH,
+            page(get(authorize::show).post(authorize::decide)),
+        )
+        .route(TOKEN_PATH, client(post(token::issue)))
+        .route(REVOKE_PATH, client(post(token::revoke)))
+        .route(REGISTER_PATH, client(post(register::client)))
+        .route(SERVER_METADATA_PATH, page(get(metadata::server)))
+        .route(
+            &format!("{RESOURCE_METADATA_PATH}/{{*endpoint}}"),
+            page(get(metadata::resource)),
+        )
         .route("/docs", page(get(docs::page)))
         .route("/docs/{asset}", page(get(docs::asset)));
     let rows = rows();

@@ -1,4 +1,4 @@
-//! Admission of requests to MCP endpoints: their host, their origin and their key.
+//! Admission of requests to MCP endpoints: their host, their origin, and their key or access token.
 //!
 //! An assistant runs on a user's machine, where a web page may send requests too. A page that
 //! resolves its own host name to the address of this server (DNS rebinding) is recognized by that
@@ -6,16 +6,25 @@
 
 use std::{net::IpAddr, sync::Arc};
 
-use app::agents::mcp_servers::McpCaller;
+use app::{
+    Class,
+    agents::{
+        mcp_oauth::{self, Resource},
+        mcp_servers::McpCaller,
+    },
+    projects::SharedProject,
+};
 use axum::{
     extract::{FromRequestParts, Request},
-    http::{HeaderMap, header, uri::Authority},
+    http::{HeaderMap, Uri, header, request::Parts, uri::Authority},
+    response::{IntoResponse, Response},
 };
 use url::Url;
 
 use crate::{
     Server,
-    http::{ApiResult, ProjectKey, auth, errors},
+    http::{ApiError, ApiResult, ProjectKey, auth, errors},
+    web::mcp_oauth::metadata,
 };
 
 /// Checks that a request is for a host of this server, and not of a web page on another one.
@@ -60,22 +69,20 @@ fn is_same(one: &str, other: &str) -> bool {
     one.eq_ignore_ascii_case(other) || (is_local(one) && is_local(other))
 }
 
-/// Admits a request to an MCP server. A key is needed only if the project requires it, but a key that
-/// is sent has to be one of the project.
+/// Admits a request to an MCP server. A key or an access token is needed only if the project requires
+/// a key, but one that is sent has to be one of the project.
 pub(super) async fn admit(
     server: &Arc<Server>,
     caller: &McpCaller,
+    resource: &Resource,
     request: Request,
 ) -> ApiResult<Request> {
-    let project = &caller.project;
     let (mut parts, body) = request.into_parts();
-    let has_key = [auth::PROJECT, auth::ORGANIZATION, auth::USER]
-        .iter()
-        .any(|name| parts.headers.contains_key(*name));
-    let is_required = project.stored.config.require_mcp_key;
-    if has_key || is_required {
-        let key = ProjectKey::from_request_parts(&mut parts, server).await?;
-        if key.project.id != project.id {
+    let is_required = caller.project.stored.config.require_mcp_key;
+    let headers = &parts.headers;
+    if is_required || auth::has_key(headers) || access_token(headers).is_some() {
+        let project = project(server, &mut parts, resource).await?;
+        if project.id != caller.project.id {
             let wrong_key = || errors::key_of_other_kind("the project's", "another project's");
             return Err(if is_required {
                 wrong_key()
@@ -85,9 +92,52 @@ pub(super) async fn admit(
             .into());
         }
     } else {
-        auth::admit_without_key(server, project).await?;
+        auth::admit_without_key(server, &caller.project).await?;
     }
     Ok(Request::from_parts(parts, body))
+}
+
+/// Admits a request with its key, or with its access token for an endpoint, and returns the project.
+pub(super) async fn project(
+    server: &Arc<Server>,
+    parts: &mut Parts,
+    resource: &Resource,
+) -> ApiResult<SharedProject> {
+    let Some(token) = access_token(&parts.headers) else {
+        return Ok(ProjectKey::from_request_parts(parts, server).await?.project);
+    };
+    if auth::has_key(&parts.headers) {
+        return Err(errors::key_ambiguous().into());
+    }
+    let (holder, project) = mcp_oauth::authenticate(&server.app, token, resource).await?;
+    auth::admit_to_project(server, &holder, &project).await?;
+    Ok(project)
+}
+
+/// Returns the access token of a request (RFC 6750, section 2.1).
+fn access_token(headers: &HeaderMap) -> Option<&str> {
+    let given = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = given.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// Returns the response to a request that was refused. One without valid credentials is told where an
+/// assistant gets a token.
+pub(super) fn refuse(server: &Server, endpoint: &Uri, cause: ApiError) -> Response {
+    let (is_unauthenticated, has_token) = match &cause {
+        ApiError::App(error) => (
+            error.info().class == Class::Unauthenticated,
+            error.is(&errors::MCP_TOKEN_INVALID),
+        ),
+        ApiError::Http(_) => (false, false),
+    };
+    let mut response = cause.into_response();
+    if is_unauthenticated {
+        let challenge = metadata::challenge(server, endpoint, has_token);
+        let challenge = challenge.map(|challenge| (header::WWW_AUTHENTICATE, challenge));
+        response.headers_mut().extend(challenge);
+    }
+    response
 }
 
 #[cfg(test)]

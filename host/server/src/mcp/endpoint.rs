@@ -8,7 +8,6 @@ use app::{
         self, SessionCaller, SessionExecute, mcp_servers::McpCaller, meta::MetaTool, recipes,
     },
     catalog::ResolvedTool,
-    runs::Execution,
 };
 use axum::{body::Body, http::Request, response::Response};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
@@ -17,9 +16,9 @@ use http_body_util::Full;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ConstString, ContentBlock,
-        ErrorCode, GetPromptRequestMethod, GetPromptRequestParams, GetPromptResponse,
-        Implementation, JsonObject, ListPromptsRequestMethod, ListPromptsResult, ListToolsResult,
+        CallToolRequestParams, CallToolResponse, CallToolResult, ConstString, ErrorCode,
+        GetPromptRequestMethod, GetPromptRequestParams, GetPromptResponse, Implementation,
+        JsonObject, ListPromptsRequestMethod, ListPromptsResult, ListToolsResult,
         PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion, ServerCapabilities,
         ServerConfig, Tool,
     },
@@ -28,10 +27,13 @@ use rmcp::{
         StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
     },
 };
-use serde_json::Value;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use super::{prompts, tools};
+use super::{
+    prompts,
+    results::{Outcome, Source, executed, refused},
+    tools,
+};
 use crate::{Server, api::tool_router::execution::execute_meta_tool, http::errors};
 
 /// Tools on a page of `tools/list`.
@@ -62,9 +64,6 @@ enum Offered {
     Meta(MetaTool),
     Tool(ResolvedTool),
 }
-
-/// Success of a tool, or its failure as the client shows it.
-type Outcome = Result<Value, String>;
 
 impl Endpoint {
     pub(super) fn new(server: Arc<Server>, caller: Caller, connection: Option<String>) -> Self {
@@ -167,14 +166,23 @@ impl Endpoint {
 
     /// Calls a tool. A refusal is a failure of the tool, so that the assistant reads it.
     async fn call(&self, name: &str, arguments: JsonObject) -> Outcome {
-        match &self.caller {
-            Caller::Server(caller) => {
-                let arguments = to_bytes(&arguments);
-                let executed = caller.execute(self.app(), name, arguments).await;
-                executed.map_or_else(|cause| Err(refusal(&cause)), outcome)
-            }
+        let called = match &self.caller {
+            Caller::Server(caller) => self.call_of_server(caller, name, arguments).await,
             Caller::Session(caller) => self.call_in_session(caller, name, arguments).await,
-        }
+        };
+        called.unwrap_or_else(|cause| refused(&cause))
+    }
+
+    async fn call_of_server(
+        &self,
+        caller: &McpCaller,
+        name: &str,
+        arguments: JsonObject,
+    ) -> Result<Outcome, Error> {
+        let found = caller.tool(self.app(), name)?;
+        let source = Source::of(&found);
+        let execution = caller.execute(self.app(), found, to_bytes(&arguments));
+        Ok(Outcome::Untrusted(executed(execution.await?), source))
     }
 
     async fn call_in_session(
@@ -182,30 +190,31 @@ impl Endpoint {
         caller: &SessionCaller,
         name: &str,
         arguments: JsonObject,
-    ) -> Outcome {
-        let offered = self.offered();
-        let called = offered.iter().find(|tool| self.name_of(tool) == name);
-        match called {
-            None if recipes::is_recipe_slug(name) => self.execute(caller, name, arguments).await,
-            None => Err(refusal(&errors::mcp_tool_not_found(name))),
-            Some(Offered::Meta(tool)) => {
-                let arguments = to_bytes(&arguments);
-                let executed = execute_meta_tool(&self.server, caller, *tool, arguments).await;
-                executed.map_or_else(|cause| Err(refusal(&cause)), outcome)
+    ) -> Result<Outcome, Error> {
+        let arguments = to_bytes(&arguments);
+        let is_recipe = || recipes::is_recipe(self.app(), name);
+        let (slug, source) = match self.offered_in_session(caller, name) {
+            Ok(Offered::Meta(tool)) => {
+                let execution = execute_meta_tool(&self.server, caller, tool, arguments);
+                let executed = executed(execution.await?);
+                return Ok(if tool.returns_tool_data() {
+                    Outcome::Untrusted(executed, Source::default())
+                } else {
+                    Outcome::Own(executed)
+                });
             }
-            Some(Offered::Tool(found)) => self.execute(caller, &found.tool.slug, arguments).await,
-        }
-    }
-
-    /// Executes a tool or a recipe of a session.
-    async fn execute(&self, caller: &SessionCaller, slug: &str, arguments: JsonObject) -> Outcome {
+            Ok(Offered::Tool(found)) => (found.tool.slug.to_string(), Source::of(&found)),
+            // Recipes are called without being listed.
+            Err(_) if is_recipe() => (name.to_owned(), Source::default()),
+            Err(cause) => return Err(cause),
+        };
         let request = SessionExecute {
-            tool: slug.to_owned(),
-            arguments: to_bytes(&arguments),
+            tool: slug,
+            arguments,
             account: None,
         };
-        let executed = agents::execute(self.app(), caller, request).await;
-        executed.map_or_else(|cause| Err(refusal(&cause)), outcome)
+        let execution = agents::execute(self.app(), caller, request);
+        Ok(Outcome::Untrusted(executed(execution.await?), source))
     }
 
     /// Returns the caller of a session, which alone has prompts.
@@ -215,45 +224,28 @@ impl Endpoint {
             Caller::Server(_) => Err(ErrorData::method_not_found::<R>()),
         }
     }
+
+    /// Finds a tool that a session lists.
+    fn offered_in_session(&self, caller: &SessionCaller, name: &str) -> Result<Offered, Error> {
+        let config = caller.config();
+        let mut meta = MetaTool::in_force(config);
+        let branding = &self.server.branding;
+        if let Some(tool) = meta.find(|tool| tools::meta_name(*tool, branding) == name) {
+            return Ok(Offered::Meta(tool));
+        }
+        let found = agents::preloaded_tool(&self.app().catalog.snapshot(), config, name);
+        let missing = || errors::mcp_tool_not_found(name);
+        found.map(Offered::Tool).ok_or_else(missing)
+    }
 }
 
 fn to_bytes(arguments: &JsonObject) -> Bytes {
     serde_json::to_vec(arguments).unwrap_or_default().into()
 }
 
-fn outcome(execution: Execution) -> Outcome {
-    match execution.error {
-        None => serde_json::from_slice(&execution.data)
-            .map_err(|cause| format!("the result is not JSON: {cause}")),
-        Some(error) => {
-            let details = String::from_utf8_lossy(&execution.data);
-            Err(format!("{error}\n{details}"))
-        }
-    }
-}
-
-/// Returns a refusal as the text of a failed call, with the suggested fix.
-fn refusal(cause: &Error) -> String {
-    if cause.info().class == app::Class::Internal {
-        tracing::error!(%cause, "a call of a tool failed");
-        return "internal error".to_owned();
-    }
-    let problems = cause.problems().iter().skip(1);
-    let problems: String = problems.map(|line| format!("\n{line}")).collect();
-    format!("{cause}{problems}\n{}", cause.info().hint)
-}
-
 fn internal(cause: Error) -> ErrorData {
     tracing::error!(%cause, "tools or prompts cannot be listed");
     ErrorData::internal_error("internal error", None)
-}
-
-fn result(outcome: Outcome) -> CallToolResult {
-    match outcome {
-        Ok(data @ Value::Object(_)) => CallToolResult::structured(data),
-        Ok(other) => CallToolResult::success(vec![ContentBlock::text(other.to_string())]),
-        Err(message) => CallToolResult::error(vec![ContentBlock::text(message)]),
-    }
 }
 
 impl ServerHandler for Endpoint {
@@ -306,7 +298,7 @@ impl ServerHandler for Endpoint {
         let arguments = request.arguments.unwrap_or_default();
         let found = prompts::get(&self.server, caller, &request.name, arguments).await;
         let found = found.map_err(|cause| match cause.info().class {
-            app::Class::NotFound => ErrorData::invalid_params(refusal(&cause), None),
+            app::Class::NotFound => ErrorData::invalid_params(cause.to_string(), None),
             _ => internal(cause),
         });
         Ok(found?.into())
@@ -338,7 +330,7 @@ impl ServerHandler for Endpoint {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                outcome = &mut call => return Ok(result(outcome).into()),
+                outcome = &mut call => return Ok(CallToolResult::from(outcome).into()),
                 // The client disconnected, or the server stops.
                 () = context.ct.cancelled() => break,
                 Ok(()) = &mut running.cancelled => break,

@@ -5,62 +5,56 @@
 //! ([`access`]) before its body is read.
 
 mod access;
+mod address;
 mod calls;
 mod endpoint;
 mod prompts;
+mod results;
 mod tools;
 
 use std::sync::Arc;
 
 use app::{
-    agents::{
-        SessionCaller,
-        mcp_servers::{McpCaller, Selection},
-    },
-    core::ids::{AccountId, SessionId},
+    agents::{SessionCaller, mcp_oauth::Resource, mcp_servers::McpCaller},
+    core::ids::SessionId,
+    projects::permissions::{Access, Area},
 };
 use axum::{
-    extract::{FromRequestParts, Request, State},
+    extract::{Request, State},
     http::{HeaderValue, Method, StatusCode},
     response::{IntoResponse, Response},
 };
-use serde::Deserialize;
 
-use self::endpoint::{Caller, Endpoint};
-pub(crate) use self::{calls::Calls, endpoint::TOOLS_PER_PAGE};
+use self::{
+    address::Address,
+    endpoint::{Caller, Endpoint},
+};
+pub(crate) use self::{address::resource, calls::Calls, endpoint::TOOLS_PER_PAGE};
 use crate::{
     Server,
     http::{
-        ApiResult, Path, ProjectKey, Query, body,
+        ApiResult, Path, Query, body,
         context::{operation, request_id},
+        operation::Permission,
     },
 };
 
 /// Header with the id of a client's connection, for protocol versions before 2026-07-28.
 const CONNECTION_ID: &str = "mcp-session-id";
+/// Permission that a key needs at MCP servers.
+pub(crate) const SERVER_PERMISSION: Permission =
+    Permission::OneOf(&[Area::ToolExecution, Area::McpServers], Access::Write);
+/// Permission that a key needs at sessions.
+pub(crate) const SESSION_PERMISSION: Permission = Permission::OneOf(
+    &[
+        Area::ToolExecution,
+        Area::Sessions,
+        Area::SessionToolExecution,
+    ],
+    Access::Write,
+);
 /// Characters of a new id of a connection, enough for 128 random bits.
 const CONNECTION_ID_CHARS: usize = 22;
-
-/// User and accounts of an address.
-#[derive(Deserialize)]
-pub(crate) struct Address {
-    user_id: Option<String>,
-    connected_account_id: Option<String>,
-    #[serde(default)]
-    connected_account_ids: Vec<String>,
-}
-
-impl Address {
-    fn selection(self) -> ApiResult<Selection> {
-        let accounts = self.connected_account_id.into_iter();
-        let accounts = accounts.chain(self.connected_account_ids);
-        let accounts = accounts.map(|id| AccountId::parse(id.trim()));
-        Ok(Selection {
-            user_id: self.user_id,
-            accounts: accounts.collect::<Result<_, _>>()?,
-        })
-    }
-}
 
 /// Answers a request to an MCP server.
 pub(crate) async fn server(
@@ -68,26 +62,50 @@ pub(crate) async fn server(
     Path(id): Path<String>,
     Query(address): Query<Address>,
     request: Request,
-) -> ApiResult<Response> {
-    access::check_host(&server, request.headers())?;
-    let selection = address.selection()?;
-    let caller = McpCaller::open(&server.app, &id, selection, request_id()).await?;
-    let request = access::admit(&server, &caller, request).await?;
-    answer(server, Caller::Server(Arc::new(caller)), request).await
+) -> Response {
+    let endpoint = request.uri().clone();
+    let answered = answer_for_server(&server, id, address, request).await;
+    answered.unwrap_or_else(|cause| access::refuse(&server, &endpoint, cause))
 }
 
-/// Answers a request to a tool router session, which needs the key of its project.
+async fn answer_for_server(
+    server: &Arc<Server>,
+    id: String,
+    address: Address,
+    request: Request,
+) -> ApiResult<Response> {
+    access::check_host(server, request.headers())?;
+    let selection = address.selection()?;
+    let resource = Resource::server(id.clone(), selection.clone());
+    let caller = McpCaller::open(&server.app, &id, selection, request_id()).await?;
+    let request = access::admit(server, &caller, &resource, request).await?;
+    answer(server.clone(), Caller::Server(Arc::new(caller)), request).await
+}
+
+/// Answers a request to a tool router session, which needs the key of its project, or a token for the
+/// session.
 pub(crate) async fn session(
     State(server): State<Arc<Server>>,
     Path(id): Path<SessionId>,
     request: Request,
+) -> Response {
+    let endpoint = request.uri().clone();
+    let answered = answer_for_session(&server, &id, request).await;
+    answered.unwrap_or_else(|cause| access::refuse(&server, &endpoint, cause))
+}
+
+async fn answer_for_session(
+    server: &Arc<Server>,
+    id: &SessionId,
+    request: Request,
 ) -> ApiResult<Response> {
-    access::check_host(&server, request.headers())?;
+    access::check_host(server, request.headers())?;
     let (mut parts, body) = request.into_parts();
-    let key = ProjectKey::from_request_parts(&mut parts, &server).await?;
-    let caller = SessionCaller::open(&server.app, &key.project, &id, request_id()).await?;
+    let resource = Resource::Session(id.clone());
+    let project = access::project(server, &mut parts, &resource).await?;
+    let caller = SessionCaller::open(&server.app, &project, id, request_id()).await?;
     let request = Request::from_parts(parts, body);
-    answer(server, Caller::Session(caller), request).await
+    answer(server.clone(), Caller::Session(caller), request).await
 }
 
 async fn answer(server: Arc<Server>, caller: Caller, request: Request) -> ApiResult<Response> {

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use app::files::{self, Parameters, SignedOperation, Ticket, TransferPermit};
+use app::{
+    agents::session_files,
+    files::{self, Parameters, SignedOperation, Ticket, TransferPermit},
+};
 use axum::{
     extract::{Request, State},
     http::{HeaderValue, StatusCode, header},
@@ -59,7 +62,11 @@ pub(crate) async fn put(
         usize::try_from(size).unwrap_or(usize::MAX),
     )
     .await?;
-    files::put(&server.app, &ticket, bytes).await?;
+    if ticket.id.is_of_session() {
+        session_files::put(&server.app, &ticket, bytes).await?;
+    } else {
+        files::put(&server.app, &ticket, bytes).await?;
+    }
     Ok(Json(Empty {}))
 }
 
@@ -72,7 +79,11 @@ pub(crate) async fn get(
 ) -> ApiResult<Response> {
     let (ticket, _) = ticket(&server, SignedOperation::Get, &project, &id, query)?;
     let place = place(&server, &ticket).await?;
-    let (file, bytes) = files::get(&server.app, &ticket).await?;
+    let (file, bytes) = if ticket.id.is_of_session() {
+        session_files::download(&server.app, &ticket).await?
+    } else {
+        files::get(&server.app, &ticket).await?
+    };
     let bytes = Bytes::from_owner(Outgoing {
         bytes,
         _permit: place,

@@ -5,3 +5,4 @@ pub(crate) mod files;
 pub(crate) mod health;
 pub(crate) mod ingress;
 pub(crate) mod link;
+pub(crate) mod mcp_oauth;

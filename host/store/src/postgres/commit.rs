@@ -4,7 +4,8 @@
 //! two batches cannot deadlock. If a statement changes no row, the record is not as it was read,
 //! and the batch is stale. Consecutive steps of the same kind in a collection without unique fields
 //! share a statement, which locks their records in the same order and changes all of them or none.
-//! A batch of one statement is its own transaction, which saves two round trips.
+//! A batch of one statement is its own transaction, which saves two round trips. A batch of one
+//! update may share its statement with others (`single`).
 //!
 //! If the connection is lost during the commit, the outcome is unknown. Then the batch is tried
 //! again. No change is made twice, since the precondition of every step that changes anything holds
@@ -140,15 +141,16 @@ fn share_statement(a: &Write, b: &Write) -> bool {
 type Claim = (&'static str, usize, String, Scalar);
 
 impl Postgres {
-    /// Applies a batch and retries it when the connection is lost.
+    /// Applies a batch and retries it when the connection is lost. `outcome_unknown` is true if the
+    /// batch may have been applied already.
     pub(super) async fn commit_with_retry(
         &self,
         now: Time,
         announced: bool,
         writes: &[(Write, Values)],
+        mut outcome_unknown: bool,
     ) -> Result<(), CommitError> {
         let deadline = Instant::now() + RETRY_TIMEOUT;
-        let mut outcome_unknown = false;
         loop {
             match self.attempt(now, announced, writes).await {
                 Ok(()) => return Ok(()),

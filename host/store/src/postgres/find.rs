@@ -5,11 +5,10 @@ use crate::{Collection, Kind, Page, Predicate, Query, Scalar};
 use sqlx::postgres::{PgRow, Postgres};
 use sqlx::{QueryBuilder, Row as _};
 
-/// Reads the result of [`statement`].
-pub(super) fn page(rows: &[PgRow]) -> Result<Page, sqlx::Error> {
-    let total = rows
-        .first()
-        .map_or(Ok(0), |row| row.try_get::<i64, _>("total"))?;
+/// Reads the result of the [`statement`] for a query.
+pub(super) fn page(query: &Query, rows: &[PgRow]) -> Result<Page, sqlx::Error> {
+    let counted = rows.first().filter(|_| query.counted);
+    let total = counted.map_or(Ok(0), |row| row.try_get::<i64, _>("total"))?;
     // An empty page has one row, in which only the total is set.
     let found = rows
         .iter()
@@ -21,20 +20,35 @@ pub(super) fn page(rows: &[PgRow]) -> Result<Page, sqlx::Error> {
 }
 
 /// Builds the statement for a query. The query must name declared fields only.
-///
+pub(super) fn statement(collection: &Collection, query: &Query) -> QueryBuilder<Postgres> {
+    if query.counted {
+        return counted(collection, query);
+    }
+    let mut sql = QueryBuilder::new("");
+    page_of(&mut sql, collection, query);
+    sql
+}
+
 /// Each row of the page carries the total. The left join of one row to many keeps the order of the
 /// many.
-pub(super) fn statement(collection: &Collection, query: &Query) -> QueryBuilder<Postgres> {
+fn counted(collection: &Collection, query: &Query) -> QueryBuilder<Postgres> {
     let table = quoted(collection.name);
     let mut sql = QueryBuilder::new(format!(
         "select * from (select count(*) as total from {table}"
     ));
     conditions(&mut sql, collection, query);
-    sql.push(format!(
-        ") as counted left join (select {COLUMNS} from {table}"
-    ));
-    conditions(&mut sql, collection, query);
-    after(&mut sql, query);
+    sql.push(") as counted left join (");
+    page_of(&mut sql, collection, query);
+    sql.push(") as page on true");
+    sql
+}
+
+/// Adds the statement for the records of the page.
+fn page_of(sql: &mut QueryBuilder<Postgres>, collection: &Collection, query: &Query) {
+    let table = quoted(collection.name);
+    sql.push(format!("select {COLUMNS} from {table}"));
+    conditions(sql, collection, query);
+    after(sql, query);
     sql.push(order(query));
     if query.limit != u64::MAX {
         sql.push(format!(
@@ -48,8 +62,6 @@ pub(super) fn statement(collection: &Collection, query: &Query) -> QueryBuilder<
             query.offset.min(i64::MAX.unsigned_abs())
         ));
     }
-    sql.push(") as page on true");
-    sql
 }
 
 /// Builds the statement that counts the records of a query by the values of a text field.

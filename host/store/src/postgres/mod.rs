@@ -3,6 +3,7 @@
 //! Each collection is a table that an operator can read: the envelope, the body as JSON, and a
 //! column filled from the body for each declared field (`schema`). A query becomes one statement,
 //! so rows and total are of one point in time (`find`). A batch becomes one transaction (`commit`).
+//! Reads and updates of single records share statements where many are made at a time (`single`).
 //! Texts are compared byte by byte. Characters that PostgreSQL cannot hold in a text are escaped
 //! (`text`).
 //!
@@ -18,6 +19,8 @@ mod find;
 mod listen;
 mod open;
 mod schema;
+mod sharing;
+mod single;
 mod text;
 
 use crate::{
@@ -27,6 +30,7 @@ use crate::{
 use async_trait::async_trait;
 use commit::Statements;
 use parking_lot::Mutex;
+use single::SingleRecords;
 use sqlx::postgres::{PgPool, PgRow, Postgres as Database};
 use sqlx::{QueryBuilder, Row as _};
 use std::collections::HashMap;
@@ -55,6 +59,7 @@ const MAX_REPORTED_DAMAGE: usize = 100;
 pub(crate) struct Postgres {
     pool: PgPool,
     statements: HashMap<&'static str, Statements>,
+    single: HashMap<&'static str, SingleRecords>,
     listener: listen::Listener,
     /// Reason why the last call was not answered, if it was not.
     outage: Mutex<Option<String>>,
@@ -76,6 +81,10 @@ impl Postgres {
         Ok(Postgres {
             pool,
             statements,
+            single: collections
+                .iter()
+                .map(|collection| (collection.name, SingleRecords::new(collection)))
+                .collect(),
             listener: listen::Listener::default(),
             outage: Mutex::default(),
             clock: Mutex::default(),
@@ -121,6 +130,20 @@ impl Postgres {
             .map(record)
             .collect::<Result<_, _>>()
             .map_err(|error| failure::read_error(&error))
+    }
+
+    /// Reads the records with these ids, removed ones included.
+    async fn with_ids(&self, statements: &Statements, ids: &[String]) -> Result<Vec<Row>, Error> {
+        let ids: Vec<String> = ids.iter().map(|id| text::escape(id).into_owned()).collect();
+        self.records(|| {
+            let mut statement = QueryBuilder::new(&statements.select);
+            statement
+                .push(" where id = any(")
+                .push_bind(ids.clone())
+                .push(")");
+            statement
+        })
+        .await
     }
 
     async fn rows_after(
@@ -173,14 +196,11 @@ enum Frequency {
 impl Backend for Postgres {
     async fn get(&self, collection: &'static Collection, id: &str) -> Result<Option<Row>, Error> {
         let statements = self.statements(collection)?;
-        let found = self.records(|| {
-            let mut statement = QueryBuilder::new(&statements.select);
-            statement
-                .push(" where id = ")
-                .push_bind(text::escape(id).into_owned());
-            statement
-        });
-        Ok(found.await?.pop())
+        match timeout(CALL_TIMEOUT, self.get_shared(statements, id)).await {
+            Ok(Some(found)) => found,
+            Ok(None) => Ok(self.with_ids(statements, &[id.to_owned()]).await?.pop()),
+            Err(_) => Err(failure::no_answer()),
+        }
     }
 
     async fn get_many(
@@ -189,16 +209,8 @@ impl Backend for Postgres {
         ids: &[&str],
     ) -> Result<Vec<Row>, Error> {
         let statements = self.statements(collection)?;
-        let ids: Vec<String> = ids.iter().map(|id| text::escape(id).into_owned()).collect();
-        self.records(|| {
-            let mut statement = QueryBuilder::new(&statements.select);
-            statement
-                .push(" where id = any(")
-                .push_bind(ids.clone())
-                .push(")");
-            statement
-        })
-        .await
+        let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
+        self.with_ids(statements, &ids).await
     }
 
     async fn count_by(
@@ -227,7 +239,7 @@ impl Backend for Postgres {
         let rows = self
             .rows(Frequency::Once, || find::statement(collection, query))
             .await?;
-        find::page(&rows).map_err(|error| failure::read_error(&error))
+        find::page(query, &rows).map_err(|error| failure::read_error(&error))
     }
 
     async fn scan(
@@ -253,11 +265,15 @@ impl Backend for Postgres {
                 write.collection.name
             )));
         }
-        let committed = timeout(
-            CALL_TIMEOUT,
-            self.commit_with_retry(now, announced, &writes),
-        )
-        .await;
+        let committing = async {
+            let outcome_unknown = match self.update_shared(now, announced, &writes).await {
+                Some(true) => return Ok(()),
+                applied => applied.is_none(),
+            };
+            self.commit_with_retry(now, announced, &writes, outcome_unknown)
+                .await
+        };
+        let committed = timeout(CALL_TIMEOUT, committing).await;
         let result = committed
             .unwrap_or_else(|_| Err(CommitError::Unavailable(failure::NO_ANSWER.to_owned())));
         self.note_outage(match &result {

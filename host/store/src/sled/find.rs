@@ -23,6 +23,13 @@ const MAX_KEYS_PER_CANDIDATE: usize = 4;
 
 /// Runs a query. Nothing may write during the call.
 pub(super) fn find(db: &Db, collection: CollectionRef, query: &Query) -> Result<Page, Error> {
+    let page = counted(db, collection, query)?;
+    let total = if query.counted { page.total } else { 0 };
+    Ok(Page { total, ..page })
+}
+
+/// Runs a query. The total is that of a query that counts.
+fn counted(db: &Db, collection: CollectionRef, query: &Query) -> Result<Page, Error> {
     query.check(collection.declaration)?;
     let scope = Scope::for_query(db, collection, query)?;
     if query.conditions.is_empty()
@@ -41,7 +48,12 @@ pub(super) fn find(db: &Db, collection: CollectionRef, query: &Query) -> Result<
         && collection.declaration.fields[*place].name == field
     {
         let ranges = |project: &str, state| source.ranges(collection, project, state);
-        let (suffixes, total) = in_field_order(db, &scope, query, ranges, |_| true)?;
+        let is_beginning = query.after.is_none() && !query.order.descending;
+        let length = match is_beginning && !query.counted {
+            true => query.offset.saturating_add(query.limit),
+            false => u64::MAX,
+        };
+        let (suffixes, total) = in_field_order(db, &scope, query, length, ranges, |_| true)?;
         let page = query.cut(suffixes.into_iter()).collect::<Vec<_>>();
         return Ok(Page {
             rows: rows(db, collection, &page)?,
@@ -343,16 +355,19 @@ fn in_query_order(
         let key = Key::index(collection.number, state, project, place);
         vec![Range::all(key)]
     };
-    let (suffixes, _) = in_field_order(db, scope, query, ranges, |suffix| wanted.contains(suffix))?;
+    let is_wanted = |suffix: &[u8]| wanted.contains(suffix);
+    let (suffixes, _) = in_field_order(db, scope, query, u64::MAX, ranges, is_wanted)?;
     Ok(suffixes)
 }
 
 /// Returns the wanted candidates of ranges of one field's keys in the query's order, without those
-/// before the beginning of the page, and the number of wanted candidates.
+/// before the beginning of the page, and the number of wanted candidates. Of each range, only the
+/// first `length` keys are visited.
 fn in_field_order(
     db: &Db,
     scope: &Scope,
     query: &Query,
+    length: u64,
     ranges: impl Fn(&str, State) -> Vec<Range>,
     wanted: impl Fn(&[u8]) -> bool,
 ) -> Result<(Vec<IndexSuffix>, u64), Error> {
@@ -361,7 +376,7 @@ fn in_field_order(
     let mut found = Vec::new();
     for (project, state) in scope.parts() {
         for range in ranges(project, state) {
-            visit_keys(db, &range, false, 0, u64::MAX, |rest| {
+            visit_keys(db, &range, false, 0, length, |rest| {
                 let Some((value, suffix)) = split_value(rest).filter(|(_, found)| wanted(found))
                 else {
                     return;

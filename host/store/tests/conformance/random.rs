@@ -149,9 +149,10 @@ pub(crate) fn query() -> impl Strategy<Value = Query> {
         order,
         page,
         any::<bool>(),
+        any::<bool>(),
     )
         .prop_map(
-            |(project, tests, (field, descending, after), (offset, limit), deleted)| {
+            |(project, tests, (field, descending, after), (offset, limit), deleted, counted)| {
                 let query = tests
                     .into_iter()
                     .fold(Query::all_projects(), |query, (field, test)| {
@@ -165,6 +166,7 @@ pub(crate) fn query() -> impl Strategy<Value = Query> {
                     offset,
                     limit,
                     deleted,
+                    counted,
                     ..query
                 }
             },

@@ -71,6 +71,8 @@ struct ToolDeclaration {
     #[serde(default)]
     tags: Vec<String>,
     #[serde(default)]
+    synonyms: Vec<String>,
+    #[serde(default)]
     scopes: Vec<String>,
     egress: Option<Vec<String>>,
     #[serde(default)]
@@ -232,6 +234,7 @@ impl ToolDeclaration {
                 open_world: self.open_world,
             },
             tags: important.into_iter().chain(self.tags).collect(),
+            synonyms: self.synonyms,
             scopes: self.scopes,
             egress: self.egress.as_deref().map(rules).transpose()?,
             no_auth: self.no_auth,
@@ -475,6 +478,7 @@ mod tests {
             "egress": ["GET,POST api.example.com:8443/v1/", "*.example.com"],
             "tools": [{
                 "key": "get_item", "description": "Reads one.", "read_only": true, "important": true, "tags": ["items"],
+                "synonyms": ["fetch"],
                 "input": { "type": "object", "properties": {} }, "output": {}, "egress": ["api.example.com"],
             }],
             "triggers": [{ "key": "newItem", "kind": "poll", "description": "Fires.", "config": {}, "payload": {} }],
@@ -483,6 +487,7 @@ mod tests {
         assert_eq!(made.tools[0].slug, "HELLO_GET_ITEM");
         assert_eq!(made.tools[0].name, "Get item");
         assert_eq!(made.tools[0].tags, ["important", "items"]);
+        assert_eq!(made.tools[0].synonyms, ["fetch"]);
         assert_eq!(made.triggers[0].slug, "HELLO_NEWITEM");
         assert_eq!(made.egress[0].port, Some(8443));
         assert_eq!(made.egress[0].methods, ["GET", "POST"]);

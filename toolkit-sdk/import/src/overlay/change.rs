@@ -25,6 +25,7 @@ impl Change {
         if let Some(tags) = &self.tags {
             operation.tags.clone_from(tags);
         }
+        operation.synonyms.extend(self.synonyms.iter().cloned());
         if let Some(scopes) = &self.scopes {
             operation.scopes.clone_from(scopes);
         }

@@ -130,6 +130,7 @@ fn tool(report: &mut Report, (before, old): (&Manifest, &Tool), (after, new): (&
     }
     hints(report, old.hints, new.hints);
     report.lists("tags", &old.tags, &new.tags, &[]);
+    report.lists("synonyms", &old.synonyms, &new.synonyms, &[]);
     report.lists("scopes", &old.scopes, &new.scopes, &[Accounts]);
     own_egress(report, old.egress.as_deref(), new.egress.as_deref());
     report.reworded("examples", old.examples != new.examples);

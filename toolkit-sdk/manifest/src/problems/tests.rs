@@ -36,6 +36,7 @@ fn valid() -> Value {
             "output": { "type": "object", "properties": { "next": { "$ref": "#/$defs/item" } }, "$defs": { "item": { "type": "object" } } },
             "hints": { "read_only": true },
             "tags": ["important"],
+            "synonyms": ["fetch one"],
             "scopes": ["items:read"],
             "egress": [{ "host": "api.example.com", "methods": ["GET"], "path_prefix": "/v1/items" }],
             "examples": [{ "id": "7" }],

@@ -94,7 +94,8 @@ fn composed(base: char, mark: char) -> Option<char> {
 
 /// Returns true for control, zero-width, bidirectional, variation and tag characters, fillers and
 /// noncharacters.
-fn is_hidden(letter: char) -> bool {
+#[must_use]
+pub fn is_hidden(letter: char) -> bool {
     if letter.is_control() {
         return !matches!(letter, '\n' | '\t');
     }

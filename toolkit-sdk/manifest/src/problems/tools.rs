@@ -7,6 +7,8 @@ use crate::{EgressRule, Manifest, Subscribing, Tool, Trigger, TriggerKind};
 
 const MAX_SLUG_BYTES: usize = 64;
 const MAX_LABELS: usize = 64;
+const MAX_SYNONYMS: usize = 16;
+const MAX_SYNONYM_BYTES: usize = 64;
 const MAX_LABEL_BYTES: usize = 256;
 const MAX_EXAMPLES: usize = 10;
 const MAX_POINTER_BYTES: usize = 256;
@@ -87,6 +89,12 @@ fn check_tool(manifest: &Manifest, tool: &Tool, report: &mut Report) {
             .add("a tool that is read-only cannot be destructive");
     }
     check_labels(&tool.tags, &mut report.at("tags"));
+    check_lines(
+        &tool.synonyms,
+        MAX_SYNONYMS,
+        MAX_SYNONYM_BYTES,
+        &mut report.at("synonyms"),
+    );
     check_scopes(&tool.scopes, &mut report.at("scopes"));
     check_egress(
         manifest,
@@ -171,16 +179,21 @@ fn check_subscription(
 }
 
 fn check_labels(labels: &[String], report: &mut Report) {
-    if labels.len() > MAX_LABELS {
+    check_lines(labels, MAX_LABELS, MAX_LABEL_BYTES, report);
+}
+
+/// Checks a list of different texts of one line.
+fn check_lines(lines: &[String], max_lines: usize, max_line_bytes: usize, report: &mut Report) {
+    if lines.len() > max_lines {
         report.add(format_args!(
-            "{} are too many; at most {MAX_LABELS}",
-            labels.len()
+            "{} are too many; at most {max_lines}",
+            lines.len()
         ));
     }
-    for label in labels {
-        text::line(label, MAX_LABEL_BYTES, report);
+    for line in lines {
+        text::line(line, max_line_bytes, report);
     }
-    unique(labels, report);
+    unique(lines, report);
 }
 
 pub(super) fn check_scopes(scopes: &[String], report: &mut Report) {

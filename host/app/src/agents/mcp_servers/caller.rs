@@ -1,6 +1,7 @@
 //! Calls of tools at the address of an MCP server.
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use store::{Record, Window};
 
 use super::McpServer;
@@ -18,7 +19,7 @@ use crate::{
 };
 
 /// User and accounts that an address names. They select, and prove nothing.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Selection {
     /// User for whom tools run, or `None` for the default user.
     pub user_id: Option<String>,
@@ -127,13 +128,16 @@ impl McpCaller {
         found.ok_or_else(|| errors::mcp_tool_not_found(truncate(name)))
     }
 
-    /// Executes a tool for the user of the address.
+    /// Executes a tool of the server for the user of the address.
     ///
     /// # Errors
-    /// Fails before the tool runs: if the server has no such tool, if the user has no account, with a
-    /// link to connect one where the server has an auth config, or for a reason of `runs::execute`.
-    pub async fn execute(&self, app: &App, name: &str, arguments: Bytes) -> Result<Execution> {
-        let found = self.tool(app, name)?;
+    /// Fails before the tool runs: if the user has no account, with a link to connect one where the server has an auth config, or for a reason of `runs::execute`.
+    pub async fn execute(
+        &self,
+        app: &App,
+        found: ResolvedTool,
+        arguments: Bytes,
+    ) -> Result<Execution> {
         let toolkit = &*found.release.slug;
         let (user_id, account) = self.account(app, toolkit, found.tool.no_auth).await?;
         let execute = Execute {

@@ -91,21 +91,11 @@ impl Connection {
 /// Returns the connections, and creates the links.
 pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> Result<MetaResult> {
     let Arguments {
-        toolkits: mut slugs,
+        toolkits: slugs,
         reinitiate_all,
         session_id,
     } = parse(MetaTool::ManageConnections, arguments)?;
-    for slug in &mut slugs {
-        *slug = slug.trim().to_lowercase();
-    }
-    slugs.sort_unstable();
-    slugs.dedup();
-    if !(1..=MAX_TOOLKITS).contains(&slugs.len()) {
-        return Err(errors::arguments_invalid(
-            MetaTool::ManageConnections.short_slug(),
-            format!("toolkits: must have 1 to {MAX_TOOLKITS} slugs"),
-        ));
-    }
+    let slugs = toolkit_slugs(MetaTool::ManageConnections, slugs)?;
     let filter = SessionToolkitFilter {
         slugs: slugs.clone(),
         ..SessionToolkitFilter::default()
@@ -139,6 +129,23 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
         session: Workflow::new(session_id.as_deref()),
     };
     Ok(serde_json::to_value(data).map_err(errors::internal)?.into())
+}
+
+/// Returns the slugs of toolkits that a call names, each once and in lower case.
+///
+/// # Errors
+/// Fails if there are none or too many.
+pub(super) fn toolkit_slugs(tool: MetaTool, mut slugs: Vec<String>) -> Result<Vec<String>> {
+    for slug in &mut slugs {
+        *slug = slug.trim().to_lowercase();
+    }
+    slugs.sort_unstable();
+    slugs.dedup();
+    if (1..=MAX_TOOLKITS).contains(&slugs.len()) {
+        return Ok(slugs);
+    }
+    let problem = format!("toolkits: must have 1 to {MAX_TOOLKITS} slugs");
+    Err(errors::arguments_invalid(tool.short_slug(), problem))
 }
 
 async fn connection(

@@ -8,8 +8,11 @@ mod get_recipe;
 mod get_tool_schemas;
 mod manage_connections;
 mod multi_execute_tool;
+mod remote_workbench;
+mod remote_bash_tool;
 mod search_tools;
 mod upsert_recipe;
+mod wait_for_connections;
 mod workflow;
 
 use std::sync::Arc;
@@ -24,8 +27,9 @@ pub use self::{
     manage_connections::MAX_TOOLKITS,
     multi_execute_tool::{MAX_CALLS, MAX_INLINE_BYTES},
     search_tools::{
-        FoundTool, MAX_KNOWN_FIELDS_CHARS, MAX_QUERIES, MAX_SCHEMAS_BYTES, MAX_USE_CASE_CHARS,
-        SearchResult, ToolSearch, UseCase, UseCaseResult, search,
+        ConnectionStatus, FoundTool, MAX_KNOWN_FIELDS_CHARS, MAX_QUERIES, MAX_SCHEMAS_BYTES,
+        MAX_USE_CASE_CHARS, SearchResult, SearchWorkflow, TimeInfo, ToolSearch, UseCase,
+        UseCaseResult, search,
     },
     workflow::Workflow,
 };
@@ -128,6 +132,9 @@ impl MetaTool {
                 | Self::GetToolSchemas
                 | Self::MultiExecuteTool
                 | Self::ManageConnections
+                | Self::WaitForConnections
+                | Self::RemoteWorkbench
+                | Self::RemoteBashTool
                 | Self::UpsertRecipe
                 | Self::GetRecipe
         )
@@ -148,6 +155,14 @@ impl MetaTool {
             Self::WaitForConnections => connections.enabled && connections.wait_for_connections,
             Self::RemoteWorkbench | Self::RemoteBashTool => config.workbench.enabled,
             Self::GetToolSchemas | Self::UpsertRecipe | Self::GetRecipe => true,
+        }
+    }
+
+    fn check_switched_on(self, config: &Config) -> Result<()> {
+        if self.is_switched_on(config) {
+            Ok(())
+        } else {
+            Err(errors::meta_tool_off(self.short_slug()))
         }
     }
 
@@ -183,9 +198,7 @@ pub async fn run(
     tool: MetaTool,
     arguments: Value,
 ) -> Result<MetaResult> {
-    if !tool.is_switched_on(caller.config()) {
-        return Err(errors::meta_tool_off(tool.short_slug()));
-    }
+    tool.check_switched_on(caller.config())?;
     match tool {
         MetaTool::SearchTools => search_tools::run(app, caller, arguments).await,
         MetaTool::GetToolSchemas => get_tool_schemas::run(app, caller, arguments).await,
@@ -193,6 +206,9 @@ pub async fn run(
         MetaTool::ManageConnections => manage_connections::run(app, caller, arguments).await,
         MetaTool::UpsertRecipe => upsert_recipe::run(app, caller, arguments).await,
         MetaTool::GetRecipe => get_recipe::run(app, caller, arguments).await,
+        MetaTool::WaitForConnections => wait_for_connections::run(app, caller, arguments).await,
+        MetaTool::RemoteWorkbench => remote_workbench::run(app, caller, arguments).await,
+        MetaTool::RemoteBashTool => remote_bash_tool::run(app, caller, arguments).await,
         _ => Err(errors::meta_tool_unavailable(tool.short_slug())),
     }
 }
@@ -291,10 +307,13 @@ mod tests {
             MetaTool::GetToolSchemas,
             MetaTool::MultiExecuteTool,
             MetaTool::ManageConnections,
+            MetaTool::RemoteWorkbench,
+            MetaTool::RemoteBashTool,
             MetaTool::UpsertRecipe,
             MetaTool::GetRecipe,
         ];
         assert_eq!(tools, available);
+        assert!(MetaTool::WaitForConnections.is_available());
     }
 
     #[test]

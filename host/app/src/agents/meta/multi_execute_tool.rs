@@ -1,14 +1,16 @@
 //! Executes several tools in parallel. Calls fail one by one: an error of one is a part of its result.
 //!
-//! The result keeps the order of the calls. Data that is too large for the context of a model becomes
-//! a file of the project, and the result has a link to it.
+//! The calls have one deadline together, so that one that hangs does not withhold the results of the
+//! others. The result keeps the order of the calls. Data that is too large for the context of a model
+//! becomes a file of the project, and the result has a link to it.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, value::RawValue};
+use serde_json::{Value, json, value::RawValue};
+use tokio::time::{Instant, timeout_at};
 
 use super::{MetaResult, MetaTool, Workflow, parse};
 use crate::{
@@ -76,8 +78,9 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
             format!("tools: must have 1 to {MAX_CALLS} calls"),
         ));
     }
+    let deadline = Instant::now() + app.sessions.multi_execute_timeout;
     let calls = tools.into_iter().enumerate();
-    let calls = calls.map(|(index, call)| run_one(app, caller, index, call));
+    let calls = calls.map(|(index, call)| run_one(app, caller, deadline, index, call));
     let mut results: Vec<_> = stream::iter(calls)
         .buffer_unordered(MAX_CONCURRENT_CALLS)
         .collect()
@@ -104,14 +107,35 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
     })
 }
 
-async fn run_one(app: &App, caller: &SessionCaller, index: usize, call: Call) -> CallResult {
+async fn run_one(
+    app: &App,
+    caller: &SessionCaller,
+    deadline: Instant,
+    index: usize,
+    call: Call,
+) -> CallResult {
     let tool_slug = call.tool_slug.clone();
-    let (response, error) = match execute_one(app, caller, call).await {
+    let seconds = app.sessions.multi_execute_timeout.as_secs();
+    let ended = async {
+        if Instant::now() >= deadline {
+            return Err(format!(
+                "the call was not started, because the calls before it took {seconds} s"
+            ));
+        }
+        // Dropping a call cancels its run.
+        match timeout_at(deadline, execute_one(app, caller, call)).await {
+            Ok(executed) => executed.map_err(|cause| cause.to_string()),
+            Err(_) => Err(format!(
+                "the call was cancelled, because the calls have {seconds} s together; it may have had effects"
+            )),
+        }
+    };
+    let (response, error) = match ended.await {
         Ok(response) => {
             let error = response.error.clone();
             (Some(response), error)
         }
-        Err(cause) => (None, Some(cause.to_string())),
+        Err(reason) => (None, Some(reason)),
     };
     CallResult {
         tool_slug,
@@ -134,11 +158,21 @@ async fn execute_one(app: &App, caller: &SessionCaller, call: Call) -> Result<Re
         account: None,
     };
     let execution = execute(app, caller, request).await?;
-    let data = inline_or_file(app, caller, &call.tool_slug, execution.data).await?;
+    let stored = inline_or_file(app, caller, &call.tool_slug, execution.data).await;
+    // The tool ran, so the caller gets the id of its record in either case.
+    let (data, error) = match stored {
+        Ok(data) => (data, execution.error),
+        Err(cause) => {
+            let kind = sandbox::kind::FILE_NOT_KEPT;
+            let message = format!("the tool ran, but its result could not be stored: {cause}");
+            let data = json!({ "kind": kind, "message": message });
+            (data.to_string().into(), Some(format!("{kind}: {message}")))
+        }
+    };
     Ok(Response {
         data: serde_json::from_slice(&data).map_err(errors::internal)?,
-        successful: execution.error.is_none(),
-        error: execution.error,
+        successful: error.is_none(),
+        error,
         log_id: execution.log_id,
     })
 }
@@ -151,10 +185,11 @@ async fn inline_or_file(
     data: Bytes,
 ) -> Result<Bytes> {
     let threshold = caller.config().workbench.auto_offload_threshold;
-    let most = threshold.map_or(MAX_INLINE_BYTES, |threshold| {
-        (threshold as usize).min(MAX_INLINE_BYTES)
-    });
-    if data.len() <= most {
+    let is_long = |max: f64| {
+        let chars = str::from_utf8(&data).map_or(data.len(), |text| text.chars().count());
+        chars as f64 > max
+    };
+    if data.len() <= MAX_INLINE_BYTES && !threshold.is_some_and(is_long) {
         return Ok(data);
     }
     let resolved = resolve(app, caller, tool).ok();

@@ -76,14 +76,35 @@ pub struct SearchResult {
     /// The state of the connections, one entry for each toolkit that was found.
     pub toolkit_connection_statuses: Vec<ConnectionStatus>,
     /// The current time.
-    pub time_info: Value,
-    /// The workflow, and if it is new.
-    pub session: Value,
+    pub time_info: TimeInfo,
+    /// The workflow of the search.
+    pub session: SearchWorkflow,
     /// Next steps for the assistant.
     pub next_steps_guidance: Vec<String>,
     /// The summary of the use cases that failed.
     #[serde(skip)]
     pub error: Option<String>,
+}
+
+/// The time of a search, from which an assistant computes other times.
+#[derive(Debug, Serialize)]
+pub struct TimeInfo {
+    /// The time as a sentence.
+    pub message: String,
+    /// The time by RFC 3339, in UTC.
+    pub current_time_utc: String,
+    /// Seconds since the epoch.
+    pub current_time_utc_epoch_seconds: i64,
+}
+
+/// The workflow of a search.
+#[derive(Debug, Serialize)]
+pub struct SearchWorkflow {
+    /// Id and instructions.
+    #[serde(flatten)]
+    pub workflow: Workflow,
+    /// True if the id is new.
+    pub generate_id: bool,
 }
 
 /// The tools for a use case.
@@ -153,12 +174,14 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
 /// Finds tools for use cases.
 ///
 /// # Errors
-/// Fails if there are no use cases or too many, or if the store cannot be read.
+/// Fails if the session has no search, if there are no use cases or too many, or if the store cannot
+/// be read.
 pub async fn search(
     app: &App,
     caller: &SessionCaller,
     request: ToolSearch,
 ) -> Result<SearchResult> {
+    MetaTool::SearchTools.check_switched_on(caller.config())?;
     if request.queries.is_empty() || request.queries.len() > MAX_QUERIES {
         let problem = format!("queries: 1 to {MAX_QUERIES} use cases");
         let tool = MetaTool::SearchTools.short_slug();
@@ -470,25 +493,23 @@ impl ConnectionStatus {
     }
 }
 
-fn time_info(app: &App) -> Value {
+fn time_info(app: &App) -> TimeInfo {
     let seconds = app.clock.now().0.div_euclid(1_000);
     let time = DateTime::from_timestamp(seconds, 0).unwrap_or_default();
     let text = time.to_rfc3339_opts(SecondsFormat::Secs, true);
-    json!({
-        "message": format!("It is {text}. Compute times that the user gives from it."),
-        "current_time_utc": text,
-        "current_time_utc_epoch_seconds": seconds,
-    })
+    TimeInfo {
+        message: format!("It is {text}. Compute times that the user gives from it."),
+        current_time_utc: text,
+        current_time_utc_epoch_seconds: seconds,
+    }
 }
 
-fn workflow(given: Option<&GivenWorkflow>) -> Value {
+fn workflow(given: Option<&GivenWorkflow>) -> SearchWorkflow {
     let wants_new = given.and_then(|given| given.generate_id) == Some(true);
     let id = given.and_then(|given| given.id.as_deref());
     let id = id.filter(|id| !wants_new && !id.trim().is_empty());
-    let workflow = Workflow::new(id);
-    json!({
-        "id": workflow.id,
-        "generate_id": id.is_none(),
-        "instructions": workflow.instructions,
-    })
+    SearchWorkflow {
+        workflow: Workflow::new(id),
+        generate_id: id.is_none(),
+    }
 }

@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::{
-    checked_input, get, is_recipe_slug, new_run, outcome,
+    checked_input, get, is_recipe, new_run, outcome,
     record::{self, Origin},
     wait,
 };
@@ -23,8 +23,8 @@ use crate::{
 pub(crate) struct TriggerRecipes;
 
 impl RecipeActions for TriggerRecipes {
-    fn is_recipe(&self, slug: &str) -> bool {
-        is_recipe_slug(slug)
+    fn is_recipe(&self, app: &App, slug: &str) -> bool {
+        is_recipe(app, slug)
     }
 
     fn check<'a>(

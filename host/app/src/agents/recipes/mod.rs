@@ -29,7 +29,7 @@ pub(crate) use self::{
 pub use self::{
     definition::{Condition, Definition, Step},
     record::{CallView, MAX_LISTED_RUNS, RUN_TTL, RunStatus, RunView, newest_runs, read},
-    stored::{MAX_SLUG_CHARS, OpenRecipe, Recipe, get, is_recipe_slug, list, remove, upsert},
+    stored::{MAX_SLUG_CHARS, OpenRecipe, Recipe, get, is_recipe, list, remove, upsert},
 };
 use super::{SessionCaller, errors};
 use crate::{

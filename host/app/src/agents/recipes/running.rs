@@ -20,7 +20,7 @@ use crate::{
     },
     projects::{self, SharedProject},
     runs::{self, Execute, Execution, Input},
-    work::{Claim, Next, Queue, doubled, jittered},
+    work::{Admission, Claim, Next, Queue, doubled},
 };
 
 /// Runs that one server works on at a time.
@@ -39,23 +39,23 @@ const MIN_RETRY_DELAY: Duration = Duration::from_secs(1);
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 
 /// Returns the queue of runs.
-pub(crate) fn queue() -> Queue<RecipeRun, App> {
+pub(crate) fn queue() -> Queue<RecipeRun, App, ActiveRun> {
     Queue {
         name: "recipe_runs",
         concurrency: MAX_CONCURRENT_RUNS,
         lease_ttl: LEASE_TTL,
         // The work itself ends a run that was interrupted too often.
         retry_delay: |attempts| Some(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts)),
-        work: |app: &App, claim| Box::pin(work(app, claim)),
+        admission: Admission {
+            enter: |app, run, _| app.active_recipes.enter(&run.project),
+            turn: |_, _, now| time_after(now, BUSY_DELAY),
+        },
+        work: |app: &App, claim, active| Box::pin(work(app, claim, active)),
     }
 }
 
 /// Takes up a run and goes on with it until its end.
-async fn work(app: &App, claim: Arc<Claim<RecipeRun>>) -> Result<Next> {
-    let now = claim.batch().await?.now;
-    let Some(_active) = app.active_recipes.enter(claim.project()) else {
-        return Ok(Next::At(time_after(now, jittered(BUSY_DELAY))));
-    };
+async fn work(app: &App, claim: Arc<Claim<RecipeRun>>, _active: ActiveRun) -> Result<Next> {
     let run = claim.body().await;
     let seal = RunSeal::new(app, claim.project()).await?;
     let ended = if run.interruptions >= MAX_INTERRUPTIONS {
@@ -111,17 +111,17 @@ async fn go_on(
 
 /// The number of runs of each project that this server works on.
 #[derive(Default)]
-pub(crate) struct ActiveRuns(Mutex<HashMap<String, usize>>);
+pub(crate) struct ActiveRuns(Arc<Mutex<HashMap<String, usize>>>);
 
-/// A run that a server works on.
-struct ActiveRun<'a> {
-    active: &'a ActiveRuns,
-    project: &'a str,
+/// A run that a server works on. Dropping it makes room for another one.
+pub(crate) struct ActiveRun {
+    counts: Arc<Mutex<HashMap<String, usize>>>,
+    project: String,
 }
 
 impl ActiveRuns {
     /// Counts a run, unless its project has too many.
-    fn enter<'a>(&'a self, project: &'a str) -> Option<ActiveRun<'a>> {
+    fn enter(&self, project: &str) -> Option<ActiveRun> {
         let mut counts = self.0.lock();
         let count = counts.entry(project.to_owned()).or_default();
         if *count >= MAX_CONCURRENT_RUNS_PER_PROJECT {
@@ -129,19 +129,19 @@ impl ActiveRuns {
         }
         *count += 1;
         Some(ActiveRun {
-            active: self,
-            project,
+            counts: self.0.clone(),
+            project: project.to_owned(),
         })
     }
 }
 
-impl Drop for ActiveRun<'_> {
+impl Drop for ActiveRun {
     fn drop(&mut self) {
-        let mut counts = self.active.0.lock();
-        if let Some(count) = counts.get_mut(self.project) {
+        let mut counts = self.counts.lock();
+        if let Some(count) = counts.get_mut(&self.project) {
             *count -= 1;
             if *count == 0 {
-                counts.remove(self.project);
+                counts.remove(&self.project);
             }
         }
     }

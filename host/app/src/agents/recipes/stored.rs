@@ -60,9 +60,13 @@ impl OpenRecipe {
     }
 }
 
-/// Returns true if a slug can only be that of a recipe or of a tool of a toolkit named `recipe`.
+/// Returns true if a slug is that of a recipe, and not of a tool. The recipe need not exist.
 #[must_use]
-pub fn is_recipe_slug(slug: &str) -> bool {
+pub fn is_recipe(app: &App, slug: &str) -> bool {
+    has_prefix(slug) && app.catalog.tool(slug, LATEST).is_err()
+}
+
+fn has_prefix(slug: &str) -> bool {
     let prefix = slug.trim().get(..RECIPE_PREFIX.len());
     prefix.is_some_and(|prefix| prefix.eq_ignore_ascii_case(RECIPE_PREFIX))
 }
@@ -206,6 +210,6 @@ mod tests {
     fn slugs_are_made_from_names() {
         assert_eq!(slug_of("Weekly report, v2"), "RECIPE_WEEKLY_REPORT_V2");
         assert_eq!(slug_of("…"), RECIPE_PREFIX);
-        assert!(is_recipe_slug(" recipe_a") && !is_recipe_slug("RECIPES"));
+        assert!(has_prefix(" recipe_a") && !has_prefix("RECIPES"));
     }
 }

@@ -434,10 +434,20 @@ impl Vault {
 
 /// Computes HMAC-SHA-256.
 pub(crate) fn keyed_hash(key: &[u8; 32], message: &[u8]) -> [u8; 32] {
+    hmac(key, message).finalize().into_bytes().into()
+}
+
+/// Returns true if a hash is the HMAC-SHA-256 of a message. The time that it takes does not depend on
+/// the hash.
+pub(crate) fn is_keyed_hash(key: &[u8; 32], message: &[u8], hash: &[u8]) -> bool {
+    hmac(key, message).verify_slice(hash).is_ok()
+}
+
+fn hmac(key: &[u8; 32], message: &[u8]) -> Hmac<Sha256> {
     let mut mac =
         Hmac::<Sha256>::new_from_slice(key).expect("this hash takes keys of every length");
     mac.update(message);
-    mac.finalize().into_bytes().into()
+    mac
 }
 
 fn wrapping_context(project: &str) -> SealContext<'_> {

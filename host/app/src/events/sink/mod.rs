@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     App, Error, Result,
-    work::{Claim, Claimable, Next, Queue, WorkState, doubled},
+    work::{Admission, Claim, Claimable, Next, Queue, WorkState, doubled},
 };
 
 /// Collection that this module owns.
@@ -143,7 +143,8 @@ pub(crate) fn queue() -> Queue<impl Claimable, App> {
         concurrency: MAX_CONCURRENT_MESSAGES,
         lease_ttl: LEASE_TTL,
         retry_delay: |attempts| Some(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts)),
-        work: |app: &App, claim| Box::pin(send(app, claim)),
+        admission: Admission::always(),
+        work: |app: &App, claim, ()| Box::pin(send(app, claim)),
     }
 }
 

@@ -30,7 +30,7 @@ use crate::{
     },
     projects::{self, Project},
     runs::{self, TriggerCall},
-    work::{Claim, Next, Queue, doubled},
+    work::{Admission, Claim, Next, Queue, doubled},
 };
 
 /// Polls that one server runs at a time.
@@ -69,7 +69,8 @@ pub(crate) fn queue() -> Queue<Progress, App> {
         concurrency: MAX_CONCURRENT_POLLS,
         lease_ttl: LEASE_TTL,
         retry_delay: |_| Some(RETRY_DELAY),
-        work: |app, claim| {
+        admission: Admission::always(),
+        work: |app, claim, ()| {
             Box::pin(async move {
                 poll(app, &claim).await?;
                 Ok(Next::Ended)

@@ -189,7 +189,7 @@ pub(super) async fn to_response_body(
                 bytes: body,
             };
             Ok(ResponseBody::File(
-                files::store_new(app, project, made).await?,
+                files::store_new(app, project, made).await?.link,
             ))
         }
     }

@@ -20,6 +20,8 @@ use crate::{
     work::{WorkState, doubled},
 };
 
+mod admission;
+
 static ITEMS: Collection = Collection {
     name: "items",
     fields: &[Field::due("due")],
@@ -140,7 +142,8 @@ fn queue(concurrency: usize) -> Queue<Item, World> {
             let [first, max] = [1, 10].map(Duration::from_secs);
             (attempts < 1_000).then(|| doubled(first, max, attempts))
         },
-        work: |world, claim| Box::pin(work(world, claim)),
+        admission: Admission::always(),
+        work: |world, claim, ()| Box::pin(work(world, claim)),
     }
 }
 
@@ -403,7 +406,7 @@ async fn record_without_further_attempts_is_dead() {
     store.commit(batch).await.unwrap();
     let queue = Queue::<Item, World> {
         retry_delay: |attempts| (attempts < 3).then_some(Duration::from_secs(10)),
-        work: |world, _| {
+        work: |world, _, ()| {
             world.attempts.fetch_add(1, Ordering::SeqCst);
             Box::pin(async {
                 Ok(Next::Retry {

@@ -50,7 +50,7 @@ pub(crate) async fn list(
     let filter = Filter {
         conditions: filters
             .into_iter()
-            .map(condition)
+            .map(|given| condition(&key, given))
             .collect::<ApiResult<_>>()?,
         from: body.time_range.as_ref().map(|range| range.from as i64),
         to: body.time_range.as_ref().map(|range| range.to as i64),
@@ -65,7 +65,7 @@ pub(crate) async fn list(
 }
 
 /// Returns a record with the word of this installation in the names of a meta tool.
-fn branded(key: &ProjectKey, record: ExecutionRecord) -> ExecutionRecord {
+pub(super) fn branded(key: &ProjectKey, record: ExecutionRecord) -> ExecutionRecord {
     let Some(tool) = MetaTool::from_slug(&record.tool) else {
         return record;
     };
@@ -75,6 +75,17 @@ fn branded(key: &ProjectKey, record: ExecutionRecord) -> ExecutionRecord {
         toolkit: branding.rename(&record.toolkit).into_owned(),
         ..record
     }
+}
+
+/// Returns the value of a condition as records hold it: the slug of a meta tool has the default word.
+pub(super) fn stored_value(key: &ProjectKey, field: Field, value: String) -> String {
+    let branding = &key.server.branding;
+    let mut tools = MetaTool::ALL.into_iter();
+    let named = match field {
+        Field::Tool => tools.find(|tool| branding.rename(tool.slug()) == value),
+        _ => None,
+    };
+    named.map_or(value, |tool| tool.slug().to_owned())
 }
 
 /// Returns the part of the list that is on a page. The cursor contains the id of the last record of
@@ -117,7 +128,7 @@ pub(crate) async fn cassette(
     Ok(Json(CassetteView(cassette)))
 }
 
-fn condition(given: ConditionBody) -> ApiResult<Condition> {
+fn condition(key: &ProjectKey, given: ConditionBody) -> ApiResult<Condition> {
     let field = match SEARCHABLE_FIELDS
         .iter()
         .find(|(name, _)| *name == given.field)
@@ -141,7 +152,7 @@ fn condition(given: ConditionBody) -> ApiResult<Condition> {
     Ok(Condition {
         field,
         operator,
-        value: given.value,
+        value: stored_value(key, field, given.value),
         ignore_case: false,
     })
 }

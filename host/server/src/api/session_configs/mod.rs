@@ -63,15 +63,12 @@ view! {
     #[schema(as = SessionConfigFilters)]
     struct FiltersView from session: &Record<Session> where {
         let config = &session.body.config;
-        let tools = config.tools.iter();
     } {
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schema(nullable = false)]
-        toolkits: Option<Selection> = config.toolkits.as_ref().map(Selection::from_filter),
-        tools: BTreeMap<String, ToolSelection> = tools
-            .map(|(toolkit, filter)| (toolkit.clone(), ToolSelection::from_filter(filter)))
-            .collect(),
-        tags: TagsBody = TagsBody::from_tags(&config.tags),
+        toolkits: Option<Selection> = Selection::from_config(config),
+        tools: BTreeMap<String, ToolSelection> = ToolSelection::from_config(config),
+        tags: TagsBody = TagsBody::from_tags(&config.tags, &config.approval_tags),
     }
 }
 

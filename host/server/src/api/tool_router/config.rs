@@ -29,7 +29,9 @@ pub(crate) struct Selection {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     disable: Option<Vec<String>>,
-    #[serde(skip_serializing)]
+    /// Toolkits whose calls the user must approve.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     require_approval: Option<Vec<String>>,
 }
 
@@ -47,7 +49,9 @@ pub(crate) struct ToolSelection {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     tags: Option<TagsBody>,
-    #[serde(skip_serializing)]
+    /// Tools whose calls the user must approve.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     require_approval: Option<Vec<String>>,
 }
 
@@ -70,7 +74,9 @@ pub(crate) struct TagSelection {
     /// A tool may have none of them.
     #[serde(default)]
     disable: Vec<String>,
-    #[serde(default, skip_serializing)]
+    /// Calls of tools with one of them need the approval of the user.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
     require_approval: Vec<String>,
 }
 
@@ -196,6 +202,10 @@ pub(crate) struct Change {
     toolkits: Option<Option<Filter>>,
     tools: Option<BTreeMap<String, ToolFilter>>,
     tags: Option<Tags>,
+    approval_toolkits: Option<Vec<String>>,
+    approval_tools: Option<BTreeMap<String, Vec<String>>>,
+    approval_tags: Option<Vec<String>>,
+    approval_of_all: Option<bool>,
     auth_configs: Option<BTreeMap<String, AuthConfigId>>,
     connected_accounts: Option<BTreeMap<String, Vec<AccountId>>>,
     manage_connections: Option<ManageConnections>,
@@ -221,6 +231,10 @@ impl Change {
             toolkits,
             tools,
             tags,
+            approval_toolkits,
+            approval_tools,
+            approval_tags,
+            approval_of_all,
             auth_configs,
             connected_accounts,
             manage_connections,
@@ -235,12 +249,22 @@ impl Change {
 }
 
 impl Blocks {
-    /// Returns the change that the request asks for.
-    pub(crate) fn into_change(self) -> ApiResult<Change> {
+    /// Returns the change that the request asks for, with its permissions.
+    pub(crate) fn into_change(self, permissions: Option<&Value>) -> ApiResult<Change> {
+        let Self {
+            toolkits,
+            tools,
+            tags,
+            ..
+        } = &self;
         Ok(Change {
+            approval_toolkits: approval(toolkits, |body| body.require_approval.clone()),
+            approval_tools: approval(tools, |body| Some(approval_tools(body))),
+            approval_tags: approval(tags, |body| Some(body.approval())),
+            approval_of_all: approval_of_all(permissions)?,
             toolkits: replaced(self.toolkits, Selection::into_filter)?,
-            tools: replaced(self.tools, tools)?,
-            tags: replaced(self.tags, TagsBody::into_tags)?,
+            tools: replaced(self.tools, into_filters)?,
+            tags: replaced(self.tags, |body| Ok(body.into_tags()))?,
             auth_configs: replaced(self.auth_configs, auth_configs)?,
             connected_accounts: replaced(self.connected_accounts, accounts)?,
             manage_connections: replaced(self.manage_connections, |body| Ok(body.into()))?,
@@ -268,35 +292,39 @@ fn replaced<B, T: Default>(
     }
 }
 
-/// Refuses permissions that ask for the approval of calls or forbid tools.
-pub(super) fn refuse_approval(permissions: Option<&Value>) -> ApiResult<()> {
-    let Some(permissions) = permissions.filter(|given| !given.is_null()) else {
-        return Ok(());
-    };
-    let overrides = permissions["overrides"].as_object().into_iter().flatten();
-    let allows = permissions["default"] == "allow_all";
-    if allows
-        && overrides
-            .into_iter()
-            .all(|(_, rule)| rule == "always_allow")
-    {
-        Ok(())
-    } else {
-        Err(errors::approval_unsupported("experimental.permissions").into())
-    }
+/// Returns what a part requires approval for: nothing if the part was not sent, and an empty list for
+/// null.
+fn approval<B, T: Default>(
+    part: &Option<Option<B>>,
+    required: impl Fn(&B) -> Option<T>,
+) -> Option<T> {
+    let body = part.as_ref()?.as_ref();
+    Some(body.and_then(required).unwrap_or_default())
 }
 
-fn refuse_approval_list(member: &str, list: Option<&Vec<String>>) -> ApiResult<()> {
-    if list.is_none_or(Vec::is_empty) {
-        Ok(())
-    } else {
-        Err(errors::approval_unsupported(member).into())
+fn approval_tools(body: &BTreeMap<String, ToolSelection>) -> BTreeMap<String, Vec<String>> {
+    let with_approval = body.iter().filter_map(|(toolkit, selection)| {
+        let tools = selection.require_approval.clone()?;
+        Some((toolkit.clone(), tools))
+    });
+    with_approval.collect()
+}
+
+/// Returns true if permissions require approval of every call, and none if there are none.
+fn approval_of_all(permissions: Option<&Value>) -> ApiResult<Option<bool>> {
+    let Some(permissions) = permissions.filter(|given| !given.is_null()) else {
+        return Ok(None);
+    };
+    let mut overrides = permissions["overrides"].as_object().into_iter().flatten();
+    match permissions["default"].as_str() {
+        Some("allow_all") if overrides.all(|(_, rule)| rule == "always_allow") => Ok(Some(false)),
+        Some("ask_every_call") if overrides.all(|(_, rule)| rule == "ask_always") => Ok(Some(true)),
+        _ => Err(errors::approval_unsupported("experimental.permissions").into()),
     }
 }
 
 impl Selection {
     fn into_filter(self) -> ApiResult<Option<Filter>> {
-        refuse_approval_list("toolkits.require_approval", self.require_approval.as_ref())?;
         match (self.enable, self.disable) {
             (None, None) => Ok(None),
             (Some(enable), None) => Ok(Some(Filter::Enable(enable))),
@@ -308,32 +336,38 @@ impl Selection {
         }
     }
 
-    /// Returns the selection of a configuration.
-    pub(crate) fn from_filter(filter: &Filter) -> Self {
-        let (enable, disable) = match filter {
-            Filter::Enable(slugs) => (Some(slugs.clone()), None),
-            Filter::Disable(slugs) => (None, Some(slugs.clone())),
+    /// Returns the selection of a configuration, if it has one.
+    pub(crate) fn from_config(config: &Config) -> Option<Self> {
+        let (enable, disable) = match &config.toolkits {
+            Some(Filter::Enable(slugs)) => (Some(slugs.clone()), None),
+            Some(Filter::Disable(slugs)) => (None, Some(slugs.clone())),
+            None => (None, None),
         };
-        Self {
+        let approval = &config.approval_toolkits;
+        let require_approval = (!approval.is_empty()).then(|| approval.clone());
+        let is_selected = config.toolkits.is_some() || require_approval.is_some();
+        is_selected.then_some(Self {
             enable,
             disable,
-            require_approval: None,
-        }
+            require_approval,
+        })
     }
 }
 
-fn tools(body: BTreeMap<String, ToolSelection>) -> ApiResult<BTreeMap<String, ToolFilter>> {
+fn into_filters(body: BTreeMap<String, ToolSelection>) -> ApiResult<BTreeMap<String, ToolFilter>> {
     let mut filters = BTreeMap::new();
     for (toolkit, selection) in body {
-        refuse_approval_list(
-            "tools.require_approval",
-            selection.require_approval.as_ref(),
-        )?;
         let filter = match (selection.enable, selection.disable, selection.tags) {
             (None, None, None) => continue,
             (Some(enable), None, None) => ToolFilter::Enable(enable),
             (None, Some(disable), None) => ToolFilter::Disable(disable),
-            (None, None, Some(tags)) => ToolFilter::Tags(tags.into_tags()?),
+            (None, None, Some(tags)) if tags.approval().is_empty() => {
+                ToolFilter::Tags(tags.into_tags())
+            }
+            (None, None, Some(_)) => {
+                let problem = "tags.require_approval: name the tools in `require_approval`";
+                return Err(errors::session_invalid(format!("tools.{toolkit}.{problem}")).into());
+            }
             _ => {
                 let problem = "must have one of `enable`, `disable` and `tags`";
                 return Err(errors::session_invalid(format!("tools.{toolkit}: {problem}")).into());
@@ -345,42 +379,53 @@ fn tools(body: BTreeMap<String, ToolSelection>) -> ApiResult<BTreeMap<String, To
 }
 
 impl ToolSelection {
-    /// Returns the selection of a configuration.
-    pub(crate) fn from_filter(filter: &ToolFilter) -> Self {
-        let mut selection = Self::default();
-        match filter {
-            ToolFilter::Enable(slugs) => selection.enable = Some(slugs.clone()),
-            ToolFilter::Disable(slugs) => selection.disable = Some(slugs.clone()),
-            ToolFilter::Tags(tags) => selection.tags = Some(TagsBody::from_tags(tags)),
+    /// Returns the selections of a configuration, by toolkit.
+    pub(crate) fn from_config(config: &Config) -> BTreeMap<String, Self> {
+        let mut selections = BTreeMap::<_, Self>::new();
+        for (toolkit, filter) in &config.tools {
+            let selection = selections.entry(toolkit.clone()).or_default();
+            match filter {
+                ToolFilter::Enable(slugs) => selection.enable = Some(slugs.clone()),
+                ToolFilter::Disable(slugs) => selection.disable = Some(slugs.clone()),
+                ToolFilter::Tags(tags) => selection.tags = Some(TagsBody::from_tags(tags, &[])),
+            }
         }
-        selection
+        for (toolkit, tools) in &config.approval_tools {
+            let selection = selections.entry(toolkit.clone()).or_default();
+            selection.require_approval = Some(tools.clone());
+        }
+        selections
     }
 }
 
 impl TagsBody {
-    fn into_tags(self) -> ApiResult<Tags> {
+    /// Returns the tags of tools whose calls need approval.
+    fn approval(&self) -> Vec<String> {
         match self {
-            Self::List(enable) => Ok(Tags {
+            Self::List(_) => Vec::new(),
+            Self::Selection(selection) => selection.require_approval.clone(),
+        }
+    }
+
+    fn into_tags(self) -> Tags {
+        match self {
+            Self::List(enable) => Tags {
                 enable,
                 disable: Vec::new(),
-            }),
-            Self::Selection(selection) => {
-                let approval = &selection.require_approval;
-                refuse_approval_list("tags.require_approval", Some(approval))?;
-                Ok(Tags {
-                    enable: selection.enable,
-                    disable: selection.disable,
-                })
-            }
+            },
+            Self::Selection(selection) => Tags {
+                enable: selection.enable,
+                disable: selection.disable,
+            },
         }
     }
 
     /// Returns the tags of a configuration.
-    pub(crate) fn from_tags(tags: &Tags) -> Self {
+    pub(crate) fn from_tags(tags: &Tags, approval: &[String]) -> Self {
         Self::Selection(TagSelection {
             enable: tags.enable.clone(),
             disable: tags.disable.clone(),
-            require_approval: Vec::new(),
+            require_approval: approval.to_vec(),
         })
     }
 }

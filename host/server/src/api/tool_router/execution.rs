@@ -1,10 +1,11 @@
 //! Executions in a session: tools of toolkits, meta tools and proxy requests.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use app::{
+    App,
     agents::{
-        self, SessionCaller, SessionExecute,
+        self, Approvable, Approval, SessionCaller, SessionExecute,
         meta::{self, MetaTool},
     },
     core::ids::{LogId, SessionId},
@@ -16,7 +17,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::{inline_tools::LOCAL_PREFIX, open};
+use super::{
+    approval::{InputRequest, InputResponse, approval, questions},
+    inline_tools::LOCAL_PREFIX,
+    open,
+};
 use crate::{
     Server,
     api::tools::proxy::{ProxyRequest, ProxyView},
@@ -41,6 +46,12 @@ pub(crate) struct ExecuteBody<'a> {
     /// Id or alias of the account to use.
     #[serde(default)]
     account: Option<String>,
+    /// Answers to the `input_requests` of the result before.
+    #[serde(default)]
+    input_responses: Option<BTreeMap<String, InputResponse>>,
+    /// `request_state` of the result before.
+    #[serde(default)]
+    request_state: Option<String>,
 }
 
 /// The body of the execution of a meta tool.
@@ -60,6 +71,7 @@ pub(crate) struct ExecuteMetaBody<'a> {
 enum ResultType {
     Completed,
     Failed,
+    InputRequired,
 }
 
 /// The result of an execution in a session.
@@ -74,6 +86,43 @@ pub(crate) struct ResultView {
     #[schema(value_type = String)]
     log_id: LogId,
     result_type: ResultType,
+    /// Questions for the user; only with `input_required`. Nothing ran, and the log has no record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    input_requests: Option<BTreeMap<&'static str, InputRequest>>,
+    /// State that the repeated call sends with the answers; only with `input_required`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    request_state: Option<String>,
+}
+
+impl ResultView {
+    /// Returns the result of a call that did not run.
+    fn not_run(app: &App, result_type: ResultType) -> Self {
+        Self {
+            data: RawJson(Bytes::from_static(b"{}")),
+            error: None,
+            log_id: app.sequence.log(app.clock.now()),
+            result_type,
+            input_requests: None,
+            request_state: None,
+        }
+    }
+
+    fn new(app: &App, outcome: Approvable) -> Self {
+        match outcome {
+            Approvable::Executed(execution) => execution.into(),
+            Approvable::ApprovalRequired { message, state } => Self {
+                input_requests: Some(questions(message)),
+                request_state: Some(state),
+                ..Self::not_run(app, ResultType::InputRequired)
+            },
+            Approvable::Declined => Self {
+                error: Some("declined: the user has declined the call".to_owned()),
+                ..Self::not_run(app, ResultType::Failed)
+            },
+        }
+    }
 }
 
 impl From<Execution> for ResultView {
@@ -87,6 +136,8 @@ impl From<Execution> for ResultView {
             },
             error: execution.error,
             log_id: execution.log_id,
+            input_requests: None,
+            request_state: None,
         }
     }
 }
@@ -96,9 +147,13 @@ struct Call {
     slug: String,
     arguments: Bytes,
     account: Option<String>,
+    approval: Option<Approval>,
 }
 
 /// Executes a tool that the session permits, or a meta tool.
+///
+/// If the session requires approval of the call, the result is `input_required` with a question for
+/// the user. The tool runs when the call is repeated within ten minutes with the answer.
 #[utoipa::path(
     post,
     path = IN_TABLE,
@@ -121,14 +176,15 @@ pub(crate) async fn execute(
             arguments: arguments(&bytes, body.arguments)?,
             slug: body.tool_slug,
             account: body.account.filter(|account| !account.trim().is_empty()),
+            approval: approval(body.request_state, body.input_responses)?,
         })
     };
     let turns = &server.app.large_work;
     let call: ApiResult<Call> = turns.run(&key.project.tenant, size, parse).await?;
     let call = call?;
     let caller = open(&key, &id).await?;
-    let execution = if let Some(tool) = meta_tool(&server, &call.slug) {
-        execute_meta_tool(&server, &caller, tool, call.arguments).await?
+    let outcome = if let Some(tool) = meta_tool(&server, &call.slug) {
+        Approvable::Executed(execute_meta_tool(&server, &caller, tool, call.arguments).await?)
     } else {
         refuse_local(&call.slug)?;
         let request = SessionExecute {
@@ -136,9 +192,9 @@ pub(crate) async fn execute(
             arguments: call.arguments,
             account: call.account,
         };
-        agents::execute(&server.app, &caller, request).await?
+        agents::execute_with_approval(&server.app, &caller, request, call.approval).await?
     };
-    reply(&server, &key, execution).await
+    reply(&server, &key, outcome).await
 }
 
 /// Executes a meta tool of the session.
@@ -161,7 +217,7 @@ pub(crate) async fn execute_meta(
     let tool = meta_tool(&server, &body.slug);
     let tool = tool.ok_or_else(|| errors::tool_not_found(shown(&body.slug), ""))?;
     let execution = execute_meta_tool(&server, &caller, tool, arguments).await?;
-    reply(&server, &key, execution).await
+    reply(&server, &key, Approvable::Executed(execution)).await
 }
 
 /// Executes a meta tool. Its result names other meta tools with the word of this installation, unless
@@ -185,10 +241,11 @@ pub(crate) async fn execute_meta_tool(
 async fn reply(
     server: &Server,
     key: &ProjectKey,
-    execution: Execution,
+    outcome: Approvable,
 ) -> ApiResult<SerializedJson<ResultView>> {
-    let size = execution.data.len();
-    let serialize = move || SerializedJson::new(&execution.into());
+    let view = ResultView::new(&server.app, outcome);
+    let size = view.data.0.len();
+    let serialize = move || SerializedJson::new(&view);
     let turns = &server.app.large_work;
     Ok(turns.run(&key.project.tenant, size, serialize).await?)
 }

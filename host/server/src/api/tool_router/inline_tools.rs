@@ -76,12 +76,20 @@ struct InlineToolkitView {
     preload: bool,
 }
 
-/// The client's own tools.
+/// A text for assistants, and the client's own tools.
 #[derive(Serialize, ToSchema)]
-#[schema(as = LocalTools)]
-pub(crate) struct InlineView {
-    custom_toolkits: Vec<InlineToolkitView>,
-    custom_tools: Vec<InlineToolView>,
+#[schema(as = SessionExtras)]
+pub(crate) struct ExtrasView {
+    /// Text for the system prompt of an assistant that works in the session.
+    assistive_prompt: String,
+    /// Only in the response to a request that has them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    custom_toolkits: Option<Vec<InlineToolkitView>>,
+    /// Only in the response to a request that has them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    custom_tools: Option<Vec<InlineToolView>>,
 }
 
 impl InlineTools {
@@ -178,11 +186,14 @@ fn check_texts(slug: &str, name: &str, description: &str, problems: &mut Vec<Str
     }
 }
 
-impl From<InlineTools> for InlineView {
-    fn from(inline: InlineTools) -> Self {
+impl ExtrasView {
+    pub(super) fn new(assistive_prompt: String, inline: Option<InlineTools>) -> Self {
+        let (custom_toolkits, custom_tools) =
+            inline.map(|inline| (inline.toolkits, inline.tools)).unzip();
         Self {
-            custom_toolkits: inline.toolkits,
-            custom_tools: inline.tools,
+            assistive_prompt,
+            custom_toolkits,
+            custom_tools,
         }
     }
 }

@@ -1,9 +1,12 @@
 //! Tool router sessions.
 
+mod approval;
 pub(crate) mod config;
 pub(crate) mod execution;
 mod inline_tools;
 pub(crate) mod labs;
+pub(crate) mod search;
+pub(crate) mod mounts;
 mod toolkits;
 pub(crate) mod types;
 

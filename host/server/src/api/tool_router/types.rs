@@ -13,8 +13,8 @@ use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    config::{Blocks, Change, OneOrMany, refuse_approval},
-    inline_tools::{InlineTool, InlineToolkit, InlineTools, InlineView},
+    config::{Blocks, Change, OneOrMany},
+    inline_tools::{ExtrasView, InlineTool, InlineToolkit, InlineTools},
 };
 use crate::{
     api::connected_accounts::sharing::{Share, SharingView},
@@ -54,8 +54,7 @@ impl PatchBody {
     /// Returns the change that the request asks for.
     pub(crate) fn into_change(self) -> ApiResult<Change> {
         let permissions = self.experimental.and_then(|given| given.permissions);
-        refuse_approval(permissions.as_ref())?;
-        self.blocks.into_change()
+        self.blocks.into_change(permissions.as_ref())
     }
 }
 
@@ -97,12 +96,13 @@ impl CreateBody {
             return Err(errors::session_invalid("user_id: must be a text").into());
         }
         let permissions = self.experimental.and_then(|given| given.permissions);
-        refuse_approval(permissions.as_ref())?;
         let mut config = Config {
             user_id: app::accounts::parse_user_id(Some(user))?,
             ..Config::default()
         };
-        self.blocks.into_change()?.apply(&mut config);
+        self.blocks
+            .into_change(permissions.as_ref())?
+            .apply(&mut config);
         Ok(config)
     }
 }
@@ -170,10 +170,7 @@ pub(crate) struct SessionView {
     tool_router_tools: Vec<String>,
     config: ConfigView,
     config_version: u32,
-    /// The client's own tools; only in the response to a request that has them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    experimental: Option<InlineView>,
+    experimental: ExtrasView,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     warnings: Vec<WarningView>,
@@ -216,6 +213,8 @@ impl SessionView {
         let preloaded = agents::preloaded(&catalog, config);
         tools.extend(preloaded.iter().map(|found| found.tool.slug.to_string()));
         tools.extend(inline.iter().flat_map(InlineTools::preloaded));
+        let prompt = agents::assistive_prompt(config);
+        let prompt = branding.rename_slugs(&prompt).into_owned();
         let many = preloaded.len() >= MANY_PRELOADED_TOOLS;
         let warnings = many.then(|| WarningView {
             code: "PRELOAD_TOOLS_HIGH_CONTEXT_USAGE",
@@ -232,7 +231,7 @@ impl SessionView {
             tool_router_tools: tools,
             config: ConfigView::new(prefix, config),
             config_version: session.body.version,
-            experimental: inline.map(InlineView::from),
+            experimental: ExtrasView::new(prompt, inline),
             warnings: warnings.into_iter().collect(),
             session_id: session.id,
         }
@@ -289,28 +288,48 @@ struct ConfigView {
 
 /// Selected toolkits.
 #[derive(Serialize, ToSchema)]
-#[serde(untagged)]
 #[schema(as = SessionToolkits)]
-enum SelectionView {
-    Enabled { enabled: Vec<String> },
-    Disabled { disabled: Vec<String> },
+struct SelectionView {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    enabled: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    disabled: Option<Vec<String>>,
+    /// Toolkits whose calls the user must approve.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    require_approval: Option<Vec<String>>,
 }
 
 /// Selected tools of a toolkit.
-#[derive(Serialize, ToSchema)]
-#[serde(untagged)]
+#[derive(Default, Serialize, ToSchema)]
 #[schema(as = SessionTools)]
-enum ToolSelectionView {
-    Enabled { enabled: Vec<String> },
-    Disabled { disabled: Vec<String> },
-    Tags { tags: TagsView },
+struct ToolSelectionView {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    enabled: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    disabled: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    tags: Option<TagsView>,
+    /// Tools whose calls the user must approve.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    require_approval: Option<Vec<String>>,
 }
 
 view! {
     #[schema(as = SessionConfigTags)]
-    struct TagsView from tags: &Tags {
+    struct TagsView from (tags: &Tags, approval: &[String]) {
         enabled: Vec<String> = tags.enable.clone(),
         disabled: Vec<String> = tags.disable.clone(),
+        /// Calls of tools with one of them need the approval of the user.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        #[schema(required = false)]
+        require_approval: Vec<String> = approval.to_vec(),
     }
 }
 
@@ -392,20 +411,17 @@ impl ConfigView {
             (toolkit.clone(), shown)
         });
         let auth_configs = config.auth_configs.iter();
-        let tools = config.tools.iter();
         Self {
             user_id: config.user_id.clone(),
-            toolkits: config.toolkits.as_ref().map(SelectionView::from),
+            toolkits: SelectionView::from_config(config),
             auth_configs: auth_configs
                 .map(|(toolkit, id)| (toolkit.clone(), id.to_string()))
                 .collect(),
             connected_accounts: shown.collect(),
             all_connected_accounts: (is_older && !all.is_empty()).then(|| all.clone()),
             manage_connections: (&config.manage_connections).into(),
-            tools: tools
-                .map(|(toolkit, filter)| (toolkit.clone(), filter.into()))
-                .collect(),
-            tags: (&config.tags).into(),
+            tools: ToolSelectionView::from_config(config),
+            tags: TagsView::new(&config.tags, &config.approval_tags),
             workbench: (&config.workbench).into(),
             multi_account: config.multi_account.as_ref().map(MultiAccountView::from),
             preload: config.preload.as_ref().map(PreloadView::from),
@@ -420,24 +436,41 @@ impl ConfigView {
     }
 }
 
-impl From<&Filter> for SelectionView {
-    fn from(filter: &Filter) -> Self {
-        match filter.clone() {
-            Filter::Enable(enabled) => Self::Enabled { enabled },
-            Filter::Disable(disabled) => Self::Disabled { disabled },
-        }
+impl SelectionView {
+    /// Returns the view of a configuration's selection, if it has one.
+    fn from_config(config: &Config) -> Option<Self> {
+        let (enabled, disabled) = match config.toolkits.clone() {
+            Some(Filter::Enable(enabled)) => (Some(enabled), None),
+            Some(Filter::Disable(disabled)) => (None, Some(disabled)),
+            None => (None, None),
+        };
+        let approval = &config.approval_toolkits;
+        let require_approval = (!approval.is_empty()).then(|| approval.clone());
+        let is_selected = config.toolkits.is_some() || require_approval.is_some();
+        is_selected.then_some(Self {
+            enabled,
+            disabled,
+            require_approval,
+        })
     }
 }
 
-impl From<&ToolFilter> for ToolSelectionView {
-    fn from(filter: &ToolFilter) -> Self {
-        match filter.clone() {
-            ToolFilter::Enable(enabled) => Self::Enabled { enabled },
-            ToolFilter::Disable(disabled) => Self::Disabled { disabled },
-            ToolFilter::Tags(tags) => Self::Tags {
-                tags: (&tags).into(),
-            },
+impl ToolSelectionView {
+    /// Returns the views of a configuration's selections, by toolkit.
+    fn from_config(config: &Config) -> BTreeMap<String, Self> {
+        let mut views = BTreeMap::<_, Self>::new();
+        for (toolkit, filter) in config.tools.clone() {
+            let view = views.entry(toolkit).or_default();
+            match filter {
+                ToolFilter::Enable(enabled) => view.enabled = Some(enabled),
+                ToolFilter::Disable(disabled) => view.disabled = Some(disabled),
+                ToolFilter::Tags(tags) => view.tags = Some(TagsView::new(&tags, &[])),
+            }
         }
+        for (toolkit, tools) in config.approval_tools.clone() {
+            views.entry(toolkit).or_default().require_approval = Some(tools);
+        }
+        views
     }
 }
 

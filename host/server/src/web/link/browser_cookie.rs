@@ -13,17 +13,17 @@ const MAX_AGE: Duration = Duration::hours(1);
 const ID_CHARS: usize = 43;
 
 /// Returns a new random id.
-pub(super) fn random_id() -> String {
+pub(in crate::web) fn random_id() -> String {
     ids::random_text(ID_CHARS)
 }
 
 /// Returns the id from the cookie of a request; none if the cookie is missing or malformed.
-pub(super) fn read(server: &Server, headers: &HeaderMap) -> Option<String> {
+pub(in crate::web) fn read(server: &Server, headers: &HeaderMap) -> Option<String> {
     id_in(headers, is_https(server))
 }
 
 /// Returns the `Set-Cookie` header for an id.
-pub(super) fn set(server: &Server, id: &str) -> Option<HeaderValue> {
+pub(in crate::web) fn set(server: &Server, id: &str) -> Option<HeaderValue> {
     HeaderValue::from_str(&cookie(id, is_https(server)).to_string()).ok()
 }
 

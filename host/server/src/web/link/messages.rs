@@ -73,14 +73,14 @@ pub(super) fn callback_error(failure: ApiError) -> Response {
 }
 
 /// Reports an error. `title` and `text` are shown if the secret in the address is refused.
-fn error(failure: ApiError, title: &str, text: &str) -> Response {
+pub(in crate::web) fn error(failure: ApiError, title: &str, text: &str) -> Response {
     let response = failure.into_response();
     let status = response.status();
     let (title, text) = match status.as_u16() {
         400 | 404 => (title, Cow::Borrowed(text)),
         429 => (
             "Too many attempts",
-            "Too many invalid links were opened from your network. Wait a minute, then load this \
+            "Too many invalid links or keys came from your network. Wait a minute, then load this \
              page again."
                 .into(),
         ),

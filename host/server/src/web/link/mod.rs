@@ -6,12 +6,12 @@
 //! in an address, on the page or in the browser, except the random id of the browser in its cookie.
 //! A form is accepted only from the page that was sent to the same browser.
 
-mod browser_cookie;
+pub(super) mod browser_cookie;
 pub(crate) mod callback;
 pub(crate) mod client_metadata;
-mod messages;
+pub(super) mod messages;
 pub(crate) mod page;
-mod render;
+pub(super) mod render;
 
 use axum::{
     http::{HeaderName, HeaderValue, StatusCode, header},
@@ -24,7 +24,7 @@ const REFERRER_POLICY: HeaderName = HeaderName::from_static("referrer-policy");
 const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
 
 /// Redirects the browser without telling the target the address of this page.
-fn redirect(status: StatusCode, url: &str) -> Response {
+pub(super) fn redirect(status: StatusCode, url: &str) -> Response {
     let Ok(location) = HeaderValue::from_str(url) else {
         let cause = "a redirect URL is not a valid header value".to_owned();
         return ApiError::App(errors::internal(cause)).into_response();

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Length of the random value that allows the style of one response.
-const NONCE_CHARS: usize = 22;
+pub(in crate::web) const NONCE_CHARS: usize = 22;
 
 /// Page with the form of a link.
 #[derive(Template)]
@@ -111,7 +111,7 @@ fn form_page(server: &Server, form: &Form, status: StatusCode, form_token: &str)
 }
 
 /// Returns the content security policy of a page whose form leads to the given targets.
-fn policy(nonce: &str, form_targets: &str) -> String {
+pub(in crate::web) fn policy(nonce: &str, form_targets: &str) -> String {
     format!(
         "default-src 'none'; style-src 'nonce-{nonce}'; img-src data:; form-action {form_targets}; \
          base-uri 'none'; frame-ancestors 'none'"
@@ -119,7 +119,7 @@ fn policy(nonce: &str, form_targets: &str) -> String {
 }
 
 /// Builds the response. A page is never sent without its policy.
-fn html(status: StatusCode, page: &impl Template, policy: &str) -> Response {
+pub(in crate::web) fn html(status: StatusCode, page: &impl Template, policy: &str) -> Response {
     let (Ok(html), Ok(policy)) = (page.render(), HeaderValue::from_str(policy)) else {
         let cause = "a page cannot be rendered".to_owned();
         return ApiError::App(errors::internal(cause)).into_response();

@@ -71,11 +71,11 @@ enum Target {
 impl Action {
     /// Finds the tool, or the recipe if no tool has the slug.
     fn target(&self, app: &App) -> Result<Target> {
-        match app.catalog.tool(&self.tool, &self.version) {
-            Ok(found) => Ok(Target::Tool(found)),
-            Err(_) if app.recipe_actions.is_recipe(&self.tool) => Ok(Target::Recipe),
-            Err(cause) => Err(cause),
+        if app.recipe_actions.is_recipe(app, &self.tool) {
+            return Ok(Target::Recipe);
         }
+        let found = app.catalog.tool(&self.tool, &self.version)?;
+        Ok(Target::Tool(found))
     }
 
     pub(super) fn mode(&self) -> ActionMode {

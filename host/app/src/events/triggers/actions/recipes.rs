@@ -14,8 +14,8 @@ use crate::{
 /// The functions with recipes that actions need. They belong to a module above this one, and are set
 /// where the [`App`] is put together.
 pub(crate) trait RecipeActions: Send + Sync {
-    /// Returns true if a slug that is not the slug of a tool is that of a recipe.
-    fn is_recipe(&self, slug: &str) -> bool;
+    /// Returns true if a slug is that of a recipe, and not of a tool.
+    fn is_recipe(&self, app: &App, slug: &str) -> bool;
 
     /// Checks that a user has a recipe.
     fn check<'a>(

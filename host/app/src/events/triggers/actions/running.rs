@@ -12,7 +12,6 @@ use sandbox::kind;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use store::Record;
-use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::{
@@ -31,6 +30,7 @@ use crate::{
         event::MessageVersion,
         message,
         outbox::Event,
+        pacing::Room,
         triggers::{
             Instance,
             progress::{Progress, Seal},
@@ -38,7 +38,7 @@ use crate::{
     },
     projects::{self, SharedProject},
     runs::{self, Execute, Execution, Input},
-    work::{Claim, Next, Queue, doubled, jittered},
+    work::{Admission, Claim, Next, Queue, doubled, jittered},
 };
 
 /// Actions that one server runs at a time.
@@ -72,25 +72,24 @@ const PASSING_FAILURES: [&str; 8] = [
 ];
 
 /// Returns the queue of actions.
-pub(crate) fn queue() -> Queue<ActionRun, App> {
+pub(crate) fn queue() -> Queue<ActionRun, App, Room> {
     Queue {
         name: "trigger_actions",
         concurrency: MAX_CONCURRENT_RUNS,
         lease_ttl: LEASE_TTL,
         // Attempts that could not begin. They end when the event is erased.
         retry_delay: |attempts| Some(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts)),
-        work: |app: &App, claim| Box::pin(run(app, claim)),
+        admission: Admission {
+            enter: |app, run, now| app.endpoints.enter(&run.project, now),
+            turn: |app, run, now| app.endpoints.turn(&run.project, now),
+        },
+        work: |app: &App, claim, room| Box::pin(run(app, claim, room)),
     }
 }
 
 /// Makes the next attempt of a run. An error means that nothing ran.
-async fn run(app: &App, claim: Arc<Claim<ActionRun>>) -> Result<Next> {
+async fn run(app: &App, claim: Arc<Claim<ActionRun>>, mut room: Room) -> Result<Next> {
     let project = ProjectId::parse(claim.project())?;
-    let now = claim.batch().await?.now;
-    let room = match app.endpoints.enter(project.as_str(), now) {
-        Ok(room) => room,
-        Err(later) => return Ok(Next::At(later)),
-    };
     let run = claim.body().await;
     let Some((project, instance)) = find_instance(app, &project, &run.instance).await? else {
         claim.erase(claim.batch().await?).await?;
@@ -112,10 +111,9 @@ async fn run(app: &App, claim: Arc<Claim<ActionRun>>) -> Result<Next> {
     if !repeatable {
         claim.edit(|run| run.started = true).await?;
     }
-    let begun = Instant::now();
     match subject.execute(app).await {
         Ok(execution) => {
-            room.accepted(begun.elapsed(), MAX_CONCURRENT_RUNS_PER_PROJECT);
+            room.accepted(MAX_CONCURRENT_RUNS_PER_PROJECT);
             settle(app, &claim, &project.id, execution, repeatable).await
         }
         Err(cause) if may_pass(&cause) => {

@@ -28,7 +28,7 @@ use crate::{
     events::errors,
     projects::{self, Project},
     runs::{self, TriggerCall},
-    work::{Claim, Next, Queue, doubled},
+    work::{Admission, Claim, Next, Queue, doubled},
 };
 
 /// Subscriptions that one server works on at a time.
@@ -60,7 +60,8 @@ pub(crate) fn queue() -> Queue<ProviderSubscription, App> {
         concurrency: MAX_CONCURRENT_SUBSCRIPTIONS,
         lease_ttl: LEASE_TTL,
         retry_delay: |_| Some(RETRY_DELAY),
-        work: |app: &App, claim| {
+        admission: Admission::always(),
+        work: |app: &App, claim, ()| {
             Box::pin(async move {
                 work(app, &claim).await?;
                 Ok(Next::Ended)

@@ -17,7 +17,7 @@ use self::{
     },
 };
 use crate::{
-    api::logs::{MAX_CONDITIONS, MAX_VALUE_CHARS, operator},
+    api::logs::{MAX_CONDITIONS, MAX_VALUE_CHARS, branded, operator, stored_value},
     http::{ApiResult, IN_TABLE, Json, OptionalJson, Page, Path, ProjectKey, errors},
 };
 
@@ -59,9 +59,12 @@ pub(crate) async fn list(
         skip: skip as u64,
         limit: Page::new(body.limit, None)?.limit,
     };
-    let filter = filter(body)?;
+    let filter = filter(&key, body)?;
     let (records, more) = log::list(key.app(), &key.project, &filter, &part).await?;
-    let item = |record| ItemView::new(toolkit(key.app(), &record), record);
+    let item = |record| {
+        let toolkit = toolkit(key.app(), &record);
+        ItemView::new(toolkit, branded(&key, record))
+    };
     Ok(Json(ListView {
         data: records.into_iter().map(item).collect(),
         next_cursor: more.then_some(part.skip + part.limit),
@@ -73,10 +76,11 @@ pub(crate) async fn list(
 pub(crate) async fn read(key: ProjectKey, Path(id): Path<LogId>) -> ApiResult<Json<View>> {
     let (record, detail) = log::get(key.app(), &key.project, &id).await?;
     let toolkit = toolkit(key.app(), &record);
+    let record = branded(&key, record);
     Ok(Json(View::new(record, detail, toolkit)))
 }
 
-fn filter(body: Search) -> ApiResult<Filter> {
+fn filter(key: &ProjectKey, body: Search) -> ApiResult<Filter> {
     let ignore_case = body.case_sensitive == Some(false);
     let conditions = body.search_params.unwrap_or_default();
     if conditions.len() > MAX_CONDITIONS {
@@ -85,14 +89,14 @@ fn filter(body: Search) -> ApiResult<Filter> {
     Ok(Filter {
         conditions: conditions
             .into_iter()
-            .map(|given| condition(given, ignore_case))
+            .map(|given| condition(key, given, ignore_case))
             .collect::<ApiResult<_>>()?,
         from: body.from.map(|from| from as i64),
         to: body.to.map(|to| to as i64),
     })
 }
 
-fn condition(given: ConditionBody, ignore_case: bool) -> ApiResult<Condition> {
+fn condition(key: &ProjectKey, given: ConditionBody, ignore_case: bool) -> ApiResult<Condition> {
     let name = given.field.unwrap_or_default();
     let Some((_, _, field)) = SEARCHABLE_FIELDS.iter().find(|(id, ..)| *id == name) else {
         return Err(
@@ -113,7 +117,7 @@ fn condition(given: ConditionBody, ignore_case: bool) -> ApiResult<Condition> {
     Ok(Condition {
         field: *field,
         operator,
-        value,
+        value: stored_value(key, *field, value),
         ignore_case,
     })
 }

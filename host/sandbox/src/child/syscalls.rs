@@ -1,6 +1,7 @@
-//! Restricts the system calls of the compile child.
+//! Restricts the system calls of a child process.
 //!
-//! Problem: a bug of the compiler could let a component execute its own code in the child.
+//! Problem: a bug of the compiler or of the shell could let untrusted input execute code of its own
+//! in the child.
 //!
 //! Guarantee: such code can compute, use memory within the limits and answer through its pipes. It
 //! cannot reach files, sockets, other programs or other processes.
@@ -11,11 +12,14 @@ use std::io;
 
 /// Restricts the calling thread and the threads that it starts to the system calls for reading,
 /// computing and answering. Every other call fails with `EPERM`. The restriction cannot be undone.
+///
+/// # Errors
+/// Fails if the kernel refuses the restriction.
 #[cfg(all(
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64")
 ))]
-pub(crate) fn restrict() -> io::Result<()> {
+pub fn restrict() -> io::Result<()> {
     use seccompiler::{
         BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
         SeccompRule,
@@ -52,8 +56,12 @@ pub(crate) fn restrict() -> io::Result<()> {
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64")
 )))]
-#[expect(clippy::unnecessary_wraps, reason = "the one above can fail")]
-pub(crate) fn restrict() -> io::Result<()> {
+#[expect(
+    clippy::unnecessary_wraps,
+    clippy::missing_errors_doc,
+    reason = "the one above can fail"
+)]
+pub fn restrict() -> io::Result<()> {
     Ok(())
 }
 

@@ -1,0 +1,196 @@
+//! Assistants as OAuth clients. A client registers itself (RFC 7591), and nothing is stored: its
+//! client id holds its name and its redirect URIs, signed.
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
+use serde::{Deserialize, Serialize};
+use url::{Host, Url};
+
+use super::signed::{sign, verify};
+use crate::{App, Result, agents::errors, core::truncate};
+
+/// Prefix of client ids.
+const PREFIX: &str = "mcpi_";
+/// Maximum characters of the name of a client.
+pub const MAX_CLIENT_NAME_CHARS: usize = 100;
+/// Maximum size of all redirect URIs of a client together, so that its id fits into a request line.
+pub const MAX_REDIRECT_URIS_BYTES: usize = 2 << 10;
+/// Schemes that a browser handles by itself. All others belong to programs (RFC 8252, section 7.1).
+const BROWSER_SCHEMES: [&str; 12] = [
+    "about",
+    "blob",
+    "chrome",
+    "data",
+    "file",
+    "filesystem",
+    "ftp",
+    "javascript",
+    "vbscript",
+    "view-source",
+    "ws",
+    "wss",
+];
+
+/// A registered client.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Client {
+    /// Name that the client gave itself. It proves nothing.
+    #[serde(rename = "n")]
+    pub name: Option<String>,
+    /// Addresses to which the browser may be redirected with an authorization code.
+    #[serde(rename = "r")]
+    pub redirect_uris: Vec<String>,
+}
+
+/// Registers a client and returns its client id.
+///
+/// # Errors
+/// Fails if the name is too long or contains control characters, or if a redirect URI is missing, too
+/// long or of a kind that is not permitted.
+pub fn register(app: &App, client: &Client) -> Result<String> {
+    let is_shown = |name: &str| {
+        name.chars().count() <= MAX_CLIENT_NAME_CHARS && !name.chars().any(char::is_control)
+    };
+    if !client.name.as_deref().is_none_or(is_shown) {
+        return Err(errors::mcp_client_invalid(format!(
+            "client_name: must be at most {MAX_CLIENT_NAME_CHARS} characters without control characters"
+        )));
+    }
+    if client.redirect_uris.is_empty() {
+        return Err(errors::mcp_redirect_uri_invalid("at least one is required"));
+    }
+    let size: usize = client.redirect_uris.iter().map(String::len).sum();
+    if size > MAX_REDIRECT_URIS_BYTES {
+        let problem = format!("together they must be at most {MAX_REDIRECT_URIS_BYTES} bytes");
+        return Err(errors::mcp_redirect_uri_invalid(problem));
+    }
+    let refused = client.redirect_uris.iter().find(|uri| !is_permitted(uri));
+    if let Some(uri) = refused {
+        return Err(errors::mcp_redirect_uri_invalid(format!(
+            "{} is neither https, http on this machine, nor the address of a program",
+            truncate(uri)
+        )));
+    }
+    let content = serde_json::to_vec(client).map_err(errors::internal)?;
+    Ok(sign(app, &format!("{PREFIX}{}", BASE64.encode(content))))
+}
+
+/// Returns the client with a client id.
+///
+/// # Errors
+/// Fails if this installation did not issue the client id.
+pub fn registered(app: &App, client_id: &str) -> Result<Client> {
+    let content = verify(app, client_id).and_then(|text| text.strip_prefix(PREFIX));
+    let content = content.and_then(|content| BASE64.decode(content).ok());
+    let client = content.and_then(|content| serde_json::from_slice(&content).ok());
+    client.ok_or_else(errors::mcp_client_unknown)
+}
+
+impl Client {
+    /// Returns true if the client registered a redirect URI. The port of an address on this machine
+    /// is free, because a program cannot know which one it gets (RFC 8252, section 7.3).
+    #[must_use]
+    pub fn has_redirect_uri(&self, uri: &str) -> bool {
+        let free = loopback_without_port(uri);
+        self.redirect_uris.iter().any(|registered| {
+            registered == uri || (free.is_some() && loopback_without_port(registered) == free)
+        })
+    }
+}
+
+fn is_permitted(uri: &str) -> bool {
+    let Ok(url) = Url::parse(uri) else {
+        return false;
+    };
+    let is_plain = url.fragment().is_none() && url.username().is_empty();
+    let is_plain = is_plain && url.password().is_none() && uri.is_ascii();
+    is_plain
+        && match url.scheme() {
+            "https" => true,
+            "http" => is_loopback(&url),
+            scheme => !url.cannot_be_a_base() && !BROWSER_SCHEMES.contains(&scheme),
+        }
+}
+
+/// Returns true if the host of a URL is this machine.
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(Host::Ipv6(ip)) => ip.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost",
+        None => false,
+    }
+}
+
+/// Returns an http address on this machine without its port, or none for any other address.
+fn loopback_without_port(uri: &str) -> Option<String> {
+    let mut url = Url::parse(uri).ok()?;
+    if url.scheme() != "http" || !is_loopback(&url) || !is_permitted(uri) {
+        return None;
+    }
+    url.set_port(None).ok()?;
+    Some(url.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(uri: &str) -> Client {
+        Client {
+            name: None,
+            redirect_uris: vec![uri.to_owned()],
+        }
+    }
+
+    #[test]
+    fn only_safe_redirect_uris_are_permitted() {
+        for uri in [
+            "https://app.example/cb?a=1",
+            "http://127.0.0.1/cb",
+            "http://[::1]:80/cb",
+            "http://localhost:3000/cb",
+            "cursor://anysphere.cursor-retrieval/oauth/cb",
+            "com.example.app:/cb",
+        ] {
+            assert!(is_permitted(uri), "{uri}");
+        }
+        for uri in [
+            "",
+            "/cb",
+            "http://app.example/cb",
+            "http://localhost.evil.example/cb",
+            "https://app.example/cb#fragment",
+            "https://user@app.example/cb",
+            "javascript:alert(1)",
+            "javascript://app.example/%0aalert(1)",
+            "data:text/html,hello",
+            "mailto:a@b.example",
+            "file:///etc/passwd",
+        ] {
+            assert!(!is_permitted(uri), "{uri}");
+        }
+    }
+
+    #[test]
+    fn only_loopback_ports_are_free() {
+        let local = client("http://127.0.0.1:1/cb");
+        assert!(local.has_redirect_uri("http://127.0.0.1:1/cb"));
+        assert!(local.has_redirect_uri("http://127.0.0.1:49152/cb"));
+        assert!(local.has_redirect_uri("http://127.0.0.1/cb"));
+        for other in [
+            "http://127.0.0.1:1/cb/",
+            "http://127.0.0.1:1/cb?a=1",
+            "http://127.0.0.1:1/cb#a",
+            "http://localhost:1/cb",
+            "https://127.0.0.1:1/cb",
+            "http://a@127.0.0.1:1/cb",
+        ] {
+            assert!(!local.has_redirect_uri(other), "{other}");
+        }
+        let remote = client("https://app.example/cb");
+        assert!(remote.has_redirect_uri("https://app.example/cb"));
+        for other in ["https://app.example:444/cb", "https://app.example/CB"] {
+            assert!(!remote.has_redirect_uri(other), "{other}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! `REMOTE_BASH_TOOL`: runs a shell command over the files of the session.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use workbench::{CommandFinished, CommandNotRun, Excerpt, FILES_FOLDER, ShellCommand};
+
+use super::{MetaResult, MetaTool, Workflow, parse};
+use crate::{
+    App, Result,
+    agents::{SessionCaller, errors, session_files},
+    core::ids::random_text,
+};
+
+/// Number of random characters in the names of the files of long output.
+const RUN_ID_CHARS: usize = 8;
+
+#[derive(Deserialize)]
+struct Arguments {
+    command: String,
+    session_id: Option<String>,
+}
+
+/// Data of a result.
+#[derive(Serialize)]
+struct Data {
+    stdout: String,
+    #[serde(rename = "stdoutLines")]
+    stdout_lines: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stdout_file_path: Option<String>,
+    stderr: String,
+    #[serde(rename = "stderrLines")]
+    stderr_lines: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stderr_file_path: Option<String>,
+    /// Exit code, if the command ended by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i32>,
+    session: Workflow,
+}
+
+/// Runs the meta tool.
+///
+/// # Errors
+/// Fails if the arguments are invalid, if the session is busy, if the shell cannot be run, or if the
+/// changed files cannot be stored.
+pub(super) async fn run(
+    app: &App,
+    caller: &SessionCaller,
+    arguments: Value,
+) -> Result<MetaResult> {
+    let arguments: Arguments = parse(MetaTool::RemoteBashTool, arguments)?;
+    let command = arguments.command;
+    let finished = session_files::in_turn(app, caller, run_command(app, caller, command)).await?;
+    let CommandFinished {
+        exit,
+        stdout,
+        stderr,
+        ..
+    } = finished;
+    let path = |excerpt: &Excerpt| {
+        let file = excerpt.file.as_ref()?;
+        Some(format!("{FILES_FOLDER}/{file}"))
+    };
+    let data = Data {
+        stdout_file_path: path(&stdout),
+        stdout: stdout.text,
+        stdout_lines: stdout.lines,
+        stderr_file_path: path(&stderr),
+        stderr: stderr.text,
+        stderr_lines: stderr.lines,
+        exit_code: exit.as_ref().ok().copied(),
+        session: Workflow::new(arguments.session_id.as_deref()),
+    };
+    Ok(MetaResult {
+        data: serde_json::to_value(data).map_err(errors::internal)?,
+        error: exit.err().map(|limit| {
+            format!("the command was ended and changed no file: {limit}; split it into smaller ones")
+        }),
+    })
+}
+
+/// Runs a command and stores the files that it has changed.
+async fn run_command(
+    app: &App,
+    caller: &SessionCaller,
+    command: String,
+) -> Result<CommandFinished> {
+    // The files take memory only while the command may run.
+    let shell = app.shell.acquire(&caller.project.tenant).await;
+    let command = ShellCommand {
+        run_id: random_text(RUN_ID_CHARS),
+        command,
+        files: files(app, caller).await?,
+    };
+    let mut finished = shell.run(command).await.map_err(|cause| match cause {
+        CommandNotRun::TooLong(_) => {
+            errors::arguments_invalid(MetaTool::RemoteBashTool.short_slug(), cause.to_string())
+        }
+        CommandNotRun::Unavailable(_) => errors::unavailable(cause),
+    })?;
+    let changes = std::mem::take(&mut finished.changes);
+    if !changes.is_empty() {
+        session_files::apply(app, caller, changes, None).await?;
+    }
+    Ok(finished)
+}
+
+/// Returns the files of the session with their contents.
+async fn files(app: &App, caller: &SessionCaller) -> Result<Vec<(String, Bytes)>> {
+    let mut files = Vec::new();
+    for file in session_files::list(app, caller, "").await? {
+        let bytes = session_files::read(app, caller, &file.path).await?;
+        files.push((file.path, bytes));
+    }
+    Ok(files)
+}

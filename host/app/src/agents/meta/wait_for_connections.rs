@@ -1,0 +1,284 @@
+//! Waits until the user of a session has connected toolkits.
+//!
+//! A commit that writes an account wakes the call, which then reads the accounts of its user. Commits
+//! of other servers on the same database wake it too, within a second.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::{MetaResult, MetaTool, Workflow, manage_connections::toolkit_slugs, parse};
+use crate::{
+    App, Record, Result,
+    accounts::{self, Account, Status},
+    agents::{SessionCaller, SessionToolkit, SessionToolkitFilter, errors, toolkits},
+    core::clock::iso,
+};
+
+/// Minimum interval between two reads of the accounts.
+const MIN_READ_INTERVAL: Duration = Duration::from_millis(200);
+
+#[derive(Deserialize)]
+struct Arguments {
+    toolkits: Vec<String>,
+    #[serde(default)]
+    mode: Mode,
+    session_id: Option<String>,
+}
+
+/// The toolkits that must be connected, or have failed, to end the wait.
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Mode {
+    #[default]
+    Any,
+    All,
+}
+
+#[derive(Serialize)]
+struct Data {
+    message: String,
+    results: BTreeMap<String, Connection>,
+    session: Workflow,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+enum ConnectionStatus {
+    Active,
+    Initiated,
+    Failed,
+    NotFound,
+}
+
+#[derive(Serialize)]
+struct Connection {
+    toolkit: String,
+    status: ConnectionStatus,
+    has_active_connection: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    connected_account_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    auth_config_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_message: Option<String>,
+}
+
+/// Returns the connections once enough of them are made, have failed or do not exist, or once the
+/// time limit is reached.
+pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> Result<MetaResult> {
+    let Arguments {
+        toolkits,
+        mode,
+        session_id,
+    } = parse(MetaTool::WaitForConnections, arguments)?;
+    let slugs = toolkit_slugs(MetaTool::WaitForConnections, toolkits)?;
+    let _wait = app.connection_waits.begin(&caller.project.id)?;
+    // It remembers commits from now on, so that none between a read and a wait is missed.
+    let signal = app.store.commit_signal(&accounts::COLLECTION);
+    let max_wait = app.sessions.connection_wait;
+    let deadline = Instant::now() + max_wait;
+    let mut results = connections(app, caller, &slugs).await?;
+    let mut is_over = false;
+    while !is_over && !mode.is_done(&results) {
+        let woken = async {
+            sleep(MIN_READ_INTERVAL).await;
+            signal.committed().await;
+        };
+        is_over = timeout_at(deadline, woken).await.is_err();
+        results = connections(app, caller, &slugs).await?;
+    }
+    let data = Data {
+        message: message(&results, mode.is_done(&results), max_wait),
+        results,
+        session: Workflow::new(session_id.as_deref()),
+    };
+    Ok(serde_json::to_value(data).map_err(errors::internal)?.into())
+}
+
+impl Mode {
+    /// Returns true if no further wait is needed, or if it could have no effect.
+    fn is_done(self, results: &BTreeMap<String, Connection>) -> bool {
+        use ConnectionStatus::{Active, Failed, Initiated};
+        let has = |statuses: &[ConnectionStatus]| {
+            let mut results = results.values();
+            results.any(|result| statuses.contains(&result.status))
+        };
+        match self {
+            Self::Any => has(&[Active, Failed]) || !has(&[Initiated]),
+            Self::All => !has(&[Initiated]),
+        }
+    }
+}
+
+fn message(results: &BTreeMap<String, Connection>, done: bool, max_wait: Duration) -> String {
+    let count = |status| {
+        let statuses = results.values().map(|connection| connection.status);
+        statuses.filter(|one| *one == status).count()
+    };
+    let counts = format!(
+        "{} connected, {} not connected yet, {} failed, {} not found",
+        count(ConnectionStatus::Active),
+        count(ConnectionStatus::Initiated),
+        count(ConnectionStatus::Failed),
+        count(ConnectionStatus::NotFound),
+    );
+    if done {
+        return counts;
+    }
+    format!(
+        "{counts}. The user has not connected them within {} s: call again to wait longer.",
+        max_wait.as_secs()
+    )
+}
+
+async fn connections(
+    app: &App,
+    caller: &SessionCaller,
+    slugs: &[String],
+) -> Result<BTreeMap<String, Connection>> {
+    // They are read before the active accounts, so that an account that becomes active between the
+    // two reads is seen as pending or as active.
+    let mut newest = BTreeMap::new();
+    for slug in slugs {
+        newest.insert(slug, newest_inactive(app, caller, slug).await?);
+    }
+    let filter = SessionToolkitFilter {
+        slugs: slugs.to_vec(),
+        ..SessionToolkitFilter::default()
+    };
+    let found = toolkits(app, caller, &app.catalog.snapshot(), filter).await?;
+    let connections = newest.into_iter().map(|(slug, inactive)| {
+        let found = found.iter().find(|found| *found.toolkit.slug == **slug);
+        (slug.clone(), Connection::new(slug, found, inactive))
+    });
+    Ok(connections.collect())
+}
+
+/// Returns the newest account that the session would use for a toolkit if it were active.
+async fn newest_inactive(
+    app: &App,
+    caller: &SessionCaller,
+    toolkit: &str,
+) -> Result<Option<Record<Account>>> {
+    let config = caller.config();
+    let project = &caller.project;
+    let newest = match config.connected_accounts.get(toolkit) {
+        Some(pinned) => {
+            let pinned = pinned.first().map_or("", |id| id.as_str());
+            app.store
+                .get::<Account>(project.id.as_str(), pinned)
+                .await?
+        }
+        None => {
+            let auth_config = config.auth_configs.get(toolkit);
+            accounts::newest_inactive(app, project, &config.user_id, toolkit, auth_config).await?
+        }
+    };
+    Ok(newest.filter(|account| account.body.status != Status::Active))
+}
+
+impl Connection {
+    fn new(slug: &str, found: Option<&SessionToolkit>, inactive: Option<Record<Account>>) -> Self {
+        let Some(found) = found.filter(|found| found.enabled) else {
+            let reason = "the toolkit does not exist, or the session does not permit it";
+            return Self::without_account(slug, ConnectionStatus::NotFound, Some(reason));
+        };
+        if let Some(active) = &found.account {
+            return Self {
+                has_active_connection: true,
+                ..Self::of_account(slug, ConnectionStatus::Active, &active.record)
+            };
+        }
+        if found.toolkit.current().no_auth() {
+            return Self {
+                has_active_connection: true,
+                ..Self::without_account(slug, ConnectionStatus::Active, None)
+            };
+        }
+        match inactive {
+            Some(account) if account.body.status.is_pending() => {
+                Self::of_account(slug, ConnectionStatus::Initiated, &account)
+            }
+            Some(account) => Self {
+                error_message: Some(failure(&account)),
+                ..Self::of_account(slug, ConnectionStatus::Failed, &account)
+            },
+            None => {
+                let reason =
+                    "the user has no account: create a link with SERVICE_MANAGE_CONNECTIONS";
+                Self::without_account(slug, ConnectionStatus::NotFound, Some(reason))
+            }
+        }
+    }
+
+    fn without_account(slug: &str, status: ConnectionStatus, reason: Option<&str>) -> Self {
+        Self {
+            toolkit: slug.to_owned(),
+            status,
+            has_active_connection: false,
+            connected_account_id: None,
+            auth_config_id: None,
+            created_at: None,
+            error_message: reason.map(str::to_owned),
+        }
+    }
+
+    fn of_account(slug: &str, status: ConnectionStatus, account: &Record<Account>) -> Self {
+        Self {
+            connected_account_id: Some(account.id.clone()),
+            auth_config_id: Some(account.body.auth_config.to_string()),
+            created_at: Some(iso(account.created_at)),
+            ..Self::without_account(slug, status, None)
+        }
+    }
+}
+
+/// Returns the reason for which an account is not usable.
+fn failure(account: &Record<Account>) -> String {
+    let Account {
+        status,
+        status_reason,
+        failure,
+        ..
+    } = &account.body;
+    let reason = match (failure, status_reason) {
+        (Some(failure), _) => format!(": {} {}", failure.error, failure.description),
+        (None, Some(reason)) => format!(": {reason}"),
+        (None, None) => String::new(),
+    };
+    format!("the account is {}{}", status.into_str(), reason.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ConnectionStatus::{Active, Failed, Initiated, NotFound};
+
+    #[test]
+    fn mode_says_which_connections_end_the_wait() {
+        for (statuses, any, all) in [
+            (&[Initiated][..], false, false),
+            (&[Active], true, true),
+            (&[Failed], true, true),
+            (&[NotFound], true, true),
+            (&[Initiated, Active], true, false),
+            (&[Initiated, Failed], true, false),
+            (&[Initiated, NotFound], false, false),
+            (&[Active, Failed, NotFound], true, true),
+        ] {
+            let connection = |(number, status): (usize, &ConnectionStatus)| {
+                let slug = format!("t{number}");
+                let connection = Connection::without_account(&slug, *status, None);
+                (slug, connection)
+            };
+            let results = statuses.iter().enumerate().map(connection).collect();
+            assert_eq!(Mode::Any.is_done(&results), any, "{statuses:?}");
+            assert_eq!(Mode::All.is_done(&results), all, "{statuses:?}");
+        }
+    }
+}

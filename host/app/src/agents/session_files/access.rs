@@ -1,0 +1,87 @@
+//! Reading and deletion of files.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use store::Time;
+
+use super::{Owner, SessionCaller, VARIABLES_PATH, check_path, write};
+use crate::{App, Result, agents::errors};
+
+/// A file of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionFile {
+    /// Path, relative to the folder of the session's files.
+    pub path: String,
+    /// Size, in bytes.
+    pub size: u64,
+    /// Time of the last change of the content.
+    pub modified_at: Time,
+}
+
+/// Returns the files of a session whose paths begin with `prefix`, in the order of their paths.
+///
+/// # Errors
+/// Fails if the store cannot be read.
+pub async fn list(app: &App, caller: &SessionCaller, prefix: &str) -> Result<Vec<SessionFile>> {
+    let records = Owner::from(caller).records(app).await?.into_iter();
+    let files = records.map(|record| record.body).filter(|file| {
+        file.place.is_some()
+            && file.blob.is_some()
+            && file.path != VARIABLES_PATH
+            && file.path.starts_with(prefix)
+    });
+    let files = files.map(|file| SessionFile {
+        path: file.path,
+        size: file.size,
+        modified_at: file.modified_at,
+    });
+    let mut files: Vec<_> = files.collect();
+    files.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(files)
+}
+
+/// Returns the content of a file.
+///
+/// # Errors
+/// Fails if the file does not exist.
+pub async fn read(app: &App, caller: &SessionCaller, path: &str) -> Result<Bytes> {
+    check_path(path)?;
+    let bytes = content(app, caller.into(), path).await?;
+    bytes.ok_or_else(|| errors::session_file_not_found(path))
+}
+
+/// Returns the variables of the workbench, if it has stored any.
+///
+/// # Errors
+/// Fails if the store cannot be read.
+pub async fn variables(app: &App, caller: &SessionCaller) -> Result<Option<Bytes>> {
+    content(app, caller.into(), VARIABLES_PATH).await
+}
+
+/// Deletes a file.
+///
+/// # Errors
+/// Fails if the file does not exist, or the store refuses.
+pub async fn delete(app: &App, caller: &SessionCaller, path: &str) -> Result<()> {
+    check_path(path)?;
+    let owner = Owner::from(caller);
+    let found = owner.at(app, path).await?;
+    found.ok_or_else(|| errors::session_file_not_found(path))?;
+    write(app, owner, BTreeMap::from([(path.to_owned(), None)])).await
+}
+
+/// Returns the content at a path. A blob is missing only if the file was replaced after its record
+/// was read, so the record is read once more.
+async fn content(app: &App, owner: Owner<'_>, path: &str) -> Result<Option<Bytes>> {
+    for _ in 0..2 {
+        let found = owner.at(app, path).await?;
+        let Some(key) = found.and_then(|file| file.body.blob) else {
+            return Ok(None);
+        };
+        if let Some(bytes) = app.store.blobs().get(&key).await? {
+            return Ok(Some(bytes));
+        }
+    }
+    Ok(None)
+}

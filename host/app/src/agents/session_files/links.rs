@@ -1,0 +1,166 @@
+//! Links by which applications exchange files with a session. This server answers them also if a
+//! bucket holds the bytes, because the limits of a session are checked when the bytes arrive.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use store::{Batch, Record, Time};
+
+use super::{
+    COLLECTION, MAX_CHANGE_MS, MAX_TOTAL_BYTES, Owner, SessionCaller, Stored, check_limits,
+    check_path, media_type_of, write,
+};
+use crate::{
+    App, Error, Result,
+    agents::errors,
+    core::ids::FileId,
+    files::{self, File, Link, SignedOperation, Ticket},
+    projects,
+};
+
+/// Returns a link to which the content of a file is sent. It can be used repeatedly.
+///
+/// # Errors
+/// Fails if the path or the media type is invalid, or the session has no room for another file.
+pub async fn upload_link(
+    app: &App,
+    caller: &SessionCaller,
+    path: &str,
+    media_type: Option<&str>,
+) -> Result<Link> {
+    check_path(path)?;
+    if !media_type.is_none_or(files::is_media_type) {
+        return Err(errors::session_invalid(
+            "mimetype: must be a media type, such as `text/csv`",
+        ));
+    }
+    let owner = Owner::from(caller);
+    let seconds = caller.project.stored.config.file_url_expiry;
+    let now = app.clock.now();
+    let awaited_ms = i64::from(seconds) * 1_000 + MAX_CHANGE_MS;
+    let expires_at = Time(now.0.saturating_add(awaited_ms));
+    let prepared = app.store.change(&COLLECTION, owner.session, || async {
+        let batch = Batch::at(now).check(&owner.session(app).await?);
+        let Some(mut file) = owner.at(app, path).await? else {
+            let new = BTreeMap::from([(path.to_owned(), Some(0))]);
+            check_limits(&owner.records(app).await?, &new, now)?;
+            let id = FileId::of_session();
+            let awaited = awaited(owner, path, media_type, now, expires_at);
+            let batch = batch.insert(owner.project, id.as_str(), &awaited);
+            return Ok::<_, Error>((batch, id));
+        };
+        if let Some(media_type) = media_type {
+            media_type.clone_into(&mut file.body.media_type);
+        }
+        if file.body.blob.is_none() {
+            file.body.expires_at = Some(expires_at);
+        }
+        Ok((batch.update(&file), FileId::parse(&file.id)?))
+    });
+    let id = prepared.await?;
+    let size = app.files.settings.size.min(MAX_TOTAL_BYTES);
+    let media_type = media_type.unwrap_or_else(|| media_type_of(path));
+    let file = File::unlisted(path, media_type, 0);
+    let put = SignedOperation::Put;
+    Ok(files::server_link(
+        app,
+        &caller.project,
+        id,
+        &file,
+        put,
+        size,
+    ))
+}
+
+/// Returns the record of a file whose content is not uploaded yet.
+fn awaited(
+    owner: Owner<'_>,
+    path: &str,
+    media_type: Option<&str>,
+    now: Time,
+    expires_at: Time,
+) -> Stored {
+    Stored {
+        session: owner.session.to_owned(),
+        place: Some(owner.place(path)),
+        path: path.to_owned(),
+        blob: None,
+        media_type: media_type.unwrap_or_else(|| media_type_of(path)).to_owned(),
+        size: 0,
+        modified_at: now,
+        expires_at: Some(expires_at),
+    }
+}
+
+/// Returns a link to the content of a file.
+///
+/// # Errors
+/// Fails if the file does not exist.
+pub async fn download_link(app: &App, caller: &SessionCaller, path: &str) -> Result<Link> {
+    check_path(path)?;
+    let found = Owner::from(caller).at(app, path).await?;
+    let found = found.filter(|file| file.body.blob.is_some());
+    let found = found.ok_or_else(|| errors::session_file_not_found(path))?;
+    let Stored {
+        media_type, size, ..
+    } = &found.body;
+    let file = File::unlisted(path, media_type, *size);
+    let id = FileId::parse(&found.id)?;
+    let get = SignedOperation::Get;
+    Ok(files::server_link(
+        app,
+        &caller.project,
+        id,
+        &file,
+        get,
+        *size,
+    ))
+}
+
+/// Stores the content of a file, as permitted by its link.
+///
+/// # Errors
+/// Fails if the file or its session was deleted, or if a limit of the session or the quota of the
+/// project is exceeded.
+pub async fn put(app: &App, ticket: &Ticket, bytes: Bytes) -> Result<()> {
+    let record = linked(app, ticket).await?;
+    let owner = Owner {
+        project: &record.project,
+        session: &record.body.session,
+    };
+    write(
+        app,
+        owner,
+        BTreeMap::from([(record.body.path.clone(), Some(bytes))]),
+    )
+    .await
+}
+
+/// Returns a file and its content, as permitted by its link.
+///
+/// # Errors
+/// Fails if the file does not exist.
+pub async fn download(app: &App, ticket: &Ticket) -> Result<(File, Bytes)> {
+    let record = linked(app, ticket).await?;
+    let missing = || errors::file_not_found(&ticket.id);
+    let key = record.body.blob.as_ref().ok_or_else(missing)?;
+    let bytes = app.store.blobs().get(key).await?.ok_or_else(missing)?;
+    let Stored {
+        path,
+        media_type,
+        size,
+        ..
+    } = &record.body;
+    Ok((File::unlisted(path, media_type, *size), bytes))
+}
+
+async fn linked(app: &App, ticket: &Ticket) -> Result<Record<Stored>> {
+    let missing = || errors::file_not_found(&ticket.id);
+    let project = ticket.project.as_str();
+    if !projects::is_live(&app.store, project).await? {
+        return Err(missing());
+    }
+    let found = app.store.get::<Stored>(project, ticket.id.as_str()).await?;
+    let found = found.filter(|record| record.body.place.is_some());
+    found.ok_or_else(missing)
+}

@@ -1,0 +1,12 @@
+//! Settings of tool router sessions.
+
+use std::time::Duration;
+
+/// Time limits of meta tools.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Time that a call waits for a user to connect accounts.
+    pub connection_wait: Duration,
+    /// Time after which the calls of a parallel execution that still run are cancelled.
+    pub multi_execute_timeout: Duration,
+}

@@ -1,0 +1,92 @@
+//! Approval of calls: the question for the user in a result, and the answer in the next call.
+
+use std::collections::BTreeMap;
+
+use app::agents::{Approval, Consent};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use crate::http::{ApiResult, errors};
+
+/// Key of the question and of its answer.
+const APPROVAL: &str = "approval";
+
+/// Answer to a question of the result before, in the form of MCP's `ElicitResult`.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = SessionInputResponse)]
+pub(crate) struct InputResponse {
+    action: Action,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = SessionInputAction)]
+enum Action {
+    Accept,
+    Decline,
+    Cancel,
+}
+
+/// Returns the answer of a call to a question before, if it has one.
+pub(super) fn approval(
+    state: Option<String>,
+    responses: Option<BTreeMap<String, InputResponse>>,
+) -> ApiResult<Option<Approval>> {
+    let Some(state) = state else {
+        return Ok(None);
+    };
+    let response = responses.and_then(|mut responses| responses.remove(APPROVAL));
+    let response = response.ok_or_else(|| {
+        let problem = format!("input_responses: must have the answer `{APPROVAL}`");
+        errors::session_invalid(problem)
+    })?;
+    let consent = match response.action {
+        Action::Accept => Consent::Accepted,
+        Action::Decline | Action::Cancel => Consent::Declined,
+    };
+    Ok(Some(Approval { state, consent }))
+}
+
+/// A question for the user, in the form of MCP's request `elicitation/create`.
+#[derive(Serialize, ToSchema)]
+#[schema(as = SessionInputRequest)]
+pub(super) struct InputRequest {
+    /// Always `elicitation/create`.
+    method: &'static str,
+    params: QuestionView,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = SessionQuestion)]
+struct QuestionView {
+    /// Always `form`.
+    mode: &'static str,
+    message: String,
+    requested_schema: NoFields,
+}
+
+/// A form without fields.
+#[derive(Serialize, ToSchema)]
+#[schema(as = SessionQuestionSchema)]
+struct NoFields {
+    /// Always `object`.
+    r#type: &'static str,
+    #[schema(value_type = Object)]
+    properties: Map<String, Value>,
+}
+
+/// Returns the question whether the user approves a call.
+pub(super) fn questions(message: String) -> BTreeMap<&'static str, InputRequest> {
+    let params = QuestionView {
+        mode: "form",
+        message,
+        requested_schema: NoFields {
+            r#type: "object",
+            properties: Map::new(),
+        },
+    };
+    let method = "elicitation/create";
+    BTreeMap::from([(APPROVAL, InputRequest { method, params })])
+}

@@ -1,0 +1,161 @@
+//! Results of calls as MCP clients see them.
+//!
+//! The data that a tool returns was written by a provider and its users, and may have instructions to
+//! the assistant. Its text is marked as untrusted, with the hosts that the tool may reach, so that a
+//! client can tell it from the words of this server. Invisible characters, and those that change how
+//! others are shown, are escaped in texts.
+
+use std::fmt::Write;
+
+use app::{Error, catalog::ResolvedTool, runs::Execution};
+use bytes::Bytes;
+use rmcp::model::{CallToolResult, ContentBlock, JsonObject, MetaObject, TextContent};
+use serde_json::{Value, json};
+
+/// Outcome of a call.
+pub(super) enum Outcome {
+    /// A result or a failure that this server wrote.
+    Own(Result<Bytes, String>),
+    /// Data of tools, or the failure of one.
+    Untrusted(Result<Bytes, String>, Source),
+}
+
+/// Origin of untrusted data.
+#[derive(Default)]
+pub(super) struct Source {
+    /// Hosts that the tool may reach; none for data of several tools.
+    hosts: Vec<String>,
+}
+
+impl Source {
+    /// Returns the origin of the data of a tool.
+    pub(super) fn of(found: &ResolvedTool) -> Self {
+        let rules = found.tool.policy.egress.iter();
+        let mut hosts: Vec<_> = rules.map(|rule| rule.host.clone()).collect();
+        hosts.dedup();
+        Self { hosts }
+    }
+
+    fn meta(self) -> MetaObject {
+        let mut meta = JsonObject::new();
+        meta.insert("untrusted".to_owned(), json!(true));
+        if !self.hosts.is_empty() {
+            meta.insert("source_hosts".to_owned(), json!(self.hosts));
+        }
+        MetaObject(meta)
+    }
+}
+
+/// Returns the result of an execution, or its failure with the details.
+pub(super) fn executed(execution: Execution) -> Result<Bytes, String> {
+    match execution.error {
+        None => Ok(execution.data),
+        Some(error) => {
+            let details = String::from_utf8_lossy(&execution.data);
+            Err(format!("{error}\n{details}"))
+        }
+    }
+}
+
+/// Returns a refusal as a failed call, with the suggested fix.
+pub(super) fn refused(cause: &Error) -> Outcome {
+    if cause.info().class == app::Class::Internal {
+        tracing::error!(%cause, "a call of a tool failed");
+        return Outcome::Own(Err("internal error".to_owned()));
+    }
+    let problems = cause.problems().iter().skip(1);
+    let problems: String = problems.map(|line| format!("\n{line}")).collect();
+    let message = format!("{cause}{problems}\n{}", cause.info().hint);
+    Outcome::Own(Err(message))
+}
+
+impl From<Outcome> for CallToolResult {
+    fn from(outcome: Outcome) -> Self {
+        let (executed, source) = match outcome {
+            Outcome::Own(executed) => (executed, None),
+            Outcome::Untrusted(executed, source) => (executed, Some(source)),
+        };
+        let block = |text: &str| {
+            let text = TextContent::new(visible(text));
+            ContentBlock::Text(match source {
+                Some(source) => text.with_meta(source.meta()),
+                None => text,
+            })
+        };
+        let data = match &executed {
+            Ok(data) => data,
+            Err(message) => return Self::error(vec![block(message)]),
+        };
+        match serde_json::from_slice(data) {
+            Ok(value) => {
+                let mut result = Self::success(vec![block(&String::from_utf8_lossy(data))]);
+                result.structured_content = Some(value).filter(Value::is_object);
+                result
+            }
+            Err(cause) => {
+                let message = format!("the result of the tool is not JSON: {cause}");
+                Self::error(vec![ContentBlock::text(message)])
+            }
+        }
+    }
+}
+
+/// Escapes invisible characters as JSON does. JSON keeps its meaning, because it has such characters
+/// only inside of strings.
+fn visible(text: &str) -> String {
+    let is_shown = |c: char| c == '\n' || !manifest::is_hidden(c);
+    if text.chars().all(is_shown) {
+        return text.to_owned();
+    }
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_shown(c) {
+            shown.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            // Writing to a text cannot fail.
+            let _ = write!(shown, "\\u{unit:04x}");
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool_result(data: &str) -> Value {
+        let source = Source {
+            hosts: vec!["api.example.com".to_owned()],
+        };
+        let data = Bytes::copy_from_slice(data.as_bytes());
+        let result = CallToolResult::from(Outcome::Untrusted(Ok(data), source));
+        serde_json::to_value(result).unwrap()
+    }
+
+    #[test]
+    fn data_of_tools_is_marked_as_untrusted() {
+        let result = tool_result(r#"{"a":1}"#);
+        let meta = json!({ "untrusted": true, "source_hosts": ["api.example.com"] });
+        assert_eq!(result["content"][0]["_meta"], meta);
+        assert_eq!(result["structuredContent"], json!({ "a": 1 }));
+        let failed = CallToolResult::from(Outcome::Own(Err("refused".to_owned())));
+        let failed = serde_json::to_value(failed).unwrap();
+        assert_eq!(failed["content"][0]["_meta"], Value::Null);
+        assert_eq!(failed["isError"], true);
+    }
+
+    #[test]
+    fn invisible_characters_are_escaped_without_loss() {
+        let data = json!({ "a": "x\u{202e}y\u{9b}31m\u{e0041}\u{7f}", "b": "é😀\n" });
+        let result = tool_result(&data.to_string());
+        let text = result["content"][0]["text"].as_str().unwrap();
+        assert!(
+            text.contains(r"x\u202ey\u009b31m\udb40\udc41\u007f"),
+            "{text}"
+        );
+        assert_eq!(serde_json::from_str::<Value>(text).unwrap(), data);
+        assert_eq!(visible("one\ntwo\u{1b}[0m"), "one\ntwo\\u001b[0m");
+    }
+}

@@ -1,0 +1,164 @@
+//! Handlers of the page on which a project member gives an assistant access to an MCP endpoint.
+//!
+//! A request that is not valid is answered on the page, also if its redirect URI is: anyone may
+//! register a client, so that a redirect without the consent of a member would lead anywhere (RFC
+//! 9700, section 4.11.2).
+
+use std::sync::Arc;
+
+use app::agents::mcp_oauth::{self, Client, NewConsent, Resource};
+use axum::{
+    extract::{RawQuery, Request, State},
+    http::{HeaderMap, StatusCode, header},
+    response::Response,
+};
+use url::Url;
+
+use super::{consent, parameters::Parameters};
+use crate::{
+    Server,
+    http::{ApiError, ApiResult, auth, body, errors},
+    mcp,
+    web::link::{browser_cookie, redirect},
+};
+
+/// Maximum size of a submitted form.
+pub(crate) const MAX_CONSENT_FORM_BYTES: usize = 4 << 10;
+/// Name of the hidden form field with the form token.
+pub(super) const FORM_TOKEN_FIELD: &str = "form-token";
+/// Characters of a code challenge made by `S256` (RFC 7636, section 4.2).
+const CHALLENGE_CHARS: usize = 43;
+
+/// A valid authorization request (RFC 6749, section 4.1.1).
+pub(super) struct AuthorizationRequest {
+    pub(super) client: Client,
+    pub(super) redirect_uri: Url,
+    pub(super) consent: NewConsent,
+    state: Option<String>,
+}
+
+/// Shows the page.
+pub(crate) async fn show(
+    State(server): State<Arc<Server>>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Response {
+    let query = query.unwrap_or_default();
+    let request = match AuthorizationRequest::read(&server, &query) {
+        Ok(request) => request,
+        Err(cause) => return consent::refusal(cause),
+    };
+    let browser = browser_cookie::read(&server, &headers).unwrap_or_else(browser_cookie::random_id);
+    let form_token = server.app.form_token(&query, &browser);
+    let mut page = consent::page(&request, &form_token, None, StatusCode::OK);
+    if let Some(cookie) = browser_cookie::set(&server, &browser) {
+        page.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
+    page
+}
+
+/// Accepts the decision of a member.
+pub(crate) async fn decide(State(server): State<Arc<Server>>, request: Request) -> Response {
+    let decided = accept_form(&server, request).await;
+    decided.unwrap_or_else(consent::refusal)
+}
+
+async fn accept_form(server: &Arc<Server>, request: Request) -> ApiResult<Response> {
+    let query = request.uri().query().unwrap_or_default().to_owned();
+    let authorization = AuthorizationRequest::read(server, &query)?;
+    let browser = browser_cookie::read(server, request.headers());
+    let body = body::read(server, request, MAX_CONSENT_FORM_BYTES).await?;
+    let form = Parameters::parse(&String::from_utf8_lossy(&body))?;
+    let form_token = form.get(FORM_TOKEN_FIELD).unwrap_or_default();
+    // The expected value is a keyed hash over the secret id of the browser.
+    let is_own = |browser: String| server.app.form_token(&query, &browser) == form_token;
+    if !browser.is_some_and(is_own) {
+        let problem = "the form was opened in another browser";
+        return Err(errors::mcp_authorization_invalid(problem).into());
+    }
+    if form.get("decision") != Some("allow") {
+        let url = authorization.answer(server, &[("error", "access_denied")]);
+        return Ok(redirect(StatusCode::SEE_OTHER, &url));
+    }
+    let key = form.get("key").unwrap_or_default().trim();
+    match allow(server, &authorization, key).await {
+        Ok(code) => {
+            let url = authorization.answer(server, &[("code", &code)]);
+            Ok(redirect(StatusCode::SEE_OTHER, &url))
+        }
+        Err(ApiError::App(cause)) if consent::is_about_key(&cause) => Ok(consent::page(
+            &authorization,
+            form_token,
+            Some(&cause),
+            StatusCode::UNPROCESSABLE_ENTITY,
+        )),
+        Err(cause) => Err(cause),
+    }
+}
+
+/// Signs a member in, and returns an authorization code.
+async fn allow(
+    server: &Server,
+    authorization: &AuthorizationRequest,
+    key: &str,
+) -> ApiResult<String> {
+    let holder = auth::holder(server, key).await?;
+    let resource = &authorization.consent.resource;
+    let project = mcp_oauth::member_project(&server.app, &holder, resource).await?;
+    auth::may(
+        &holder,
+        match resource {
+            Resource::Server { .. } => mcp::SERVER_PERMISSION,
+            Resource::Session(_) => mcp::SESSION_PERMISSION,
+        },
+    )?;
+    auth::admit(server, &holder, Some(&project.tenant))?;
+    let consent = authorization.consent.clone();
+    Ok(mcp_oauth::record_consent(&server.app, &project, &holder, consent).await?)
+}
+
+impl AuthorizationRequest {
+    fn read(server: &Server, query: &str) -> ApiResult<Self> {
+        let parameters = Parameters::parse(query)?;
+        let client_id = parameters.required("client_id")?;
+        let client = mcp_oauth::registered(&server.app, client_id)?;
+        let uri = parameters.required("redirect_uri")?;
+        let invalid = errors::mcp_authorization_invalid;
+        let redirect_uri = Url::parse(uri).ok();
+        let redirect_uri = redirect_uri.filter(|_| client.has_redirect_uri(uri));
+        let redirect_uri = redirect_uri
+            .ok_or_else(|| invalid("redirect_uri is not one that the client registered"))?;
+        if parameters.required("response_type")? != "code" {
+            return Err(invalid("response_type must be `code`").into());
+        }
+        let challenge = parameters.required("code_challenge")?;
+        let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+        let is_hash = challenge.len() == CHALLENGE_CHARS && challenge.bytes().all(is_base64);
+        if !is_hash || parameters.get("code_challenge_method") != Some("S256") {
+            return Err(invalid("code_challenge must be made by the method `S256`").into());
+        }
+        let resource = mcp::resource(server, parameters.required("resource")?)?;
+        Ok(Self {
+            client,
+            redirect_uri,
+            consent: NewConsent {
+                client_id: client_id.to_owned(),
+                redirect_uri: uri.to_owned(),
+                challenge: challenge.to_owned(),
+                resource,
+            },
+            state: parameters.get("state").map(str::to_owned),
+        })
+    }
+
+    /// Returns the redirect URI with the answer to the client, and with the issuer (RFC 9207).
+    fn answer(&self, server: &Server, answer: &[(&str, &str)]) -> String {
+        let mut url = self.redirect_uri.clone();
+        let state = self.state.as_deref().map(|state| ("state", state));
+        url.query_pairs_mut()
+            .extend_pairs(answer)
+            .extend_pairs(state)
+            .append_pair("iss", server.app.base_url());
+        url.into()
+    }
+}

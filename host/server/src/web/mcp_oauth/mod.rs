@@ -1,0 +1,30 @@
+//! Authorization server for assistants at MCP endpoints, by OAuth 2.1.
+//!
+//! An assistant learns from the metadata of its endpoint ([`metadata`]) where to register
+//! ([`register`]), sends its user to the page on which a project member signs in with a key and
+//! consents ([`authorize`]), and exchanges the code for tokens ([`token`]). Clients are public: each
+//! proves by PKCE that it began the authorization. The tokens work at one MCP endpoint, and nowhere in
+//! the API.
+
+pub(crate) mod authorize;
+mod consent;
+pub(crate) mod metadata;
+mod parameters;
+mod refused;
+pub(crate) mod register;
+pub(crate) mod token;
+
+/// Path of the page on which a member consents.
+pub(crate) const AUTHORIZE_PATH: &str = "/oauth/authorize";
+/// Path of the exchange of codes and refresh tokens.
+pub(crate) const TOKEN_PATH: &str = "/oauth/token";
+/// Path of the revocation of tokens.
+pub(crate) const REVOKE_PATH: &str = "/oauth/revoke";
+/// Path of the registration of clients.
+pub(crate) const REGISTER_PATH: &str = "/oauth/register";
+/// Path of the metadata of the authorization server (RFC 8414, section 3).
+pub(crate) const SERVER_METADATA_PATH: &str = "/.well-known/oauth-authorization-server";
+/// Path before that of an MCP endpoint, at which its metadata is (RFC 9728, section 3).
+pub(crate) const RESOURCE_METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
+/// The only scope: the use of one MCP endpoint.
+const SCOPE: &str = "mcp";

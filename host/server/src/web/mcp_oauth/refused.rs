@@ -1,0 +1,64 @@
+//! Errors in the form of OAuth (RFC 6749, section 5.2; RFC 7591, section 3.2.2; RFC 8707, section 2).
+
+use app::{Error, ErrorInfo};
+use axum::{
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
+
+use crate::http::{ApiError, errors, reply};
+
+/// Error codes of OAuth by kind of error.
+static CODES: [(&ErrorInfo, &str); 8] = [
+    (&errors::INVALID, "invalid_request"),
+    (&errors::MCP_AUTHORIZATION_INVALID, "invalid_request"),
+    (&errors::MCP_GRANT_TYPE_UNKNOWN, "unsupported_grant_type"),
+    (&errors::MCP_CLIENT_INVALID, "invalid_client_metadata"),
+    (&errors::MCP_REDIRECT_URI_INVALID, "invalid_redirect_uri"),
+    (&errors::MCP_CLIENT_UNKNOWN, "invalid_client"),
+    (&errors::MCP_GRANT_INVALID, "invalid_grant"),
+    (&errors::MCP_TARGET_INVALID, "invalid_target"),
+];
+
+#[derive(Serialize)]
+struct Body {
+    error: &'static str,
+    error_description: String,
+}
+
+/// Returns the response to a request that was refused. An error that OAuth does not know has the
+/// envelope of the API.
+pub(super) fn response(refused: ApiError) -> Response {
+    match &refused {
+        ApiError::App(error) => match code(error) {
+            Some(code) => {
+                let body = Body {
+                    error: code,
+                    error_description: description(error),
+                };
+                reply::json(StatusCode::BAD_REQUEST, &body)
+            }
+            None => refused.into_response(),
+        },
+        ApiError::Http(_) => refused.into_response(),
+    }
+}
+
+fn code(error: &Error) -> Option<&'static str> {
+    let mut codes = CODES.iter();
+    codes
+        .find(|(kind, _)| error.is(kind))
+        .map(|(_, code)| *code)
+}
+
+/// Returns message and suggested fix, in the characters that OAuth permits.
+fn description(error: &Error) -> String {
+    let text = format!("{error}; {}", error.info().hint);
+    let plain = |c: char| match c {
+        '"' | '\\' | '`' => '\'',
+        c if c.is_ascii_graphic() || c == ' ' => c,
+        _ => '?',
+    };
+    text.chars().map(plain).collect()
+}

@@ -1,0 +1,101 @@
+//! Exchange of codes and refresh tokens for tokens, and revocation of tokens.
+
+use std::sync::Arc;
+
+use app::agents::mcp_oauth::{self, CodeExchange, Refresh, Resource, Tokens};
+use axum::{
+    extract::{Request, State},
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
+
+use super::{SCOPE, parameters::Parameters, refused};
+use crate::{
+    Server,
+    http::{ApiResult, Json, body, errors},
+    mcp,
+};
+
+/// Maximum size of a token request.
+pub(crate) const MAX_TOKEN_REQUEST_BYTES: usize = 16 << 10;
+
+/// Tokens of a client (RFC 6749, section 5.1).
+#[derive(Serialize)]
+struct TokenResponse {
+    access_token: String,
+    token_type: &'static str,
+    /// Validity of the access token in seconds.
+    expires_in: u64,
+    refresh_token: String,
+    scope: &'static str,
+}
+
+/// Issues tokens.
+pub(crate) async fn issue(State(server): State<Arc<Server>>, request: Request) -> Response {
+    match exchange(&server, request).await {
+        Ok(Tokens { access, refresh }) => Json(TokenResponse {
+            access_token: access,
+            token_type: "Bearer",
+            expires_in: mcp_oauth::ACCESS_TOKEN_TTL.as_secs(),
+            refresh_token: refresh,
+            scope: SCOPE,
+        })
+        .into_response(),
+        Err(cause) => refused::response(cause),
+    }
+}
+
+/// Revokes a token, and all others of the same consent (RFC 7009).
+pub(crate) async fn revoke(State(server): State<Arc<Server>>, request: Request) -> Response {
+    match end(&server, request).await {
+        Ok(()) => StatusCode::OK.into_response(),
+        Err(cause) => refused::response(cause),
+    }
+}
+
+async fn end(server: &Server, request: Request) -> ApiResult<()> {
+    let parameters = read(server, request).await?;
+    let token = parameters.required("token")?;
+    let client_id = parameters.required("client_id")?;
+    Ok(mcp_oauth::revoke(&server.app, token, client_id).await?)
+}
+
+async fn read(server: &Server, request: Request) -> ApiResult<Parameters> {
+    let body = body::read(server, request, MAX_TOKEN_REQUEST_BYTES).await?;
+    Parameters::parse(&String::from_utf8_lossy(&body))
+}
+
+async fn exchange(server: &Server, request: Request) -> ApiResult<Tokens> {
+    let parameters = read(server, request).await?;
+    let text = |name| parameters.required(name).map(str::to_owned);
+    let client_id = text("client_id")?;
+    mcp_oauth::registered(&server.app, &client_id)?;
+    let resource = target(server, &parameters)?;
+    Ok(match parameters.required("grant_type")? {
+        "authorization_code" => {
+            let request = CodeExchange {
+                code: text("code")?,
+                client_id,
+                redirect_uri: text("redirect_uri")?,
+                verifier: text("code_verifier")?,
+                resource,
+            };
+            mcp_oauth::exchange(&server.app, request).await?
+        }
+        "refresh_token" => {
+            let request = Refresh {
+                token: text("refresh_token")?,
+                client_id,
+                resource,
+            };
+            mcp_oauth::refresh(&server.app, request).await?
+        }
+        _ => return Err(errors::mcp_grant_type_unknown().into()),
+    })
+}
+
+fn target(server: &Server, parameters: &Parameters) -> ApiResult<Option<Resource>> {
+    let url = parameters.get("resource");
+    Ok(url.map(|url| mcp::resource(server, url)).transpose()?)
+}

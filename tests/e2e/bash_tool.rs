@@ -1,0 +1,175 @@
+//! Shell commands of a session: the files that they share with applications, and attacks that they
+//! survive.
+
+use harness::{Answer, Client, Host, host::Setup, unique};
+use serde_json::{Value, json};
+
+use crate::{
+    mounts::{download, upload},
+    tool_router_sessions::{SESSION, create},
+};
+
+async fn session(project: &Client) -> String {
+    create(project, json!({ "user_id": "amy" })).await
+}
+
+async fn shell(project: &Client, session: &str, command: &str) -> Answer {
+    let body = json!({ "slug": "SERVICE_REMOTE_BASH_TOOL", "arguments": { "command": command } });
+    let path = format!("{SESSION}/{session}/execute_meta");
+    project.post(&path, &body).await
+}
+
+/// Runs a command that ends by itself, and returns its data.
+async fn run(project: &Client, session: &str, command: &str) -> Value {
+    let answer = shell(project, session, command).await.expect(200);
+    assert_eq!(answer["error"], Value::Null, "{command}");
+    answer["data"].clone()
+}
+
+/// Runs a command that a limit ends, and returns the error.
+async fn ended(project: &Client, session: &str, command: &str) -> String {
+    let answer = shell(project, session, command).await.expect(200);
+    let error = answer["error"].as_str().unwrap_or_default().to_owned();
+    assert!(error.contains("was ended"), "{command}: {error}");
+    error
+}
+
+async fn project_and_session() -> (Client, String) {
+    let project = Host::shared().await.new_project().await;
+    let session = session(&project).await;
+    (project, session)
+}
+
+#[tokio::test]
+async fn command_works_on_files_of_session() {
+    let (project, session) = project_and_session().await;
+    let rows = "name,amount\nb,2\na,40\nc,\n";
+    upload(&project, &session, "in/rows.csv", rows.as_bytes()).await;
+    let command = "pwd; tail -n +2 in/rows.csv | sort | awk -F, '{s+=$2} END {print s}'
+        sed 's/,/;/g' in/rows.csv > out.csv; grep -c ';' out.csv
+        echo '{\"a\": [1, 2]}' | jq '.a[1]'; echo warning >&2; rm in/rows.csv; mkdir empty; exit 3";
+    let data = run(&project, &session, command).await;
+    assert_eq!(data["stdout"], "/mnt/files\n42\n4\n2\n");
+    assert_eq!((&data["stdoutLines"], &data["stderrLines"]), (&json!(4), &json!(1)));
+    assert_eq!((&data["stderr"], &data["exit_code"]), (&json!("warning\n"), &json!(3)));
+    let got = download(&project, &session, "out.csv").await;
+    assert_eq!(got.bytes, rows.replace(',', ";").into_bytes());
+    let left = run(&project, &session, "find . -type f").await;
+    assert_eq!(left["stdout"], "./out.csv\n");
+}
+
+#[tokio::test]
+async fn bytes_survive_the_shell() {
+    let (project, session) = project_and_session().await;
+    let bytes: Vec<u8> = (0..=255).cycle().take(100_000).collect();
+    upload(&project, &session, "a b/é.bin", &bytes).await;
+    run(&project, &session, "cp 'a b/é.bin' copy.bin; gzip -k copy.bin").await;
+    assert_eq!(download(&project, &session, "copy.bin").await.bytes, bytes);
+    let data = run(&project, &session, "gunzip -c copy.bin.gz | cmp - copy.bin && echo same").await;
+    assert_eq!(data["stdout"], "same\n");
+}
+
+#[tokio::test]
+async fn long_output_becomes_a_file() {
+    let (project, session) = project_and_session().await;
+    let data = run(&project, &session, "seq 1 20000").await;
+    assert_eq!(data["stdoutLines"], 20_000);
+    let path = data["stdout_file_path"].as_str().unwrap();
+    let path = path.strip_prefix("/mnt/files/").unwrap();
+    let whole = download(&project, &session, path).await.bytes;
+    let shown = data["stdout"].as_str().unwrap();
+    assert!(whole.starts_with(shown.as_bytes()) && whole.ends_with(b"\n20000\n"));
+}
+
+#[tokio::test]
+async fn host_is_out_of_reach() {
+    let variable = format!("SECRET_{}", unique(8));
+    let host = Setup::new().with_variable(&variable, "visible").start().await;
+    let project = host.as_project();
+    let session = session(&project).await;
+    let seen = |command: String| {
+        let (project, session) = (&project, &session);
+        async move { run(project, session, &command).await.to_string() }
+    };
+    for file in ["/etc/passwd", "/etc/hostname", "/proc/self/environ", "/proc/1/cmdline"] {
+        let said = seen(format!("cat {file}; cat /mnt/files/../..{file}; ls -la {file}")).await;
+        assert!(!said.contains("root:") && !said.contains("toolhost"), "{said}");
+    }
+    let said = seen("env; set; printenv; echo $PATH; ls -R /".to_owned()).await;
+    assert!(!said.contains(&variable) && !said.contains("visible"), "{said}");
+    assert!(!said.contains("store"), "{said}");
+    let port = host.url.rsplit(':').next().unwrap();
+    let said = seen(format!(
+        "curl -s {url}/health; wget -qO- {url}/health; exec 3<>/dev/tcp/127.0.0.1/{port} && echo connected; nc 127.0.0.1 {port} </dev/null",
+        url = host.url
+    ))
+    .await;
+    assert!(!said.contains("connected") && !said.contains("\"status\""), "{said}");
+    let said = seen("/bin/sh -c id; /usr/bin/python3 -c 'print(7*6)'; perl -e 'print 7*6'".to_owned());
+    assert!(!said.await.contains("42"));
+}
+
+#[tokio::test]
+async fn hostile_commands_are_ended() {
+    let (project, session) = project_and_session().await;
+    upload(&project, &session, "kept.txt", b"kept").await;
+    for command in [
+        "rm kept.txt; for ((;;)); do echo x >> kept.txt; done",
+        "f() { f; f; }; rm kept.txt; f",
+        "rm kept.txt; dd if=/dev/zero of=big bs=1M count=10000",
+    ] {
+        ended(&project, &session, command).await;
+        let data = run(&project, &session, "cat kept.txt").await;
+        assert_eq!(data["stdout"], "kept", "{command}");
+    }
+}
+
+#[tokio::test]
+async fn endless_loop_changes_no_file() {
+    let (project, session) = project_and_session().await;
+    ended(&project, &session, "echo a > a.txt; while true; do :; done").await;
+    let data = run(&project, &session, "ls; echo next").await;
+    assert_eq!(data["stdout"], "next\n");
+}
+
+#[tokio::test]
+async fn fork_bombs_memory_and_output_are_contained() {
+    let (project, session) = project_and_session().await;
+    for command in [
+        ":(){ :|:& };:",
+        "x=xxxxxxxxxxxxxxxx; while true; do x=$x$x; done",
+        "yes",
+        "seq 1 100000000",
+        "head -c 10000000000 /dev/zero | sort",
+        "a=(); for i in {1..100000000}; do a+=($i); done",
+        "printf '%1000000000s' x",
+    ] {
+        let answer = shell(&project, &session, command).await.expect(200);
+        let text = answer.text.len();
+        assert!(text < 300_000, "{command}: {text} bytes");
+        let data = run(&project, &session, "echo next").await;
+        assert_eq!(data["stdout"], "next\n", "{command}");
+    }
+}
+
+#[tokio::test]
+async fn commands_of_a_session_take_turns() {
+    let (project, session) = project_and_session().await;
+    run(&project, &session, "echo 0 > n").await;
+    let commands = (0..6).map(|_| {
+        run(&project, &session, "n=$(cat n); sleep 0.05; echo $((n + 1)) > n")
+    });
+    futures::future::join_all(commands).await;
+    assert_eq!(run(&project, &session, "cat n").await["stdout"], "6\n");
+}
+
+#[tokio::test]
+async fn shell_needs_the_workbench() {
+    let project = Host::shared().await.new_project().await;
+    let config = json!({ "user_id": "amy", "workbench": { "enable": false } });
+    let session = create(&project, config).await;
+    shell(&project, &session, "echo x").await.expect(403);
+    let long = "x".repeat((256 << 10) + 1);
+    let (project, session) = project_and_session().await;
+    shell(&project, &session, &long).await.expect(400);
+}

@@ -1,0 +1,771 @@
+//! Authorization of assistants at MCP endpoints by OAuth 2.1.
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
+use harness::{
+    Browser, Client, Host,
+    assistants::{Assistant, Library},
+    client::RawResponse,
+    unique,
+};
+use reqwest::{Method, Url};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::{
+    given,
+    link::{self, form_token},
+};
+
+/// Redirect URI of the clients of these tests.
+const REDIRECT: &str = "https://assistant.example/callback?from=toolhost";
+
+/// A project that requires a key at its MCP server.
+struct Given {
+    host: &'static Host,
+    project: Client,
+    /// Client without a key.
+    anonymous: Client,
+    /// Address of the MCP server, without a user.
+    url: String,
+    echo: &'static str,
+}
+
+/// An authorization that a client has begun.
+struct Attempt {
+    client_id: String,
+    verifier: String,
+    resource: String,
+    /// Address of the page.
+    url: String,
+}
+
+impl Given {
+    async fn new() -> Self {
+        let host = Host::shared().await;
+        let project = host.new_project().await;
+        require_key(&project).await;
+        let echo = given::shared_echo().await;
+        let url = server(&project, echo).await;
+        Self {
+            host,
+            project,
+            anonymous: host.anonymous(),
+            url,
+            echo,
+        }
+    }
+
+    fn base(&self) -> String {
+        self.url.split_once("/v3/").unwrap().0.to_owned()
+    }
+
+    async fn register(&self) -> String {
+        let body = json!({ "client_name": "Assistant", "redirect_uris": [REDIRECT] });
+        let registered = self.post_json("/oauth/register", &body).await;
+        assert_eq!(registered.status, 201, "{}", text(&registered));
+        string(&parsed(&registered)["client_id"])
+    }
+
+    async fn post_json(&self, path: &str, body: &Value) -> RawResponse {
+        let url = format!("{}{path}", self.base());
+        let headers = [("content-type", "application/json")];
+        let body = body.to_string().into_bytes();
+        self.anonymous
+            .exchange(Method::POST, &url, &headers, body)
+            .await
+    }
+
+    /// Begins an authorization for an endpoint.
+    async fn begin(&self, resource: &str) -> Attempt {
+        let client_id = self.register().await;
+        let verifier = unique(43);
+        let challenge = BASE64.encode(Sha256::digest(&verifier));
+        let parameters = [
+            ("response_type", "code"),
+            ("client_id", &client_id),
+            ("redirect_uri", REDIRECT),
+            ("state", "a state"),
+            ("code_challenge", &challenge),
+            ("code_challenge_method", "S256"),
+            ("resource", resource),
+            ("scope", "mcp"),
+        ];
+        let page = format!("{}/oauth/authorize", self.base());
+        let url = Url::parse_with_params(&page, parameters).unwrap().into();
+        Attempt {
+            client_id,
+            verifier,
+            resource: resource.to_owned(),
+            url,
+        }
+    }
+
+    /// Submits the page of an attempt with a key.
+    async fn submit(&self, attempt: &Attempt, decision: &str, key: &str) -> RawResponse {
+        let mut browser = link::Browser::new(&self.project);
+        let page = browser.open(&attempt.url).await;
+        let token = form_token(&page);
+        let fields = [
+            ("form-token", &*token),
+            ("decision", decision),
+            ("key", key),
+        ];
+        browser.send(&attempt.url, &fields).await
+    }
+
+    /// Gives an attempt access with a key, and returns the code.
+    async fn code(&self, attempt: &Attempt, key: &str) -> String {
+        let answer = self.submit(attempt, "allow", key).await;
+        let answered = answer_of(&answer);
+        assert_eq!(answered["state"], "a state");
+        assert_eq!(answered["iss"], self.base());
+        string(&answered["code"])
+    }
+
+    async fn request_tokens(&self, parameters: &[(&str, &str)]) -> RawResponse {
+        self.post_form("/oauth/token", parameters).await
+    }
+
+    async fn post_form(&self, path: &str, parameters: &[(&str, &str)]) -> RawResponse {
+        let url = format!("{}{path}", self.base());
+        let body = Url::parse_with_params("http://form.example", parameters).unwrap();
+        let headers = [("content-type", "application/x-www-form-urlencoded")];
+        let body = body.query().unwrap_or_default().into();
+        self.anonymous
+            .exchange(Method::POST, &url, &headers, body)
+            .await
+    }
+
+    async fn exchange(&self, attempt: &Attempt, code: &str) -> RawResponse {
+        self.request_tokens(&attempt.exchange(code)).await
+    }
+
+    async fn refresh(&self, attempt: &Attempt, token: &Value) -> RawResponse {
+        let parameters = [
+            ("grant_type", "refresh_token"),
+            ("refresh_token", token.as_str().unwrap()),
+            ("client_id", &attempt.client_id),
+            ("resource", &attempt.resource),
+        ];
+        self.request_tokens(&parameters).await
+    }
+
+    /// Returns an attempt that has access, and its tokens.
+    async fn authorized(&self, resource: &str, key: &str) -> (Attempt, Value) {
+        let attempt = self.begin(resource).await;
+        let code = self.code(&attempt, key).await;
+        let tokens = self.exchange(&attempt, &code).await;
+        assert_eq!(tokens.status, 200, "{}", text(&tokens));
+        (attempt, parsed(&tokens))
+    }
+
+    /// Lists tools with an access token, and returns the response.
+    async fn list(&self, url: &str, token: &Value) -> RawResponse {
+        let bearer = format!("Bearer {}", token.as_str().unwrap());
+        self.list_with(url, &[("authorization", &bearer)]).await
+    }
+
+    async fn list_with(&self, url: &str, headers: &[(&str, &str)]) -> RawResponse {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {} });
+        let own = [
+            ("content-type", "application/json"),
+            ("accept", "application/json, text/event-stream"),
+            ("mcp-protocol-version", "2025-11-25"),
+        ];
+        let headers = [&own, headers].concat();
+        let body = body.to_string().into_bytes();
+        self.anonymous
+            .exchange(Method::POST, url, &headers, body)
+            .await
+    }
+
+    /// Asserts that the tokens of an attempt have ended.
+    #[track_caller]
+    fn assert_ended(&self, refreshed: &RawResponse, listed: &RawResponse) {
+        assert_refused(refreshed, "invalid_grant");
+        assert!([401, 404].contains(&listed.status), "{}", text(listed));
+    }
+
+    async fn session(&self) -> String {
+        let body = json!({ "user_id": "amy" });
+        let session = self.project.post("/tool_router/session", &body).await;
+        string(&session.expect(201)["mcp"]["url"])
+    }
+
+    /// Creates another key of the project and returns it with its path.
+    async fn key(&self, more: Value) -> (String, String) {
+        let info = self.project.get("/auth/session/info").await.expect(200);
+        let project = string(&info["project"]["nano_id"]);
+        let keys = format!("/org/owner/project/{project}/api_keys");
+        let mut body = json!({ "name": unique(4) });
+        body.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        let made = self.host.as_org().post(&keys, &body).await.expect(201);
+        let path = format!("{keys}/{}", made["id"].as_str().unwrap());
+        (string(&made["key"]), path)
+    }
+}
+
+impl Attempt {
+    fn exchange<'a>(&'a self, code: &'a str) -> [(&'a str, &'a str); 6] {
+        [
+            ("grant_type", "authorization_code"),
+            ("code", code),
+            ("client_id", &self.client_id),
+            ("redirect_uri", REDIRECT),
+            ("code_verifier", &self.verifier),
+            ("resource", &self.resource),
+        ]
+    }
+
+    /// Returns the address of the page with another value of a parameter, or without it.
+    fn url_with(&self, name: &str, value: Option<&str>) -> String {
+        let mut url = Url::parse(&self.url).unwrap();
+        let others = url
+            .query_pairs()
+            .into_owned()
+            .filter(|(known, _)| known != name);
+        let others: Vec<_> = others.collect();
+        url.query_pairs_mut()
+            .clear()
+            .extend_pairs(others)
+            .extend_pairs(value.map(|value| (name, value)));
+        url.into()
+    }
+}
+
+async fn require_key(project: &Client) {
+    let require = json!({ "require_mcp_api_key": true });
+    project
+        .patch("/org/project/config", &require)
+        .await
+        .expect(200);
+}
+
+async fn server(project: &Client, echo: &str) -> String {
+    let toolkit = echo.split('_').next().unwrap().to_lowercase();
+    let body = json!({ "name": "All tools", "no_auth_apps": [toolkit] });
+    let made = project.post("/mcp/servers", &body).await.expect(201);
+    let url = made["mcp_url"].as_str().unwrap();
+    url.split_once('?').unwrap().0.to_owned()
+}
+
+fn text(response: &RawResponse) -> String {
+    String::from_utf8_lossy(&response.bytes).into_owned()
+}
+
+#[track_caller]
+fn parsed(response: &RawResponse) -> Value {
+    serde_json::from_slice(&response.bytes).unwrap_or_else(|_| panic!("{}", text(response)))
+}
+
+fn string(value: &Value) -> String {
+    value.as_str().unwrap().to_owned()
+}
+
+/// Returns the parameters that a redirect to the client has.
+#[track_caller]
+fn answer_of(response: &RawResponse) -> Value {
+    assert_eq!(response.status, 303, "{}", text(response));
+    let location = response.header("location");
+    assert!(location.starts_with(REDIRECT), "{location}");
+    let pairs = Url::parse(location).unwrap();
+    let pairs = pairs.query_pairs().into_owned();
+    Value::Object(pairs.map(|(name, value)| (name, value.into())).collect())
+}
+
+/// Asserts that a response is an error of OAuth.
+#[track_caller]
+fn assert_refused(response: &RawResponse, code: &str) {
+    let body = parsed(response);
+    assert_eq!(
+        (response.status, &body["error"]),
+        (400, &code.into()),
+        "{body}"
+    );
+    assert!(
+        body["error_description"].as_str().unwrap().contains(';'),
+        "{body}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn official_client_gets_access_in_a_browser() {
+    let given = Given::new().await;
+    let url = format!("{}?user_id=amy", given.url);
+    let said = json!({ "said": unique(6) });
+    let calls = json!([{ "name": given.echo, "arguments": said }]);
+    let options = json!({ "url": url, "mode": "auto", "oauth": true, "calls": calls });
+    let mut assistant = Assistant::start(Library::Python, &options);
+    let mut browser = Browser::open(&assistant.line().await);
+    browser.picture("consent");
+    assert_eq!(browser.says("title"), "Allow Test Assistant to use tools?");
+    assert_eq!(
+        (browser.says("focused"), browser.says("label")),
+        ("key", "Your key"),
+        "{}",
+        browser.page
+    );
+    assert_eq!(browser.page["wide"], false);
+    browser.write("ak_wrong");
+    browser.send("Enter");
+    browser.picture("consent-wrong");
+    assert_eq!(browser.says("alert"), "The key is not valid.");
+    assert_eq!(browser.says("focused"), "key");
+    browser.write(given.project.key());
+    browser.press("Tab");
+    assert_eq!(
+        (browser.says("focused"), browser.says("outline")),
+        ("decision", "solid"),
+        "{}",
+        browser.page
+    );
+    browser.send("Enter");
+    assert_eq!(browser.says("title"), "Done", "{}", browser.page);
+    let report = assistant.report().await;
+    assert_eq!(report["calls"][0]["structured"], said, "{report:#}");
+}
+
+#[tokio::test]
+async fn refused_requests_say_where_to_authorize() {
+    let given = Given::new().await;
+    let base = given.base();
+    let server = format!("{}?user_id=amy", given.url);
+    let session = given.session().await;
+    for endpoint in [&server, &given.url, &format!("{}/mcp", given.url), &session] {
+        let refused = given.list_with(endpoint, &[]).await;
+        assert_eq!(refused.status, 401, "{}", text(&refused));
+        let challenge = refused.header("www-authenticate").to_owned();
+        let metadata = challenge.split('"').nth(1).unwrap();
+        let path = endpoint.strip_prefix(&base).unwrap();
+        let expected = format!("{base}/.well-known/oauth-protected-resource{path}");
+        assert_eq!(metadata, expected, "{challenge}");
+        let metadata = given
+            .anonymous
+            .exchange(Method::GET, metadata, &[], Vec::new())
+            .await;
+        let metadata = parsed(&metadata);
+        assert_eq!(metadata["resource"], *endpoint);
+        assert_eq!(metadata["authorization_servers"], json!([base]));
+        let wrong = given.list(endpoint, &json!("mcpa_wrong")).await;
+        assert_eq!(wrong.status, 401, "{}", text(&wrong));
+        let challenge = wrong.header("www-authenticate");
+        assert!(challenge.contains("error=\"invalid_token\""), "{challenge}");
+    }
+    let metadata = format!("{base}/.well-known/oauth-authorization-server");
+    let metadata = given
+        .anonymous
+        .exchange(Method::GET, &metadata, &[], Vec::new())
+        .await;
+    let metadata = parsed(&metadata);
+    assert_eq!(metadata["issuer"], base);
+    assert_eq!(
+        metadata["code_challenge_methods_supported"],
+        json!(["S256"])
+    );
+    for (name, path) in [
+        ("authorization_endpoint", "authorize"),
+        ("token_endpoint", "token"),
+        ("registration_endpoint", "register"),
+    ] {
+        assert_eq!(metadata[name], format!("{base}/oauth/{path}"));
+    }
+    let other = format!("{base}/.well-known/oauth-protected-resource/api/v3/tools");
+    let other = given
+        .anonymous
+        .exchange(Method::GET, &other, &[], Vec::new())
+        .await;
+    assert_eq!(other.status, 400, "{}", text(&other));
+}
+
+#[tokio::test]
+async fn tokens_work_at_one_endpoint_only() {
+    let given = Given::new().await;
+    let server = format!("{}?user_id=amy", given.url);
+    let session = given.session().await;
+    let other_server = self::server(&given.project, given.echo).await;
+    let others = Given::new().await;
+    let endpoints = [
+        &server,
+        &given.url,
+        &other_server,
+        &session,
+        &given.session().await,
+        &others.url,
+    ];
+    for own in [&server, &given.url, &session] {
+        let (_, tokens) = given.authorized(own, given.project.key()).await;
+        let token = &tokens["access_token"];
+        assert_eq!(
+            (&tokens["token_type"], &tokens["expires_in"]),
+            (&json!("Bearer"), &json!(900))
+        );
+        for endpoint in endpoints {
+            let listed = given.list(endpoint, token).await;
+            let expected = if endpoint == own { 200 } else { 401 };
+            assert_eq!(listed.status, expected, "{own} at {endpoint}");
+        }
+        let refresh = given.list(own, &tokens["refresh_token"]).await;
+        assert_eq!(refresh.status, 401, "a refresh token is no access token");
+        let bearer = format!("Bearer {}", token.as_str().unwrap());
+        let key = ("x-api-key", given.project.key());
+        let both = [("authorization", &*bearer), key];
+        assert_eq!(given.list_with(own, &both).await.status, 401);
+        for header in ["authorization", "x-api-key"] {
+            let value = if header == "authorization" {
+                &*bearer
+            } else {
+                token.as_str().unwrap()
+            };
+            let url = format!("{}/api/v3/tools", given.base());
+            let headers = [(header, value)];
+            let api = given
+                .anonymous
+                .exchange(Method::GET, &url, &headers, Vec::new())
+                .await;
+            assert_eq!(api.status, 401, "{header} in the API");
+        }
+    }
+    // The two spellings of an address are one endpoint.
+    let (_, tokens) = given.authorized(&given.url, given.project.key()).await;
+    let long = format!("{}/mcp", given.url);
+    assert_eq!(given.list(&long, &tokens["access_token"]).await.status, 200);
+}
+
+#[tokio::test]
+async fn codes_are_exchanged_once_by_their_client() {
+    let given = Given::new().await;
+    let attempt = given.begin(&given.url).await;
+    let code = given.code(&attempt, given.project.key()).await;
+    let other_client = given.register().await;
+    let session = given.session().await;
+    for (name, value, refusal) in [
+        ("code_verifier", "a".repeat(43), "invalid_grant"),
+        ("code_verifier", String::new(), "invalid_request"),
+        (
+            "redirect_uri",
+            "https://assistant.example/other".into(),
+            "invalid_grant",
+        ),
+        ("client_id", other_client, "invalid_grant"),
+        ("client_id", "unknown".into(), "invalid_client"),
+        ("resource", session, "invalid_target"),
+        (
+            "resource",
+            format!("{}?user_id=amy", given.url),
+            "invalid_target",
+        ),
+        (
+            "resource",
+            "https://other.example/v3/mcp/1".into(),
+            "invalid_target",
+        ),
+        (
+            "grant_type",
+            "client_credentials".into(),
+            "unsupported_grant_type",
+        ),
+        ("code", format!("{code}0"), "invalid_grant"),
+        ("code", code.replace("mcpc_", "mcpa_"), "invalid_grant"),
+    ] {
+        let mut parameters = attempt.exchange(&code);
+        let parameter = parameters.iter_mut().find(|(known, _)| *known == name);
+        parameter.unwrap().1 = &value;
+        assert_refused(&given.request_tokens(&parameters).await, refusal);
+    }
+    let twice = [&attempt.exchange(&code)[..], &[("code", &code)]].concat();
+    assert_refused(&given.request_tokens(&twice).await, "invalid_request");
+
+    let tokens = given.exchange(&attempt, &code).await;
+    assert_eq!(tokens.header("cache-control"), "no-store");
+    let tokens = parsed(&tokens);
+    assert_eq!(
+        given.list(&given.url, &tokens["access_token"]).await.status,
+        200
+    );
+    assert_refused(&given.exchange(&attempt, &code).await, "invalid_grant");
+    let refreshed = given.refresh(&attempt, &tokens["refresh_token"]).await;
+    let listed = given.list(&given.url, &tokens["access_token"]).await;
+    given.assert_ended(&refreshed, &listed);
+}
+
+#[tokio::test]
+async fn reused_refresh_token_revokes_all_tokens() {
+    let given = Given::new().await;
+    let (attempt, first) = given.authorized(&given.url, given.project.key()).await;
+    let second = parsed(&given.refresh(&attempt, &first["refresh_token"]).await);
+    let third = parsed(&given.refresh(&attempt, &second["refresh_token"]).await);
+    for tokens in [&first, &second, &third] {
+        let listed = given.list(&given.url, &tokens["access_token"]).await;
+        assert_eq!(listed.status, 200, "access tokens outlive a refresh");
+    }
+    let reused = given.refresh(&attempt, &first["refresh_token"]).await;
+    assert_refused(&reused, "invalid_grant");
+    for tokens in [&first, &second, &third] {
+        let refreshed = given.refresh(&attempt, &tokens["refresh_token"]).await;
+        let listed = given.list(&given.url, &tokens["access_token"]).await;
+        given.assert_ended(&refreshed, &listed);
+    }
+}
+
+#[tokio::test]
+async fn client_revokes_its_own_tokens() {
+    let given = Given::new().await;
+    let other_client = given.register().await;
+    for kind in ["access_token", "refresh_token"] {
+        let (attempt, tokens) = given.authorized(&given.url, given.project.key()).await;
+        let token = tokens[kind].as_str().unwrap();
+        for (client, token, status) in [
+            (&other_client, token, 200),
+            (&attempt.client_id, "mcpa_wrong", 200),
+            (&attempt.client_id, token, 401),
+        ] {
+            let parameters = [("client_id", &**client), ("token", token)];
+            let revoked = given.post_form("/oauth/revoke", &parameters).await;
+            assert_eq!(revoked.status, 200, "{}", text(&revoked));
+            let listed = given.list(&given.url, &tokens["access_token"]).await;
+            assert_eq!(listed.status, status, "{}", text(&listed));
+        }
+        let refreshed = given.refresh(&attempt, &tokens["refresh_token"]).await;
+        assert_refused(&refreshed, "invalid_grant");
+    }
+    let nothing = given.post_form("/oauth/revoke", &[]).await;
+    assert_refused(&nothing, "invalid_request");
+}
+
+#[tokio::test]
+async fn access_ends_with_key_endpoint_and_project() {
+    let given = Given::new().await;
+    let session = given.session().await;
+    let (key, path) = given.key(json!({})).await;
+    let by_key = given.authorized(&session, &key).await;
+    let member = unique(8);
+    let body = json!({ "email": format!("{member}@example.com"), "role": "admin" });
+    let member = given
+        .host
+        .as_org()
+        .post("/org/members", &body)
+        .await
+        .expect(201);
+    let by_member = given
+        .authorized(&session, member["key"].as_str().unwrap())
+        .await;
+    let by_session = given.authorized(&session, given.project.key()).await;
+    let by_server = given.authorized(&given.url, given.project.key()).await;
+    for ((_, tokens), url) in [
+        (&by_key, &session),
+        (&by_member, &session),
+        (&by_session, &session),
+        (&by_server, &given.url),
+    ] {
+        assert_eq!(given.list(url, &tokens["access_token"]).await.status, 200);
+    }
+
+    let organization = given.host.as_org();
+    organization.delete(&path).await.expect(200);
+    let member = format!("/org/members/{}", member["id"].as_str().unwrap());
+    organization.delete(&member).await.expect(200);
+    for (attempt, tokens) in [&by_key, &by_member] {
+        let refreshed = given.refresh(attempt, &tokens["refresh_token"]).await;
+        let listed = given.list(&session, &tokens["access_token"]).await;
+        given.assert_ended(&refreshed, &listed);
+    }
+    let id = session.rsplit('/').nth(1).unwrap();
+    let path = format!("/tool_router/session/{id}");
+    given.project.delete(&path).await.expect(200);
+    let (attempt, tokens) = &by_session;
+    let refreshed = given.refresh(attempt, &tokens["refresh_token"]).await;
+    let listed = given.list(&session, &tokens["access_token"]).await;
+    given.assert_ended(&refreshed, &listed);
+
+    let (attempt, tokens) = &by_server;
+    let info = given.project.get("/auth/session/info").await.expect(200);
+    let project = string(&info["project"]["nano_id"]);
+    let path = format!("/org/owner/project/{project}");
+    organization.delete(&path).await.expect(200);
+    let refreshed = given.refresh(attempt, &tokens["refresh_token"]).await;
+    let listed = given.list(&given.url, &tokens["access_token"]).await;
+    given.assert_ended(&refreshed, &listed);
+}
+
+#[tokio::test]
+async fn page_gives_access_with_keys_of_the_project_only() {
+    let given = Given::new().await;
+    let attempt = given.begin(&given.url).await;
+    let stranger = given.host.new_project().await;
+    let read = json!({ "permissions": [{ "preset": "tools", "access": "read" }] });
+    let (restricted, _) = given.key(read).await;
+    let (elsewhere, _) = given.key(json!({ "allowed_ips": ["192.0.2.1"] })).await;
+    let organization = given.host.as_org();
+    for (key, problem) in [
+        ("", "The key is not valid."),
+        ("ak_wrong", "The key is not valid."),
+        (stranger.key(), "gives no access to this endpoint"),
+        (organization.key(), "gives no access to this endpoint"),
+        (&restricted, "no permission to run tools"),
+        (&elsewhere, "may not be used from your address"),
+    ] {
+        let refused = given.submit(&attempt, "allow", key).await;
+        let page = text(&refused);
+        assert_eq!(refused.status, 422, "{page}");
+        assert!(page.contains(problem), "{problem}: {page}");
+        assert!(
+            key.is_empty() || !page.contains(key),
+            "the page shows a key"
+        );
+    }
+    let unknown = given.url.replace("/v3/mcp/", "/v3/mcp/0");
+    let unknown = given.begin(&unknown).await;
+    let refused = given.submit(&unknown, "allow", given.project.key()).await;
+    assert_eq!(refused.status, 422, "{}", text(&refused));
+    given.code(&attempt, given.project.key()).await;
+}
+
+#[tokio::test]
+async fn cancelling_tells_the_client() {
+    let given = Given::new().await;
+    let attempt = given.begin(&given.url).await;
+    let answer = answer_of(&given.submit(&attempt, "deny", "").await);
+    assert_eq!(
+        answer,
+        json!({ "error": "access_denied", "state": "a state", "iss": given.base(), "from": "toolhost" })
+    );
+}
+
+#[tokio::test]
+async fn forms_of_other_browsers_are_refused() {
+    let given = Given::new().await;
+    let attempt = given.begin(&given.url).await;
+    let mut browser = link::Browser::new(&given.project);
+    let page = browser.open(&attempt.url).await;
+    let policy = page.header("content-security-policy");
+    for part in [
+        "default-src 'none'",
+        "frame-ancestors 'none'",
+        "form-action 'self' https: https://assistant.example;",
+    ] {
+        assert!(policy.contains(part), "{policy}");
+    }
+    let token = form_token(&page);
+    let key = given.project.key();
+    let fields = [("form-token", &*token), ("decision", "allow"), ("key", key)];
+    let stranger = link::Browser::new(&given.project);
+    assert_eq!(stranger.send(&attempt.url, &fields).await.status, 400);
+    let forged = [("form-token", "0"), ("decision", "allow"), ("key", key)];
+    assert_eq!(browser.send(&attempt.url, &forged).await.status, 400);
+    let other_state = attempt.url_with("state", Some("another"));
+    assert_eq!(browser.send(&other_state, &fields).await.status, 400);
+    answer_of(&browser.send(&attempt.url, &fields).await);
+}
+
+#[tokio::test]
+async fn invalid_requests_are_never_redirected() {
+    let given = Given::new().await;
+    let attempt = given.begin(&given.url).await;
+    for (name, value) in [
+        ("client_id", None),
+        ("client_id", Some("mcpi_wrong")),
+        ("redirect_uri", None),
+        ("redirect_uri", Some("https://evil.example/callback")),
+        ("redirect_uri", Some("https://assistant.example/callback")),
+        ("response_type", Some("token")),
+        ("code_challenge", None),
+        ("code_challenge", Some("short")),
+        ("code_challenge_method", None),
+        ("code_challenge_method", Some("plain")),
+        ("resource", None),
+        ("resource", Some("https://evil.example/v3/mcp/1")),
+    ] {
+        let mut browser = link::Browser::new(&given.project);
+        let page = browser.open(&attempt.url_with(name, value)).await;
+        assert_eq!(page.status, 400, "{name} {value:?}: {}", text(&page));
+        assert_eq!(page.header("location"), "", "{name} {value:?}");
+    }
+}
+
+#[tokio::test]
+async fn programs_choose_their_loopback_port() {
+    let given = Given::new().await;
+    let uri = "http://127.0.0.1/callback";
+    let body = json!({ "redirect_uris": [uri, "cursor://callback"] });
+    let registered = parsed(&given.post_json("/oauth/register", &body).await);
+    let mut attempt = given.begin(&given.url).await;
+    attempt.url = attempt.url_with("client_id", registered["client_id"].as_str());
+    for (uri, status) in [
+        ("http://127.0.0.1:49152/callback", 200),
+        ("cursor://callback", 200),
+        ("http://127.0.0.1:49152/other", 400),
+        ("http://localhost:49152/callback", 400),
+        ("cursor://callback/other", 400),
+    ] {
+        let mut browser = link::Browser::new(&given.project);
+        let page = browser
+            .open(&attempt.url_with("redirect_uri", Some(uri)))
+            .await;
+        assert_eq!(page.status, status, "{uri}: {}", text(&page));
+    }
+}
+
+#[tokio::test]
+async fn registration_is_checked() {
+    let given = Given::new().await;
+    let named = |name: String| json!({ "client_name": name, "redirect_uris": [REDIRECT] });
+    let at = |uri: String| json!({ "redirect_uris": [uri] });
+    let sized = |size: usize| {
+        let start = "https://assistant.example/";
+        at(format!("{start}{}", "a".repeat(size - start.len())))
+    };
+    for (body, refusal) in [
+        (named("a".repeat(100)), ""),
+        (named("a".repeat(101)), "invalid_client_metadata"),
+        (named("a\nb".into()), "invalid_client_metadata"),
+        (sized(2 << 10), ""),
+        (sized((2 << 10) + 1), "invalid_redirect_uri"),
+        (json!({}), "invalid_redirect_uri"),
+        (
+            at("http://assistant.example/callback".into()),
+            "invalid_redirect_uri",
+        ),
+        (
+            at("javascript://assistant.example/".into()),
+            "invalid_redirect_uri",
+        ),
+    ] {
+        let response = given.post_json("/oauth/register", &body).await;
+        if refusal.is_empty() {
+            assert_eq!(response.status, 201, "{}", text(&response));
+            let client = parsed(&response);
+            assert_eq!(client["redirect_uris"], body["redirect_uris"]);
+            assert_eq!(client["token_endpoint_auth_method"], "none");
+            // The client id fits into the address of the page.
+            let mut attempt = given.begin(&given.url).await;
+            attempt.url = attempt.url_with("client_id", client["client_id"].as_str());
+            let uri = client["redirect_uris"][0].as_str();
+            let page = attempt.url_with("redirect_uri", uri);
+            let page = link::Browser::new(&given.project).open(&page).await;
+            assert_eq!(page.status, 200, "{}", text(&page));
+        } else {
+            assert_refused(&response, refusal);
+        }
+    }
+}
+
+#[tokio::test]
+async fn large_requests_are_refused() {
+    let given = Given::new().await;
+    let filled = |size: usize| format!("a={}", "a".repeat(size - 2));
+    let headers = [("content-type", "application/x-www-form-urlencoded")];
+    let page = given.begin(&given.url).await.url;
+    let tokens = format!("{}/oauth/token", given.base());
+    for (url, limit) in [(&page, 4 << 10), (&tokens, 16 << 10)] {
+        for (size, status) in [(limit, 400), (limit + 1, 413)] {
+            let body = filled(size).into_bytes();
+            let response = given
+                .anonymous
+                .exchange(Method::POST, url, &headers, body)
+                .await;
+            assert_eq!(response.status, status, "{url}: {}", text(&response));
+        }
+    }
+}

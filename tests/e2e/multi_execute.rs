@@ -1,0 +1,149 @@
+//! Parallel execution in sessions: its deadline, and results that become files.
+
+use futures::{StreamExt, stream::FuturesUnordered};
+use harness::{Client, Guest, Host, guest, wait_until};
+use serde_json::{Value, json};
+
+use crate::{
+    given,
+    tool_router_sessions::{SESSION, create},
+};
+
+/// Executes calls in a session, and returns the results.
+async fn execute(project: &Client, session: &str, calls: &[(&str, Value)]) -> Value {
+    let calls = calls
+        .iter()
+        .map(|(tool, arguments)| json!({ "tool_slug": tool, "arguments": arguments }));
+    let calls: Vec<_> = calls.collect();
+    let arguments = json!({ "tools": calls, "sync_response_to_workbench": false });
+    let body = json!({ "slug": "SERVICE_MULTI_EXECUTE_TOOL", "arguments": arguments });
+    let path = format!("{SESSION}/{session}/execute_meta");
+    project.post(&path, &body).await.expect(200)["data"]["results"].clone()
+}
+
+#[tokio::test]
+async fn hanging_call_withholds_no_other_result() {
+    let setup = given::with_application().await;
+    let host = setup.with("sessions.multi_execute_s", "3").start().await;
+    let project = host.new_project().await;
+    let echo = given::echo(&host).await;
+    let slug = given::slug();
+    let mut manifest = guest::manifest_with_key(&slug, given::bearer());
+    manifest["limits"] = json!({ "wall_ms": 300_000 });
+    host.publish(Guest::fetch().component(), &manifest).await;
+    let key = json!({ "api_key": harness::secret() });
+    project.connect(&slug, "API_KEY", "amy", key).await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let url = format!("https://api.example.com/hang/{}", harness::unique(8));
+    let fetch = guest::tool(&slug);
+    let calls = [
+        (&*echo, json!({ "number": 0 })),
+        (&*fetch, json!({ "url": url })),
+        (&*echo, json!({ "number": 2 })),
+    ];
+    let results = execute(&project, &session, &calls).await;
+    for number in [0, 2] {
+        let response = &results[number]["response"];
+        assert_eq!(response["data"], json!({ "number": number }));
+    }
+    assert_eq!(results[1]["response"], Value::Null);
+    let error = results[1]["error"].as_str().unwrap();
+    assert!(error.contains("cancelled"), "{error}");
+}
+
+#[tokio::test]
+async fn threshold_of_a_session_counts_characters() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let echo = given::echo(host).await;
+    // As JSON it has 111 characters and 211 bytes.
+    let calls = [(&*echo, json!({ "word": "é".repeat(100) }))];
+    for (threshold, is_file) in [(150, false), (100, true)] {
+        let workbench = json!({ "auto_offload_threshold": threshold });
+        let config = json!({ "user_id": "amy", "workbench": workbench });
+        let session = create(&project, config).await;
+        let results = execute(&project, &session, &calls).await;
+        let data = &results[0]["response"]["data"];
+        assert_eq!(data["result_file"].is_object(), is_file, "{threshold}");
+    }
+}
+
+#[tokio::test]
+async fn result_without_room_keeps_its_log_id() {
+    let setup = given::with_application().await;
+    let host = setup.with("files.quota_mib", "1").start().await;
+    let project = host.new_project().await;
+    let slug = given::slug();
+    host.publish(Guest::filler().component(), &guest::manifest(&slug))
+        .await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let tool = guest::tool(&slug);
+    let calls = [
+        (&*tool, json!({ "n": 2 << 20 })),
+        (&*tool, json!({ "n": 100 })),
+    ];
+    let results = execute(&project, &session, &calls).await;
+    let response = &results[0]["response"];
+    assert_eq!(response["successful"], false);
+    let error = response["error"].as_str().unwrap();
+    assert!(error.starts_with("file_not_kept: "), "{error}");
+    assert_eq!(results[0]["error"], error);
+    let log = response["log_id"].as_str().unwrap();
+    let log = project.get(&format!("/logs/tool_execution/{log}")).await;
+    assert_eq!(log.expect(200)["status"], "success");
+    assert_eq!(results[1]["response"]["successful"], true);
+}
+
+#[tokio::test]
+async fn many_meta_calls_leave_room_for_neighbors() {
+    let setup = given::with_application()
+        .await
+        .with("limits.in_flight_per_project", "8")
+        .with("limits.in_flight_wait_ms", "20")
+        .with("sandbox.live", "8")
+        .with("sandbox.live_per_project", "4")
+        .with("sandbox.queue_wait_ms", "20");
+    let host = setup.start().await;
+    let echo = given::echo(&host).await;
+    let slug = given::slug();
+    let mut manifest = guest::manifest_with_key(&slug, given::bearer());
+    manifest["limits"] = json!({ "wall_ms": 300_000 });
+    host.publish(Guest::fetch().component(), &manifest).await;
+    let busy = host.new_project().await;
+    let key = json!({ "api_key": harness::secret() });
+    busy.connect(&slug, "API_KEY", "amy", key).await;
+    let session = create(&busy, json!({ "user_id": "amy" })).await;
+    let tag = harness::unique(8);
+    let url = format!("https://api.example.com/hang/{tag}");
+    let call = json!({ "tool_slug": guest::tool(&slug), "arguments": { "url": url } });
+    let arguments = json!({ "tools": vec![call; 16], "sync_response_to_workbench": false });
+    let body = json!({ "slug": "SERVICE_MULTI_EXECUTE_TOOL", "arguments": arguments });
+    let path = format!("{SESSION}/{session}/execute_meta");
+    let mut calls: FuturesUnordered<_> = (0..200).map(|_| busy.post(&path, &body)).collect();
+
+    let hanging = || Host::application().seen(&tag).len();
+    let neighbor = async {
+        wait_until("the project runs what it may", async || hanging() == 4).await;
+        let neighbor = host.new_project().await;
+        let session = create(&neighbor, json!({ "user_id": "bob" })).await;
+        let search = json!({ "queries": [{ "use_case": "return arguments" }] });
+        for number in 0..20 {
+            let calls = [(&*echo, json!({ "number": number }))];
+            let results = execute(&neighbor, &session, &calls).await;
+            assert_eq!(results[0]["response"]["successful"], true, "{results:#}");
+            let path = format!("{SESSION}/{session}/search");
+            neighbor.post(&path, &search).await.expect(200);
+        }
+    };
+    let mut neighbor = std::pin::pin!(neighbor);
+    loop {
+        tokio::select! {
+            () = &mut neighbor => break,
+            Some(answer) = calls.next() => match answer.status {
+                200 => {}
+                _ => assert_eq!(answer.expect(429)["error"]["slug"], "Server_ProjectBusy"),
+            },
+        }
+    }
+    assert_eq!(hanging(), 4, "no further call of the project has run");
+}

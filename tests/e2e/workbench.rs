@@ -1,0 +1,558 @@
+//! Python scripts in the workbench of a session: what they return and leave, what they can reach, and
+//! what they cannot.
+
+use harness::{Client, Host, guest, host::Setup, unique, wait_until};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::{
+    given,
+    mounts::download,
+    tool_router_execution::mail,
+    tool_router_sessions::{SESSION, connect, create, keyed},
+};
+
+/// Runs a script and returns the body of the response.
+async fn run(project: &Client, session: &str, code: &str) -> Value {
+    let arguments = json!({ "code_to_execute": code, "thought": "to see it run" });
+    let body = json!({ "slug": "SERVICE_REMOTE_WORKBENCH", "arguments": arguments });
+    let path = format!("{SESSION}/{session}/execute_meta");
+    project.post(&path, &body).await.expect(200).json
+}
+
+/// Runs a script that must succeed and returns the value of its last expression.
+async fn result(project: &Client, session: &str, code: &str) -> String {
+    let ran = run(project, session, code).await;
+    assert_eq!(ran["result_type"], "completed", "{ran:#}");
+    ran["data"]["results"].as_str().unwrap().to_owned()
+}
+
+/// Returns the paths of a session's files.
+async fn files(project: &Client, session: &str) -> Vec<String> {
+    let path = format!("{SESSION}/{session}/mounts/files/items");
+    let listed = project.get(&path).await.expect(200);
+    let items = listed["items"].as_array().unwrap().iter();
+    let paths = items.map(|item| item["mount_relative_path"].as_str().unwrap().to_owned());
+    paths.collect()
+}
+
+/// Returns true if a script of a session may run a tool without arguments.
+pub(crate) async fn permits(project: &Client, session: &str, tool: &str) -> bool {
+    let code = format!("run_tool('{tool}')");
+    let ran = run(project, session, &code).await;
+    let error = ran["error"].as_str().unwrap_or_default();
+    assert!(
+        error.is_empty() || error.contains("does not permit"),
+        "{ran:#}"
+    );
+    error.is_empty()
+}
+
+#[tokio::test]
+async fn script_returns_result_output_and_exit_code() {
+    let project = Host::shared().await.new_project().await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let code = "import sys\nprint('out')\nprint('err', file=sys.stderr)\nsum(range(10))";
+    let ran = run(&project, &session, code).await;
+    let data = &ran["data"];
+    assert_eq!(
+        (&ran["result_type"], &ran["error"]),
+        (&json!("completed"), &Value::Null)
+    );
+    assert_eq!(data["results"], "45");
+    assert_eq!(
+        (&data["stdout"], &data["stderr"]),
+        (&json!("out\n"), &json!("err\n"))
+    );
+    assert_eq!(data["exit_code"], 0);
+    assert!(session.ends_with(data["sandbox_id_suffix"].as_str().unwrap()));
+    assert!(data["session"]["id"].is_string());
+
+    let failed = run(&project, &session, "print('before')\n1 / 0").await;
+    assert_eq!(failed["result_type"], "failed");
+    assert_eq!(failed["error"], "ZeroDivisionError: division by zero");
+    let data = &failed["data"];
+    assert_eq!(
+        (&data["stdout"], &data["exit_code"]),
+        (&json!("before\n"), &json!(1))
+    );
+    assert!(data["stderr"].as_str().unwrap().contains("line 2"));
+    let ended = run(&project, &session, "import sys; sys.exit(3)").await;
+    assert_eq!(ended["error"], "the script ended with exit code 3");
+
+    let execute = json!({ "tool_slug": "SERVICE_REMOTE_WORKBENCH", "arguments": { "code_to_execute": "6 * 7" } });
+    let path = format!("{SESSION}/{session}/execute");
+    let executed = project.post(&path, &execute).await.expect(200);
+    assert_eq!(executed["data"]["results"], "42");
+    let log = executed["log_id"].as_str().unwrap();
+    let log = project.get(&format!("/logs/tool_execution/{log}")).await;
+    assert_eq!(log.expect(200)["context"]["session_id"], *session);
+}
+
+#[tokio::test]
+async fn variables_last_in_their_session_alone() {
+    let project = Host::shared().await.new_project().await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let code = "
+import statistics
+def mean(values): return statistics.mean(values)
+values = [1, 2, 6]
+pending = (x for x in values)
+";
+    let ran = run(&project, &session, code).await;
+    assert_eq!(ran["data"]["lost_variables"], json!(["pending"]));
+    assert_eq!(result(&project, &session, "mean(values)").await, "3");
+    run(
+        &project,
+        &session,
+        "values.append(7)\nraise ValueError('kept all the same')",
+    )
+    .await;
+    assert_eq!(result(&project, &session, "values[-1]").await, "7");
+    let other = create(&project, json!({ "user_id": "amy" })).await;
+    let unknown = run(&project, &other, "values").await;
+    assert_eq!(unknown["error"], "NameError: name 'values' is not defined");
+}
+
+#[tokio::test]
+async fn files_last_and_are_the_sessions_mount() {
+    let project = Host::shared().await.new_project().await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let code = "
+import os, sqlite3
+os.makedirs('a/b')
+open('a/b/c.txt', 'w').write('hello')
+open('gone', 'w').write('x')
+with sqlite3.connect('data.db') as db: db.execute('create table t as select 7 as x')
+";
+    run(&project, &session, code).await;
+    let code = "
+import os, sqlite3
+os.remove('gone')
+os.rename('a/b/c.txt', 'moved.txt')
+[sqlite3.connect('data.db').execute('select x from t').fetchone()[0], open('moved.txt').read()]
+";
+    assert_eq!(result(&project, &session, code).await, "[7, 'hello']");
+    assert_eq!(files(&project, &session).await, ["data.db", "moved.txt"]);
+    let other = create(&project, json!({ "user_id": "amy" })).await;
+    let code = "import os; os.listdir('/mnt/files')";
+    assert_eq!(result(&project, &other, code).await, "[]");
+    let downloaded = download(&project, &session, "moved.txt").await;
+    assert_eq!(downloaded.bytes, b"hello");
+}
+
+#[tokio::test]
+async fn long_output_becomes_a_file_of_the_session() {
+    let project = Host::shared().await.new_project().await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let ran = run(
+        &project,
+        &session,
+        "print('line\\n' * 20_000)\n'x' * 40_000",
+    )
+    .await;
+    let data = &ran["data"];
+    assert_eq!(data["stdout"].as_str().unwrap().len(), 32 << 10);
+    assert_eq!(data["results"].as_str().unwrap().len(), 32 << 10);
+    assert_eq!(data["stderr_file_path"], Value::Null);
+    for (path, length) in [
+        ("stdout_file_path", "100001"),
+        ("results_file_path", "40000"),
+    ] {
+        let path = data[path].as_str().unwrap();
+        let code = format!("len(open('{path}').read())");
+        assert_eq!(result(&project, &session, &code).await, length);
+    }
+    assert_eq!(files(&project, &session).await.len(), 2);
+}
+
+/// The tools of a script have run, so it has a result even if its files are refused.
+#[tokio::test]
+async fn refused_files_are_reported_with_the_result() {
+    let project = Host::shared().await.new_project().await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    run(&project, &session, "kept = 1").await;
+    let ran = run(
+        &project,
+        &session,
+        "kept = 2\nopen('a\\nb', 'w').close()\n'ran'",
+    )
+    .await;
+    assert_eq!(
+        (&ran["result_type"], &ran["data"]["results"]),
+        (&json!("failed"), &json!("ran"))
+    );
+    let error = ran["error"].as_str().unwrap();
+    assert!(
+        error.contains("could not be stored") && error.contains("control characters"),
+        "{error}"
+    );
+    assert_eq!(result(&project, &session, "kept").await, "1");
+}
+
+#[tokio::test]
+async fn scripts_of_a_session_run_in_turn() {
+    let project = Host::shared().await.new_project().await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    run(&project, &session, "n = 0").await;
+    let code = "n += 1; n";
+    let several = (0..5).map(|_| result(&project, &session, code));
+    let mut seen = futures::future::join_all(several).await;
+    seen.sort();
+    assert_eq!(seen, ["1", "2", "3", "4", "5"]);
+}
+
+#[tokio::test]
+async fn scripts_run_tools_in_the_scope() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let toolkit = mail(host).await;
+    let slug = |name: &str| format!("{}_{name}", toolkit.to_uppercase());
+    let (list, send) = (slug("LIST"), slug("SEND"));
+    for (config, permitted) in [
+        (json!({}), [true, true]),
+        (
+            json!({ "toolkits": { "disable": [toolkit] } }),
+            [false, false],
+        ),
+        (
+            json!({ "tools": { &toolkit: { "enable": [list] } } }),
+            [true, false],
+        ),
+        (
+            json!({ "tags": { "disable": ["destructiveHint"] } }),
+            [true, false],
+        ),
+        (json!({ "tags": ["destructiveHint"] }), [false, true]),
+    ] {
+        let mut body = config.clone();
+        body["user_id"] = json!("amy");
+        let session = create(&project, body).await;
+        for (tool, permitted) in [&list, &send].into_iter().zip(permitted) {
+            assert_eq!(
+                permits(&project, &session, tool).await,
+                permitted,
+                "{tool}: {config}"
+            );
+        }
+    }
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let code = format!(
+        "given = {{'word': 'quote \" and ]}}; exit(9)', '__class__': None}}; run_tool('{list}', given) == given"
+    );
+    assert_eq!(result(&project, &session, &code).await, "True");
+    for refused in ["SERVICE_REMOTE_WORKBENCH", "NONESUCH_RUN"] {
+        let ran = run(&project, &session, &format!("run_tool('{refused}')")).await;
+        let error = ran["error"].as_str().unwrap();
+        assert!(error.starts_with("workbench.ToolError"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn tools_of_scripts_use_accounts_and_leave_records() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let toolkit = keyed(host).await;
+    let tool = guest::tool(&toolkit);
+    connect(&project, &toolkit, "bob").await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let code = format!("run_tool('{tool}', {{'word': 'hi'}})['word']");
+    let missing = run(&project, &session, &code).await;
+    let error = missing["error"].as_str().unwrap();
+    assert!(error.contains("no active connection"), "{error}");
+    let account = connect(&project, &toolkit, "amy").await;
+    assert_eq!(result(&project, &session, &code).await, "hi");
+    let filter = json!({ "field": "session_id", "operator": "==", "value": session });
+    let found = project
+        .post("/logs/tool_execution", &json!({ "filters": [filter] }))
+        .await;
+    let found = found.expect(200);
+    let logs = found["logs"].as_array().unwrap().iter();
+    let of_tool: Vec<_> = logs
+        .filter(|log| log["metadata"]["tool_slug"] == *tool)
+        .collect();
+    assert_eq!(of_tool.len(), 1);
+    assert_eq!(of_tool[0]["metadata"]["connected_account_id"], *account);
+}
+
+/// The client of the tests fails on every response that has a secret.
+#[tokio::test]
+async fn scripts_send_proxy_requests_without_credentials() {
+    let project = Host::shared().await.new_project().await;
+    let toolkit = given::keyed().await;
+    let config = given::auth_config(&project).await;
+    let amys = given::account(&config, "amy", &harness::secret());
+    project.post("/connected_accounts", &amys).await.expect(201);
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let tag = unique(6);
+    let code = format!("
+answer = proxy('{toolkit}', 'post', '/echo/{tag}', body={{'a': 1}}, query={{'page': 2}}, headers={{'x-own': 'b'}})
+[answer['status'], answer['headers']['content-type'].split(';')[0]]
+");
+    assert_eq!(
+        result(&project, &session, &code).await,
+        "[200, 'text/plain']"
+    );
+    let seen = &Host::application().seen(&tag)[0];
+    assert_eq!(
+        (seen.method.as_str(), seen.query.as_str()),
+        ("POST", "page=2")
+    );
+    assert_eq!(
+        (seen.body.as_slice(), seen.header("x-own")),
+        (&br#"{"a":1}"#[..], "b")
+    );
+    assert!(seen.header("authorization").starts_with("Bearer "));
+    let code = format!("str(proxy('{toolkit}', 'GET', '/leak/{}'))", unique(6));
+    result(&project, &session, &code).await;
+    let elsewhere = format!("proxy('{toolkit}', 'GET', 'https://files.example.net/echo/x')");
+    let refused = run(&project, &session, &elsewhere).await;
+    let error = refused["error"].as_str().unwrap();
+    assert!(error.contains("is not a URL of the provider"), "{error}");
+    for config in [
+        json!({ "user_id": "amy", "toolkits": { "disable": [toolkit] } }),
+        json!({ "user_id": "amy", "tags": ["readOnlyHint"] }),
+        json!({ "user_id": "amy", "proxy_execute": { "enable": false } }),
+    ] {
+        let session = create(&project, config.clone()).await;
+        let refused = run(&project, &session, &code).await;
+        let error = refused["error"].as_str().unwrap();
+        assert!(error.contains("does not permit"), "{config}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn switches_of_the_session_bind_scripts() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let tool = format!("{}_LIST", mail(host).await.to_uppercase());
+    let session = json!({
+        "user_id": "amy", "search": { "enable": false },
+        "workbench": { "enable_tool_execution": false, "enable_proxy_execution": false },
+    });
+    let session = create(&project, session).await;
+    let proxy = format!("proxy('{}', 'GET', '/echo/x')", given::keyed().await);
+    for (code, switch) in [
+        (
+            format!("run_tool('{tool}')"),
+            "workbench.enable_tool_execution",
+        ),
+        (proxy, "workbench.enable_proxy_execution"),
+        ("search_tools('send a mail')".to_owned(), "search.enable"),
+    ] {
+        let refused = run(&project, &session, &code).await;
+        let error = refused["error"].as_str().unwrap();
+        assert!(error.contains(switch), "{error}");
+    }
+    let session = json!({ "user_id": "amy", "workbench": { "enable": false } });
+    let session = create(&project, session).await;
+    let body =
+        json!({ "slug": "SERVICE_REMOTE_WORKBENCH", "arguments": { "code_to_execute": "1" } });
+    let off = project
+        .post(&format!("{SESSION}/{session}/execute_meta"), &body)
+        .await;
+    assert_eq!(
+        off.expect(403)["error"]["slug"],
+        "ToolRouterV2_MetaToolDisabled"
+    );
+}
+
+#[tokio::test]
+async fn scripts_search_within_the_scope() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let toolkit = mail(host).await;
+    let config = json!({ "user_id": "amy", "toolkits": { "enable": [toolkit] } });
+    let session = create(&project, config).await;
+    let code = "
+found = search_tools('list the arguments')
+sorted({slug.split('_')[0].lower() for slug in found['tool_schemas']})
+";
+    assert_eq!(
+        result(&project, &session, code).await,
+        format!("['{toolkit}']")
+    );
+    let empty = run(&project, &session, "search_tools()").await;
+    assert!(
+        empty["error"].as_str().unwrap().contains("use cases"),
+        "{empty:#}"
+    );
+}
+
+#[tokio::test]
+async fn uploaded_file_belongs_to_the_project() {
+    let project = Host::shared().await.new_project().await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let code = "
+open('report.csv', 'w').write('a,b')
+import json
+json.dumps(upload_file('report.csv', 'text/csv'))
+";
+    let file: Value = serde_json::from_str(&result(&project, &session, code).await).unwrap();
+    assert_eq!(
+        (&file["name"], &file["mimetype"]),
+        (&json!("report.csv"), &json!("text/csv"))
+    );
+    let url = file["url"].as_str().unwrap();
+    let downloaded = project.exchange(Method::GET, url, &[], vec![]).await;
+    assert_eq!(downloaded.bytes, b"a,b");
+    let listed = project.get("/files/list").await.expect(200);
+    assert_eq!(listed["items"][0]["tool_slug"], "UPLOAD_FILE");
+    assert!(file["s3key"].is_string());
+}
+
+/// A script does nothing to this machine, and the next one works. Scripts that are ended are tested
+/// with their limits.
+#[tokio::test]
+async fn hostile_scripts_are_contained() {
+    let project = Host::shared().await.new_project().await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    for (code, expected) in [
+        (
+            "import os; [p for p in ('/etc/passwd', '/proc/self/environ', '../../etc/passwd') if os.path.exists(p)]",
+            "[]",
+        ),
+        ("import os; sorted(os.environ)", "['HOME', 'PWD']"),
+        ("import os; sorted(os.listdir('/mnt'))", "['files']"),
+    ] {
+        assert_eq!(result(&project, &session, code).await, expected, "{code}");
+    }
+    for code in [
+        "open('/usr/local/lib/python314.zip', 'wb')",
+        "open('/workbench/driver.py', 'w')",
+        "import os; os.symlink('/etc/passwd', 'p')",
+        "import socket; socket.create_connection(('127.0.0.1', 80))",
+        "import urllib.request; urllib.request.urlopen('http://127.0.0.1/')",
+        "import subprocess; subprocess.run(['ls'])",
+        "import os\nwhile True: os.fork()",
+        "import threading\nwhile True: threading.Thread(target=print).start()",
+        "x = bytearray(10_000_000_000)",
+        "x = []\nwhile True: x.append(bytes(1_000_000))",
+        "while True: print('x' * 100_000)",
+        "import _bashkit; _bashkit.http('GET', 'http://127.0.0.1/', [], b'', None)",
+        "import _bashkit; _bashkit.http('CALL', 'nonesuch', [], b'{}', None)",
+        "def f(): return f()\nf()",
+    ] {
+        let ran = run(&project, &session, code).await;
+        assert_eq!(ran["result_type"], "failed", "{code}: {ran:#}");
+        assert_eq!(
+            result(&project, &session, "6 * 7").await,
+            "42",
+            "after {code}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn scripts_are_ended_at_their_limits() {
+    let setup = Setup::new()
+        .with("workbench.cpu_s", "1")
+        .with("workbench.time_s", "5")
+        .with("workbench.memory_mib", "64");
+    let host = setup
+        .with_application(&["api.example.com"], Host::application())
+        .start()
+        .await;
+    let project = host.new_project().await;
+    let manifest = guest::manifest_with_key(&given::slug(), given::bearer());
+    host.publish(harness::Guest::fetch().component(), &manifest)
+        .await;
+    let toolkit = manifest["slug"].as_str().unwrap();
+    connect(&project, toolkit, "amy").await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    run(&project, &session, "kept = 1").await;
+    let tag = unique(6);
+    let hanging = format!("kept = 2\nproxy('{toolkit}', 'GET', '/hang/{tag}')");
+    for (code, kind) in [
+        ("kept = 2\nwhile True: pass", "tool_cpu_limit"),
+        ("kept = 2\nimport time; time.sleep(1_000)", "tool_timeout"),
+        (&hanging, "tool_timeout"),
+    ] {
+        let ran = run(&project, &session, code).await;
+        let error = ran["error"].as_str().unwrap();
+        assert!(error.starts_with(kind), "{code}: {error}");
+        assert_eq!(ran["data"]["exit_code"], Value::Null);
+        assert_eq!(result(&project, &session, "kept").await, "1", "{code}");
+    }
+    wait_until("the request of the script ends", async || {
+        Host::application().abandoned(&tag) == 1
+    })
+    .await;
+    let ran = run(&project, &session, "x = bytearray(60_000_000)").await;
+    assert_eq!(ran["error"], "MemoryError");
+}
+
+#[tokio::test]
+async fn scripts_wait_for_others_for_a_limited_time() {
+    let setup = Setup::new().with("workbench.scripts_per_project", "1");
+    let host = setup
+        .with_application(&["api.example.com"], Host::application())
+        .start()
+        .await;
+    let project = host.new_project().await;
+    let manifest = guest::manifest_with_key(&given::slug(), given::bearer());
+    host.publish(harness::Guest::fetch().component(), &manifest)
+        .await;
+    let toolkit = manifest["slug"].as_str().unwrap();
+    connect(&project, toolkit, "amy").await;
+    let [session, other] = [
+        create(&project, json!({ "user_id": "amy" })).await,
+        create(&project, json!({ "user_id": "amy" })).await,
+    ];
+    let tag = unique(6);
+    let code = format!("proxy('{toolkit}', 'GET', '/hang/{tag}')");
+    let send = |session: String, code: String| {
+        let body =
+            json!({ "slug": "SERVICE_REMOTE_WORKBENCH", "arguments": { "code_to_execute": code } });
+        let project = project.clone();
+        async move {
+            project
+                .post(&format!("{SESSION}/{session}/execute_meta"), &body)
+                .await
+        }
+    };
+    let refusals = async {
+        wait_until("the script sends its request", async || {
+            !Host::application().seen(&tag).is_empty()
+        })
+        .await;
+        tokio::join!(
+            send(session.clone(), "1".to_owned()),
+            send(other, "1".to_owned())
+        )
+    };
+    let (of_session, of_project) = tokio::select! {
+        ended = send(session.clone(), code) => panic!("the script has ended: {ended:#?}"),
+        refused = refusals => refused,
+    };
+    assert_eq!(
+        of_session.expect(409)["error"]["slug"],
+        "ToolRouterV2_SessionBusy"
+    );
+    assert_eq!(
+        of_project.expect(429)["error"]["slug"],
+        "Server_ProjectBusy"
+    );
+    // The client has disconnected, which ends its script and frees the session.
+    assert_eq!(result(&project, &session, "1").await, "1");
+}
+
+#[tokio::test]
+async fn deleted_session_leaves_no_variables() {
+    let project = Host::shared().await.new_project().await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    run(&project, &session, "kept = 1").await;
+    project
+        .delete(&format!("{SESSION}/{session}"))
+        .await
+        .expect(200);
+    let body =
+        json!({ "slug": "SERVICE_REMOTE_WORKBENCH", "arguments": { "code_to_execute": "kept" } });
+    let gone = project
+        .post(&format!("{SESSION}/{session}/execute_meta"), &body)
+        .await;
+    assert_eq!(
+        gone.expect(404)["error"]["slug"],
+        "ToolRouterV2_SessionNotFound"
+    );
+}
