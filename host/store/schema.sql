@@ -850,6 +850,81 @@ create or replace trigger "tool_router_configs_fields" before insert or update o
 create index "tool_router_configs_by_created_at" on "tool_router_configs" (project, created_at, id) where deleted_at is null;
 create index "tool_router_configs_by_session" on "tool_router_configs" (project, "session" nulls first, created_at, id) where deleted_at is null;
 
+create table "recipes" (
+    id text collate "C" primary key,
+    project text collate "C" not null,
+    revision bigint not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    deleted_at bigint,
+    body json not null,
+    "user_id" text collate "C"
+);
+create or replace function "recipes_fields"() returns trigger language plpgsql as $$
+begin
+    select
+        case when json_typeof(f."user_id") in ('string', 'boolean') then f."user_id" #>> '{}' end
+    into new."user_id"
+    from json_to_record(new.body) as f ("user_id" json);
+    return new;
+end
+$$;
+create or replace trigger "recipes_fields" before insert or update of body on "recipes" for each row execute function "recipes_fields"();
+create index "recipes_by_created_at" on "recipes" (project, created_at, id) where deleted_at is null;
+create index "recipes_by_user_id" on "recipes" (project, "user_id" nulls first, created_at, id) where deleted_at is null;
+
+create table "recipe_runs" (
+    id text collate "C" primary key,
+    project text collate "C" not null,
+    revision bigint not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    deleted_at bigint,
+    body json not null,
+    "recipe_id" text collate "C",
+    "status" text collate "C",
+    "due" bigint
+);
+create or replace function "recipe_runs_fields"() returns trigger language plpgsql as $$
+begin
+    select
+        case when json_typeof(f."recipe_id") in ('string', 'boolean') then f."recipe_id" #>> '{}' end,
+        case when json_typeof(f."status") in ('string', 'boolean') then f."status" #>> '{}' end,
+        case when json_typeof(f."due") = 'number' and f."due" #>> '{}' ~ '^(0|-?[1-9][0-9]{0,18})$' then case when (f."due" #>> '{}')::numeric between -9223372036854775808 and 9223372036854775807 then (f."due" #>> '{}')::bigint end end
+    into new."recipe_id", new."status", new."due"
+    from json_to_record(new.body) as f ("recipe_id" json, "status" json, "due" json);
+    return new;
+end
+$$;
+create or replace trigger "recipe_runs_fields" before insert or update of body on "recipe_runs" for each row execute function "recipe_runs_fields"();
+create index "recipe_runs_by_created_at" on "recipe_runs" (project, created_at, id) where deleted_at is null;
+create index "recipe_runs_by_recipe_id" on "recipe_runs" (project, "recipe_id" nulls first, created_at, id) where deleted_at is null;
+create index "recipe_runs_by_status" on "recipe_runs" (project, "status" nulls first, created_at, id) where deleted_at is null;
+create index "recipe_runs_all_by_due" on "recipe_runs" ("due" nulls first, created_at, id) where deleted_at is null and "due" is not null;
+
+create table "recipe_calls" (
+    id text collate "C" primary key,
+    project text collate "C" not null,
+    revision bigint not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    deleted_at bigint,
+    body json not null,
+    "run" text collate "C"
+);
+create or replace function "recipe_calls_fields"() returns trigger language plpgsql as $$
+begin
+    select
+        case when json_typeof(f."run") in ('string', 'boolean') then f."run" #>> '{}' end
+    into new."run"
+    from json_to_record(new.body) as f ("run" json);
+    return new;
+end
+$$;
+create or replace trigger "recipe_calls_fields" before insert or update of body on "recipe_calls" for each row execute function "recipe_calls_fields"();
+create index "recipe_calls_by_created_at" on "recipe_calls" (project, created_at, id) where deleted_at is null;
+create index "recipe_calls_by_run" on "recipe_calls" (project, "run" nulls first, created_at, id) where deleted_at is null;
+
 create table "session_files" (
     id text collate "C" primary key,
     project text collate "C" not null,

@@ -507,6 +507,42 @@ const ROWS: &[(&str, &str)] = &[
         "tests/e2e/mounts.rs paths_outside_the_mount_are_refused",
     ),
     (
+        "Recipes of one user",
+        "tests/e2e/recipes.rs recipes_past_the_limit_are_refused",
+    ),
+    (
+        "Recipe as JSON",
+        "tests/e2e/recipes.rs wrong_recipe_is_refused_with_reasons",
+    ),
+    (
+        "Characters in the slug of a recipe",
+        "tests/e2e/recipes.rs wrong_recipe_is_refused_with_reasons",
+    ),
+    (
+        "Steps of a recipe",
+        "tests/e2e/recipes.rs wrong_recipe_is_refused_with_reasons",
+    ),
+    (
+        "Depth of groups of steps in a recipe",
+        "tests/e2e/recipes.rs wrong_recipe_is_refused_with_reasons",
+    ),
+    (
+        "Items of a loop of a recipe",
+        "tests/e2e/recipes.rs runs_past_a_limit_fail",
+    ),
+    (
+        "Calls of tools in a run of a recipe",
+        "tests/e2e/recipes.rs runs_past_a_limit_fail",
+    ),
+    (
+        "Data of all steps of a run of a recipe",
+        "tests/e2e/recipes.rs runs_past_a_limit_fail",
+    ),
+    (
+        "Runs of recipes of one project that have not ended",
+        "tests/e2e/recipes.rs runs_past_the_limit_are_refused",
+    ),
+    (
         "Trigger instances of one project",
         "tests/e2e/trigger_instances.rs instances_past_the_limit_are_refused",
     ),

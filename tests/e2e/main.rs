@@ -39,6 +39,7 @@ mod project_config;
 mod projects;
 mod provider;
 mod proxy;
+mod recipes;
 mod session;
 mod tool_router_execution;
 mod tool_router_scope;

@@ -79,6 +79,8 @@ async fn session_echoes_its_configuration() {
         "SERVICE_MULTI_EXECUTE_TOOL",
         "SERVICE_MANAGE_CONNECTIONS",
         "SERVICE_WAIT_FOR_CONNECTIONS",
+        "SERVICE_UPSERT_RECIPE",
+        "SERVICE_GET_RECIPE",
     ]);
     assert_eq!(older["tool_router_tools"], tools);
     let prompt = older["experimental"]["assistive_prompt"].as_str().unwrap();

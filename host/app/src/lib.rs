@@ -65,6 +65,9 @@ pub static COLLECTIONS: &[&Collection] = &[
     &agents::mcp_oauth::COLLECTION,
     &agents::sessions::COLLECTION,
     &agents::sessions::CONFIG_VERSIONS_COLLECTION,
+    &agents::recipes::COLLECTION,
+    &agents::recipes::RUNS_COLLECTION,
+    &agents::recipes::CALLS_COLLECTION,
     &agents::session_files::COLLECTION,
     &agents::session_files::turns::COLLECTION,
     &projects::idempotency::COLLECTION,
@@ -109,6 +112,10 @@ pub struct App {
     pub(crate) sink: Option<Arc<events::sink::Sink>>,
     /// The settings of trigger instances.
     pub(crate) triggers: events::triggers::Settings,
+    /// The runs of recipes that this server works on.
+    pub(crate) active_recipes: agents::recipes::ActiveRuns,
+    /// The recipes that are actions of trigger instances.
+    pub(crate) recipe_actions: &'static dyn events::triggers::actions::RecipeActions,
     /// The settings of tool router sessions.
     pub(crate) sessions: agents::Settings,
     /// The calls that wait until users have connected accounts.
@@ -242,6 +249,8 @@ impl App {
             receptions: events::triggers::Receptions::default(),
             sink,
             triggers,
+            active_recipes: agents::recipes::ActiveRuns::default(),
+            recipe_actions: &agents::recipes::TriggerRecipes,
             sessions,
             connection_waits: agents::ConnectionWaits::default(),
             files,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use app::{
     agents::{self, session_files},
     catalog,
-    core::{json, large_work},
+    core::{json, large_work, mapping},
     events::{self, triggers},
     files, lifecycle,
     projects::idempotency,
@@ -242,6 +242,7 @@ const TOO_LARGE: &str = "413 `HTTP_PayloadTooLarge`";
 const SESSION_INVALID: &str = "400 `ToolRouterV2_BadRequest`";
 /// Effect of too many files in a session, or too large ones.
 const FILES_FULL: &str = "400 `ToolRouterV2_FilesFull`";
+const RECIPE_INVALID: &str = "400 `ToolRouterV2_RecipeInvalid`";
 const INVALID: &str = "400 `Request_Invalid`";
 const NODE_BUSY: &str = "503 `Server_Busy`";
 const PROJECT_BUSY: &str = "429 `Server_ProjectBusy`";
@@ -421,6 +422,15 @@ fn storage(settings: &[Setting]) -> Vec<Row> {
         row("Files of a session", session_files::MAX_FILES, FILES_FULL),
         row("Size of all files of a session that are stored", size(session_files::MAX_TOTAL_BYTES), FILES_FULL),
         row("Length of the path of a file of a session", format!("{} bytes", session_files::MAX_PATH_BYTES), SESSION_INVALID),
+        row("Recipes of one user", agents::recipes::MAX_RECIPES, "422 `ToolRouterV2_TooManyRecipes`"),
+        row("Recipe as JSON", size(agents::recipes::MAX_DEFINITION_BYTES as u64), RECIPE_INVALID),
+        row("Characters in the slug of a recipe", agents::recipes::MAX_SLUG_CHARS, RECIPE_INVALID),
+        row("Steps of a recipe", agents::recipes::MAX_STEPS, RECIPE_INVALID),
+        row("Depth of groups of steps in a recipe", agents::recipes::MAX_NESTING, RECIPE_INVALID),
+        row("Items of a loop of a recipe", agents::recipes::MAX_LOOP_ITEMS, "the run fails"),
+        row("Calls of tools in a run of a recipe", agents::recipes::MAX_CALLS, "the run fails"),
+        row("Data of all steps of a run of a recipe", size(agents::recipes::MAX_RUN_DATA_BYTES as u64), "the run fails"),
+        row("Runs of recipes of one project that have not ended", agents::recipes::MAX_PENDING_RUNS, "429 `ToolRouterV2_TooManyRecipeRuns`"),
         set("Trigger instances of one project", "triggers.max_per_project", "422 `TriggerInstance_TooMany`"),
         row("Configuration of a trigger instance as JSON", size(triggers::MAX_CONFIG_BYTES as u64), "400 `TriggerInstance_ConfigInvalid`"),
         set("Interval between two polls of a trigger instance", "triggers.poll_interval_s", INVALID).at_least(),
@@ -433,7 +443,7 @@ fn storage(settings: &[Setting]) -> Vec<Row> {
         row("Events that a read of a trigger instance shows", triggers::MAX_RECENT_EVENTS, "only the newest are shown"),
         set("Actions of one project that wait or run", "triggers.pending_actions", "the actions of further events fail"),
         row("Arguments of an action as JSON", size(triggers::actions::MAX_ARGUMENTS_BYTES as u64), INVALID),
-        row("Values of an event in the arguments of an action", size(triggers::actions::MAX_FILLED_BYTES as u64), "the action fails"),
+        row("Values of an event in the arguments of an action", size(mapping::MAX_FILLED_BYTES as u64), "the action fails"),
         row("Attempts of an action", triggers::actions::MAX_ATTEMPTS, "the action fails"),
         set("Time in which every poll, or every attempt to subscribe at a provider, has failed", "triggers.disable_after_s", "the trigger instance is disabled"),
         row("Attempts to end a subscription at a provider", triggers::MAX_UNSUBSCRIBE_ATTEMPTS, "the provider may still send events, which are refused"),

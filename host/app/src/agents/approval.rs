@@ -15,7 +15,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use serde_json::Value;
 use sha2::Sha256;
 
-use super::{SessionCaller, SessionExecute, errors, execute, scope};
+use super::{SessionCaller, SessionExecute, errors, execute, recipes, scope};
 use crate::{App, Result, runs::Execution};
 
 /// Time in which a user may approve a call.
@@ -66,6 +66,11 @@ pub async fn execute_with_approval(
     request: SessionExecute,
     approval: Option<Approval>,
 ) -> Result<Approvable> {
+    // A step of a recipe that requires approval is refused.
+    if recipes::is_recipe(app, &request.tool) {
+        let executed = execute::execute(app, caller, request).await?;
+        return Ok(Approvable::Executed(executed));
+    }
     let found = execute::resolve(app, caller, &request.tool)?;
     if !scope::requires_approval(caller.config(), &found) {
         let executed = execute::execute(app, caller, request).await?;

@@ -94,6 +94,30 @@ crate::error_table! { pub table:
     SCRIPT_REQUEST_REFUSED = script_request_refused(function: &str, reason: &str): Forbidden, 4341, "ToolRouterV2_ScriptRequestRefused",
         "the session does not permit {function}: {reason}",
         "do without it, or change the session with PATCH";
+    /// The recipe cannot be stored.
+    RECIPE_INVALID = recipe_invalid(slug: impl Display, problems: impl Into<Problems>): Invalid, 4350, "ToolRouterV2_RecipeInvalid",
+        "recipe {slug} is invalid",
+        "correct the problems that `errors` lists, and store the recipe again", with_problems(problems);
+    /// The user of the session has no such recipe.
+    RECIPE_NOT_FOUND = recipe_not_found(slug: impl Display): NotFound, 4351, "ToolRouterV2_RecipeNotFound",
+        "the user has no recipe {slug}",
+        "list the recipes with the meta tool GET_RECIPE, or store one with UPSERT_RECIPE";
+    /// The arguments of a recipe do not match its input schema.
+    RECIPE_INPUT_INVALID = recipe_input_invalid(slug: impl Display, problems: impl Into<Problems>): Invalid, 4352, "ToolRouterV2_RecipeInputInvalid",
+        "the arguments do not match the input schema of recipe {slug}",
+        "correct the problems that `errors` lists; the meta tool GET_RECIPE shows the schema", with_problems(problems);
+    /// The user of the session has no such run of a recipe.
+    RECIPE_RUN_NOT_FOUND = recipe_run_not_found(id: impl Display): NotFound, 4353, "ToolRouterV2_RecipeRunNotFound",
+        "the user has no run {id} of a recipe, or it is older than a day",
+        "execute the recipe again";
+    /// The user has too many recipes.
+    TOO_MANY_RECIPES = too_many_recipes(most: u64): Unprocessable, 4354, "ToolRouterV2_TooManyRecipes",
+        "the user has {most} recipes, which is the most",
+        "delete recipes with the meta tool UPSERT_RECIPE and `delete`";
+    /// The project has too many recipes that run.
+    TOO_MANY_RECIPE_RUNS = too_many_recipe_runs(most: u64): LimitReached, 4355, "ToolRouterV2_TooManyRecipeRuns",
+        "{most} recipes of the project are running, which is the most",
+        "retry when one of them has ended", with_retry_after(SHORT_WAIT);
 
     /// The MCP server does not exist in the project.
     MCP_SERVER_NOT_FOUND = mcp_server_not_found(id: impl Display): NotFound, 4401, "McpServer_NotFound",

@@ -1,8 +1,8 @@
-//! Execution of a tool in a session: the only way in which a session runs a tool of a toolkit.
+//! Execution in a session: the only way in which a session runs a tool of a toolkit, or a recipe.
 
 use bytes::Bytes;
 
-use super::{SessionCaller, errors, scope, selection};
+use super::{SessionCaller, errors, recipes, scope, selection};
 use crate::{
     App, Result,
     catalog::{LATEST, ResolvedTool},
@@ -31,13 +31,29 @@ pub fn resolve(app: &App, caller: &SessionCaller, tool: &str) -> Result<Resolved
     Ok(found)
 }
 
+/// Executes a tool or a recipe in a session, and records the execution. A tool that has the slug of a
+/// recipe goes first.
+///
+/// # Errors
+/// Fails as [`execute_tool`] does, or for a reason of [`recipes::execute`].
+pub async fn execute(
+    app: &App,
+    caller: &SessionCaller,
+    request: SessionExecute,
+) -> Result<Execution> {
+    if recipes::is_recipe(app, &request.tool) {
+        return recipes::execute(app, caller, &request.tool, request.arguments).await;
+    }
+    execute_tool(app, caller, request).await
+}
+
 /// Executes a tool in a session, with an account of the session's user, and records the execution.
 ///
 /// # Errors
 /// Fails before the tool runs: if the session does not permit it or requires approval of the call, if
 /// the user has no usable account, or for a reason of `runs::execute`. After that, every outcome is
 /// an [`Execution`].
-pub async fn execute(
+pub(super) async fn execute_tool(
     app: &App,
     caller: &SessionCaller,
     request: SessionExecute,

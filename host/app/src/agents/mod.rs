@@ -17,6 +17,7 @@ pub mod mcp_oauth;
 pub mod mcp_servers;
 pub mod meta;
 mod proxy;
+pub mod recipes;
 pub mod scope;
 pub mod selection;
 pub mod session_files;

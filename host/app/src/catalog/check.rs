@@ -12,7 +12,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use jsonschema::{PatternOptions, ValidationError, Validator};
+use jsonschema::{PatternOptions, ValidationError, Validator, error::ValidationErrorKind};
 use manifest::schema_cost;
 use serde_json::{Value, json, value::RawValue};
 use tokio::time::timeout;
@@ -171,6 +171,24 @@ impl Schema {
         self.check(large, project, bytes, Origin::Toolkit).await
     }
 
+    /// Validates the parts of a caller's value that are known. A value for which `is_unknown` is true,
+    /// or that contains such a value, counts as valid apart from missing and unexpected members.
+    ///
+    /// # Errors
+    /// Returns an error if [`Schema::text`] does.
+    pub(crate) async fn problems_of_known(
+        &self,
+        value: Value,
+        is_unknown: fn(&Value) -> bool,
+    ) -> Result<Vec<String>> {
+        let loaded = self.loaded().await?;
+        let Check::Full(full) = &loaded.check else {
+            return Ok(Vec::new());
+        };
+        let lines = full.known_lines(&value, is_unknown);
+        Ok(lines.unwrap_or_else(|| vec![TOO_MANY_STEPS.to_owned()]))
+    }
+
     async fn check(
         &self,
         large: &LargeWork,
@@ -227,6 +245,29 @@ impl Schema {
             )))
         })
     }
+}
+
+/// Returns the problem of an invalid schema that no toolkit has, or `None`.
+///
+/// # Errors
+/// Returns an error if the work on the schema panics.
+pub(crate) async fn schema_problem_of(schema: Value) -> Result<Option<String>> {
+    let checked = tokio::task::spawn_blocking(move || schema_problem(&schema));
+    checked.await.map_err(errors::internal)
+}
+
+/// Validates a value against a schema that no toolkit has and that has no [`schema_problem_of`].
+/// Returns one line per problem.
+///
+/// # Errors
+/// Returns an error if the schema is invalid.
+pub(crate) async fn problems_with(schema: Value, value: Value) -> Result<Vec<String>> {
+    let checked = tokio::task::spawn_blocking(move || {
+        let size = value.to_string().len();
+        compile(&schema).map(|check| check.problems_of(&value, size))
+    });
+    let checked = checked.await.map_err(errors::internal)?;
+    checked.map_err(errors::internal)
 }
 
 /// Returns the problem of an invalid schema, or `None`. Compiles the schema, which may take long.
@@ -312,6 +353,22 @@ impl Full {
         })
     }
 
+    /// Returns one line per problem of the known parts of a value, or `None` if finding them takes too
+    /// many steps.
+    fn known_lines(&self, value: &Value, is_unknown: fn(&Value) -> bool) -> Option<Vec<String>> {
+        let budget = self.budget(MAX_STEPS_FOR_LINES);
+        let is_known = |error: &ValidationError<'_>| {
+            let at = value.pointer(error.instance_path().as_str());
+            !at.is_some_and(is_unknown) || concerns_names(error.kind())
+        };
+        let errors = self
+            .validator
+            .iter_errors(MeteredValue::new(value, &budget));
+        let known = errors.filter(is_known).take(MAX_LINES);
+        let lines = known.map(|error| problem_line(&error)).collect();
+        (!budget.is_spent()).then_some(lines)
+    }
+
     fn first_line(&self, value: &Value) -> Option<String> {
         let budget = self.budget(MAX_STEPS_FOR_FIRST_LINE);
         let error = self
@@ -393,6 +450,14 @@ fn trivial_check(schema: &Value) -> Option<Check> {
         Some(Value::String(name)) if name == "object" => Some(Check::AnyObject),
         Some(_) => None,
     }
+}
+
+/// Returns true for a problem of the names of members, which are known whatever the values are.
+fn concerns_names(kind: &ValidationErrorKind) -> bool {
+    matches!(
+        kind,
+        ValidationErrorKind::Required { .. } | ValidationErrorKind::AdditionalProperties { .. }
+    )
 }
 
 fn not_json_line(cause: &serde_json::Error) -> String {

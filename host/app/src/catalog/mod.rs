@@ -37,6 +37,7 @@ use tokio::sync::watch;
 
 pub use changes::{ChangelogEntry, changelog, changes};
 pub use check::{LARGE_CHECK_DEADLINE, MAX_SCHEMA_BYTES, MAX_STEPS, MAX_STEPS_PER_BYTE, Schema};
+pub(crate) use check::{problems_with, schema_problem_of};
 pub use manifest::{AuthMode, AuthScheme, Field, TriggerKind};
 pub(crate) use publish::{COLLECTION, PUBLICATIONS_COLLECTION, blob, refresh};
 pub use publish::{

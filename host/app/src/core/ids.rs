@@ -104,6 +104,10 @@ id!(
     SessionId, "a tool router session", ["trs_"]
 );
 id!(
+    /// The id of a run of a recipe.
+    RecipeRunId, "a run of a recipe", ["rr_"]
+);
+id!(
     /// The id of a file.
     FileId, "a file", ["file_", "sfile_"]
 );
@@ -177,6 +181,14 @@ impl DeliveryId {
     pub fn for_event(event: Uuid, subscription: &SubscriptionId) -> Self {
         let subscription = subscription.0.trim_start_matches("ws_");
         Self(format!("wd_{}_{subscription}", event.simple()))
+    }
+}
+
+impl RecipeRunId {
+    /// Returns the id of the only run for an event of a trigger instance.
+    #[must_use]
+    pub fn for_event(event: Uuid) -> Self {
+        Self(format!("rr_{}", event.simple()))
     }
 }
 

@@ -1,5 +1,5 @@
-//! The parts that every module uses: the clock, ids, errors, strict JSON, sealed secrets, and the
-//! threads for work on large bodies. This module imports no other module of the crate except the
+//! The parts that every module uses: the clock, ids, errors, strict JSON, placeholders, sealed secrets,
+//! and the threads for work on large bodies. This module imports no other module of the crate except the
 //! [`App`](crate::App) that it is part of.
 
 pub mod clock;
@@ -8,6 +8,7 @@ pub mod errors;
 pub mod ids;
 pub mod json;
 pub mod large_work;
+pub mod mapping;
 pub mod vault;
 
 /// The value of the project field in records that belong to the whole installation.

@@ -84,7 +84,7 @@ pub(crate) async fn link_files(
     Ok(value.to_string().into())
 }
 
-/// Stores a tool's result as a file. Returns the result for the caller, and the data for the log
+/// Stores the result of a tool of a toolkit as a file. Returns the result for the caller, and the data for the log
 /// record, which contains no link.
 ///
 /// # Errors
@@ -92,13 +92,12 @@ pub(crate) async fn link_files(
 pub(crate) async fn result_as_file(
     app: &App,
     project: &Project,
-    resolved: &ResolvedTool,
+    (toolkit, tool): (&str, &str),
     data: Bytes,
 ) -> Result<[Bytes; 2]> {
     const NAME: &str = "result.json";
     const MEDIA_TYPE: &str = "application/json";
     let size = data.len();
-    let (toolkit, tool) = (&*resolved.release.slug, &*resolved.tool.slug);
     let made = NewFile {
         toolkit,
         tool,

@@ -2,7 +2,7 @@
 
 use crate::{
     App, accounts,
-    agents::mcp_oauth,
+    agents::{mcp_oauth, recipes},
     events::{
         self,
         triggers::{actions, polling, subscribing},
@@ -45,6 +45,11 @@ const JOBS: &[Job] = &[
         interval: mcp_oauth::SWEEP_INTERVAL,
         run: |app, claim| Box::pin(mcp_oauth::delete_expired(app, claim)),
     },
+    Job {
+        name: "recipe_retention",
+        interval: recipes::RETENTION_INTERVAL,
+        run: |_, claim| Box::pin(recipes::erase_old(claim)),
+    },
 ];
 
 /// Does all background work for as long as the future is polled.
@@ -56,6 +61,7 @@ pub(crate) async fn run(app: &App) {
     let polls = polling::queue();
     let subscriptions = subscribing::queue();
     let actions = actions::running::queue();
+    let recipes = recipes::queue();
     let sink = async {
         if app.sink.is_some() {
             events::sink::queue().run(&claims, app).await;
@@ -69,6 +75,7 @@ pub(crate) async fn run(app: &App) {
         polls.run(&claims, app),
         subscriptions.run(&claims, app),
         actions.run(&claims, app),
+        recipes.run(&claims, app),
         sink,
     );
 }

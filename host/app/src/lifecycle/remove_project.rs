@@ -19,7 +19,7 @@ use store::{Batch, Collection, Document, Field, Query};
 use crate::{
     App, Result,
     accounts::{self, auth_configs},
-    agents::{mcp_oauth, mcp_servers, session_files, sessions},
+    agents::{mcp_oauth, mcp_servers, recipes, session_files, sessions},
     core::{
         INSTALLATION,
         clock::time_after,
@@ -51,7 +51,7 @@ pub const RECORDS_PER_BATCH: u64 = 256;
 
 /// The collections that are erased besides files, in this order. Records of each depend on records
 /// of those before it, and cannot be created without them.
-static ERASED_COLLECTIONS: [&Collection; 24] = [
+static ERASED_COLLECTIONS: [&Collection; 27] = [
     &auth_configs::COLLECTION,
     &accounts::CREDENTIALS,
     &accounts::COLLECTION,
@@ -73,6 +73,9 @@ static ERASED_COLLECTIONS: [&Collection; 24] = [
     &sessions::COLLECTION,
     &sessions::CONFIG_VERSIONS_COLLECTION,
     &session_files::turns::COLLECTION,
+    &recipes::COLLECTION,
+    &recipes::RUNS_COLLECTION,
+    &recipes::CALLS_COLLECTION,
     &projects::API_KEYS,
     &idempotency::COLLECTION,
     &files::TOTALS,

@@ -15,8 +15,9 @@ use crate::{App, Result, accounts::Source, core::ids::SessionId, projects::Share
 pub(crate) struct HostCall<'a> {
     pub project: &'a SharedProject,
     /// The slug of the tool, with the default operator word.
-    pub tool: &'static str,
+    pub tool: Arc<str>,
     pub user: &'a str,
+    /// The session of the call, unless a trigger instance calls.
     pub session: Option<SessionId>,
     pub request_id: &'a str,
     pub arguments: Bytes,
@@ -35,7 +36,7 @@ pub(crate) async fn record_host_call(
     let (data, error) = work.await?;
     let subject = Subject {
         project: call.project.clone(),
-        tool: Arc::from(call.tool),
+        tool: call.tool.clone(),
         release: None,
         user: call.user.to_owned(),
         account: None,
@@ -55,7 +56,7 @@ pub(crate) async fn record_host_call(
         }
         // The effects of the call are there, so the caller must get its result.
         Err(cause) => {
-            tracing::warn!(%cause, tool = call.tool, "a call of a meta tool is not recorded");
+            tracing::warn!(%cause, tool = %call.tool, "a call of a meta tool is not recorded");
             app.sequence.log(started_at)
         }
     };

@@ -98,7 +98,8 @@ async fn result_as_file(
         );
         return Presented::failure(kind::OUTPUT_TOO_LARGE, &message, None);
     }
-    match files::result_as_file(app, project, resolved, data).await {
+    let names = (&*resolved.release.slug, &*resolved.tool.slug);
+    match files::result_as_file(app, project, names, data).await {
         Ok([data, kept]) => Presented {
             data,
             error: None,

@@ -9,7 +9,9 @@ use std::{
 
 use app::{
     App, Error,
-    agents::{self, SessionCaller, SessionExecute, mcp_servers::McpCaller, meta::MetaTool},
+    agents::{
+        self, SessionCaller, SessionExecute, mcp_servers::McpCaller, meta::MetaTool, recipes,
+    },
     catalog::ResolvedTool,
     core::truncate,
 };
@@ -19,12 +21,13 @@ use http_body_util::Full;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ErrorCode, Implementation,
-        JsonObject, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
-        PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
-        ReadResourceRequestMethod, ReadResourceRequestParams, ReadResourceResponse,
-        ServerCapabilities, ServerConfig, ServerNotification, SubscriptionFilter, Tool,
-        ToolListChangedNotification,
+        CallToolRequestParams, CallToolResponse, CallToolResult, ConstString, ErrorCode,
+        GetPromptRequestMethod, GetPromptRequestParams, GetPromptResponse, Implementation,
+        JsonObject, ListPromptsRequestMethod, ListPromptsResult, ListResourcesRequestMethod,
+        ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
+        ProtocolVersion, ReadResourceRequestMethod, ReadResourceRequestParams,
+        ReadResourceResponse, ServerCapabilities, ServerConfig, ServerNotification,
+        SubscriptionFilter, Tool, ToolListChangedNotification,
     },
     service::{RequestContext, SubscriptionContext},
     transport::streamable_http_server::{
@@ -36,7 +39,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use super::{
     changes::ToolListChanges,
     connecting::{self, CONNECTION_WAIT, Consent, is_connection_missing},
-    cursor, resources,
+    cursor, prompts, resources,
     results::{Outcome, Source, executed, refused},
     tools,
 };
@@ -240,18 +243,28 @@ impl Endpoint {
         name: &str,
         arguments: Bytes,
     ) -> Result<Outcome, Error> {
-        match self.offered_in_session(caller, name)? {
-            Offered::Meta(tool) => self.call_meta_tool(caller, tool, arguments).await,
-            Offered::Tool(found) => {
-                let source = Source::of(&found);
-                let request = SessionExecute {
-                    tool: found.tool.slug.to_string(),
-                    arguments,
-                    account: None,
-                };
-                let execution = agents::execute(self.app(), caller, request);
-                Ok(Outcome::Untrusted(executed(execution.await?), source))
-            }
+        let is_recipe = || recipes::is_recipe(self.app(), name);
+        let (slug, source) = match self.offered_in_session(caller, name) {
+            Ok(Offered::Meta(tool)) => return self.call_meta_tool(caller, tool, arguments).await,
+            Ok(Offered::Tool(found)) => (found.tool.slug.to_string(), Source::of(&found)),
+            // Recipes are called without being listed.
+            Err(_) if is_recipe() => (name.to_owned(), Source::default()),
+            Err(cause) => return Err(cause),
+        };
+        let request = SessionExecute {
+            tool: slug,
+            arguments,
+            account: None,
+        };
+        let execution = agents::execute(self.app(), caller, request);
+        Ok(Outcome::Untrusted(executed(execution.await?), source))
+    }
+
+    /// Returns the caller of a session, which alone has prompts.
+    fn prompting<R: ConstString>(&self) -> Result<&SessionCaller, ErrorData> {
+        match &self.caller {
+            Caller::Session(caller) => Ok(caller),
+            Caller::Server(_) => Err(ErrorData::method_not_found::<R>()),
         }
     }
 
@@ -312,7 +325,7 @@ impl Endpoint {
 }
 
 fn internal(cause: Error) -> ErrorData {
-    tracing::error!(%cause, "tools cannot be listed");
+    tracing::error!(%cause, "tools or prompts cannot be listed");
     ErrorData::internal_error("internal error", None)
 }
 
@@ -327,7 +340,7 @@ impl ServerHandler for Endpoint {
             .enable_tool_list_changed();
         let capabilities = match self.caller {
             Caller::Server(_) => capabilities.build(),
-            Caller::Session(_) => capabilities.enable_resources().build(),
+            Caller::Session(_) => capabilities.enable_resources().enable_prompts().build(),
         };
         let mut info = ServerConfig::new(capabilities);
         let mut implementation = Implementation::new("toolhost", env!("CARGO_PKG_VERSION"));
@@ -396,6 +409,31 @@ impl ServerHandler for Endpoint {
         };
         let read = resources::read(self.app(), caller, &request.uri).await?;
         Ok(read.into())
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let caller = self.prompting::<ListPromptsRequestMethod>()?;
+        let listed = prompts::list(&self.server, caller).await;
+        Ok(ListPromptsResult::with_all_items(listed.map_err(internal)?))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let caller = self.prompting::<GetPromptRequestMethod>()?;
+        let arguments = request.arguments.unwrap_or_default();
+        let found = prompts::get(&self.server, caller, &request.name, arguments).await;
+        let found = found.map_err(|cause| match cause.info().class {
+            app::Class::NotFound => ErrorData::invalid_params(cause.to_string(), None),
+            _ => internal(cause),
+        });
+        Ok(found?.into())
     }
 
     async fn call_tool(

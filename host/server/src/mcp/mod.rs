@@ -11,6 +11,7 @@ mod changes;
 mod connecting;
 mod cursor;
 mod endpoint;
+mod prompts;
 mod resources;
 mod results;
 mod tools;

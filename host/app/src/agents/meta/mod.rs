@@ -4,14 +4,18 @@
 //! server replaces it. Each meta tool has a file here, and its description and schemas in `schemas`.
 
 mod definition;
+mod get_recipe;
 mod get_tool_schemas;
 mod manage_connections;
 mod multi_execute_tool;
 mod remote_workbench;
 mod remote_bash_tool;
 mod search_tools;
+mod upsert_recipe;
 mod wait_for_connections;
 mod workflow;
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -131,6 +135,8 @@ impl MetaTool {
                 | Self::WaitForConnections
                 | Self::RemoteWorkbench
                 | Self::RemoteBashTool
+                | Self::UpsertRecipe
+                | Self::GetRecipe
         )
     }
 
@@ -165,7 +171,11 @@ impl MetaTool {
     pub fn returns_tool_data(self) -> bool {
         matches!(
             self,
-            Self::MultiExecuteTool | Self::RemoteWorkbench | Self::RemoteBashTool | Self::GetRecipe
+            Self::MultiExecuteTool
+                | Self::RemoteWorkbench
+                | Self::RemoteBashTool
+                | Self::UpsertRecipe
+                | Self::GetRecipe
         )
     }
 
@@ -194,6 +204,8 @@ pub async fn run(
         MetaTool::GetToolSchemas => get_tool_schemas::run(app, caller, arguments).await,
         MetaTool::MultiExecuteTool => multi_execute_tool::run(app, caller, arguments).await,
         MetaTool::ManageConnections => manage_connections::run(app, caller, arguments).await,
+        MetaTool::UpsertRecipe => upsert_recipe::run(app, caller, arguments).await,
+        MetaTool::GetRecipe => get_recipe::run(app, caller, arguments).await,
         MetaTool::WaitForConnections => wait_for_connections::run(app, caller, arguments).await,
         MetaTool::RemoteWorkbench => remote_workbench::run(app, caller, arguments).await,
         MetaTool::RemoteBashTool => remote_bash_tool::run(app, caller, arguments).await,
@@ -215,7 +227,7 @@ pub async fn execute(
         .map_err(|cause| errors::arguments_invalid(tool.short_slug(), cause.to_string()))?;
     let call = HostCall {
         project: &caller.project,
-        tool: tool.slug(),
+        tool: Arc::from(tool.slug()),
         user: &caller.config().user_id,
         session: SessionId::parse(caller.session_id()).ok(),
         request_id: &caller.request_id,
@@ -297,6 +309,8 @@ mod tests {
             MetaTool::ManageConnections,
             MetaTool::RemoteWorkbench,
             MetaTool::RemoteBashTool,
+            MetaTool::UpsertRecipe,
+            MetaTool::GetRecipe,
         ];
         assert_eq!(tools, available);
         assert!(MetaTool::WaitForConnections.is_available());

@@ -5,6 +5,8 @@
 //! becomes a file of the project, and the result has a link to it. All results become a file of the
 //! workbench if the call asks for it.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use sandbox::FileChange;
@@ -31,6 +33,8 @@ const MAX_CONCURRENT_CALLS: usize = 16;
 const RESULTS_FOLDER: &str = "tool_results";
 /// Number of random characters in the name of such a file.
 const FILE_NAME_CHARS: usize = 8;
+/// Toolkit of the files of a recipe.
+const RECIPE_TOOLKIT: &str = "recipes";
 /// Size of the data of a call from which it becomes a file, in bytes, unless the session sets another.
 pub const MAX_INLINE_BYTES: usize = 80 << 10;
 
@@ -245,7 +249,11 @@ async fn inline_or_file(
     if data.len() <= MAX_INLINE_BYTES && !threshold.is_some_and(is_long) {
         return Ok(data);
     }
-    let resolved = resolve(app, caller, tool)?;
-    let [data, _] = files::result_as_file(app, &caller.project, &resolved, data).await?;
+    let resolved = resolve(app, caller, tool).ok();
+    let toolkit = resolved.map_or_else(
+        || Arc::from(RECIPE_TOOLKIT),
+        |found| found.release.slug.clone(),
+    );
+    let [data, _] = files::result_as_file(app, &caller.project, (&toolkit, tool), data).await?;
     Ok(data)
 }

@@ -18,10 +18,11 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::http::{ApiResult, IN_TABLE, Json, Listed, Page, Path, ProjectKey, Query};
 
-/// A tool that runs for every event of a trigger instance.
+/// A tool or a recipe that runs for every event of a trigger instance.
 #[derive(Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = TriggerAction)]
 pub(crate) struct Action {
+    /// Slug of a tool, or of a recipe of the user.
     tool_slug: String,
     /// Version of the tool; `latest` without it.
     version: Option<String>,

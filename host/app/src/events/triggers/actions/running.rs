@@ -3,25 +3,27 @@
 //! A tool that is not read-only is marked as started before it runs. If its server is lost after
 //! that, the run has failed with an unknown outcome, and the tool does not run again. It does run
 //! again if the provider refused it for its rate limit, since then it had no effect. A read-only tool
-//! is repeated after every failure that may pass.
+//! is repeated after every failure that may pass. A recipe has a run of its own, which goes on after
+//! its server was lost; the action waits for it.
 
 use std::{sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use sandbox::kind;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 use store::Record;
+use uuid::Uuid;
 
 use super::{
-    Action, mapping,
+    Action, EVENT_ROOT, RecipeAction, Target,
     record::{self, ActionRun},
 };
 use crate::{
     App, Class, Error, Result,
-    catalog::ResolvedTool,
     core::{
         clock::time_after,
         ids::{ProjectId, TriggerInstanceId},
+        mapping,
     },
     events::{
         errors,
@@ -98,7 +100,7 @@ async fn run(app: &App, claim: Arc<Claim<ActionRun>>, mut room: Room) -> Result<
         Err(cause) if may_pass(&cause) => return Err(cause),
         Err(cause) => return fail(app, &claim, &project.id, &cause.to_string()).await,
     };
-    let read_only = subject.tool.tool.hints.read_only;
+    let repeatable = subject.is_repeatable();
     if run.started {
         return fail(app, &claim, &project.id, OUTCOME_UNKNOWN).await;
     }
@@ -106,13 +108,13 @@ async fn run(app: &App, claim: Arc<Claim<ActionRun>>, mut room: Room) -> Result<
         let error = "the server was lost during the last attempt";
         return fail(app, &claim, &project.id, error).await;
     }
-    if !read_only {
+    if !repeatable {
         claim.edit(|run| run.started = true).await?;
     }
     match subject.execute(app).await {
         Ok(execution) => {
             room.accepted(MAX_CONCURRENT_RUNS_PER_PROJECT);
-            settle(app, &claim, &project.id, execution, read_only).await
+            settle(app, &claim, &project.id, execution, repeatable).await
         }
         Err(cause) if may_pass(&cause) => {
             claim.edit(|run| run.started = false).await?;
@@ -159,13 +161,14 @@ fn may_pass(cause: &Error) -> bool {
     }
 }
 
-/// A tool that is to run for an event.
+/// A tool or a recipe that is to run for an event.
 struct Subject {
     project: SharedProject,
     instance: Record<Instance>,
     action: Action,
-    tool: ResolvedTool,
-    arguments: Bytes,
+    target: Target,
+    arguments: Map<String, Value>,
+    event: Uuid,
 }
 
 impl Subject {
@@ -192,16 +195,26 @@ impl Subject {
             errors::internal(format_args!("event {}: {cause}", claim.id()))
         };
         let message = serde_json::from_slice(&message).map_err(unreadable)?;
-        let arguments = mapping::fill(&action.arguments, &message)
+        let arguments = mapping::fill_members(&action.arguments, &[(EVENT_ROOT, &message)])
             .map_err(|problem| errors::invalid(format!("action.arguments: {problem}")))?;
-        let arguments = serde_json::to_vec(&arguments).map_err(unreadable)?;
+        let malformed = |cause| errors::internal(format_args!("event {}: {cause}", claim.id()));
         Ok(Self {
-            tool: app.catalog.tool(&action.tool, &action.version)?,
+            target: action.target(app)?,
             project,
             instance,
             action,
-            arguments: arguments.into(),
+            arguments,
+            event: Uuid::parse_str(claim.id()).map_err(malformed)?,
         })
+    }
+
+    /// Returns true if the run can be made again after its server was lost: a read-only tool, or a
+    /// recipe, whose run goes on.
+    fn is_repeatable(&self) -> bool {
+        match &self.target {
+            Target::Tool(found) => found.tool.hints.read_only,
+            Target::Recipe => true,
+        }
     }
 
     async fn execute(&self, app: &App) -> Result<Execution> {
@@ -211,9 +224,24 @@ impl Subject {
             account,
             ..
         } = &self.instance.body;
-        let (user_id, account) = self
-            .action
-            .credential(&self.tool, toolkit, user_id, account);
+        let tool = match &self.target {
+            Target::Tool(tool) => tool,
+            Target::Recipe => {
+                let action = RecipeAction {
+                    project: &self.project,
+                    event: self.event,
+                    instance: &TriggerInstanceId::parse(&self.instance.id)?,
+                    slug: &self.action.tool,
+                    user: self.action.user_id.as_ref().unwrap_or(user_id),
+                    toolkit,
+                    account,
+                    arguments: self.arguments.clone(),
+                };
+                return app.recipe_actions.run(app, action).await;
+            }
+        };
+        let (user_id, account) = self.action.credential(tool, toolkit, user_id, account);
+        let arguments = serde_json::to_vec(&self.arguments).map_err(errors::internal)?;
         let request = Execute {
             tool: self.action.tool.clone(),
             version: self.action.version.clone(),
@@ -221,7 +249,7 @@ impl Subject {
             account,
             custom: None,
             session: None,
-            input: Input::Arguments(self.arguments.clone()),
+            input: Input::Arguments(arguments.into()),
             // The log can be searched for the executions of an instance.
             request_id: self.instance.id.clone(),
         };

@@ -1,0 +1,65 @@
+//! Returns a recipe, the state of a run, or the list of recipes.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{MetaResult, MetaTool, parse};
+use crate::{
+    App, Result,
+    agents::{
+        SessionCaller, errors,
+        recipes::{self, OpenRecipe},
+    },
+    core::{clock::iso, ids::RecipeRunId},
+};
+
+#[derive(Deserialize)]
+struct Arguments {
+    slug: Option<String>,
+    run_id: Option<String>,
+}
+
+/// Reads what the arguments name.
+pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> Result<MetaResult> {
+    let Arguments { slug, run_id } = parse(MetaTool::GetRecipe, arguments)?;
+    let project = &caller.project;
+    let user = &caller.config().user_id;
+    if let Some(id) = run_id {
+        let id = RecipeRunId::parse(id.trim())?;
+        let view = recipes::read(app, project, user, &id).await?;
+        let view = serde_json::to_value(view).map_err(errors::internal)?;
+        return Ok(json!({ "run": view }).into());
+    }
+    if let Some(slug) = slug {
+        let found = recipes::get(app, project, user, &slug).await?;
+        let runs = recipes::newest_runs(app, project, &found.record.id).await?;
+        let runs = runs.iter().map(|run| {
+            json!({ "run_id": run.id, "status": run.body.status, "created_at": iso(run.created_at) })
+        });
+        let runs: Vec<_> = runs.collect();
+        return Ok(json!({ "recipe": whole(&found)?, "runs": runs }).into());
+    }
+    let found = recipes::list(app, project, user).await?;
+    let summaries: Vec<_> = found.iter().map(summary).collect();
+    Ok(json!({ "recipes": summaries }).into())
+}
+
+fn summary(found: &OpenRecipe) -> Value {
+    let recipe = &found.record.body;
+    json!({
+        "slug": recipe.slug,
+        "version": recipe.version,
+        "name": found.definition.name,
+        "description": found.definition.description,
+        "updated_at": iso(found.record.updated_at),
+    })
+}
+
+fn whole(found: &OpenRecipe) -> Result<Value> {
+    let mut recipe = summary(found);
+    let definition = serde_json::to_value(&found.definition).map_err(errors::internal)?;
+    if let (Value::Object(recipe), Value::Object(definition)) = (&mut recipe, definition) {
+        recipe.extend(definition);
+    }
+    Ok(recipe)
+}

@@ -1,0 +1,40 @@
+//! Stores a recipe, or deletes one.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{MetaResult, MetaTool, parse};
+use crate::{
+    App, Result,
+    agents::{
+        SessionCaller, errors,
+        recipes::{self, Definition},
+    },
+};
+
+#[derive(Deserialize)]
+struct Arguments {
+    slug: Option<String>,
+    #[serde(default)]
+    delete: bool,
+    #[serde(flatten)]
+    rest: Value,
+}
+
+/// Stores or deletes the recipe.
+pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> Result<MetaResult> {
+    const TOOL: MetaTool = MetaTool::UpsertRecipe;
+    let Arguments { slug, delete, rest } = parse(TOOL, arguments)?;
+    let slug = slug.as_deref();
+    if delete {
+        let missing = || errors::arguments_invalid(TOOL.short_slug(), "slug: is required");
+        let slug = slug.ok_or_else(missing)?;
+        let user = &caller.config().user_id;
+        recipes::remove(app, &caller.project, user, slug).await?;
+        return Ok(json!({ "slug": slug, "deleted": true }).into());
+    }
+    let definition: Definition = parse(TOOL, rest)?;
+    let stored = recipes::upsert(app, caller, slug, &definition).await?;
+    let recipe = stored.record.body;
+    Ok(json!({ "slug": recipe.slug, "version": recipe.version, "deleted": false }).into())
+}

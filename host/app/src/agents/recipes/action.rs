@@ -1,0 +1,75 @@
+//! Recipes that run for events of trigger instances.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+use super::{
+    checked_input, get, is_recipe, new_run, outcome,
+    record::{self, Origin},
+    wait,
+};
+use crate::{
+    App, Result,
+    agents::errors,
+    core::ids::RecipeRunId,
+    events::triggers::actions::{RecipeAction, RecipeActions},
+    projects::Project,
+    runs::{self, Execution, HostCall},
+};
+
+/// The recipes of this module, for the actions of trigger instances.
+pub(crate) struct TriggerRecipes;
+
+impl RecipeActions for TriggerRecipes {
+    fn is_recipe(&self, app: &App, slug: &str) -> bool {
+        is_recipe(app, slug)
+    }
+
+    fn check<'a>(
+        &self,
+        app: &'a App,
+        project: &'a Project,
+        user: &'a str,
+        slug: &'a str,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move { get(app, project, user, slug).await.map(|_| ()) })
+    }
+
+    fn run<'a>(&self, app: &'a App, action: RecipeAction<'a>) -> BoxFuture<'a, Result<Execution>> {
+        Box::pin(run(app, action))
+    }
+}
+
+async fn run(app: &App, action: RecipeAction<'_>) -> Result<Execution> {
+    let RecipeAction { project, user, .. } = action;
+    let id = RecipeRunId::for_event(action.event);
+    let arguments = Value::Object(action.arguments);
+    if !record::exists(app, project, &id).await? {
+        let recipe = get(app, project, user, action.slug).await?;
+        let input = checked_input(&recipe, arguments.clone()).await?;
+        let origin = Origin::Trigger {
+            toolkit: action.toolkit.to_owned(),
+            account: action.account.clone(),
+        };
+        let new = new_run(&recipe, id.clone(), origin, input);
+        record::begin(app, project, new).await?;
+    }
+    let call = HostCall {
+        project,
+        tool: Arc::from(action.slug),
+        user,
+        session: None,
+        // The log can be searched for the executions of an instance.
+        request_id: action.instance.as_str(),
+        arguments: serde_json::to_vec(&arguments)
+            .map_err(errors::internal)?
+            .into(),
+    };
+    let work = async {
+        wait(app, project, &id).await?;
+        outcome(app, project, user, &id).await
+    };
+    runs::record_host_call(app, call, work).await
+}

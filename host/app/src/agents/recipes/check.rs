@@ -1,0 +1,341 @@
+//! Checks of a recipe before it is stored.
+//!
+//! A problem that a run would meet in any case is reported here: a tool that does not exist or that the
+//! session does not permit, constant arguments that do not match the schema of the tool, a placeholder
+//! of a step that has not run yet.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::{
+    MAX_DEFINITION_BYTES, MAX_LOOP_ITEMS, MAX_NESTING, MAX_STEPS,
+    definition::{Definition, INPUT_ROOT, ITEM_ROOT, STEPS_ROOT, Step},
+};
+use crate::{
+    App, Result,
+    agents::{SessionCaller, resolve},
+    catalog,
+    core::{mapping, truncate},
+};
+
+/// Maximum number of characters of the name of a step, or of a recipe.
+pub(super) const MAX_NAME_CHARS: usize = 64;
+/// Maximum number of problems that are reported.
+const MAX_PROBLEMS: usize = 20;
+
+/// Returns the problems of a recipe, and none if it can be stored.
+///
+/// # Errors
+/// Fails if a schema cannot be read.
+pub(super) async fn problems(
+    app: &App,
+    caller: &SessionCaller,
+    definition: &Definition,
+) -> Result<Vec<String>> {
+    let mut problems = Problems::default();
+    check_texts(definition, &mut problems);
+    if serde_json::to_vec(definition).is_ok_and(|text| text.len() > MAX_DEFINITION_BYTES) {
+        problems.add(format!(
+            "the recipe has more than {MAX_DEFINITION_BYTES} bytes as JSON"
+        ));
+        return Ok(problems.0);
+    }
+    let schema = Value::Object(definition.input_schema.clone());
+    if let Some(problem) = catalog::schema_problem_of(schema).await? {
+        problems.add(format!("input_schema: {problem}"));
+    }
+    let mut walk = Walk {
+        problems,
+        ..Walk::default()
+    };
+    walk.steps(&definition.steps, "steps", 0, false);
+    if let Some(output) = &definition.output {
+        walk.placeholders(output, "output", false);
+    }
+    let Walk {
+        mut problems,
+        calls,
+        step_count,
+        ..
+    } = walk;
+    if !(1..=MAX_STEPS).contains(&step_count) {
+        problems.add(format!("steps: must have 1 to {MAX_STEPS} steps"));
+        return Ok(problems.0);
+    }
+    for (place, step) in calls {
+        check_call(app, caller, step, &place, &mut problems).await?;
+    }
+    Ok(problems.0)
+}
+
+fn check_texts(definition: &Definition, problems: &mut Problems) {
+    let name = definition.name.trim();
+    if name.is_empty() || name.chars().count() > MAX_NAME_CHARS {
+        problems.add(format!("name: must have 1 to {MAX_NAME_CHARS} characters"));
+    }
+    let kind = definition.input_schema.get("type");
+    if kind.is_some_and(|kind| kind != "object") {
+        problems.add("input_schema.type: must be `object`".to_owned());
+    }
+}
+
+/// Checks the tool of a step, and those of its arguments that have no placeholder.
+async fn check_call(
+    app: &App,
+    caller: &SessionCaller,
+    step: &Step,
+    place: &str,
+    problems: &mut Problems,
+) -> Result<()> {
+    let Some(slug) = &step.tool_slug else {
+        return Ok(());
+    };
+    let found = match resolve(app, caller, slug.trim()) {
+        Ok(found) => found,
+        Err(cause) => {
+            problems.add(format!("{place}.tool_slug: {cause}"));
+            return Ok(());
+        }
+    };
+    // The values of arguments that name files are replaced before they are validated.
+    if found.tool.takes_files {
+        return Ok(());
+    }
+    let arguments = Value::Object(step.arguments.clone());
+    let found = found.tool.input.problems_of_known(arguments, is_filled_in);
+    for problem in found.await? {
+        problems.add(format!("{place}.arguments: {problem}"));
+    }
+    Ok(())
+}
+
+/// Returns true for a value that is known only when the step runs.
+fn is_filled_in(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains("{{"),
+        Value::Array(items) => items.iter().any(is_filled_in),
+        Value::Object(members) => members.values().any(is_filled_in),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+#[derive(Default)]
+struct Problems(Vec<String>);
+
+impl Problems {
+    fn add(&mut self, problem: String) {
+        if self.0.len() < MAX_PROBLEMS {
+            self.0.push(problem);
+        }
+    }
+}
+
+/// A walk over the steps of a recipe in the order in which they run.
+#[derive(Default)]
+struct Walk<'a> {
+    problems: Problems,
+    /// Names of all steps so far.
+    names: BTreeSet<&'a str>,
+    /// Names of the steps whose results the current step may use.
+    visible: BTreeSet<&'a str>,
+    /// Steps that call a tool, by their place.
+    calls: BTreeMap<String, &'a Step>,
+    step_count: usize,
+}
+
+impl<'a> Walk<'a> {
+    fn steps(&mut self, steps: &'a [Step], place: &str, depth: usize, in_loop: bool) {
+        if depth > MAX_NESTING {
+            self.problems.add(format!(
+                "{place}: groups of steps may be nested {MAX_NESTING} deep"
+            ));
+            return;
+        }
+        let before = self.visible.clone();
+        for (index, step) in steps.iter().enumerate() {
+            self.step(step, &format!("{place}[{index}]"), depth, in_loop);
+        }
+        // The steps of a group are visible inside it alone.
+        if depth > 0 {
+            self.visible = before;
+        }
+    }
+
+    fn step(&mut self, step: &'a Step, place: &str, depth: usize, in_loop: bool) {
+        self.step_count += 1;
+        if !is_step_name(&step.name) {
+            self.problems.add(format!(
+                "{place}.name: must have 1 to {MAX_NAME_CHARS} lower-case letters, digits and `_`, and begin with a letter"
+            ));
+        }
+        if !self.names.insert(&step.name) {
+            let name = truncate(&step.name);
+            self.problems
+                .add(format!("{place}.name: another step has the name `{name}`"));
+        }
+        if let Some(list) = &step.for_each {
+            self.list(list, place, in_loop);
+        }
+        let in_loop = in_loop || step.for_each.is_some();
+        for value in step.values() {
+            self.placeholders(value, place, in_loop);
+        }
+        match (&step.tool_slug, step.steps.is_empty()) {
+            (Some(_), true) => {
+                self.calls.insert(place.to_owned(), step);
+            }
+            (None, false) if !step.arguments.is_empty() || step.account.is_some() => {
+                self.problems.add(format!(
+                    "{place}: a group of steps has no arguments and no account"
+                ));
+            }
+            (None, false) => {
+                self.steps(&step.steps, &format!("{place}.steps"), depth + 1, in_loop);
+            }
+            _ => self
+                .problems
+                .add(format!("{place}: must have either `tool_slug` or `steps`")),
+        }
+        self.visible.insert(&step.name);
+    }
+
+    /// Checks the list of a loop: one placeholder, or a constant list of limited length.
+    fn list(&mut self, list: &Value, place: &str, in_loop: bool) {
+        self.placeholders(list, place, in_loop);
+        let problem = match list {
+            Value::Array(items) if items.len() <= MAX_LOOP_ITEMS => return,
+            Value::Array(_) => format!("{place}.for_each: at most {MAX_LOOP_ITEMS} items"),
+            Value::String(text) if text.starts_with("{{") => return,
+            _ => format!("{place}.for_each: must be a list, or the placeholder of one"),
+        };
+        self.problems.add(problem);
+    }
+
+    /// Checks that each placeholder of a value names the input, an earlier step, or the current item.
+    fn placeholders(&mut self, value: &Value, place: &str, in_loop: bool) {
+        let found = match mapping::placeholders(value) {
+            Ok(found) => found,
+            Err(problem) => return self.problems.add(format!("{place}: {problem}")),
+        };
+        for placeholder in found {
+            let (root, path) = (placeholder.root, placeholder.path);
+            let problem = match root {
+                INPUT_ROOT => continue,
+                ITEM_ROOT if in_loop => continue,
+                ITEM_ROOT => "`{{item}}` is only known in a loop".to_owned(),
+                STEPS_ROOT => {
+                    let name = path.split('.').next().unwrap_or_default();
+                    if self.visible.contains(name) {
+                        continue;
+                    }
+                    format!("`{}` is not the name of an earlier step", truncate(name))
+                }
+                _ => mapping::not_a_placeholder(root, &[INPUT_ROOT, STEPS_ROOT, ITEM_ROOT]),
+            };
+            self.problems.add(format!("{place}: {problem}"));
+        }
+    }
+}
+
+fn is_step_name(name: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    name.len() <= MAX_NAME_CHARS
+        && name.as_bytes().first().is_some_and(u8::is_ascii_lowercase)
+        && name.bytes().all(is_part)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn problems_of(steps: Value) -> Vec<String> {
+        let steps: Vec<Step> = serde_json::from_value(steps).unwrap();
+        let mut walk = Walk::default();
+        walk.steps(&steps, "steps", 0, false);
+        walk.problems.0
+    }
+
+    #[test]
+    fn steps_may_use_results_of_earlier_steps() {
+        let uses = |path: &str| json!({ "a": format!("{{{{{path}}}}}") });
+        let steps = json!([
+            { "name": "one", "tool_slug": "X", "arguments": uses("input.a") },
+            { "name": "all", "for_each": "{{steps.one.data.items}}", "steps": [
+                { "name": "inner", "tool_slug": "X", "arguments": uses("item.id") },
+                { "name": "next", "tool_slug": "X", "arguments": uses("steps.inner.data") },
+            ] },
+            { "name": "last", "tool_slug": "X", "arguments": uses("steps.all.data") },
+        ]);
+        assert_eq!(problems_of(steps), Vec::<String>::new());
+    }
+
+    #[test]
+    fn wrong_steps_are_reported_with_their_place() {
+        let call = |name: &str| json!({ "name": name, "tool_slug": "X" });
+        let with = |member: &str, value: Value| {
+            let mut step = call("a");
+            step[member] = value;
+            json!([step])
+        };
+        for (steps, expected) in [
+            (json!([call("a"), call("a")]), "steps[1].name: another step"),
+            (json!([call("A b")]), "steps[0].name: must have"),
+            (json!([{ "name": "a" }]), "either `tool_slug` or `steps`"),
+            (
+                with("steps", json!([call("b")])),
+                "either `tool_slug` or `steps`",
+            ),
+            (
+                with("for_each", json!(7)),
+                "steps[0].for_each: must be a list",
+            ),
+            (
+                with("for_each", json!(vec![0; MAX_LOOP_ITEMS + 1])),
+                "at most",
+            ),
+            (with("for_each", json!("{{item}}")), "only known in a loop"),
+            (
+                with("arguments", json!({ "a": "{{item}}" })),
+                "only known in a loop",
+            ),
+            (
+                with("arguments", json!({ "a": "{{steps.a.data}}" })),
+                "`a` is not the name of an earlier step",
+            ),
+            (
+                with("arguments", json!({ "a": "{{event.data}}" })),
+                "is no placeholder",
+            ),
+            (with("arguments", json!({ "a": ["{{input"] })), "without"),
+            (
+                with("if", json!({ "exists": "{{steps.b}}" })),
+                "`b` is not the name",
+            ),
+            (
+                json!([
+                    { "name": "group", "steps": [call("inner")] },
+                    { "name": "a", "tool_slug": "X", "arguments": { "a": "{{steps.inner.data}}" } },
+                ]),
+                "`inner` is not the name of an earlier step",
+            ),
+        ] {
+            let found = problems_of(steps.clone());
+            let is_found = found.iter().any(|problem| problem.contains(expected));
+            assert!(is_found, "{steps}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn nesting_is_bounded() {
+        let mut steps = json!([{ "name": "last", "tool_slug": "X" }]);
+        for depth in 0..MAX_NESTING {
+            steps = json!([{ "name": format!("group{depth}"), "steps": steps }]);
+        }
+        assert_eq!(problems_of(steps.clone()), Vec::<String>::new());
+        let deeper = json!([{ "name": "group", "steps": steps }]);
+        assert!(problems_of(deeper)[0].contains("nested"));
+    }
+}

@@ -1,0 +1,208 @@
+//! Recipes as callers write them: steps with arguments, conditions and loops.
+//!
+//! Arguments, conditions and lists may have placeholders ([`mapping`]) with these roots: `input` for the
+//! arguments of the recipe, `steps` for the results of earlier steps by their names, and inside a loop
+//! `item` for the current item.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::core::mapping::{self, Root};
+
+/// Root of placeholders for the arguments of the recipe.
+pub(super) const INPUT_ROOT: &str = "input";
+/// Root of placeholders for the results of earlier steps.
+pub(super) const STEPS_ROOT: &str = "steps";
+/// Root of placeholders for the current item of a loop.
+pub(super) const ITEM_ROOT: &str = "item";
+
+/// The content of a recipe.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Definition {
+    /// Display name.
+    pub name: String,
+    /// Description by which an assistant chooses the recipe.
+    #[serde(default)]
+    pub description: String,
+    /// JSON schema of the arguments, which are an object.
+    #[serde(default)]
+    pub input_schema: Map<String, Value>,
+    /// Steps, in the order in which they run.
+    pub steps: Vec<Step>,
+    /// Result of the recipe, with placeholders; the data of the last step without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Value>,
+}
+
+/// A step: the call of a tool, or a group of further steps.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Step {
+    /// Name, which is unique in the recipe.
+    pub name: String,
+    /// Slug of the tool; absent for a group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_slug: Option<String>,
+    /// Arguments of the tool.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub arguments: Map<String, Value>,
+    /// Id or alias of the account to use; the default account of the caller without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+    /// Steps of a group.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<Step>,
+    /// List for whose items the step runs, one after the other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub for_each: Option<Value>,
+    /// Condition under which the step runs, or runs for an item of the list.
+    #[serde(rename = "if", skip_serializing_if = "Option::is_none")]
+    pub condition: Option<Condition>,
+    /// True if the recipe goes on after the tool of the step has failed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub continue_on_error: bool,
+}
+
+/// A condition. Its values may have placeholders.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Condition {
+    /// Both values are equal JSON.
+    Equals([Value; 2]),
+    /// The first number is less than the second.
+    Less([Value; 2]),
+    /// The first value, a list, has the second as an item; or the first text contains the second.
+    Contains([Value; 2]),
+    /// The value is neither null nor missing.
+    Exists(Value),
+    /// The condition does not hold.
+    Not(Box<Self>),
+    /// Every condition holds.
+    All(Vec<Self>),
+    /// At least one condition holds.
+    Any(Vec<Self>),
+}
+
+impl Step {
+    /// Returns every value of the step itself that may have placeholders.
+    pub(super) fn values(&self) -> Vec<&Value> {
+        let mut values: Vec<_> = self.arguments.values().collect();
+        if let Some(condition) = &self.condition {
+            condition.collect_values(&mut values);
+        }
+        values
+    }
+}
+
+impl Condition {
+    fn collect_values<'a>(&'a self, values: &mut Vec<&'a Value>) {
+        match self {
+            Self::Equals(pair) | Self::Less(pair) | Self::Contains(pair) => values.extend(pair),
+            Self::Exists(value) => values.push(value),
+            Self::Not(condition) => condition.collect_values(values),
+            Self::All(conditions) | Self::Any(conditions) => {
+                for condition in conditions {
+                    condition.collect_values(values);
+                }
+            }
+        }
+    }
+
+    /// Decides whether the condition holds. The error says which placeholder is wrong.
+    pub(super) fn holds(&self, roots: &[Root<'_>]) -> Result<bool, String> {
+        let both = |[one, other]: &[Value; 2]| -> Result<_, String> {
+            Ok((mapping::fill(one, roots)?, mapping::fill(other, roots)?))
+        };
+        Ok(match self {
+            Self::Equals(pair) => {
+                let (one, other) = both(pair)?;
+                match (one.as_f64(), other.as_f64()) {
+                    (Some(one), Some(other)) => one.total_cmp(&other).is_eq(),
+                    _ => one == other,
+                }
+            }
+            Self::Less(pair) => {
+                let (one, other) = both(pair)?;
+                let numbers = one.as_f64().zip(other.as_f64());
+                numbers.is_some_and(|(one, other)| one < other)
+            }
+            Self::Contains(pair) => match both(pair)? {
+                (Value::Array(items), item) => items.contains(&item),
+                (Value::String(text), Value::String(part)) => text.contains(&part),
+                _ => false,
+            },
+            Self::Exists(value) => !mapping::fill(value, roots)?.is_null(),
+            Self::Not(condition) => !condition.holds(roots)?,
+            Self::All(conditions) => {
+                for condition in conditions {
+                    if !condition.holds(roots)? {
+                        return Ok(false);
+                    }
+                }
+                true
+            }
+            Self::Any(conditions) => {
+                for condition in conditions {
+                    if condition.holds(roots)? {
+                        return Ok(true);
+                    }
+                }
+                false
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn conditions_compare_values() {
+        let input = json!({ "count": 3, "tags": ["a", "b"], "title": "a report", "none": null });
+        for (condition, expected) in [
+            (json!({ "equals": ["{{input.count}}", 3] }), true),
+            (json!({ "equals": ["{{input.count}}", 3.0] }), true),
+            (json!({ "equals": ["{{input.count}}", "3"] }), false),
+            (json!({ "equals": ["{{input.tags}}", ["a", "b"]] }), true),
+            (json!({ "less": ["{{input.count}}", 4] }), true),
+            (json!({ "less": [4, "{{input.count}}"] }), false),
+            (json!({ "less": ["{{input.title}}", 4] }), false),
+            (json!({ "contains": ["{{input.tags}}", "b"] }), true),
+            (json!({ "contains": ["{{input.title}}", "report"] }), true),
+            (json!({ "contains": ["{{input.count}}", 3] }), false),
+            (json!({ "exists": "{{input.count}}" }), true),
+            (json!({ "exists": "{{input.none}}" }), false),
+            (json!({ "not": { "exists": "{{input.nothing}}" } }), true),
+            (
+                json!({ "all": [{ "exists": 1 }, { "exists": null }] }),
+                false,
+            ),
+            (
+                json!({ "any": [{ "exists": null }, { "exists": 1 }] }),
+                true,
+            ),
+            (json!({ "all": [] }), true),
+            (json!({ "any": [] }), false),
+        ] {
+            let parsed: Condition = serde_json::from_value(condition.clone()).unwrap();
+            let roots = [(INPUT_ROOT, &input)];
+            assert_eq!(parsed.holds(&roots), Ok(expected), "{condition}");
+        }
+    }
+
+    #[test]
+    fn misspelled_members_are_refused() {
+        for step in [
+            json!({ "name": "a", "tool": "X" }),
+            json!({ "name": "a", "tool_slug": "X", "when": true }),
+            json!({ "name": "a", "tool_slug": "X", "if": { "equal": [1, 1] } }),
+            json!({ "name": "a", "tool_slug": "X", "if": { "equals": [1] } }),
+        ] {
+            let parsed = serde_json::from_value::<Step>(step.clone());
+            assert!(parsed.is_err(), "{step}");
+        }
+    }
+}

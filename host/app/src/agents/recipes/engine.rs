@@ -1,0 +1,331 @@
+//! The steps of a run.
+//!
+//! A run that is taken up again goes through the recipe from its beginning. A call of a tool that has
+//! ended before is not repeated: its stored result is used. The way through the recipe depends on its
+//! input and on these results alone, so that it is the same each time.
+//!
+//! The record of a call is stored before its tool begins. If a server is lost after that, the tool may
+//! have had its effect. A tool that is read-only or idempotent runs again then; any other one does not,
+//! and the run fails with an unknown outcome.
+
+use std::{collections::HashMap, pin::Pin};
+
+use serde_json::{Map, Value, json};
+use store::Record;
+
+use super::{
+    MAX_CALLS, MAX_LOOP_ITEMS, MAX_RUN_DATA_BYTES,
+    definition::{Definition, INPUT_ROOT, ITEM_ROOT, STEPS_ROOT, Step},
+    record::{self, CallResult, Plan, RecipeRun, RunSeal, StoredCall},
+    running::StepCaller,
+};
+use crate::{
+    App, Class, Error, Result,
+    agents::errors,
+    core::mapping::{self, Root},
+    work::Claim,
+};
+
+/// Error of a run whose tool must not run again.
+const OUTCOME_UNKNOWN: &str = "outcome_unknown: the server was lost while the tool ran, and it is unknown if the tool had an effect";
+
+/// The reason why a run does not go on.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// The run has failed.
+    Failed(String),
+    /// The run can go on later. Nothing ran that is not recorded.
+    Later(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(cause: Error) -> Self {
+        if may_pass(&cause) {
+            Self::Later(cause)
+        } else {
+            Self::Failed(cause.to_string())
+        }
+    }
+}
+
+/// Returns true for an error that says nothing about the request, so that it may succeed later.
+fn may_pass(cause: &Error) -> bool {
+    match cause.info().class {
+        Class::LimitReached
+        | Class::Internal
+        | Class::UpstreamFailed
+        | Class::UpstreamTimeout
+        | Class::Unavailable
+        | Class::StorageFull => true,
+        Class::Invalid
+        | Class::Unauthenticated
+        | Class::Forbidden
+        | Class::NotFound
+        | Class::Conflict
+        | Class::Gone
+        | Class::TooLarge
+        | Class::Unprocessable
+        | Class::NotSupported => false,
+    }
+}
+
+type Walked<'s, T> = Pin<Box<dyn Future<Output = std::result::Result<T, Stop>> + Send + 's>>;
+
+/// A run in progress.
+pub(super) struct Engine<'a> {
+    app: &'a App,
+    claim: &'a Claim<RecipeRun>,
+    caller: StepCaller<'a>,
+    seal: RunSeal<'a>,
+    input: Value,
+    /// Results of steps, by their names.
+    results: Value,
+    /// Calls that an earlier attempt has begun, by their places.
+    begun: HashMap<String, Record<StoredCall>>,
+    call_count: usize,
+    /// Bytes of data that further calls may return.
+    data_room: usize,
+}
+
+impl<'a> Engine<'a> {
+    /// Runs the steps of a recipe that have not run yet, and returns its output.
+    pub(super) async fn run(
+        app: &'a App,
+        claim: &'a Claim<RecipeRun>,
+        caller: StepCaller<'a>,
+        plan: Plan,
+        seal: RunSeal<'a>,
+    ) -> std::result::Result<Value, Stop> {
+        let begun = record::calls_of(app, claim.project(), claim.id()).await?;
+        let by_place = begun.into_iter();
+        let mut engine = Self {
+            app,
+            claim,
+            caller,
+            seal,
+            input: plan.input.into(),
+            results: Map::new().into(),
+            begun: by_place
+                .map(|call| (call.body.place.clone(), call))
+                .collect(),
+            call_count: 0,
+            data_room: MAX_RUN_DATA_BYTES,
+        };
+        let Definition { steps, output, .. } = plan.definition;
+        engine.steps(&steps, "", None).await?;
+        if let Some(output) = output {
+            return engine.fill(&output, None);
+        }
+        let last = steps.last().map(|step| &engine.results[&step.name]["data"]);
+        Ok(last.cloned().unwrap_or_default())
+    }
+
+    /// Runs the steps of a group, or of the recipe.
+    fn steps<'s>(
+        &'s mut self,
+        steps: &'s [Step],
+        prefix: &'s str,
+        item: Option<&'s Value>,
+    ) -> Walked<'s, ()> {
+        Box::pin(async move {
+            for step in steps {
+                let place = format!("{prefix}{}", step.name);
+                let result = match &step.for_each {
+                    None => self.once(step, &place, item).await?,
+                    Some(list) => self.for_each(step, list, &place, item).await?,
+                };
+                self.results[&step.name] = result;
+            }
+            Ok(())
+        })
+    }
+
+    /// Runs a step for each item of a list. Its data is the list of their data.
+    async fn for_each(
+        &mut self,
+        step: &Step,
+        list: &Value,
+        place: &str,
+        item: Option<&Value>,
+    ) -> std::result::Result<Value, Stop> {
+        let items = match self.fill(list, item)? {
+            Value::Array(items) if items.len() <= MAX_LOOP_ITEMS => items,
+            Value::Array(items) => {
+                let count = items.len();
+                return failed(
+                    place,
+                    format!(
+                        "the list has {count} items, and at most {MAX_LOOP_ITEMS} are permitted"
+                    ),
+                );
+            }
+            _ => return failed(place, "the value of `for_each` is not a list".to_owned()),
+        };
+        let mut data = Vec::new();
+        let mut errors = Vec::new();
+        for (index, item) in items.iter().enumerate() {
+            let mut result = self
+                .once(step, &format!("{place}[{index}]"), Some(item))
+                .await?;
+            data.push(result["data"].take());
+            errors.push(result["error"].take());
+        }
+        Ok(json!({ "data": data, "errors": errors }))
+    }
+
+    /// Runs a step once, if its condition holds.
+    async fn once(
+        &mut self,
+        step: &Step,
+        place: &str,
+        item: Option<&Value>,
+    ) -> std::result::Result<Value, Stop> {
+        if let Some(condition) = &step.condition {
+            let holds = condition.holds(&self.roots(item));
+            if !holds.map_err(|problem| Stop::Failed(format!("step `{place}`: {problem}")))? {
+                return Ok(json!({ "data": null, "error": null, "skipped": true }));
+            }
+        }
+        let CallResult { data, error } = match &step.tool_slug {
+            Some(tool) => self.call(step, tool, place, item).await?,
+            None => self.group(step, place, item).await?,
+        };
+        Ok(json!({ "data": data, "error": error, "skipped": false }))
+    }
+
+    /// Runs a group of steps. Its data has the data of each step, by name.
+    async fn group(
+        &mut self,
+        step: &Step,
+        place: &str,
+        item: Option<&Value>,
+    ) -> std::result::Result<CallResult, Stop> {
+        self.steps(&step.steps, &format!("{place}."), item).await?;
+        let mut data = Map::new();
+        for inner in &step.steps {
+            data.insert(inner.name.clone(), self.results[&inner.name]["data"].take());
+        }
+        Ok(CallResult {
+            data: data.into(),
+            error: None,
+        })
+    }
+
+    /// Calls a tool, or returns the result of the call that an earlier attempt has made.
+    async fn call(
+        &mut self,
+        step: &Step,
+        tool: &str,
+        place: &str,
+        item: Option<&Value>,
+    ) -> std::result::Result<CallResult, Stop> {
+        self.call_count += 1;
+        if self.call_count > MAX_CALLS {
+            return failed(
+                place,
+                format!("the run has more than {MAX_CALLS} calls of tools"),
+            );
+        }
+        let before = self.begun.remove(place);
+        let result = match &before {
+            Some(call) => self.seal.call_result(call)?,
+            None => None,
+        };
+        let result = match result {
+            Some(result) => result,
+            None => self.execute(step, tool, place, item, before).await?,
+        };
+        let size = result.data.to_string().len();
+        let room = self.data_room.checked_sub(size);
+        let Some(room) = room else {
+            return failed(
+                place,
+                format!("the data of all steps has more than {MAX_RUN_DATA_BYTES} bytes"),
+            );
+        };
+        self.data_room = room;
+        match &result.error {
+            Some(error) if !step.continue_on_error => failed(place, error.clone()),
+            _ => Ok(result),
+        }
+    }
+
+    /// Executes a tool and records the call. `before` is the record of a call that did not end.
+    async fn execute(
+        &mut self,
+        step: &Step,
+        tool: &str,
+        place: &str,
+        item: Option<&Value>,
+        before: Option<Record<StoredCall>>,
+    ) -> std::result::Result<CallResult, Stop> {
+        let arguments = mapping::fill_members(&step.arguments, &self.roots(item));
+        let arguments =
+            arguments.map_err(|problem| Stop::Failed(format!("step `{place}`: {problem}")))?;
+        let repeatable = self.caller.is_repeatable(self.app, tool);
+        let mut call = match before {
+            Some(_) if !repeatable => return failed(place, OUTCOME_UNKNOWN.to_owned()),
+            Some(call) => call,
+            None => self.begin_call(tool, place).await?,
+        };
+        let arguments = serde_json::to_vec(&arguments).map_err(errors::internal)?;
+        let account = step.account.as_deref();
+        let executed = self
+            .caller
+            .execute(self.app, tool, arguments.into(), account);
+        let (log_id, result) = match executed.await {
+            Ok(execution) => {
+                let data = serde_json::from_slice(&execution.data).map_err(errors::internal)?;
+                let error = execution.error;
+                (Some(execution.log_id), CallResult { data, error })
+            }
+            // Nothing ran.
+            Err(cause) if may_pass(&cause) => {
+                let batch = self.claim.batch().await.map_err(Error::from)?;
+                let batch = batch.purge(&call);
+                self.claim.commit(batch).await.map_err(Error::from)?;
+                return Err(Stop::Later(cause));
+            }
+            Err(cause) => {
+                let error = Some(cause.to_string());
+                (
+                    None,
+                    CallResult {
+                        data: Value::Null,
+                        error,
+                    },
+                )
+            }
+        };
+        self.seal.complete(&mut call, log_id, &result)?;
+        let batch = self.claim.batch().await.map_err(Error::from)?;
+        let batch = batch.update(&call);
+        self.claim.commit(batch).await.map_err(Error::from)?;
+        Ok(result)
+    }
+
+    /// Stores the record of a call whose tool is about to begin.
+    async fn begin_call(&self, tool: &str, place: &str) -> Result<Record<StoredCall>> {
+        let (project, run) = (self.claim.project(), self.claim.id());
+        let id = record::call_id(run, self.call_count);
+        let call = StoredCall::new(run, tool, place);
+        let batch = self.claim.batch().await?.insert(project, &id, &call);
+        self.claim.commit(batch).await?;
+        let stored = self.app.store.get::<StoredCall>(project, &id).await?;
+        stored.ok_or_else(|| errors::internal("the record of a call is gone"))
+    }
+
+    fn fill(&self, value: &Value, item: Option<&Value>) -> std::result::Result<Value, Stop> {
+        mapping::fill(value, &self.roots(item)).map_err(Stop::Failed)
+    }
+
+    fn roots<'r>(&'r self, item: Option<&'r Value>) -> Vec<Root<'r>> {
+        let roots = [(INPUT_ROOT, &self.input), (STEPS_ROOT, &self.results)];
+        let item = item.map(|item| (ITEM_ROOT, item));
+        roots.into_iter().chain(item).collect()
+    }
+}
+
+fn failed<T>(place: &str, problem: String) -> std::result::Result<T, Stop> {
+    Err(Stop::Failed(format!("step `{place}`: {problem}")))
+}

@@ -1,0 +1,171 @@
+//! Recipes: named sequences of tool calls that an assistant stores and executes again.
+//!
+//! A recipe has a slug, by which a session executes it as it executes a tool. Its steps run one after
+//! the other, each as an execution of the session: scope, accounts and log are those of any other call.
+//! A run is a job of a queue ([`running`]), so that another server goes on with it if one is lost, and
+//! no step that had an effect runs twice ([`engine`]).
+
+mod action;
+mod check;
+mod definition;
+mod engine;
+mod record;
+mod running;
+mod stored;
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+use tokio::time::{sleep, timeout};
+
+use self::record::{NewRun, Origin, Plan};
+pub(crate) use self::{
+    action::TriggerRecipes,
+    record::{CALLS_COLLECTION, RETENTION_INTERVAL, RUNS_COLLECTION, erase_old},
+    running::{ActiveRuns, queue},
+    stored::COLLECTION,
+};
+pub use self::{
+    definition::{Condition, Definition, Step},
+    record::{CallView, MAX_LISTED_RUNS, RUN_TTL, RunStatus, RunView, newest_runs, read},
+    stored::{MAX_SLUG_CHARS, OpenRecipe, Recipe, get, is_recipe, list, remove, upsert},
+};
+use super::{SessionCaller, errors};
+use crate::{
+    App, Result, catalog,
+    core::{
+        ids::{RecipeRunId, SessionId},
+        json,
+    },
+    projects::Project,
+    runs::{self, Execution, HostCall},
+};
+
+/// Prefix of the slugs of recipes.
+pub const RECIPE_PREFIX: &str = "RECIPE_";
+/// Maximum number of recipes of a user.
+pub const MAX_RECIPES: u64 = 100;
+/// Maximum size of a recipe as JSON, in bytes.
+pub const MAX_DEFINITION_BYTES: usize = 64 << 10;
+/// Maximum number of steps of a recipe, those of groups included.
+pub const MAX_STEPS: usize = 50;
+/// Maximum depth of groups in groups.
+pub const MAX_NESTING: usize = 3;
+/// Maximum number of items of a loop.
+pub const MAX_LOOP_ITEMS: usize = 100;
+/// Maximum number of calls of tools in a run.
+pub const MAX_CALLS: usize = 250;
+/// Maximum size of the data that the steps of a run return, in bytes.
+pub const MAX_RUN_DATA_BYTES: usize = 4 << 20;
+/// Maximum number of runs of a project that have not ended.
+pub const MAX_PENDING_RUNS: u64 = 50;
+/// Time that a caller waits for the end of a run. The run goes on after that.
+pub const MAX_WAIT: Duration = Duration::from_secs(120);
+/// Interval at which a run is looked at that another server works on.
+const WAIT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Executes a recipe of the session's user, waits for its end, and records the call. The result has the
+/// state of the run. A run that takes longer than [`MAX_WAIT`], or whose caller is gone, goes on.
+///
+/// # Errors
+/// Fails before the first step: if the user has no such recipe, if the arguments do not match its
+/// schema, or if the project has too many runs. After that, every outcome is an [`Execution`].
+pub async fn execute(
+    app: &App,
+    caller: &SessionCaller,
+    slug: &str,
+    arguments: Bytes,
+) -> Result<Execution> {
+    let project = &caller.project;
+    let user = &caller.config().user_id;
+    let recipe = get(app, project, user, slug).await?;
+    let slug = recipe.record.body.slug.clone();
+    let input = json::parse(&arguments);
+    let input = input.map_err(|cause| errors::recipe_input_invalid(&slug, cause.to_string()))?;
+    let input = checked_input(&recipe, input).await?;
+    let session = SessionId::parse(caller.session_id())?;
+    let run = RecipeRunId::random();
+    let new = new_run(
+        &recipe,
+        run.clone(),
+        Origin::Session(session.clone()),
+        input,
+    );
+    let call = HostCall {
+        project,
+        tool: Arc::from(slug),
+        user,
+        session: Some(session),
+        request_id: run.as_str(),
+        arguments,
+    };
+    let work = async {
+        record::begin(app, project, new).await?;
+        // A run that has not ended in time is returned as it is.
+        let _ = timeout(MAX_WAIT, wait(app, project, &run)).await;
+        outcome(app, project, user, &run).await
+    };
+    runs::record_host_call(app, call, work).await
+}
+
+fn new_run(
+    recipe: &OpenRecipe,
+    id: RecipeRunId,
+    origin: Origin,
+    input: Map<String, Value>,
+) -> NewRun {
+    let body = &recipe.record.body;
+    NewRun {
+        id,
+        user_id: body.user_id.clone(),
+        recipe_id: recipe.record.id.clone(),
+        recipe: body.slug.clone(),
+        version: body.version,
+        origin,
+        plan: Plan {
+            definition: recipe.definition.clone(),
+            input,
+        },
+    }
+}
+
+/// Returns the state of a run as the result of its execution, and its failure.
+async fn outcome(
+    app: &App,
+    project: &Project,
+    user: &str,
+    run: &RecipeRunId,
+) -> Result<(Bytes, Option<String>)> {
+    let view = read(app, project, user, run).await?;
+    let error = view.error.clone();
+    let data = serde_json::to_vec(&view).map_err(errors::internal)?;
+    Ok((data.into(), error))
+}
+
+/// Validates the arguments of a recipe.
+async fn checked_input(recipe: &OpenRecipe, value: Value) -> Result<Map<String, Value>> {
+    let slug = &recipe.record.body.slug;
+    let invalid = |problems: Vec<String>| errors::recipe_input_invalid(slug, problems);
+    let schema = Value::Object(recipe.definition.input_schema.clone());
+    let problems = catalog::problems_with(schema, value.clone()).await?;
+    match value {
+        Value::Object(input) if problems.is_empty() => Ok(input),
+        Value::Object(_) => Err(invalid(problems)),
+        _ => Err(invalid(vec!["the arguments are not an object".to_owned()])),
+    }
+}
+
+/// Waits until a run has ended.
+async fn wait(app: &App, project: &Project, run: &RecipeRunId) -> Result<()> {
+    let signal = app.store.commit_signal(&RUNS_COLLECTION);
+    loop {
+        if record::has_ended(app, project, run).await? {
+            return Ok(());
+        }
+        tokio::select! {
+            () = signal.committed() => {}
+            () = sleep(WAIT_INTERVAL) => {}
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! The queue of runs, and the callers on whose behalf their tools run.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+use super::{
+    engine::{Engine, Stop},
+    record::{Origin, RecipeRun, RunResult, RunSeal, RunStatus},
+};
+use crate::{
+    App, Result, accounts,
+    agents::{SessionCaller, SessionExecute, errors, execute},
+    catalog::LATEST,
+    core::{
+        clock::time_after,
+        ids::{AccountId, ProjectId},
+        truncate,
+    },
+    projects::{self, SharedProject},
+    runs::{self, Execute, Execution, Input},
+    work::{Admission, Claim, Next, Queue, doubled},
+};
+
+/// Runs that one server works on at a time.
+const MAX_CONCURRENT_RUNS: usize = 64;
+/// Runs of one project that one server works on at a time.
+const MAX_CONCURRENT_RUNS_PER_PROJECT: usize = 8;
+/// Delay of a run that finds no room.
+const BUSY_DELAY: Duration = Duration::from_secs(1);
+/// Time after which the run of a lost server is taken up. A worker that lives renews its claim.
+const LEASE_TTL: Duration = Duration::from_secs(10);
+/// Times that a run may be interrupted before it fails.
+const MAX_INTERRUPTIONS: u32 = 10;
+/// Delay after the first interruption, which doubles with further ones.
+const MIN_RETRY_DELAY: Duration = Duration::from_secs(1);
+/// Maximum delay after an interruption.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
+
+/// Returns the queue of runs.
+pub(crate) fn queue() -> Queue<RecipeRun, App, ActiveRun> {
+    Queue {
+        name: "recipe_runs",
+        concurrency: MAX_CONCURRENT_RUNS,
+        lease_ttl: LEASE_TTL,
+        // The work itself ends a run that was interrupted too often.
+        retry_delay: |attempts| Some(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts)),
+        admission: Admission {
+            enter: |app, run, _| app.active_recipes.enter(&run.project),
+            turn: |_, _, now| time_after(now, BUSY_DELAY),
+        },
+        work: |app: &App, claim, active| Box::pin(work(app, claim, active)),
+    }
+}
+
+/// Takes up a run and goes on with it until its end.
+async fn work(app: &App, claim: Arc<Claim<RecipeRun>>, _active: ActiveRun) -> Result<Next> {
+    let run = claim.body().await;
+    let seal = RunSeal::new(app, claim.project()).await?;
+    let ended = if run.interruptions >= MAX_INTERRUPTIONS {
+        let problem = format!("the run was interrupted {MAX_INTERRUPTIONS} times");
+        Err(Stop::Failed(problem))
+    } else {
+        go_on(app, &claim, &run).await
+    };
+    let (status, result) = match ended {
+        Ok(output) => (
+            RunStatus::Succeeded,
+            RunResult {
+                output,
+                error: None,
+            },
+        ),
+        Err(Stop::Failed(error)) => {
+            let error = Some(error);
+            (
+                RunStatus::Failed,
+                RunResult {
+                    error,
+                    ..RunResult::default()
+                },
+            )
+        }
+        Err(Stop::Later(cause)) => {
+            claim.edit(|run| run.interruptions += 1).await?;
+            return Err(cause);
+        }
+    };
+    let result = seal.seal_result(claim.id(), &result)?;
+    let batch = claim.batch().await?;
+    claim.end(batch, |run| run.end(status, result)).await?;
+    Ok(Next::Ended)
+}
+
+async fn go_on(
+    app: &App,
+    claim: &Claim<RecipeRun>,
+    run: &RecipeRun,
+) -> std::result::Result<serde_json::Value, Stop> {
+    let project = projects::lookup(app, &ProjectId::parse(claim.project())?).await?;
+    let caller = StepCaller {
+        project: Arc::new(project),
+        run,
+        id: claim.id(),
+    };
+    let seal = RunSeal::new(app, claim.project()).await?;
+    let plan = seal.plan(claim.id(), run)?;
+    Engine::run(app, claim, caller, plan, seal).await
+}
+
+/// The number of runs of each project that this server works on.
+#[derive(Default)]
+pub(crate) struct ActiveRuns(Arc<Mutex<HashMap<String, usize>>>);
+
+/// A run that a server works on. Dropping it makes room for another one.
+pub(crate) struct ActiveRun {
+    counts: Arc<Mutex<HashMap<String, usize>>>,
+    project: String,
+}
+
+impl ActiveRuns {
+    /// Counts a run, unless its project has too many.
+    fn enter(&self, project: &str) -> Option<ActiveRun> {
+        let mut counts = self.0.lock();
+        let count = counts.entry(project.to_owned()).or_default();
+        if *count >= MAX_CONCURRENT_RUNS_PER_PROJECT {
+            return None;
+        }
+        *count += 1;
+        Some(ActiveRun {
+            counts: self.0.clone(),
+            project: project.to_owned(),
+        })
+    }
+}
+
+impl Drop for ActiveRun {
+    fn drop(&mut self) {
+        let mut counts = self.counts.lock();
+        if let Some(count) = counts.get_mut(&self.project) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.project);
+            }
+        }
+    }
+}
+
+/// The caller on whose behalf the tools of a run are executed.
+pub(super) struct StepCaller<'a> {
+    project: SharedProject,
+    run: &'a RecipeRun,
+    /// Id of the run, by which the log can be searched for its steps.
+    id: &'a str,
+}
+
+impl StepCaller<'_> {
+    /// Returns true if a repeated call of a tool has no further effect.
+    pub(super) fn is_repeatable(&self, app: &App, tool: &str) -> bool {
+        let found = app.catalog.tool(tool, LATEST);
+        found.is_ok_and(|found| found.tool.hints.read_only || found.tool.hints.idempotent)
+    }
+
+    /// Executes a tool of a step. `account` is the id or the alias of the account that it names.
+    ///
+    /// # Errors
+    /// Fails if nothing ran.
+    pub(super) async fn execute(
+        &self,
+        app: &App,
+        tool: &str,
+        arguments: Bytes,
+        account: Option<&str>,
+    ) -> Result<Execution> {
+        match &self.run.origin {
+            Origin::Session(session) => {
+                // The session may have changed since the last step.
+                let caller = SessionCaller::open(app, &self.project, session, self.id.to_owned());
+                let request = SessionExecute {
+                    tool: tool.to_owned(),
+                    arguments,
+                    account: account.map(str::to_owned),
+                };
+                execute::execute_tool(app, &caller.await?, request).await
+            }
+            Origin::Trigger {
+                toolkit,
+                account: own,
+            } => {
+                let found = app.catalog.tool(tool, LATEST)?;
+                let slug = &*found.release.slug;
+                let account = match account {
+                    Some(named) => Some(self.named_account(app, slug, named).await?),
+                    None => (*slug == **toolkit).then(|| own.clone()),
+                };
+                let request = Execute {
+                    tool: found.tool.slug.to_string(),
+                    version: found.release.version.to_string(),
+                    user_id: Some(self.run.user_id.clone()),
+                    account,
+                    custom: None,
+                    session: None,
+                    input: Input::Arguments(arguments),
+                    request_id: self.id.to_owned(),
+                };
+                runs::execute(app, &self.project, request).await
+            }
+        }
+    }
+
+    async fn named_account(&self, app: &App, toolkit: &str, named: &str) -> Result<AccountId> {
+        let user = &self.run.user_id;
+        let found = accounts::find_by_id_or_alias(app, &self.project, user, toolkit, named).await?;
+        let unknown = || {
+            let named = truncate(named);
+            errors::invalid(format!(
+                "account: `{named}` is not an account of user `{user}` for toolkit {toolkit}"
+            ))
+        };
+        AccountId::parse(&found.ok_or_else(unknown)?.id)
+    }
+}

@@ -1,0 +1,215 @@
+//! Recipes in the store.
+//!
+//! A recipe belongs to one user of a project, because a session acts for its user alone: what the
+//! assistant of one user stores must not run with the accounts of another.
+
+use serde::{Deserialize, Serialize};
+use store::{Batch, Collection, Document, Field, Kind, Query, Record};
+
+use super::{MAX_RECIPES, RECIPE_PREFIX, check, definition::Definition};
+use crate::{
+    App, Error, Result,
+    agents::{SessionCaller, errors},
+    catalog::LATEST,
+    core::{
+        truncate,
+        vault::{DataKey, SealContext, Sealed, keyed_hash},
+    },
+    projects::{self, Project},
+};
+
+/// Collection of recipes.
+pub(crate) static COLLECTION: Collection = Collection {
+    name: "recipes",
+    fields: &[Field::new("user_id", Kind::Text)],
+};
+
+/// Maximum number of characters of a slug.
+pub const MAX_SLUG_CHARS: usize = 64;
+
+/// A recipe, as stored. Its id is derived from its user and its slug.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Recipe {
+    /// User to whom the recipe belongs.
+    pub user_id: String,
+    /// Slug, in upper case, with [`RECIPE_PREFIX`].
+    pub slug: String,
+    /// Number of the version, from 1. Each change raises it.
+    pub version: u32,
+    definition: Sealed<Definition>,
+}
+
+impl Document for Recipe {
+    const COLLECTION: &'static Collection = &COLLECTION;
+}
+
+/// A recipe with its content.
+#[derive(Debug)]
+pub struct OpenRecipe {
+    /// The record.
+    pub record: Record<Recipe>,
+    /// The content.
+    pub definition: Definition,
+}
+
+impl OpenRecipe {
+    fn open(key: &DataKey, record: Record<Recipe>) -> Result<Self> {
+        let context = SealContext::of(&record, "definition");
+        let definition = key.open(context, &record.body.definition)?;
+        Ok(Self { record, definition })
+    }
+}
+
+/// Returns true if a slug is that of a recipe, and not of a tool. The recipe need not exist.
+#[must_use]
+pub fn is_recipe(app: &App, slug: &str) -> bool {
+    has_prefix(slug) && app.catalog.tool(slug, LATEST).is_err()
+}
+
+fn has_prefix(slug: &str) -> bool {
+    let prefix = slug.trim().get(..RECIPE_PREFIX.len());
+    prefix.is_some_and(|prefix| prefix.eq_ignore_ascii_case(RECIPE_PREFIX))
+}
+
+/// Returns the slug of a recipe that has a name and no slug yet.
+fn slug_of(name: &str) -> String {
+    let words = name.split(|character: char| !character.is_ascii_alphanumeric());
+    let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
+    format!("{RECIPE_PREFIX}{}", words.join("_").to_ascii_uppercase())
+}
+
+/// Creates a recipe of the session's user, or replaces the one with the same slug, which raises its
+/// version. Without a slug it is made from the name.
+///
+/// # Errors
+/// Fails with every problem of the recipe, if the user has too many recipes, or if the store
+/// refuses.
+pub async fn upsert(
+    app: &App,
+    caller: &SessionCaller,
+    slug: Option<&str>,
+    definition: &Definition,
+) -> Result<OpenRecipe> {
+    let slug = slug.map_or_else(|| slug_of(&definition.name), normalized);
+    check_slug(app, &slug)?;
+    let problems = check::problems(app, caller, definition).await?;
+    if !problems.is_empty() {
+        return Err(errors::recipe_invalid(slug, problems));
+    }
+    let project = &caller.project;
+    let owner = project.id.as_str();
+    let user = &caller.config().user_id;
+    let id = recipe_id(app, project, user, &slug);
+    let key = app.vault.key(owner, app.clock.now()).await?;
+    let context = SealContext::new::<Recipe>(owner, &id, "definition");
+    let sealed = key.seal(context, definition)?;
+    let stored = app.store.change(&COLLECTION, &id, || async {
+        let before = app.store.get::<Recipe>(owner, &id).await?;
+        let batch = Batch::at(app.clock.now());
+        if let Some(mut recipe) = before {
+            recipe.body.version += 1;
+            recipe.body.definition = sealed.clone();
+            return Ok::<_, Error>((batch.update(&recipe), ()));
+        }
+        let own = Query::for_project(owner).is("user_id", user.as_str());
+        if app.store.rows(&COLLECTION, &own.page(0, 0)).await?.total >= MAX_RECIPES {
+            return Err(errors::too_many_recipes(MAX_RECIPES));
+        }
+        let recipe = Recipe {
+            user_id: user.clone(),
+            slug: slug.clone(),
+            version: 1,
+            definition: sealed.clone(),
+        };
+        // A deleted project gets no recipes any more.
+        let exists = projects::record(app, &project.organization, &project.id).await?;
+        Ok((batch.check(&exists).insert(owner, &id, &recipe), ()))
+    });
+    stored.await?;
+    get(app, project, user, &slug).await
+}
+
+fn normalized(slug: &str) -> String {
+    slug.trim().to_ascii_uppercase()
+}
+
+fn check_slug(app: &App, slug: &str) -> Result<()> {
+    let is_part = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+    let rest = slug.strip_prefix(RECIPE_PREFIX);
+    let is_valid = rest.is_some_and(|rest| !rest.is_empty() && rest.bytes().all(is_part))
+        && slug.len() <= MAX_SLUG_CHARS;
+    let problem = if !is_valid {
+        format!(
+            "slug: must be `{RECIPE_PREFIX}` with letters, digits and `_`, at most {MAX_SLUG_CHARS} characters"
+        )
+    } else if app.catalog.tool(slug, LATEST).is_ok() {
+        "slug: a tool has this slug".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(errors::recipe_invalid(truncate(slug), problem))
+}
+
+/// Returns a recipe of a user.
+///
+/// # Errors
+/// Fails if the user has no recipe with the slug.
+pub async fn get(app: &App, project: &Project, user: &str, slug: &str) -> Result<OpenRecipe> {
+    let (owner, slug) = (project.id.as_str(), normalized(slug));
+    let id = recipe_id(app, project, user, &slug);
+    let found = app.store.get::<Recipe>(owner, &id).await?;
+    let record = found.ok_or_else(|| errors::recipe_not_found(truncate(&slug)))?;
+    let key = app.vault.key(owner, app.clock.now()).await?;
+    OpenRecipe::open(&key, record)
+}
+
+/// Returns the recipes of a user, newest first.
+///
+/// # Errors
+/// Fails if the store cannot be read.
+pub async fn list(app: &App, project: &Project, user: &str) -> Result<Vec<OpenRecipe>> {
+    let owner = project.id.as_str();
+    let query = Query::for_project(owner).is("user_id", user).descending();
+    let found = app.store.find::<Recipe>(&query).await?.records;
+    let key = app.vault.key(owner, app.clock.now()).await?;
+    let opened = found.into_iter();
+    opened
+        .map(|record| OpenRecipe::open(&key, record))
+        .collect()
+}
+
+/// Deletes a recipe of a user. Runs that have begun go on.
+///
+/// # Errors
+/// Fails if the user has no recipe with the slug, or the store refuses.
+pub async fn remove(app: &App, project: &Project, user: &str, slug: &str) -> Result<()> {
+    let owner = project.id.as_str();
+    let id = recipe_id(app, project, user, &normalized(slug));
+    let removed = app.store.change(&COLLECTION, &id, || async {
+        let found = app.store.get::<Recipe>(owner, &id).await?;
+        let record = found.ok_or_else(|| errors::recipe_not_found(truncate(slug)))?;
+        Ok::<_, Error>((Batch::at(app.clock.now()).purge(&record), ()))
+    });
+    Ok(removed.await?)
+}
+
+fn recipe_id(app: &App, project: &Project, user: &str, slug: &str) -> String {
+    let message = format!("{}\0{user}\0{slug}", project.id);
+    let key = app.vault.derive("ids of recipes");
+    format!(
+        "rec_{}",
+        hex::encode(&keyed_hash(&key, message.as_bytes())[..16])
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slugs_are_made_from_names() {
+        assert_eq!(slug_of("Weekly report, v2"), "RECIPE_WEEKLY_REPORT_V2");
+        assert_eq!(slug_of("…"), RECIPE_PREFIX);
+        assert!(has_prefix(" recipe_a") && !has_prefix("RECIPES"));
+    }
+}

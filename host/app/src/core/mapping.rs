@@ -1,0 +1,285 @@
+//! Placeholders in JSON, into which values are filled.
+//!
+//! A placeholder names a *root* and a path in its value: `{{event}}` stands for the value of the root
+//! `event`, and `{{event.data.subject}}` for a value in it; numbers are positions in lists. A text that
+//! is one placeholder becomes the value itself, with its type. In a longer text the value is inserted
+//! as text. A value that does not exist is null, or nothing in a longer text. The templates of toolkits
+//! have single braces, which are plain text here: a text may contain JSON or code.
+
+use manifest::at;
+use serde_json::{Map, Value};
+
+use crate::core::truncate;
+
+/// Maximum size of the values that are filled in at a time, in bytes.
+pub const MAX_FILLED_BYTES: usize = 1 << 20;
+
+/// A value that placeholders may name, with the name of its root.
+pub(crate) type Root<'a> = (&'static str, &'a Value);
+
+enum Part<'a> {
+    Text(&'a str),
+    Value(Placeholder<'a>),
+}
+
+/// A placeholder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Placeholder<'a> {
+    /// Name of the root.
+    pub(crate) root: &'a str,
+    /// Path in the value of the root; empty for the value itself.
+    pub(crate) path: &'a str,
+}
+
+/// Fills values into the members of an object. The error says what is wrong.
+pub(crate) fn fill_members(
+    members: &Map<String, Value>,
+    roots: &[Root<'_>],
+) -> Result<Map<String, Value>, String> {
+    Filling::new(roots).members(members)
+}
+
+/// Fills values into a value. The error says what is wrong.
+pub(crate) fn fill(value: &Value, roots: &[Root<'_>]) -> Result<Value, String> {
+    Filling::new(roots).value(value)
+}
+
+/// Returns every placeholder of a value. The error says which one is malformed.
+pub(crate) fn placeholders(value: &Value) -> Result<Vec<Placeholder<'_>>, String> {
+    let parts = match value {
+        Value::String(text) => parse(text)?,
+        Value::Array(items) => return flatten(items.iter()),
+        Value::Object(members) => return flatten(members.values()),
+        Value::Null | Value::Bool(_) | Value::Number(_) => return Ok(Vec::new()),
+    };
+    let found = parts.into_iter().filter_map(|part| match part {
+        Part::Text(_) => None,
+        Part::Value(placeholder) => Some(placeholder),
+    });
+    Ok(found.collect())
+}
+
+fn flatten<'a>(values: impl Iterator<Item = &'a Value>) -> Result<Vec<Placeholder<'a>>, String> {
+    let found: Result<Vec<_>, _> = values.map(placeholders).collect();
+    Ok(found?.concat())
+}
+
+struct Filling<'a> {
+    roots: &'a [Root<'a>],
+    /// Bytes that may still be filled in.
+    room: usize,
+}
+
+impl<'a> Filling<'a> {
+    fn new(roots: &'a [Root<'a>]) -> Self {
+        let room = MAX_FILLED_BYTES;
+        Self { roots, room }
+    }
+
+    fn members(&mut self, members: &Map<String, Value>) -> Result<Map<String, Value>, String> {
+        let filled = members.iter();
+        filled
+            .map(|(name, value)| Ok((name.clone(), self.value(value)?)))
+            .collect()
+    }
+
+    fn value(&mut self, value: &Value) -> Result<Value, String> {
+        match value {
+            Value::String(text) => self.text(text),
+            Value::Array(items) => items.iter().map(|item| self.value(item)).collect(),
+            Value::Object(members) => Ok(self.members(members)?.into()),
+            Value::Null | Value::Bool(_) | Value::Number(_) => Ok(value.clone()),
+        }
+    }
+
+    fn text(&mut self, text: &str) -> Result<Value, String> {
+        let parts = parse(text)?;
+        if let [Part::Value(placeholder)] = parts[..] {
+            let Some(value) = self.find(placeholder)? else {
+                return Ok(Value::Null);
+            };
+            self.take_room(value.to_string().len())?;
+            return Ok(value.clone());
+        }
+        let mut filled = String::new();
+        for part in parts {
+            let value = match part {
+                Part::Text(text) => text.to_owned(),
+                Part::Value(placeholder) => match self.find(placeholder)? {
+                    None | Some(Value::Null) => continue,
+                    Some(Value::String(value)) => value.clone(),
+                    Some(value) => value.to_string(),
+                },
+            };
+            self.take_room(value.len())?;
+            filled.push_str(&value);
+        }
+        Ok(filled.into())
+    }
+
+    fn find(&self, placeholder: Placeholder<'_>) -> Result<Option<&'a Value>, String> {
+        let Placeholder { root, path } = placeholder;
+        let roots: &'a [Root<'a>] = self.roots;
+        let found = roots.iter().find(|(name, _)| *name == root);
+        let (_, value) = found.ok_or_else(|| {
+            let known: Vec<_> = roots.iter().map(|(name, _)| *name).collect();
+            not_a_placeholder(root, &known)
+        })?;
+        Ok(at(value, path))
+    }
+
+    fn take_room(&mut self, bytes: usize) -> Result<(), String> {
+        let left = self.room.checked_sub(bytes);
+        self.room = left.ok_or_else(|| {
+            format!("the values that are filled in have more than {MAX_FILLED_BYTES} bytes")
+        })?;
+        Ok(())
+    }
+}
+
+/// Returns the problem of a placeholder whose root is not one of the known ones.
+pub(crate) fn not_a_placeholder(name: &str, known: &[&str]) -> String {
+    let name = truncate(name);
+    let known = known.join("`, `");
+    format!("`{{{{{name}}}}}` is no placeholder: its first name must be one of `{known}`")
+}
+
+fn parse(text: &str) -> Result<Vec<Part<'_>>, String> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("{{") {
+        if !before.is_empty() {
+            parts.push(Part::Text(before));
+        }
+        let (name, after) = after
+            .split_once("}}")
+            .ok_or_else(|| format!("`{{{{` without `}}}}` in `{}`", truncate(text)))?;
+        parts.push(Part::Value(placeholder(name.trim())?));
+        rest = after;
+    }
+    if !rest.is_empty() {
+        parts.push(Part::Text(rest));
+    }
+    Ok(parts)
+}
+
+fn placeholder(name: &str) -> Result<Placeholder<'_>, String> {
+    if name.split('.').any(str::is_empty) {
+        let name = truncate(name);
+        return Err(format!(
+            "`{{{{{name}}}}}` is no placeholder: write names with a dot between them"
+        ));
+    }
+    let (root, path) = name.split_once('.').unwrap_or((name, ""));
+    Ok(Placeholder { root, path })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn filled(arguments: &Value, event: &Value) -> Result<Value, String> {
+        fill(arguments, &[("event", event)])
+    }
+
+    #[test]
+    fn values_keep_their_type_or_become_text() {
+        let event = json!({
+            "type": "service.trigger.message",
+            "data": { "count": 7, "tags": ["a", "b"], "from": { "name": "Amy" }, "none": null, "open": true },
+        });
+        for (argument, expected) in [
+            (json!("{{event.data.count}}"), json!(7)),
+            (json!("{{ event.data.tags }}"), json!(["a", "b"])),
+            (json!("{{event.data.tags.1}}"), json!("b")),
+            (json!("{{event}}"), event.clone()),
+            (json!("{{event.data.nothing}}"), json!(null)),
+            (json!("{{event.data.none}}"), json!(null)),
+            (
+                json!("{{event.data.from.name}} wrote {{event.data.count}} of {{event.data.tags}}"),
+                json!("Amy wrote 7 of [\"a\",\"b\"]"),
+            ),
+            (json!("[{{event.data.nothing}}]"), json!("[]")),
+            (
+                json!([{ "open": "{{event.data.open}}" }]),
+                json!([{ "open": true }]),
+            ),
+            (json!({ "{{event}}": 1 }), json!({ "{{event}}": 1 })),
+            (
+                json!("{single} {\"a\": 1} }}"),
+                json!("{single} {\"a\": 1} }}"),
+            ),
+            (json!(""), json!("")),
+        ] {
+            let arguments = json!({ "a": argument });
+            assert_eq!(
+                filled(&arguments, &event),
+                Ok(json!({ "a": expected })),
+                "{argument}"
+            );
+        }
+    }
+
+    #[test]
+    fn filled_values_are_not_filled_again() {
+        let event = json!({ "data": { "text": "{{event.data.secret}}", "secret": "s" } });
+        let arguments = json!({ "a": "{{event.data.text}}", "b": "x{{event.data.text}}" });
+        assert_eq!(
+            filled(&arguments, &event),
+            Ok(json!({ "a": "{{event.data.secret}}", "b": "x{{event.data.secret}}" }))
+        );
+    }
+
+    #[test]
+    fn malformed_placeholder_is_refused_with_its_text() {
+        for text in [
+            "{{",
+            "a {{event.data",
+            "{{}}",
+            "{{data.id}}",
+            "{{events.id}}",
+            "{{event.}}",
+            "{{event..id}}",
+            "{{event.data id}} {{",
+        ] {
+            let refused = filled(&json!({ "a": [text] }), &Value::Null);
+            assert!(refused.is_err(), "{text}: {refused:?}");
+        }
+        let refused = filled(&json!({ "a": "{{evnt.id}}" }), &Value::Null).unwrap_err();
+        assert!(refused.contains("{{evnt.id}}"), "{refused}");
+    }
+
+    #[test]
+    fn filled_values_are_limited() {
+        let event = json!({ "data": "x".repeat(MAX_FILLED_BYTES / 2) });
+        filled(&json!({ "a": "{{event.data}}" }), &event).unwrap();
+        let refused = filled(
+            &json!({ "a": ["{{event.data}}", "b {{event.data}}"] }),
+            &event,
+        );
+        assert!(refused.unwrap_err().contains("1048576 bytes"));
+    }
+
+    #[test]
+    fn values_of_several_roots_are_filled() {
+        let steps = json!({ "found": { "data": { "id": 7 } } });
+        let roots = [("item", &json!("a")), ("steps", &steps)];
+        let value = json!([
+            "{{item}}",
+            "{{steps.found.data.id}}",
+            "{{item}}{{steps.found.data.id}}"
+        ]);
+        assert_eq!(fill(&value, &roots), Ok(json!(["a", 7, "a7"])));
+        let found = placeholders(&value).unwrap();
+        let paths: Vec<_> = found.iter().map(|one| (one.root, one.path)).collect();
+        let id = ("steps", "found.data.id");
+        assert_eq!(paths, [("item", ""), id, ("item", ""), id]);
+        assert!(
+            fill(&json!("{{input.a}}"), &roots)
+                .unwrap_err()
+                .contains("`item`, `steps`")
+        );
+    }
+}

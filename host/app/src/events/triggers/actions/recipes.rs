@@ -1,0 +1,49 @@
+//! Recipes as actions of trigger instances.
+
+use futures::future::BoxFuture;
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::{
+    App, Result,
+    core::ids::{AccountId, TriggerInstanceId},
+    projects::{Project, SharedProject},
+    runs::Execution,
+};
+
+/// The functions with recipes that actions need. They belong to a module above this one, and are set
+/// where the [`App`] is put together.
+pub(crate) trait RecipeActions: Send + Sync {
+    /// Returns true if a slug is that of a recipe, and not of a tool.
+    fn is_recipe(&self, app: &App, slug: &str) -> bool;
+
+    /// Checks that a user has a recipe.
+    fn check<'a>(
+        &self,
+        app: &'a App,
+        project: &'a Project,
+        user: &'a str,
+        slug: &'a str,
+    ) -> BoxFuture<'a, Result<()>>;
+
+    /// Runs a recipe for an event and waits for its end. A repeated call for the same event waits for
+    /// the same run. An error means that no run has begun, or that its end is not known yet.
+    fn run<'a>(&self, app: &'a App, action: RecipeAction<'a>) -> BoxFuture<'a, Result<Execution>>;
+}
+
+/// A recipe that is to run for an event.
+pub(crate) struct RecipeAction<'a> {
+    pub project: &'a SharedProject,
+    /// Id of the event.
+    pub event: Uuid,
+    pub instance: &'a TriggerInstanceId,
+    /// Slug of the recipe.
+    pub slug: &'a str,
+    /// User to whom the recipe belongs, and for whom it runs.
+    pub user: &'a str,
+    /// Toolkit of the instance.
+    pub toolkit: &'a str,
+    /// Account of the instance, which is used for tools of its toolkit.
+    pub account: &'a AccountId,
+    pub arguments: Map<String, Value>,
+}
