@@ -111,8 +111,9 @@ impl Bench {
             "arguments": { "tools": vec![call; PARALLEL_CALLS] },
         });
         let path = format!("/tool_router/session/{session}/execute_meta");
-        let succeeded = project.post(&path, &calls).await.data()["success_count"].clone();
-        anyhow::ensure!(succeeded == PARALLEL_CALLS, "{succeeded} calls succeeded");
+        let called = project.post(&path, &calls).await.expect(200);
+        let succeeded = &called["data"]["success_count"];
+        anyhow::ensure!(*succeeded == PARALLEL_CALLS, "{succeeded} calls succeeded");
         let many = post(host, &format!("/api/v3{path}"), &calls)?;
         let one = self.best_alone(&one).await?;
         let many = self.best_alone(&many).await?;
@@ -169,9 +170,9 @@ impl Bench {
         });
         let path = format!("/tool_router/session/{session}/execute_meta");
         // The first search builds the index.
-        let found = project.post(&path, &search).await.data();
-        let best = &found["results"][0]["primary_tool_slugs"];
-        anyhow::ensure!(best[0].is_string(), "nothing was found: {found}");
+        let found = project.post(&path, &search).await.expect(200);
+        let best = &found["data"]["results"][0]["primary_tool_slugs"];
+        anyhow::ensure!(best[0].is_string(), "nothing was found: {best}");
         let target = post(&host, &format!("/api/v3{path}"), &search)?;
         let round = self.best_alone(&target).await?;
         let tools = SEARCHED_TOOLKITS * TOOLS_PER_TOOLKIT;

@@ -50,8 +50,14 @@ async fn command_works_on_files_of_session() {
         echo '{\"a\": [1, 2]}' | jq '.a[1]'; echo warning >&2; rm in/rows.csv; mkdir empty; exit 3";
     let data = run(&project, &session, command).await;
     assert_eq!(data["stdout"], "/mnt/files\n42\n4\n2\n");
-    assert_eq!((&data["stdoutLines"], &data["stderrLines"]), (&json!(4), &json!(1)));
-    assert_eq!((&data["stderr"], &data["exit_code"]), (&json!("warning\n"), &json!(3)));
+    assert_eq!(
+        (&data["stdoutLines"], &data["stderrLines"]),
+        (&json!(4), &json!(1))
+    );
+    assert_eq!(
+        (&data["stderr"], &data["exit_code"]),
+        (&json!("warning\n"), &json!(3))
+    );
     let got = download(&project, &session, "out.csv").await;
     assert_eq!(got.bytes, rows.replace(',', ";").into_bytes());
     let left = run(&project, &session, "find . -type f").await;
@@ -63,9 +69,19 @@ async fn bytes_survive_the_shell() {
     let (project, session) = project_and_session().await;
     let bytes: Vec<u8> = (0..=255).cycle().take(100_000).collect();
     upload(&project, &session, "a b/é.bin", &bytes).await;
-    run(&project, &session, "cp 'a b/é.bin' copy.bin; gzip -k copy.bin").await;
+    run(
+        &project,
+        &session,
+        "cp 'a b/é.bin' copy.bin; gzip -k copy.bin",
+    )
+    .await;
     assert_eq!(download(&project, &session, "copy.bin").await.bytes, bytes);
-    let data = run(&project, &session, "gunzip -c copy.bin.gz | cmp - copy.bin && echo same").await;
+    let data = run(
+        &project,
+        &session,
+        "gunzip -c copy.bin.gz | cmp - copy.bin && echo same",
+    )
+    .await;
     assert_eq!(data["stdout"], "same\n");
 }
 
@@ -84,19 +100,36 @@ async fn long_output_becomes_a_file() {
 #[tokio::test]
 async fn host_is_out_of_reach() {
     let variable = format!("SECRET_{}", unique(8));
-    let host = Setup::new().with_variable(&variable, "visible").start().await;
+    let host = Setup::new()
+        .with_variable(&variable, "visible")
+        .start()
+        .await;
     let project = host.as_project();
     let session = session(&project).await;
     let seen = |command: String| {
         let (project, session) = (&project, &session);
         async move { run(project, session, &command).await.to_string() }
     };
-    for file in ["/etc/passwd", "/etc/hostname", "/proc/self/environ", "/proc/1/cmdline"] {
-        let said = seen(format!("cat {file}; cat /mnt/files/../..{file}; ls -la {file}")).await;
-        assert!(!said.contains("root:") && !said.contains("toolhost"), "{said}");
+    for file in [
+        "/etc/passwd",
+        "/etc/hostname",
+        "/proc/self/environ",
+        "/proc/1/cmdline",
+    ] {
+        let said = seen(format!(
+            "cat {file}; cat /mnt/files/../..{file}; ls -la {file}"
+        ))
+        .await;
+        assert!(
+            !said.contains("root:") && !said.contains("toolhost"),
+            "{said}"
+        );
     }
     let said = seen("env; set; printenv; echo $PATH; ls -R /".to_owned()).await;
-    assert!(!said.contains(&variable) && !said.contains("visible"), "{said}");
+    assert!(
+        !said.contains(&variable) && !said.contains("visible"),
+        "{said}"
+    );
     assert!(!said.contains("store"), "{said}");
     let port = host.url.rsplit(':').next().unwrap();
     let said = seen(format!(
@@ -104,8 +137,12 @@ async fn host_is_out_of_reach() {
         url = host.url
     ))
     .await;
-    assert!(!said.contains("connected") && !said.contains("\"status\""), "{said}");
-    let said = seen("/bin/sh -c id; /usr/bin/python3 -c 'print(7*6)'; perl -e 'print 7*6'".to_owned());
+    assert!(
+        !said.contains("connected") && !said.contains("\"status\""),
+        "{said}"
+    );
+    let said =
+        seen("/bin/sh -c id; /usr/bin/python3 -c 'print(7*6)'; perl -e 'print 7*6'".to_owned());
     assert!(!said.await.contains("42"));
 }
 
@@ -153,11 +190,26 @@ async fn fork_bombs_memory_and_output_are_contained() {
 }
 
 #[tokio::test]
+async fn too_many_files_are_not_stored() {
+    let (project, session) = project_and_session().await;
+    let command = "for i in $(seq 1 1000); do echo > f$i; done; echo ran";
+    let answer = shell(&project, &session, command).await.expect(200);
+    assert_eq!(answer["data"]["stdout"], "ran\n");
+    let error = answer["error"].as_str().unwrap();
+    assert!(error.contains("more than 900 files"), "{error}");
+    assert_eq!(run(&project, &session, "ls").await["stdout"], "");
+}
+
+#[tokio::test]
 async fn commands_of_a_session_take_turns() {
     let (project, session) = project_and_session().await;
     run(&project, &session, "echo 0 > n").await;
     let commands = (0..6).map(|_| {
-        run(&project, &session, "n=$(cat n); sleep 0.05; echo $((n + 1)) > n")
+        run(
+            &project,
+            &session,
+            "n=$(cat n); sleep 0.05; echo $((n + 1)) > n",
+        )
     });
     futures::future::join_all(commands).await;
     assert_eq!(run(&project, &session, "cat n").await["stdout"], "6\n");

@@ -29,6 +29,7 @@ mod mcp_conformance;
 mod mcp_connecting;
 mod mcp_endpoints;
 mod mcp_oauth;
+mod mcp_pinning;
 mod mcp_resources;
 mod mcp_servers;
 mod members;

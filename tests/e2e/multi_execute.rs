@@ -24,7 +24,7 @@ async fn execute(project: &Client, session: &str, calls: &[(&str, Value)]) -> Va
 
 #[tokio::test]
 async fn hanging_call_withholds_no_other_result() {
-    let setup = given::with_application().await;
+    let setup = given::with_application();
     let host = setup.with("sessions.multi_execute_s", "3").start().await;
     let project = host.new_project().await;
     let echo = given::echo(&host).await;
@@ -71,7 +71,7 @@ async fn threshold_of_a_session_counts_characters() {
 
 #[tokio::test]
 async fn result_without_room_keeps_its_log_id() {
-    let setup = given::with_application().await;
+    let setup = given::with_application();
     let host = setup.with("files.quota_mib", "1").start().await;
     let project = host.new_project().await;
     let slug = given::slug();
@@ -98,7 +98,6 @@ async fn result_without_room_keeps_its_log_id() {
 #[tokio::test]
 async fn many_meta_calls_leave_room_for_neighbors() {
     let setup = given::with_application()
-        .await
         .with("limits.in_flight_per_project", "8")
         .with("limits.in_flight_wait_ms", "20")
         .with("sandbox.live", "8")

@@ -423,12 +423,11 @@ async fn runs_past_the_limit_are_refused() {
     let mut calls = JoinSet::new();
     for _ in 0..50 {
         let before = given.newest_run(&slug).await;
-        let (project, session, slug) = (given.project.clone(), given.session.clone(), slug.clone());
-        calls.spawn(async move { execute(&project, &session, &slug, json!({})).await });
-        wait_until("the run has begun", async || {
-            given.newest_run(&slug).await != before
-        })
-        .await;
+        let (project, session) = (given.project.clone(), given.session.clone());
+        let called = slug.clone();
+        calls.spawn(async move { execute(&project, &session, &called, json!({})).await });
+        let has_begun = async || given.newest_run(&slug).await != before;
+        wait_until("the run has begun", has_begun).await;
     }
     let refused = given.execute(&slug, json!({})).await.expect(429);
     assert_eq!(refused["error"]["slug"], "ToolRouterV2_TooManyRecipeRuns");

@@ -279,6 +279,19 @@ impl App {
         }
     }
 
+    /// Sends a short message to all servers of the installation, this one included. It may be lost.
+    ///
+    /// # Errors
+    /// Fails if the database does not answer.
+    pub async fn send_message(&self, message: &str) -> Result<()> {
+        Ok(self.store.send(message).await?)
+    }
+
+    /// Waits for a message of a server. Waits forever if this server is the only one.
+    pub async fn message(&self) -> String {
+        self.store.message().await
+    }
+
     /// Does background work that is due, and writes key uses and daily quotas to the store. Never
     /// returns.
     pub async fn run_jobs(&self) {

@@ -66,10 +66,6 @@ crate::error_table! { pub table:
     META_TOOL_OFF = meta_tool_off(slug: impl Display): Forbidden, 4312, "ToolRouterV2_MetaToolDisabled",
         "the session does not offer the meta tool {slug}",
         "use a tool of `tool_router_tools`, or change the session with PATCH";
-    /// The server does not have the meta tool.
-    META_TOOL_UNAVAILABLE = meta_tool_unavailable(slug: impl Display): NotSupported, 4314, "ToolRouterV2_MetaToolNotAvailable",
-        "the meta tool {slug} is not available yet",
-        "use another tool of the session";
     /// The project waits for connections in too many calls. Nothing was started.
     TOO_MANY_WAITS = too_many_waits(max: usize): LimitReached, 4320, "ToolRouterV2_TooManyWaits",
         "the project waits for connections in {max} calls already",

@@ -293,6 +293,21 @@ impl Snapshot {
         Ok(toolkit.releases.values().rev().collect())
     }
 
+    /// Finds a tool in the latest version of its toolkit, or in the latest one of those that were
+    /// published up to a time.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such version, or if it has no such tool.
+    pub fn tool_as_of(&self, slug: &str, as_of: Option<Time>) -> Result<ResolvedTool> {
+        let Some(as_of) = as_of else {
+            return self.tool(slug, LATEST);
+        };
+        let toolkit = self.toolkit_of(slug);
+        let release = toolkit.and_then(|toolkit| toolkit.current_as_of(Some(as_of)));
+        let release = release.ok_or_else(|| errors::tool_not_found(truncate(slug), ""))?;
+        self.tool(slug, release.version.as_str())
+    }
+
     /// Finds a version of a toolkit.
     ///
     /// # Errors
@@ -362,6 +377,17 @@ impl Toolkit {
     #[must_use]
     pub fn current(&self) -> &Arc<Release> {
         self.release(LATEST).unwrap_or_else(|_| self.newest())
+    }
+
+    /// Returns the latest release that is not deprecated, of all or of those that were published up
+    /// to a time.
+    #[must_use]
+    pub fn current_as_of(&self, as_of: Option<Time>) -> Option<&Arc<Release>> {
+        let is_known = |release: &&Arc<Release>| {
+            release.deprecated_at.is_none()
+                && as_of.is_none_or(|as_of| release.published_at <= as_of)
+        };
+        self.releases.values().rev().find(is_known)
     }
 
     /// Returns true if every version is deprecated.

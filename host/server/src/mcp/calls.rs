@@ -60,11 +60,8 @@ pub(super) async fn cancel(server: &Server, connection: &str, request: String) {
     if server.mcp_calls.cancel(&key) {
         return;
     }
-    let sent = async {
-        let message = serde_json::to_string(&key)?;
-        anyhow::Ok(server.app.store.send(&message).await?)
-    };
-    if let Err(cause) = sent.await {
+    let message = serde_json::json!(key).to_string();
+    if let Err(cause) = server.app.send_message(&message).await {
         tracing::warn!(%cause, "the cancellation of a call is not passed on to other servers");
     }
 }
@@ -72,8 +69,8 @@ pub(super) async fn cancel(server: &Server, connection: &str, request: String) {
 /// Cancels the calls whose cancellations other servers pass on. Never returns.
 pub(crate) async fn watch_cancellations(server: &Server) {
     loop {
-        let message = server.app.store.message().await;
-        if let Ok(key) = serde_json::from_str(&message) {
+        let message = server.app.message().await;
+        if let Ok(key) = serde_json::from_str::<CallKey>(&message) {
             server.mcp_calls.cancel(&key);
         }
     }

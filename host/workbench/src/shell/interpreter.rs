@@ -9,16 +9,14 @@ use std::{
     time::Duration,
 };
 
-use bashkit::{
-    Bash, ExecutionLimits, FileSystem, FileType, FsLimits, SessionLimits, StreamData,
-};
+use bashkit::{Bash, ExecutionLimits, FileSystem, FileType, FsLimits, SessionLimits, StreamData};
 use bytes::Bytes;
 use sandbox::{FileChange, child};
 use tokio::runtime::Runtime;
 
 use super::{
-    EXIT_REFUSED, MAX_COMMAND_BYTES, MAX_SHELL_FILE_BYTES, MAX_SHELL_FILES,
-    MAX_SHELL_OUTPUT_BYTES, MAX_SHELL_STEPS, MAX_SHELL_TIME,
+    EXIT_REFUSED, MAX_COMMAND_BYTES, MAX_SHELL_FILE_BYTES, MAX_SHELL_FILES, MAX_SHELL_OUTPUT_BYTES,
+    MAX_SHELL_STEPS, MAX_SHELL_TIME,
     message::{MAX_REPLY_BYTES, Reply, Request},
 };
 use crate::FILES_FOLDER;
@@ -164,7 +162,9 @@ async fn changes(
                     let content = files.read_file(&path).await.map_err(io::Error::other)?;
                     let relative = path.strip_prefix(FILES_FOLDER).map_err(io::Error::other)?;
                     let relative = relative.to_string_lossy().into_owned();
-                    let changed = before.remove(&relative).is_none_or(|bytes| bytes != content);
+                    let changed = before
+                        .remove(&relative)
+                        .is_none_or(|bytes| bytes != content);
                     changes.extend(changed.then(|| FileChange {
                         path: relative,
                         content: Some(content.into()),

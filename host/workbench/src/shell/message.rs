@@ -56,7 +56,9 @@ impl Request {
         let files = self.files.iter();
         let head = RequestHead {
             command: self.command.clone(),
-            files: files.map(|(path, bytes)| (path.clone(), bytes.len())).collect(),
+            files: files
+                .map(|(path, bytes)| (path.clone(), bytes.len()))
+                .collect(),
         };
         let parts = self.files.iter().map(|(_, bytes)| bytes);
         encode(&head, parts)
@@ -85,8 +87,14 @@ impl Reply {
                 .map(|change| (change.path.clone(), size(change)))
                 .collect(),
         };
-        let contents = self.changes.iter().filter_map(|change| change.content.as_ref());
-        encode(&head, [&self.stdout, &self.stderr].into_iter().chain(contents))
+        let contents = self
+            .changes
+            .iter()
+            .filter_map(|change| change.content.as_ref());
+        encode(
+            &head,
+            [&self.stdout, &self.stderr].into_iter().chain(contents),
+        )
     }
 
     pub(super) fn decode(message: &[u8]) -> io::Result<Self> {
@@ -106,10 +114,7 @@ impl Reply {
     }
 }
 
-fn encode<'a>(
-    head: &impl Serialize,
-    parts: impl Iterator<Item = &'a Bytes>,
-) -> io::Result<Bytes> {
+fn encode<'a>(head: &impl Serialize, parts: impl Iterator<Item = &'a Bytes>) -> io::Result<Bytes> {
     let head = serde_json::to_vec(head)?;
     let mut message = (head.len() as u64).to_le_bytes().to_vec();
     message.extend(head);

@@ -13,7 +13,7 @@ use crate::{
     agents::{
         Config, ConnectionLink, Filter, ManageConnections, SessionCaller, errors, meta::MetaTool,
     },
-    catalog::{LATEST, ResolvedTool},
+    catalog::ResolvedTool,
     core::{
         ids::{AccountId, AuthConfigId, ProjectId},
         truncate,
@@ -86,32 +86,8 @@ impl McpCaller {
     /// Returns the tools of the server, sorted by slug. Tools that were deprecated are left out.
     #[must_use]
     pub fn tools(&self, app: &App) -> Vec<ResolvedTool> {
-        let catalog = app.catalog.snapshot();
-        let McpServer {
-            toolkits,
-            allowed_tools,
-            ..
-        } = &self.server.body;
-        let mut tools: Vec<_> = if allowed_tools.is_empty() {
-            let toolkits = toolkits.iter().filter_map(|slug| catalog.toolkit(slug));
-            let releases = toolkits
-                .filter(|toolkit| !toolkit.is_deprecated())
-                .map(|toolkit| toolkit.current());
-            let resolved = releases.flat_map(|release| {
-                release.tools.iter().map(|tool| ResolvedTool {
-                    release: release.clone(),
-                    tool: tool.clone(),
-                })
-            });
-            resolved.collect()
-        } else {
-            let tools = allowed_tools.iter();
-            tools
-                .filter_map(|slug| catalog.tool(slug, LATEST).ok())
-                .collect()
-        };
-        tools.sort_by(|one, other| one.tool.slug.cmp(&other.tool.slug));
-        tools
+        let server = &self.server.body;
+        server.tools(&app.catalog.snapshot(), server.tools_as_of)
     }
 
     /// Returns the meta tools that connect accounts, if the address asks for them.
@@ -152,19 +128,7 @@ impl McpCaller {
     /// # Errors
     /// Fails if the server has no such tool.
     pub fn tool(&self, app: &App, name: &str) -> Result<ResolvedTool> {
-        let McpServer {
-            toolkits,
-            allowed_tools,
-            ..
-        } = &self.server.body;
-        let is_offered = |found: &ResolvedTool| {
-            if allowed_tools.is_empty() {
-                toolkits.iter().any(|slug| **slug == *found.release.slug)
-            } else {
-                allowed_tools.iter().any(|slug| **slug == *found.tool.slug)
-            }
-        };
-        let found = app.catalog.tool(name, LATEST).ok().filter(is_offered);
+        let found = self.server.body.tool(&app.catalog.snapshot(), name);
         found.ok_or_else(|| errors::mcp_tool_not_found(truncate(name)))
     }
 

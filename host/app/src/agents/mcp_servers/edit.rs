@@ -33,6 +33,9 @@ pub struct Changes {
     pub allowed_tools: Option<Vec<String>>,
     /// True if assistants get the tools that connect accounts.
     pub with_helper_tools: Option<bool>,
+    /// True to pin the tools to the versions that are published now, which accepts those that were
+    /// published since an earlier pin; false to follow the latest versions.
+    pub pin_tools: Option<bool>,
 }
 
 /// Creates an MCP server.
@@ -103,6 +106,10 @@ async fn with_changes(
     server.with_helper_tools = changes
         .with_helper_tools
         .unwrap_or(server.with_helper_tools);
+    if let Some(is_pinned) = changes.pin_tools {
+        // The newest version that this server knows; its own clock may differ from the publisher's.
+        server.tools_as_of = is_pinned.then(|| app.catalog.snapshot().as_of());
+    }
     server.changed_at = app.clock.now();
     Ok(server)
 }

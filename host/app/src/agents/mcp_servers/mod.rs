@@ -7,6 +7,7 @@
 mod caller;
 mod edit;
 mod instances;
+mod offer;
 
 use std::collections::HashMap;
 
@@ -18,6 +19,7 @@ pub use self::{
     caller::{McpCaller, Selection},
     edit::{Changes, change, create, remove},
     instances::{Instance, create_instance, list_instances},
+    offer::changed_tools,
 };
 use super::errors;
 use crate::{
@@ -53,6 +55,10 @@ pub struct McpServer {
     pub allowed_tools: Vec<String>,
     /// True if assistants get the tools that connect accounts.
     pub with_helper_tools: bool,
+    /// Time to which the tools are pinned: versions of toolkits that were published later are not
+    /// used. Without it, the latest versions are.
+    #[serde(default)]
+    pub tools_as_of: Option<Time>,
     /// Time of the last change by a request.
     pub changed_at: Time,
 }

@@ -124,29 +124,9 @@ impl MetaTool {
             .find(|tool| tool.slug().eq_ignore_ascii_case(slug))
     }
 
-    /// Returns true if this release can run the meta tool.
-    fn is_available(self) -> bool {
-        matches!(
-            self,
-            Self::SearchTools
-                | Self::GetToolSchemas
-                | Self::MultiExecuteTool
-                | Self::ManageConnections
-                | Self::WaitForConnections
-                | Self::RemoteWorkbench
-                | Self::RemoteBashTool
-                | Self::UpsertRecipe
-                | Self::GetRecipe
-        )
-    }
-
     /// Returns true if a session has the meta tool.
     #[must_use]
     pub fn is_in_force(self, config: &Config) -> bool {
-        self.is_available() && self.is_switched_on(config)
-    }
-
-    fn is_switched_on(self, config: &Config) -> bool {
         let connections = &config.manage_connections;
         match self {
             Self::SearchTools => !config.search_disabled,
@@ -159,7 +139,7 @@ impl MetaTool {
     }
 
     fn check_switched_on(self, config: &Config) -> Result<()> {
-        if self.is_switched_on(config) {
+        if self.is_in_force(config) {
             Ok(())
         } else {
             Err(errors::meta_tool_off(self.short_slug()))
@@ -209,7 +189,6 @@ pub async fn run(
         MetaTool::WaitForConnections => wait_for_connections::run(app, caller, arguments).await,
         MetaTool::RemoteWorkbench => remote_workbench::run(app, caller, arguments).await,
         MetaTool::RemoteBashTool => remote_bash_tool::run(app, caller, arguments).await,
-        _ => Err(errors::meta_tool_unavailable(tool.short_slug())),
     }
 }
 
@@ -257,7 +236,7 @@ mod tests {
 
     fn slugs(config: &Config) -> Vec<&'static str> {
         let switched_on = MetaTool::ALL.into_iter();
-        let switched_on = switched_on.filter(|tool| tool.is_switched_on(config));
+        let switched_on = switched_on.filter(|tool| tool.is_in_force(config));
         switched_on.map(MetaTool::short_slug).collect()
     }
 
@@ -297,23 +276,6 @@ mod tests {
             "REMOTE_BASH_TOOL",
         ];
         assert_eq!(without(&rest), off);
-    }
-
-    #[test]
-    fn sessions_have_what_this_release_can_run() {
-        let tools: Vec<_> = MetaTool::in_force(&Config::default()).collect();
-        let available = [
-            MetaTool::SearchTools,
-            MetaTool::GetToolSchemas,
-            MetaTool::MultiExecuteTool,
-            MetaTool::ManageConnections,
-            MetaTool::RemoteWorkbench,
-            MetaTool::RemoteBashTool,
-            MetaTool::UpsertRecipe,
-            MetaTool::GetRecipe,
-        ];
-        assert_eq!(tools, available);
-        assert!(MetaTool::WaitForConnections.is_available());
     }
 
     #[test]

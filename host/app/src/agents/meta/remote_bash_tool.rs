@@ -7,7 +7,7 @@ use workbench::{CommandFinished, CommandNotRun, Excerpt, FILES_FOLDER, ShellComm
 
 use super::{MetaResult, MetaTool, Workflow, parse};
 use crate::{
-    App, Result,
+    App, Class, Result,
     agents::{SessionCaller, errors, session_files},
     core::ids::random_text,
 };
@@ -45,14 +45,11 @@ struct Data {
 /// # Errors
 /// Fails if the arguments are invalid, if the session is busy, if the shell cannot be run, or if the
 /// changed files cannot be stored.
-pub(super) async fn run(
-    app: &App,
-    caller: &SessionCaller,
-    arguments: Value,
-) -> Result<MetaResult> {
+pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> Result<MetaResult> {
     let arguments: Arguments = parse(MetaTool::RemoteBashTool, arguments)?;
     let command = arguments.command;
-    let finished = session_files::in_turn(app, caller, run_command(app, caller, command)).await?;
+    let ran = session_files::in_turn(app, caller, run_command(app, caller, command)).await?;
+    let (finished, not_stored) = ran;
     let CommandFinished {
         exit,
         stdout,
@@ -60,7 +57,7 @@ pub(super) async fn run(
         ..
     } = finished;
     let path = |excerpt: &Excerpt| {
-        let file = excerpt.file.as_ref()?;
+        let file = excerpt.file.as_ref().filter(|_| not_stored.is_none())?;
         Some(format!("{FILES_FOLDER}/{file}"))
     };
     let data = Data {
@@ -75,18 +72,21 @@ pub(super) async fn run(
     };
     Ok(MetaResult {
         data: serde_json::to_value(data).map_err(errors::internal)?,
-        error: exit.err().map(|limit| {
-            format!("the command was ended and changed no file: {limit}; split it into smaller ones")
+        error: exit.err().map_or(not_stored, |limit| {
+            Some(format!(
+                "the command was ended and changed no file: {limit}; split it into smaller ones"
+            ))
         }),
     })
 }
 
-/// Runs a command and stores the files that it has changed.
+/// Runs a command and stores the files that it has changed. Also returns the reason why they could
+/// not be stored.
 async fn run_command(
     app: &App,
     caller: &SessionCaller,
     command: String,
-) -> Result<CommandFinished> {
+) -> Result<(CommandFinished, Option<String>)> {
     // The files take memory only while the command may run.
     let shell = app.shell.acquire(&caller.project.tenant).await;
     let command = ShellCommand {
@@ -101,10 +101,18 @@ async fn run_command(
         CommandNotRun::Unavailable(_) => errors::unavailable(cause),
     })?;
     let changes = std::mem::take(&mut finished.changes);
-    if !changes.is_empty() {
-        session_files::apply(app, caller, changes, None).await?;
+    if changes.is_empty() {
+        return Ok((finished, None));
     }
-    Ok(finished)
+    match session_files::apply(app, caller, changes, None).await {
+        Ok(()) => Ok((finished, None)),
+        Err(cause) if matches!(cause.info().class, Class::Invalid | Class::StorageFull) => {
+            let hint = cause.info().hint;
+            let reason = format!("the command ran, but its files were not stored: {cause}; {hint}");
+            Ok((finished, Some(reason)))
+        }
+        Err(cause) => Err(cause),
+    }
 }
 
 /// Returns the files of the session with their contents.

@@ -182,11 +182,8 @@ async fn view(
 ) -> ApiResult<View> {
     let instances = mcp_servers::count_instances(&server.app, project, &[&record.id]).await?;
     let context = ViewContext::new(server, project);
-    Ok(View::new(
-        &context,
-        instances.get(&record.id).copied(),
-        record,
-    ))
+    let instances = instances.get(&record.id).copied();
+    context.view(record, instances)
 }
 
 async fn views(
@@ -199,7 +196,7 @@ async fn views(
     let context = ViewContext::new(server, project);
     let views = records.into_iter().map(|record| {
         let instances = instances.get(&record.id).copied();
-        View::new(&context, instances, record)
+        context.view(record, instances)
     });
-    Ok(views.collect())
+    views.collect()
 }

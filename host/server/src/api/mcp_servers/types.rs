@@ -48,6 +48,9 @@ pub(crate) struct Create {
     allowed_tools: Vec<String>,
     /// Adds the tools that connect accounts.
     managed_auth_via_service: Option<bool>,
+    /// Pins the tools to the versions of their toolkits that are published now. Later versions are not
+    /// used until a change of the server sends `true` again.
+    pin_tools: Option<bool>,
 }
 
 impl Create {
@@ -64,6 +67,7 @@ impl Create {
             auth_configs: Some(self.auth_config_ids),
             allowed_tools: Some(self.allowed_tools),
             with_helper_tools: Some(with_helper_tools),
+            pin_tools: self.pin_tools,
         }
     }
 }
@@ -84,6 +88,9 @@ pub(crate) struct CreateCustom {
     custom_tools: Option<Vec<String>>,
     /// Adds the tools that connect accounts.
     managed_auth_via_service: Option<bool>,
+    /// Pins the tools to the versions of their toolkits that are published now. Later versions are not
+    /// used until a change of the server sends `true` again.
+    pin_tools: Option<bool>,
 }
 
 impl From<CreateCustom> for Changes {
@@ -94,6 +101,7 @@ impl From<CreateCustom> for Changes {
             auth_configs: body.auth_config_ids,
             allowed_tools: body.allowed_tools.or(body.custom_tools),
             with_helper_tools: body.managed_auth_via_service,
+            pin_tools: body.pin_tools,
         }
     }
 }
@@ -107,6 +115,9 @@ pub(crate) struct Update {
     auth_config_ids: Option<Vec<String>>,
     allowed_tools: Option<Vec<String>>,
     managed_auth_via_service: Option<bool>,
+    /// True pins the tools to the versions of their toolkits that are published now, and so accepts
+    /// what changed since an earlier pin. False uses the latest versions.
+    pin_tools: Option<bool>,
 }
 
 impl From<Update> for Changes {
@@ -117,6 +128,7 @@ impl From<Update> for Changes {
             auth_configs: body.auth_config_ids,
             allowed_tools: body.allowed_tools,
             with_helper_tools: body.managed_auth_via_service,
+            pin_tools: body.pin_tools,
         }
     }
 }
@@ -301,6 +313,16 @@ impl<'a> ViewContext<'a> {
             needs_key: project.stored.config.require_mcp_key,
         }
     }
+
+    /// Returns the view of a server with a number of instances.
+    pub(crate) fn view(
+        &self,
+        record: Record<McpServer>,
+        instances: Option<u64>,
+    ) -> ApiResult<View> {
+        let changed_tools = mcp_servers::changed_tools(&self.catalog, &record.body)?;
+        Ok(View::new(self, instances, record, changed_tools))
+    }
 }
 
 view! {
@@ -310,6 +332,7 @@ view! {
         context: &ViewContext<'_>,
         instances: Option<u64>,
         record: Record<McpServer>,
+        changed_tools: Vec<String>,
     ) where {
         let body = record.body;
         let url = mcp_servers::url(&context.server.app, &record.id);
@@ -341,6 +364,11 @@ view! {
         created_at: String = iso(record.created_at),
         server_instance_count: u64 = instances.unwrap_or_default(),
         managed_auth_via_service: bool = with_helper_tools,
+        /// Time to which the tools are pinned; null if the latest versions are used.
+        #[schema(format = DateTime)]
+        tools_pinned_at: Option<String> = body.tools_as_of.map(iso),
+        /// Tools that are new, changed or gone since the pin. `pin_tools` accepts the changes.
+        changed_tools: Vec<String> = changed_tools,
         /// Always false.
         deleted: bool = false,
     }
