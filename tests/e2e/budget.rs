@@ -592,7 +592,7 @@ const ROWS: &[(&str, &str)] = &[
     ),
     (
         "Values of an event in the arguments of an action",
-        "host/app/src/events/triggers/actions/mapping.rs filled_values_are_limited",
+        "host/app/src/core/mapping.rs filled_values_are_limited",
     ),
     (
         "Attempts of an action",

@@ -1,22 +1,25 @@
 //! MCP endpoints, checked by the published conformance suite and the command line of the inspector.
 //!
-//! The suite expects tools and resources with fixed names. A toolkit `test` has those that a tool of this
-//! server can be. Scenarios of features that the server does not have are listed with the reason.
+//! The suite expects tools with fixed names. A toolkit `test` has those that a tool of this server can be.
+//! `tests/node/conformance.txt` lists the checks of features that the server does not have, with reasons.
 
 use std::collections::BTreeSet;
 
 use harness::{
     Client, Guest, Host, guest,
     guest::imports,
-    mcp_programs::{conformance, inspector},
+    mcp_programs::{Check, conformance, inspector},
 };
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use crate::given;
 
-/// Checks that fail, each as `SCENARIO` or `SCENARIO:CHECK`, by the reason.
-const EXPECTED: &[(&str, &[&str])] = &[];
+/// Checks that do not apply: a line for each, with the kind of endpoint (`server`, `session` or `any`) and
+/// `SCENARIO` or `SCENARIO:CHECK`. Lines that begin with `#` have the reasons.
+const NOT_APPLICABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/node/conformance.txt");
+/// Versions of the protocol.
+const VERSIONS: [&str; 3] = ["2025-06-18", "2025-11-25", "2026-07-28"];
 
 /// Publishes the toolkit of the suite and returns its slug.
 async fn toolkit() -> &'static str {
@@ -49,43 +52,62 @@ async fn toolkit() -> &'static str {
     "test"
 }
 
-/// Runs the suite and returns the checks that failed.
-async fn failed(url: &str, version: &str, key: Option<&str>) -> BTreeSet<String> {
-    let arguments = ["--url", url, "--suite", "all", "--spec-version", version];
-    let checks = conformance("server", &arguments, key).await;
-    let failed = checks.into_iter().filter(|check| check.has_failed());
-    failed
-        .map(|check| {
-            let reason = check.error_message.unwrap_or_default();
-            eprintln!("{version} {}:{}: {reason}", check.scenario, check.id);
-            format!("{}:{}", check.scenario, check.id)
-        })
-        .collect()
+/// Returns the checks that do not apply to a kind of endpoint.
+fn not_applicable(kind: &str) -> BTreeSet<String> {
+    let listed = std::fs::read_to_string(NOT_APPLICABLE).unwrap();
+    let lines = listed.lines().filter(|line| !line.starts_with('#'));
+    let named = lines.filter_map(|line| line.split_once(' '));
+    let named = named.filter(|(of, _)| *of == kind || *of == "any");
+    named.map(|(_, check)| check.to_owned()).collect()
+}
+
+/// Asserts that all checks pass at an endpoint except those that do not apply, and that these fail.
+async fn assert_conformance(kind: &str, url: &str, key: Option<&str>) {
+    let excluded = not_applicable(kind);
+    let mut unmet = BTreeSet::new();
+    let mut used = BTreeSet::new();
+    for version in VERSIONS {
+        let arguments = ["--url", url, "--suite", "all", "--spec-version", version];
+        let checks = conformance("server", &arguments, key).await;
+        for check in checks.into_iter().filter(Check::has_failed) {
+            let name = format!("{}:{}", check.scenario, check.id);
+            match excluded
+                .get(&name)
+                .or_else(|| excluded.get(&check.scenario))
+            {
+                Some(listed) => drop(used.insert(listed.clone())),
+                None => drop(unmet.insert((version, name, check.error_message))),
+            }
+        }
+    }
+    assert!(unmet.is_empty(), "{kind}: {unmet:#?}");
+    let passing: Vec<_> = excluded.difference(&used).collect();
+    assert!(
+        passing.is_empty(),
+        "{kind}: these checks pass: {passing:#?}"
+    );
 }
 
 #[tokio::test]
-async fn applicable_scenarios_of_the_suite_pass() {
+async fn applicable_scenarios_pass_at_mcp_servers() {
     let project = Host::shared().await.new_project().await;
     let body = json!({ "name": "Suite", "auth_config_ids": [], "no_auth_apps": [toolkit().await] });
-    let server = given::mcp_server(&project, &body).await;
-    let made = json!({ "user_id": "amy", "preload": { "tools": ["TEST_SIMPLE_TEXT", "TEST_ERROR_HANDLING", "TEST_TOOL_WITH_PROGRESS"] } });
+    let url = given::mcp_server(&project, &body).await;
+    assert_conformance("server", &url, None).await;
+}
+
+#[tokio::test]
+async fn applicable_scenarios_pass_at_sessions() {
+    let project = Host::shared().await.new_project().await;
+    let body = json!({
+        "user_id": "amy", "toolkits": { "enable": [toolkit().await] }, "preload": { "tools": "all" },
+    });
     let made = project
-        .post("/tool_router/session", &made)
+        .post("/tool_router/session", &body)
         .await
         .expect(201);
-    let session = made["mcp"]["url"].as_str().unwrap();
-    let mut unmet = BTreeSet::new();
-    for version in ["2025-06-18", "2025-11-25", "2026-07-28"] {
-        unmet.extend(failed(&server, version, None).await);
-        unmet.extend(failed(session, version, Some(project.key())).await);
-    }
-    let is_expected = |check: &str| {
-        let scenario = check.split(':').next().unwrap_or_default();
-        let mut names = EXPECTED.iter().flat_map(|(_, names)| *names);
-        names.any(|name| *name == check || *name == scenario)
-    };
-    unmet.retain(|check| !is_expected(check));
-    assert!(unmet.is_empty(), "{unmet:#?}");
+    let url = made["mcp"]["url"].as_str().unwrap();
+    assert_conformance("session", url, Some(project.key())).await;
 }
 
 /// Runs the inspector and returns the result of a method.

@@ -1,10 +1,13 @@
 //! Authorization of assistants at MCP endpoints by OAuth 2.1.
 
+use std::collections::BTreeSet;
+
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use harness::{
     Browser, Client, Host,
     assistants::{Assistant, Library},
     client::RawResponse,
+    mcp_programs::{Check, conformance_of_authorization},
     unique,
 };
 use reqwest::{Method, Url};
@@ -325,6 +328,40 @@ async fn official_client_gets_access_in_a_browser() {
     assert_eq!(browser.says("title"), "Done", "{}", browser.page);
     let report = assistant.report().await;
     assert_eq!(report["calls"][0]["structured"], said, "{report:#}");
+}
+
+#[tokio::test]
+async fn conformance_suite_accepts_the_authorization_server() {
+    let given = Given::new().await;
+    let session = given.session().await;
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port().to_string();
+    drop(free);
+    let callback = format!("http://127.0.0.1:{port}/callback");
+    let body = json!({ "redirect_uris": [callback] });
+    let registered = parsed(&given.post_json("/oauth/register", &body).await);
+    let base = given.base();
+    let client_id = registered["client_id"].as_str().unwrap();
+    let arguments = [
+        ["--url", &base],
+        ["--client-id", client_id],
+        ["--resource", &session],
+        ["--port", &port],
+    ]
+    .concat();
+    let visit = async |page: &str| {
+        let mut browser = link::Browser::new(&given.anonymous);
+        let token = form_token(&browser.open(page).await);
+        let key = given.project.key();
+        let fields = [("form-token", &*token), ("decision", "allow"), ("key", key)];
+        let redirect = browser.send(page, &fields).await;
+        assert_eq!(redirect.status, 303, "{}", text(&redirect));
+        browser.open(redirect.header("location")).await;
+    };
+    let checks = conformance_of_authorization(&arguments, visit).await;
+    let scenarios: BTreeSet<_> = checks.iter().map(|check| &check.scenario).collect();
+    assert_eq!(scenarios.len(), 2, "{checks:#?}");
+    assert!(!checks.iter().any(Check::has_failed), "{checks:#?}");
 }
 
 #[tokio::test]

@@ -188,7 +188,7 @@ async fn wrong_recipe_is_refused_with_reasons() {
             json!([{ "name": "one", "tool_slug": "NO_SUCH_TOOL" }]),
             "NO_SUCH_TOOL",
         ),
-        (json!([{ "name": "one" }]), "either"),
+        (json!([{ "name": "one" }]), "must have one of"),
         (step(json!({})), "url"),
         (step(json!({ "url": 7 })), "url"),
         (step(json!({ "url": "{{steps.two.data}}" })), "earlier step"),
@@ -301,6 +301,31 @@ async fn steps_pass_values_and_loop_over_lists() {
     }
     let run = given.run(data["run_id"].as_str().unwrap()).await;
     assert_eq!(&run, data);
+}
+
+#[tokio::test]
+async fn script_is_a_step_of_a_recipe() {
+    let given = Given::new(Host::shared().await).await;
+    let tag = unique(8);
+    let code = format!(
+        "path = recipe['steps']['first']['data']['path']\nrun_tool('{}', {{'url': 'https://api.example.com' + path}})\nlen(path) + recipe['input']['more']",
+        given.change
+    );
+    let first = given.step("first", &given.read, &format!("/echo/{tag}"));
+    let slug = given
+        .store(json!([first, { "name": "last", "script": code }]))
+        .await;
+    let ran = given.execute(&slug, json!({ "more": 1 })).await.expect(200);
+    assert_eq!(ran["error"], Value::Null, "{ran:#?}");
+    let length = format!("/echo/{tag}").len() + 1;
+    assert_eq!(ran["data"]["output"]["results"], json!(length.to_string()));
+    assert_eq!(seen(&tag), 2);
+    let without = json!({ "user_id": "amy", "workbench": { "enable": false } });
+    let without = create(&given.project, without).await;
+    let script = recipe("A", json!([{ "name": "one", "script": "1" }]));
+    let refused = execute(&given.project, &without, "SERVICE_UPSERT_RECIPE", script).await;
+    let refused = refused.expect(400)["error"]["errors"].to_string();
+    assert!(refused.contains("no workbench"), "{refused}");
 }
 
 #[tokio::test]

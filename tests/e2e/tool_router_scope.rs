@@ -217,7 +217,7 @@ async fn texts_of_a_toolkit_change_no_other_tool() {
         .as_org()
         .put(&guest::address(&manifest), component)
         .await;
-    assert_eq!(shadow.status, 422, "{shadow:#?}");
+    assert_eq!(shadow.expect(400)["error"]["code"], 2503);
 
     let config = json!({
         "user_id": "amy", "toolkits": { "enable": [victim, hostile] },

@@ -55,8 +55,13 @@ impl Scene {
     }
 
     async fn wait(&self, arguments: Value) -> Value {
-        let answer = wait(&self.project, &self.session, arguments).await;
-        answer.expect(200)["data"].clone()
+        loop {
+            let answer = wait(&self.project, &self.session, arguments.clone()).await;
+            // A call of `until_full` takes the place of another one for a moment.
+            if answer.status != 429 {
+                return answer.expect(200)["data"].clone();
+            }
+        }
     }
 
     /// Waits for the toolkit in as many calls as may wait, while `act` is done once they wait.

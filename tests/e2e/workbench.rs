@@ -499,6 +499,8 @@ async fn scripts_wait_for_others_for_a_limited_time() {
         create(&project, json!({ "user_id": "amy" })).await,
         create(&project, json!({ "user_id": "amy" })).await,
     ];
+    // The first script waits until the interpreter is compiled.
+    result(&project, &session, "1").await;
     let tag = unique(6);
     let code = format!("proxy('{toolkit}', 'GET', '/hang/{tag}')");
     let send = |session: String, code: String| {

@@ -1,10 +1,16 @@
 //! Published programs that check MCP servers: the conformance suite and the inspector. They share no code
 //! with the server or the harness.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    process::Stdio,
+};
 
 use serde::Deserialize;
-use tokio::process::Command;
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::Command,
+};
 
 use crate::Finished;
 
@@ -38,7 +44,7 @@ impl Check {
     }
 }
 
-/// Runs the conformance suite in a role: `server` or `authorization`. Sends the key of a project, if one is
+/// Runs the conformance suite in a role, for example `server`. Sends the key of a project, if one is
 /// given, with every request.
 ///
 /// # Panics
@@ -57,7 +63,59 @@ pub async fn conformance(role: &str, arguments: &[&str], key: Option<&str>) -> V
         .arg("--output-dir")
         .arg(results.path());
     let output = run(command).await;
-    let folders = std::fs::read_dir(results.path()).expect("the folder can be read");
+    checks(results.path(), &output)
+}
+
+/// Runs the scenarios of the conformance suite for authorization servers. `visit` opens the address that
+/// the suite asks a user to open.
+///
+/// # Panics
+/// If the suite is missing, asks for no address, or does not end in time.
+pub async fn conformance_of_authorization(
+    arguments: &[&str],
+    visit: impl AsyncFnOnce(&str),
+) -> Vec<Check> {
+    let results = tempfile::tempdir().expect("a temporary folder can be made");
+    let mut command = Command::new(target(NODE));
+    command
+        .arg(package(CONFORMANCE))
+        .arg("authorization")
+        .args(arguments)
+        .arg("--output-dir")
+        .arg(results.path())
+        .kill_on_drop(true)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped());
+    let mut process = command.spawn().expect("the program starts");
+    let output = process.stdout.take().expect("the output is piped");
+    let mut lines = BufReader::new(output).lines();
+    let mut stdout = String::new();
+    let running = async {
+        let mut visit = Some(visit);
+        while let Some(line) = lines.next_line().await.expect("the output is text") {
+            if line.starts_with("http")
+                && let Some(visit) = visit.take()
+            {
+                visit(&line).await;
+            }
+            stdout += &line;
+            stdout.push('\n');
+        }
+        process.wait().await.expect("the program can be waited for")
+    };
+    let ended = tokio::time::timeout(crate::CONDITION_TIMEOUT, running).await;
+    let code = ended.expect("the program ends in time").code();
+    let output = Finished {
+        code,
+        stdout,
+        stderr: String::new(),
+    };
+    checks(results.path(), &output)
+}
+
+/// Reads the results that the conformance suite has written to a folder.
+fn checks(results: &Path, output: &Finished) -> Vec<Check> {
+    let folders = std::fs::read_dir(results).expect("the folder can be read");
     let mut checks = Vec::new();
     for folder in folders.map(|folder| folder.expect("the folder can be read")) {
         let name = folder.file_name().into_string().expect("names are ASCII");
@@ -111,9 +169,7 @@ fn package(path: &str) -> PathBuf {
 }
 
 async fn run(mut command: Command) -> Finished {
-    command
-        .kill_on_drop(true)
-        .stdin(std::process::Stdio::null());
+    command.kill_on_drop(true).stdin(Stdio::null());
     let ended = tokio::time::timeout(crate::CONDITION_TIMEOUT, command.output());
     let output = ended.await.expect("the program ends in time");
     let output = output.expect("the program starts");

@@ -4,8 +4,8 @@
 //! amount of memory, or have a bug by which the input takes it over.
 //!
 //! Guarantee: processor time, memory, wall-clock time, output and open files of the child are
-//! limited. It has no environment. It cannot reach files, sockets, other programs or other
-//! processes, and a crash of it harms nothing else.
+//! limited. It has nothing of the server's environment. It cannot reach files, sockets, other
+//! programs or other processes, and a crash of it harms nothing else.
 //!
 //! It rests on limits that the kernel enforces, and on `syscalls`. The child reads its input from
 //! standard input and writes its result to standard output. It has to call [`limit_resources`] and
@@ -35,6 +35,9 @@ pub use syscalls::restrict;
 const PROGRAM_ADDRESS_SPACE_BYTES: u64 = 2 << 30;
 /// Maximum size of the child's message on standard error, in bytes.
 const MAX_MESSAGE_BYTES: u64 = 16 << 10;
+/// Variable by which the server's allocator reserves 64 MiB at a time, in KiB. Its own choice of 1 GiB
+/// would count as writable memory of the child.
+const ARENA_RESERVE: (&str, &str) = ("MIMALLOC_ARENA_RESERVE", "65536");
 /// Maximum number of open files, which are its standard streams.
 const MAX_OPEN_FILES: u64 = 16;
 
@@ -86,6 +89,7 @@ impl ChildProgram<'_> {
             .arg(limits.cpu_seconds.to_string())
             .arg(limits.memory.to_string())
             .env_clear()
+            .env(ARENA_RESERVE.0, ARENA_RESERVE.1)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

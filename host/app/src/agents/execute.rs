@@ -42,7 +42,14 @@ pub async fn execute(
     request: SessionExecute,
 ) -> Result<Execution> {
     if recipes::is_recipe(app, &request.tool) {
-        return recipes::execute(app, caller, &request.tool, request.arguments).await;
+        // On the heap, so that calls of tools do not carry the larger future of a recipe.
+        return Box::pin(recipes::execute(
+            app,
+            caller,
+            &request.tool,
+            request.arguments,
+        ))
+        .await;
     }
     execute_tool(app, caller, request).await
 }
@@ -91,5 +98,6 @@ pub(super) async fn run(
         input: Input::Arguments(request.arguments),
         request_id: caller.request_id.clone(),
     };
-    runs::execute(app, &caller.project, execute).await
+    // An execution is large, and the calls that contain it would exceed the stack of a thread.
+    Box::pin(runs::execute(app, &caller.project, execute)).await
 }

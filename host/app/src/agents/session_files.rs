@@ -14,6 +14,7 @@
 
 mod access;
 mod links;
+mod plan;
 pub(crate) mod turns;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -24,6 +25,7 @@ use sandbox::FileChange;
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, CommitError, Document, Field, Kind, Query, Record, Time};
 
+use self::plan::Plan;
 pub use self::{
     access::{SessionFile, delete, list, read, variables},
     links::{download, download_link, put, upload_link},
@@ -87,6 +89,12 @@ struct Stored {
 
 impl Document for Stored {
     const COLLECTION: &'static Collection = &COLLECTION;
+}
+
+impl Stored {
+    fn is_expired(&self, now: Time) -> bool {
+        self.expires_at.is_some_and(|expires_at| expires_at < now)
+    }
 }
 
 /// The session that owns files.
@@ -289,89 +297,6 @@ async fn exchange(
         Ok::<_, Error>((batch, plan.replaced))
     });
     Ok(exchanged.await?)
-}
-
-/// The steps of one exchange.
-#[derive(Default)]
-struct Plan {
-    updated: Vec<Record<Stored>>,
-    /// Records to erase after the exchange.
-    replaced: Vec<Record<Stored>>,
-    removed_bytes: u64,
-    added_bytes: u64,
-}
-
-impl Plan {
-    fn new(
-        records: Vec<Record<Stored>>,
-        sizes: &BTreeMap<String, Option<u64>>,
-        written: &HashMap<String, String>,
-        now: Time,
-    ) -> Result<Self> {
-        let mut plan = Self::default();
-        let mut files = HashMap::new();
-        let mut temporary = HashMap::new();
-        for record in records {
-            if record.body.place.is_some() {
-                files.insert(record.body.path.clone(), record);
-            } else if record.body.is_expired(now) {
-                plan.replaced.push(record);
-            } else {
-                temporary.insert(record.id.clone(), record);
-            }
-        }
-        for (path, size) in sizes {
-            let file = files.remove(path);
-            match (size, file) {
-                (None, None) => {}
-                (None, Some(file)) => plan.remove(file, now),
-                (Some(_), file) => {
-                    let new = written.get(path).and_then(|id| temporary.remove(id));
-                    let new = new.ok_or_else(|| {
-                        errors::unavailable("the files of the session were erased meanwhile")
-                    })?;
-                    plan.write(file, new);
-                }
-            }
-        }
-        let unused = files.into_values();
-        plan.replaced
-            .extend(unused.filter(|file| file.body.is_expired(now)));
-        Ok(plan)
-    }
-
-    fn remove(&mut self, mut file: Record<Stored>, now: Time) {
-        self.removed_bytes += file.body.size;
-        (file.body.place, file.body.size) = (None, 0);
-        file.body.expires_at = Some(now);
-        self.replaced.push(file.clone());
-        self.updated.push(file);
-    }
-
-    /// Gives the content of a temporary record to a file, which is created if there is none.
-    fn write(&mut self, file: Option<Record<Stored>>, mut new: Record<Stored>) {
-        self.added_bytes += new.body.size;
-        let Some(mut file) = file else {
-            let Stored { session, path, .. } = &new.body;
-            new.body.place = Some(format!("{session}/{path}"));
-            new.body.expires_at = None;
-            self.updated.push(new);
-            return;
-        };
-        self.removed_bytes += file.body.size;
-        std::mem::swap(&mut file.body.blob, &mut new.body.blob);
-        file.body.size = std::mem::take(&mut new.body.size);
-        file.body.modified_at = new.body.modified_at;
-        file.body.expires_at = None;
-        self.replaced.push(new.clone());
-        self.updated.extend([file, new]);
-    }
-}
-
-impl Stored {
-    fn is_expired(&self, now: Time) -> bool {
-        self.expires_at.is_some_and(|expires_at| expires_at < now)
-    }
 }
 
 /// Checks the files of a session as they would be after changes.

@@ -17,6 +17,7 @@ use app::{
 };
 use axum::{body::Body, http::Request, response::Response};
 use bytes::Bytes;
+use futures::{FutureExt, future::BoxFuture};
 use http_body_util::Full;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
@@ -213,10 +214,16 @@ impl Endpoint {
         }
     }
 
-    async fn call_once(&self, name: &str, arguments: Bytes) -> Result<Outcome, Error> {
+    /// Calls a tool once. The future is on the heap: it holds those of every kind of tool, and the
+    /// futures of this module that await it would take more than the stack of a thread.
+    fn call_once<'a>(
+        &'a self,
+        name: &'a str,
+        arguments: Bytes,
+    ) -> BoxFuture<'a, Result<Outcome, Error>> {
         match &self.caller {
-            Caller::Server(caller) => self.call_of_server(caller, name, arguments).await,
-            Caller::Session(caller) => self.call_in_session(caller, name, arguments).await,
+            Caller::Server(caller) => self.call_of_server(caller, name, arguments).boxed(),
+            Caller::Session(caller) => self.call_in_session(caller, name, arguments).boxed(),
         }
     }
 
@@ -268,19 +275,23 @@ impl Endpoint {
         }
     }
 
-    async fn call_meta_tool(
-        &self,
-        caller: &SessionCaller,
+    /// Calls a meta tool, also with a future on the heap.
+    fn call_meta_tool<'a>(
+        &'a self,
+        caller: &'a SessionCaller,
         tool: MetaTool,
         arguments: Bytes,
-    ) -> Result<Outcome, Error> {
+    ) -> BoxFuture<'a, Result<Outcome, Error>> {
         let execution = execute_meta_tool(&self.server, caller, tool, arguments);
-        let executed = executed(execution.await?);
-        Ok(if tool.returns_tool_data() {
-            Outcome::Untrusted(executed, Source::default())
-        } else {
-            Outcome::Own(executed)
-        })
+        let outcome = async move {
+            let executed = executed(execution.await?);
+            Ok(if tool.returns_tool_data() {
+                Outcome::Untrusted(executed, Source::default())
+            } else {
+                Outcome::Own(executed)
+            })
+        };
+        outcome.boxed()
     }
 
     fn has_name(&self, tool: MetaTool, name: &str) -> bool {
@@ -467,7 +478,7 @@ impl ServerHandler for Endpoint {
                 called = &mut call => return match called {
                     Ok(outcome) => Ok(CallToolResult::from(outcome).into()),
                     Err(cause) if is_connection_missing(&cause) => {
-                        self.answer_not_connected(name, &cause, consent, &context).await
+                        Box::pin(self.answer_not_connected(name, &cause, consent, &context)).await
                     }
                     Err(cause) => Ok(CallToolResult::from(refused(&cause)).into()),
                 },

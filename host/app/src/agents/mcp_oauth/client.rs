@@ -6,10 +6,16 @@ use serde::{Deserialize, Serialize};
 use url::{Host, Url};
 
 use super::signed::{sign, verify};
-use crate::{App, Result, agents::errors, core::truncate};
+use crate::{
+    App, Result,
+    agents::errors,
+    core::{ids, truncate},
+};
 
 /// Prefix of client ids.
 const PREFIX: &str = "mcpi_";
+/// Random characters of a client id, by which clients with the same content differ.
+const RANDOM_CHARS: usize = 12;
 /// Maximum characters of the name of a client.
 pub const MAX_CLIENT_NAME_CHARS: usize = 100;
 /// Maximum size of all redirect URIs of a client together, so that its id fits into a request line.
@@ -71,7 +77,9 @@ pub fn register(app: &App, client: &Client) -> Result<String> {
         )));
     }
     let content = serde_json::to_vec(client).map_err(errors::internal)?;
-    Ok(sign(app, &format!("{PREFIX}{}", BASE64.encode(content))))
+    let unique = ids::random_text(RANDOM_CHARS);
+    let content = BASE64.encode(content);
+    Ok(sign(app, &format!("{PREFIX}{unique}.{content}")))
 }
 
 /// Returns the client with a client id.
@@ -80,7 +88,8 @@ pub fn register(app: &App, client: &Client) -> Result<String> {
 /// Fails if this installation did not issue the client id.
 pub fn registered(app: &App, client_id: &str) -> Result<Client> {
     let content = verify(app, client_id).and_then(|text| text.strip_prefix(PREFIX));
-    let content = content.and_then(|content| BASE64.decode(content).ok());
+    let content = content.and_then(|text| text.split_once('.'));
+    let content = content.and_then(|(_, content)| BASE64.decode(content).ok());
     let client = content.and_then(|content| serde_json::from_slice(&content).ok());
     client.ok_or_else(errors::mcp_client_unknown)
 }

@@ -18,6 +18,7 @@ mod workflow;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -179,17 +180,19 @@ pub async fn run(
     arguments: Value,
 ) -> Result<MetaResult> {
     tool.check_switched_on(caller.config())?;
-    match tool {
-        MetaTool::SearchTools => search_tools::run(app, caller, arguments).await,
-        MetaTool::GetToolSchemas => get_tool_schemas::run(app, caller, arguments).await,
-        MetaTool::MultiExecuteTool => multi_execute_tool::run(app, caller, arguments).await,
-        MetaTool::ManageConnections => manage_connections::run(app, caller, arguments).await,
-        MetaTool::UpsertRecipe => upsert_recipe::run(app, caller, arguments).await,
-        MetaTool::GetRecipe => get_recipe::run(app, caller, arguments).await,
-        MetaTool::WaitForConnections => wait_for_connections::run(app, caller, arguments).await,
-        MetaTool::RemoteWorkbench => remote_workbench::run(app, caller, arguments).await,
-        MetaTool::RemoteBashTool => remote_bash_tool::run(app, caller, arguments).await,
-    }
+    // The calls are large, and those that contain them would exceed the stack of a thread.
+    let call: BoxFuture<'_, _> = match tool {
+        MetaTool::SearchTools => Box::pin(search_tools::run(app, caller, arguments)),
+        MetaTool::GetToolSchemas => Box::pin(get_tool_schemas::run(app, caller, arguments)),
+        MetaTool::MultiExecuteTool => Box::pin(multi_execute_tool::run(app, caller, arguments)),
+        MetaTool::ManageConnections => Box::pin(manage_connections::run(app, caller, arguments)),
+        MetaTool::UpsertRecipe => Box::pin(upsert_recipe::run(app, caller, arguments)),
+        MetaTool::GetRecipe => Box::pin(get_recipe::run(app, caller, arguments)),
+        MetaTool::WaitForConnections => Box::pin(wait_for_connections::run(app, caller, arguments)),
+        MetaTool::RemoteWorkbench => Box::pin(remote_workbench::run(app, caller, arguments)),
+        MetaTool::RemoteBashTool => Box::pin(remote_bash_tool::run(app, caller, arguments)),
+    };
+    call.await
 }
 
 /// Runs a meta tool as [`run`] does, with arguments that are a JSON object, and records the call.

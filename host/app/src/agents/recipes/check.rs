@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     App, Result,
-    agents::{SessionCaller, resolve},
+    agents::{SessionCaller, meta::MetaTool, resolve},
     catalog,
     core::{mapping, truncate},
 };
@@ -89,6 +89,9 @@ async fn check_call(
     problems: &mut Problems,
 ) -> Result<()> {
     let Some(slug) = &step.tool_slug else {
+        if !MetaTool::RemoteWorkbench.is_in_force(caller.config()) {
+            problems.add(format!("{place}.script: the session has no workbench"));
+        }
         return Ok(());
     };
     let found = match resolve(app, caller, slug.trim()) {
@@ -181,21 +184,25 @@ impl<'a> Walk<'a> {
         for value in step.values() {
             self.placeholders(value, place, in_loop);
         }
-        match (&step.tool_slug, step.steps.is_empty()) {
-            (Some(_), true) => {
+        let is_called = !step.arguments.is_empty() || step.account.is_some();
+        match (&step.tool_slug, &step.script, step.steps.is_empty()) {
+            (Some(_), None, true) => {
                 self.calls.insert(place.to_owned(), step);
             }
-            (None, false) if !step.arguments.is_empty() || step.account.is_some() => {
+            (None, Some(_), true) | (None, None, false) if is_called => {
                 self.problems.add(format!(
-                    "{place}: a group of steps has no arguments and no account"
+                    "{place}: only the call of a tool has arguments and an account"
                 ));
             }
-            (None, false) => {
+            (None, Some(_), true) => {
+                self.calls.insert(place.to_owned(), step);
+            }
+            (None, None, false) => {
                 self.steps(&step.steps, &format!("{place}.steps"), depth + 1, in_loop);
             }
-            _ => self
-                .problems
-                .add(format!("{place}: must have either `tool_slug` or `steps`")),
+            _ => self.problems.add(format!(
+                "{place}: must have one of `tool_slug`, `script` and `steps`"
+            )),
         }
         self.visible.insert(&step.name);
     }
@@ -283,11 +290,8 @@ mod tests {
         for (steps, expected) in [
             (json!([call("a"), call("a")]), "steps[1].name: another step"),
             (json!([call("A b")]), "steps[0].name: must have"),
-            (json!([{ "name": "a" }]), "either `tool_slug` or `steps`"),
-            (
-                with("steps", json!([call("b")])),
-                "either `tool_slug` or `steps`",
-            ),
+            (json!([{ "name": "a" }]), "must have one of"),
+            (with("steps", json!([call("b")])), "must have one of"),
             (
                 with("for_each", json!(7)),
                 "steps[0].for_each: must be a list",

@@ -34,13 +34,13 @@ pub struct Definition {
     pub output: Option<Value>,
 }
 
-/// A step: the call of a tool, or a group of further steps.
+/// A step: the call of a tool, a script, or a group of further steps.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Step {
     /// Name, which is unique in the recipe.
     pub name: String,
-    /// Slug of the tool; absent for a group.
+    /// Slug of the tool; absent for a script or a group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_slug: Option<String>,
     /// Arguments of the tool.
@@ -49,6 +49,10 @@ pub struct Step {
     /// Id or alias of the account to use; the default account of the caller without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
+    /// Python code that runs in the workbench of the session. The dictionary `recipe` has the values
+    /// that placeholders stand for elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub script: Option<String>,
     /// Steps of a group.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Step>,

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     App, Class, Error, Result,
-    agents::errors,
+    agents::{errors, meta::MetaTool},
     core::mapping::{self, Root},
     work::Claim,
 };
@@ -186,7 +186,9 @@ impl<'a> Engine<'a> {
                 return Ok(json!({ "data": null, "error": null, "skipped": true }));
             }
         }
-        let CallResult { data, error } = match &step.tool_slug {
+        let script = step.script.as_ref();
+        let tool = script.map(|_| MetaTool::RemoteWorkbench.slug());
+        let CallResult { data, error } = match step.tool_slug.as_deref().or(tool) {
             Some(tool) => self.call(step, tool, place, item).await?,
             None => self.group(step, place, item).await?,
         };
@@ -259,7 +261,10 @@ impl<'a> Engine<'a> {
         item: Option<&Value>,
         before: Option<Record<StoredCall>>,
     ) -> std::result::Result<CallResult, Stop> {
-        let arguments = mapping::fill_members(&step.arguments, &self.roots(item));
+        let arguments = match &step.script {
+            Some(script) => Ok(self.script_arguments(script, item)),
+            None => mapping::fill_members(&step.arguments, &self.roots(item)),
+        };
         let arguments =
             arguments.map_err(|problem| Stop::Failed(format!("step `{place}`: {problem}")))?;
         let repeatable = self.caller.is_repeatable(self.app, tool);
@@ -302,6 +307,15 @@ impl<'a> Engine<'a> {
         let batch = batch.update(&call);
         self.claim.commit(batch).await.map_err(Error::from)?;
         Ok(result)
+    }
+
+    /// Returns the arguments of the workbench for a script, which gets its values as a first line.
+    fn script_arguments(&self, script: &str, item: Option<&Value>) -> Map<String, Value> {
+        let values = json!({ "input": self.input, "steps": self.results, "item": item });
+        // A string of JSON is also one of Python.
+        let text = Value::String(values.to_string());
+        let code = format!("import json; recipe = json.loads({text})\n{script}");
+        Map::from_iter([("code_to_execute".to_owned(), code.into())])
     }
 
     /// Stores the record of a call whose tool is about to begin.

@@ -11,7 +11,10 @@ use super::{
 };
 use crate::{
     App, Result, accounts,
-    agents::{SessionCaller, SessionExecute, errors, execute},
+    agents::{
+        SessionCaller, SessionExecute, errors, execute,
+        meta::{self, MetaTool},
+    },
     catalog::LATEST,
     core::{
         clock::time_after,
@@ -177,17 +180,26 @@ impl StepCaller<'_> {
             Origin::Session(session) => {
                 // The session may have changed since the last step.
                 let caller = SessionCaller::open(app, &self.project, session, self.id.to_owned());
+                let caller = caller.await?;
+                if let Some(script) = MetaTool::from_slug(tool) {
+                    return Box::pin(meta::execute(app, &caller, script, arguments)).await;
+                }
                 let request = SessionExecute {
                     tool: tool.to_owned(),
                     arguments,
                     account: account.map(str::to_owned),
                 };
-                execute::execute_tool(app, &caller.await?, request).await
+                execute::execute_tool(app, &caller, request).await
             }
             Origin::Trigger {
                 toolkit,
                 account: own,
             } => {
+                if MetaTool::from_slug(tool).is_some() {
+                    return Err(errors::invalid(
+                        "the action of a trigger instance has no workbench for a script",
+                    ));
+                }
                 let found = app.catalog.tool(tool, LATEST)?;
                 let slug = &*found.release.slug;
                 let account = match account {

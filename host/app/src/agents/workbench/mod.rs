@@ -6,8 +6,6 @@
 mod requests;
 mod variables;
 
-use std::pin::pin;
-
 use futures::future::{Either, select};
 use sandbox::StoredFile;
 use workbench::Finished;
@@ -30,7 +28,9 @@ pub(super) struct Ran {
 /// # Errors
 /// Fails if the script cannot run.
 pub(super) async fn run_python(app: &App, caller: &SessionCaller, code: String) -> Result<Ran> {
-    session_files::in_turn(app, caller, run_in_turn(app, caller, code)).await
+    // The future is large, and would be copied on the stack.
+    let work = Box::pin(run_in_turn(app, caller, code));
+    session_files::in_turn(app, caller, work).await
 }
 
 async fn run_in_turn(app: &App, caller: &SessionCaller, code: String) -> Result<Ran> {
@@ -47,8 +47,8 @@ async fn run_in_turn(app: &App, caller: &SessionCaller, code: String) -> Result<
         variables: variables::load(app, caller).await?,
         session,
     };
-    let run = pin!(runs::run_script(app, &caller.project, script));
-    let answers = pin!(requests.answer_all(app, caller));
+    let run = Box::pin(runs::run_script(app, &caller.project, script));
+    let answers = Box::pin(requests.answer_all(app, caller));
     let mut finished = match select(run, answers).await {
         Either::Left((finished, _)) => finished?,
         // The script has ended, and its result follows.

@@ -108,10 +108,10 @@ impl RequestReceiver {
 
 async fn answer(app: &App, caller: &SessionCaller, function: &str, arguments: Bytes) -> Answer {
     let answered = match function {
-        "run_tool" => return run_tool(app, caller, arguments).await,
-        "search_tools" => search_tools(app, caller, arguments).await,
-        "proxy" => send_proxy_request(app, caller, arguments).await,
-        "upload_file" => upload_file(app, caller, arguments).await,
+        "run_tool" => return Box::pin(run_tool(app, caller, arguments)).await,
+        "search_tools" => Box::pin(search_tools(app, caller, arguments)).await,
+        "proxy" => Box::pin(send_proxy_request(app, caller, arguments)).await,
+        "upload_file" => Box::pin(upload_file(app, caller, arguments)).await,
         _ => return Err(format!("the workbench has no function {function}")),
     };
     answered.map_err(|cause| message(&cause))
