@@ -756,7 +756,7 @@ async fn mounts(project: &Client, seen: &mut ReceivedRequest, session: &str) {
     let id = [("session_id", session), ("mount_id", "files")];
     let file = json!({ "mount_relative_path": "a.txt" });
     let upload = seen
-        .call(project, "mounts_upload_url", &id, file.clone())
+        .call(project, "tool_router_mount_upload_url", &id, file.clone())
         .await;
     let url = text(&upload.expect(201)["upload_url"]);
     let sent = project
@@ -764,9 +764,9 @@ async fn mounts(project: &Client, seen: &mut ReceivedRequest, session: &str) {
         .await;
     assert_eq!(sent.status, 200);
     for (operation, body, status) in [
-        ("mounts_items", Value::Null, 200),
-        ("mounts_download_url", file.clone(), 201),
-        ("mounts_delete", file, 200),
+        ("tool_router_mount_items", Value::Null, 200),
+        ("tool_router_mount_download_url", file.clone(), 201),
+        ("tool_router_mount_delete", file, 200),
     ] {
         seen.call(project, operation, &id, body)
             .await

@@ -41,7 +41,7 @@ const NO_MCP_SERVER: &str = "00000000-0000-4000-8000-000000000000";
 
 /// Values of path parameters: preceding path, parameter name, and an id that does not exist. The
 /// part before the `_` is the kind of id.
-const UNKNOWN: [(&str, &str, &str); 27] = [
+const UNKNOWN: [(&str, &str, &str); 28] = [
     ("/org/owner/project/", "nano_id", "proj_AAAAAAAAAAAA"),
     ("/org/owner/project/", "key_id", "key_AAAAAAAAAAAA"),
     ("/org/members/", "member_id", "om_AAAAAAAAAAAA"),
@@ -68,6 +68,7 @@ const UNKNOWN: [(&str, &str, &str); 27] = [
     ("/webhook_subscriptions/", "id", "ws_AAAAAAAAAAAA"),
     ("/webhook_subscriptions/", "delivery_id", "wd_AAAAAAAAAAAA"),
     ("/tool_router/", "session_id", "trs_AAAAAAAAAAAA"),
+    ("/tool_router/", "mount_id", "files"),
     ("/session_configs/", "session_config_id", "trs_AAAAAAAAAAAA"),
 ];
 

@@ -19,7 +19,7 @@ fn options(url: &str, mode: &str, tool: &str, target: &str) -> Value {
 }
 
 async fn has_pending_account(given: &Given, user: &str) -> bool {
-    let path = format!("/connected_accounts?user_ids={user}&statuses=INITIATED");
+    let path = format!("/connected_accounts?user_ids={user}");
     let listed = given.project.get(&path).await.expect(200);
     !listed["items"].as_array().unwrap().is_empty()
 }

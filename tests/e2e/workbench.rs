@@ -1,7 +1,7 @@
 //! Python scripts in the workbench of a session: what they return and leave, what they can reach, and
 //! what they cannot.
 
-use harness::{Client, Host, guest, host::Setup, unique, wait_until};
+use harness::{BucketService, Client, Host, Postgres, guest, host::Setup, unique, wait_until};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -200,6 +200,31 @@ async fn scripts_of_a_session_run_in_turn() {
     let mut seen = futures::future::join_all(several).await;
     seen.sort();
     assert_eq!(seen, ["1", "2", "3", "4", "5"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scripts_on_two_servers_run_in_turn() {
+    let bucket = BucketService::start();
+    let setup = Setup::embedded().on(Postgres::shared().database(None));
+    let first = setup.in_bucket(&bucket).start().await;
+    let second = first.setup().another().start().await;
+    let project = first.new_project().await;
+    let elsewhere = second.with_key(project.key());
+    // The first script of each server waits until the interpreter is compiled.
+    for client in [&project, &elsewhere] {
+        let other = create(&project, json!({ "user_id": "amy" })).await;
+        result(client, &other, "1").await;
+    }
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    run(&project, &session, "n = 0").await;
+    let code = "n += 1; open('log', 'a').write('x'); n";
+    let clients = [&project, &elsewhere, &project, &elsewhere];
+    let several = clients.map(|client| result(client, &session, code));
+    let mut seen = futures::future::join_all(several).await;
+    seen.sort();
+    assert_eq!(seen, ["1", "2", "3", "4"]);
+    let read = result(&elsewhere, &session, "open('log').read()").await;
+    assert_eq!(read, "xxxx");
 }
 
 #[tokio::test]

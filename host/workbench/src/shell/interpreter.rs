@@ -68,6 +68,8 @@ fn confined_runtime() -> io::Result<Runtime> {
 async fn run(request: Request) -> io::Result<Reply> {
     let mut shell = shell();
     let files = shell.fs();
+    let made = files.mkdir(Path::new(FILES_FOLDER), true).await;
+    made.map_err(io::Error::other)?;
     for (path, content) in &request.files {
         let path = Path::new(FILES_FOLDER).join(path);
         if let Some(folder) = path.parent() {

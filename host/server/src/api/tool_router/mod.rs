@@ -5,8 +5,8 @@ pub(crate) mod config;
 pub(crate) mod execution;
 mod inline_tools;
 pub(crate) mod labs;
-pub(crate) mod search;
 pub(crate) mod mounts;
+pub(crate) mod search;
 mod toolkits;
 pub(crate) mod types;
 

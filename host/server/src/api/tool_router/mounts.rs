@@ -105,7 +105,7 @@ view! {
 }
 
 /// Lists the files of a session, in the order of their paths.
-#[utoipa::path(get, path = IN_TABLE)]
+#[utoipa::path(get, path = IN_TABLE, operation_id = "mount_items")]
 pub(crate) async fn items(
     key: ProjectKey,
     Path((id, mount)): Path<(SessionId, String)>,
@@ -129,7 +129,7 @@ pub(crate) async fn items(
 }
 
 /// Returns a link to upload a file of a session.
-#[utoipa::path(post, path = IN_TABLE)]
+#[utoipa::path(post, path = IN_TABLE, operation_id = "mount_upload_url")]
 pub(crate) async fn upload_url(
     key: ProjectKey,
     Path((id, mount)): Path<(SessionId, String)>,
@@ -144,7 +144,7 @@ pub(crate) async fn upload_url(
 }
 
 /// Returns a link to download a file of a session.
-#[utoipa::path(post, path = IN_TABLE)]
+#[utoipa::path(post, path = IN_TABLE, operation_id = "mount_download_url")]
 pub(crate) async fn download_url(
     key: ProjectKey,
     Path((id, mount)): Path<(SessionId, String)>,
@@ -158,7 +158,7 @@ pub(crate) async fn download_url(
 }
 
 /// Deletes a file of a session.
-#[utoipa::path(post, path = IN_TABLE)]
+#[utoipa::path(post, path = IN_TABLE, operation_id = "mount_delete")]
 pub(crate) async fn delete(
     key: ProjectKey,
     Path((id, mount)): Path<(SessionId, String)>,

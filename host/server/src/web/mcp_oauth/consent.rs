@@ -70,17 +70,11 @@ pub(super) fn page(
 /// Renders a page for a request that cannot be authorized.
 pub(super) fn refusal(cause: ApiError) -> Response {
     let reason = match &cause {
-        ApiError::App(error) => format!("{error}: {}.", error.info().hint),
+        ApiError::App(error) => format!("{error} ({})", error.info().hint),
         ApiError::Http(_) => String::new(),
     };
-    let title = "This request cannot be authorized";
-    messages::error(cause, title, &capitalized(&reason))
-}
-
-fn capitalized(text: &str) -> String {
-    let mut chars = text.chars();
-    let first = chars.next().map(|c| c.to_ascii_uppercase());
-    first.into_iter().chain(chars).collect()
+    let text = format!("The application that sent you here has to correct its request: {reason}.");
+    messages::error(cause, "This request cannot be authorized", &text)
 }
 
 /// Returns true if an error concerns the key, so that the page is shown again.
