@@ -7,7 +7,7 @@ use harness::{
     Browser, Client, Host,
     assistants::{Assistant, Library},
     client::RawResponse,
-    mcp_programs::{Check, conformance_of_authorization},
+    mcp_programs::conformance_of_authorization,
     unique,
 };
 use reqwest::{Method, Url};
@@ -361,7 +361,10 @@ async fn conformance_suite_accepts_the_authorization_server() {
     let checks = conformance_of_authorization(&arguments, visit).await;
     let scenarios: BTreeSet<_> = checks.iter().map(|check| &check.scenario).collect();
     assert_eq!(scenarios.len(), 2, "{checks:#?}");
-    assert!(!checks.iter().any(Check::has_failed), "{checks:#?}");
+    // The suite recommends client ids that are addresses of documents, which the server does not have.
+    let unmet = checks.iter().filter(|check| check.has_failed());
+    let unmet: Vec<_> = unmet.map(|check| &*check.id).collect();
+    assert_eq!(unmet, ["authorization-server-metadata-cimd"], "{checks:#?}");
 }
 
 #[tokio::test]

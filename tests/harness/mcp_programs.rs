@@ -92,11 +92,16 @@ pub async fn conformance_of_authorization(
     let mut stdout = String::new();
     let running = async {
         let mut visit = Some(visit);
+        let mut page = String::new();
         while let Some(line) = lines.next_line().await.expect("the output is text") {
-            if line.starts_with("http")
+            if line.starts_with("http") {
+                page.clone_from(&line);
+            }
+            // Only now it listens for the redirect from the page.
+            if line.starts_with("Callback server started")
                 && let Some(visit) = visit.take()
             {
-                visit(&line).await;
+                visit(&page).await;
             }
             stdout += &line;
             stdout.push('\n');

@@ -4,13 +4,13 @@
 //! request and is sent over the same connection. The server that receives it may not be the one that
 //! runs the call, and passes it on to the others. Later clients close the stream of the response.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::Mutex;
 use rmcp::model::ClientCapabilities;
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::sync::oneshot;
+use tokio::sync::Notify;
 
 use super::connecting::opens_urls;
 use crate::Server;
@@ -20,7 +20,7 @@ const MAX_NOTIFICATION_BYTES: usize = 16 << 10;
 
 /// The running calls of this server, by connection and request.
 #[derive(Default)]
-pub(crate) struct Calls(Mutex<HashMap<CallKey, oneshot::Sender<()>>>);
+pub(crate) struct Calls(Mutex<HashMap<CallKey, Arc<Notify>>>);
 
 /// Id of a connection, and id of a request on it.
 type CallKey = (String, String);
@@ -28,17 +28,19 @@ type CallKey = (String, String);
 /// A running call. Dropping it ends the call.
 pub(super) struct RunningCall<'a> {
     calls: &'a Calls,
-    key: CallKey,
-    /// Resolves when the client cancels the call.
-    pub cancelled: oneshot::Receiver<()>,
+    key: Option<CallKey>,
+    /// Notified when the client cancels the call.
+    pub cancelled: Arc<Notify>,
 }
 
 impl Calls {
-    /// Registers a call.
-    pub(super) fn begin(&self, connection: &str, request: String) -> RunningCall<'_> {
-        let key = (connection.to_owned(), request);
-        let (cancel, cancelled) = oneshot::channel();
-        self.0.lock().insert(key.clone(), cancel);
+    /// Registers a call. A client without a connection cancels it only by disconnecting.
+    pub(super) fn begin(&self, connection: Option<&str>, request: String) -> RunningCall<'_> {
+        let cancelled = Arc::new(Notify::new());
+        let key = connection.map(|connection| (connection.to_owned(), request));
+        if let Some(key) = &key {
+            self.0.lock().insert(key.clone(), cancelled.clone());
+        }
         RunningCall {
             calls: self,
             key,
@@ -48,9 +50,11 @@ impl Calls {
 
     /// Cancels a call of this server. Returns false if it is not running here.
     fn cancel(&self, key: &CallKey) -> bool {
-        let cancel = self.0.lock().remove(key);
-        // The call may have ended at this moment.
-        cancel.is_some_and(|cancel| cancel.send(()).is_ok())
+        let cancelled = self.0.lock().remove(key);
+        if let Some(cancelled) = &cancelled {
+            cancelled.notify_one();
+        }
+        cancelled.is_some()
     }
 }
 
@@ -78,7 +82,15 @@ pub(crate) async fn watch_cancellations(server: &Server) {
 
 impl Drop for RunningCall<'_> {
     fn drop(&mut self) {
-        self.calls.0.lock().remove(&self.key);
+        let mut calls = self.calls.0.lock();
+        // A later call may have the same key.
+        if let Some(key) = &self.key
+            && calls
+                .get(key)
+                .is_some_and(|own| Arc::ptr_eq(own, &self.cancelled))
+        {
+            calls.remove(key);
+        }
     }
 }
 
@@ -128,20 +140,25 @@ pub(super) fn opened_connection(bytes: &[u8]) -> Option<OpenedConnection> {
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt;
+
     use super::*;
 
-    #[test]
-    fn only_the_named_call_is_cancelled() {
+    #[tokio::test]
+    async fn only_the_named_call_is_cancelled() {
         let calls = Calls::default();
-        let mut one = calls.begin("a", "1".to_owned());
-        let mut other = calls.begin("b", "1".to_owned());
+        let one = calls.begin(Some("a"), "1".to_owned());
+        let other = calls.begin(Some("b"), "1".to_owned());
+        let [first, second] = ["1", "1"].map(|id| calls.begin(None, id.to_owned()));
         let notification =
             br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
         let request = cancelled(notification).unwrap();
         assert!(calls.cancel(&("a".to_owned(), request)));
-        assert!(one.cancelled.try_recv().is_ok());
-        assert!(other.cancelled.try_recv().is_err());
-        drop((one, other));
+        one.cancelled.notified().await;
+        for running in [&other, &first, &second] {
+            assert!(running.cancelled.notified().now_or_never().is_none());
+        }
+        drop((one, other, first, second));
         assert!(calls.0.lock().is_empty());
     }
 

@@ -452,9 +452,8 @@ impl ServerHandler for Endpoint {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let connection = self.connection.as_deref().unwrap_or_default();
         let id = context.id.clone().into_json_value().to_string();
-        let mut running = self.server.mcp_calls.begin(connection, id);
+        let running = self.server.mcp_calls.begin(self.connection.as_deref(), id);
         let consent = Consent::new(request.input_responses.as_ref());
         let name = &*request.name;
         let call = self.call(name, request.arguments.unwrap_or_default(), consent);
@@ -484,7 +483,7 @@ impl ServerHandler for Endpoint {
                 },
                 // The client disconnected, or the server stops.
                 () = context.ct.cancelled() => break,
-                Ok(()) = &mut running.cancelled => break,
+                () = running.cancelled.notified() => break,
                 _ = ticks.tick() => report().await,
             }
         }
