@@ -527,7 +527,7 @@ async fn scripts_wait_for_others_for_a_limited_time() {
     // The first script waits until the interpreter is compiled.
     result(&project, &session, "1").await;
     let tag = unique(6);
-    let code = format!("proxy('{toolkit}', 'GET', '/hang/{tag}')");
+    let code = format!("import time; proxy('{toolkit}', 'GET', '/echo/{tag}'); time.sleep(100)");
     let send = |session: String, code: String| {
         let body =
             json!({ "slug": "SERVICE_REMOTE_WORKBENCH", "arguments": { "code_to_execute": code } });
