@@ -18,7 +18,7 @@ use super::{
 
 /// Figures that the benchmark of tool search writes.
 const SEARCH_FIGURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/search-figures.json");
-const CONNECTIONS: usize = 64;
+const CONCURRENT_CALLERS: usize = 64;
 const LISTED_TOOLS: usize = 1_000;
 const PARALLEL_CALLS: usize = 50;
 /// Toolkits and tools of each, of which one is searched for.
@@ -87,10 +87,17 @@ impl Bench {
         let assistant = mcp_target(host, &path, "tools/call", &params)?;
         rest.times(8, 2_000).await?;
         assistant.times(8, 2_000).await?;
-        let (a, i) = self.beside(&rest, &assistant, CONNECTIONS).await?;
-        self.tell(Line::new("i", "execute, as an operation", CONNECTIONS, &a));
+        let (a, i) = self.beside(&rest, &assistant, CONCURRENT_CALLERS).await?;
+        self.tell(Line::new(
+            "i",
+            "execute, as an operation",
+            CONCURRENT_CALLERS,
+            &a,
+        ));
         let ratio = Verdict::at_least("of it", i.per_second / a.per_second, 0.9);
-        self.tell(Line::new("i", "execute, as tools/call of MCP", CONNECTIONS, &i).with(ratio));
+        self.tell(
+            Line::new("i", "execute, as tools/call of MCP", CONCURRENT_CALLERS, &i).with(ratio),
+        );
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::given;
 
-const JSON: [(&str, &str); 2] = [
+const JSON_HEADERS: [(&str, &str); 2] = [
     ("content-type", "application/json"),
     ("accept", "application/json, text/event-stream"),
 ];
@@ -39,7 +39,7 @@ async fn subscription(project: &Client, url: &str, notifications: Value) -> Even
         ("mcp-method", method),
         ("x-api-key", project.key()),
     ];
-    let headers = [&JSON[..], &own].concat();
+    let headers = [&JSON_HEADERS[..], &own].concat();
     let body = body.to_string().into_bytes();
     let mut stream = project
         .exchange_stream(Method::POST, url, &headers, body)

@@ -19,7 +19,7 @@ use crate::given;
 /// `SCENARIO` or `SCENARIO:CHECK`. Lines that begin with `#` have the reasons.
 const NOT_APPLICABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/node/conformance.txt");
 /// Versions of the protocol.
-const VERSIONS: [&str; 3] = ["2025-06-18", "2025-11-25", "2026-07-28"];
+const PROTOCOL_VERSIONS: [&str; 3] = ["2025-06-18", "2025-11-25", "2026-07-28"];
 
 /// Publishes the toolkit of the suite and returns its slug.
 async fn toolkit() -> &'static str {
@@ -66,7 +66,7 @@ async fn assert_conformance(kind: &str, url: &str, key: Option<&str>) {
     let excluded = not_applicable(kind);
     let mut unmet = BTreeSet::new();
     let mut used = BTreeSet::new();
-    for version in VERSIONS {
+    for version in PROTOCOL_VERSIONS {
         let arguments = ["--url", url, "--suite", "all", "--spec-version", version];
         let checks = conformance("server", &arguments, key).await;
         for check in checks.into_iter().filter(Check::has_failed) {

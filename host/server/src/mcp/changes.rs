@@ -25,7 +25,8 @@ const STOP_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval of comments that keep an idle connection open.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 /// Notification of protocol versions before 2026-07-28.
-const NOTIFICATION: &str = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+const LIST_CHANGED_NOTIFICATION: &str =
+    r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
 
 /// The changes of the list of tools of an endpoint.
 pub(super) struct ToolListChanges {
@@ -67,7 +68,7 @@ impl ToolListChanges {
 pub(super) fn stream(endpoint: Endpoint) -> Response {
     let changes = ToolListChanges::watch(endpoint);
     let notifications = stream::unfold(changes, async |mut changes| {
-        let event = Event::default().data(NOTIFICATION);
+        let event = Event::default().data(LIST_CHANGED_NOTIFICATION);
         let has_changed = changes.next().await;
         has_changed.then_some((Ok::<_, Infallible>(event), changes))
     });

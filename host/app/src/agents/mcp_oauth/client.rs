@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Prefix of client ids.
-const PREFIX: &str = "mcpi_";
+const CLIENT_ID_PREFIX: &str = "mcpi_";
 /// Random characters of a client id, by which clients with the same content differ.
 const RANDOM_CHARS: usize = 12;
 /// Maximum characters of the name of a client.
@@ -79,7 +79,7 @@ pub fn register(app: &App, client: &Client) -> Result<String> {
     let content = serde_json::to_vec(client).map_err(errors::internal)?;
     let unique = ids::random_text(RANDOM_CHARS);
     let content = BASE64.encode(content);
-    Ok(sign(app, &format!("{PREFIX}{unique}.{content}")))
+    Ok(sign(app, &format!("{CLIENT_ID_PREFIX}{unique}.{content}")))
 }
 
 /// Returns the client with a client id.
@@ -87,7 +87,7 @@ pub fn register(app: &App, client: &Client) -> Result<String> {
 /// # Errors
 /// Fails if this installation did not issue the client id.
 pub fn registered(app: &App, client_id: &str) -> Result<Client> {
-    let content = verify(app, client_id).and_then(|text| text.strip_prefix(PREFIX));
+    let content = verify(app, client_id).and_then(|text| text.strip_prefix(CLIENT_ID_PREFIX));
     let content = content.and_then(|text| text.split_once('.'));
     let content = content.and_then(|(_, content)| BASE64.decode(content).ok());
     let client = content.and_then(|content| serde_json::from_slice(&content).ok());

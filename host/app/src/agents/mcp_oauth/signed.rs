@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Purpose of the key of signatures. Tokens that were issued depend on it, so it never changes.
-const PURPOSE: &str = "mcp oauth";
+const SIGNING_KEY_PURPOSE: &str = "mcp oauth";
 /// Characters of the id of a consent, enough for 128 random bits.
 const CONSENT_ID_CHARS: usize = 22;
 
@@ -78,7 +78,7 @@ pub(super) fn consent_id() -> String {
 
 /// Signs a text.
 pub(super) fn sign(app: &App, text: &str) -> String {
-    let hash = keyed_hash(&app.vault.derive(PURPOSE), text.as_bytes());
+    let hash = keyed_hash(&app.vault.derive(SIGNING_KEY_PURPOSE), text.as_bytes());
     format!("{text}.{}", BASE64.encode(hash))
 }
 
@@ -86,5 +86,10 @@ pub(super) fn sign(app: &App, text: &str) -> String {
 pub(super) fn verify<'a>(app: &App, signed: &'a str) -> Option<&'a str> {
     let (text, hash) = signed.rsplit_once('.')?;
     let hash = BASE64.decode(hash).ok()?;
-    is_keyed_hash(&app.vault.derive(PURPOSE), text.as_bytes(), &hash).then_some(text)
+    is_keyed_hash(
+        &app.vault.derive(SIGNING_KEY_PURPOSE),
+        text.as_bytes(),
+        &hash,
+    )
+    .then_some(text)
 }

@@ -20,7 +20,7 @@ use super::{
     running::StepCaller,
 };
 use crate::{
-    App, Class, Error, Result,
+    App, Error, Result,
     agents::{errors, meta::MetaTool},
     core::mapping::{self, Root},
     work::Claim,
@@ -40,32 +40,11 @@ pub(super) enum Stop {
 
 impl From<Error> for Stop {
     fn from(cause: Error) -> Self {
-        if may_pass(&cause) {
+        if cause.info().class.may_pass() {
             Self::Later(cause)
         } else {
             Self::Failed(cause.to_string())
         }
-    }
-}
-
-/// Returns true for an error that says nothing about the request, so that it may succeed later.
-fn may_pass(cause: &Error) -> bool {
-    match cause.info().class {
-        Class::LimitReached
-        | Class::Internal
-        | Class::UpstreamFailed
-        | Class::UpstreamTimeout
-        | Class::Unavailable
-        | Class::StorageFull => true,
-        Class::Invalid
-        | Class::Unauthenticated
-        | Class::Forbidden
-        | Class::NotFound
-        | Class::Conflict
-        | Class::Gone
-        | Class::TooLarge
-        | Class::Unprocessable
-        | Class::NotSupported => false,
     }
 }
 
@@ -285,7 +264,7 @@ impl<'a> Engine<'a> {
                 (Some(execution.log_id), CallResult { data, error })
             }
             // Nothing ran.
-            Err(cause) if may_pass(&cause) => {
+            Err(cause) if cause.info().class.may_pass() => {
                 let batch = self.claim.batch().await.map_err(Error::from)?;
                 let batch = batch.purge(&call);
                 self.claim.commit(batch).await.map_err(Error::from)?;

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use crate::http::{ApiResult, errors};
 
 /// Key of the question and of its answer.
-const APPROVAL: &str = "approval";
+const APPROVAL_REQUEST_NAME: &str = "approval";
 
 /// Answer to a question of the result before, in the form of MCP's `ElicitResult`.
 #[derive(Deserialize, ToSchema)]
@@ -36,9 +36,9 @@ pub(super) fn approval(
     let Some(state) = state else {
         return Ok(None);
     };
-    let response = responses.and_then(|mut responses| responses.remove(APPROVAL));
+    let response = responses.and_then(|mut responses| responses.remove(APPROVAL_REQUEST_NAME));
     let response = response.ok_or_else(|| {
-        let problem = format!("input_responses: must have the answer `{APPROVAL}`");
+        let problem = format!("input_responses: must have the answer `{APPROVAL_REQUEST_NAME}`");
         errors::session_invalid(problem)
     })?;
     let consent = match response.action {
@@ -88,5 +88,5 @@ pub(super) fn questions(message: String) -> BTreeMap<&'static str, InputRequest>
         },
     };
     let method = "elicitation/create";
-    BTreeMap::from([(APPROVAL, InputRequest { method, params })])
+    BTreeMap::from([(APPROVAL_REQUEST_NAME, InputRequest { method, params })])
 }

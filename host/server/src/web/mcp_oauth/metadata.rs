@@ -10,7 +10,7 @@ use axum::{
 use serde::Serialize;
 
 use super::{
-    AUTHORIZE_PATH, REGISTER_PATH, RESOURCE_METADATA_PATH, REVOKE_PATH, SCOPE, TOKEN_PATH,
+    AUTHORIZE_PATH, ENDPOINT_SCOPE, REGISTER_PATH, RESOURCE_METADATA_PATH, REVOKE_PATH, TOKEN_PATH,
 };
 use crate::{
     Server,
@@ -58,7 +58,7 @@ pub(crate) async fn resource(
     Ok(Json(ResourceMetadata {
         resource,
         authorization_servers: [base.to_owned()],
-        scopes_supported: [SCOPE],
+        scopes_supported: [ENDPOINT_SCOPE],
         bearer_methods_supported: ["header"],
     }))
 }
@@ -72,7 +72,7 @@ pub(crate) async fn server(State(server): State<Arc<Server>>) -> Json<ServerMeta
         token_endpoint: format!("{base}{TOKEN_PATH}"),
         registration_endpoint: format!("{base}{REGISTER_PATH}"),
         revocation_endpoint: format!("{base}{REVOKE_PATH}"),
-        scopes_supported: [SCOPE],
+        scopes_supported: [ENDPOINT_SCOPE],
         response_types_supported: ["code"],
         response_modes_supported: ["query"],
         grant_types_supported: ["authorization_code", "refresh_token"],
@@ -95,6 +95,7 @@ pub(crate) fn challenge(server: &Server, endpoint: &Uri, has_token: bool) -> Opt
         ""
     };
     let metadata = format!("{base}{RESOURCE_METADATA_PATH}{endpoint}");
-    let challenge = format!("Bearer {error}resource_metadata=\"{metadata}\", scope=\"{SCOPE}\"");
+    let challenge =
+        format!("Bearer {error}resource_metadata=\"{metadata}\", scope=\"{ENDPOINT_SCOPE}\"");
     HeaderValue::try_from(challenge).ok()
 }

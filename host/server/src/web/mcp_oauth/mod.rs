@@ -27,4 +27,4 @@ pub(crate) const SERVER_METADATA_PATH: &str = "/.well-known/oauth-authorization-
 /// Path before that of an MCP endpoint, at which its metadata is (RFC 9728, section 3).
 pub(crate) const RESOURCE_METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
 /// The only scope: the use of one MCP endpoint.
-const SCOPE: &str = "mcp";
+const ENDPOINT_SCOPE: &str = "mcp";

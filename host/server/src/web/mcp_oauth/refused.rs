@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::http::{ApiError, errors, reply};
 
 /// Error codes of OAuth by kind of error.
-static CODES: [(&ErrorInfo, &str); 8] = [
+static OAUTH_ERROR_CODES: [(&ErrorInfo, &str); 8] = [
     (&errors::INVALID, "invalid_request"),
     (&errors::MCP_AUTHORIZATION_INVALID, "invalid_request"),
     (&errors::MCP_GRANT_TYPE_UNKNOWN, "unsupported_grant_type"),
@@ -46,7 +46,7 @@ pub(super) fn response(refused: ApiError) -> Response {
 }
 
 fn code(error: &Error) -> Option<&'static str> {
-    let mut codes = CODES.iter();
+    let mut codes = OAUTH_ERROR_CODES.iter();
     codes
         .find(|(kind, _)| error.is(kind))
         .map(|(_, code)| *code)

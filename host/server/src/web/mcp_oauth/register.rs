@@ -9,7 +9,7 @@ use axum::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{SCOPE, refused};
+use super::{ENDPOINT_SCOPE, refused};
 use crate::{
     Server,
     http::{ApiResult, Created, Json},
@@ -57,7 +57,7 @@ fn register(server: &Server, metadata: ApiResult<Json<Metadata>>) -> ApiResult<R
         grant_types: ["authorization_code", "refresh_token"],
         response_types: ["code"],
         token_endpoint_auth_method: "none",
-        scope: SCOPE,
+        scope: ENDPOINT_SCOPE,
     };
     Ok(Created(registered).into_response())
 }

@@ -10,7 +10,7 @@ use axum::{
 };
 use serde::Serialize;
 
-use super::{SCOPE, parameters::Parameters, refused};
+use super::{ENDPOINT_SCOPE, parameters::Parameters, refused};
 use crate::{
     Server,
     http::{ApiResult, Json, body, errors},
@@ -39,7 +39,7 @@ pub(crate) async fn issue(State(server): State<Arc<Server>>, request: Request) -
             token_type: "Bearer",
             expires_in: mcp_oauth::ACCESS_TOKEN_TTL.as_secs(),
             refresh_token: refresh,
-            scope: SCOPE,
+            scope: ENDPOINT_SCOPE,
         })
         .into_response(),
         Err(cause) => refused::response(cause),

@@ -19,7 +19,7 @@ use super::{
     record::{self, ActionRun},
 };
 use crate::{
-    App, Class, Error, Result,
+    App, Error, Result,
     core::{
         clock::time_after,
         ids::{ProjectId, TriggerInstanceId},
@@ -97,7 +97,7 @@ async fn run(app: &App, claim: Arc<Claim<ActionRun>>, mut room: Room) -> Result<
     };
     let subject = match Subject::load(app, &claim, &run, project.clone(), instance).await {
         Ok(subject) => subject,
-        Err(cause) if may_pass(&cause) => return Err(cause),
+        Err(cause) if cause.info().class.may_pass() => return Err(cause),
         Err(cause) => return fail(app, &claim, &project.id, &cause.to_string()).await,
     };
     let repeatable = subject.is_repeatable();
@@ -116,7 +116,7 @@ async fn run(app: &App, claim: Arc<Claim<ActionRun>>, mut room: Room) -> Result<
             room.accepted(MAX_CONCURRENT_RUNS_PER_PROJECT);
             settle(app, &claim, &project.id, execution, repeatable).await
         }
-        Err(cause) if may_pass(&cause) => {
+        Err(cause) if cause.info().class.may_pass() => {
             claim.edit(|run| run.started = false).await?;
             Err(cause)
         }
@@ -138,27 +138,6 @@ async fn find_instance(
     let owner = project.id.as_str();
     let instance = app.store.get::<Instance>(owner, instance.as_str()).await?;
     Ok(instance.map(|instance| (Arc::new(project), instance)))
-}
-
-/// Returns true for an error that says nothing about the request, so that it may succeed later.
-fn may_pass(cause: &Error) -> bool {
-    match cause.info().class {
-        Class::LimitReached
-        | Class::Internal
-        | Class::UpstreamFailed
-        | Class::UpstreamTimeout
-        | Class::Unavailable
-        | Class::StorageFull => true,
-        Class::Invalid
-        | Class::Unauthenticated
-        | Class::Forbidden
-        | Class::NotFound
-        | Class::Conflict
-        | Class::Gone
-        | Class::TooLarge
-        | Class::Unprocessable
-        | Class::NotSupported => false,
-    }
 }
 
 /// A tool or a recipe that is to run for an event.
