@@ -1,9 +1,9 @@
 # Short names for what cargo and the two binaries do. `make` alone lists them.
 CARGO ?= cargo
-# What a guest may do, what leaves for the network, what an author types and what clients and browsers make of it know no store, and
-# damaged folders and full disks are the embedded one's own: they are tried once.
-STORELESS = $(addprefix --skip ,$(addsuffix ::,abi browser cassettes certificates clients damage dev disk distribution hostile \
-	hostile_answers imports languages manual mcp_conformance proxies refused sandbox ways_out))
+# What a guest, a script or a command may do, what leaves for the network, what an author types, and what clients and browsers make of it
+# know no store, and damaged folders and full disks are the embedded one's own: they are tried once.
+STORELESS = $(addprefix --skip ,$(addsuffix ::,abi bash_tool browser cassettes certificates clients damage dev disk distribution documents \
+	generated hostile hostile_answers imports languages manual mcp_conformance proxies refused sandbox ways_out workbench))
 
 # Always the whole workspace: a single package would choose other features, and rebuild most dependencies for them.
 .PHONY: help run test soak bench check format licences build clean

@@ -4,6 +4,7 @@ use std::{
     net::TcpListener,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    time::Duration,
 };
 
 use lapin::{
@@ -25,6 +26,8 @@ use crate::{
 
 /// Exchange to which the messages are published.
 const EXCHANGE: &str = "toolhost";
+/// Timeout of a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Queue that stores the messages.
 const QUEUE: &str = "events";
 
@@ -204,9 +207,11 @@ impl RabbitMq {
     }
 
     async fn channel(&self) -> Option<Channel> {
-        let properties = ConnectionProperties::default();
-        let connection = Connection::connect(&self.url(), properties).await.ok()?;
-        connection.create_channel().await.ok()
+        let url = self.url();
+        let connected = Connection::connect(&url, ConnectionProperties::default());
+        // A server that begins may accept a connection and not answer.
+        let connected = tokio::time::timeout(CONNECT_TIMEOUT, connected).await;
+        connected.ok()?.ok()?.create_channel().await.ok()
     }
 }
 

@@ -76,7 +76,10 @@ pub trait Backend: Send + Sync {
     ) -> Result<HashMap<String, u64>, Error> {
         let mut counts = HashMap::with_capacity(values.len());
         for value in values {
-            let query = query.clone().is(field, *value).page(0, 0);
+            let query = Query {
+                counted: true,
+                ..query.clone().is(field, *value).page(0, 0)
+            };
             let total = self.find(collection, &query).await?.total;
             counts.insert((*value).to_owned(), total);
         }

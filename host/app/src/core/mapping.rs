@@ -123,7 +123,7 @@ impl<'a> Filling<'a> {
         let found = roots.iter().find(|(name, _)| *name == root);
         let (_, value) = found.ok_or_else(|| {
             let known: Vec<_> = roots.iter().map(|(name, _)| *name).collect();
-            not_a_placeholder(root, &known)
+            not_a_placeholder(placeholder, &known)
         })?;
         Ok(at(value, path))
     }
@@ -138,10 +138,12 @@ impl<'a> Filling<'a> {
 }
 
 /// Returns the problem of a placeholder whose root is not one of the known ones.
-pub(crate) fn not_a_placeholder(name: &str, known: &[&str]) -> String {
-    let name = truncate(name);
-    let known = known.join("`, `");
-    format!("`{{{{{name}}}}}` is no placeholder: its first name must be one of `{known}`")
+pub(crate) fn not_a_placeholder(placeholder: Placeholder<'_>, known: &[&str]) -> String {
+    let Placeholder { root, path } = placeholder;
+    let dot = if path.is_empty() { "" } else { "." };
+    let text = format!("{root}{dot}{path}");
+    let (text, known) = (truncate(&text), known.join("`, `"));
+    format!("`{{{{{text}}}}}` is no placeholder: its first name must be one of `{known}`")
 }
 
 fn parse(text: &str) -> Result<Vec<Part<'_>>, String> {

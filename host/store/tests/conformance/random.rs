@@ -262,10 +262,13 @@ async fn compare_counts(store: &Store, model: &Model, query: &Query) {
         .count_by::<Thing>(query, "colour", &values)
         .await
         .unwrap();
+    let counted = Query {
+        counted: true,
+        ..query.clone()
+    };
     for value in values {
-        let expected = model
-            .find(&THINGS, &query.clone().is("colour", value))
-            .total;
+        let expected = counted.clone().is("colour", value);
+        let expected = model.find(&THINGS, &expected).total;
         let found = counts.get(value).copied().unwrap_or_default();
         assert_eq!(found, expected, "{value} in {query:?}");
     }

@@ -238,7 +238,7 @@ impl<'a> Walk<'a> {
                     }
                     format!("`{}` is not the name of an earlier step", truncate(name))
                 }
-                _ => mapping::not_a_placeholder(root, &[INPUT_ROOT, STEPS_ROOT, ITEM_ROOT]),
+                _ => mapping::not_a_placeholder(placeholder, &[INPUT_ROOT, STEPS_ROOT, ITEM_ROOT]),
             };
             self.problems.add(format!("{place}: {problem}"));
         }

@@ -110,7 +110,7 @@ async fn answer(app: &App, caller: &SessionCaller, function: &str, arguments: By
     let answered = match function {
         "run_tool" => return Box::pin(run_tool(app, caller, arguments)).await,
         "search_tools" => Box::pin(search_tools(app, caller, arguments)).await,
-        "proxy" => Box::pin(send_proxy_request(app, caller, arguments)).await,
+        "proxy" => Box::pin(request_provider(app, caller, arguments)).await,
         "upload_file" => Box::pin(upload_file(app, caller, arguments)).await,
         _ => return Err(format!("the workbench has no function {function}")),
     };
@@ -221,7 +221,7 @@ struct ProxyAnswer {
     url: Option<String>,
 }
 
-async fn send_proxy_request(app: &App, caller: &SessionCaller, arguments: Bytes) -> Result<Bytes> {
+async fn request_provider(app: &App, caller: &SessionCaller, arguments: Bytes) -> Result<Bytes> {
     if !caller.config().workbench.proxy_execution {
         let switch = "`workbench.enable_proxy_execution` is false";
         return Err(errors::script_request_refused("proxy", switch));
