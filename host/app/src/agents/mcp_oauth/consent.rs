@@ -204,7 +204,7 @@ pub async fn refresh(app: &App, request: Refresh) -> Result<Tokens> {
     advance(app, &token.consent, &proof).await
 }
 
-/// What a client shows to get the next tokens of a consent.
+/// Proof that a client presents to get the next tokens of a consent.
 struct Proof {
     /// Number of the refresh token; 0 for a code.
     refresh_number: i64,
@@ -359,7 +359,7 @@ mod tests {
     use super::*;
     use crate::agents::mcp_servers::Selection;
 
-    const CONSENT: Time = Time(1_767_225_600_000);
+    const CONSENTED_AT: Time = Time(1_767_225_600_000);
 
     fn consent() -> Consent {
         Consent {
@@ -369,7 +369,7 @@ mod tests {
             redirect_uri: "https://app.example/cb".into(),
             challenge: "challenge".into(),
             refresh_number: 0,
-            until: time_after(CONSENT, CODE_TTL),
+            until: time_after(CONSENTED_AT, CODE_TTL),
         }
     }
 
@@ -395,21 +395,21 @@ mod tests {
 
     #[test]
     fn access_tokens_end_after_their_validity() {
-        let [access, _] = consent().next_tokens("id", CONSENT);
-        let end = time_after(CONSENT, ACCESS_TOKEN_TTL);
+        let [access, _] = consent().next_tokens("id", CONSENTED_AT);
+        let end = time_after(CONSENTED_AT, ACCESS_TOKEN_TTL);
         assert!(access.ends_after(Time(end.0 - 1)) && !access.ends_after(end));
     }
 
     #[test]
     fn refresh_tokens_end_after_their_validity() {
         let mut consent = consent();
-        let [_, refresh] = consent.next_tokens("id", CONSENT);
+        let [_, refresh] = consent.next_tokens("id", CONSENTED_AT);
         let proof = Proof {
             refresh_number: refresh.number,
             code: None,
             ..proof()
         };
-        let end = time_after(CONSENT, REFRESH_TOKEN_TTL);
+        let end = time_after(CONSENTED_AT, REFRESH_TOKEN_TTL);
         consent.check(&proof, Time(end.0 - 1)).unwrap();
         let late = consent.check(&proof, end).unwrap_err();
         assert!(late.is(&errors::MCP_GRANT_INVALID), "{late}");
@@ -422,7 +422,7 @@ mod tests {
         let mut other_verifier = proof();
         other_verifier.code.as_mut().unwrap().challenge = "other".into();
         for wrong in [other_uri, other_verifier] {
-            let refused = consent().check(&wrong, CONSENT).unwrap_err();
+            let refused = consent().check(&wrong, CONSENTED_AT).unwrap_err();
             assert!(refused.is(&errors::MCP_GRANT_INVALID), "{refused}");
         }
         let selection = Selection {
@@ -437,13 +437,13 @@ mod tests {
                 resource: Some(resource),
                 ..proof()
             };
-            let refused = consent().check(&other_target, CONSENT).unwrap_err();
+            let refused = consent().check(&other_target, CONSENTED_AT).unwrap_err();
             assert!(refused.is(&errors::MCP_TARGET_INVALID), "{refused}");
         }
         let unnamed_target = Proof {
             resource: None,
             ..proof()
         };
-        consent().check(&unnamed_target, CONSENT).unwrap();
+        consent().check(&unnamed_target, CONSENTED_AT).unwrap();
     }
 }
