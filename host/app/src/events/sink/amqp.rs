@@ -4,6 +4,8 @@
 //! one that no queue wants. It closes a channel on an error, with everything that is under way there.
 //! A channel therefore has one message at a time, and is used again after its acknowledgment.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use lapin::{
     BasicProperties, Channel, Confirmation, Connection, ConnectionProperties, ErrorKind,
@@ -12,7 +14,10 @@ use lapin::{
     uri::AMQPUri,
 };
 use parking_lot::Mutex;
-use tokio::{sync::Mutex as AsyncMutex, time::timeout};
+use tokio::{
+    sync::Mutex as AsyncMutex,
+    time::{sleep, timeout},
+};
 use url::Url;
 
 use super::{ACKNOWLEDGMENT_TIMEOUT, Failure};
@@ -20,6 +25,10 @@ use crate::{Result, events::errors};
 
 /// Exchange to which messages are published.
 const EXCHANGE_NAME: &str = "toolhost";
+/// Time that the server may take to accept a connection. One that begins may be silent.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Interval at which a message that waits for the connection tries to open it.
+const CONNECT_INTERVAL: Duration = Duration::from_millis(500);
 /// Delivery mode of a message that survives a restart of the server.
 const PERSISTENT_DELIVERY_MODE: u8 = 2;
 
@@ -90,6 +99,26 @@ impl Amqp {
         }
     }
 
+    /// Opens the connection, again and again if necessary, so that a message that waits for a dead
+    /// server goes out as soon as the server lives.
+    async fn connect(&self) -> Connection {
+        let mut is_first = true;
+        loop {
+            let properties = ConnectionProperties::default();
+            let properties = properties.with_connection_name("toolhost".into());
+            let connecting = Connection::connect_uri(self.uri.clone(), properties);
+            let reason = match timeout(CONNECT_TIMEOUT, connecting).await {
+                Ok(Ok(connection)) => return connection,
+                Ok(Err(cause)) => cause.to_string(),
+                Err(_) => "it does not answer".to_owned(),
+            };
+            if std::mem::take(&mut is_first) {
+                tracing::warn!(reason, "the sink cannot be reached");
+            }
+            sleep(CONNECT_INTERVAL).await;
+        }
+    }
+
     /// Returns a channel on which no message is under way. Connects if necessary.
     async fn channel(&self) -> lapin::Result<Channel> {
         let mut known = self.connection.lock().await;
@@ -98,9 +127,7 @@ impl Amqp {
             Some(connection) => connection,
             None => {
                 self.idle.lock().clear();
-                let properties = ConnectionProperties::default();
-                let properties = properties.with_connection_name("toolhost".into());
-                Connection::connect_uri(self.uri.clone(), properties).await?
+                self.connect().await
             }
         };
         let connection = known.insert(connection);
