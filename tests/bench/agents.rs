@@ -1,16 +1,18 @@
-//! Assistants: calls and lists of tools over MCP, sessions, parallel execution, and search.
+//! Assistants: calls and lists of tools over MCP, sessions, parallel execution, scripts, and search.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use futures::{StreamExt, TryStreamExt, stream};
-use harness::{Client, Guest, Host, guest};
+use harness::{Client, Guest, Host, guest, host::Setup};
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    Bench, ROUND_DURATION, better, echo,
+    Bench, ROUND_DURATION, better,
+    bounds::Senders,
+    call, echo,
     load::{Round, Target},
     report::{Line, Verdict},
     serving_echo, setup, small,
@@ -21,6 +23,8 @@ const SEARCH_FIGURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/sea
 const CONCURRENT_CALLERS: usize = 64;
 const LISTED_TOOLS: usize = 1_000;
 const PARALLEL_CALLS: usize = 50;
+/// Meta calls of a session that another project's calls run beside.
+const CONCURRENT_META_CALLS: usize = 200;
 /// Toolkits and tools of each, of which one is searched for.
 const SEARCHED_TOOLKITS: usize = 10;
 const TOOLS_PER_TOOLKIT: usize = 2_000;
@@ -47,6 +51,7 @@ impl Bench {
         let host = serving_echo(setup()).await?;
         self.mcp_calls(&host).await?;
         self.session_calls(&host).await?;
+        self.neighbors().await?;
         self.tool_lists().await?;
         self.searches().await
     }
@@ -128,6 +133,55 @@ impl Bench {
         let ratio = Verdict::at_most("of it", many.p50.div_duration_f64(one.p50), 3.0);
         let what = format!("{PARALLEL_CALLS} calls, MULTI_EXECUTE_TOOL");
         self.tell(Line::new("i", what, 1, &many).with(ratio));
+
+        let script = json!({
+            "slug": "SERVICE_REMOTE_WORKBENCH",
+            "arguments": { "code_to_execute": "1 + 1" },
+        });
+        // The first script of a server compiles Python.
+        let ran = project.post(&path, &script).await.expect(200);
+        anyhow::ensure!(ran["error"].is_null(), "the script failed: {ran:?}");
+        let script = post(host, &format!("/api/v3{path}"), &script)?;
+        let ran = self.best_alone(&script).await?;
+        let limit = Verdict::at_most("ms p50", millis(ran.p50), 30.0);
+        self.tell(Line::new("i", "Python script, warm", 1, &ran).with(limit));
+        Ok(())
+    }
+
+    /// Measures calls of a project alone, and beside meta calls of another project's session. The limits
+    /// of a project are the default ones, because they protect its neighbors.
+    async fn neighbors(&mut self) -> Result<()> {
+        let host = serving_echo(Setup::new().with("logs.wait", "false")).await?;
+        let busy = host.as_project();
+        let config = json!({ "user_id": "amy", "toolkits": { "enable": ["echo"] } });
+        let session = session(&busy, &config).await?;
+        let path = format!("/tool_router/session/{session}/execute_meta");
+        let neighbor = host.new_project().await;
+        let headers = [("x-api-key", neighbor.key())];
+        let execute = "/api/v3/tools/execute/ECHO_SAY";
+        let execute = Target::post(&host.url, execute, &headers, &call(&small()), host.pid())?;
+        let alone = self.best_alone(&execute).await?;
+        self.tell(Line::new("i", "a neighbor's call, alone", 1, &alone));
+
+        let queries = json!({ "queries": [{ "use_case": "say a text" }] });
+        let slugs = json!({ "tool_slugs": ["ECHO_SAY"] });
+        let one = json!({ "tool_slug": "ECHO_SAY", "arguments": small() });
+        let many = json!({ "tools": vec![one; PARALLEL_CALLS] });
+        for (tool, arguments) in [
+            ("SEARCH_TOOLS", queries),
+            ("GET_TOOL_SCHEMAS", slugs),
+            ("MULTI_EXECUTE_TOOL", many),
+        ] {
+            let body = json!({ "slug": format!("SERVICE_{tool}"), "arguments": arguments });
+            busy.post(&path, &body).await.expect(200);
+            let path = format!("/api/v3{path}");
+            let senders = Senders::start(&host, &busy, CONCURRENT_META_CALLS, &path, &body)?;
+            let beside = self.best_alone(&execute).await?;
+            drop(senders);
+            let ratio = Verdict::at_most("p99", beside.p99.div_duration_f64(alone.p99), 2.0);
+            let what = format!("beside {CONCURRENT_META_CALLS} {tool}");
+            self.tell(Line::new("i", what, 1, &beside).with(ratio));
+        }
         Ok(())
     }
 

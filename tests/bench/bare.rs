@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use axum::{Json, Router, routing::any};
+use axum::{Json, Router, extract::Path, routing::any};
 use serde_json::Value;
 
 /// Hidden argument that makes this program the bare server.
@@ -24,7 +24,19 @@ impl Bare {
     /// Starts this program a second time as the bare server.
     pub(crate) fn start() -> Result<Self> {
         let program = std::env::current_exe().context("find this program")?;
-        let mut child = Command::new(program)
+        Self::run(Command::new(program))
+    }
+
+    /// Starts it with the lowest priority of the system, as a provider on another machine.
+    pub(crate) fn start_with_low_priority() -> Result<Self> {
+        let program = std::env::current_exe().context("find this program")?;
+        let mut command = Command::new("nice");
+        command.args(["-n", "19"]).arg(program);
+        Self::run(command)
+    }
+
+    fn run(mut command: Command) -> Result<Self> {
+        let mut child = command
             .arg(BARE_SERVER_ARGUMENT)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -64,9 +76,15 @@ pub(crate) fn serve() -> Result<()> {
             let router = Router::new()
                 .route("/echo", any(async |Json(value): Json<Value>| Json(value)))
                 .route("/slow/20", any(async || slow(20).await))
-                .route("/slow/1000", any(async || slow(1000).await));
+                .route("/slow/1000", any(async || slow(1000).await))
+                .route("/large/{mb}", any(large));
             Ok(axum::serve(listener, router).await?)
         })
+}
+
+/// Responds with a text of a number of megabytes.
+async fn large(Path(mb): Path<usize>) -> String {
+    "x".repeat(mb * 1_000_000)
 }
 
 /// Responds after a delay, as a slow provider does.

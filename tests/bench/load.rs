@@ -35,6 +35,7 @@ pub(crate) struct Target {
 pub(crate) struct Round {
     pub(crate) per_second: f64,
     pub(crate) p50: Duration,
+    pub(crate) p95: Duration,
     pub(crate) p99: Duration,
     /// Processor time of the server per request.
     pub(crate) cpu: Duration,
@@ -69,6 +70,24 @@ impl Target {
         })
     }
 
+    /// Builds a request that was built before.
+    pub(crate) fn raw(address: &str, request: Vec<u8>) -> Result<Self> {
+        Ok(Self {
+            address: address.parse()?,
+            request,
+            is_numbered: false,
+            pid: std::process::id(),
+        })
+    }
+
+    pub(crate) fn address(&self) -> String {
+        self.address.to_string()
+    }
+
+    pub(crate) fn request(&self) -> &[u8] {
+        &self.request
+    }
+
     /// Returns the same, with a number of its own as the body of each request.
     pub(crate) fn numbered(url: &str, path: &str, pid: u32) -> Result<Self> {
         let body = "0".repeat(NUMBER_DIGITS);
@@ -100,6 +119,7 @@ impl Target {
         Ok(Round {
             per_second,
             p50: at(0.5),
+            p95: at(0.95),
             p99: at(0.99),
             cpu: cpu / requests as u32,
         })
@@ -116,6 +136,19 @@ impl Target {
             anyhow::Ok(())
         };
         try_join_all((0..connections).map(send)).await.map(drop)
+    }
+
+    /// Sends requests for ever, also after errors of the server.
+    pub(crate) async fn send_until_killed(&self, connections: usize) -> Result<()> {
+        let send = |_| async {
+            loop {
+                let mut connection = Connection::open(self.address).await?;
+                while connection.send(self).await.is_ok() {}
+            }
+        };
+        try_join_all((0..connections).map(send))
+            .await
+            .map(|_: Vec<()>| ())
     }
 }
 
@@ -149,7 +182,21 @@ impl Connection {
         }
     }
 
+    /// Sends a request, which has to succeed.
     async fn exchange(&mut self, target: &Target) -> Result<()> {
+        self.send(target).await?;
+        let ok =
+            self.answer.starts_with(b"HTTP/1.1 200") || self.answer.starts_with(b"HTTP/1.1 201");
+        ensure!(
+            ok,
+            "the server answered {}",
+            String::from_utf8_lossy(&self.answer[..self.answer.len().min(600)])
+        );
+        Ok(())
+    }
+
+    /// Sends a request and reads the response.
+    async fn send(&mut self, target: &Target) -> Result<()> {
         static REQUESTS: AtomicU64 = AtomicU64::new(0);
         if target.is_numbered {
             let number = REQUESTS.fetch_add(1, Ordering::Relaxed);
@@ -173,13 +220,6 @@ impl Connection {
                 length = whole_length(&self.answer)?;
             }
         }
-        let ok =
-            self.answer.starts_with(b"HTTP/1.1 200") || self.answer.starts_with(b"HTTP/1.1 201");
-        ensure!(
-            ok,
-            "the server answered {}",
-            String::from_utf8_lossy(&self.answer[..self.answer.len().min(600)])
-        );
         Ok(())
     }
 }

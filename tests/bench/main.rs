@@ -13,6 +13,7 @@
 
 mod agents;
 mod bare;
+mod bounds;
 mod events;
 mod load;
 mod report;
@@ -36,7 +37,7 @@ const CONNECTION_COUNTS: [usize; 3] = [1, 8, 64];
 /// Measures the server beside a bare handler.
 #[derive(Debug, Parser)]
 struct Options {
-    /// Parts to run: b (with a, the bare handler), c, d, e, f, g, h, i [default: all]
+    /// Parts to run: b (with a, the bare handler), c, d, e, f, g, h, i, j [default: all]
     parts: Vec<String>,
     /// Rounds of which the best counts
     #[arg(long, default_value_t = 5)]
@@ -53,11 +54,11 @@ struct Options {
 }
 
 fn main() -> Result<()> {
-    if std::env::args()
-        .nth(1)
-        .is_some_and(|argument| argument == bare::BARE_SERVER_ARGUMENT)
-    {
-        return bare::serve();
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    match arguments.first().map(String::as_str) {
+        Some(bare::BARE_SERVER_ARGUMENT) => return bare::serve(),
+        Some(bounds::SENDER_ARGUMENT) => return bounds::send(&arguments[1..]),
+        _ => {}
     }
     let options = Options::parse();
     tokio::runtime::Builder::new_current_thread()
@@ -102,6 +103,9 @@ async fn run(options: Options) -> Result<()> {
     }
     if bench.wants("i") {
         bench.agents().await?;
+    }
+    if bench.wants("j") {
+        bench.bounds().await?;
     }
     if bench.options.json {
         println!("{}", serde_json::to_string_pretty(&bench.lines)?);
