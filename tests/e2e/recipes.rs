@@ -1,6 +1,9 @@
 //! Recipes of tool router sessions: storing them, executing them, and going on with a run whose server
 //! is lost.
 
+mod progress;
+mod versions;
+
 use harness::{Answer, Client, Guest, Host, client::Body, guest, unique, wait_until};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -315,10 +318,12 @@ async fn script_is_a_step_of_a_recipe() {
     let slug = given
         .store(json!([first, { "name": "last", "script": code }]))
         .await;
-    let ran = given.execute(&slug, json!({ "more": 1 })).await.expect(200);
-    assert_eq!(ran["error"], Value::Null, "{ran:#?}");
+    given.execute(&slug, json!({ "more": 1 })).await.expect(200);
+    // The first script of a server waits until the interpreter is compiled.
+    let run = given.wait_for_end(&slug).await;
+    assert_eq!(run["error"], Value::Null, "{run:#}");
     let length = format!("/echo/{tag}").len() + 1;
-    assert_eq!(ran["data"]["output"]["results"], json!(length.to_string()));
+    assert_eq!(run["output"]["results"], json!(length.to_string()));
     assert_eq!(seen(&tag), 2);
     let without = json!({ "user_id": "amy", "workbench": { "enable": false } });
     let without = create(&given.project, without).await;

@@ -8,7 +8,7 @@ use crate::{
     given,
     mcp_endpoints::{request, result},
     tool_router_execution::{execute, mail},
-    tool_router_sessions::SESSION,
+    tool_router_sessions::{SESSION, create},
     workbench,
 };
 
@@ -27,6 +27,17 @@ enum By {
     MultiExecute,
     Mcp,
     Script,
+    Recipe,
+}
+
+impl By {
+    const ALL: [Self; 5] = [
+        Self::Execute,
+        Self::MultiExecute,
+        Self::Mcp,
+        Self::Script,
+        Self::Recipe,
+    ];
 }
 
 impl Scene {
@@ -72,8 +83,35 @@ impl Scene {
                 self.mcp("tools/call", call).await["structuredContent"].clone()
             }
             By::Script => return workbench::permits(&self.project, &self.session, tool).await,
+            By::Recipe => return self.runs_in_recipe(tool, &arguments).await,
         };
         data == arguments
+    }
+
+    /// Runs a tool in a recipe that a session without limits has stored. The session itself stores it if
+    /// it permits the tool.
+    async fn runs_in_recipe(&self, tool: &str, arguments: &Value) -> bool {
+        let slug = format!("RECIPE_{tool}");
+        let step = json!({ "name": "only", "tool_slug": tool, "arguments": arguments });
+        let recipe = json!({ "name": "Scope", "slug": slug, "steps": [step] });
+        let store = json!({ "tool_slug": "SERVICE_UPSERT_RECIPE", "arguments": recipe });
+        let stored = execute(&self.project, &self.session, store.clone()).await;
+        let unlimited = create(&self.project, json!({ "user_id": "amy" })).await;
+        execute(&self.project, &unlimited, store).await.expect(200);
+        let call = json!({ "tool_slug": slug, "arguments": {} });
+        let ran = execute(&self.project, &self.session, call)
+            .await
+            .expect(200);
+        let runs = ran["data"]["output"] == *arguments;
+        if runs {
+            stored.expect(200);
+        } else {
+            let problems = stored.expect(400)["error"]["errors"].to_string();
+            for reason in [problems.as_str(), ran["error"].as_str().unwrap()] {
+                assert!(reason.contains("does not permit"), "{reason}");
+            }
+        }
+        runs
     }
 
     /// Returns the names of the tools that the session lists, by REST and by MCP.
@@ -116,6 +154,12 @@ async fn scope_filters_apply_in_order_everywhere() {
         (
             json!({ "toolkits": { "disable": [other] } }),
             "LIST SEND DRAFT",
+        ),
+        (
+            json!({ "experimental": { "permissions": {
+                "default": "allow_all", "overrides": { &send: "always_deny" },
+            } } }),
+            "LIST DRAFT",
         ),
         (
             json!({ "toolkits": { "disable": [toolkit] }, "tools": only(json!({ "enable": [list] })) }),
@@ -170,7 +214,7 @@ async fn scope_filters_apply_in_order_everywhere() {
         for name in names {
             let is_permitted = permitted.split(' ').any(|one| one == name);
             let slug = slug(name);
-            for by in [By::Execute, By::MultiExecute, By::Mcp, By::Script] {
+            for by in By::ALL {
                 let runs = scene.runs(by, &slug).await;
                 assert_eq!(runs, is_permitted, "{by:?} {name}: {config}");
             }
@@ -245,7 +289,7 @@ async fn texts_of_a_toolkit_change_no_other_tool() {
     // The result of the hostile tool repeats the command.
     let call = json!({ "tool_slug": tool, "arguments": { "word": text } });
     execute(&project, &scene.session, call).await.expect(200);
-    for by in [By::Execute, By::MultiExecute, By::Mcp, By::Script] {
+    for by in By::ALL {
         assert!(scene.runs(by, &list).await, "{by:?}");
         assert!(!scene.runs(by, &send).await, "{by:?}");
     }

@@ -16,12 +16,18 @@ use crate::{
 #[derive(Deserialize)]
 struct Arguments {
     slug: Option<String>,
+    version: Option<u32>,
     run_id: Option<String>,
 }
 
 /// Reads what the arguments name.
 pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> Result<MetaResult> {
-    let Arguments { slug, run_id } = parse(MetaTool::GetRecipe, arguments)?;
+    const TOOL: MetaTool = MetaTool::GetRecipe;
+    let Arguments {
+        slug,
+        version,
+        run_id,
+    } = parse(TOOL, arguments)?;
     let project = &caller.project;
     let user = &caller.config().user_id;
     if let Some(id) = run_id {
@@ -31,13 +37,23 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
         return Ok(json!({ "run": view }).into());
     }
     if let Some(slug) = slug {
-        let found = recipes::get(app, project, user, &slug).await?;
+        let found = match version {
+            Some(version) => recipes::get_version(app, project, user, &slug, version).await?,
+            None => recipes::get(app, project, user, &slug).await?,
+        };
         let runs = recipes::newest_runs(app, project, &found.record.id).await?;
         let runs = runs.iter().map(|run| {
-            json!({ "run_id": run.id, "status": run.body.status, "created_at": iso(run.created_at) })
+            json!({
+                "run_id": run.id, "version": run.body.version, "status": run.body.status,
+                "created_at": iso(run.created_at),
+            })
         });
         let runs: Vec<_> = runs.collect();
         return Ok(json!({ "recipe": whole(&found)?, "runs": runs }).into());
+    }
+    if version.is_some() {
+        let missing = "slug: is required with `version`";
+        return Err(errors::arguments_invalid(TOOL.short_slug(), missing));
     }
     let found = recipes::list(app, project, user).await?;
     let summaries: Vec<_> = found.iter().map(summary).collect();

@@ -9,9 +9,11 @@ mod action;
 mod check;
 mod definition;
 mod engine;
+mod progress;
 mod record;
 mod running;
 mod stored;
+mod versions;
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,11 +27,14 @@ pub(crate) use self::{
     record::{CALLS_COLLECTION, RETENTION_INTERVAL, RUNS_COLLECTION, erase_old},
     running::{ActiveRuns, queue},
     stored::COLLECTION,
+    versions::VERSIONS_COLLECTION,
 };
 pub use self::{
     definition::{Condition, Definition, Step},
+    progress::{Position, Progress, ProgressReader},
     record::{CallView, MAX_LISTED_RUNS, RUN_TTL, RunStatus, RunView, newest_runs, read},
     stored::{MAX_SLUG_CHARS, OpenRecipe, Recipe, get, is_recipe, list, remove, upsert},
+    versions::{MAX_VERSIONS, get_version},
 };
 use super::{SessionCaller, errors};
 use crate::{
@@ -102,8 +107,17 @@ pub async fn execute(
     };
     let work = async {
         record::begin(app, project, new).await?;
+        let steps = &recipe.definition.steps;
+        let ended = async {
+            tokio::select! {
+                ended = wait(app, project, &run) => ended,
+                () = caller.progress.follow(app, project, &run, steps) => Ok(()),
+            }
+        };
         // A run that has not ended in time is returned as it is.
-        let _ = timeout(MAX_WAIT, wait(app, project, &run)).await;
+        if let Ok(Ok(())) = timeout(MAX_WAIT, ended).await {
+            caller.progress.end(&run, steps);
+        }
         outcome(app, project, user, &run).await
     };
     runs::record_host_call(app, call, work).await

@@ -291,6 +291,17 @@ pub(super) async fn calls_of(
     Ok(calls)
 }
 
+/// Returns the place of the newest call of a run.
+pub(super) async fn newest_place(
+    app: &App,
+    project: &Project,
+    run: &RecipeRunId,
+) -> Result<Option<String>> {
+    let calls = Query::for_project(project.id.as_str()).is("run", run.as_str());
+    let newest = app.store.first::<StoredCall>(calls.descending()).await?;
+    Ok(newest.map(|call| call.body.place))
+}
+
 /// A run that is to be stored.
 pub(super) struct NewRun {
     pub id: RecipeRunId,

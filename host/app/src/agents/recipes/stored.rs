@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, Document, Field, Kind, Query, Record};
 
-use super::{MAX_RECIPES, RECIPE_PREFIX, check, definition::Definition};
+use super::{MAX_RECIPES, RECIPE_PREFIX, check, definition::Definition, versions};
 use crate::{
     App, Error, Result,
     agents::{SessionCaller, errors},
@@ -53,7 +53,7 @@ pub struct OpenRecipe {
 }
 
 impl OpenRecipe {
-    fn open(key: &DataKey, record: Record<Recipe>) -> Result<Self> {
+    pub(super) fn open(key: &DataKey, record: Record<Recipe>) -> Result<Self> {
         let context = SealContext::of(&record, "definition");
         let definition = key.open(context, &record.body.definition)?;
         Ok(Self { record, definition })
@@ -107,6 +107,7 @@ pub async fn upsert(
         let before = app.store.get::<Recipe>(owner, &id).await?;
         let batch = Batch::at(app.clock.now());
         if let Some(mut recipe) = before {
+            let batch = versions::keep(app, &key, batch, &recipe).await?;
             recipe.body.version += 1;
             recipe.body.definition = sealed.clone();
             return Ok::<_, Error>((batch.update(&recipe), ()));
@@ -178,7 +179,7 @@ pub async fn list(app: &App, project: &Project, user: &str) -> Result<Vec<OpenRe
         .collect()
 }
 
-/// Deletes a recipe of a user. Runs that have begun go on.
+/// Deletes a recipe of a user with all its versions. Runs that have begun go on.
 ///
 /// # Errors
 /// Fails if the user has no recipe with the slug, or the store refuses.
@@ -188,7 +189,8 @@ pub async fn remove(app: &App, project: &Project, user: &str, slug: &str) -> Res
     let removed = app.store.change(&COLLECTION, &id, || async {
         let found = app.store.get::<Recipe>(owner, &id).await?;
         let record = found.ok_or_else(|| errors::recipe_not_found(truncate(slug)))?;
-        Ok::<_, Error>((Batch::at(app.clock.now()).purge(&record), ()))
+        let batch = Batch::at(app.clock.now()).purge(&record);
+        Ok::<_, Error>((versions::purge_all(app, batch, &record).await?, ()))
     });
     Ok(removed.await?)
 }

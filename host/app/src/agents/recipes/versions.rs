@@ -1,0 +1,104 @@
+//! Older versions of recipes in the store.
+//!
+//! The record of a recipe has its current content. What a change replaces becomes a record of its own in
+//! the same batch, which erases the oldest one. Versions that an earlier release has replaced are gone.
+
+use serde::{Deserialize, Serialize};
+use store::{Batch, Collection, Document, Field, Kind, Query, Record};
+
+use super::{
+    definition::Definition,
+    stored::{OpenRecipe, Recipe, get},
+};
+use crate::{
+    App, Result,
+    agents::errors,
+    core::vault::{DataKey, SealContext, Sealed},
+    projects::Project,
+};
+
+/// Collection of older versions.
+pub(crate) static VERSIONS_COLLECTION: Collection = Collection {
+    name: "recipe_versions",
+    fields: &[Field::new("recipe", Kind::Text)],
+};
+
+/// Number of versions of a recipe that are kept, the current one included.
+pub const MAX_VERSIONS: u32 = 20;
+
+/// An older version of a recipe, as stored. Its time of creation is that of the version.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct RecipeVersion {
+    /// Id of the recipe.
+    recipe: String,
+    definition: Sealed<Definition>,
+}
+
+impl Document for RecipeVersion {
+    const COLLECTION: &'static Collection = &VERSIONS_COLLECTION;
+}
+
+/// Returns the id of a version. The ids of a recipe sort by number.
+fn version_id(recipe: &str, version: u32) -> String {
+    format!("{recipe}_{version:010}")
+}
+
+/// Adds the current version of a recipe to the batch that replaces it, and erases the oldest one.
+pub(super) async fn keep(
+    app: &App,
+    key: &DataKey,
+    batch: Batch,
+    current: &Record<Recipe>,
+) -> Result<Batch> {
+    let OpenRecipe { record, definition } = OpenRecipe::open(key, current.clone())?;
+    let id = version_id(&record.id, record.body.version);
+    let context = SealContext::new::<RecipeVersion>(&record.project, &id, "definition");
+    let version = RecipeVersion {
+        recipe: record.id.clone(),
+        definition: key.seal(context, &definition)?,
+    };
+    let batch = batch.insert_created(record.updated_at, &record.project, &id, &version);
+    let next = record.body.version.saturating_add(1);
+    let oldest = next.saturating_sub(MAX_VERSIONS);
+    let oldest = version_id(&record.id, oldest);
+    let oldest = app.store.get::<RecipeVersion>(&record.project, &oldest);
+    Ok(oldest.await?.iter().fold(batch, Batch::purge))
+}
+
+/// Adds the erasure of the older versions of a recipe to a batch.
+pub(super) async fn purge_all(app: &App, batch: Batch, recipe: &Record<Recipe>) -> Result<Batch> {
+    let query = Query::for_project(&recipe.project).is("recipe", recipe.id.as_str());
+    let versions = app.store.find::<RecipeVersion>(&query).await?.records;
+    Ok(versions.iter().fold(batch, Batch::purge))
+}
+
+/// Returns one of the newest [`MAX_VERSIONS`] versions of a recipe of a user, with the time at which it
+/// was stored as the time of its last change.
+///
+/// # Errors
+/// Fails if the user has no recipe with the slug, or if the version is not kept.
+pub async fn get_version(
+    app: &App,
+    project: &Project,
+    user: &str,
+    slug: &str,
+    version: u32,
+) -> Result<OpenRecipe> {
+    let OpenRecipe {
+        mut record,
+        mut definition,
+    } = get(app, project, user, slug).await?;
+    if record.body.version != version {
+        let id = version_id(&record.id, version);
+        let found = app.store.get::<RecipeVersion>(&record.project, &id).await?;
+        let slug = &record.body.slug;
+        let missing = || errors::recipe_not_found(format!("{slug} in version {version}"));
+        let older = found.ok_or_else(missing)?;
+        let key = app.vault.key(&record.project, app.clock.now()).await?;
+        let context = SealContext::of(&older, "definition");
+        definition = key.open(context, &older.body.definition)?;
+        record.body.version = version;
+        record.updated_at = older.created_at;
+    }
+    Ok(OpenRecipe { record, definition })
+}
