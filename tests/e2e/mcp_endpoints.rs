@@ -186,6 +186,54 @@ async fn cancelled_call_aborts_its_outgoing_request() {
 }
 
 #[tokio::test]
+async fn disconnecting_aborts_the_outgoing_request() {
+    let given = Given::new().await;
+    given.connect("amy", &harness::secret()).await;
+    let tag = unique(8);
+    let url = format!("https://api.example.com/hang/{tag}");
+    let asked = wait_until("the provider is asked", async || {
+        !Host::application().seen(&tag).is_empty()
+    });
+    tokio::select! {
+        called = given.call("user_id=amy", &given.fetch, json!({ "url": url })) => panic!("it hangs: {called:#}"),
+        () = asked => {}
+    }
+    wait_until("the provider's connection is closed", async || {
+        Host::application().abandoned(&tag) == 1
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn requests_with_metadata_get_the_same_responses() {
+    let given = Given::new().await;
+    for (method, params) in [
+        ("tools/list", json!({})),
+        ("tools/list", json!({ "cursor": "x" })),
+        (
+            "tools/call",
+            json!({ "name": given.echo, "arguments": { "a": [1.5, "\u{202e}"] } }),
+        ),
+        ("tools/call", json!({ "name": given.echo })),
+        (
+            "tools/call",
+            json!({ "name": "NO_SUCH_TOOL", "arguments": {} }),
+        ),
+    ] {
+        let mut with_metadata = params.clone();
+        with_metadata["_meta"] = json!({});
+        let mut responses = Vec::new();
+        for params in [params, with_metadata] {
+            let response = request(&given.project, &given.url, method, params, &[]).await;
+            let message: Value = serde_json::from_slice(&response.bytes).unwrap();
+            let media_type = response.header("content-type").to_owned();
+            responses.push((response.status, media_type, message));
+        }
+        assert_eq!(responses[0], responses[1], "{method}");
+    }
+}
+
+#[tokio::test]
 async fn address_selects_the_user_or_the_account() {
     let given = Given::new().await;
     let [amy, bob] = [harness::secret(), harness::secret()];

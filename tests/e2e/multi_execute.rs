@@ -22,21 +22,26 @@ async fn execute(project: &Client, session: &str, calls: &[(&str, Value)]) -> Va
     project.post(&path, &body).await.expect(200)["data"]["results"].clone()
 }
 
-#[tokio::test]
-async fn hanging_call_withholds_no_other_result() {
-    let setup = given::with_application();
-    let host = setup.with("sessions.multi_execute_s", "3").start().await;
-    let project = host.new_project().await;
-    let echo = given::echo(&host).await;
+/// Publishes a tool that fetches an address with an account of `amy` and may take minutes.
+async fn publish_fetch(host: &Host, project: &Client) -> String {
     let slug = given::slug();
     let mut manifest = guest::manifest_with_key(&slug, given::bearer());
     manifest["limits"] = json!({ "wall_ms": 300_000 });
     host.publish(Guest::fetch().component(), &manifest).await;
     let key = json!({ "api_key": harness::secret() });
     project.connect(&slug, "API_KEY", "amy", key).await;
+    guest::tool(&slug)
+}
+
+#[tokio::test]
+async fn hanging_call_withholds_no_other_result() {
+    let setup = given::with_application();
+    let host = setup.with("sessions.multi_execute_s", "3").start().await;
+    let project = host.new_project().await;
+    let echo = given::echo(&host).await;
+    let fetch = publish_fetch(&host, &project).await;
     let session = create(&project, json!({ "user_id": "amy" })).await;
     let url = format!("https://api.example.com/hang/{}", harness::unique(8));
-    let fetch = guest::tool(&slug);
     let calls = [
         (&*echo, json!({ "number": 0 })),
         (&*fetch, json!({ "url": url })),
@@ -50,6 +55,42 @@ async fn hanging_call_withholds_no_other_result() {
     assert_eq!(results[1]["response"], Value::Null);
     let error = results[1]["error"].as_str().unwrap();
     assert!(error.contains("cancelled"), "{error}");
+}
+
+#[tokio::test]
+async fn disconnecting_cancels_all_parallel_calls() {
+    let host = given::with_application().start().await;
+    let project = host.new_project().await;
+    let fetch = publish_fetch(&host, &project).await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let tag = harness::unique(8);
+    let url = format!("https://api.example.com/hang/{tag}");
+    let calls = vec![(&*fetch, json!({ "url": url })); 20];
+    let hanging = || Host::application().seen(&tag).len();
+    tokio::select! {
+        results = execute(&project, &session, &calls) => panic!("the calls hang: {results:#}"),
+        () = wait_until("as many calls as may run do", async || hanging() == 16) => {}
+    }
+    wait_until("the provider's connections are closed", async || {
+        Host::application().abandoned(&tag) == 16
+    })
+    .await;
+    let echo = given::echo(&host).await;
+    let results = execute(&project, &session, &[(&*echo, json!({ "after": 1 }))]).await;
+    assert_eq!(results[0]["response"]["data"], json!({ "after": 1 }));
+    assert_eq!(hanging(), 16, "no further call was started");
+    let logs = async || {
+        let listed = project.post("/logs/tool_execution", &json!({})).await;
+        listed.expect(200)["logs"].clone()
+    };
+    let failed = |logs: &Value| {
+        let logs = logs.as_array().unwrap().iter();
+        logs.filter(|log| log["status"] == "failed").count()
+    };
+    wait_until("every cancelled run has its record", async || {
+        failed(&logs().await) == 16
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -105,17 +146,12 @@ async fn many_meta_calls_leave_room_for_neighbors() {
         .with("sandbox.queue_wait_ms", "20");
     let host = setup.start().await;
     let echo = given::echo(&host).await;
-    let slug = given::slug();
-    let mut manifest = guest::manifest_with_key(&slug, given::bearer());
-    manifest["limits"] = json!({ "wall_ms": 300_000 });
-    host.publish(Guest::fetch().component(), &manifest).await;
     let busy = host.new_project().await;
-    let key = json!({ "api_key": harness::secret() });
-    busy.connect(&slug, "API_KEY", "amy", key).await;
+    let fetch = publish_fetch(&host, &busy).await;
     let session = create(&busy, json!({ "user_id": "amy" })).await;
     let tag = harness::unique(8);
     let url = format!("https://api.example.com/hang/{tag}");
-    let call = json!({ "tool_slug": guest::tool(&slug), "arguments": { "url": url } });
+    let call = json!({ "tool_slug": fetch, "arguments": { "url": url } });
     let arguments = json!({ "tools": vec![call; 16], "sync_response_to_workbench": false });
     let body = json!({ "slug": "SERVICE_MULTI_EXECUTE_TOOL", "arguments": arguments });
     let path = format!("{SESSION}/{session}/execute_meta");

@@ -97,6 +97,32 @@ async fn revoked_key_is_refused_by_all_servers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn required_mcp_key_is_required_by_all_servers() {
+    let bucket = BucketService::start();
+    let [one, two]: [Host; 2] = nodes(&bucket, database()).await;
+    let slug = crate::given::slug();
+    one.publish(Guest::echo().component(), &guest::manifest(&slug))
+        .await;
+    let project = one.as_project();
+    let body = json!({ "name": "Echo", "auth_config_ids": [], "no_auth_apps": [slug] });
+    let url = crate::given::mcp_server(&project, &body).await;
+    let id = url.rsplit('/').next().unwrap();
+    let url = format!("{}/v3/mcp/{id}", two.url);
+    let status = async || {
+        let client = two.anonymous();
+        request(&client, &url, "ping", json!({}), &[]).await.status
+    };
+    assert_eq!(status().await, 200);
+    let require = json!({ "require_mcp_api_key": true });
+    let changed = project.patch("/org/project/config", &require).await;
+    changed.expect(200);
+    wait_for(SEEN, "the other server requires a key", || async {
+        status().await == 401
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn concurrent_first_starts_form_one_installation() {
     let bucket = BucketService::start();
     let first = Setup::embedded().on(database()).in_bucket(&bucket);

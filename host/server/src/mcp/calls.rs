@@ -4,7 +4,7 @@
 //! request and is sent over the same connection. The server that receives it may not be the one that
 //! runs the call, and passes it on to the others. Later clients close the stream of the response.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
 use parking_lot::Mutex;
 use rmcp::model::ClientCapabilities;
@@ -95,8 +95,9 @@ impl Drop for RunningCall<'_> {
 }
 
 #[derive(Deserialize)]
-struct Message {
-    method: String,
+struct Notice<'a> {
+    #[serde(borrow)]
+    method: Cow<'a, str>,
     #[serde(default)]
     params: Params,
 }
@@ -109,33 +110,33 @@ struct Params {
     capabilities: ClientCapabilities,
 }
 
-/// A connection that a client opens.
+/// A message about a connection or its calls.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct OpenedConnection {
-    /// True if the client opens addresses for its user.
-    pub opens_urls: bool,
+pub(super) enum ConnectionMessage {
+    /// The client cancels the request with this id, as JSON text.
+    Cancel(String),
+    /// The client opens a connection.
+    Open {
+        /// True if the client opens addresses for its user.
+        opens_urls: bool,
+    },
 }
 
-fn message(bytes: &[u8]) -> Option<Message> {
-    if bytes.len() > MAX_NOTIFICATION_BYTES {
-        return None;
+impl ConnectionMessage {
+    /// Reads a message. Returns none if it is about something else.
+    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+        if bytes.len() > MAX_NOTIFICATION_BYTES {
+            return None;
+        }
+        let Notice { method, params } = serde_json::from_slice(bytes).ok()?;
+        match &*method {
+            "notifications/cancelled" => Some(Self::Cancel(params.request_id?.to_string())),
+            "initialize" => Some(Self::Open {
+                opens_urls: opens_urls(&params.capabilities),
+            }),
+            _ => None,
+        }
     }
-    serde_json::from_slice(bytes).ok()
-}
-
-/// Returns the id of the request that a notification cancels, as JSON text.
-pub(super) fn cancelled(bytes: &[u8]) -> Option<String> {
-    let message = message(bytes)?;
-    let id = message.params.request_id?;
-    (message.method == "notifications/cancelled").then(|| id.to_string())
-}
-
-/// Returns the connection that a message opens.
-pub(super) fn opened_connection(bytes: &[u8]) -> Option<OpenedConnection> {
-    let message = message(bytes).filter(|message| message.method == "initialize")?;
-    Some(OpenedConnection {
-        opens_urls: opens_urls(&message.params.capabilities),
-    })
 }
 
 #[cfg(test)]
@@ -152,7 +153,9 @@ mod tests {
         let [first, second] = ["1", "1"].map(|id| calls.begin(None, id.to_owned()));
         let notification =
             br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
-        let request = cancelled(notification).unwrap();
+        let Some(ConnectionMessage::Cancel(request)) = ConnectionMessage::read(notification) else {
+            panic!("it cancels a call")
+        };
         assert!(calls.cancel(&("a".to_owned(), request)));
         one.cancelled.notified().await;
         for running in [&other, &first, &second] {
@@ -164,24 +167,30 @@ mod tests {
 
     #[test]
     fn other_messages_cancel_nothing() {
-        assert_eq!(
-            cancelled(br#"{"method":"ping","params":{"requestId":1}}"#),
-            None
-        );
-        assert_eq!(cancelled(br#"{"method":"notifications/cancelled"}"#), None);
-        assert_eq!(cancelled(b"[]"), None);
+        for message in [
+            r#"{"method":"ping","params":{"requestId":1}}"#,
+            r#"{"method":"notifications/cancelled"}"#,
+            "[]",
+        ] {
+            assert_eq!(
+                ConnectionMessage::read(message.as_bytes()),
+                None,
+                "{message}"
+            );
+        }
     }
 
     #[test]
     fn connection_knows_if_its_client_opens_urls() {
-        let opened = |capabilities: &str| {
+        for (capabilities, opens_urls) in [
+            ("{}", false),
+            (r#"{"elicitation":{}}"#, false),
+            (r#"{"elicitation":{"url":{}}}"#, true),
+        ] {
             let params = format!(r#"{{"capabilities":{capabilities}}}"#);
             let message = format!(r#"{{"method":"initialize","params":{params}}}"#);
-            opened_connection(message.as_bytes()).map(|opened| opened.opens_urls)
-        };
-        assert_eq!(opened("{}"), Some(false));
-        assert_eq!(opened(r#"{"elicitation":{}}"#), Some(false));
-        assert_eq!(opened(r#"{"elicitation":{"url":{}}}"#), Some(true));
-        assert_eq!(opened_connection(br#"{"method":"ping"}"#), None);
+            let opened = ConnectionMessage::read(message.as_bytes());
+            assert_eq!(opened, Some(ConnectionMessage::Open { opens_urls }));
+        }
     }
 }

@@ -6,11 +6,16 @@
 
 mod access;
 mod address;
+mod approving;
 mod calls;
 mod changes;
 mod connecting;
 mod cursor;
+mod descriptions;
+mod direct;
 mod endpoint;
+mod listing;
+mod progress;
 mod prompts;
 mod resources;
 mod results;
@@ -31,12 +36,15 @@ use axum::{
 
 use self::{
     address::Address,
+    calls::ConnectionMessage,
+    direct::DirectRequest,
     endpoint::{Caller, Endpoint, OPENS_URLS_SUFFIX},
 };
 pub(crate) use self::{
     address::resource,
     calls::{Calls, watch_cancellations},
-    endpoint::TOOLS_PER_PAGE,
+    descriptions::{Descriptions, MAX_DESCRIPTION_BYTES},
+    listing::TOOLS_PER_PAGE,
     resources::{MAX_RESOURCE_BYTES, RESOURCES_PER_PAGE},
 };
 use crate::{
@@ -139,25 +147,32 @@ async fn answer(server: Arc<Server>, caller: Caller, request: Request) -> ApiRes
     if request.method() == Method::GET && has_streams(request.headers()) {
         return Ok(changes::stream(Endpoint::new(server, caller, connection)));
     }
-    let mut parts = request.headers().clone();
     let (method, uri) = (request.method().clone(), request.uri().clone());
+    let headers = request.headers().clone();
     let limit = operation().max_body.bytes(&server.config.limits);
     let bytes = body::read(&server, request, limit).await?;
-    if let (Some(connection), Some(call)) = (&connection, calls::cancelled(&bytes)) {
-        calls::cancel(&server, connection, call).await;
+    if method == Method::POST
+        && let Some(request) = DirectRequest::read(&headers, &bytes)
+    {
+        let endpoint = Endpoint::new(server, caller, connection);
+        return endpoint.answer_directly(request).await;
     }
-    let opened = calls::opened_connection(&bytes);
+    let message = ConnectionMessage::read(&bytes);
+    if let (Some(connection), Some(ConnectionMessage::Cancel(call))) = (&connection, &message) {
+        calls::cancel(&server, connection, call.clone()).await;
+    }
     let mut whole = axum::http::Request::new(http_body_util::Full::new(bytes));
     *whole.method_mut() = method;
     *whole.uri_mut() = uri;
-    std::mem::swap(whole.headers_mut(), &mut parts);
+    *whole.headers_mut() = headers;
     let endpoint = Endpoint::new(server, caller, connection);
-    let mut response = endpoint.answer(whole).await;
-    if let Some(opened) = opened
+    // On the heap, so that other requests do not carry the larger future of `rmcp`.
+    let mut response = Box::pin(endpoint.answer(whole)).await;
+    if let Some(ConnectionMessage::Open { opens_urls }) = message
         && response.status().is_success()
     {
         let mut id = app::core::ids::random_text(CONNECTION_ID_CHARS);
-        if opened.opens_urls {
+        if opens_urls {
             id.push_str(OPENS_URLS_SUFFIX);
         }
         let id = HeaderValue::try_from(id).ok();

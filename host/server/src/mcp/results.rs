@@ -9,7 +9,10 @@ use std::fmt::Write;
 
 use app::{Error, catalog::ResolvedTool, runs::Execution};
 use bytes::Bytes;
-use rmcp::model::{CallToolResult, ContentBlock, JsonObject, MetaObject, Resource, TextContent};
+use rmcp::model::{
+    CallToolResponse, CallToolResult, ContentBlock, InputRequiredResult, JsonObject, MetaObject,
+    Resource, TextContent,
+};
 use serde_json::{Value, json};
 
 /// Maximum number of files of a result that are shown as links.
@@ -21,6 +24,8 @@ pub(super) enum Outcome {
     Own(Result<Bytes, String>),
     /// Data of tools, or the failure of one.
     Untrusted(Result<Bytes, String>, Source),
+    /// A question for the user, whose answer the repeated call brings. Nothing ran.
+    Asked(InputRequiredResult),
 }
 
 /// Origin of untrusted data.
@@ -72,37 +77,42 @@ pub(super) fn refused(cause: &Error) -> Outcome {
     Outcome::Own(Err(message))
 }
 
-impl From<Outcome> for CallToolResult {
+impl From<Outcome> for CallToolResponse {
     fn from(outcome: Outcome) -> Self {
-        let (executed, source) = match outcome {
-            Outcome::Own(executed) => (executed, None),
-            Outcome::Untrusted(executed, source) => (executed, Some(source)),
-        };
-        let block = |text: &str| {
-            let text = TextContent::new(visible(text));
-            ContentBlock::Text(match source {
-                Some(source) => text.with_meta(source.meta()),
-                None => text,
-            })
-        };
-        let data = match &executed {
-            Ok(data) => data,
-            Err(message) => return Self::error(vec![block(message)]),
-        };
-        match serde_json::from_slice(data) {
-            Ok(value) => {
-                let mut result = Self::success(vec![block(&String::from_utf8_lossy(data))]);
-                let mut files = Vec::new();
-                collect_files(&value, &mut files);
-                let links = files.into_iter().map(ContentBlock::resource_link);
-                result.content.extend(links);
-                result.structured_content = Some(value).filter(Value::is_object);
-                result
-            }
-            Err(cause) => {
-                let message = format!("the result of the tool is not JSON: {cause}");
-                Self::error(vec![ContentBlock::text(message)])
-            }
+        match outcome {
+            Outcome::Own(executed) => result(executed, None).into(),
+            Outcome::Untrusted(executed, source) => result(executed, Some(source)).into(),
+            Outcome::Asked(question) => question.into(),
+        }
+    }
+}
+
+/// Returns an outcome as MCP clients see it. The data of tools has an origin.
+fn result(executed: Result<Bytes, String>, source: Option<Source>) -> CallToolResult {
+    let block = |text: &str| {
+        let text = TextContent::new(visible(text));
+        ContentBlock::Text(match source {
+            Some(source) => text.with_meta(source.meta()),
+            None => text,
+        })
+    };
+    let data = match &executed {
+        Ok(data) => data,
+        Err(message) => return CallToolResult::error(vec![block(message)]),
+    };
+    match serde_json::from_slice(data) {
+        Ok(value) => {
+            let mut result = CallToolResult::success(vec![block(&String::from_utf8_lossy(data))]);
+            let mut files = Vec::new();
+            collect_files(&value, &mut files);
+            let links = files.into_iter().map(ContentBlock::resource_link);
+            result.content.extend(links);
+            result.structured_content = Some(value).filter(Value::is_object);
+            result
+        }
+        Err(cause) => {
+            let message = format!("the result of the tool is not JSON: {cause}");
+            CallToolResult::error(vec![ContentBlock::text(message)])
         }
     }
 }
@@ -132,7 +142,7 @@ fn collect_files(data: &Value, files: &mut Vec<Resource>) {
 
 /// Escapes invisible characters as JSON does. JSON keeps its meaning, because it has such characters
 /// only inside of strings.
-fn visible(text: &str) -> String {
+pub(super) fn visible(text: &str) -> String {
     let is_shown = |c: char| c == '\n' || !manifest::is_hidden(c);
     if text.chars().all(is_shown) {
         return text.to_owned();
@@ -160,17 +170,16 @@ mod tests {
             hosts: vec!["api.example.com".to_owned()],
         };
         let data = Bytes::copy_from_slice(data.as_bytes());
-        let result = CallToolResult::from(Outcome::Untrusted(Ok(data), source));
-        serde_json::to_value(result).unwrap()
+        serde_json::to_value(result(Ok(data), Some(source))).unwrap()
     }
 
     #[test]
     fn data_of_tools_is_marked_as_untrusted() {
-        let result = tool_result(r#"{"a":1}"#);
+        let marked = tool_result(r#"{"a":1}"#);
         let meta = json!({ "untrusted": true, "source_hosts": ["api.example.com"] });
-        assert_eq!(result["content"][0]["_meta"], meta);
-        assert_eq!(result["structuredContent"], json!({ "a": 1 }));
-        let failed = CallToolResult::from(Outcome::Own(Err("refused".to_owned())));
+        assert_eq!(marked["content"][0]["_meta"], meta);
+        assert_eq!(marked["structuredContent"], json!({ "a": 1 }));
+        let failed = result(Err("refused".to_owned()), None);
         let failed = serde_json::to_value(failed).unwrap();
         assert_eq!(failed["content"][0]["_meta"], Value::Null);
         assert_eq!(failed["isError"], true);

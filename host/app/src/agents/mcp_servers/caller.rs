@@ -60,11 +60,11 @@ impl McpCaller {
         let missing = || errors::mcp_server_not_found(truncate(server));
         let server = app.store.lookup::<McpServer>(server).await?;
         let server = server.ok_or_else(missing)?;
-        let project = projects::lookup(app, &ProjectId::parse(&server.project)?).await;
+        let project = projects::lookup_cached(app, &ProjectId::parse(&server.project)?).await;
         let project =
             project.map_err(|cause| cause.replace_if(&errors::PROJECT_NOT_FOUND, missing))?;
         Ok(Self {
-            project: project.into(),
+            project,
             server,
             selection,
             request_id,

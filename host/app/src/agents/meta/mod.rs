@@ -168,59 +168,60 @@ impl MetaTool {
     }
 }
 
-/// Runs a meta tool for a session. Dropping the future cancels the call and all tools that it runs.
+/// Runs a meta tool for a session, with arguments that are a JSON object, and records the call. Dropping
+/// the future cancels the call and all tools that it runs.
 ///
 /// # Errors
 /// Fails if the session does not have the meta tool, if the arguments do not match its schema, or for
 /// a reason of the meta tool.
-pub async fn run(
-    app: &App,
-    caller: &SessionCaller,
-    tool: MetaTool,
-    arguments: Value,
-) -> Result<MetaResult> {
-    tool.check_switched_on(caller.config())?;
-    // The calls are large, and those that contain them would exceed the stack of a thread.
-    let call: BoxFuture<'_, _> = match tool {
-        MetaTool::SearchTools => Box::pin(search_tools::run(app, caller, arguments)),
-        MetaTool::GetToolSchemas => Box::pin(get_tool_schemas::run(app, caller, arguments)),
-        MetaTool::MultiExecuteTool => Box::pin(multi_execute_tool::run(app, caller, arguments)),
-        MetaTool::ManageConnections => Box::pin(manage_connections::run(app, caller, arguments)),
-        MetaTool::UpsertRecipe => Box::pin(upsert_recipe::run(app, caller, arguments)),
-        MetaTool::GetRecipe => Box::pin(get_recipe::run(app, caller, arguments)),
-        MetaTool::WaitForConnections => Box::pin(wait_for_connections::run(app, caller, arguments)),
-        MetaTool::RemoteWorkbench => Box::pin(remote_workbench::run(app, caller, arguments)),
-        MetaTool::RemoteBashTool => Box::pin(remote_bash_tool::run(app, caller, arguments)),
-    };
-    call.await
-}
-
-/// Runs a meta tool as [`run`] does, with arguments that are a JSON object, and records the call.
-///
-/// # Errors
-/// Fails as [`run`] does.
 pub async fn execute(
     app: &App,
     caller: &SessionCaller,
     tool: MetaTool,
     arguments: Bytes,
 ) -> Result<Execution> {
-    let value = serde_json::from_slice(&arguments)
-        .map_err(|cause| errors::arguments_invalid(tool.short_slug(), cause.to_string()))?;
     let call = HostCall {
         project: &caller.project,
         tool: Arc::from(tool.slug()),
         user: &caller.config().user_id,
         session: SessionId::parse(caller.session_id()).ok(),
         request_id: &caller.request_id,
-        arguments,
+        arguments: arguments.clone(),
     };
-    let work = async {
-        let MetaResult { data, error } = run(app, caller, tool, value).await?;
-        let data = serde_json::to_vec(&data).map_err(errors::internal)?;
-        Ok((data.into(), error))
+    runs::record_host_call(app, call, run(app, caller, tool, &arguments)).await
+}
+
+/// Runs a meta tool, and returns its data and its failure.
+async fn run(
+    app: &App,
+    caller: &SessionCaller,
+    tool: MetaTool,
+    arguments: &Bytes,
+) -> Result<(Bytes, Option<String>)> {
+    tool.check_switched_on(caller.config())?;
+    let value = || {
+        serde_json::from_slice(arguments)
+            .map_err(|cause| errors::arguments_invalid(tool.short_slug(), cause.to_string()))
     };
-    runs::record_host_call(app, call, work).await
+    // The calls are large, and those that contain them would exceed the stack of a thread.
+    let call: BoxFuture<'_, _> = match tool {
+        // Arguments and results of its calls pass through it as they are.
+        MetaTool::MultiExecuteTool => {
+            let call: BoxFuture<'_, _> = Box::pin(multi_execute_tool::run(app, caller, arguments));
+            return call.await;
+        }
+        MetaTool::SearchTools => Box::pin(search_tools::run(app, caller, value()?)),
+        MetaTool::GetToolSchemas => Box::pin(get_tool_schemas::run(app, caller, value()?)),
+        MetaTool::ManageConnections => Box::pin(manage_connections::run(app, caller, value()?)),
+        MetaTool::UpsertRecipe => Box::pin(upsert_recipe::run(app, caller, value()?)),
+        MetaTool::GetRecipe => Box::pin(get_recipe::run(app, caller, value()?)),
+        MetaTool::WaitForConnections => Box::pin(wait_for_connections::run(app, caller, value()?)),
+        MetaTool::RemoteWorkbench => Box::pin(remote_workbench::run(app, caller, value()?)),
+        MetaTool::RemoteBashTool => Box::pin(remote_bash_tool::run(app, caller, value()?)),
+    };
+    let MetaResult { data, error } = call.await?;
+    let data = serde_json::to_vec(&data).map_err(errors::internal)?;
+    Ok((data.into(), error))
 }
 
 /// Reads the arguments of a meta tool.

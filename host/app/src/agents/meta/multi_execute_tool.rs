@@ -1,20 +1,23 @@
 //! Executes several tools in parallel. Calls fail one by one: an error of one is a part of its result.
 //!
-//! The calls have one deadline together, so that one that hangs does not withhold the results of the
-//! others. The result keeps the order of the calls. Data that is too large for the context of a model
-//! becomes a file of the project, and the result has a link to it. All results become a file of the
-//! workbench if the call asks for it.
+//! The calls run on several tasks, so that they use all processors. They have one deadline together,
+//! so that one that hangs does not withhold the results of the others. The result keeps the order of the
+//! calls. Data that is too large for the context of a model becomes a file of the project, and the result
+//! has a link to it. All results become a file of the workbench if the call asks for it.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::{StreamExt, stream};
+use parking_lot::Mutex;
 use sandbox::FileChange;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json, value::RawValue};
-use tokio::time::{Instant, timeout_at};
+use serde_json::{json, value::RawValue};
+use tokio::{
+    task::{JoinSet, yield_now},
+    time::{Instant, timeout_at},
+};
 
-use super::{MetaResult, MetaTool, Workflow, parse};
+use super::{MetaTool, Workflow};
 use crate::{
     App, Result,
     agents::{
@@ -39,17 +42,25 @@ const RECIPE_TOOLKIT: &str = "recipes";
 pub const MAX_INLINE_BYTES: usize = 80 << 10;
 
 #[derive(Deserialize)]
-struct Arguments {
-    tools: Vec<Call>,
+struct Arguments<'a> {
+    #[serde(borrow)]
+    tools: Vec<CallArguments<'a>>,
     #[serde(default)]
     sync_response_to_workbench: bool,
     session_id: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Call {
+struct CallArguments<'a> {
     tool_slug: String,
-    arguments: Value,
+    #[serde(borrow)]
+    arguments: &'a RawValue,
+}
+
+struct Call {
+    index: usize,
+    tool: String,
+    arguments: Bytes,
 }
 
 #[derive(Serialize)]
@@ -88,27 +99,30 @@ struct Response {
     log_id: LogId,
 }
 
-/// Executes the tools.
-pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> Result<MetaResult> {
+/// Executes the tools, and returns the data and the failure.
+pub(super) async fn run(
+    app: &App,
+    caller: &SessionCaller,
+    arguments: &Bytes,
+) -> Result<(Bytes, Option<String>)> {
+    let invalid = |problem: String| {
+        errors::arguments_invalid(MetaTool::MultiExecuteTool.short_slug(), problem)
+    };
     let Arguments {
         tools,
         sync_response_to_workbench,
         session_id,
-    } = parse(MetaTool::MultiExecuteTool, arguments)?;
+    } = serde_json::from_slice(arguments).map_err(|cause| invalid(cause.to_string()))?;
     if !(1..=MAX_CALLS).contains(&tools.len()) {
-        return Err(errors::arguments_invalid(
-            MetaTool::MultiExecuteTool.short_slug(),
-            format!("tools: must have 1 to {MAX_CALLS} calls"),
-        ));
+        let problem = format!("tools: must have 1 to {MAX_CALLS} calls");
+        return Err(invalid(problem));
     }
-    let deadline = Instant::now() + app.sessions.multi_execute_timeout;
-    let calls = tools.into_iter().enumerate();
-    let calls = calls.map(|(index, call)| run_one(app, caller, deadline, index, call));
-    let mut results: Vec<_> = stream::iter(calls)
-        .buffer_unordered(MAX_CONCURRENT_CALLS)
-        .collect()
-        .await;
-    results.sort_by_key(|result| result.index);
+    let calls = tools.into_iter().enumerate().map(|(index, call)| Call {
+        index,
+        tool: call.tool_slug,
+        arguments: arguments.slice_ref(call.arguments.get().as_bytes()),
+    });
+    let results = run_all(app, caller, calls.collect()).await?;
     let succeeded = results.iter().filter(|result| result.error.is_none());
     let success_count = succeeded.count();
     let total_count = results.len();
@@ -137,10 +151,38 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
     };
     let error =
         (error_count > 0).then(|| format!("{error_count} out of {total_count} calls failed"));
-    Ok(MetaResult {
-        data: serde_json::to_value(data).map_err(errors::internal)?,
-        error: error.filter(|_| success_count == 0),
-    })
+    let data = serde_json::to_vec(&data).map_err(errors::internal)?;
+    Ok((data.into(), error.filter(|_| success_count == 0)))
+}
+
+/// Runs calls on several tasks, each of which takes one call after another. Returns the results in the
+/// order of the calls. Dropping the future aborts the tasks, which cancels their runs.
+async fn run_all(app: &App, caller: &SessionCaller, calls: Vec<Call>) -> Result<Vec<CallResult>> {
+    let deadline = Instant::now() + app.sessions.multi_execute_timeout;
+    let total_count = calls.len();
+    let waiting = Arc::new(Mutex::new(calls.into_iter()));
+    let mut tasks = JoinSet::new();
+    for _ in 0..total_count.min(MAX_CONCURRENT_CALLS) {
+        let app = app.shared()?;
+        let caller = caller.clone();
+        let waiting = waiting.clone();
+        tasks.spawn(async move {
+            let next = || waiting.lock().next();
+            let mut results = Vec::new();
+            while let Some(call) = next() {
+                results.push(run_one(&app, &caller, deadline, call).await);
+                // Calls that wait for nothing would keep the thread from other requests.
+                yield_now().await;
+            }
+            results
+        });
+    }
+    let mut results = Vec::with_capacity(total_count);
+    while let Some(ended) = tasks.join_next().await {
+        results.extend(ended.map_err(errors::internal)?);
+    }
+    results.sort_by_key(|result: &CallResult| result.index);
+    Ok(results)
 }
 
 /// Stores results as a file of the workbench.
@@ -156,7 +198,7 @@ async fn results_as_file(
         path: path.clone(),
         content: Some(content.into()),
     };
-    session_files::apply(app, caller, vec![change], None).await?;
+    session_files::apply(app, caller, vec![change], None, None).await?;
     Ok(RemoteFile {
         file_path: format!("{SANDBOX_FOLDER}/{path}"),
         mimetype: "application/json",
@@ -164,14 +206,9 @@ async fn results_as_file(
     })
 }
 
-async fn run_one(
-    app: &App,
-    caller: &SessionCaller,
-    deadline: Instant,
-    index: usize,
-    call: Call,
-) -> CallResult {
-    let tool_slug = call.tool_slug.clone();
+async fn run_one(app: &App, caller: &SessionCaller, deadline: Instant, call: Call) -> CallResult {
+    let index = call.index;
+    let tool_slug = call.tool.clone();
     let seconds = app.sessions.multi_execute_timeout.as_secs();
     let ended = async {
         if Instant::now() >= deadline {
@@ -203,19 +240,21 @@ async fn run_one(
 }
 
 async fn execute_one(app: &App, caller: &SessionCaller, call: Call) -> Result<Response> {
-    if MetaTool::from_slug(&call.tool_slug).is_some() {
+    let Call {
+        tool, arguments, ..
+    } = call;
+    if MetaTool::from_slug(&tool).is_some() {
         return Err(errors::session_invalid(format!(
-            "{}: a meta tool cannot be called by another",
-            call.tool_slug
+            "{tool}: a meta tool cannot be called by another"
         )));
     }
     let request = SessionExecute {
-        tool: call.tool_slug.clone(),
-        arguments: call.arguments.to_string().into(),
+        tool: tool.clone(),
+        arguments,
         account: None,
     };
     let execution = execute(app, caller, request).await?;
-    let stored = inline_or_file(app, caller, &call.tool_slug, execution.data).await;
+    let stored = inline_or_file(app, caller, &tool, execution.data).await;
     // The tool ran, so the caller gets the id of its record in either case.
     let (data, error) = match stored {
         Ok(data) => (data, execution.error),

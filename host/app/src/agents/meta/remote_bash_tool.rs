@@ -8,7 +8,10 @@ use workbench::{CommandFinished, CommandNotRun, Excerpt, FILES_FOLDER, ShellComm
 use super::{MetaResult, MetaTool, Workflow, parse};
 use crate::{
     App, Class, Result,
-    agents::{SessionCaller, errors, session_files},
+    agents::{
+        SessionCaller, errors,
+        session_files::{self, Turn},
+    },
     core::ids::random_text,
 };
 
@@ -48,8 +51,9 @@ struct Data {
 pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> Result<MetaResult> {
     let arguments: Arguments = parse(MetaTool::RemoteBashTool, arguments)?;
     let command = arguments.command;
-    let ran = session_files::in_turn(app, caller, run_command(app, caller, command)).await?;
-    let (finished, not_stored) = ran;
+    let turn = Turn::take(app, caller).await?;
+    let ran = turn.run(app, run_command(app, caller, &turn, command));
+    let (finished, not_stored) = ran.await?;
     let CommandFinished {
         exit,
         stdout,
@@ -85,6 +89,7 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
 async fn run_command(
     app: &App,
     caller: &SessionCaller,
+    turn: &Turn,
     command: String,
 ) -> Result<(CommandFinished, Option<String>)> {
     // The files take memory only while the command may run.
@@ -104,7 +109,7 @@ async fn run_command(
     if changes.is_empty() {
         return Ok((finished, None));
     }
-    match session_files::apply(app, caller, changes, None).await {
+    match session_files::apply(app, caller, changes, None, Some(turn)).await {
         Ok(()) => Ok((finished, None)),
         Err(cause) if matches!(cause.info().class, Class::Invalid | Class::StorageFull) => {
             let hint = cause.info().hint;

@@ -1,0 +1,254 @@
+//! Requests that are answered without the service of `rmcp`.
+//!
+//! That service runs each request in several tasks that are connected by channels, which takes longer
+//! than the call of a small tool. A list of tools and a call without reports of its progress have one
+//! message as their response, and are answered here. Every other request goes to `rmcp`, and so does one
+//! that is not plainly valid: `rmcp` alone refuses messages, and negotiates the version of one that has
+//! metadata.
+
+use axum::{
+    http::{HeaderMap, HeaderValue, header},
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use rmcp::{
+    ErrorData,
+    model::{
+        JsonRpcError, JsonRpcResponse, JsonRpcVersion2_0, ProtocolVersion, RequestId, ServerResult,
+    },
+};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::{
+    FIRST_VERSION_WITHOUT_CONNECTIONS, PROTOCOL_VERSION,
+    approving::CallApproval,
+    connecting::{Consent, UrlRequest},
+    endpoint::{Endpoint, cancelled},
+};
+use crate::http::{ApiResult, errors};
+
+const JSON_MEDIA_TYPE: &str = "application/json";
+const EVENT_STREAM_MEDIA_TYPE: &str = "text/event-stream";
+
+/// A request that is answered here.
+pub(super) struct DirectRequest {
+    id: RequestId,
+    method: Method,
+}
+
+enum Method {
+    ListTools { cursor: Option<String> },
+    CallTool { name: String, arguments: Bytes },
+}
+
+// Members that are not known here have a meaning for `rmcp`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Message<'a> {
+    jsonrpc: &'a str,
+    id: RequestId,
+    method: &'a str,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ListParams {
+    cursor: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CallParams<'a> {
+    name: String,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+}
+
+impl DirectRequest {
+    /// Reads a request. Returns none if `rmcp` has to answer it.
+    pub(super) fn read(headers: &HeaderMap, body: &Bytes) -> Option<Self> {
+        if !has_plain_headers(headers) {
+            return None;
+        }
+        let message: Message<'_> = object(body)?;
+        let params = message.params.map(|params| params.get().as_bytes());
+        let method = match (message.jsonrpc, message.method) {
+            ("2.0", "tools/list") => {
+                let ListParams { cursor } =
+                    params.map_or_else(|| Some(ListParams::default()), object)?;
+                Method::ListTools { cursor }
+            }
+            ("2.0", "tools/call") => {
+                let CallParams { name, arguments } = object(params?)?;
+                let arguments = match arguments.map(RawValue::get) {
+                    None => Bytes::from_static(b"{}"),
+                    Some(arguments) if arguments.starts_with('{') => {
+                        body.slice_ref(arguments.as_bytes())
+                    }
+                    Some(_) => return None,
+                };
+                Method::CallTool { name, arguments }
+            }
+            _ => return None,
+        };
+        let id = message.id;
+        Some(Self { id, method })
+    }
+}
+
+/// Parses a JSON object. serde would deserialize a struct from an array of its members in order.
+fn object<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Option<T> {
+    let is_object = text.trim_ascii_start().starts_with(b"{");
+    is_object.then(|| serde_json::from_slice(text).ok())?
+}
+
+/// Returns true if the headers are those of most clients: JSON, a response of either kind, and no version
+/// of the protocol or one that has connections.
+fn has_plain_headers(headers: &HeaderMap) -> bool {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let is_json =
+        text(header::CONTENT_TYPE).is_some_and(|given| given.eq_ignore_ascii_case(JSON_MEDIA_TYPE));
+    let accepted = text(header::ACCEPT).unwrap_or_default();
+    let accepts = |wanted: &str| {
+        let mut types = accepted.split(',');
+        types.any(|given| given.trim().eq_ignore_ascii_case(wanted))
+    };
+    let mut versions = ProtocolVersion::KNOWN_VERSIONS
+        .iter()
+        .map(ProtocolVersion::as_str)
+        .filter(|version| *version < FIRST_VERSION_WITHOUT_CONNECTIONS);
+    let version = headers.get(PROTOCOL_VERSION);
+    let has_connections = version.is_none_or(|given| versions.any(|version| *given == *version));
+    is_json && accepts(JSON_MEDIA_TYPE) && accepts(EVENT_STREAM_MEDIA_TYPE) && has_connections
+}
+
+impl Endpoint {
+    /// Answers a request whose host and key are checked. Dropping the future cancels a call.
+    pub(super) async fn answer_directly(&self, request: DirectRequest) -> ApiResult<Response> {
+        let DirectRequest { id, method } = request;
+        let message = match method {
+            Method::ListTools { cursor } => message(id, self.page(cursor.as_deref())),
+            Method::CallTool { name, arguments } => {
+                let called = self.call_directly(&id, &name, arguments).await;
+                message(id, called)
+            }
+        };
+        let message = message.map_err(errors::internal)?;
+        let media_type = HeaderValue::from_static(JSON_MEDIA_TYPE);
+        Ok(([(header::CONTENT_TYPE, media_type)], message).into_response())
+    }
+
+    async fn call_directly(
+        &self,
+        id: &RequestId,
+        name: &str,
+        arguments: Bytes,
+    ) -> Result<ServerResult, ErrorData> {
+        let running = self.begin(id);
+        let approval = CallApproval::default();
+        let called = tokio::select! {
+            called = self.call_once(name, arguments, &approval) => called,
+            () = running.cancelled.notified() => return Err(cancelled()),
+        };
+        let way = UrlRequest::before_results(self.opens_urls());
+        let response = self.respond(name, called, Consent::NotAsked, way).await?;
+        let mut result = ServerResult::from(response);
+        result.strip_result_type_for_legacy_peer();
+        Ok(result)
+    }
+}
+
+/// Serializes the response to a request.
+fn message(
+    id: RequestId,
+    result: Result<impl Serialize, ErrorData>,
+) -> serde_json::Result<Vec<u8>> {
+    match result {
+        Ok(result) => serde_json::to_vec(&JsonRpcResponse {
+            jsonrpc: JsonRpcVersion2_0,
+            id,
+            result,
+        }),
+        Err(error) => serde_json::to_vec(&JsonRpcError::new(Some(id), error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(headers: &[(&'static str, &'static str)], body: &str) -> Option<DirectRequest> {
+        let plain = [
+            ("content-type", "application/json"),
+            ("accept", "application/json, text/event-stream"),
+        ];
+        let mut all = HeaderMap::new();
+        for (name, value) in plain.iter().chain(headers) {
+            all.insert(*name, HeaderValue::from_static(value));
+        }
+        DirectRequest::read(&all, &Bytes::copy_from_slice(body.as_bytes()))
+    }
+
+    #[test]
+    fn arguments_of_calls_pass_as_they_came() {
+        let arguments = r#"{ "a": 1.00, "a": 2 }"#;
+        let params = format!(r#"{{"name":"ECHO","arguments":{arguments}}}"#);
+        let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
+        let version = [("mcp-protocol-version", "2025-11-25")];
+        let request = read(&version, &body).unwrap();
+        assert_eq!(request.id, RequestId::Number(1));
+        match request.method {
+            Method::CallTool {
+                name,
+                arguments: read,
+            } => {
+                assert_eq!((&*name, &*read), ("ECHO", arguments.as_bytes()));
+            }
+            Method::ListTools { .. } => panic!("it is a call"),
+        }
+    }
+
+    #[test]
+    fn lists_may_have_a_cursor() {
+        for (params, expected) in [
+            ("", None),
+            (r#","params":{}"#, None),
+            (r#","params":{"cursor":"x"}"#, Some("x")),
+        ] {
+            let body = format!(r#"{{"jsonrpc":"2.0","id":"a","method":"tools/list"{params}}}"#);
+            match read(&[], &body).unwrap().method {
+                Method::ListTools { cursor } => assert_eq!(cursor.as_deref(), expected),
+                Method::CallTool { .. } => panic!("it is a list"),
+            }
+        }
+    }
+
+    #[test]
+    fn other_requests_are_left_to_rmcp() {
+        let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+        assert!(read(&[], list).is_some());
+        for (name, value) in [
+            ("content-type", "text/plain"),
+            ("accept", "application/json"),
+            ("mcp-protocol-version", "2026-07-28"),
+            ("mcp-protocol-version", "2020-01-01"),
+        ] {
+            assert!(read(&[(name, value)], list).is_none(), "{name}: {value}");
+        }
+        for body in [
+            r#"{"jsonrpc":"1.0","id":1,"method":"tools/list"}"#,
+            r#"{"jsonrpc":"2.0","method":"tools/list"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","result":{}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#,
+            r#"["2.0",1,"tools/list",null]"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"A","arguments":1}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"A","_meta":{"progressToken":1}}}"#,
+        ] {
+            assert!(read(&[], body).is_none(), "{body}");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The tools of an endpoint, and the pages of their list.
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
+
+use app::{
+    Error,
+    agents::{self, meta::MetaTool},
+    catalog::ResolvedTool,
+};
+use rmcp::{ErrorData, model::ListToolsResult};
+use serde::Serialize;
+
+use super::{
+    cursor,
+    descriptions::Description,
+    endpoint::{Caller, Endpoint, internal},
+    tools,
+};
+
+/// Tools on a page of `tools/list`.
+pub(crate) const TOOLS_PER_PAGE: usize = 250;
+
+/// A tool of an endpoint.
+pub(super) enum Offered {
+    Meta(MetaTool),
+    Tool(ResolvedTool),
+}
+
+/// A page of the list, as clients before version 2026-07-28 get it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Page {
+    tools: Vec<Description>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+impl Page {
+    /// Returns the page as the result that `rmcp` sends.
+    pub(super) fn into_result(self) -> Result<ListToolsResult, ErrorData> {
+        let tools = self.tools.iter().map(Description::parse);
+        let tools = tools.collect::<Result<_, _>>().map_err(internal)?;
+        Ok(ListToolsResult {
+            next_cursor: self.next_cursor,
+            ..ListToolsResult::with_all_items(tools)
+        })
+    }
+}
+
+impl Endpoint {
+    /// Returns the tools: meta tools first, then those of the catalog by slug.
+    fn offered(&self) -> Vec<Offered> {
+        match &self.caller {
+            Caller::Server(caller) => {
+                let tools = caller.tools(self.app()).into_iter();
+                let helpers = caller.helper_tools().map(Offered::Meta);
+                helpers.chain(tools.map(Offered::Tool)).collect()
+            }
+            Caller::Session(caller) => {
+                let config = caller.config();
+                let preloaded = agents::preloaded(&self.app().catalog.snapshot(), config);
+                let meta = MetaTool::in_force(config).map(Offered::Meta);
+                meta.chain(preloaded.into_iter().map(Offered::Tool))
+                    .collect()
+            }
+        }
+    }
+
+    /// Returns the name of a tool.
+    fn name_of(&self, offered: &Offered) -> Arc<str> {
+        match offered {
+            Offered::Meta(tool) => tools::meta_name(*tool, &self.server.branding).into(),
+            Offered::Tool(found) => found.tool.slug.clone(),
+        }
+    }
+
+    fn describe(&self, offered: &Offered) -> Result<Description, Error> {
+        match offered {
+            Offered::Meta(tool) => {
+                Description::new(&tools::meta_tool(*tool, &self.server.branding))
+            }
+            Offered::Tool(found) => self.server.mcp_descriptions.describe(found),
+        }
+    }
+
+    /// Returns the page of tools after a cursor, which is the name of the last tool before it.
+    pub(super) fn page(&self, cursor: Option<&str>) -> Result<Page, ErrorData> {
+        let offered = self.offered();
+        let begin = match cursor {
+            None => 0,
+            Some(cursor) => {
+                let last = cursor::decode(cursor)?;
+                let position = self.position_after(&offered, &last);
+                position.ok_or_else(cursor::invalid)?
+            }
+        };
+        let rest = &offered[begin..];
+        let page = &rest[..rest.len().min(TOOLS_PER_PAGE)];
+        let described = page.iter().map(|offered| self.describe(offered));
+        let described = described.collect::<Result<_, _>>().map_err(internal)?;
+        let last = page.last().filter(|_| page.len() < rest.len());
+        Ok(Page {
+            tools: described,
+            next_cursor: last.map(|last| cursor::encode(&self.name_of(last))),
+        })
+    }
+
+    /// Returns the position after a tool, or the place where it would be if it is gone.
+    fn position_after(&self, offered: &[Offered], last: &str) -> Option<usize> {
+        let found = offered.iter().position(|tool| *self.name_of(tool) == *last);
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        match found {
+            Some(position) => Some(position + 1),
+            None if last.is_empty() || !last.bytes().all(is_name) => None,
+            None => {
+                let follows = |tool: &Offered| match tool {
+                    Offered::Meta(_) => false,
+                    Offered::Tool(found) => *found.tool.slug > *last,
+                };
+                Some(offered.iter().position(follows).unwrap_or(offered.len()))
+            }
+        }
+    }
+
+    /// Returns a digest of the list, which changes with it.
+    pub(super) fn digest(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        for offered in self.offered() {
+            self.name_of(&offered).hash(&mut hasher);
+            if let Offered::Tool(found) = offered {
+                found.release.version.to_string().hash(&mut hasher);
+            }
+        }
+        hasher.finish()
+    }
+}
