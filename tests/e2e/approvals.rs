@@ -1,11 +1,15 @@
 //! Approval of calls in sessions: which calls need it, and what an approval holds for.
 
-use harness::{Answer, Client, Host};
+use harness::{
+    Answer, Client, Host,
+    assistants::{Assistant, Library},
+    guest,
+};
 use serde_json::{Value, json};
 
 use crate::{
     tool_router_execution::{execute, mail},
-    tool_router_sessions::{SESSION, create},
+    tool_router_sessions::{SESSION, connect, create, keyed},
 };
 
 /// Returns the call that answers the question of a result.
@@ -17,6 +21,29 @@ fn answered(call: &Value, asked: &Answer, action: &str) -> Value {
     call["request_state"] = asked["request_state"].clone();
     call["input_responses"] = json!({ id: { "action": action } });
     call
+}
+
+/// Returns the configuration of a session with permissions.
+fn with_permissions(permissions: Value) -> Value {
+    json!({ "user_id": "amy", "experimental": { "permissions": permissions } })
+}
+
+/// Runs a tool in a parallel execution, and returns its result.
+async fn run_in_parallel(project: &Client, session: &str, call: &Value) -> Value {
+    let several = json!({ "tools": [call], "sync_response_to_workbench": false });
+    let several = json!({ "tool_slug": "SERVICE_MULTI_EXECUTE_TOOL", "arguments": several });
+    let several = execute(project, session, several).await.expect(200);
+    several["data"]["results"][0].clone()
+}
+
+async fn runs(project: &Client, session: &str, call: &Value) {
+    let ran = execute(project, session, call.clone()).await.expect(200);
+    assert_eq!(ran["result_type"], "completed", "{ran:#?}");
+}
+
+async fn approve(project: &Client, session: &str, call: &Value) {
+    let asked = ask(project, session, call).await;
+    runs(project, session, &answered(call, &asked, "accept")).await;
 }
 
 async fn ask(project: &Client, session: &str, call: &Value) -> Answer {
@@ -105,10 +132,7 @@ async fn only_execute_asks_for_approval() {
         let session = create(&project, body).await;
         let call = json!({ "tool_slug": tool, "arguments": {} });
         ask(&project, &session, &call).await;
-        let several = json!({ "tools": [call], "sync_response_to_workbench": false });
-        let several = json!({ "tool_slug": "SERVICE_MULTI_EXECUTE_TOOL", "arguments": several });
-        let several = execute(&project, &session, several).await.expect(200);
-        let result = &several["data"]["results"][0];
+        let result = run_in_parallel(&project, &session, &call).await;
         assert_eq!(result["response"], Value::Null, "{config}");
         let error = result["error"].as_str().unwrap();
         assert!(error.contains("approved"), "{error}");
@@ -131,5 +155,165 @@ async fn only_execute_asks_for_approval() {
         project.patch(&path, &null).await.expect(200);
         let ran = execute(&project, &session, call).await.expect(200);
         assert_eq!(ran["result_type"], "completed", "{config}");
+    }
+}
+
+#[tokio::test]
+async fn one_approval_holds_for_the_session() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let toolkit = mail(host).await;
+    let slug = |name: &str| format!("{}_{name}", toolkit.to_uppercase());
+    let config = with_permissions(json!({ "default": "ask_once_per_session" }));
+    let session = create(&project, config.clone()).await;
+    let call = |name: &str, to: &str| json!({ "tool_slug": slug(name), "arguments": { "to": to } });
+    let bob = call("SEND", "bob");
+    let asked = ask(&project, &session, &bob).await;
+    let declined = answered(&bob, &asked, "decline");
+    execute(&project, &session, declined).await.expect(200);
+    approve(&project, &session, &bob).await;
+    let eve = call("SEND", "eve");
+    runs(&project, &session, &eve).await;
+    let result = run_in_parallel(&project, &session, &eve).await;
+    assert_eq!(result["error"], Value::Null);
+    ask(&project, &session, &call("DRAFT", "eve")).await;
+    let other = create(&project, config).await;
+    ask(&project, &other, &eve).await;
+
+    let path = format!("{SESSION}/{session}");
+    let unrelated = json!({ "search": { "enable": false } });
+    project.patch(&path, &unrelated).await.expect(200);
+    runs(&project, &session, &eve).await;
+    let draft = call("DRAFT", "eve");
+    let asked = ask(&project, &session, &draft).await;
+    let permissions =
+        json!({ "default": "ask_once_per_session", "overrides": { &toolkit: "ask_once" } });
+    let change = json!({ "experimental": { "permissions": permissions } });
+    project.patch(&path, &change).await.expect(200);
+    ask(&project, &session, &eve).await;
+    let outdated = answered(&draft, &asked, "accept");
+    let refused = execute(&project, &session, outdated).await.expect(400);
+    assert_eq!(refused["error"]["code"], 4322);
+}
+
+#[tokio::test]
+async fn one_approval_holds_for_one_account() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let toolkit = keyed(host).await;
+    let older = connect(&project, &toolkit, "amy").await;
+    let newer = connect(&project, &toolkit, "amy").await;
+    let config = json!({ "default": "allow_all", "overrides": { &toolkit: "ask_once" } });
+    let session = create(&project, with_permissions(config)).await;
+    let tool = guest::tool(&toolkit);
+    let call =
+        |account: Option<&str>| json!({ "tool_slug": tool, "arguments": {}, "account": account });
+    approve(&project, &session, &call(Some(&older))).await;
+    runs(&project, &session, &call(Some(&older))).await;
+    ask(&project, &session, &call(Some(&newer))).await;
+    // The newest account is the default one.
+    approve(&project, &session, &call(None)).await;
+    runs(&project, &session, &call(Some(&newer))).await;
+    let added = connect(&project, &toolkit, "amy").await;
+    ask(&project, &session, &call(None)).await;
+    ask(&project, &session, &call(Some(&added))).await;
+}
+
+#[tokio::test]
+async fn overrides_apply_to_tools_before_toolkits() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let toolkit = mail(host).await;
+    let other = mail(host).await;
+    let slug = |toolkit: &str, name: &str| format!("{}_{name}", toolkit.to_uppercase());
+    let call = |slug: String| json!({ "tool_slug": slug, "arguments": {} });
+    let permissions = json!({ "default": "allow_all", "overrides": {
+        &toolkit: "ask_always",
+        slug(&toolkit, "LIST"): "always_allow",
+        slug(&toolkit, "SEND").to_lowercase(): "always_deny",
+    } });
+    let session = create(&project, with_permissions(permissions)).await;
+    let send = call(slug(&toolkit, "SEND"));
+    let denied = execute(&project, &session, send.clone()).await.expect(403);
+    assert_eq!(denied["error"]["code"], 4311);
+    let result = run_in_parallel(&project, &session, &send).await;
+    let error = result["error"].as_str().unwrap();
+    assert!(error.contains("does not permit"), "{error}");
+    let draft = call(slug(&toolkit, "DRAFT"));
+    approve(&project, &session, &draft).await;
+    ask(&project, &session, &draft).await;
+    for slug in [slug(&toolkit, "LIST"), slug(&other, "SEND")] {
+        runs(&project, &session, &call(slug)).await;
+    }
+    let proxy = json!({ "toolkit_slug": toolkit, "endpoint": "/x", "method": "GET" });
+    let path = format!("{SESSION}/{session}/proxy_execute");
+    let refused = project.post(&path, &proxy).await.expect(403);
+    assert_eq!(refused["error"]["code"], 4311);
+}
+
+/// Creates a session that shows a tool which needs approval. Returns its MCP address and the tool.
+async fn shown_with_approval(project: &Client, default: &str) -> (String, String) {
+    let toolkit = mail(Host::shared().await).await;
+    let tool = format!("{}_SEND", toolkit.to_uppercase());
+    let mut config = with_permissions(json!({ "default": default }));
+    config["preload"] = json!({ "tools": [tool] });
+    let created = project.post(SESSION, &config).await.expect(201);
+    (created["mcp"]["url"].as_str().unwrap().to_owned(), tool)
+}
+
+#[tokio::test]
+async fn assistants_ask_their_user_for_approval() {
+    let project = Host::shared().await.new_project().await;
+    for (default, answer, questions) in [
+        ("ask_once_per_session", "accept", 1),
+        ("ask_every_call", "decline", 2),
+    ] {
+        for library in Library::ALL {
+            let (url, tool) = shown_with_approval(&project, default).await;
+            let call = json!({ "name": tool, "arguments": { "to": "bob" } });
+            let options = json!({
+                "url": url, "key": project.key(), "mode": "auto", "answer": answer,
+                "calls": [call, call],
+            });
+            let report = Assistant::start(library, &options).report().await;
+            let which = format!("{library:?} {default}: {report:#}");
+            let asked = report["asked"].as_array().unwrap();
+            assert_eq!(asked.len(), questions, "{which}");
+            let message = asked[0]["message"].as_str().unwrap();
+            assert!(message.contains(&tool), "{which}");
+            assert!(message.contains(r#"{"to":"bob"}"#), "{which}");
+            for called in report["calls"].as_array().unwrap() {
+                let is_declined = answer == "decline";
+                assert_eq!(called["is_error"], is_declined, "{which}");
+                if is_declined {
+                    let text = called["text"].as_str().unwrap();
+                    assert!(text.starts_with("declined"), "{which}");
+                } else {
+                    assert_eq!(called["structured"], json!({ "to": "bob" }), "{which}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn client_without_forms_gets_a_failure() {
+    let project = Host::shared().await.new_project().await;
+    let (url, tool) = shown_with_approval(&project, "ask_once_per_session").await;
+    let call = json!({ "name": tool, "arguments": {} });
+    for (library, mode, answer) in [
+        (Library::Python, "auto", Value::Null),
+        // Before 2026-07-28 a question is no result of a call.
+        (Library::JavaScript, "legacy", json!("accept")),
+    ] {
+        let options = json!({
+            "url": url, "key": project.key(), "mode": mode, "answer": answer, "calls": [call],
+        });
+        let report = Assistant::start(library, &options).report().await;
+        assert_eq!(report["asked"], json!([]), "{library:?}: {report:#}");
+        let called = &report["calls"][0];
+        assert_eq!(called["is_error"], true, "{library:?}: {report:#}");
+        let text = called["text"].as_str().unwrap();
+        assert!(text.contains("approved"), "{library:?}: {report:#}");
     }
 }

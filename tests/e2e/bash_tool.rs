@@ -9,6 +9,12 @@ use crate::{
     tool_router_sessions::{SESSION, create},
 };
 
+/// Command that needs much processor time and little memory.
+const BUSY_COMMAND: &str = "jq -n 'last(range(1e12))'";
+/// Command that sorts 32 million lines, which needs much memory.
+const LARGE_COMMAND: &str = "head -c 1000000 /dev/zero | tr '\\0' '\\n' > a
+    for i in 1 2 3 4 5; do cat a a > b; mv b a; done; sort a";
+
 async fn session(project: &Client) -> String {
     create(project, json!({ "user_id": "amy" })).await
 }
@@ -169,6 +175,31 @@ async fn endless_loop_changes_no_file() {
     ended(&project, &session, "echo a > a.txt; while true; do :; done").await;
     let data = run(&project, &session, "ls; echo next").await;
     assert_eq!(data["stdout"], "next\n");
+}
+
+#[tokio::test]
+async fn commands_are_ended_at_their_limits() {
+    for (setting, command, limit) in [
+        ("workbench.time_s", "sleep 1000", "longer than 1 s"),
+        ("workbench.cpu_s", BUSY_COMMAND, "1 s of processor time"),
+    ] {
+        let host = Setup::new().with(setting, "1").start().await;
+        let project = host.new_project().await;
+        assert_ended_by(&project, command, limit).await;
+    }
+    let project = Host::shared().await.new_project().await;
+    assert_ended_by(&project, LARGE_COMMAND, "512 MiB of memory").await;
+}
+
+/// Checks that a command is ended because of a limit, and that it changes no file.
+async fn assert_ended_by(project: &Client, command: &str, limit: &str) {
+    let session = session(project).await;
+    upload(project, &session, "kept.txt", b"kept").await;
+    let command = format!("echo lost > kept.txt; {command}");
+    let error = ended(project, &session, &command).await;
+    assert!(error.contains(limit), "{command}: {error}");
+    let kept = download(project, &session, "kept.txt").await;
+    assert_eq!(kept.bytes, b"kept", "{command}");
 }
 
 #[tokio::test]

@@ -2,7 +2,8 @@
 // `node assistant.mjs FOLDER OPTIONS`. FOLDER contains the library. OPTIONS is JSON: the `url`, the `key` of
 // the project if one is sent, the `mode` in which the client agrees on the version of the protocol (`legacy`
 // or `auto`), the `calls` to make, true as `opens_urls` if the user opens every address that the server asks for,
-// and the call to `cancel` when a line arrives on standard input. Prints a report as JSON.
+// the `answer` of the user to every form, and the call to `cancel` when a line arrives on standard input.
+// Prints a report as JSON.
 import { once } from "node:events";
 import { createRequire } from "node:module";
 
@@ -13,14 +14,16 @@ const { Client, StreamableHTTPClientTransport } = library;
 
 const headers = options.key ? { "x-api-key": options.key } : {};
 const transport = new StreamableHTTPClientTransport(new URL(options.url), { requestInit: { headers } });
-const capabilities = options.opens_urls ? { elicitation: { url: {} } } : {};
+const modes = { ...(options.opens_urls && { url: {} }), ...(options.answer && { form: {} }) };
+const asks = Object.keys(modes).length > 0;
+const capabilities = asks ? { elicitation: modes } : {};
 const negotiation = { mode: options.mode };
 const client = new Client({ name: "test", version: "1" }, { capabilities, versionNegotiation: negotiation });
 const asked = [];
-if (options.opens_urls) {
+if (asks) {
   client.setRequestHandler("elicitation/create", ({ params }) => {
     asked.push(params);
-    return { action: "accept" };
+    return { action: options.answer ?? "accept" };
   });
 }
 await client.connect(transport);

@@ -2,7 +2,7 @@
 
 OPTIONS is JSON: the `url`, the `key` of the project if one is sent, the `mode` in which the client agrees
 on the version of the protocol (`legacy` or `auto`), the `calls` to make, true as `opens_urls` if the user opens
-every address that the server asks for, and the call to `cancel` when a line arrives on standard input. With
+every address that the server asks for, the `answer` of the user to every form, and the call to `cancel` when a line arrives on standard input. With
 `oauth`, the assistant has no key: it prints the address at which its user gives it access, and waits for the
 user's browser. Prints a report as JSON.
 """
@@ -115,15 +115,15 @@ async def authorization(url):
 async def main(options):
     asked = []
 
-    async def open_url(_, params):
+    async def answer(_, params):
         asked.append(params.model_dump(mode="json", by_alias=True, exclude_none=True))
-        return ElicitResult(action="accept")
+        return ElicitResult(action=options.get("answer", "accept"))
 
     headers = {"x-api-key": options["key"]} if options.get("key") else {}
     auth = await authorization(options["url"]) if options.get("oauth") else None
     async with httpx2.AsyncClient(headers=headers, auth=auth, timeout=60) as http:
         transport = streamable_http_client(options["url"], http_client=http)
-        callback = open_url if options.get("opens_urls") else None
+        callback = answer if options.get("opens_urls") or options.get("answer") else None
         async with Client(transport, mode=options["mode"], elicitation_callback=callback) as client:
             report = {"version": client.protocol_version, "tools": await listed(client), "asked": asked}
             report["calls"] = [await called(client, call) for call in options["calls"]]

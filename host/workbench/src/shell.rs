@@ -49,10 +49,8 @@ pub const MAX_COMMANDS_PER_TENANT: usize = 2;
 pub const MAX_SHELL_FILE_BYTES: u64 = 96 << 20;
 /// Maximum number of files of a command, and of folders.
 pub const MAX_SHELL_FILES: u64 = 2_000;
-/// Maximum time of a command.
-pub const MAX_SHELL_TIME: Duration = Duration::from_secs(180);
-/// Maximum processor time of a command, in seconds.
-pub const MAX_SHELL_CPU_SECONDS: u64 = 60;
+/// Longest time that a command may be given.
+const MAX_SHELL_TIME: Duration = Duration::from_secs(300);
 /// Maximum number of simple commands that a command runs, and of turns of its loops.
 pub const MAX_SHELL_STEPS: usize = 200_000;
 /// Maximum memory of a command, in bytes.
@@ -60,10 +58,20 @@ pub const MAX_SHELL_MEMORY_BYTES: u64 = 512 << 20;
 /// Exit code of a child that could not run the command, and wrote the reason to standard error.
 const EXIT_REFUSED: u8 = 2;
 
+/// Limits of one command, beside those that are constants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShellLimits {
+    /// Maximum time; at most five minutes.
+    pub time: Duration,
+    /// Maximum processor time, in seconds.
+    pub cpu_seconds: u64,
+}
+
 /// The shell of a node. Cloning is cheap.
 #[derive(Clone)]
 pub struct Shell {
     program: Arc<PathBuf>,
+    limits: ShellLimits,
     turns: Arc<Semaphore>,
     tenants: Arc<Mutex<HashMap<Arc<str>, Arc<Semaphore>>>>,
 }
@@ -71,6 +79,7 @@ pub struct Shell {
 /// Permission to run one command.
 pub struct ShellTurn<'a> {
     program: &'a Path,
+    limits: ShellLimits,
     _of_tenant: Option<OwnedSemaphorePermit>,
     _of_node: Option<OwnedSemaphorePermit>,
 }
@@ -117,9 +126,10 @@ impl Shell {
     /// Creates a shell. `program` is the path of the server's own program, which has to call
     /// [`shell_child`] when its first argument is [`SHELL_ARG`].
     #[must_use]
-    pub fn new(program: PathBuf) -> Self {
+    pub fn new(program: PathBuf, limits: ShellLimits) -> Self {
         Self {
             program: Arc::new(program),
+            limits,
             turns: Arc::new(Semaphore::new(MAX_CONCURRENT_COMMANDS)),
             tenants: Arc::default(),
         }
@@ -138,6 +148,7 @@ impl Shell {
         let of_tenant = of_tenant.acquire_owned().await;
         ShellTurn {
             program: &self.program,
+            limits: self.limits,
             _of_tenant: of_tenant.ok(),
             _of_node: self.turns.clone().acquire_owned().await.ok(),
         }
@@ -162,24 +173,28 @@ impl ShellTurn<'_> {
             program: self.program,
             argument: SHELL_ARG,
             limits: ChildLimits {
-                cpu_seconds: MAX_SHELL_CPU_SECONDS,
-                wall: MAX_SHELL_TIME,
+                cpu_seconds: self.limits.cpu_seconds,
+                wall: self.limits.time,
                 memory: MAX_SHELL_MEMORY_BYTES,
             },
             max_output_bytes: message::MAX_REPLY_BYTES,
         };
         let input = request.encode().map_err(unavailable)?;
         match child.run(input).await.map_err(unavailable)? {
-            Some(output) => finish(&output, &command.run_id),
-            None => Ok(ended(format!(
-                "it takes longer than {} s",
-                MAX_SHELL_TIME.as_secs()
-            ))),
+            Some(output) => finish(&output, &command.run_id, self.limits),
+            None => {
+                let seconds = self.limits.time.as_secs();
+                Ok(ended(format!("it takes longer than {seconds} s")))
+            }
         }
     }
 }
 
-fn finish(output: &Output, run_id: &str) -> Result<CommandFinished, CommandNotRun> {
+fn finish(
+    output: &Output,
+    run_id: &str,
+    limits: ShellLimits,
+) -> Result<CommandFinished, CommandNotRun> {
     let message = || String::from_utf8_lossy(&output.stderr).trim().to_owned();
     let reply = match output.status.code() {
         Some(0) => Reply::decode(&output.stdout),
@@ -191,7 +206,8 @@ fn finish(output: &Output, run_id: &str) -> Result<CommandFinished, CommandNotRu
         _ => {
             tracing::info!(status = %output.status, message = message(), "a shell command was ended");
             return Ok(ended(format!(
-                "it takes more than {MAX_SHELL_CPU_SECONDS} s of processor time, or more than {} MiB of memory",
+                "it takes more than {} s of processor time, or more than {} MiB of memory",
+                limits.cpu_seconds,
                 MAX_SHELL_MEMORY_BYTES >> 20
             )));
         }

@@ -1,10 +1,12 @@
 //! Approval of calls: a session may require the consent of its user before it runs certain tools.
 //!
-//! Problem: a consent must hold for the call that the user has seen, and for no other one.
+//! Problem: a consent must hold for what the user was asked, and for no other call.
 //!
 //! Guarantee: a tool that needs approval runs only with a state that this installation issued for the
-//! same session, tool, account and arguments at most [`APPROVAL_TTL`] ago. Every other way in which a
-//! session runs a tool refuses such a tool.
+//! same session and version of its configuration, tool, account and arguments at most [`APPROVAL_TTL`]
+//! ago. Every other way in which a session runs a tool refuses such a tool. Where one approval is enough
+//! for a tool, the session remembers it for the account of the call, and every way to run the tool with
+//! that account is open.
 //!
 //! This rests on a keyed hash whose key is derived from the vault. The state grants nothing without
 //! the key of the project, and can be used again until it expires.
@@ -15,8 +17,8 @@ use hmac::{Hmac, KeyInit, Mac};
 use serde_json::Value;
 use sha2::Sha256;
 
-use super::{SessionCaller, SessionExecute, errors, execute, recipes, scope};
-use crate::{App, Result, runs::Execution};
+use super::{Permission, SessionCaller, SessionExecute, errors, execute, recipes, scope, sessions};
+use crate::{App, Result, catalog::ResolvedTool, core::ids::AccountId, runs::Execution};
 
 /// Time in which a user may approve a call.
 pub const APPROVAL_TTL: Duration = Duration::from_secs(600);
@@ -31,7 +33,7 @@ pub enum Consent {
 }
 
 /// A state and the answer of the user to the request for approval that came with it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Approval {
     /// The state.
     pub state: String,
@@ -66,64 +68,112 @@ pub async fn execute_with_approval(
     request: SessionExecute,
     approval: Option<Approval>,
 ) -> Result<Approvable> {
-    // A step of a recipe that requires approval is refused.
+    // A step of a recipe that needs approval is refused.
     if recipes::is_recipe(app, &request.tool) {
         let executed = execute::execute(app, caller, request).await?;
         return Ok(Approvable::Executed(executed));
     }
     let found = execute::resolve(app, caller, &request.tool)?;
-    if !scope::requires_approval(caller.config(), &found) {
-        let executed = execute::execute(app, caller, request).await?;
-        return Ok(Approvable::Executed(executed));
-    }
-    let tool = found.tool.slug.to_string();
-    // Parsed arguments are hashed, so that a client may write the same ones in another way.
-    let arguments: Value = serde_json::from_slice(&request.arguments)
-        .map_err(|cause| errors::arguments_invalid(&tool, cause.to_string()))?;
-    let call = (request.account.as_deref().unwrap_or_default(), &arguments);
-    let now = app.clock.now().0;
-    let Some(approval) = approval else {
-        let expires_at = now.saturating_add(APPROVAL_TTL.as_millis() as i64);
-        let hash = hash(app, caller, &tool, call, expires_at);
-        return Ok(Approvable::ApprovalRequired {
-            message: format!("Execute {tool} with the arguments of the call?"),
-            state: format!("{expires_at}.{}", hex::encode(hash.finalize().into_bytes())),
-        });
-    };
-    let invalid = || errors::approval_invalid(&tool);
-    let (expires_at, given) = approval.state.split_once('.').ok_or_else(invalid)?;
-    let expires_at = expires_at.parse().map_err(|_| invalid())?;
-    let given = hex::decode(given).map_err(|_| invalid())?;
-    // The comparison takes constant time.
-    let verified = hash(app, caller, &tool, call, expires_at).verify_slice(&given);
-    if verified.is_err() || now > expires_at {
-        return Err(invalid());
-    }
-    match approval.consent {
-        Consent::Accepted => {
-            let executed = execute::run(app, caller, &found, request).await?;
-            Ok(Approvable::Executed(executed))
+    let permission = scope::permission(caller.config(), &found);
+    let tool = &*found.tool.slug;
+    // A consent is verified first, so that one for another call is refused as such.
+    let is_approved = match approval.filter(|_| permission != Permission::AlwaysAllow) {
+        Some(approval) => {
+            verify(app, caller, tool, &request, &approval.state)?;
+            if approval.consent == Consent::Declined {
+                return Ok(Approvable::Declined);
+            }
+            true
         }
-        Consent::Declined => Ok(Approvable::Declined),
+        None => false,
+    };
+    let account = execute::account(app, caller, &found, request.account.as_deref()).await?;
+    if is_approved && permission == Permission::AskOnce {
+        sessions::approve(app, caller, tool, account.as_ref()).await?;
+    } else if !is_approved && is_missing(caller, &found, account.as_ref()) {
+        return question(app, caller, tool, &request, permission);
+    }
+    let executed = execute::run(app, caller, &found, account, request.arguments).await?;
+    Ok(Approvable::Executed(executed))
+}
+
+/// Returns true if the user of a session has to approve a call with an account, and has not approved
+/// the tool for the rest of the session.
+pub(super) fn is_missing(
+    caller: &SessionCaller,
+    found: &ResolvedTool,
+    account: Option<&AccountId>,
+) -> bool {
+    match scope::permission(caller.config(), found) {
+        Permission::AlwaysAllow => false,
+        Permission::AskOnce => !caller.session.body.has_approved(&found.tool.slug, account),
+        Permission::AskAlways | Permission::AlwaysDeny => true,
     }
 }
 
-/// Returns the keyed hash over a call and the time at which its approval expires.
+fn question(
+    app: &App,
+    caller: &SessionCaller,
+    tool: &str,
+    request: &SessionExecute,
+    permission: Permission,
+) -> Result<Approvable> {
+    let note = match permission {
+        Permission::AskOnce => " The approval holds for all its calls in this session.",
+        _ => "",
+    };
+    let now = app.clock.now().0;
+    let expires_at = now.saturating_add(APPROVAL_TTL.as_millis() as i64);
+    let hash = hash(app, caller, tool, request, expires_at)?;
+    Ok(Approvable::ApprovalRequired {
+        message: format!("Execute {tool} with the arguments of the call?{note}"),
+        state: format!("{expires_at}.{}", hex::encode(hash.finalize().into_bytes())),
+    })
+}
+
+/// Checks that a state was issued for a call and has not expired.
+fn verify(
+    app: &App,
+    caller: &SessionCaller,
+    tool: &str,
+    request: &SessionExecute,
+    state: &str,
+) -> Result<()> {
+    let invalid = || errors::approval_invalid(tool);
+    let (expires_at, given) = state.split_once('.').ok_or_else(invalid)?;
+    let expires_at = expires_at.parse().map_err(|_| invalid())?;
+    let given = hex::decode(given).map_err(|_| invalid())?;
+    // The comparison takes constant time.
+    let verified = hash(app, caller, tool, request, expires_at)?.verify_slice(&given);
+    if verified.is_err() || app.clock.now().0 > expires_at {
+        return Err(invalid());
+    }
+    Ok(())
+}
+
+/// Returns the keyed hash over a call and the time at which its approval expires. Parsed arguments are
+/// hashed, so that a client may write the same ones in another way.
 fn hash(
     app: &App,
     caller: &SessionCaller,
     tool: &str,
-    (account, arguments): (&str, &Value),
+    request: &SessionExecute,
     expires_at: i64,
-) -> Hmac<Sha256> {
+) -> Result<Hmac<Sha256>> {
+    let arguments: Value = serde_json::from_slice(&request.arguments)
+        .map_err(|cause| errors::arguments_invalid(tool, cause.to_string()))?;
     let key = app.vault.derive("approvals of calls");
     let mut hash = Hmac::<Sha256>::new_from_slice(&*key).expect("it takes keys of every length");
     let project = caller.project.id.as_str();
+    let account = request.account.as_deref().unwrap_or_default();
+    let session = caller.session_id();
+    // What the user was asked depends on the configuration.
+    let version = caller.session.body.version.to_string();
     let expires_at = expires_at.to_string();
-    for part in [project, caller.session_id(), tool, account, &expires_at] {
+    for part in [project, session, &version, tool, account, &expires_at] {
         hash.update(&(part.len() as u64).to_be_bytes());
         hash.update(part.as_bytes());
     }
     hash.update(arguments.to_string().as_bytes());
-    hash
+    Ok(hash)
 }

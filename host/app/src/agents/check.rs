@@ -83,6 +83,14 @@ fn with_catalog_slugs(catalog: &Snapshot, mut config: Config) -> Result<Config> 
     if let Some(Preload::Tools(tools)) = &mut config.preload {
         *tools = tools.iter().map(|one| tool(None, one)).collect();
     }
+    for (slug, permission) in std::mem::take(&mut config.permissions) {
+        let toolkit = catalog.toolkit(slug.trim());
+        let toolkit = toolkit.filter(|_| catalog.tool(slug.trim(), LATEST).is_err());
+        let slug = toolkit.map_or_else(|| tool(None, &slug), |found| found.slug.to_string());
+        // Of two spellings of a slug the stricter one holds.
+        let own = config.permissions.entry(slug).or_insert(permission);
+        *own = permission.max(*own);
+    }
     if unknown.is_empty() {
         Ok(config)
     } else {

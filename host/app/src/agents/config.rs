@@ -39,8 +39,13 @@ pub struct Config {
     pub approval_tools: BTreeMap<String, Vec<String>>,
     /// Hints of tools that run only after the user has approved the call.
     pub approval_tags: Vec<String>,
-    /// True if every tool runs only after the user has approved the call.
+    /// True if every tool without a permission of its own runs only after the user has approved the
+    /// call.
     pub approval_of_all: bool,
+    /// True if such an approval holds for the later calls of the tool in the session.
+    pub approval_once: bool,
+    /// Permissions of single tools and toolkits, by slug. That of a tool goes first.
+    pub permissions: BTreeMap<String, Permission>,
     /// Auth configs with which accounts are connected, by toolkit.
     pub auth_configs: BTreeMap<String, AuthConfigId>,
     /// Accounts to which the session is restricted, by toolkit. The first is the default one.
@@ -59,6 +64,32 @@ pub struct Config {
     pub multi_execute_disabled: bool,
     /// False if proxy requests are refused; they are permitted without it.
     pub proxy_execute: Option<bool>,
+}
+
+impl Config {
+    /// Returns true if another configuration asks for the approval of the same calls.
+    pub(super) fn asks_as(&self, other: &Self) -> bool {
+        self.approval_toolkits == other.approval_toolkits
+            && self.approval_tools == other.approval_tools
+            && self.approval_tags == other.approval_tags
+            && self.approval_of_all == other.approval_of_all
+            && self.approval_once == other.approval_once
+            && self.permissions == other.permissions
+    }
+}
+
+/// Permission of the calls of a tool. A later one is stricter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Permission {
+    /// They run.
+    AlwaysAllow,
+    /// They run after the user has approved one of them.
+    AskOnce,
+    /// Each one runs after the user has approved it.
+    AskAlways,
+    /// The session does not permit them.
+    AlwaysDeny,
 }
 
 /// Selection from a list.

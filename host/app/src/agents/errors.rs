@@ -50,10 +50,6 @@ crate::error_table! { pub table:
     TOOL_NOT_PERMITTED = tool_not_permitted(tool: impl Display, reason: impl Display): Forbidden, 4311, "ToolRouterV2_ToolNotPermitted",
         "the session does not permit tool {tool}: {reason}",
         "use a permitted tool, or change `tools` or `tags` of the session with PATCH";
-    /// The permissions of the session ask for approval in a way that is not supported.
-    APPROVAL_UNSUPPORTED = approval_unsupported(member: &str): Invalid, 4315, "ToolRouterV2_ApprovalNotSupported",
-        "{member}: only the defaults `allow_all` and `ask_every_call` without exceptions are supported",
-        "name what needs approval in `require_approval` of `toolkits`, `tools` or `tags`";
     /// The user must approve the call, and the caller cannot ask for it.
     APPROVAL_REQUIRED = approval_required(tool: impl Display): Forbidden, 4321, "ToolRouterV2_ApprovalRequired",
         "the session runs {tool} only after its user has approved the call",

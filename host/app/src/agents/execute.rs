@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 
-use super::{SessionCaller, errors, recipes, scope, selection};
+use super::{SessionCaller, approval, errors, recipes, scope, selection};
 use crate::{
     App, Result,
     catalog::{LATEST, ResolvedTool},
-    core::ids::SessionId,
+    core::ids::{AccountId, SessionId},
     runs::{self, Execute, Execution, Input},
 };
 
@@ -66,10 +66,27 @@ pub(super) async fn execute_tool(
     request: SessionExecute,
 ) -> Result<Execution> {
     let found = resolve(app, caller, &request.tool)?;
-    if scope::requires_approval(caller.config(), &found) {
+    let account = account(app, caller, &found, request.account.as_deref()).await?;
+    if approval::is_missing(caller, &found, account.as_ref()) {
         return Err(errors::approval_required(&found.tool.slug));
     }
-    run(app, caller, &found, request).await
+    run(app, caller, &found, account, request.arguments).await
+}
+
+/// Returns the account with which a call runs a tool, or none if it needs none. `named` is the one
+/// that the call asks for.
+pub(super) async fn account(
+    app: &App,
+    caller: &SessionCaller,
+    found: &ResolvedTool,
+    named: Option<&str>,
+) -> Result<Option<AccountId>> {
+    if found.tool.no_auth && named.is_none() {
+        return Ok(None);
+    }
+    let selected = selection::select(app, caller, &found.release, named).await?;
+    let missing = || errors::no_active_connection(&caller.config().user_id, &found.release.slug);
+    selected.ok_or_else(missing).map(Some)
 }
 
 /// Runs a tool that the session permits and its user has approved, if that is required.
@@ -77,25 +94,17 @@ pub(super) async fn run(
     app: &App,
     caller: &SessionCaller,
     found: &ResolvedTool,
-    request: SessionExecute,
+    account: Option<AccountId>,
+    arguments: Bytes,
 ) -> Result<Execution> {
-    let user = &caller.config().user_id;
-    let named = request.account.as_deref();
-    let account = if found.tool.no_auth && named.is_none() {
-        None
-    } else {
-        let selected = selection::select(app, caller, &found.release, named).await?;
-        let missing = || errors::no_active_connection(user, &found.release.slug);
-        Some(selected.ok_or_else(missing)?)
-    };
     let execute = Execute {
         tool: found.tool.slug.to_string(),
         version: found.release.version.to_string(),
-        user_id: Some(user.clone()),
+        user_id: Some(caller.config().user_id.clone()),
         account,
         custom: None,
         session: Some(SessionId::parse(caller.session_id())?),
-        input: Input::Arguments(request.arguments),
+        input: Input::Arguments(arguments),
         request_id: caller.request_id.clone(),
     };
     // An execution is large, and the calls that contain it would exceed the stack of a thread.

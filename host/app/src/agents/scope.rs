@@ -2,11 +2,11 @@
 //!
 //! One pure function decides, from the configuration of the session and the facts about a tool. The
 //! filters apply in this order, and the first one that excludes the tool is the reason: the toolkits
-//! of the session, the list of tools of the toolkit, the hints set for the toolkit, the hints set for
-//! the session. A tool that an `enable` list names is permitted whatever its hints are. Of enabled
-//! hints a tool needs one; of disabled ones it may have none.
+//! of the session, the permission of the tool, the list of tools of the toolkit, the hints set for the
+//! toolkit, the hints set for the session. A tool that an `enable` list names is permitted whatever its
+//! hints are. Of enabled hints a tool needs one; of disabled ones it may have none.
 
-use super::{Config, Filter, Tags, ToolFilter, errors};
+use super::{Config, Filter, Permission, Tags, ToolFilter, errors};
 use crate::{Error, catalog::ResolvedTool};
 
 /// The facts about a tool by which a session permits it.
@@ -27,6 +27,8 @@ pub enum Refusal {
     ToolkitNotEnabled,
     /// The disabled toolkits contain it.
     ToolkitDisabled,
+    /// Its permission is [`Permission::AlwaysDeny`].
+    Denied,
     /// The enabled tools of the toolkit do not contain it.
     ToolNotEnabled,
     /// The disabled tools of the toolkit contain it.
@@ -48,6 +50,7 @@ impl Refusal {
         match self {
             Self::ToolkitNotEnabled => "`toolkits.enable` does not list the toolkit",
             Self::ToolkitDisabled => "`toolkits.disable` lists the toolkit",
+            Self::Denied => "`overrides` of its permissions deny the tool",
             Self::ToolNotEnabled => "`tools` of the toolkit does not enable the tool",
             Self::ToolDisabled => "`tools` of the toolkit disables the tool",
             Self::ToolkitHintMissing => "the tool has none of the tags enabled for the toolkit",
@@ -64,6 +67,9 @@ impl Refusal {
 /// Returns the first filter that excludes the tool.
 pub fn permit(config: &Config, tool: &Facts<'_>) -> Result<(), Refusal> {
     permit_toolkit(config, tool.toolkit)?;
+    if permission_of(config, tool) == Permission::AlwaysDeny {
+        return Err(Refusal::Denied);
+    }
     match config.tools.get(tool.toolkit) {
         Some(ToolFilter::Enable(enabled)) if lists(enabled, tool.tool) => return Ok(()),
         Some(ToolFilter::Enable(_)) => return Err(Refusal::ToolNotEnabled),
@@ -133,30 +139,53 @@ pub fn check(config: &Config, found: &ResolvedTool) -> Result<(), Error> {
         .map_err(|refusal| errors::tool_not_permitted(&found.tool.slug, refusal.reason()))
 }
 
-/// Returns true if the user must approve each call of a tool of the catalog.
+/// Returns the permission of the calls of a tool of the catalog.
 #[must_use]
-pub fn requires_approval(config: &Config, found: &ResolvedTool) -> bool {
+pub fn permission(config: &Config, found: &ResolvedTool) -> Permission {
     let hints = found.tool.labels().collect();
-    needs_approval(config, &facts(found, hints))
+    permission_of(config, &facts(found, hints))
 }
 
-fn needs_approval(config: &Config, tool: &Facts<'_>) -> bool {
+/// Returns the stricter of two permissions: the own one of the tool, its toolkit or all tools, and that
+/// of the lists of what needs approval.
+fn permission_of(config: &Config, tool: &Facts<'_>) -> Permission {
+    let of_tool = config.permissions.get(tool.tool);
+    let own = of_tool.or_else(|| config.permissions.get(tool.toolkit));
+    let own = own.copied().unwrap_or_else(|| of_all(config));
     let tools = config.approval_tools.get(tool.toolkit);
-    config.approval_of_all
-        || lists(&config.approval_toolkits, tool.toolkit)
+    let is_listed = lists(&config.approval_toolkits, tool.toolkit)
         || tools.is_some_and(|tools| lists(tools, tool.tool))
         || tool
             .hints
             .iter()
-            .any(|hint| lists(&config.approval_tags, hint))
+            .any(|hint| lists(&config.approval_tags, hint));
+    if is_listed {
+        own.max(Permission::AskAlways)
+    } else {
+        own
+    }
 }
 
-/// Returns true if calls of any tool of a toolkit may need approval.
-fn asks_for_approval(config: &Config, toolkit: &str) -> bool {
+fn of_all(config: &Config) -> Permission {
+    match (config.approval_of_all, config.approval_once) {
+        (false, _) => Permission::AlwaysAllow,
+        (true, true) => Permission::AskOnce,
+        (true, false) => Permission::AskAlways,
+    }
+}
+
+/// Returns true if any tool of a toolkit may need approval or be denied.
+fn restricts_calls(config: &Config, toolkit: &str) -> bool {
+    // The slug of a tool begins with that of its toolkit.
+    let prefix = format!("{}_", toolkit.to_uppercase());
+    let mut restricted = config.permissions.iter();
     config.approval_of_all
         || lists(&config.approval_toolkits, toolkit)
         || config.approval_tools.contains_key(toolkit)
         || !config.approval_tags.is_empty()
+        || restricted.any(|(slug, permission)| {
+            *permission != Permission::AlwaysAllow && (slug == toolkit || slug.starts_with(&prefix))
+        })
 }
 
 fn facts<'a>(found: &'a ResolvedTool, hints: Vec<&'a str>) -> Facts<'a> {
@@ -185,8 +214,8 @@ pub fn check_proxy(config: &Config, toolkit: &str) -> Result<(), Error> {
     check_toolkit(config, toolkit)?;
     let reason = if config.proxy_execute == Some(false) {
         "`proxy_execute.enable` is false"
-    } else if asks_for_approval(config, toolkit) {
-        "calls of tools of the toolkit need approval"
+    } else if restricts_calls(config, toolkit) {
+        "calls of tools of the toolkit need approval or are denied"
     } else if config.tools.contains_key(toolkit) || config.tags != Tags::default() {
         "`tools` or `tags` limit the tools of the toolkit"
     } else {
@@ -397,7 +426,58 @@ mod tests {
             (of_tag("readOnlyHint"), false),
             (of_all, true),
         ] {
-            assert_eq!(needs_approval(&config, &facts), required, "{config:?}");
+            let permission = permission_of(&config, &facts);
+            let expected = if required {
+                Permission::AskAlways
+            } else {
+                Permission::AlwaysAllow
+            };
+            assert_eq!(permission, expected, "{config:?}");
+        }
+    }
+
+    #[test]
+    fn permission_of_tool_goes_before_toolkit_and_default() {
+        use Permission::*;
+        let facts = Facts {
+            toolkit: "mail",
+            tool: "MAIL_SEND",
+            hints: vec!["destructiveHint"],
+        };
+        let once = Config {
+            approval_of_all: true,
+            approval_once: true,
+            ..Config::default()
+        };
+        let listed = Config {
+            approval_tags: owned(&["destructiveHint"]),
+            ..Config::default()
+        };
+        let free = Config::default();
+        let of_both = [("mail", AlwaysDeny), ("MAIL_SEND", AskAlways)];
+        for (config, permissions, expected, has_proxy) in [
+            (&free, vec![], AlwaysAllow, true),
+            (&once, vec![], AskOnce, false),
+            (&once, vec![("mail", AlwaysAllow)], AlwaysAllow, false),
+            (&once, vec![("MAIL_LIST", AlwaysAllow)], AskOnce, false),
+            (&free, vec![("mail", AskOnce)], AskOnce, false),
+            (&free, vec![("MAIL_LIST", AlwaysDeny)], AlwaysAllow, false),
+            (&free, vec![("CHAT_SEND", AlwaysDeny)], AlwaysAllow, true),
+            (&free, of_both.to_vec(), AskAlways, false),
+            (&listed, vec![("MAIL_SEND", AlwaysAllow)], AskAlways, false),
+            (&listed, vec![("MAIL_SEND", AlwaysDeny)], AlwaysDeny, false),
+        ] {
+            let permissions = permissions.into_iter();
+            let permissions = permissions.map(|(slug, own)| (slug.to_owned(), own));
+            let config = Config {
+                permissions: permissions.collect(),
+                ..config.clone()
+            };
+            assert_eq!(permission_of(&config, &facts), expected, "{config:?}");
+            let refusal = (expected == AlwaysDeny).then_some(Refusal::Denied);
+            assert_eq!(permit(&config, &facts).err(), refusal, "{config:?}");
+            let proxy = check_proxy(&config, "mail");
+            assert_eq!(proxy.is_ok(), has_proxy, "{config:?}");
         }
     }
 

@@ -26,10 +26,11 @@ use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, CommitError, Document, Field, Kind, Query, Record, Time};
 
 use self::plan::Plan;
+pub(crate) use self::turns::Turn;
 pub use self::{
     access::{SessionFile, delete, list, read, variables},
     links::{download, download_link, put, upload_link},
-    turns::{MAX_TURN_WAIT, in_turn},
+    turns::MAX_TURN_WAIT,
 };
 use super::{Session, SessionCaller, errors};
 use crate::{
@@ -136,16 +137,18 @@ impl Owner<'_> {
 }
 
 /// Stores a set of changes, whole or not at all. Each path is relative to the folder of the
-/// session's files. `variables` are those of the workbench; none leaves them as they are.
+/// session's files. `variables` are those of the workbench; none leaves them as they are. `turn` is that
+/// of the script or command that made the changes.
 ///
 /// # Errors
 /// Fails if a path is invalid, if the files would exceed a limit of the session or the quota of the
-/// project, if the session was deleted, or if the store refuses.
-pub async fn apply(
+/// project, if the session was deleted, if the turn is lost, or if the store refuses.
+pub(crate) async fn apply(
     app: &App,
     caller: &SessionCaller,
     changes: Vec<FileChange>,
     variables: Option<Bytes>,
+    turn: Option<&Turn>,
 ) -> Result<()> {
     let mut by_path = BTreeMap::new();
     for change in changes {
@@ -155,7 +158,7 @@ pub async fn apply(
     if let Some(variables) = variables {
         by_path.insert(VARIABLES_PATH.to_owned(), Some(variables));
     }
-    write(app, caller.into(), by_path).await
+    write(app, caller.into(), by_path, turn).await
 }
 
 /// Checks the id of a mount.
@@ -189,6 +192,7 @@ async fn write(
     app: &App,
     owner: Owner<'_>,
     changes: BTreeMap<String, Option<Bytes>>,
+    turn: Option<&Turn>,
 ) -> Result<()> {
     let size = |content: &Option<Bytes>| content.as_ref().map(|bytes| bytes.len() as u64);
     let sizes = changes
@@ -201,7 +205,7 @@ async fn write(
         let contents = changes.into_iter();
         let contents = contents.filter_map(|(path, content)| Some((path, content?)));
         put_blobs(app, contents, &written).await?;
-        exchange(app, owner, &sizes, &written).await
+        exchange(app, owner, &sizes, &written, turn).await
     };
     match stored.await {
         Ok(replaced) => {
@@ -279,6 +283,7 @@ async fn exchange(
     owner: Owner<'_>,
     sizes: &BTreeMap<String, Option<u64>>,
     written: &HashMap<String, String>,
+    turn: Option<&Turn>,
 ) -> Result<Vec<Record<Stored>>> {
     let exchanged = app.store.change(&total::TOTALS, owner.project, || async {
         let session = owner.session(app).await?;
@@ -294,6 +299,10 @@ async fn exchange(
         let total = total.add(plan.added_bytes, quota)?;
         let batch = total.batch(now).check(&session);
         let batch = plan.updated.iter().fold(batch, Batch::update);
+        let batch = match turn {
+            Some(turn) => turn.guard(batch).await?,
+            None => batch,
+        };
         Ok::<_, Error>((batch, plan.replaced))
     });
     Ok(exchanged.await?)
@@ -402,7 +411,7 @@ async fn purge(app: &App, project: &str, records: &[Record<Stored>]) -> Result<B
     Ok(records.iter().fold(batch, Batch::purge))
 }
 
-/// Erases the files of a session, and its turn.
+/// Erases the files of a session, and its turns.
 ///
 /// # Errors
 /// Fails if the store refuses.
@@ -412,18 +421,15 @@ pub(super) async fn erase_session(app: &App, project: &str, session: &SessionId)
         session: session.as_str(),
     };
     erase(app, project, &owner.records(app).await?).await?;
-    let Some(turn) = turns::record(app, owner).await? else {
-        return Ok(());
-    };
-    match app
-        .store
-        .commit(Batch::at(app.clock.now()).purge(&turn))
-        .await
-    {
-        // The command that holds it has ended or has extended it.
-        Ok(()) | Err(CommitError::Stale) => Ok(()),
-        Err(cause) => Err(cause.into()),
+    while let Some(turns) = turns::record(app, owner).await? {
+        let batch = Batch::at(app.clock.now()).purge(&turns);
+        match app.store.commit(batch).await {
+            // A command has taken, extended or ended its turn meanwhile.
+            Ok(()) | Err(CommitError::Stale) => {}
+            Err(cause) => return Err(cause.into()),
+        }
     }
+    Ok(())
 }
 
 /// Erases the files of all sessions of a project.

@@ -2,17 +2,18 @@
 //!
 //! The record of a session holds its current configuration. Each version is also a record of its own,
 //! written in the same batch, so that the history can be read in pages. Only the newest versions are
-//! kept. A session lives until it is deleted; its versions are erased with it.
+//! kept. A session lives until it is deleted; its versions are erased with it. The record also holds the
+//! approvals of tools that hold for the rest of the session, until a change of what needs approval.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, Document, Field, Kind, Listed, Query, Record, Time, Window};
 
-use super::{Config, check, errors, session_files};
+use super::{Config, check, errors, recipes::Progress, session_files};
 use crate::{
     App, Error, Result,
-    core::ids::SessionId,
+    core::ids::{AccountId, SessionId},
     projects::{self, Project, SharedProject},
 };
 
@@ -30,6 +31,8 @@ pub(crate) static CONFIG_VERSIONS_COLLECTION: Collection = Collection {
 
 /// Number of versions of a configuration that are kept.
 pub const MAX_VERSIONS: u32 = 100;
+/// Number of approvals that a session remembers. The oldest is forgotten for a further one.
+pub const MAX_APPROVALS: usize = 100;
 
 /// A session, as stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -40,10 +43,40 @@ pub struct Session {
     pub config: Config,
     /// Number of the current version, from 1.
     pub version: u32,
+    /// Tools that the user has approved for the rest of the session, each with the account.
+    #[serde(default)]
+    approved: Vec<(String, Option<AccountId>)>,
 }
 
 impl Document for Session {
     const COLLECTION: &'static Collection = &COLLECTION;
+}
+
+impl Session {
+    fn new(config: Config) -> Self {
+        Self {
+            folded_user: config.user_id.to_lowercase(),
+            config,
+            version: 1,
+            approved: Vec::new(),
+        }
+    }
+
+    /// Returns true if the user has approved a tool with an account for the rest of the session.
+    pub(super) fn has_approved(&self, tool: &str, account: Option<&AccountId>) -> bool {
+        let mut approved = self.approved.iter();
+        approved.any(|(own, with)| own == tool && with.as_ref() == account)
+    }
+
+    fn approve(&mut self, tool: &str, account: Option<&AccountId>) {
+        if self.has_approved(tool, account) {
+            return;
+        }
+        if self.approved.len() == MAX_APPROVALS {
+            self.approved.remove(0);
+        }
+        self.approved.push((tool.to_owned(), account.cloned()));
+    }
 }
 
 /// One version of the configuration of a session, as stored. Its time of creation is the time of the
@@ -71,6 +104,8 @@ pub struct SessionCaller {
     pub session: Arc<Record<Session>>,
     /// Id of the request, for the log.
     pub request_id: String,
+    /// Progress of the recipes that the request executes.
+    pub progress: Progress,
 }
 
 impl SessionCaller {
@@ -88,16 +123,12 @@ impl SessionCaller {
             project: project.clone(),
             session: Arc::new(get(app, project, id).await?),
             request_id,
+            progress: Progress::default(),
         })
     }
 
     /// Returns the caller of a session that is not stored and has no id.
     pub(super) fn unstored(project: &SharedProject, config: Config, request_id: String) -> Self {
-        let session = Session {
-            folded_user: config.user_id.to_lowercase(),
-            config,
-            version: 1,
-        };
         let record = Record {
             id: String::new(),
             project: project.id.to_string(),
@@ -105,12 +136,13 @@ impl SessionCaller {
             created_at: Time(0),
             updated_at: Time(0),
             deleted_at: None,
-            body: session,
+            body: Session::new(config),
         };
         Self {
             project: project.clone(),
             session: Arc::new(record),
             request_id,
+            progress: Progress::default(),
         }
     }
 
@@ -135,11 +167,7 @@ pub async fn create(app: &App, project: &Project, config: Config) -> Result<Reco
     let config = check::checked(app, project, config, &Config::default()).await?;
     let id = SessionId::random();
     let owner = project.id.as_str();
-    let session = Session {
-        folded_user: config.user_id.to_lowercase(),
-        config,
-        version: 1,
-    };
+    let session = Session::new(config);
     let created = app.store.change(&COLLECTION, id.as_str(), || async {
         // A deleted project gets no sessions any more.
         let exists = projects::record(app, &project.organization, &project.id).await?;
@@ -203,6 +231,9 @@ pub async fn change(
         apply(&mut session.body.config);
         let config = session.body.config;
         session.body.config = check::checked(app, project, config, &before).await?;
+        if !session.body.config.asks_as(&before) {
+            session.body.approved.clear();
+        }
         session.body.version += 1;
         let batch = Batch::at(app.clock.now()).update(&session);
         let batch = with_version(batch, owner, id.as_str(), &session.body);
@@ -214,6 +245,30 @@ pub async fn change(
     });
     changed.await?;
     get(app, project, id).await
+}
+
+/// Remembers that the user of a session has approved a tool with an account for the rest of it.
+///
+/// # Errors
+/// Fails if the session was deleted, or the store refuses.
+pub(super) async fn approve(
+    app: &App,
+    caller: &SessionCaller,
+    tool: &str,
+    account: Option<&AccountId>,
+) -> Result<()> {
+    let project = caller.project.id.as_str();
+    let id = caller.session_id();
+    let asked = caller.session.body.version;
+    let change = |session: &mut Session| {
+        // The approval is that of the configuration by which the user was asked.
+        if session.version == asked {
+            session.approve(tool, account);
+        }
+        Ok::<_, Error>(())
+    };
+    let approved = app.store.edit(project, id, app.clock.now(), change).await?;
+    approved.ok_or_else(|| errors::tool_router_session_not_found(id))
 }
 
 /// Adds the current version of a configuration to a batch.
@@ -271,4 +326,27 @@ pub async fn remove(app: &App, project: &Project, id: &SessionId) -> Result<()> 
     removed.await?;
     // Files that were written before the session was gone.
     session_files::erase_session(app, project.id.as_str(), id).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn oldest_approval_is_forgotten() {
+        let mut session = Session::new(Config::default());
+        let account = AccountId::random();
+        session.approve("FIRST", Some(&account));
+        assert!(session.has_approved("FIRST", Some(&account)));
+        assert!(!session.has_approved("FIRST", None));
+        for number in 1..MAX_APPROVALS {
+            session.approve(&format!("TOOL_{number}"), None);
+            session.approve("TOOL_1", None);
+        }
+        assert!(session.has_approved("FIRST", Some(&account)));
+        session.approve("LAST", None);
+        assert!(!session.has_approved("FIRST", Some(&account)));
+        assert!(session.has_approved("TOOL_1", None) && session.has_approved("LAST", None));
+        assert_eq!(session.approved.len(), MAX_APPROVALS);
+    }
 }

@@ -200,6 +200,11 @@ impl<T: Claimable> Claim<T> {
         self.held.lock().await.record.body.clone()
     }
 
+    /// Returns the number of failed and interrupted attempts since the last success.
+    pub(super) async fn attempts(&self) -> u32 {
+        self.held.lock().await.record.body.work().attempts
+    }
+
     /// Creates an empty batch at the current time.
     pub(crate) async fn batch(&self) -> Committed<Batch> {
         self.claims.now().await.map(Batch::at).map_err(unavailable)
@@ -264,6 +269,17 @@ impl<T: Claimable> Claim<T> {
     pub(crate) async fn check(&self) -> Committed {
         let batch = self.batch().await?;
         self.commit(batch).await
+    }
+
+    /// Adds to a batch, which its owner commits, the demand that the claim is still held and the
+    /// record unchanged. Fails as *stale* if the claim is known to be lost or has ended.
+    pub(crate) async fn guard(&self, batch: Batch) -> Committed<Batch> {
+        let mut held = self.held.lock().await;
+        if held.is_held() {
+            Ok(batch.check(&held.record))
+        } else {
+            Err(CommitError::Stale)
+        }
     }
 
     /// Returns the store of the record.

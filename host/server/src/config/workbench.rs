@@ -1,19 +1,20 @@
-//! `workbench.*`: scripts of agents.
+//! `workbench.*`: scripts and shell commands of agents.
 
 use std::time::Duration;
 
 use app::runs::ScriptSettings;
 use sandbox::ProgramLimits;
+use workbench::ShellLimits;
 
 use super::{Config, setting::settings};
 
 settings! {
-    /// Scripts of agents.
+    /// Scripts and shell commands of agents.
     pub(crate) struct Workbench {
-        /// Time of a script, with the tools that it runs.
+        /// Time of a script, with the tools that it runs, and of a shell command.
         #[setting(unit = "s", range = 1..=300)]
         pub time_s: u64 = 180,
-        /// Processor time of a script.
+        /// Processor time of a script and of a shell command.
         #[setting(unit = "s", range = 1..=60)]
         pub cpu_s: u64 = 60,
         /// Memory of a script.
@@ -26,6 +27,14 @@ settings! {
 }
 
 impl Config {
+    /// Returns the limits of shell commands.
+    pub(crate) fn shell(&self) -> ShellLimits {
+        ShellLimits {
+            time: Duration::from_secs(self.workbench.time_s),
+            cpu_seconds: self.workbench.cpu_s,
+        }
+    }
+
     /// Returns the settings of scripts.
     pub(crate) fn scripts(&self) -> ScriptSettings {
         let Workbench {

@@ -16,8 +16,8 @@ use app::{
 use rmcp::{
     ErrorData, RoleServer,
     model::{
-        CallToolResponse, CallToolResult, ClientCapabilities, ElicitRequest, ElicitRequestParams,
-        ErrorCode, InputRequest, InputRequiredResult, InputResponses, ProtocolVersion,
+        CallToolResponse, ClientCapabilities, ElicitRequest, ElicitRequestParams, ErrorCode,
+        InputRequest, InputRequiredResult, InputResponses, ProtocolVersion,
     },
     service::RequestContext,
 };
@@ -70,13 +70,48 @@ pub(super) fn opens_urls(capabilities: &ClientCapabilities) -> bool {
     elicitation.is_some_and(|elicitation| elicitation.url.is_some())
 }
 
-/// Answers a call whose user has to connect an account first. `is_declared` says that the client opened
-/// its connection with the declaration that it opens addresses.
+/// Way in which a client can be asked to open an address for its user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum UrlRequest {
+    /// A result of the call, since protocol version 2026-07-28.
+    Result,
+    /// An error of the call, before it.
+    Error,
+    /// The client opens no addresses.
+    Unsupported,
+}
+
+impl UrlRequest {
+    /// Returns the way of a client of a protocol version before 2026-07-28. `is_declared` says that it
+    /// opened its connection with the declaration that it opens addresses.
+    pub(super) fn before_results(is_declared: bool) -> Self {
+        if is_declared {
+            Self::Error
+        } else {
+            Self::Unsupported
+        }
+    }
+
+    /// Returns the way of the client of a request.
+    pub(super) fn new(context: &RequestContext<RoleServer>, is_declared: bool) -> Self {
+        let version = context.protocol_version();
+        if version.is_none_or(|version| version < ProtocolVersion::V_2026_07_28) {
+            return Self::before_results(is_declared);
+        }
+        let capabilities = context.client_capabilities();
+        if capabilities.as_ref().is_some_and(opens_urls) {
+            Self::Result
+        } else {
+            Self::Unsupported
+        }
+    }
+}
+
+/// Answers a call whose user has to connect an account first.
 pub(super) fn ask(
     link: ConnectionLink,
     consent: Consent,
-    is_declared: bool,
-    context: &RequestContext<RoleServer>,
+    way: UrlRequest,
 ) -> Result<CallToolResponse, ErrorData> {
     let ConnectionLink {
         user_id,
@@ -84,11 +119,8 @@ pub(super) fn ask(
         url,
     } = link;
     let message = format!("Connect an account for {toolkit}, then the call can go on.");
-    let version = context.protocol_version();
-    let has_results = version.is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
-    let capabilities = context.client_capabilities();
     let is_first = consent == Consent::NotAsked;
-    if is_first && has_results && capabilities.as_ref().is_some_and(opens_urls) {
+    if is_first && way == UrlRequest::Result {
         let params = ElicitRequestParams::UrlElicitationParams {
             meta: None,
             message,
@@ -99,7 +131,7 @@ pub(super) fn ask(
         let requests = BTreeMap::from([(REQUEST_NAME.to_owned(), request)]);
         return Ok(InputRequiredResult::from_input_requests(requests).into());
     }
-    if is_first && !has_results && is_declared {
+    if is_first && way == UrlRequest::Error {
         let id = random_text(ELICITATION_ID_CHARS);
         let elicitation =
             json!({ "mode": "url", "elicitationId": id, "url": url, "message": message });
@@ -111,7 +143,7 @@ pub(super) fn ask(
         ));
     }
     let cause = errors::mcp_not_connected(truncate(&user_id), toolkit, url);
-    Ok(CallToolResult::from(refused(&cause)).into())
+    Ok(refused(&cause).into())
 }
 
 #[cfg(test)]

@@ -1,18 +1,12 @@
 //! One request to an MCP endpoint: the methods that a client may call.
 
-use std::{
-    borrow::Cow,
-    hash::{DefaultHasher, Hash, Hasher},
-    sync::Arc,
-    time::Duration,
-};
+use std::{borrow::Cow, sync::Arc};
 
 use app::{
     App, Error,
     agents::{
         self, SessionCaller, SessionExecute, mcp_servers::McpCaller, meta::MetaTool, recipes,
     },
-    catalog::ResolvedTool,
     core::truncate,
 };
 use axum::{body::Body, http::Request, response::Response};
@@ -22,34 +16,34 @@ use http_body_util::Full;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ConstString, ErrorCode,
-        GetPromptRequestMethod, GetPromptRequestParams, GetPromptResponse, Implementation,
-        JsonObject, ListPromptsRequestMethod, ListPromptsResult, ListResourcesRequestMethod,
-        ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
-        ProtocolVersion, ReadResourceRequestMethod, ReadResourceRequestParams,
-        ReadResourceResponse, ServerCapabilities, ServerConfig, ServerNotification,
-        SubscriptionFilter, Tool, ToolListChangedNotification,
+        CallToolRequestParams, CallToolResponse, ConstString, ErrorCode, GetPromptRequestMethod,
+        GetPromptRequestParams, GetPromptResponse, Implementation, JsonObject,
+        ListPromptsRequestMethod, ListPromptsResult, ListResourcesRequestMethod,
+        ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+        ReadResourceRequestMethod, ReadResourceRequestParams, ReadResourceResponse, RequestId,
+        ServerCapabilities, ServerConfig, ServerNotification, SubscriptionFilter,
+        ToolListChangedNotification,
     },
     service::{RequestContext, SubscriptionContext},
     transport::streamable_http_server::{
         StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
     },
 };
-use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
+use tokio::time::{Instant, timeout};
 
 use super::{
+    approving::CallApproval,
+    calls::RunningCall,
     changes::ToolListChanges,
-    connecting::{self, CONNECTION_WAIT, Consent, is_connection_missing},
-    cursor, prompts, resources,
+    connecting::{self, CONNECTION_WAIT, Consent, UrlRequest, is_connection_missing},
+    listing::Offered,
+    progress::ProgressReports,
+    prompts, resources,
     results::{Outcome, Source, executed, refused},
     tools,
 };
 use crate::{Server, api::tool_router::execution::execute_meta_tool, http::errors};
 
-/// Tools on a page of `tools/list`.
-pub(crate) const TOOLS_PER_PAGE: usize = 250;
-/// Interval of notifications about the progress of a call.
-const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 /// End of the id of a connection whose client opens addresses for its user.
 pub(super) const OPENS_URLS_SUFFIX: &str = "+url";
 /// Code of the error of a request that its client cancelled.
@@ -65,16 +59,10 @@ pub(super) enum Caller {
 /// Endpoint for one request.
 #[derive(Clone)]
 pub(super) struct Endpoint {
-    server: Arc<Server>,
-    caller: Caller,
+    pub(super) server: Arc<Server>,
+    pub(super) caller: Caller,
     /// Id of the client's connection.
     connection: Option<String>,
-}
-
-/// A tool of an endpoint.
-enum Offered {
-    Meta(MetaTool),
-    Tool(ResolvedTool),
 }
 
 impl Endpoint {
@@ -107,104 +95,22 @@ impl Endpoint {
         self.server.is_serving()
     }
 
-    /// Returns the tools: meta tools first, then those of the catalog by slug.
-    fn offered(&self) -> Vec<Offered> {
-        match &self.caller {
-            Caller::Server(caller) => {
-                let tools = caller.tools(self.app()).into_iter();
-                let helpers = caller.helper_tools().map(Offered::Meta);
-                helpers.chain(tools.map(Offered::Tool)).collect()
-            }
-            Caller::Session(caller) => {
-                let config = caller.config();
-                let preloaded = agents::preloaded(&self.app().catalog.snapshot(), config);
-                let meta = MetaTool::in_force(config).map(Offered::Meta);
-                meta.chain(preloaded.into_iter().map(Offered::Tool))
-                    .collect()
-            }
-        }
-    }
-
-    fn name_of(&self, offered: &Offered) -> String {
-        match offered {
-            Offered::Meta(tool) => tools::meta_name(*tool, &self.server.branding),
-            Offered::Tool(found) => found.tool.slug.to_string(),
-        }
-    }
-
-    fn describe(&self, offered: &Offered) -> Result<Tool, Error> {
-        match offered {
-            Offered::Meta(tool) => Ok(tools::meta_tool(*tool, &self.server.branding)),
-            Offered::Tool(found) => tools::tool(found),
-        }
-    }
-
-    /// Returns the page of tools after a cursor, which is the name of the last tool before it.
-    fn page(&self, cursor: Option<&str>) -> Result<ListToolsResult, ErrorData> {
-        let offered = self.offered();
-        let begin = match cursor {
-            None => 0,
-            Some(cursor) => {
-                let last = cursor::decode(cursor)?;
-                let position = self.position_after(&offered, &last);
-                position.ok_or_else(cursor::invalid)?
-            }
-        };
-        let rest = &offered[begin..];
-        let page = &rest[..rest.len().min(TOOLS_PER_PAGE)];
-        let described = page.iter().map(|offered| self.describe(offered));
-        let described = described.collect::<Result<_, _>>().map_err(internal)?;
-        let last = page.last().filter(|_| page.len() < rest.len());
-        Ok(ListToolsResult {
-            next_cursor: last.map(|last| cursor::encode(&self.name_of(last))),
-            ..ListToolsResult::with_all_items(described)
-        })
-    }
-
-    /// Returns the position after a tool, or the place where it would be if it is gone.
-    fn position_after(&self, offered: &[Offered], last: &str) -> Option<usize> {
-        let found = offered.iter().position(|tool| self.name_of(tool) == last);
-        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-        match found {
-            Some(position) => Some(position + 1),
-            None if last.is_empty() || !last.bytes().all(is_name) => None,
-            None => {
-                let follows = |tool: &Offered| match tool {
-                    Offered::Meta(_) => false,
-                    Offered::Tool(found) => *found.tool.slug > *last,
-                };
-                Some(offered.iter().position(follows).unwrap_or(offered.len()))
-            }
-        }
-    }
-
-    /// Returns a digest of the list, which changes with it.
-    pub(super) fn digest(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        for offered in self.offered() {
-            self.name_of(&offered).hash(&mut hasher);
-            if let Offered::Tool(found) = offered {
-                found.release.version.to_string().hash(&mut hasher);
-            }
-        }
-        hasher.finish()
-    }
-
     /// Calls a tool. If the user has agreed to connect an account, the call waits for it.
     async fn call(
         &self,
         name: &str,
         arguments: JsonObject,
         consent: Consent,
+        approval: &CallApproval,
     ) -> Result<Outcome, Error> {
         let arguments = Bytes::from(serde_json::to_vec(&arguments).unwrap_or_default());
         if consent != Consent::Accepted {
-            return self.call_once(name, arguments).await;
+            return self.call_once(name, arguments, approval).await;
         }
         let deadline = Instant::now() + CONNECTION_WAIT;
         let accounts = app::accounts::commit_signal(self.app());
         loop {
-            let called = self.call_once(name, arguments.clone()).await;
+            let called = self.call_once(name, arguments.clone(), approval).await;
             let is_missing = called.as_ref().is_err_and(is_connection_missing);
             if !is_missing || Instant::now() >= deadline {
                 return called;
@@ -216,14 +122,18 @@ impl Endpoint {
 
     /// Calls a tool once. The future is on the heap: it holds those of every kind of tool, and the
     /// futures of this module that await it would take more than the stack of a thread.
-    fn call_once<'a>(
+    pub(super) fn call_once<'a>(
         &'a self,
         name: &'a str,
         arguments: Bytes,
+        approval: &'a CallApproval,
     ) -> BoxFuture<'a, Result<Outcome, Error>> {
         match &self.caller {
             Caller::Server(caller) => self.call_of_server(caller, name, arguments).boxed(),
-            Caller::Session(caller) => self.call_in_session(caller, name, arguments).boxed(),
+            Caller::Session(caller) => {
+                let called = self.call_in_session(caller, name, arguments, approval);
+                called.boxed()
+            }
         }
     }
 
@@ -249,6 +159,7 @@ impl Endpoint {
         caller: &SessionCaller,
         name: &str,
         arguments: Bytes,
+        approval: &CallApproval,
     ) -> Result<Outcome, Error> {
         let is_recipe = || recipes::is_recipe(self.app(), name);
         let (slug, source) = match self.offered_in_session(caller, name) {
@@ -263,8 +174,7 @@ impl Endpoint {
             arguments,
             account: None,
         };
-        let execution = agents::execute(self.app(), caller, request);
-        Ok(Outcome::Untrusted(executed(execution.await?), source))
+        approval.execute(self.app(), caller, request, source).await
     }
 
     /// Returns the caller of a session, which alone has prompts.
@@ -310,34 +220,62 @@ impl Endpoint {
         found.map(Offered::Tool).ok_or_else(missing)
     }
 
+    /// Registers a call until its end.
+    pub(super) fn begin(&self, id: &RequestId) -> RunningCall<'_> {
+        let id = id.clone().into_json_value().to_string();
+        self.server.mcp_calls.begin(self.connection.as_deref(), id)
+    }
+
+    /// Returns the response to a call that has ended.
+    pub(super) async fn respond(
+        &self,
+        name: &str,
+        called: Result<Outcome, Error>,
+        consent: Consent,
+        way: UrlRequest,
+    ) -> Result<CallToolResponse, ErrorData> {
+        match called {
+            Ok(outcome) => Ok(outcome.into()),
+            Err(cause) if is_connection_missing(&cause) => {
+                Box::pin(self.answer_not_connected(name, &cause, consent, way)).await
+            }
+            Err(cause) => Ok(refused(&cause).into()),
+        }
+    }
+
     /// Answers a call whose user has no account.
     async fn answer_not_connected(
         &self,
         name: &str,
         cause: &Error,
         consent: Consent,
-        context: &RequestContext<RoleServer>,
+        way: UrlRequest,
     ) -> Result<CallToolResponse, ErrorData> {
         let link = match &self.caller {
             Caller::Server(caller) => caller.link(self.app(), name).await,
             Caller::Session(caller) => agents::link_for_tool(self.app(), caller, name).await,
         };
         match link {
-            Ok(Some(link)) => connecting::ask(link, consent, self.opens_urls(), context),
-            Ok(None) | Err(_) => Ok(CallToolResult::from(refused(cause)).into()),
+            Ok(Some(link)) => connecting::ask(link, consent, way),
+            Ok(None) | Err(_) => Ok(refused(cause).into()),
         }
     }
 
     /// Returns true if the client declared so when it opened its connection.
-    fn opens_urls(&self) -> bool {
+    pub(super) fn opens_urls(&self) -> bool {
         let connection = self.connection.as_deref();
         connection.is_some_and(|id| id.ends_with(OPENS_URLS_SUFFIX))
     }
 }
 
-fn internal(cause: Error) -> ErrorData {
+pub(super) fn internal(cause: Error) -> ErrorData {
     tracing::error!(%cause, "tools or prompts cannot be listed");
     ErrorData::internal_error("internal error", None)
+}
+
+/// Returns the error of a call that its client cancelled.
+pub(super) fn cancelled() -> ErrorData {
+    ErrorData::new(CANCELLED, "the call was cancelled", None)
 }
 
 fn tools_changed() -> ServerNotification {
@@ -395,7 +333,7 @@ impl ServerHandler for Endpoint {
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
-        self.page(cursor.as_deref())
+        self.page(cursor.as_deref())?.into_result()
     }
 
     async fn list_resources(
@@ -452,41 +390,35 @@ impl ServerHandler for Endpoint {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let id = context.id.clone().into_json_value().to_string();
-        let running = self.server.mcp_calls.begin(self.connection.as_deref(), id);
+        let running = self.begin(&context.id);
         let consent = Consent::new(request.input_responses.as_ref());
+        let approval = CallApproval::new(&request, &context);
         let name = &*request.name;
-        let call = self.call(name, request.arguments.unwrap_or_default(), consent);
+        let call = self.call(
+            name,
+            request.arguments.unwrap_or_default(),
+            consent,
+            &approval,
+        );
         let mut call = std::pin::pin!(call);
-        let token = context.meta.get_progress_token();
-        let begin = Instant::now();
-        let report = async || {
-            if let Some(token) = token.clone() {
-                let seconds = begin.elapsed().as_secs_f64();
-                let progress = ProgressNotificationParam::new(token, seconds)
-                    .with_message(format!("running for {seconds:.0} s"));
-                // A client that does not read it is noticed by the disconnection.
-                let _ = context.peer.notify_progress(progress).await;
-            }
+        let recipes = match &self.caller {
+            Caller::Server(_) => None,
+            Caller::Session(caller) => Some(&caller.progress),
         };
-        report().await;
-        let mut ticks = interval_at(begin + PROGRESS_INTERVAL, PROGRESS_INTERVAL);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut reports = ProgressReports::new(&context, recipes);
+        reports.send().await;
         loop {
             tokio::select! {
-                called = &mut call => return match called {
-                    Ok(outcome) => Ok(CallToolResult::from(outcome).into()),
-                    Err(cause) if is_connection_missing(&cause) => {
-                        Box::pin(self.answer_not_connected(name, &cause, consent, &context)).await
-                    }
-                    Err(cause) => Ok(CallToolResult::from(refused(&cause)).into()),
-                },
+                called = &mut call => {
+                    let way = UrlRequest::new(&context, self.opens_urls());
+                    return self.respond(name, called, consent, way).await;
+                }
                 // The client disconnected, or the server stops.
                 () = context.ct.cancelled() => break,
                 () = running.cancelled.notified() => break,
-                _ = ticks.tick() => report().await,
+                () = reports.due() => reports.send().await,
             }
         }
-        Err(ErrorData::new(CANCELLED, "the call was cancelled", None))
+        Err(cancelled())
     }
 }

@@ -6,7 +6,6 @@ use std::{
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
-    time::Duration,
 };
 
 use bashkit::{Bash, ExecutionLimits, FileSystem, FileType, FsLimits, SessionLimits, StreamData};
@@ -111,8 +110,8 @@ fn shell() -> Bash {
         .max_input_bytes(MAX_COMMAND_BYTES)
         .max_stdout_bytes(MAX_SHELL_OUTPUT_BYTES)
         .max_stderr_bytes(MAX_SHELL_OUTPUT_BYTES)
-        // The parent ends the process a little later.
-        .timeout(MAX_SHELL_TIME.saturating_sub(Duration::from_secs(1)));
+        // The parent ends the process at the limit of the command.
+        .timeout(MAX_SHELL_TIME);
     let files = FsLimits::new()
         .max_total_bytes(MAX_SHELL_FILE_BYTES)
         .max_file_size(MAX_SHELL_FILE_BYTES)

@@ -68,7 +68,8 @@ pub async fn delete(app: &App, caller: &SessionCaller, path: &str) -> Result<()>
     let owner = Owner::from(caller);
     let found = owner.at(app, path).await?;
     found.ok_or_else(|| errors::session_file_not_found(path))?;
-    write(app, owner, BTreeMap::from([(path.to_owned(), None)])).await
+    let change = BTreeMap::from([(path.to_owned(), None)]);
+    write(app, owner, change, None).await
 }
 
 /// Returns the content at a path. A blob is missing only if the file was replaced after its record

@@ -128,12 +128,8 @@ pub async fn put(app: &App, ticket: &Ticket, bytes: Bytes) -> Result<()> {
         project: &record.project,
         session: &record.body.session,
     };
-    write(
-        app,
-        owner,
-        BTreeMap::from([(record.body.path.clone(), Some(bytes))]),
-    )
-    .await
+    let change = BTreeMap::from([(record.body.path.clone(), Some(bytes))]);
+    write(app, owner, change, None).await
 }
 
 /// Returns a file and its content, as permitted by its link.

@@ -1,17 +1,23 @@
 //! Turns of scripts and shell commands at the files of their session.
 //!
 //! Guarantee: of the scripts and commands of one session, one runs at a time on all servers, so that
-//! each sees the files that the one before left.
+//! each sees the files that the one before left. One that has lost its turn, because its server was
+//! suspended for longer than the lease, stores nothing.
 //!
-//! It rests on a record that the running one holds by a claim. Those of one server also queue in its
-//! memory, so that they run in the order of their arrival.
+//! It rests on a record that the running one holds by a claim, and at whose revision it stores what it
+//! leaves. The record stays until the session is deleted, because a new one would have the revisions of
+//! the one before. Scripts and commands of one server also queue in its memory, so that they run in the
+//! order of their arrival.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, CommitError, Document, Record};
-use tokio::time::{sleep, timeout};
+use tokio::{
+    sync::OwnedMutexGuard,
+    time::{sleep, timeout},
+};
 
 use super::{Owner, SessionCaller};
 use crate::{
@@ -20,7 +26,7 @@ use crate::{
     work::{Claim, Claimable, WorkState},
 };
 
-/// Collection of the turns that are taken, under the ids of the sessions.
+/// Collection of the turns, under the ids of the sessions.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "session_turns",
     fields: &[],
@@ -37,54 +43,78 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 #[derive(Default)]
 pub(crate) struct Turns(Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>);
 
-/// A turn that is taken.
+/// The turns of a session, of which at most one is taken.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct Taken {
+pub(super) struct SessionTurns {
     #[serde(flatten)]
     work: WorkState,
 }
 
-impl Document for Taken {
+impl Document for SessionTurns {
     const COLLECTION: &'static Collection = &COLLECTION;
 }
 
-impl Claimable for Taken {
+impl Claimable for SessionTurns {
     fn work(&mut self) -> &mut WorkState {
         &mut self.work
     }
 }
 
-/// Runs a script or command when no other one of the session runs.
-///
-/// # Errors
-/// Fails if the session is still busy after [`MAX_TURN_WAIT`], if it was deleted, if the store
-/// cannot be reached for so long that another server may take the turn, or for a reason of `work`.
-pub async fn in_turn<R>(
-    app: &App,
-    caller: &SessionCaller,
-    work: impl Future<Output = Result<R>>,
-) -> Result<R> {
-    let queue = {
-        let mut queues = app.session_turns.0.lock();
-        queues.retain(|_, queue| Arc::strong_count(queue) > 1);
-        let id = caller.session_id().to_owned();
-        queues.entry(id).or_default().clone()
-    };
-    let taken = async {
-        let place = queue.lock().await;
-        Ok::<_, crate::Error>((place, claim(app, caller.into()).await?))
-    };
-    let taken = timeout(MAX_TURN_WAIT, taken).await;
-    let (_place, claim) = taken.map_err(|_| errors::session_busy())??;
-    let done = claim.keep(work).await.map_err(errors::unavailable)?;
-    // A turn that is not ended is free when its lease expires.
-    if let Err(cause) = claim.erase(Batch::at(app.clock.now())).await {
-        tracing::warn!(%cause, session = caller.session_id(), "the turn of a session was not ended");
-    }
-    done
+/// The turn of a script or command.
+pub(crate) struct Turn {
+    claim: Claim<SessionTurns>,
+    _place: OwnedMutexGuard<()>,
 }
 
-async fn claim(app: &App, owner: Owner<'_>) -> Result<Claim<Taken>> {
+impl Turn {
+    /// Waits until no other script or command of the session runs.
+    ///
+    /// # Errors
+    /// Fails if the session is still busy after [`MAX_TURN_WAIT`], or if it was deleted.
+    pub(crate) async fn take(app: &App, caller: &SessionCaller) -> Result<Self> {
+        let queue = {
+            let mut queues = app.session_turns.0.lock();
+            queues.retain(|_, queue| Arc::strong_count(queue) > 1);
+            let id = caller.session_id().to_owned();
+            queues.entry(id).or_default().clone()
+        };
+        let taken = async {
+            let place = queue.lock_owned().await;
+            Ok::<_, crate::Error>(Self {
+                claim: claim(app, caller.into()).await?,
+                _place: place,
+            })
+        };
+        let taken = timeout(MAX_TURN_WAIT, taken).await;
+        taken.map_err(|_| errors::session_busy())?
+    }
+
+    /// Runs a script or command, and ends the turn.
+    ///
+    /// # Errors
+    /// Fails if the store cannot be reached for so long that another server may take the turn, or for
+    /// a reason of `work`.
+    pub(crate) async fn run<R>(
+        &self,
+        app: &App,
+        work: impl Future<Output = Result<R>>,
+    ) -> Result<R> {
+        let done = self.claim.keep(work).await.map_err(errors::unavailable)?;
+        // A turn that is not ended is free when its lease expires.
+        if let Err(cause) = self.claim.end(Batch::at(app.clock.now()), |_| {}).await {
+            let session = self.claim.id();
+            tracing::warn!(%cause, session, "the turn of a session was not ended");
+        }
+        done
+    }
+
+    /// Returns a batch that is refused as *stale* once another server has taken the turn.
+    pub(super) async fn guard(&self, batch: Batch) -> Result<Batch> {
+        Ok(self.claim.guard(batch).await?)
+    }
+}
+
+async fn claim(app: &App, owner: Owner<'_>) -> Result<Claim<SessionTurns>> {
     loop {
         if let Some(record) = record(app, owner).await? {
             if let Some(claim) = app.claims().take(record, LEASE_TTL).await? {
@@ -95,7 +125,7 @@ async fn claim(app: &App, owner: Owner<'_>) -> Result<Claim<Taken>> {
         }
         let batch = Batch::at(app.clock.now())
             .check(&owner.session(app).await?)
-            .insert(owner.project, owner.session, &Taken::default());
+            .insert(owner.project, owner.session, &SessionTurns::default());
         match app.store.commit(batch).await {
             Ok(()) | Err(CommitError::Stale | CommitError::Taken { .. }) => {}
             Err(cause) => return Err(cause.into()),
@@ -103,7 +133,7 @@ async fn claim(app: &App, owner: Owner<'_>) -> Result<Claim<Taken>> {
     }
 }
 
-/// Returns the turn of a session, if it is taken.
-pub(super) async fn record(app: &App, owner: Owner<'_>) -> Result<Option<Record<Taken>>> {
+/// Returns the turns of a session, if it has had any.
+pub(super) async fn record(app: &App, owner: Owner<'_>) -> Result<Option<Record<SessionTurns>>> {
     Ok(app.store.get(owner.project, owner.session).await?)
 }

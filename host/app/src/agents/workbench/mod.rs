@@ -10,7 +10,10 @@ use futures::future::{Either, select};
 use sandbox::StoredFile;
 use workbench::Finished;
 
-use super::{SessionCaller, session_files};
+use super::{
+    SessionCaller,
+    session_files::{self, Turn},
+};
 use crate::{
     App, Result,
     runs::{self, Script},
@@ -28,12 +31,13 @@ pub(super) struct Ran {
 /// # Errors
 /// Fails if the script cannot run.
 pub(super) async fn run_python(app: &App, caller: &SessionCaller, code: String) -> Result<Ran> {
+    let turn = Turn::take(app, caller).await?;
     // The future is large, and would be copied on the stack.
-    let work = Box::pin(run_in_turn(app, caller, code));
-    session_files::in_turn(app, caller, work).await
+    let work = Box::pin(run_in_turn(app, caller, &turn, code));
+    turn.run(app, work).await
 }
 
-async fn run_in_turn(app: &App, caller: &SessionCaller, code: String) -> Result<Ran> {
+async fn run_in_turn(app: &App, caller: &SessionCaller, turn: &Turn, code: String) -> Result<Ran> {
     let files = session_files::list(app, caller, "").await?;
     let files = files.into_iter().map(|file| StoredFile {
         path: file.path,
@@ -55,7 +59,7 @@ async fn run_in_turn(app: &App, caller: &SessionCaller, code: String) -> Result<
         Either::Right(((), run)) => run.await?,
     };
     // The tools of the script have run, so the caller must get its result in any case.
-    let stored = store(app, caller, &mut finished).await;
+    let stored = store(app, caller, turn, &mut finished).await;
     Ok(Ran {
         finished,
         not_stored: stored.err().map(|cause| requests::message(&cause)),
@@ -63,7 +67,12 @@ async fn run_in_turn(app: &App, caller: &SessionCaller, code: String) -> Result<
 }
 
 /// Stores what a script has left.
-async fn store(app: &App, caller: &SessionCaller, finished: &mut Finished) -> Result<()> {
+async fn store(
+    app: &App,
+    caller: &SessionCaller,
+    turn: &Turn,
+    finished: &mut Finished,
+) -> Result<()> {
     let changes = std::mem::take(&mut finished.changes);
     let left = match finished.variables.take() {
         Some(left) => Some(variables::seal(app, caller, left).await?),
@@ -72,5 +81,5 @@ async fn store(app: &App, caller: &SessionCaller, finished: &mut Finished) -> Re
     if changes.is_empty() && left.is_none() {
         return Ok(());
     }
-    session_files::apply(app, caller, changes, left).await
+    session_files::apply(app, caller, changes, left, Some(turn)).await
 }

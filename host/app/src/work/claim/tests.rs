@@ -121,6 +121,39 @@ async fn lost_claim_commits_nothing() {
 }
 
 #[tokio::test]
+async fn guarded_batch_needs_the_claim() {
+    let fixture = Fixture::new(Clock::standing_at(Time(1_000))).await;
+    let commit = async |claim: &Claim<Item>, text: &str| {
+        let batch = claim
+            .guard(insert(Batch::at(fixture.clock.now()), text))
+            .await?;
+        fixture.claims.store.commit(batch).await
+    };
+    let old = fixture.take(TTL).await.unwrap();
+    commit(&old, "first").await.unwrap();
+    old.check().await.unwrap();
+    commit(&old, "extended").await.unwrap();
+    fixture.clock.advance(TTL);
+    commit(&old, "lapsed").await.unwrap();
+    let new = fixture.take(TTL).await.unwrap();
+    assert_eq!(commit(&old, "late").await, Err(CommitError::Stale));
+    commit(&new, "mine").await.unwrap();
+    let ended = new.end(Batch::at(fixture.clock.now()), |_| {}).await;
+    ended.unwrap();
+    assert_eq!(commit(&old, "later").await, Err(CommitError::Stale));
+    assert_eq!(commit(&new, "ended").await, Err(CommitError::Stale));
+    for (text, is_stored) in [
+        ("lapsed", true),
+        ("mine", true),
+        ("late", false),
+        ("later", false),
+    ] {
+        let found = fixture.claims.store.get::<Item>("p", text).await.unwrap();
+        assert_eq!(found.is_some(), is_stored, "{text}");
+    }
+}
+
+#[tokio::test]
 async fn refused_end_leaves_the_claim() {
     let fixture = Fixture::new(Clock::standing_at(Time(1_000))).await;
     let claim = fixture.take(TTL).await.unwrap();

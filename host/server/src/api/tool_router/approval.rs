@@ -1,8 +1,9 @@
-//! Approval of calls: the question for the user in a result, and the answer in the next call.
+//! Approval of calls: the permissions in the configuration of a session, the question for the user in a
+//! result, and the answer in the next call.
 
 use std::collections::BTreeMap;
 
-use app::agents::{Approval, Consent};
+use app::agents::{Approval, Consent, Permission};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -10,7 +11,33 @@ use utoipa::ToSchema;
 use crate::http::{ApiResult, errors};
 
 /// Key of the question and of its answer.
-const APPROVAL_REQUEST_NAME: &str = "approval";
+pub(crate) const APPROVAL_REQUEST_NAME: &str = "approval";
+/// Failure of a call that the user has declined.
+pub(crate) const DECLINED_MESSAGE: &str = "declined: the user has declined the call";
+
+/// Permissions of calls, by which the user has to approve them or the session does not permit them.
+// An unknown member is refused, because a misspelled one would permit everything.
+#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = SessionPermissions)]
+pub(crate) struct PermissionsBody {
+    pub default: DefaultPermission,
+    /// `always_allow`, `always_deny`, `ask_once` or `ask_always`, by the slug of a tool or a toolkit. That
+    /// of a tool goes first.
+    #[serde(default)]
+    #[schema(value_type = Option<BTreeMap<String, String>>)]
+    pub overrides: Option<BTreeMap<String, Permission>>,
+}
+
+/// Permission of the tools that no override names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = SessionDefaultPermission)]
+pub(crate) enum DefaultPermission {
+    AllowAll,
+    AskEveryCall,
+    AskOncePerSession,
+}
 
 /// Answer to a question of the result before, in the form of MCP's `ElicitResult`.
 #[derive(Deserialize, ToSchema)]

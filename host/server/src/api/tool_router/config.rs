@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use app::{
     agents::{
-        Config, Filter, ManageConnections, MultiAccount, Preload, Tags, ToolFilter, Workbench,
+        Config, Filter, ManageConnections, MultiAccount, Permission, Preload, Tags, ToolFilter,
+        Workbench,
     },
     core::ids::{AccountId, AuthConfigId},
 };
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::approval::{DefaultPermission, PermissionsBody};
 use crate::{
     api::auth_configs::types::present_or_null,
     http::{ApiResult, errors},
@@ -206,6 +207,8 @@ pub(crate) struct Change {
     approval_tools: Option<BTreeMap<String, Vec<String>>>,
     approval_tags: Option<Vec<String>>,
     approval_of_all: Option<bool>,
+    approval_once: Option<bool>,
+    permissions: Option<BTreeMap<String, Permission>>,
     auth_configs: Option<BTreeMap<String, AuthConfigId>>,
     connected_accounts: Option<BTreeMap<String, Vec<AccountId>>>,
     manage_connections: Option<ManageConnections>,
@@ -235,6 +238,8 @@ impl Change {
             approval_tools,
             approval_tags,
             approval_of_all,
+            approval_once,
+            permissions,
             auth_configs,
             connected_accounts,
             manage_connections,
@@ -250,18 +255,21 @@ impl Change {
 
 impl Blocks {
     /// Returns the change that the request asks for, with its permissions.
-    pub(crate) fn into_change(self, permissions: Option<&Value>) -> ApiResult<Change> {
+    pub(crate) fn into_change(self, permissions: Option<PermissionsBody>) -> ApiResult<Change> {
         let Self {
             toolkits,
             tools,
             tags,
             ..
         } = &self;
+        let default = permissions.as_ref().map(|given| given.default);
         Ok(Change {
             approval_toolkits: approval(toolkits, |body| body.require_approval.clone()),
             approval_tools: approval(tools, |body| Some(approval_tools(body))),
             approval_tags: approval(tags, |body| Some(body.approval())),
-            approval_of_all: approval_of_all(permissions)?,
+            approval_of_all: default.map(|default| default != DefaultPermission::AllowAll),
+            approval_once: default.map(|default| default == DefaultPermission::AskOncePerSession),
+            permissions: permissions.map(|given| given.overrides.unwrap_or_default()),
             toolkits: replaced(self.toolkits, Selection::into_filter)?,
             tools: replaced(self.tools, into_filters)?,
             tags: replaced(self.tags, |body| Ok(body.into_tags()))?,
@@ -308,19 +316,6 @@ fn approval_tools(body: &BTreeMap<String, ToolSelection>) -> BTreeMap<String, Ve
         Some((toolkit.clone(), tools))
     });
     with_approval.collect()
-}
-
-/// Returns true if permissions require approval of every call, and none if there are none.
-fn approval_of_all(permissions: Option<&Value>) -> ApiResult<Option<bool>> {
-    let Some(permissions) = permissions.filter(|given| !given.is_null()) else {
-        return Ok(None);
-    };
-    let mut overrides = permissions["overrides"].as_object().into_iter().flatten();
-    match permissions["default"].as_str() {
-        Some("allow_all") if overrides.all(|(_, rule)| rule == "always_allow") => Ok(Some(false)),
-        Some("ask_every_call") if overrides.all(|(_, rule)| rule == "ask_always") => Ok(Some(true)),
-        _ => Err(errors::approval_unsupported("experimental.permissions").into()),
-    }
 }
 
 impl Selection {

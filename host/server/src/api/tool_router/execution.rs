@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::{
-    approval::{InputRequest, InputResponse, approval, questions},
+    approval::{DECLINED_MESSAGE, InputRequest, InputResponse, approval, questions},
     inline_tools::LOCAL_PREFIX,
     open,
 };
@@ -118,7 +118,7 @@ impl ResultView {
                 ..Self::not_run(app, ResultType::InputRequired)
             },
             Approvable::Declined => Self {
-                error: Some("declined: the user has declined the call".to_owned()),
+                error: Some(DECLINED_MESSAGE.to_owned()),
                 ..Self::not_run(app, ResultType::Failed)
             },
         }

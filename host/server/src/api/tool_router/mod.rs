@@ -1,6 +1,6 @@
 //! Tool router sessions.
 
-mod approval;
+pub(crate) mod approval;
 pub(crate) mod config;
 pub(crate) mod execution;
 mod inline_tools;

@@ -2,6 +2,8 @@
 
 use app::{accounts::SessionAccount, agents::SessionToolkit, catalog::AuthMode, core::clock::iso};
 
+use crate::api::toolkits::logo_url;
+
 view! {
     /// A toolkit, with the account that the session uses for it.
     #[schema(as = SessionToolkit)]
@@ -17,7 +19,7 @@ view! {
         is_no_auth: bool = release.no_auth(),
         service_managed_auth_schemes: Vec<&'static str> = managed.into_iter().collect(),
         meta: MetaView = MetaView {
-            logo: release.logo.clone(),
+            logo: logo_url(release),
             description: release.description.clone(),
         },
         /// Null if the user has no active account that the session may use.

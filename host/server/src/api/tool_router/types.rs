@@ -9,10 +9,10 @@ use app::{
     core::{clock::iso, ids::SessionId},
 };
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
+    approval::PermissionsBody,
     config::{Blocks, Change, OneOrMany},
     inline_tools::{ExtrasView, InlineTool, InlineToolkit, InlineTools},
 };
@@ -39,22 +39,20 @@ pub(crate) struct CreateBody {
 pub(crate) struct PatchBody {
     #[serde(flatten)]
     blocks: Blocks,
-    experimental: Option<Permissions>,
+    experimental: Option<PatchedExperiment>,
 }
 
-/// Permissions of calls.
 #[derive(Deserialize, ToSchema)]
-#[schema(as = SessionPermissions)]
-struct Permissions {
-    #[schema(value_type = Option<Object>)]
-    permissions: Option<Value>,
+#[schema(as = SessionPatchExperiment)]
+struct PatchedExperiment {
+    permissions: Option<PermissionsBody>,
 }
 
 impl PatchBody {
     /// Returns the change that the request asks for.
     pub(crate) fn into_change(self) -> ApiResult<Change> {
         let permissions = self.experimental.and_then(|given| given.permissions);
-        self.blocks.into_change(permissions.as_ref())
+        self.blocks.into_change(permissions)
     }
 }
 
@@ -70,8 +68,7 @@ pub(crate) struct AttachBody {
 struct Experiment {
     custom_toolkits: Option<Vec<InlineToolkit>>,
     custom_tools: Option<Vec<InlineTool>>,
-    #[schema(value_type = Option<Object>)]
-    permissions: Option<Value>,
+    permissions: Option<PermissionsBody>,
 }
 
 impl Experiment {
@@ -100,9 +97,7 @@ impl CreateBody {
             user_id: app::accounts::parse_user_id(Some(user))?,
             ..Config::default()
         };
-        self.blocks
-            .into_change(permissions.as_ref())?
-            .apply(&mut config);
+        self.blocks.into_change(permissions)?.apply(&mut config);
         Ok(config)
     }
 }
