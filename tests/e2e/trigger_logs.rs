@@ -1,7 +1,7 @@
 //! The log of triggers: one entry for each event, with its deliveries.
 
 use harness::{
-    Answer, Client, Host, Inbox,
+    Answer, Client, Host, Inbox, Postgres,
     inbox::{ORIGIN, Reply},
     wait_until,
 };
@@ -166,4 +166,46 @@ async fn entries_belong_to_their_project() {
     other.project.get(&path).await.expect(404).assert_envelope();
     assert_eq!(other.list(json!({})).await["data"], json!([]));
     assert_eq!(other.list(json!({ "search": id })).await["data"], json!([]));
+}
+
+/// The age of the events is changed in the database, because they are kept for at least a week.
+#[tokio::test]
+async fn old_events_are_erased_with_their_deliveries() {
+    const KEEP_DAYS: i64 = 7;
+    let inbox = Inbox::start();
+    let setup = inbox.setup().on(Postgres::shared().database(None));
+    let setup = setup.with("webhooks.keep_days", KEEP_DAYS.to_string());
+    let host = setup.start().await;
+    let mut given = Given::new(host.as_project()).await;
+    for number in 1..=2 {
+        given.send(json!({ "n": number })).await;
+        wait_until("it is delivered", async || {
+            given.list(json!({})).await["data"][0]["status"] == "success"
+        })
+        .await;
+    }
+    let (setup, _) = host.terminate().await;
+    let (too_old, young) = (KEEP_DAYS + 1, KEEP_DAYS - 1);
+    for table in ["events", "webhook_deliveries"] {
+        setup.database().say(&format!(
+            "with aged as (select id, row_number() over (order by created_at) as place from {table})
+             update {table} set created_at = created_at
+                 - case aged.place when 1 then {too_old} else {young} end * 86400000::bigint
+             from aged where aged.id = {table}.id"
+        ));
+    }
+    let host = setup.start().await;
+    given.project = host.as_project();
+    wait_until("the first event is erased", async || {
+        given.payloads(json!({})).await == [json!({ "n": 2 })]
+    })
+    .await;
+    let path = format!("/webhook_subscriptions/{}/deliveries", given.subscription);
+    wait_until("its delivery is erased", async || {
+        given.project.get(&path).await.expect(200)["total_items"] == 1
+    })
+    .await;
+    let left = given.list(json!({})).await;
+    let deliveries = &left["data"][0]["deliveries"];
+    assert_eq!(deliveries[0]["attempts"][0]["status"], 200, "{left:#?}");
 }

@@ -14,11 +14,11 @@ use tokio::sync::OnceCell;
 use crate::documents::FOLDER;
 
 const STREAM: &str = "/trigger_instances/stream";
-const GITHUB: &str = "GITHUB_ISSUE_CHANGED";
+pub(crate) const GITHUB_TRIGGER: &str = "GITHUB_ISSUE_CHANGED";
 const CALENDAR: &str = "GOOGLECALENDAR_CALENDAR_CHANGED";
 
 /// Returns settings of a server with the toolkits that subscribe, and their folder.
-fn setup(provider: &HookProvider) -> (Setup, TempDir) {
+pub(crate) fn setup(provider: &HookProvider) -> (Setup, TempDir) {
     let toolkits = tempfile::tempdir().unwrap();
     for name in ["github.wasm", "googlecalendar.wasm"] {
         fs::copy(Path::new(FOLDER).join(name), toolkits.path().join(name)).unwrap();
@@ -54,13 +54,13 @@ async fn shared() -> &'static Shared {
 }
 
 /// An account in a project.
-struct Given {
+pub(crate) struct Given {
     project: Client,
     account: String,
 }
 
 impl Given {
-    async fn new(project: Client, toolkit: &str) -> Self {
+    pub(crate) async fn new(project: Client, toolkit: &str) -> Self {
         let token = json!({ "token": harness::secret() });
         let account = project.connect(toolkit, "BEARER_TOKEN", "amy", token).await;
         Self { project, account }
@@ -75,7 +75,7 @@ impl Given {
     }
 
     /// Creates an instance and returns its id.
-    async fn instance(&self, trigger: &str, config: Value) -> String {
+    pub(crate) async fn instance(&self, trigger: &str, config: Value) -> String {
         let body = json!({ "connected_account_id": self.account, "trigger_config": config });
         let path = format!("/trigger_instances/{trigger}/upsert");
         let made = self.project.post(&path, &body).await.expect(201);
@@ -87,7 +87,8 @@ impl Given {
         self.project.get(&path).await.expect(200)["items"][0].clone()
     }
 
-    async fn wait_for(&self, id: &str, status: &str) -> Value {
+    /// Waits until the subscription of an instance has a status, and returns the instance.
+    pub(crate) async fn wait_for(&self, id: &str, status: &str) -> Value {
         let what = format!("the subscription is {status}");
         wait_until(&what, async || {
             self.read(id).await["subscription"]["status"] == status
@@ -108,7 +109,7 @@ impl Given {
 }
 
 /// Returns the path of an address below the prefix.
-fn path_of(url: &str) -> &str {
+pub(crate) fn path_of(url: &str) -> &str {
     url.split_once("/api/v3.1").expect("the newer prefix").1
 }
 
@@ -136,7 +137,7 @@ async fn subscribed_instance_receives_with_a_hidden_secret() {
     let given = Given::github().await;
     let repository = format!("o/{}", unique(6));
     let config = json!({ "repository": repository });
-    let id = given.instance(GITHUB, config.clone()).await;
+    let id = given.instance(GITHUB_TRIGGER, config.clone()).await;
     let read = given.wait_for(&id, "subscribed").await;
     assert_eq!(read["trigger_config"], config);
     assert_eq!(read["subscription"]["expires_at"], Value::Null);
@@ -153,7 +154,9 @@ async fn subscribed_instance_receives_with_a_hidden_secret() {
     let mut stream = given.project.open_stream(STREAM, None).await;
     // Another instance has its own webhook, and gets nothing of this one.
     let other = format!("o/{}", unique(6));
-    let other_id = given.instance(GITHUB, json!({ "repository": other })).await;
+    let other_id = given
+        .instance(GITHUB_TRIGGER, json!({ "repository": other }))
+        .await;
     given.wait_for(&other_id, "subscribed").await;
     let others = provider.hooks(&other);
     assert_ne!(others[0].url, hook.url);
@@ -174,7 +177,7 @@ async fn disabled_and_deleted_instances_are_unsubscribed() {
     let given = Given::github().await;
     let repository = format!("o/{}", unique(6));
     let id = given
-        .instance(GITHUB, json!({ "repository": repository }))
+        .instance(GITHUB_TRIGGER, json!({ "repository": repository }))
         .await;
     given.wait_for(&id, "subscribed").await;
     let url = provider.hooks(&repository)[0].url.clone();
@@ -202,7 +205,7 @@ async fn end_is_tried_five_times() {
     let given = Given::github().await;
     let repository = format!("o/stuck-{}", unique(6));
     let id = given
-        .instance(GITHUB, json!({ "repository": repository }))
+        .instance(GITHUB_TRIGGER, json!({ "repository": repository }))
         .await;
     given.wait_for(&id, "subscribed").await;
     given.set(&id, "disable").await;
@@ -216,7 +219,7 @@ async fn deleted_account_is_unsubscribed_before() {
     let given = Given::github().await;
     let repository = format!("o/{}", unique(6));
     let id = given
-        .instance(GITHUB, json!({ "repository": repository }))
+        .instance(GITHUB_TRIGGER, json!({ "repository": repository }))
         .await;
     given.wait_for(&id, "subscribed").await;
     given
@@ -231,11 +234,11 @@ async fn deleted_project_is_unsubscribed_if_asked() {
     let given = Given::github().await;
     let repository = format!("o/{}", unique(6));
     let id = given
-        .instance(GITHUB, json!({ "repository": repository }))
+        .instance(GITHUB_TRIGGER, json!({ "repository": repository }))
         .await;
     given.wait_for(&id, "subscribed").await;
     let info = given.project.get("/auth/session/info").await.expect(200);
-    let project = info["project"]["id"].as_str().unwrap();
+    let project = info["project"]["nano_id"].as_str().unwrap();
     let path = format!("/org/owner/project/{project}?revoke_on_delete=true");
     host.as_org().delete(&path).await.expect(200);
     assert!(provider.hooks(&repository).is_empty());
@@ -247,14 +250,14 @@ async fn given_secret_is_not_subscribed() {
     let given = Given::github().await;
     let repository = format!("o/{}", unique(6));
     let config = json!({ "repository": repository, "secret": harness::secret() });
-    let id = given.instance(GITHUB, config).await;
+    let id = given.instance(GITHUB_TRIGGER, config).await;
     assert_eq!(given.read(&id).await["subscription"], Value::Null);
     // Without a repository there is no webhook to create, so that the secret is needed.
     let body = json!({ "connected_account_id": given.account, "trigger_config": {} });
-    let path = format!("/trigger_instances/{GITHUB}/upsert");
+    let path = format!("/trigger_instances/{GITHUB_TRIGGER}/upsert");
     given.project.post(&path, &body).await.expect(400);
     let again = given
-        .instance(GITHUB, json!({ "repository": repository }))
+        .instance(GITHUB_TRIGGER, json!({ "repository": repository }))
         .await;
     given.wait_for(&again, "subscribed").await;
     assert_eq!(provider.hooks(&repository).len(), 1);
@@ -266,7 +269,7 @@ async fn refused_subscription_disables_the_instance() {
     let mut stream = given.project.open_stream(STREAM, None).await;
     let repository = format!("o/refused-{}", unique(6));
     let id = given
-        .instance(GITHUB, json!({ "repository": repository }))
+        .instance(GITHUB_TRIGGER, json!({ "repository": repository }))
         .await;
     let read = given.wait_for(&id, "failed").await;
     assert_eq!(read["disabled_reason"], "subscription_auth_failure");
@@ -345,7 +348,7 @@ async fn kill_while_subscribing_makes_one_webhook() {
     let mut given = Given::new(host.as_project(), "github").await;
     let repository = format!("o/silent-{}", unique(6));
     let id = given
-        .instance(GITHUB, json!({ "repository": repository }))
+        .instance(GITHUB_TRIGGER, json!({ "repository": repository }))
         .await;
     wait_until("the webhook is created", async || {
         !provider.hooks(&repository).is_empty()

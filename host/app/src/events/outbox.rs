@@ -232,7 +232,7 @@ async fn write(
     if events.is_empty() {
         return Ok(batch);
     }
-    let query = Query::for_project(project.as_str());
+    let query = Query::for_project(project.as_str()).uncounted();
     let subscriptions = store.find::<Subscription>(&query).await?.records;
     let mut writer = Writer::new(store, vault, project, batch);
     for event in events {

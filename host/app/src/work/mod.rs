@@ -34,7 +34,8 @@ mod recurring;
 pub(crate) use backoff::{doubled, jittered};
 pub(crate) use claim::{Claim, Claimable, Claims, WorkState};
 pub(crate) use erase::erase_all;
-pub(crate) use queue::{Admission, Next, Queue};
+pub use queue::QueueDepth;
+pub(crate) use queue::{Admission, Next, Queue, depth as queue_depth};
 #[cfg(test)]
 pub(crate) use recurring::claim_job;
-pub(crate) use recurring::{FENCES, JOBS, Job, JobClaim, run_jobs};
+pub(crate) use recurring::{FENCES, JOBS, Job, JobClaim, JobState, run_jobs};

@@ -13,8 +13,8 @@
 //! the same ones.
 //!
 //! A queue may admit only some records at a time, for example few of each endpoint. The others wait
-//! in memory, where they cost nothing. If more records are due than were read, those that wait are
-//! put off together, so that those behind them are read.
+//! in memory, where they cost nothing. If more records are due than were read, those that still wait
+//! after [`MAX_WAITING_TIME`] are put off together, so that those behind them are read.
 
 use std::{
     collections::HashSet, convert::Infallible, panic::AssertUnwindSafe, pin::Pin, sync::Arc,
@@ -46,6 +46,8 @@ const TURN_INTERVAL: Duration = Duration::from_millis(50);
 const MIN_READ_INTERVAL: Duration = Duration::from_millis(5);
 /// Minimum time between two reads of due records while records wait in memory.
 const MIN_WAITING_READ_INTERVAL: Duration = Duration::from_millis(50);
+/// Maximum time that records wait for room while others are due behind them.
+const MAX_WAITING_TIME: Duration = Duration::from_millis(50);
 /// Minimum number of records that are read at a time.
 const MIN_PAGE_RECORDS: usize = 16;
 
@@ -142,7 +144,7 @@ impl<T: Claimable, C: Sync, R: Send> Queue<T, C, R> {
     /// Works on a claimed record once.
     async fn attempt(&self, claim: Arc<Claim<T>>, room: R, context: &C) -> Result<()> {
         let id = claim.id();
-        let attempts = claim.body().await.work().attempts;
+        let attempts = claim.attempts().await;
         let next = if attempts > 0 && (self.retry_delay)(attempts).is_none() {
             let reason = "its workers were lost".to_owned();
             Next::GiveUp { reason }
@@ -172,19 +174,22 @@ impl<T: Claimable, C: Sync, R: Send> Queue<T, C, R> {
     /// Ends the claim as the work demands.
     async fn settle(&self, claim: &Claim<T>, next: Next) -> Committed {
         let id = claim.id();
+        let (reason, not_before) = match next {
+            Next::Ended => return Ok(()),
+            Next::At(due) => {
+                let batch = claim.batch().await?;
+                return claim.end(batch, |body| body.work().due = Some(due)).await;
+            }
+            Next::Retry { reason, not_before } => (reason, Some(not_before.unwrap_or_default())),
+            Next::GiveUp { reason } => (reason, None),
+        };
         let batch = claim.batch().await?;
         let now = batch.now;
-        let attempts = claim.body().await.work().attempts.saturating_add(1);
-        let (due, reason) = match next {
-            Next::Ended => return Ok(()),
-            Next::At(due) => return claim.end(batch, |body| body.work().due = Some(due)).await,
-            Next::Retry { reason, not_before } => {
-                let delay = (self.retry_delay)(attempts).map(jittered);
-                let due = delay.map(|delay| time_after(now, delay).max(not_before.unwrap_or(now)));
-                (due, reason)
-            }
-            Next::GiveUp { reason } => (None, reason),
-        };
+        let attempts = claim.attempts().await.saturating_add(1);
+        let due = not_before.and_then(|not_before| {
+            let delay = jittered((self.retry_delay)(attempts)?);
+            Some(time_after(now, delay).max(not_before))
+        });
         match due {
             Some(_) => tracing::warn!(
                 id,
@@ -212,6 +217,45 @@ impl Next {
             not_before: None,
         }
     }
+}
+
+/// The records of a queue that are due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueDepth {
+    /// Name of the queue.
+    pub queue: &'static str,
+    /// Number of records that are due and that no worker holds.
+    pub due: u64,
+    /// Time for which the earliest of them has been due.
+    pub age: Duration,
+}
+
+impl<T: Claimable, C, R> Queue<T, C, R> {
+    /// Returns the depth of this queue.
+    pub(crate) async fn depth(&self, claims: &Claims) -> Result<QueueDepth> {
+        depth::<T>(self.name, claims).await
+    }
+}
+
+/// Returns the depth of the queue of a collection.
+pub(crate) async fn depth<T: Claimable>(
+    queue: &'static str,
+    claims: &Claims,
+) -> Result<QueueDepth> {
+    let now = claims.now().await?;
+    let query = Query::all_projects()
+        .below("due", now.0.saturating_add(1))
+        .order_by("due")
+        .page(0, 1);
+    let found = claims.store.find::<T>(&query).await?;
+    let earliest = found.records.into_iter().next();
+    let due = earliest.and_then(|mut record| record.body.work().due);
+    let age_ms = due.map_or(0, |due| now.0.saturating_sub(due.0));
+    Ok(QueueDepth {
+        queue,
+        due: found.total,
+        age: Duration::from_millis(age_ms.unsigned_abs()),
+    })
 }
 
 /// The due records that the workers of one server take up.
@@ -272,6 +316,9 @@ impl<T: Claimable, C, R> Due<'_, T, C, R> {
                 return Ok((record, room));
             }
             if waiting.more {
+                if self.room_is_made(&waiting).await {
+                    continue;
+                }
                 self.put_off(&mut waiting, now).await?;
             } else if !self.is_read_again(&waiting, now).await {
                 continue;
@@ -311,6 +358,18 @@ impl<T: Claimable, C, R> Due<'_, T, C, R> {
             () = self.ended.notified(), if has_waiting => false,
             () = committed => true,
             () = sleep_until(read_at + poll_interval) => true,
+        }
+    }
+
+    /// Waits for a worker that ends its work. Returns false if the records have waited for as long as
+    /// they may: those behind them have to be read.
+    async fn room_is_made(&self, waiting: &Waiting<T>) -> bool {
+        let Some(read_at) = waiting.read_at.filter(|_| !waiting.records.is_empty()) else {
+            return false;
+        };
+        tokio::select! {
+            () = self.ended.notified() => true,
+            () = sleep_until(read_at + MAX_WAITING_TIME) => false,
         }
     }
 

@@ -184,8 +184,9 @@ fn page_without_conditions(
     })
 }
 
-/// Returns a page of all records that one range of keys names, already in order of age. All keys
-/// are counted, and only those of the page are kept.
+/// Returns a page of all records that one range of keys names, already in order of age. Only the keys
+/// of the page are kept. All keys are counted, unless the query counts nothing and begins with the
+/// range.
 fn page_of_range(
     db: &Db,
     collection: CollectionRef,
@@ -197,7 +198,11 @@ fn page_of_range(
     let mut suffixes = Vec::<IndexSuffix>::new();
     let end = query.offset.saturating_add(query.limit);
     let after_cursor = AfterCursor::from_query(query);
-    visit_keys(db, range, query.order.descending, 0, u64::MAX, |suffix| {
+    let length = match query.counted || after_cursor.is_some() {
+        true => u64::MAX,
+        false => end,
+    };
+    visit_keys(db, range, query.order.descending, 0, length, |suffix| {
         total += 1;
         if after_cursor
             .as_ref()

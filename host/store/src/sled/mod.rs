@@ -40,6 +40,7 @@ use async_trait::async_trait;
 use catalog::Catalog;
 use committer::{Committer, Work};
 use disk::Disk;
+pub(crate) use open::inspect;
 use open::{Opened, Paths};
 use position::Position;
 use records::CollectionRef;

@@ -68,6 +68,18 @@ pub(super) struct Opened {
 pub(super) fn open(paths: &Paths) -> Result<Opened, OpenError> {
     fs::create_dir_all(&paths.root).map_err(|error| io_error(&paths.root, error))?;
     let lock = lock(paths)?;
+    // This check comes before sled is opened, because sled would create an empty database.
+    let (head, length) = examine(paths)?;
+    fs::create_dir_all(&paths.sled).map_err(|error| io_error(&paths.sled, error))?;
+    clear_unfinished(&paths.sled).map_err(|error| io_error(&paths.sled, error))?;
+    let (db, position) = open_with_timeout(paths, &head, length)
+        .or_else(|failed| reopen_from_log(paths, &head, length, failed))?;
+    Ok(Opened { db, position, lock })
+}
+
+/// Reads the head of the store and the length of its database file, and refuses a pair that cannot
+/// be opened. Changes nothing.
+fn examine(paths: &Paths) -> Result<(HeadContent, u64), OpenError> {
     let head = Head::read(&paths.head).map_err(|error| io_error(&paths.head, error))?;
     let length = match fs::metadata(&paths.db) {
         Ok(found) => found.len(),
@@ -75,19 +87,19 @@ pub(super) fn open(paths: &Paths) -> Result<Opened, OpenError> {
         Err(error) => return Err(io_error(&paths.db, error)),
     };
     match &head {
-        HeadContent::Damaged => return Err(damaged(&paths.head, "it is damaged")),
-        HeadContent::Newer => return Err(newer(&paths.head)),
-        // This check comes before sled is opened, because sled would create an empty database here.
+        HeadContent::Damaged => Err(damaged(&paths.head, "it is damaged")),
+        HeadContent::Newer => Err(newer(&paths.head)),
         HeadContent::Position(_) if length == 0 => {
-            return Err(damaged(&paths.db, "it is missing or empty"));
+            Err(damaged(&paths.db, "it is missing or empty"))
         }
-        HeadContent::Missing | HeadContent::Position(_) => {}
+        HeadContent::Missing | HeadContent::Position(_) => Ok((head, length)),
     }
-    fs::create_dir_all(&paths.sled).map_err(|error| io_error(&paths.sled, error))?;
-    clear_unfinished(&paths.sled).map_err(|error| io_error(&paths.sled, error))?;
-    let (db, position) = open_with_timeout(paths, &head, length)
-        .or_else(|failed| reopen_from_log(paths, &head, length, failed))?;
-    Ok(Opened { db, position, lock })
+}
+
+/// Checks the files of a store without opening it. Returns true if a store exists. Changes nothing.
+pub(crate) fn inspect(root: &Path) -> Result<bool, OpenError> {
+    let (head, length) = examine(&Paths::new(root))?;
+    Ok(head != HeadContent::Missing || length > 0)
 }
 
 /// Opens the store once more from sled's log alone, because the damage may be in files that sled

@@ -56,13 +56,22 @@ pub(in crate::events) async fn receivers(
     own: Option<&TriggerInstanceId>,
     window: Window,
 ) -> Result<Listed<Record<Instance>>> {
-    let mut query = Query::for_project(project.id.as_str())
-        .any_of("trigger", triggers.iter().copied())
-        .window(window);
-    if let Some(id) = own {
-        query = query.is("id", id.as_str());
-    }
-    let mut page = app.store.list::<Instance>(&query).await?;
+    let owner = project.id.as_str();
+    let mut page = if let Some(id) = own {
+        let found = app.store.get::<Instance>(owner, id.as_str()).await?;
+        let found = found.filter(|found| triggers.contains(&found.body.trigger.as_str()));
+        Listed {
+            items: found.into_iter().collect(),
+            total: 0,
+            next: None,
+        }
+    } else {
+        let query = Query::for_project(owner)
+            .any_of("trigger", triggers.iter().copied())
+            .window(window)
+            .uncounted();
+        app.store.list(&query).await?
+    };
     page.items.retain(|instance| {
         let is_addressed = instance.body.subscription.is_some() == own.is_some();
         is_addressed && (instance.body.is_enabled() || waits_for_account(&instance.body))
