@@ -10,11 +10,18 @@ use harness::{Client, FakeApp, Guest, Host, client::Body, guest, host::Setup, un
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::{given, tool_router_sessions::SESSION};
+use crate::{
+    given, mounts,
+    tool_router_execution::execute,
+    tool_router_sessions::{SESSION, create},
+};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/kept");
 const PASSPHRASE: &str = "nothing secret is in here";
 const LOGS: &str = "/logs/tool_execution";
+/// File of a session.
+const FILE_PATH: &str = "kept/file.txt";
+const FILE_CONTENT: &[u8] = b"a kept file";
 
 fn run(setup: &Setup, what: &str, archive: &Path) -> String {
     let passphrase = setup.data().with_extension("passphrase");
@@ -95,12 +102,16 @@ async fn keep(name: &str, application: &FakeApp) {
     let polled = keep_polled_instance(&host, &project).await;
     let session = keep_session(&project, slug, &account).await;
     let server = keep_mcp_server(&project, &account).await;
+    let approved = keep_approved_session(&project, slug).await;
+    let recipe = keep_recipe(&project, session.as_str().unwrap(), slug).await;
+    let subscribed = keep_subscribed_instance(&host, &project).await;
     let told = json!({
         "endpoint": endpoint, "instance": instance["trigger_id"], "polled": polled,
         "subscription": subscription["id"], "delivery": sent["id"],
         "org_key": host.org_key, "project_key": project.key(), "toolkit": slug, "secret": secret,
         "account": account, "removed_account": gone, "log": ran["log_id"],
-        "session": session, "mcp_server": server,
+        "session": session, "mcp_server": server, "approved_session": approved,
+        "recipe": recipe, "subscribed": subscribed,
     });
     let (setup, _) = host.terminate().await;
     fs::create_dir_all(FOLDER).unwrap();
@@ -129,6 +140,108 @@ async fn keep_session(project: &Client, toolkit: &str, account: &str) -> Value {
     let change = json!({ "multi_account": { "enable": true } });
     project.patch(&path, &change).await.expect(200);
     made["session_id"].clone()
+}
+
+/// Creates a session with a file, in which each call of a tool needs an approval until the user has
+/// given one. Returns its id.
+async fn keep_approved_session(project: &Client, toolkit: &str) -> String {
+    let permissions = json!({ "default": "ask_once_per_session" });
+    let config = json!({ "user_id": "ada", "experimental": { "permissions": permissions } });
+    let session = create(project, config).await;
+    mounts::upload(project, &session, FILE_PATH, FILE_CONTENT).await;
+    let mut call = kept_call(toolkit);
+    let asked = execute(project, &session, call.clone()).await.expect(200);
+    assert_eq!(asked["result_type"], "input_required", "{asked:#?}");
+    let question = asked["input_requests"].as_object().unwrap().keys().next();
+    call["request_state"] = asked["request_state"].clone();
+    call["input_responses"] = json!({ question.unwrap(): { "action": "accept" } });
+    let ran = execute(project, &session, call).await.expect(200);
+    assert_eq!(ran["result_type"], "completed", "{ran:#?}");
+    session
+}
+
+fn kept_call(toolkit: &str) -> Value {
+    let arguments = json!({ "url": "https://api.example.com/echo/kept" });
+    json!({ "tool_slug": guest::tool(toolkit), "arguments": arguments })
+}
+
+/// Creates a recipe that has run, and returns its slug.
+async fn keep_recipe(project: &Client, session: &str, toolkit: &str) -> Value {
+    let mut step = kept_call(toolkit);
+    step["name"] = json!("one");
+    let recipe = json!({ "name": "Kept", "description": "Is kept.", "steps": [step] });
+    let upsert = json!({ "tool_slug": "SERVICE_UPSERT_RECIPE", "arguments": recipe });
+    let made = execute(project, session, upsert).await.expect(200);
+    let recipe = made["data"]["slug"].clone();
+    let run = json!({ "tool_slug": recipe, "arguments": {} });
+    let ran = execute(project, session, run).await.expect(200);
+    assert_eq!(ran["data"]["status"], "succeeded", "{ran:#?}");
+    recipe
+}
+
+/// Creates a trigger instance that is subscribed at its provider, and returns its id.
+async fn keep_subscribed_instance(host: &Host, project: &Client) -> String {
+    let toolkit = given::slug();
+    let mut manifest = guest::manifest_with_key(&toolkit, given::bearer());
+    let mut trigger = given::webhook_trigger(&toolkit, "SENT");
+    trigger["subscription"] = json!({ "secret": "secret", "pointer": "/secret" });
+    manifest["triggers"] = json!([trigger]);
+    // Every call of the guest returns the subscription with the id 1.
+    let subscribing = Guest {
+        items: r#"(data (i32.const 2048) "{\"id\":\"1\"}")"#,
+        execute: "(call $ok (i32.const 2048) (i32.const 10))",
+        ..Guest::default()
+    };
+    host.publish(subscribing.component(), &manifest).await;
+    let key = json!({ "api_key": harness::secret() });
+    let account = project.connect(&toolkit, "API_KEY", "ada", key).await;
+    let body = json!({ "connected_account_id": account, "trigger_config": { "word": "kept" } });
+    let path = format!(
+        "/trigger_instances/{}/upsert",
+        trigger["slug"].as_str().unwrap()
+    );
+    let made = project.post(&path, &body).await.expect(201);
+    let instance = made["trigger_id"].as_str().unwrap().to_owned();
+    wait_for_subscription(project, &instance, "subscribed").await;
+    instance
+}
+
+async fn wait_for_subscription(project: &Client, instance: &str, status: &str) {
+    let path = format!("/trigger_instances/active?show_disabled=true&trigger_ids={instance}");
+    let what = format!("the subscription is {status}");
+    wait_until(&what, async || {
+        let read = project.get(&path).await.expect(200);
+        read["items"][0]["subscription"]["status"] == status
+    })
+    .await;
+}
+
+/// Checks the session of an archive in which a tool was approved, and its file.
+async fn assert_approved_session(project: &Client, toolkit: &str, session: &str) {
+    let ran = execute(project, session, kept_call(toolkit)).await;
+    assert_eq!(ran.expect(200)["result_type"], "completed");
+    let file = mounts::download(project, session, FILE_PATH).await;
+    assert_eq!((file.status, &*file.bytes), (200, FILE_CONTENT));
+}
+
+/// Reads a recipe of an archive, and runs it again.
+async fn assert_recipe(project: &Client, session: &str, recipe: &str) {
+    let read = json!({ "tool_slug": "SERVICE_GET_RECIPE", "arguments": { "slug": recipe } });
+    let read = execute(project, session, read).await.expect(200);
+    assert_eq!(read["data"]["recipe"]["name"], "Kept", "{read:#?}");
+    let run = json!({ "tool_slug": recipe, "arguments": {} });
+    let ran = execute(project, session, run).await.expect(200);
+    assert_eq!(ran["data"]["status"], "succeeded", "{ran:#?}");
+}
+
+/// Ends the subscription of an instance at the provider, and makes it again.
+async fn assert_subscribed(project: &Client, instance: &str) {
+    let path = format!("/trigger_instances/manage/{instance}");
+    for (status, expected) in [("disable", "unsubscribed"), ("enable", "subscribed")] {
+        let body = json!({ "status": status });
+        project.patch(&path, &body).await.expect(200);
+        wait_for_subscription(project, instance, expected).await;
+    }
 }
 
 /// Creates an MCP server with an instance of `ada`, and returns its id.
@@ -288,6 +401,12 @@ async fn assert_answers(archive: &Path, application: &FakeApp) {
     // Earlier archives have no sessions.
     if told_all["session"].is_string() {
         assert_agents(&project, &toolkit, &told("session"), &told("mcp_server")).await;
+    }
+    // Earlier archives have no recipes, files of sessions and subscriptions at providers.
+    if told_all["recipe"].is_string() {
+        assert_approved_session(&project, &toolkit, &told("approved_session")).await;
+        assert_recipe(&project, &told("session"), &told("recipe")).await;
+        assert_subscribed(&project, &told("subscribed")).await;
     }
     let (setup, _) = host.terminate().await;
     setup.command(&["verify"]).succeeded();

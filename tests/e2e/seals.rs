@@ -2,17 +2,21 @@
 
 use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD as BASE64};
 use harness::{
-    BucketService, Client, Database, Guest, Host, Issuer, Postgres,
+    BucketService, Client, Database, Guest, HookProvider, Host, Issuer, Postgres,
     client::Body,
     fake_app, guest,
     host::{Setup, on_postgres},
     inbox::ORIGIN,
+    signed::hmac_sha256,
     unique, wait_until,
 };
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::given::{self, Oauth};
+use crate::{
+    given::{self, Oauth},
+    webhook_subscribing::{self, GITHUB_TRIGGER, Given, path_of},
+};
 
 /// Secret that no response may contain if decryption fails.
 const SECRET: &str = "k-canary-0123456789";
@@ -116,7 +120,13 @@ fn flipped(text: &str, at: usize) -> String {
 }
 
 /// Creates a record of every kind in a project, and returns a request that needs each of them.
-async fn furnished(host: &Host, project: Client, tool: &str, toolkits: [&str; 2]) -> Vec<Kept> {
+async fn furnished(
+    host: &Host,
+    project: Client,
+    tool: &str,
+    toolkits: [&str; 2],
+    provider: &HookProvider,
+) -> Vec<Kept> {
     let [slug, managed] = toolkits;
     let config = json!({
         "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": { "own": SECRET },
@@ -198,7 +208,7 @@ async fn furnished(host: &Host, project: Client, tool: &str, toolkits: [&str; 2]
         body,
         ..get(table, member, path.to_owned())
     };
-    let all = vec![
+    let mut all = vec![
         get(
             "auth_configs",
             "{credentials}",
@@ -255,6 +265,7 @@ async fn furnished(host: &Host, project: Client, tool: &str, toolkits: [&str; 2]
             )
         },
     ];
+    all.extend(subscribed(&project, provider).await);
     for kept in &all {
         let answer = kept.read().await;
         assert!(
@@ -265,6 +276,44 @@ async fn furnished(host: &Host, project: Client, tool: &str, toolkits: [&str; 2]
         );
     }
     all
+}
+
+/// Subscribes a trigger instance at a provider, which refuses another. Returns a webhook for the first,
+/// and a read of the second.
+async fn subscribed(project: &Client, provider: &HookProvider) -> [Kept; 2] {
+    let given = Given::new(project.clone(), "github").await;
+    let repository = format!("o/{}", unique(6));
+    let config = json!({ "repository": repository });
+    let accepted = given.instance(GITHUB_TRIGGER, config).await;
+    given.wait_for(&accepted, "subscribed").await;
+    let config = json!({ "repository": format!("o/refused-{}", unique(6)) });
+    let refused = given.instance(GITHUB_TRIGGER, config).await;
+    given.wait_for(&refused, "failed").await;
+    let hook = provider.hooks(&repository).remove(0);
+    let body = json!({ "zen": "Speak like a human." });
+    let signature = hmac_sha256(&hook.secret, &body.to_string());
+    let webhook = Kept {
+        table: "trigger_subscriptions",
+        member: "{parts}",
+        client: project.clone(),
+        method: Method::POST,
+        path: path_of(&hook.url).to_owned(),
+        body,
+        headers: vec![
+            ("x-github-event", "ping".to_owned()),
+            ("x-hub-signature-256", format!("sha256={signature}")),
+        ],
+    };
+    let read = Kept {
+        table: "trigger_subscriptions",
+        member: "{last_error}",
+        client: project.clone(),
+        method: Method::GET,
+        path: format!("/trigger_instances/active?show_disabled=true&trigger_ids={refused}"),
+        body: Value::Null,
+        headers: Vec::new(),
+    };
+    [webhook, read]
 }
 
 /// Replays an event to another URL, which fails. Returns the paths of its subscription, its delivery
@@ -302,7 +351,9 @@ async fn replayed(project: &Client) -> (String, String, String) {
 #[tokio::test(flavor = "multi_thread")]
 async fn moved_or_altered_ciphertext_never_decrypts() {
     let bucket = BucketService::start();
-    let setup = Setup::embedded()
+    let provider = HookProvider::start();
+    let (setup, _toolkits) = webhook_subscribing::setup(&provider);
+    let setup = setup
         .on(Postgres::shared().database(None))
         .in_bucket(&bucket)
         .with("logs.cassettes", "all")
@@ -327,22 +378,24 @@ async fn moved_or_altered_ciphertext_never_decrypts() {
             .expect(200);
         managed.push(slug);
     }
-    let mine = furnished(&host, host.as_project(), &tool, [&slugs[0], &managed[0]]).await;
-    furnished(
-        &host,
-        host.new_project().await,
-        &tool,
-        [&slugs[1], &managed[1]],
-    )
-    .await;
+    let toolkits = |at: usize| [&*slugs[at], &*managed[at]];
+    let project = host.as_project();
+    let mine = furnished(&host, project, &tool, toolkits(0), &provider).await;
+    let project = host.new_project().await;
+    furnished(&host, project, &tool, toolkits(1), &provider).await;
     let database = host.setup().database();
-    // No repeatable request decrypts these two: one is opened by a callback, the other by the first
-    // use of a project.
+    // No repeatable request decrypts these three: one is opened by a callback, one by the first use of
+    // a project, and one by the end of a subscription.
     let mut known: Vec<_> = mine
         .iter()
         .map(|kept| format!("{} {}", kept.table, kept.member))
         .collect();
-    known.extend(["data_keys {key}".to_owned(), "flows {held}".to_owned()]);
+    let others = [
+        "data_keys {key}",
+        "flows {held}",
+        "trigger_subscriptions {current}",
+    ];
+    known.extend(others.map(str::to_owned));
     known.sort();
     assert_eq!(sealed(database), known, "every sealed member is tried");
 
