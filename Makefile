@@ -5,19 +5,36 @@ CARGO = cargo $(if $(LINTING_COMPILER),--config 'build.rustc-workspace-wrapper="
 # What a guest, a script or a command may do, what leaves for the network, what an author types, and what clients and browsers make of it
 # know no store, and damaged folders and full disks are the embedded one's own: they are tried once.
 STORELESS = $(addprefix --skip ,$(addsuffix ::,abi bash_tool browser cassettes certificates clients damage dev disk distribution documents \
-	generated hostile hostile_answers imports languages manual mcp_conformance proxies refused sandbox ways_out workbench))
+	generated hostile hostile_answers imports languages manual mcp_conformance packaging proxies refused sandbox ways_out workbench))
+
+# Folder below which `make install` puts the commands.
+PREFIX ?= $(HOME)/.local
+# Target of `make install` and `make dist`; empty: this machine.
+TARGET ?=
+# Folder with both programs, which are then not built.
+BIN ?=
+PROGRAMS = $(or $(BIN),target/$(if $(TARGET),$(TARGET)/)release)
 
 # Always the whole workspace: a single package would choose other features, and rebuild most dependencies for them.
-.PHONY: help run test soak bench check format licences build clean
+.PHONY: help run install dist programs test soak bench check format licences build clean
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 14
+	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
 
 run: ## build server and author's command, publish the toolkits, run one tool through the API, stay up
-	$(CARGO) build --release --workspace --bin toolhost --bin toolkit
-	target/release/toolkit setup
-	target/release/toolkit build --all
-	target/release/toolhost serve --toolkits toolkits/dist --demo README.md
+	packaging/with-clock "building the commands" $(CARGO) build --profile quick --workspace --bin toolhost --bin toolkit
+	target/quick/toolkit setup
+	packaging/with-clock "building the toolkits" target/quick/toolkit build --all
+	target/quick/toolhost serve --toolkits toolkits/dist --demo README.md
+
+install: programs ## build both commands, and install them with manual pages and completions below PREFIX (~/.local)
+	packaging/lay-out "$(PROGRAMS)" "$(DESTDIR)$(PREFIX)"
+
+dist: programs ## make and try the files of a release in dist/: archive, .deb, image, installer, list of crates, checksums
+	packaging/dist "$(PROGRAMS)" "$(or $(TARGET),$(shell rustc --print host-tuple))"
+
+programs:
+	$(if $(BIN),,$(CARGO) build --release $(if $(TARGET),--target $(TARGET)) --workspace --bin toolhost --bin toolkit)
 
 test: ## every test: units, toolkits, and the real server over HTTP, on each store
 	tests/setup

@@ -87,7 +87,20 @@ async fn wrong_bucket_keys_are_reported_at_start() {
         refused.output
     );
     assert!(!refused.output.contains(harness::marked!("not-the-secret-")));
-    let doctor = Setup::new().in_bucket(&service).command(&["doctor"]);
+}
+
+#[tokio::test]
+async fn doctor_writes_objects_only_on_request() {
+    let service = BucketService::start();
+    let setup = Setup::new().in_bucket(&service);
+    let objects = || std::fs::read_dir(service.file("")).unwrap().count();
+    let doctor = setup.command(&["doctor"]);
+    assert!(
+        doctor.stdout.contains("objects can be listed in"),
+        "{doctor:?}"
+    );
+    assert_eq!(objects(), 0);
+    let doctor = setup.command(&["doctor", "--write"]);
     assert!(
         doctor
             .stdout

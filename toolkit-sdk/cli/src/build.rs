@@ -86,6 +86,8 @@ pub(crate) fn run(options: &Build) -> Result<()> {
     if options.json {
         let list: Vec<_> = built.iter().map(record).collect();
         println!("{}", serde_json::to_string_pretty(&list)?);
+    } else if options.target.all {
+        built.iter().for_each(summarize);
     } else {
         built.iter().for_each(report);
     }
@@ -362,6 +364,24 @@ fn record(built: &Built) -> serde_json::Value {
         "tools": tools.iter().map(|tool| tool.slug.as_str()).collect::<Vec<_>>(),
         "triggers": triggers.iter().map(|trigger| trigger.slug.as_str()).collect::<Vec<_>>(),
     })
+}
+
+/// Prints one line about one of many toolkits.
+fn summarize(built: &Built) {
+    let Manifest {
+        slug,
+        version,
+        tools,
+        triggers,
+        ..
+    } = &built.manifest;
+    println!(
+        "{slug} {version}  {}  {} tools, {} triggers  {}",
+        progress::size(built.size),
+        tools.len(),
+        triggers.len(),
+        built.file.display()
+    );
 }
 
 fn report(built: &Built) {

@@ -11,6 +11,7 @@
 mod account;
 mod build;
 mod check;
+mod command_line;
 mod compiler;
 mod component;
 mod dev;
@@ -37,7 +38,7 @@ mod workspace;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// Make, build, check, run and publish toolkits.
 #[derive(Debug, Parser)]
@@ -64,6 +65,8 @@ enum Command {
     Replay(replay::Replay),
     Setup(setup::Setup),
     Sign(sign::Sign),
+    Completions(command_line::Completions),
+    Man(command_line::Man),
 }
 
 fn main() -> ExitCode {
@@ -98,14 +101,14 @@ async fn run(command: Command) -> Result<ExitCode> {
         Command::Replay(options) => return replay::run(&options).await,
         Command::Setup(options) => setup::run(&options)?,
         Command::Sign(options) => return sign::run(&options),
+        Command::Completions(options) => command_line::completions(Cli::command(), &options),
+        Command::Man(options) => command_line::man(Cli::command(), &options)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

@@ -25,7 +25,7 @@ const EXAMPLES: &str = "Examples:
   toolkit sign dist/hello.wasm --key toolkit.key
   toolkit publish dist/hello.wasm                # sends the signature along";
 
-/// Sign a component, or a toolkit that is built first; or make a pair of keys.
+/// Sign a component, a toolkit that is built first, or any other file; or make a pair of keys.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Sign {
@@ -143,20 +143,35 @@ fn secret_key(file: &Path, password: Option<String>) -> Result<SecretKey> {
     })
 }
 
-/// Writes the signature beside a component. Its trusted comment identifies the signed content.
+/// Writes the signature beside a file. Its trusted comment identifies the signed content.
 fn sign(key: &SecretKey, file: &Path) -> Result<PathBuf> {
-    let (bytes, manifest) = component::read(file)?;
-    let comment = format!(
-        "toolkit:{} version:{} {}",
-        manifest.slug,
-        manifest.version,
-        digest(&bytes)
-    );
+    let (bytes, comment) = content(file)?;
     let signed = minisign::sign(None, key, Cursor::new(&bytes), Some(&comment), None);
     let to = beside(file);
     let text = signed.context("cannot sign")?.into_string();
     fs::write(&to, text).with_context(|| format!("cannot write {}", to.display()))?;
     Ok(to)
+}
+
+/// Reads a file, and describes it for the trusted comment of its signature.
+fn content(file: &Path) -> Result<(Vec<u8>, String)> {
+    let is_component = file
+        .extension()
+        .is_some_and(|extension| extension == "wasm");
+    if is_component {
+        let (bytes, manifest) = component::read(file)?;
+        let comment = format!(
+            "toolkit:{} version:{} {}",
+            manifest.slug,
+            manifest.version,
+            digest(&bytes)
+        );
+        return Ok((bytes, comment));
+    }
+    let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let comment = format!("file:{name} {}", digest(&bytes));
+    Ok((bytes, comment))
 }
 
 /// Returns the path of a component's signature.

@@ -1,31 +1,42 @@
-//! `toolhost doctor`: reports problems of an installation in plain text.
+//! `toolhost doctor`: reports problems of an installation in plain text. Changes nothing, also beside
+//! a running server.
 //!
 //! A cross marks a problem that keeps the server from starting or from being trusted; an
 //! exclamation mark is a warning.
 
+mod toolchains;
+
 use std::{
-    path::{Path, PathBuf},
-    process::{Command, ExitCode},
-    time::SystemTime,
+    path::Path,
+    process::ExitCode,
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 use app::{
-    Clock,
+    Clock, Time,
     core::vault::{KeyFile, KeyFileError},
 };
-use tokio::net::{TcpListener, TcpStream};
+use store::{DatabaseState, Store};
+use tokio::net::TcpListener;
 
+use self::toolchains::Toolchains;
 use crate::{
+    commands::health::{self, Answer},
     config::Config,
+    control,
     open::{self, Stop},
     terminal::Terminal,
 };
 
 /// Clock difference, in milliseconds, above which signed links and leases are unreliable.
 const MAX_CLOCK_SKEW_MS: i64 = 5_000;
-const GUEST_TARGET: &str = "wasm32-unknown-unknown";
-/// Debian's packages that together build toolkits.
-const DEBIAN_PACKAGES: [&str; 4] = ["rustc-web", "cargo-web", "rust-web-src", "lld"];
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Also write, read and delete an object in the bucket of `blobs`
+    #[arg(long)]
+    write: bool,
+}
 
 #[derive(Debug)]
 enum Finding {
@@ -35,13 +46,33 @@ enum Finding {
 }
 use Finding::{Bad, Good, Note};
 
-pub(crate) async fn run(config: &Config, terminal: Terminal) -> Result<ExitCode, Stop> {
+/// Records of the installation, as far as they can be seen without opening the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Records {
+    /// The first start creates them.
+    Missing,
+    /// An earlier start created them.
+    Present,
+    /// The store or the database cannot be used.
+    Unknown,
+}
+
+pub(crate) async fn run(
+    config: &Config,
+    args: &Args,
+    terminal: Terminal,
+) -> Result<ExitCode, Stop> {
+    let running = control::is_running(&config.data);
+    let (data, records, reference) = match config.database() {
+        Some(url) => database(config, url).await,
+        None => embedded(config, running),
+    };
     let findings = [
-        port(&config.listen).await,
-        data(config).await,
-        blobs(config).await,
-        key_file(config),
-        clock(&config.data),
+        address(config, running).await?,
+        data,
+        blobs(config, args.write).await,
+        key_file(config, records),
+        clock(reference),
         public_url(config),
         Toolchains::detect().finding(),
         swap(),
@@ -64,57 +95,141 @@ pub(crate) async fn run(config: &Config, terminal: Terminal) -> Result<ExitCode,
     })
 }
 
-async fn port(listen: &str) -> Finding {
+/// Checks the address of the settings. A server of the data directory is expected on it while one
+/// is `running`.
+async fn address(config: &Config, running: bool) -> Result<Finding, Stop> {
+    let listen = &config.listen;
+    let data = config.data.display();
+    Ok(match (health::ask(config).await?, running) {
+        (Answer::Ready, true) => Good(format!(
+            "a server runs on {data}, and a server answers on {listen}: it is ready"
+        )),
+        (Answer::NotReady(reason), true) => Bad(format!(
+            "a server runs on {data}, and a server answers on {listen}: it is not ready, because {reason}"
+        )),
+        (Answer::OtherProgram | Answer::Nothing, true) => Note(format!(
+            "a server runs on {data}, but not on {listen}: it was started with another value of `listen`"
+        )),
+        (Answer::Ready | Answer::NotReady(_), false) => Bad(format!(
+            "a server answers on {listen}, but none runs on {data}: set `data` to the data directory of that server to check it, \
+             or `listen` to another address to start a second server"
+        )),
+        (Answer::OtherProgram, false) => Bad(format!(
+            "another program accepts connections on {listen}: set `listen` to another address"
+        )),
+        (Answer::Nothing, false) => free_address(listen).await,
+    })
+}
+
+async fn free_address(listen: &str) -> Finding {
     match TcpListener::bind(listen).await {
         Ok(_) => Good(format!("the address {listen} is free")),
-        Err(cause) if cause.kind() == std::io::ErrorKind::AddrInUse => {
-            let usage = if TcpStream::connect(listen).await.is_ok() {
-                "a program accepts connections on it"
-            } else {
-                "no program accepts connections on it"
-            };
-            Bad(format!(
-                "the address {listen} is in use ({usage}): stop the program that uses it, or set `listen` to another address"
-            ))
-        }
+        Err(cause) if cause.kind() == std::io::ErrorKind::AddrInUse => Bad(format!(
+            "another program uses the address {listen}, although it accepts no connections: set `listen` to another address"
+        )),
         Err(cause) => Bad(format!(
             "cannot listen on {listen}: {cause}; set `listen` to an address of this machine"
         )),
     }
 }
 
-async fn data(config: &Config) -> Finding {
-    let exists = config.data.exists();
-    if exists && let Err(stop) = open::check_private(&config.data) {
-        return Bad(stop.line);
+/// Another clock that the clock of this machine is compared with.
+#[derive(Debug, Clone, Copy)]
+enum Reference {
+    /// The time of the database, and the time of this machine when it arrived.
+    Database {
+        theirs: Time,
+        ours: Time,
+    },
+    /// Time at which the store was last written.
+    LastWrite(Time),
+    None,
+}
+
+/// Compares the database with the collections of this version.
+async fn database(config: &Config, url: &str) -> (Finding, Records, Reference) {
+    if config.data.exists()
+        && let Err(stop) = open::check_private(&config.data)
+    {
+        return (Bad(stop.line), Records::Unknown, Reference::None);
     }
-    let shown = config.data.display();
-    let good = match config.database() {
-        Some(_) => "the database can be opened and has every table and index".to_owned(),
-        None if exists => {
-            format!("the data directory {shown} can be opened, and only its owner has access to it")
-        }
-        None => {
-            return Good(format!(
-                "the data directory {shown} will be created by the first start"
-            ));
-        }
+    let DatabaseState {
+        is_new,
+        missing,
+        now,
+    } = match Store::inspect_database(url, app::COLLECTIONS).await {
+        Ok(state) => state,
+        Err(cause) => return (Bad(cause.to_string()), Records::Unknown, Reference::None),
     };
-    match open::store(config).await {
-        Ok(store) => {
-            store.close().await;
-            Good(good)
+    let reference = Reference::Database {
+        theirs: now,
+        ours: Clock::system().now(),
+    };
+    if is_new {
+        let text = "the database can be used; the first start creates its tables";
+        return (Good(text.to_owned()), Records::Missing, reference);
+    }
+    let text = match missing {
+        0 => "the database can be used and has every table and index".to_owned(),
+        missing => format!(
+            "the database can be used; {missing} of its tables, columns and indexes are missing, and the next start adds them"
+        ),
+    };
+    (Good(text), Records::Present, reference)
+}
+
+/// Checks the files of the embedded store, which stays closed.
+fn embedded(config: &Config, running: bool) -> (Finding, Records, Reference) {
+    let shown = config.data.display();
+    if !config.data.exists() {
+        let text = format!("the data directory {shown} does not exist; the first start creates it");
+        return (Good(text), Records::Missing, Reference::None);
+    }
+    if let Err(stop) = open::check_private(&config.data) {
+        return (Bad(stop.line), Records::Unknown, Reference::None);
+    }
+    let folder = open::store_folder(&config.data);
+    let reference = last_write(&folder).map_or(Reference::None, Reference::LastWrite);
+    match Store::inspect(&folder) {
+        Ok(true) if running => {
+            let text = format!(
+                "a server has the store in {shown} open, and only its owner has access to it"
+            );
+            (Good(text), Records::Present, reference)
         }
-        Err(stop) => Bad(stop.line),
+        Ok(true) => {
+            let text = format!(
+                "only its owner has access to the store in {shown}; no record was read: `toolhost verify` reads all"
+            );
+            (Good(text), Records::Present, reference)
+        }
+        Ok(false) => {
+            let text =
+                format!("the data directory {shown} has no store; the first start creates it");
+            (Good(text), Records::Missing, Reference::None)
+        }
+        Err(cause) => (Bad(cause.to_string()), Records::Unknown, reference),
     }
 }
 
-async fn blobs(config: &Config) -> Finding {
+/// Returns the time of the newest file in a folder.
+fn last_write(folder: &Path) -> Option<Time> {
+    let modified = |entry: std::fs::DirEntry| entry.metadata().ok()?.modified().ok();
+    let newest: SystemTime = folder
+        .read_dir()
+        .ok()?
+        .filter_map(|entry| modified(entry.ok()?))
+        .max()?;
+    let since = newest.duration_since(UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_millis()).ok().map(Time)
+}
+
+async fn blobs(config: &Config, write: bool) -> Finding {
     let bucket = match open::bucket(config) {
         Ok(Some(bucket)) => bucket,
         Ok(None) if config.database().is_some() => {
             let alone = "components are stored in the data directory of this machine, where other servers on the same database \
-                         cannot read them: set `blobs` to a bucket";
+                         cannot read them: set `blobs` to a bucket if several servers share the database";
             return Note(alone.to_owned());
         }
         Ok(None) => {
@@ -124,58 +239,65 @@ async fn blobs(config: &Config) -> Finding {
         }
         Err(stop) => return Bad(stop.line),
     };
-    match bucket.check_operations().await {
+    if write {
+        return match bucket.check_operations().await {
+            Ok(()) => Good(format!(
+                "objects can be listed, written, read and deleted in {bucket}"
+            )),
+            Err(cause) => Bad(cause.to_string()),
+        };
+    }
+    match bucket.probe().await {
         Ok(()) => Good(format!(
-            "objects can be listed, written, read and deleted in {bucket}"
+            "objects can be listed in {bucket}; `toolhost doctor --write` also writes, reads and deletes one"
         )),
         Err(cause) => Bad(cause.to_string()),
     }
 }
 
-fn key_file(config: &Config) -> Finding {
+fn key_file(config: &Config, records: Records) -> Finding {
     let path = config.key_file();
-    match KeyFile::read(&path) {
-        Ok(_) => Good(format!(
-            "the key file {} exists, and only its owner can read it",
-            path.display()
+    let shown = path.display();
+    match (KeyFile::read(&path), records) {
+        (Ok(_), _) => Good(format!(
+            "the key file {shown} exists, and only its owner can read it"
         )),
-        Err(KeyFileError::Missing(_)) if !config.data.exists() => Good(format!(
-            "the key file {} will be created by the first start",
-            path.display()
+        (Err(KeyFileError::Missing(_)), Records::Missing) => Good(format!(
+            "the key file {shown} does not exist; the first start creates it"
         )),
-        Err(cause) => Bad(cause.to_string()),
+        (Err(KeyFileError::Missing(_)), Records::Unknown) => Note(format!(
+            "the key file {shown} does not exist; only a first start creates it"
+        )),
+        (Err(cause), _) => Bad(cause.to_string()),
     }
 }
 
-/// Compares the clock with that of the data directory's file system, which may be on another
-/// machine. Any other external clock would require sending a request.
-fn clock(data: &Path) -> Finding {
-    let folder = if data.exists() { data } else { Path::new(".") };
-    let Some(file_time) = file_system_time(folder) else {
-        return Note(format!(
-            "the clock was not checked: no file can be created in {}",
-            folder.display()
-        ));
-    };
-    let skew = (Clock::system().now().0 - file_time).abs();
-    if skew > MAX_CLOCK_SKEW_MS {
-        Bad(format!(
-            "the clock differs by {} s from the clock of the file system: correct the time of this machine",
-            skew / 1000
-        ))
-    } else {
-        Good("the clock agrees with the clock of the file system; it was compared with no other clock".to_owned())
+/// Compares the clock of this machine with another one. Any further clock would require sending a
+/// request.
+fn clock(reference: Reference) -> Finding {
+    match reference {
+        Reference::Database { theirs, ours } => {
+            let skew = (ours.0 - theirs.0).abs();
+            if skew > MAX_CLOCK_SKEW_MS {
+                return Bad(format!(
+                    "the clock differs by {} s from the clock of the database: correct the time of both machines",
+                    skew / 1000
+                ));
+            }
+            Good("the clock agrees with the clock of the database".to_owned())
+        }
+        Reference::LastWrite(at) => {
+            let ahead = at.0 - Clock::system().now().0;
+            if ahead > MAX_CLOCK_SKEW_MS {
+                return Bad(format!(
+                    "the store was written {} s after the time of this machine, so the clock was set back: correct the time",
+                    ahead / 1000
+                ));
+            }
+            Good("no file of the store is from the future; the clock was compared with no other clock".to_owned())
+        }
+        Reference::None => Note("the clock was compared with no other clock".to_owned()),
     }
-}
-
-/// Returns the time that a file system gives to a new file, in milliseconds since 1970.
-fn file_system_time(folder: &Path) -> Option<i64> {
-    let path = folder.join(format!(".toolhost-doctor-{}", std::process::id()));
-    std::fs::write(&path, b"").ok()?;
-    let modified = std::fs::metadata(&path).and_then(|meta| meta.modified());
-    let _ = std::fs::remove_file(&path);
-    let since = modified.ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
-    i64::try_from(since.as_millis()).ok()
 }
 
 fn public_url(config: &Config) -> Finding {
@@ -190,139 +312,13 @@ fn public_url(config: &Config) -> Finding {
     }
 }
 
-/// Toolchains on this machine that can build toolkits. They are the same ones that `toolkit setup`
-/// knows, in its order.
-#[derive(Debug, Clone, Copy)]
-struct Toolchains {
-    /// True if the active `rustc` has the target's standard library.
-    target: bool,
-    /// True if the active `rustc` has the source of the standard library, which it compiles for the
-    /// target.
-    source: bool,
-    /// True for each package of [`DEBIAN_PACKAGES`] that is installed.
-    debian: [bool; 4],
-}
-
-impl Toolchains {
-    /// Detects the toolchains.
-    fn detect() -> Self {
-        let rustc_path = |arguments: &[&str]| {
-            let output = Command::new("rustc")
-                .arg("--print")
-                .args(arguments)
-                .env_remove("RUSTUP_TOOLCHAIN")
-                .output();
-            let output = output.ok().filter(|output| output.status.success())?;
-            Some(PathBuf::from(
-                String::from_utf8_lossy(&output.stdout).trim(),
-            ))
-        };
-        let libraries = rustc_path(&["target-libdir", "--target", GUEST_TARGET])
-            .and_then(|folder| folder.read_dir().ok());
-        let is_core = |name: &str| name.starts_with("libcore-") && name.ends_with(".rlib");
-        let linker = Command::new("wasm-ld")
-            .arg("--version")
-            .output()
-            .is_ok_and(|output| output.status.success());
-        Self {
-            target: libraries.is_some_and(|mut all| {
-                all.any(|one| one.is_ok_and(|one| one.file_name().to_str().is_some_and(is_core)))
-            }),
-            source: rustc_path(&["sysroot"]).is_some_and(|root| {
-                root.join("lib/rustlib/src/rust/library/std/Cargo.toml")
-                    .is_file()
-            }),
-            debian: [
-                Path::new("/usr/bin/rustc").is_file(),
-                Path::new("/usr/bin/cargo").is_file(),
-                Path::new("/usr/lib/rustlib/src/rust/library").is_dir(),
-                linker,
-            ],
-        }
-    }
-
-    /// Returns the finding about these toolchains.
-    fn finding(self) -> Finding {
-        let missing: Vec<_> = DEBIAN_PACKAGES
-            .iter()
-            .zip(self.debian)
-            .filter(|(_, installed)| !installed)
-            .map(|(name, _)| *name)
-            .collect();
-        match self {
-            Self { target: true, .. } => Good(format!("toolkits can be built on this machine: rustc has the target {GUEST_TARGET}")),
-            Self { source: true, .. } => Good(
-                "toolkits can be built on this machine: rustc lacks their target, but compiles the standard library from rust-src"
-                    .to_owned(),
-            ),
-            _ if missing.is_empty() => Good("toolkits can be built on this machine: Debian's rustc-web compiles them".to_owned()),
-            // If both Debian's compiler and source are missing, Debian's toolchain is not in use.
-            Self { debian: [true, _, _, _] | [_, _, true, _], .. } => Note(format!(
-                "toolkits cannot be built on this machine: Debian's toolchain lacks {}; run `toolkit setup` if you want to build \
-                 toolkits",
-                missing.join(", ")
-            )),
-            _ => Note(format!(
-                "toolkits cannot be built on this machine: no compiler for {GUEST_TARGET} is installed; run `toolkit setup` if you \
-                 want to build toolkits"
-            )),
-        }
-    }
-}
-
 fn swap() -> Finding {
     match std::fs::read_to_string("/proc/swaps") {
-        Ok(text) if text.lines().count() > 1 => {
-            Note("swap is on: keys and credentials in memory may be written to disk; encrypt the swap space or turn it off".to_owned())
-        }
+        Ok(text) if text.lines().count() > 1 => Note(
+            "swap is on: keys and credentials in memory may be written to disk; encrypt the swap space"
+                .to_owned(),
+        ),
         Ok(_) => Good("swap is off".to_owned()),
         Err(_) => Note("the state of swap is unknown: /proc/swaps cannot be read".to_owned()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn toolchains_and_missing_packages_are_reported() {
-        let found = |target, source, debian| Toolchains {
-            target,
-            source,
-            debian,
-        };
-        let (all, none) = ([true; 4], [false; 4]);
-        for (found, good, word) in [
-            (
-                found(false, false, none),
-                false,
-                "no compiler for wasm32-unknown-unknown",
-            ),
-            (
-                found(true, false, none),
-                true,
-                "rustc has the target wasm32-unknown-unknown",
-            ),
-            (found(false, true, none), true, "rust-src"),
-            (found(false, false, all), true, "Debian's rustc-web"),
-            (
-                found(false, false, [true, true, false, false]),
-                false,
-                "lacks rust-web-src, lld",
-            ),
-            (
-                found(false, false, [false, true, false, true]),
-                false,
-                "no compiler",
-            ),
-        ] {
-            let finding = found.finding();
-            let text = match &finding {
-                Good(text) if good => text,
-                Note(text) if !good => text,
-                other => panic!("{found:?}: {other:?}"),
-            };
-            assert!(text.contains(word), "{text}");
-        }
     }
 }

@@ -1,11 +1,13 @@
 //! The operator's commands, one file each.
 
 pub(crate) mod archive;
+pub(crate) mod command_line;
 pub(crate) mod config;
 mod demo;
 pub(crate) mod doctor;
 pub(crate) mod events;
 pub(crate) mod first_run;
+pub(crate) mod health;
 pub(crate) mod keys;
 pub(crate) mod legacy;
 pub(crate) mod logs;

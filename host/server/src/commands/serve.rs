@@ -34,7 +34,7 @@ use crate::{
     config::Config,
     control::Control,
     http::{listen, router},
-    mcp, memory,
+    mcp, memory, metrics,
     open::{self, Opened, Stop},
     terminal::Terminal,
 };
@@ -67,11 +67,15 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Result<ExitCode, Stop> {
-    let listener = bind(&config.listen).await?;
+    let listener = bind(&config.listen, "listen").await?;
     let address = listener
         .local_addr()
         .context("cannot read the address of the listener")
         .map_err(Stop::from)?;
+    let metrics_listener = match &config.metrics.listen {
+        Some(listen) => Some(bind(listen, "metrics.listen").await?),
+        None => None,
+    };
     let fresh = !config.data.exists();
     let Opened {
         app,
@@ -108,9 +112,22 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
         listener,
         server.clone(),
         router::router(server.clone()),
-        stopping,
+        stopping.clone(),
         drain,
     ));
+    let metrics_address = metrics_listener
+        .as_ref()
+        .and_then(|listener| listener.local_addr().ok());
+    if let Some(listener) = metrics_listener {
+        let router = metrics::router(server.clone());
+        serving.spawn(listen::serve(
+            listener,
+            server.clone(),
+            router,
+            stopping,
+            drain,
+        ));
+    }
 
     // Tasks that run beside the server and may end at any point.
     let mut beside = JoinSet::new();
@@ -145,6 +162,7 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
         keys,
         new,
         address,
+        metrics_address,
     };
     let mut code = ExitCode::SUCCESS;
     let announced = async {
@@ -159,6 +177,7 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
             code = ExitCode::from(EXIT_STORE_FAILED);
         }
     }
+    tracing::info!("the server is stopping");
     server.set_serving(false);
     // Sending fails only if serving ended by itself, which does not happen.
     let _ = stop.send(true);
@@ -182,6 +201,7 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
         tracing::error!("the execution log was not written before the timeout");
     }
     store.close().await;
+    tracing::info!("the server has stopped");
     Ok(code)
 }
 
@@ -201,6 +221,7 @@ struct Start {
     keys: Keys,
     new: bool,
     address: SocketAddr,
+    metrics_address: Option<SocketAddr>,
 }
 
 /// Publishes the toolkits, prints the greeting, and lets clients in.
@@ -216,9 +237,19 @@ async fn announce(
         None => Vec::new(),
     };
     server.set_serving(true);
+    let metrics_url = start
+        .metrics_address
+        .map(|address| format!("http://{address}{}", metrics::METRICS_PATH));
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        address = %start.address,
+        metrics = start.metrics_address.map(tracing::field::display),
+        "the server has started"
+    );
     let ready = json!({
         "ready": true,
         "url": start.url,
+        "metrics_url": metrics_url,
         "pid": std::process::id(),
         "project_id": start.keys.project,
         "api_key": start.keys.project_key.as_str(),
@@ -232,6 +263,9 @@ async fn announce(
         return Ok(());
     }
     first_run::print_summary(server, &start.url, start.new, terminal);
+    if let Some(url) = &metrics_url {
+        terminal.pair("metrics", url);
+    }
     for problem in &problems {
         terminal.bad(problem);
     }
@@ -299,10 +333,11 @@ async fn publish_one(server: &Server, path: &Path) -> Result<()> {
     Ok(())
 }
 
-async fn bind(listen: &str) -> Result<TcpListener, Stop> {
+/// Binds an address that a setting names.
+async fn bind(listen: &str, setting: &str) -> Result<TcpListener, Stop> {
     let bound = TcpListener::bind(listen).await;
     bound
-        .with_context(|| format!("cannot listen on {listen}; if another program uses this address, stop it or set `listen` to another one"))
+        .with_context(|| format!("cannot listen on {listen}; if another program uses this address, stop it or set `{setting}` to another one"))
         .map_err(Stop::from)
 }
 

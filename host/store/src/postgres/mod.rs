@@ -37,6 +37,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
+pub(crate) use open::inspect;
 pub(crate) use schema::render;
 
 /// Time for which work is retried when connections are lost.

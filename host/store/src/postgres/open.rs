@@ -2,7 +2,7 @@
 
 use super::failure;
 use super::schema::{self, SchemaError};
-use crate::{Collection, OpenError, document};
+use crate::{Collection, DatabaseState, OpenError, Time, document};
 use sqlx::ConnectOptions as _;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
 use std::str::FromStr;
@@ -17,6 +17,9 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Oldest major version of PostgreSQL whose statements are known to work.
 const MIN_POSTGRES_VERSION: i32 = 14;
+
+/// Remedy for a user that lacks the right to create tables.
+const CREATE_HINT: &str = "let the user own the database, or grant it `create` on the schema";
 
 /// Server settings of every connection, as name and value. The timeout for an idle transaction is
 /// shorter than the leases of jobs, so a stalled process releases its locks before other processes
@@ -33,29 +36,11 @@ pub(super) async fn open(
     url: &str,
     collections: &[&'static Collection],
 ) -> Result<PgPool, OpenError> {
-    let options = options(url)?;
-    let at = describe(&options);
-    let refused = |reason: String, hint: &str| OpenError::Database {
-        at: at.clone(),
-        reason,
-        hint: hint.to_owned(),
-    };
-    document::check(collections)
-        .map_err(|reason| refused(reason, "this is a bug in the program"))?;
-    let connecting = timeout(CONNECT_TIMEOUT, options.connect());
-    let mut connection = match connecting.await {
-        Ok(connected) => connected.map_err(|error| connect_error(&at, &error))?,
-        Err(_) => {
-            return Err(refused(
-                "it does not answer".to_owned(),
-                "check address, port and firewall",
-            ));
-        }
-    };
-    check(&mut connection)
-        .await
-        .map_err(|error| connect_error(&at, &error))?
-        .map_err(|(reason, hint)| refused(reason, hint))?;
+    let Connected {
+        mut connection,
+        options,
+        at,
+    } = connect(url, collections).await?;
     let long_timeouts = "select set_config('statement_timeout', '0', false), set_config('lock_timeout', '60s', false)";
     sqlx::query(long_timeouts)
         .execute(&mut connection)
@@ -63,13 +48,7 @@ pub(super) async fn open(
         .map_err(|error| connect_error(&at, &error))?;
     schema::bring_up_to_date(&mut connection, collections)
         .await
-        .map_err(|error| match error {
-            SchemaError::Database(error) => connect_error(&at, &error),
-            SchemaError::Declaration(reason) => refused(
-                reason,
-                "start the version of this program that matches the database",
-            ),
-        })?;
+        .map_err(|error| schema_error(&at, error))?;
     drop(connection);
     let pool = PgPoolOptions::new()
         .max_connections(MAX_CONNECTIONS)
@@ -84,6 +63,95 @@ pub(super) async fn open(
             })
         });
     Ok(pool.connect_lazy_with(options))
+}
+
+/// Checks the server and compares its schema with the declarations. Changes nothing.
+pub(crate) async fn inspect(
+    url: &str,
+    collections: &[&'static Collection],
+) -> Result<DatabaseState, OpenError> {
+    let Connected {
+        mut connection, at, ..
+    } = connect(url, collections).await?;
+    sqlx::query("set default_transaction_read_only = on")
+        .execute(&mut connection)
+        .await
+        .map_err(|error| connect_error(&at, &error))?;
+    let compared = schema::compare(&mut connection, collections)
+        .await
+        .map_err(|error| schema_error(&at, error))?;
+    let facts = "select (extract(epoch from clock_timestamp()) * 1000)::bigint, \
+                 coalesce(has_schema_privilege(current_schema(), 'create'), false)";
+    let (now, may_create): (i64, bool) = sqlx::query_as(facts)
+        .fetch_one(&mut connection)
+        .await
+        .map_err(|error| connect_error(&at, &error))?;
+    if compared.missing > 0 && !may_create {
+        return Err(refused(
+            &at,
+            "the user may not create tables".to_owned(),
+            CREATE_HINT,
+        ));
+    }
+    Ok(DatabaseState {
+        is_new: !compared.has_tables,
+        missing: compared.missing,
+        now: Time(now),
+    })
+}
+
+/// A connection to a server that was checked, with a description for messages.
+struct Connected {
+    connection: PgConnection,
+    options: PgConnectOptions,
+    at: String,
+}
+
+/// Connects to the database and checks the server. Changes nothing.
+async fn connect(url: &str, collections: &[&'static Collection]) -> Result<Connected, OpenError> {
+    let options = options(url)?;
+    let at = describe(&options);
+    document::check(collections)
+        .map_err(|reason| refused(&at, reason, "this is a bug in the program"))?;
+    let connecting = timeout(CONNECT_TIMEOUT, options.connect());
+    let mut connection = match connecting.await {
+        Ok(connected) => connected.map_err(|error| connect_error(&at, &error))?,
+        Err(_) => {
+            return Err(refused(
+                &at,
+                "it does not answer".to_owned(),
+                "check address, port and firewall",
+            ));
+        }
+    };
+    check(&mut connection)
+        .await
+        .map_err(|error| connect_error(&at, &error))?
+        .map_err(|(reason, hint)| refused(&at, reason, hint))?;
+    Ok(Connected {
+        connection,
+        options,
+        at,
+    })
+}
+
+fn refused(at: &str, reason: String, hint: &str) -> OpenError {
+    OpenError::Database {
+        at: at.to_owned(),
+        reason,
+        hint: hint.to_owned(),
+    }
+}
+
+fn schema_error(at: &str, error: SchemaError) -> OpenError {
+    match error {
+        SchemaError::Database(error) => connect_error(at, &error),
+        SchemaError::Declaration(reason) => refused(
+            at,
+            reason,
+            "start the version of this program that matches the database",
+        ),
+    }
 }
 
 fn options(url: &str) -> Result<PgConnectOptions, OpenError> {
@@ -164,10 +232,7 @@ fn connect_error(at: &str, error: &sqlx::Error) -> OpenError {
             "the database does not exist".to_owned(),
             "create it with `createdb`, or correct the name in `store`",
         ),
-        "42501" => (
-            failure::reason(error),
-            "let the user own the database, or grant it `create` on the schema",
-        ),
+        "42501" => (failure::reason(error), CREATE_HINT),
         "" if failure::is_tls(error) => (
             failure::reason(error),
             "name the authority that has signed the server's certificate with `sslrootcert=FILE` in `store`, and the host as \
@@ -182,9 +247,5 @@ fn connect_error(at: &str, error: &sqlx::Error) -> OpenError {
             "the server's log may show the reason",
         ),
     };
-    OpenError::Database {
-        at: at.to_owned(),
-        reason,
-        hint: hint.to_owned(),
-    }
+    refused(at, reason, hint)
 }

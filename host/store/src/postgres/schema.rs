@@ -51,42 +51,101 @@ async fn add_missing(
     collections: &[&'static Collection],
 ) -> Result<(), SchemaError> {
     let (columns, indexes) = existing(connection).await?;
-    for collection in collections {
-        match columns.get(collection.name) {
-            None => run(connection, &create_table_sql(collection)).await?,
-            Some(existing) => {
-                let mut missing = Vec::new();
-                for field in collection.fields {
-                    match existing.get(field.name) {
-                        None => missing.push(field),
-                        Some(found) if found == sql_type(field.kind) => {}
-                        Some(found) => {
-                            return Err(SchemaError::Declaration(format!(
-                                "the field {} of {} was declared with another kind (the column is {found})",
-                                field.name, collection.name
-                            )));
-                        }
-                    }
-                }
-                if !missing.is_empty() {
-                    run(connection, &add_columns_sql(collection, &missing)).await?;
-                }
-            }
-        }
-        for (name, statement) in index_statements(collection)
-            .into_iter()
-            .filter(|(name, _)| !indexes.contains(name))
-        {
-            run(connection, &statement).await.map_err(|error| match &error {
-                sqlx::Error::Database(cause) if cause.is_unique_violation() => SchemaError::Declaration(format!(
+    for part in missing(collections, &columns, &indexes)? {
+        let added = run(connection, &part.statement).await;
+        added.map_err(|error| match (&error, &part.index) {
+            (sqlx::Error::Database(cause), Some(name)) if cause.is_unique_violation() => {
+                SchemaError::Declaration(format!(
                     "{name} of {} cannot be created: a field is declared unique, but records share a value",
-                    collection.name
-                )),
-                _ => error.into(),
-            })?;
-        }
+                    part.collection
+                ))
+            }
+            _ => error.into(),
+        })?;
     }
     Ok(())
+}
+
+/// The difference between a database and the declarations.
+pub(super) struct Comparison {
+    /// True if the table of any collection exists.
+    pub(super) has_tables: bool,
+    /// Number of statements that would add what is missing.
+    pub(super) missing: usize,
+}
+
+/// Compares the database with the declarations. Changes nothing.
+pub(super) async fn compare(
+    connection: &mut PgConnection,
+    collections: &[&'static Collection],
+) -> Result<Comparison, SchemaError> {
+    let (columns, indexes) = existing(connection).await?;
+    Ok(Comparison {
+        has_tables: collections
+            .iter()
+            .any(|collection| columns.contains_key(collection.name)),
+        missing: missing(collections, &columns, &indexes)?.len(),
+    })
+}
+
+/// A part of the schema that the database lacks.
+struct MissingPart {
+    collection: &'static str,
+    /// Name of the index, if the part is one.
+    index: Option<String>,
+    statement: String,
+}
+
+/// Returns the missing parts in the order in which they can be added.
+fn missing(
+    collections: &[&'static Collection],
+    columns: &Columns,
+    indexes: &HashSet<String>,
+) -> Result<Vec<MissingPart>, SchemaError> {
+    let mut parts = Vec::new();
+    for collection in collections {
+        let statement = match columns.get(collection.name) {
+            None => Some(create_table_sql(collection)),
+            Some(existing) => {
+                let fields = missing_fields(collection, existing)?;
+                (!fields.is_empty()).then(|| add_columns_sql(collection, &fields))
+            }
+        };
+        parts.extend(statement.map(|statement| MissingPart {
+            collection: collection.name,
+            index: None,
+            statement,
+        }));
+        let absent = index_statements(collection)
+            .into_iter()
+            .filter(|(name, _)| !indexes.contains(name));
+        parts.extend(absent.map(|(name, statement)| MissingPart {
+            collection: collection.name,
+            index: Some(name),
+            statement,
+        }));
+    }
+    Ok(parts)
+}
+
+fn missing_fields(
+    collection: &'static Collection,
+    existing: &HashMap<String, String>,
+) -> Result<Vec<&'static Field>, SchemaError> {
+    let mut missing = Vec::new();
+    for field in collection.fields {
+        match existing.get(field.name) {
+            None => missing.push(field),
+            Some(found) if found == sql_type(field.kind) => {}
+            Some(found) => {
+                return Err(SchemaError::Declaration(format!(
+                    "the field {} of {} was declared with another kind (the column is {found})",
+                    field.name, collection.name
+                )));
+            }
+        }
+    }
+    Ok(missing)
 }
 
 type Columns = HashMap<String, HashMap<String, String>>;

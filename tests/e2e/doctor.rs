@@ -1,0 +1,182 @@
+//! `toolhost doctor` and `toolhost health` tell the truth, beside a running server too, and change
+//! nothing.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    os::unix::fs::{MetadataExt, PermissionsExt},
+    path::{Path, PathBuf},
+};
+
+use harness::{
+    Host, Postgres,
+    host::{Setup, on_postgres},
+};
+
+/// Modification time of a path, and its content if it is a file.
+type State = (i64, i64, Option<Vec<u8>>);
+
+/// Reads everything in the folder of a server, and the rows of its database.
+fn state(setup: &Setup) -> (BTreeMap<PathBuf, State>, Option<Vec<u8>>) {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![setup.data().parent().unwrap().to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                found.insert(path.clone(), path_state(&path, fs::read(&path).ok()));
+            }
+        }
+        found.insert(folder.clone(), path_state(&folder, None));
+    }
+    (
+        found,
+        on_postgres().then(|| setup.database().rows().unwrap()),
+    )
+}
+
+fn path_state(path: &Path, content: Option<Vec<u8>>) -> State {
+    let about = fs::metadata(path).unwrap();
+    (about.mtime(), about.mtime_nsec(), content)
+}
+
+/// Returns the address that a server listens on.
+fn address(url: &str) -> &str {
+    url.strip_prefix("http://").unwrap()
+}
+
+#[tokio::test]
+async fn doctor_leaves_an_empty_database_empty() {
+    let setup = Setup::embedded().on(Postgres::shared().database(None));
+    let said = setup.command(&["doctor"]).succeeded();
+    assert!(
+        said.contains("the first start creates its tables"),
+        "{said}"
+    );
+    let objects = "select (select count(*) from pg_class where relnamespace = 'public'::regnamespace) \
+                   + (select count(*) from pg_proc where pronamespace = 'public'::regnamespace)";
+    assert_eq!(setup.database().say(objects), ["0"]);
+    assert!(!setup.data().exists());
+}
+
+#[tokio::test]
+async fn doctor_changes_nothing_of_a_stopped_server() {
+    let (setup, _) = Setup::new().start().await.terminate().await;
+    let before = state(&setup);
+    let said = setup.command(&["doctor"]).succeeded();
+    let told = match on_postgres() {
+        true => "has every table and index",
+        false => "`toolhost verify` reads all",
+    };
+    assert!(said.contains(told), "{said}");
+    assert!(state(&setup) == before, "{said}");
+}
+
+#[tokio::test]
+async fn doctor_creates_nothing_in_an_empty_folder() {
+    let setup = Setup::embedded();
+    fs::create_dir(setup.data()).unwrap();
+    fs::set_permissions(setup.data(), fs::Permissions::from_mode(0o700)).unwrap();
+    let said = setup.command(&["doctor"]).succeeded();
+    assert!(
+        said.contains("has no store; the first start creates it"),
+        "{said}"
+    );
+    assert_eq!(fs::read_dir(setup.data()).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn doctor_reports_damage_and_leaves_it() {
+    let (setup, _) = Setup::embedded().start().await.terminate().await;
+    let head = setup.data().join("store/HEAD");
+    let length = usize::try_from(fs::metadata(&head).unwrap().len()).unwrap();
+    fs::write(&head, vec![7; length]).unwrap();
+    let doctor = setup.command(&["doctor"]);
+    assert!(
+        doctor.code == Some(1) && doctor.stdout.contains("HEAD: it is damaged"),
+        "{doctor:?}"
+    );
+    assert_eq!(fs::read(&head).unwrap(), vec![7; length]);
+}
+
+#[tokio::test]
+async fn doctor_beside_a_running_server_finds_no_problem() {
+    let host = Setup::new().start().await;
+    let setup = host.setup().clone().with("listen", address(&host.url));
+    let said = setup.command(&["doctor"]).succeeded();
+    assert!(said.contains("it is ready"), "{said}");
+    for advice in ["stop", "move", "another address"] {
+        assert!(!said.contains(advice), "{advice}: {said}");
+    }
+    let said = host.setup().command(&["doctor"]).succeeded();
+    assert!(said.contains("with another value of `listen`"), "{said}");
+    // The server logs nothing about the checks.
+    assert!(
+        !host.output().contains("control socket"),
+        "{}",
+        host.output()
+    );
+    host.as_project()
+        .get("/auth/session/info")
+        .await
+        .expect(200);
+}
+
+#[tokio::test]
+async fn doctor_suggests_another_address_for_a_used_one() {
+    let host = Host::shared().await;
+    let foreign = &Host::application().origin;
+    for (used, told) in [
+        (&host.url, "or `listen` to another address"),
+        (foreign, "another program accepts connections"),
+    ] {
+        let doctor = Setup::embedded()
+            .with("listen", address(used))
+            .command(&["doctor"]);
+        assert!(
+            doctor.code == Some(1) && doctor.stdout.contains(told),
+            "{doctor:?}"
+        );
+        assert!(!doctor.stdout.contains("stop"), "{doctor:?}");
+    }
+}
+
+#[tokio::test]
+async fn folder_of_other_programs_keeps_its_mode() {
+    let setup = Setup::embedded();
+    fs::create_dir(setup.data()).unwrap();
+    fs::set_permissions(setup.data(), fs::Permissions::from_mode(0o755)).unwrap();
+    let doctor = setup.command(&["doctor"]);
+    assert!(
+        doctor.code == Some(1)
+            && doctor
+                .stdout
+                .contains("set `data` to a new folder inside it"),
+        "{doctor:?}"
+    );
+    assert!(!doctor.stdout.contains("chmod"), "{doctor:?}");
+}
+
+#[tokio::test]
+async fn health_tells_readiness_by_its_exit_code() {
+    let host = Host::shared().await;
+    let ask = |listen: &str| {
+        Setup::embedded()
+            .with("listen", listen)
+            .command(&["health"])
+    };
+    let said = ask(address(&host.url)).succeeded();
+    assert!(said.contains("is ready"), "{said}");
+    let foreign = ask(address(&Host::application().origin)).failed();
+    assert!(
+        foreign.contains("does not respond as a server"),
+        "{foreign}"
+    );
+    let missing = ask("127.0.0.1:1").failed();
+    assert!(
+        missing.contains("no server accepts connections"),
+        "{missing}"
+    );
+}
