@@ -873,6 +873,29 @@ create or replace trigger "recipes_fields" before insert or update of body on "r
 create index "recipes_by_created_at" on "recipes" (project, created_at, id) where deleted_at is null;
 create index "recipes_by_user_id" on "recipes" (project, "user_id" nulls first, created_at, id) where deleted_at is null;
 
+create table "recipe_versions" (
+    id text collate "C" primary key,
+    project text collate "C" not null,
+    revision bigint not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    deleted_at bigint,
+    body json not null,
+    "recipe" text collate "C"
+);
+create or replace function "recipe_versions_fields"() returns trigger language plpgsql as $$
+begin
+    select
+        case when json_typeof(f."recipe") in ('string', 'boolean') then f."recipe" #>> '{}' end
+    into new."recipe"
+    from json_to_record(new.body) as f ("recipe" json);
+    return new;
+end
+$$;
+create or replace trigger "recipe_versions_fields" before insert or update of body on "recipe_versions" for each row execute function "recipe_versions_fields"();
+create index "recipe_versions_by_created_at" on "recipe_versions" (project, created_at, id) where deleted_at is null;
+create index "recipe_versions_by_recipe" on "recipe_versions" (project, "recipe" nulls first, created_at, id) where deleted_at is null;
+
 create table "recipe_runs" (
     id text collate "C" primary key,
     project text collate "C" not null,

@@ -10,6 +10,7 @@
 mod batch;
 mod blobs;
 mod commit_signal;
+mod counts;
 mod document;
 mod error;
 mod postgres;
@@ -24,6 +25,7 @@ pub use blobs::{
     Blobs, Bucket, BucketError, BucketSettings, Folder, SignedOperation, SignedUrl, SignedUrlTerms,
 };
 pub use commit_signal::CommitSignal;
+pub use counts::{BUCKETS_US, CommitCounts, DurationCounts, Durations};
 pub use document::{Collection, Document, Field, Kind, Record, Row, Time};
 pub use error::{CommitError, EditError, Error, OpenError};
 pub use query::{Condition, Cursor, Order, Page, Predicate, Query, Window};
@@ -43,7 +45,7 @@ use std::collections::HashMap;
 use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{OwnedRwLockWriteGuard, RwLock};
 use writer_queue::WriterQueues;
 
@@ -153,6 +155,17 @@ pub fn schema(collections: &[&'static Collection]) -> String {
     postgres::render(collections)
 }
 
+/// State of a PostgreSQL database, read without changing it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DatabaseState {
+    /// True if the database has none of the tables.
+    pub is_new: bool,
+    /// Number of tables, indexes and groups of columns that opening the store would add.
+    pub missing: usize,
+    /// Time of the database server's clock.
+    pub now: Time,
+}
+
 /// Result of a check of all stored data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
@@ -213,6 +226,7 @@ pub struct Store {
     commits: Arc<RwLock<()>>,
     writer_queues: Arc<WriterQueues>,
     commit_signals: Arc<CommitSignals>,
+    commit_counts: Arc<CommitCounts>,
 }
 
 /// A guard that holds back all commits through the store it came from and through its clones.
@@ -262,6 +276,23 @@ impl Store {
         ))
     }
 
+    /// Checks the files of an embedded store without opening it, so that nothing is changed and
+    /// another process may have it open. Returns true if the folder has a store.
+    ///
+    /// The records are not read.
+    pub fn inspect(at: &Path) -> Result<bool, OpenError> {
+        sled::inspect(at)
+    }
+
+    /// Checks that a PostgreSQL database can hold the store, without changing it. `url` is as in
+    /// [`Store::connect`].
+    pub async fn inspect_database(
+        url: &str,
+        collections: &[&'static Collection],
+    ) -> Result<DatabaseState, OpenError> {
+        postgres::inspect(url, collections).await
+    }
+
     /// Creates the typed interface to a backend and its blobs.
     pub fn new(backend: Arc<dyn Backend>, blobs: Arc<dyn Blobs>) -> Store {
         Store {
@@ -270,6 +301,7 @@ impl Store {
             commits: Arc::default(),
             writer_queues: Arc::default(),
             commit_signals: Arc::default(),
+            commit_counts: Arc::default(),
         }
     }
 
@@ -391,7 +423,9 @@ impl Store {
             None => {
                 let signals = self.commit_signals.for_batch(&batch);
                 let committing = self.commits.read().await;
+                let started = Instant::now();
                 let committed = self.backend.commit(batch).await;
+                self.commit_counts.count(&committed, started.elapsed());
                 drop(committing);
                 if committed.is_ok() {
                     signals.iter().for_each(|signal| signal.notify_one());
@@ -399,6 +433,11 @@ impl Store {
                 committed
             }
         }
+    }
+
+    /// Returns the counts of the commits of this process.
+    pub fn commit_counts(&self) -> &CommitCounts {
+        &self.commit_counts
     }
 
     /// Returns a signal that is given after each commit of this process that creates or changes

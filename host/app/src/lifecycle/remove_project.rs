@@ -21,7 +21,7 @@ use crate::{
     accounts::{self, auth_configs},
     agents::{mcp_oauth, mcp_servers, recipes, session_files, sessions},
     core::{
-        INSTALLATION,
+        AUDIT_LOG_TARGET, INSTALLATION,
         clock::time_after,
         errors,
         ids::{OrganizationId, ProjectId},
@@ -51,7 +51,7 @@ pub const RECORDS_PER_BATCH: u64 = 256;
 
 /// The collections that are erased besides files, in this order. Records of each depend on records
 /// of those before it, and cannot be created without them.
-static ERASED_COLLECTIONS: [&Collection; 27] = [
+static ERASED_COLLECTIONS: [&Collection; 28] = [
     &auth_configs::COLLECTION,
     &accounts::CREDENTIALS,
     &accounts::COLLECTION,
@@ -74,6 +74,7 @@ static ERASED_COLLECTIONS: [&Collection; 27] = [
     &sessions::CONFIG_VERSIONS_COLLECTION,
     &session_files::turns::COLLECTION,
     &recipes::COLLECTION,
+    &recipes::VERSIONS_COLLECTION,
     &recipes::RUNS_COLLECTION,
     &recipes::CALLS_COLLECTION,
     &projects::API_KEYS,
@@ -148,6 +149,7 @@ pub async fn remove(
         },
     );
     hidden.await?;
+    tracing::info!(target: AUDIT_LOG_TARGET, project = id.as_str(), "a project was deleted");
     if let Err(cause) = erase_now(app, id).await {
         tracing::warn!(%cause, project = %id, "the data of a deleted project is not completely erased; a job retries");
     }

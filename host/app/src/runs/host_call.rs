@@ -8,7 +8,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{Execution, log::Subject, record::OpenRecord};
+use super::{
+    Execution,
+    log::Subject,
+    record::{OpenRecord, Start},
+};
 use crate::{App, Result, accounts::Source, core::ids::SessionId, projects::SharedProject};
 
 /// A call of a tool of the host.
@@ -32,7 +36,7 @@ pub(crate) async fn record_host_call(
     call: HostCall<'_>,
     work: impl Future<Output = Result<(Bytes, Option<String>)>>,
 ) -> Result<Execution> {
-    let started_at = app.clock.now();
+    let start = Start::now(&app.clock);
     let (data, error) = work.await?;
     let subject = Subject {
         project: call.project.clone(),
@@ -49,7 +53,7 @@ pub(crate) async fn record_host_call(
     };
     let log_id = match app.log.reserve().await {
         Ok(slot) => {
-            let record = OpenRecord::at(app, slot, subject, started_at);
+            let record = OpenRecord::at(app, slot, subject, start);
             let log_id = record.id().clone();
             record.close(data.clone(), error.clone()).await;
             log_id
@@ -57,7 +61,7 @@ pub(crate) async fn record_host_call(
         // The effects of the call are there, so the caller must get its result.
         Err(cause) => {
             tracing::warn!(%cause, tool = %call.tool, "a call of a meta tool is not recorded");
-            app.sequence.log(started_at)
+            app.sequence.log(start.time)
         }
     };
     Ok(Execution {

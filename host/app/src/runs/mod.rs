@@ -1,6 +1,7 @@
 //! Execution of tools, proxy requests and checks of credentials. [`execute`] is the only way to run
 //! a tool. Each of them is a run of the sandbox, see `run`.
 mod arguments;
+mod counts;
 pub mod errors;
 mod execute;
 mod host_call;
@@ -15,6 +16,8 @@ mod trigger;
 mod verify;
 
 pub use arguments::{Input, arguments_for_prompt};
+pub(crate) use counts::ExecutionCounts;
+pub use counts::ToolkitCounts;
 pub use execute::{Execute, Execution, execute};
 pub(crate) use host_call::{HostCall, record_host_call};
 pub use present::MAX_INLINE_RESULT_BYTES;

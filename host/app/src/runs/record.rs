@@ -3,17 +3,20 @@
 //! Everything that ran has exactly one record. It is opened before the run, so that the log has room
 //! for it, and closed with the result. If the future of the run is dropped in between, because the
 //! client disconnected or the server stops, the record is closed as cancelled. A run that was refused
-//! leaves none.
+//! leaves none. The end of a run is also counted and logged here.
+use std::time::Instant;
+
 use bytes::Bytes;
 use sandbox::{Outcome, cassette::Cassette, kind};
 use scopeguard::ScopeGuard;
 use store::Time;
 
 use super::{
+    counts::{ExecutionEnd, HOST_TOOLS},
     log::{Entry, Observed, Slot, Subject},
     present::Presented,
 };
-use crate::{App, Result, core::ids::LogId};
+use crate::{App, Clock, Result, core::ids::LogId};
 
 /// The error message of a run whose future was dropped.
 const CANCELLED_MESSAGE: &str = "the client disconnected, or the server stopped, before the result";
@@ -21,11 +24,30 @@ const CANCELLED_MESSAGE: &str = "the client disconnected, or the server stopped,
 /// The record of a run that has not ended. Dropping it cancels it.
 pub(super) struct OpenRecord<'a>(ScopeGuard<Open<'a>, fn(Open<'a>)>);
 
+/// The start of a run.
+#[derive(Clone, Copy)]
+pub(super) struct Start {
+    /// Time by the clock of the app.
+    pub time: Time,
+    /// The same time, to measure durations.
+    instant: Instant,
+}
+
+impl Start {
+    /// Returns the start of a run that begins now.
+    pub(super) fn now(clock: &Clock) -> Self {
+        Self {
+            time: clock.now(),
+            instant: Instant::now(),
+        }
+    }
+}
+
 struct Open<'a> {
     app: &'a App,
     slot: Slot,
     id: LogId,
-    started_at: Time,
+    start: Start,
     subject: Subject,
     /// The observations of the sandbox, once something has run.
     observed: Option<Observed>,
@@ -36,16 +58,16 @@ impl<'a> OpenRecord<'a> {
     /// Opens the record of a run. Waits while the log has no room.
     pub(super) async fn open(app: &'a App, subject: Subject) -> Result<Self> {
         let slot = app.log.reserve().await?;
-        Ok(Self::at(app, slot, subject, app.clock.now()))
+        Ok(Self::at(app, slot, subject, Start::now(&app.clock)))
     }
 
-    /// Opens the record of a call that began at a time.
-    pub(super) fn at(app: &'a App, slot: Slot, subject: Subject, started_at: Time) -> Self {
+    /// Opens the record of a call that began earlier.
+    pub(super) fn at(app: &'a App, slot: Slot, subject: Subject, start: Start) -> Self {
         let open = Open {
             app,
             slot,
-            id: app.sequence.log(started_at),
-            started_at,
+            id: app.sequence.log(start.time),
+            start,
             subject,
             observed: None,
             cassette: None,
@@ -75,19 +97,24 @@ impl<'a> OpenRecord<'a> {
     /// Closes the record with the result. Returns false if the settings require the call to wait for
     /// the record and the record could not be written.
     pub(super) async fn close(self, data: Bytes, error: Option<String>) -> bool {
-        let (slot, entry) = ScopeGuard::into_inner(self.0).end(data, error);
+        let end = match error {
+            None => ExecutionEnd::Success,
+            Some(_) => ExecutionEnd::Failed,
+        };
+        let (slot, entry) = ScopeGuard::into_inner(self.0).end(end, data, error);
         slot.submit(entry).await
     }
 }
 
 impl Open<'_> {
-    fn end(self, data: Bytes, error: Option<String>) -> (Slot, Entry) {
+    fn end(self, end: ExecutionEnd, data: Bytes, error: Option<String>) -> (Slot, Entry) {
+        self.report(end);
         let recorder = &self.app.log.recorder;
         let cassette = self.cassette;
         let entry = Entry {
             id: self.id,
             subject: self.subject,
-            started_at: self.started_at,
+            started_at: self.start.time,
             ended_at: self.app.clock.now(),
             data,
             cassette: cassette.and_then(|cassette| recorder.reserve(cassette, error.is_some())),
@@ -100,9 +127,31 @@ impl Open<'_> {
     fn cancel(self) {
         if self.observed.is_some() {
             let cancelled = Presented::failure(kind::CANCELLED, CANCELLED_MESSAGE, None);
-            let (slot, entry) = self.end(cancelled.kept, cancelled.error);
+            let (slot, entry) = self.end(ExecutionEnd::Cancelled, cancelled.kept, cancelled.error);
             // Nothing waits for the record.
             drop(slot.enter(entry));
         }
+    }
+
+    /// Counts and logs the end of the run. Arguments, results and errors of tools are not logged,
+    /// because they may contain data of users.
+    fn report(&self, end: ExecutionEnd) {
+        let duration = self.start.instant.elapsed();
+        let subject = &self.subject;
+        let release = subject.release.as_deref();
+        let toolkit = release.map_or(HOST_TOOLS, |release| &*release.slug);
+        self.app.executions.count(toolkit, end, duration);
+        tracing::info!(
+            target: "toolhost::execution",
+            toolkit,
+            tool = &*subject.tool,
+            version = release.map(|release| release.version.as_str()),
+            outcome = end.as_str(),
+            duration_ms = duration.as_micros() as f64 / 1_000.0,
+            project = subject.project.id.as_str(),
+            request_id = subject.request_id.as_str(),
+            log_id = self.id.as_str(),
+            "execution"
+        );
     }
 }

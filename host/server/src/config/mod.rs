@@ -19,6 +19,7 @@ mod llm;
 mod load;
 mod logs;
 mod mcp;
+mod metrics;
 mod net;
 mod oauth_apps;
 mod print;
@@ -53,6 +54,7 @@ use self::{
     llm::Llm,
     logs::Logs,
     mcp::Mcp,
+    metrics::Metrics,
     net::Net,
     oauth_apps::OauthApp,
     publish::Publish,
@@ -110,7 +112,8 @@ settings! {
         /// The operator word in identifiers such as `is_service_managed`, for client SDKs that
         /// carry another word: 1 to 32 lower-case letters and digits.
         pub operator_word: String = "service".into(),
-        /// Filter of the log, in the syntax of `tracing-subscriber`'s `EnvFilter`.
+        /// Filter of the log, in the syntax of `tracing-subscriber`'s `EnvFilter`. `info` adds a line
+        /// for each request, execution and change of keys and settings.
         pub log: String = "warn".into(),
         /// Form of the log: `text`, or `json` with one object per line.
         pub log_format: LogFormat = LogFormat::Text,
@@ -122,6 +125,7 @@ settings! {
             pub sandbox: Sandbox,
             pub limits: Limits,
             pub logs: Logs,
+            pub metrics: Metrics,
             pub files: Files,
             pub connections: Connections,
             pub webhooks: Webhooks,

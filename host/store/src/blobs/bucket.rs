@@ -191,15 +191,17 @@ impl Bucket {
     /// As [`Bucket::probe`], or when the bucket does not return the bytes that were put.
     pub async fn check_operations(&self) -> Result<(), BucketError> {
         self.probe().await?;
-        let key = "doctor";
         let unreachable = |reason: String| BucketError::Unreachable {
             at: self.at.clone(),
             reason,
         };
+        // Two checks at a time use different objects.
+        let number = getrandom::u64().map_err(|cause| unreachable(cause.to_string()))?;
+        let key = format!("doctor-{number:016x}");
         let tried = async {
-            self.put(key, Bytes::from_static(b"is this kept?")).await?;
-            let read = self.get(key).await?;
-            self.remove(key).await?;
+            self.put(&key, Bytes::from_static(b"is this kept?")).await?;
+            let read = self.get(&key).await?;
+            self.remove(&key).await?;
             Ok::<_, Error>(read)
         };
         match tried.await {

@@ -246,6 +246,12 @@ impl Log {
             .unwrap_or_else(|_| Err(full()))
     }
 
+    /// Returns the number of slots of the buffer in use, by running executions and by records that
+    /// wait to be written.
+    pub(crate) fn used_slots(&self) -> usize {
+        self.sender.max_capacity() - self.sender.capacity()
+    }
+
     /// Waits until all earlier entries are written.
     async fn wait_until_written(&self) -> Result<()> {
         let (done, written) = oneshot::channel();

@@ -1,0 +1,138 @@
+//! Counts of executions by toolkit, for the metrics of the operator.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use store::Durations;
+
+/// Maximum number of toolkits that are counted separately.
+const MAX_TOOLKITS: usize = 500;
+/// Name under which further toolkits are counted.
+const OTHER_TOOLKITS: &str = "(other)";
+/// Name under which tools of the host itself are counted.
+pub(super) const HOST_TOOLS: &str = "(host)";
+
+/// Counts of the executions of this process, by toolkit. Counting takes atomic increments and no
+/// lock, except for the first execution of a toolkit.
+#[derive(Debug, Default)]
+pub(crate) struct ExecutionCounts(ArcSwap<HashMap<Arc<str>, Arc<ToolkitCounts>>>);
+
+/// Counts of the executions of a toolkit.
+#[derive(Debug, Default)]
+pub struct ToolkitCounts {
+    /// Durations from the start of an execution to its result.
+    pub durations: Durations,
+    success: AtomicU64,
+    failed: AtomicU64,
+    cancelled: AtomicU64,
+}
+
+/// The end of an execution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ExecutionEnd {
+    /// The tool returned a result.
+    Success,
+    /// The tool failed or was stopped.
+    Failed,
+    /// The client disconnected, or the server stopped.
+    Cancelled,
+}
+
+impl ExecutionEnd {
+    /// Returns the name in logs and metrics.
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl ExecutionCounts {
+    /// Counts an execution.
+    pub(super) fn count(&self, toolkit: &str, end: ExecutionEnd, duration: Duration) {
+        loop {
+            let known = self.0.load();
+            let rest = || known.get(OTHER_TOOLKITS).filter(|_| is_full(&known));
+            if let Some(counts) = known.get(toolkit).or_else(rest) {
+                return counts.count(end, duration);
+            }
+            self.0.rcu(|known| {
+                let name = if is_full(known) {
+                    OTHER_TOOLKITS
+                } else {
+                    toolkit
+                };
+                let mut next = HashMap::clone(known);
+                next.entry(name.into()).or_default();
+                next
+            });
+        }
+    }
+
+    /// Returns the counts of each toolkit, by name.
+    pub(crate) fn read(&self) -> Vec<(Arc<str>, Arc<ToolkitCounts>)> {
+        let known = self.0.load();
+        let mut all: Vec<_> = known
+            .iter()
+            .map(|(name, counts)| (name.clone(), counts.clone()))
+            .collect();
+        all.sort_by(|(one, _), (other, _)| one.cmp(other));
+        all
+    }
+}
+
+fn is_full(known: &HashMap<Arc<str>, Arc<ToolkitCounts>>) -> bool {
+    known.len() >= MAX_TOOLKITS
+}
+
+impl ToolkitCounts {
+    fn count(&self, end: ExecutionEnd, duration: Duration) {
+        self.durations.record(duration);
+        let counter = match end {
+            ExecutionEnd::Success => &self.success,
+            ExecutionEnd::Failed => &self.failed,
+            ExecutionEnd::Cancelled => &self.cancelled,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns the number of executions by outcome.
+    pub fn outcomes(&self) -> [(&'static str, u64); 3] {
+        [
+            (ExecutionEnd::Success, &self.success),
+            (ExecutionEnd::Failed, &self.failed),
+            (ExecutionEnd::Cancelled, &self.cancelled),
+        ]
+        .map(|(end, count)| (end.as_str(), count.load(Ordering::Relaxed)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn toolkits_beyond_the_maximum_share_counts() {
+        let counts = ExecutionCounts::default();
+        for number in 0..MAX_TOOLKITS + 2 {
+            for _ in 0..2 {
+                let toolkit = format!("toolkit_{number}");
+                counts.count(&toolkit, ExecutionEnd::Failed, Duration::ZERO);
+            }
+        }
+        let read = counts.read();
+        assert_eq!(read.len(), MAX_TOOLKITS + 1);
+        assert_eq!(&*read[0].0, OTHER_TOOLKITS);
+        assert_eq!(read[0].1.outcomes()[1], ("failed", 4));
+        assert_eq!(read[1].1.durations.read().count, 2);
+    }
+}

@@ -1,0 +1,219 @@
+//! Metrics for the operator, in the text format of Prometheus, on a listener of their own.
+//!
+//! Requests and executions are counted in atomic counters where they end. Everything else is read
+//! when it is scraped. `docs/operations.md` describes each metric.
+
+mod requests;
+mod text;
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use app::lifecycle::measures::{self, Measures, QueueDepth};
+use axum::{
+    Router,
+    extract::State,
+    http::{HeaderValue, header},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use tokio::time::timeout;
+
+pub(crate) use self::requests::{Requests, RouteCounts};
+use self::text::{Kind, Text};
+use crate::{Server, http::router::Routes, memory};
+
+/// Path of the metrics.
+pub(crate) const METRICS_PATH: &str = "/metrics";
+/// Content type of the text format of Prometheus.
+const CONTENT_TYPE: HeaderValue =
+    HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+/// Time that a scrape waits for the depths of queues. Without them, the other metrics still show
+/// why the store does not answer.
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Builds the router of the listener for metrics.
+pub(crate) fn router(server: Arc<Server>) -> Router {
+    Routes::new(server)
+        .probe(METRICS_PATH, get(scrape))
+        .finish()
+}
+
+/// Answers with all metrics.
+async fn scrape(State(server): State<Arc<Server>>) -> Response {
+    let depths = timeout(QUEUE_TIMEOUT, measures::queue_depths(&server.app)).await;
+    let queues = match depths {
+        Ok(Ok(queues)) => queues,
+        Ok(Err(cause)) => {
+            tracing::warn!(%cause, "the depths of queues cannot be read for the metrics");
+            Vec::new()
+        }
+        Err(_) => {
+            tracing::warn!("the depths of queues were not read in time for the metrics");
+            Vec::new()
+        }
+    };
+    let mut text = Text::default();
+    write_server(&mut text, &server);
+    server.requests.write(&mut text);
+    let measures = measures::measure(&server.app);
+    write_executions(&mut text, &measures);
+    write_load(&mut text, &server, &measures);
+    write_refreshes(&mut text, &measures);
+    write_commits(&mut text, &measures);
+    write_queues(&mut text, &queues);
+    ([(header::CONTENT_TYPE, CONTENT_TYPE)], text.into_string()).into_response()
+}
+
+fn write_server(text: &mut Text, server: &Server) {
+    text.family(
+        "toolhost_build_info",
+        Kind::Gauge,
+        "Version of the server; the value is always 1",
+    );
+    let version = [("version", env!("CARGO_PKG_VERSION"))];
+    text.sample("toolhost_build_info", &version, 1);
+    let is_ready = server.is_serving() && server.app.store_problem().is_none();
+    text.single(
+        "toolhost_ready",
+        Kind::Gauge,
+        "1 if the server is ready for requests, as /health/ready reports it",
+        u8::from(is_ready),
+    );
+    if let Some(bytes) = memory::resident_bytes() {
+        let help = "Resident memory of the process";
+        text.single("process_resident_memory_bytes", Kind::Gauge, help, bytes);
+    }
+}
+
+fn write_executions(text: &mut Text, measures: &Measures<'_>) {
+    text.family(
+        "toolhost_executions_total",
+        Kind::Counter,
+        "Executions of tools and proxy requests, by toolkit and outcome",
+    );
+    for (toolkit, counts) in &measures.executions {
+        for (outcome, count) in counts.outcomes() {
+            let labels = [("toolkit", &**toolkit), ("outcome", outcome)];
+            text.sample("toolhost_executions_total", &labels, count);
+        }
+    }
+    text.family(
+        "toolhost_execution_duration_seconds",
+        Kind::Histogram,
+        "Time from the start of an execution to its result",
+    );
+    for (toolkit, counts) in &measures.executions {
+        let labels = [("toolkit", &**toolkit)];
+        let counts = counts.durations.read();
+        text.histogram("toolhost_execution_duration_seconds", &labels, &counts);
+    }
+}
+
+fn write_load(text: &mut Text, server: &Server, measures: &Measures<'_>) {
+    let sandbox = &measures.sandbox;
+    let gauges = [
+        (
+            "toolhost_sandbox_calls",
+            "Calls in the sandbox, running or waiting for a provider",
+            sandbox.live as u64,
+        ),
+        (
+            "toolhost_sandbox_calls_max",
+            "Calls that may be in the sandbox at a time (sandbox.live)",
+            server.config.sandbox.live as u64,
+        ),
+        (
+            "toolhost_sandbox_calls_waiting",
+            "Calls that wait for a place in the sandbox",
+            sandbox.queued as u64,
+        ),
+        (
+            "toolhost_sandbox_components",
+            "Components of toolkits that are loaded",
+            sandbox.loaded as u64,
+        ),
+        (
+            "toolhost_sandbox_memory_bytes",
+            "Memory of all calls in the sandbox",
+            sandbox.memory,
+        ),
+        (
+            "toolhost_log_slots_used",
+            "Running executions and records that wait to be written to the execution log",
+            measures.log_slots as u64,
+        ),
+    ];
+    for (name, help, value) in gauges {
+        text.single(name, Kind::Gauge, help, value);
+    }
+}
+
+fn write_refreshes(text: &mut Text, measures: &Measures<'_>) {
+    text.family(
+        "toolhost_token_refreshes_total",
+        Kind::Counter,
+        "Attempts to refresh tokens of connected accounts, by result",
+    );
+    let refreshes = measures.refreshes;
+    for (result, count) in [
+        ("refreshed", &refreshes.refreshed),
+        ("expired", &refreshes.expired),
+        ("retried", &refreshes.retried),
+    ] {
+        let count = count.load(Ordering::Relaxed);
+        text.sample(
+            "toolhost_token_refreshes_total",
+            &[("result", result)],
+            count,
+        );
+    }
+}
+
+fn write_commits(text: &mut Text, measures: &Measures<'_>) {
+    let durations = measures.commits.durations.read();
+    text.family(
+        "toolhost_store_commits_total",
+        Kind::Counter,
+        "Batches that were given to the store, by result",
+    );
+    for (result, count) in [
+        ("committed", durations.count),
+        ("refused", measures.commits.refused.load(Ordering::Relaxed)),
+        ("failed", measures.commits.failed.load(Ordering::Relaxed)),
+    ] {
+        text.sample("toolhost_store_commits_total", &[("result", result)], count);
+    }
+    text.family(
+        "toolhost_store_commit_duration_seconds",
+        Kind::Histogram,
+        "Time until a batch is durable",
+    );
+    text.histogram("toolhost_store_commit_duration_seconds", &[], &durations);
+}
+
+fn write_queues(text: &mut Text, queues: &[QueueDepth]) {
+    text.family(
+        "toolhost_queue_due",
+        Kind::Gauge,
+        "Records of a queue that are due and that no worker holds",
+    );
+    for queue in queues {
+        text.sample("toolhost_queue_due", &[("queue", queue.queue)], queue.due);
+    }
+    text.family(
+        "toolhost_queue_age_seconds",
+        Kind::Gauge,
+        "Time for which the earliest record of a queue has been due",
+    );
+    for queue in queues {
+        let labels = [("queue", queue.queue)];
+        text.sample(
+            "toolhost_queue_age_seconds",
+            &labels,
+            queue.age.as_secs_f64(),
+        );
+    }
+}

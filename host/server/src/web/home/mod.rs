@@ -1,0 +1,44 @@
+//! The page at the root of the server, for people who open its address in a browser. It shows only
+//! facts that need no key.
+
+use std::sync::Arc;
+
+use app::{accounts::Brand, core::ids};
+use askama::Template;
+use axum::{extract::State, http::StatusCode, response::Response};
+
+use crate::{
+    Server,
+    http::auth::{ORGANIZATION, PROJECT, USER},
+    web::link::render::{NONCE_CHARS, html, policy},
+};
+
+/// The page.
+#[derive(Template)]
+#[template(path = "home/page.html")]
+struct HomePage<'a> {
+    nonce: &'a str,
+    brand: Option<&'a Brand>,
+    version: &'a str,
+    problem: Option<String>,
+    toolkits: usize,
+    project_header: &'static str,
+    organization_header: &'static str,
+    user_header: &'static str,
+}
+
+/// Answers with the page.
+pub(crate) async fn page(State(server): State<Arc<Server>>) -> Response {
+    let nonce = ids::random_text(NONCE_CHARS);
+    let page = HomePage {
+        nonce: &nonce,
+        brand: None,
+        version: env!("CARGO_PKG_VERSION"),
+        problem: server.app.store_problem(),
+        toolkits: server.app.catalog.snapshot().toolkits().count(),
+        project_header: PROJECT,
+        organization_header: ORGANIZATION,
+        user_header: USER,
+    };
+    html(StatusCode::OK, &page, &policy(&nonce, "'none'"))
+}

@@ -1,0 +1,47 @@
+//! The page at the root, and what a request without a key is told.
+
+use harness::Host;
+use reqwest::Method;
+
+#[tokio::test]
+async fn root_page_leads_to_documentation() {
+    let host = Host::shared().await;
+    let client = host.anonymous();
+    let read = async |path: &str| {
+        let url = format!("{}{path}", host.url);
+        client.exchange(Method::GET, &url, &[], Vec::new()).await
+    };
+    let page = read("/").await;
+    assert_eq!(page.status, 200);
+    assert!(
+        page.header("content-security-policy")
+            .contains("default-src 'none'")
+    );
+    let text = String::from_utf8(page.bytes).unwrap();
+    assert!(text.contains("toolhost is running"), "{text}");
+    for name in ["x-api-key", "x-org-api-key", "x-user-api-key", ".env"] {
+        assert!(text.contains(name), "{name}: {text}");
+    }
+    let mut followed = 0;
+    for link in text.split("href=\"/").skip(1) {
+        let path = format!("/{}", link.split('"').next().unwrap());
+        assert_eq!(read(&path).await.status, 200, "{path}");
+        followed += 1;
+    }
+    assert_eq!(followed, 3, "{text}");
+}
+
+#[tokio::test]
+async fn missing_key_is_answered_with_its_header() {
+    let host = Host::shared().await;
+    for (path, header) in [
+        ("/toolkits", "x-api-key or x-user-api-key"),
+        ("/org/owner/project/list", "x-org-api-key"),
+    ] {
+        let refused = host.anonymous().get(path).await.expect(401);
+        let message = refused["error"]["message"].as_str().unwrap();
+        assert!(message.contains(header), "{path}: {message}");
+        let fix = refused["error"]["suggested_fix"].as_str().unwrap();
+        assert!(fix.contains("`x-api-key`"), "{fix}");
+    }
+}
