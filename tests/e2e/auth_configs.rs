@@ -32,6 +32,16 @@ async fn made_read_listed_and_deleted() {
         (&list["items"][0]["id"], &list["total_items"]),
         (&id.into(), &1.into())
     );
+    for (filter, found) in [
+        ("search=MIN", 1),
+        ("search=ac_", 0),
+        ("deprecated_status=active", 1),
+        ("deprecated_status=INACTIVE", 0),
+        ("limit=null", 1),
+    ] {
+        let list = project.get(&format!("/auth_configs?{filter}")).await;
+        assert_eq!(list.expect(200)["total_items"], found, "{filter}");
+    }
     project.delete(&path).await.expect(200);
     project.get(&path).await.expect(404).assert_envelope();
     project.delete(&path).await.expect(404);

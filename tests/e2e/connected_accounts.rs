@@ -101,6 +101,28 @@ async fn old_spellings_are_understood() {
 }
 
 #[tokio::test]
+async fn key_under_general_name_reads_back() {
+    let project = Host::shared().await.new_project().await;
+    let config = given::auth_config(&project).await;
+    let state = |name: &str, key: &str| json!({ "authScheme": "API_KEY", "val": { name: key } });
+    let connection = json!({ "state": state("generic_api_key", KEY) });
+    let body = json!({ "auth_config": { "id": config }, "connection": connection });
+    let made = project.post("/connected_accounts", &body).await.expect(201);
+    let path = format!("/connected_accounts/{}", made["id"].as_str().unwrap());
+    let other = harness::secret();
+    let changed = json!({ "connection": { "state": state("api_key", &other) } });
+    for key in [KEY, &other] {
+        let read = project.get(&path).await.expect(200);
+        let shown = json!(format!("{}...", &key[..4]));
+        let val = &read["state"]["val"];
+        assert_eq!((&val["generic_api_key"], &val["api_key"]), (&shown, &shown));
+        project.patch(&path, &changed).await.expect(200);
+    }
+    let cleared = json!({ "connection": { "state": { "authScheme": "API_KEY", "val": { "api_key": null } } } });
+    project.patch(&path, &cleared).await.expect(400);
+}
+
+#[tokio::test]
 async fn missing_fields_are_named_and_nothing_is_made() {
     let project = Host::shared().await.new_project().await;
     let config = given::auth_config(&project).await;

@@ -675,14 +675,16 @@ async fn successes(host: &Host, seen: &mut ReceivedRequest) {
     )
     .await
     .expect(200);
-    seen.call(
-        &project,
-        "connected_accounts_revoke",
-        &account,
-        none.clone(),
-    )
-    .await
-    .expect(200);
+    for status in [200, 409] {
+        seen.call(
+            &project,
+            "connected_accounts_revoke",
+            &account,
+            none.clone(),
+        )
+        .await
+        .expect(status);
+    }
     seen.call(
         &project,
         "connected_accounts_remove",

@@ -437,6 +437,29 @@ fn poster(url: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
+async fn base_url_without_such_a_field_is_refused() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    for (has_field, status) in [(false, 400), (true, 200)] {
+        let mut manifest = guest::manifest_with_key(&given::slug(), given::bearer());
+        if has_field {
+            let field = json!({ "name": "base_url", "title": "Address", "secret": false, "optional": true });
+            let fields = manifest["auth"][0]["fields"].as_array_mut();
+            fields.unwrap().push(field);
+        }
+        host.publish(Guest::echo().component(), &manifest).await;
+        let parameters = json!([{ "name": "x-key", "in": "header", "value": harness::secret() }]);
+        let custom = json!({ "base_url": "https://other.example", "parameters": parameters });
+        let body = json!({ "arguments": {}, "version": "latest", "custom_auth_params": custom });
+        let tool = guest::tool(manifest["slug"].as_str().unwrap());
+        let answer = project.post(&format!("/tools/execute/{tool}"), &body).await;
+        let answer = answer.expect(status);
+        let is_named = answer.text.contains("custom_auth_params.base_url: ");
+        assert_eq!(is_named, !has_field, "{answer:#?}");
+    }
+}
+
+#[tokio::test]
 async fn body_credential_never_follows_cross_origin_redirect() {
     let application = Host::application();
     let host = Setup::new()

@@ -30,14 +30,16 @@ async fn project() -> Client {
 #[tokio::test]
 async fn toolkit_folder_is_published_idempotently_at_start() {
     let host = Setup::new().with("toolkits", FOLDER).start().await;
-    let list = host.as_project().get("/toolkits").await.expect(200);
+    // The URLs of logos begin with the address of the server, and its port changes with a restart.
+    let list = async |host: &Host| {
+        let listed = host.as_project().get("/toolkits").await.expect(200);
+        listed.text.replace(&host.url, "")
+    };
+    let before = list(&host).await;
     let (setup, status) = host.terminate().await;
     assert!(status.success());
     let again = setup.start().await;
-    assert_eq!(
-        again.as_project().get("/toolkits").await.expect(200).json,
-        list.json
-    );
+    assert_eq!(list(&again).await, before);
     for slug in [
         "documents",
         "github",

@@ -3,6 +3,7 @@
 use harness::{Answer, Client, Host, client::Body, host::Setup, unique};
 use reqwest::Method;
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 
 use crate::given;
 
@@ -121,12 +122,20 @@ async fn names_restrictions_and_number_of_keys_are_checked() {
             .expect(400)
             .assert_envelope();
     }
-    for _ in 1..100 {
-        host.as_org()
-            .post(&keys, &json!({ "name": "one of many" }))
-            .await
-            .expect(201);
+    let another = json!({ "name": "one of many" });
+    for _ in 1..95 {
+        host.as_org().post(&keys, &another).await.expect(201);
     }
+    let mut creates = JoinSet::new();
+    for _ in 0..20 {
+        let (org, keys, body) = (host.as_org(), keys.clone(), another.clone());
+        creates.spawn(async move { org.post(&keys, &body).await.status });
+    }
+    let mut statuses = creates.join_all().await;
+    statuses.sort_unstable();
+    assert_eq!(statuses, [[201; 5].as_slice(), &[400; 15]].concat());
+    let listed = host.as_org().get(&keys).await.expect(200);
+    assert_eq!(listed["items"].as_array().unwrap().len(), 100);
     host.as_org()
         .post(&keys, &json!({ "name": "one too many" }))
         .await

@@ -82,6 +82,17 @@ pub(crate) async fn link(project: &Client, config: &str, more: Value) -> (String
     )
 }
 
+/// Returns the address at which the user of a pending account goes on, as lists and the account
+/// itself show it.
+async fn shown_url(project: &Client, id: &str) -> Value {
+    let read = project.get(&format!("/connected_accounts/{id}")).await;
+    let listed = format!("/connected_accounts?connected_account_ids={id}");
+    let listed = project.get(&listed).await.expect(200);
+    let url = read["state"]["val"]["redirectUrl"].clone();
+    assert_eq!(listed["items"][0]["state"]["val"]["redirectUrl"], url);
+    url
+}
+
 #[tokio::test]
 async fn link_page_connects_an_account() {
     let host = Host::shared().await;
@@ -96,6 +107,7 @@ async fn link_page_connects_an_account() {
     let oauth = Oauth::new(host, &project).await;
     let (id, url) = link(&project, &oauth.config, json!({})).await;
     assert_eq!(status(&project, &id).await, "INITIATED");
+    assert_eq!(shown_url(&project, &id).await, json!(url));
     let (anonymous, mut browser) = (host.anonymous(), Browser::new(&project));
     let page = browser.open(&url).await;
     assert_eq!(

@@ -232,6 +232,7 @@ async fn commands_of_readme_and_operations_work() {
             "/auth_configs",
             "/connected_accounts",
             "/mcp/servers",
+            "tools/call",
             "toolkit new",
             "toolhost export",
         ];
@@ -299,6 +300,16 @@ async fn commands_of_readme_and_operations_work() {
                     line.starts_with("claude mcp add --transport http"),
                     "{said:?}"
                 );
+                let url = said[0]["mcp_url"].as_str().unwrap();
+                shell.run(&format!("MCP_URL='{url}'")).await;
+            }
+            "tools/call" => {
+                let said = answers(&shell.run(commands).await);
+                let result = &said[0]["result"];
+                assert_eq!(
+                    result["structuredContent"]["markdown"], "**Hello**",
+                    "{said:?}"
+                );
             }
             "/connected_accounts" => {
                 let said = answers(&shell.run(commands).await);
@@ -319,7 +330,7 @@ async fn commands_of_readme_and_operations_work() {
             }
         }
     }
-    assert_eq!(ran.len(), 8, "{ran:?}");
+    assert_eq!(ran.len(), 9, "{ran:?}");
 }
 
 /// Starts a server and creates the files that the commands of the author's manual name.

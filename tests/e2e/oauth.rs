@@ -564,7 +564,11 @@ async fn auth_config_patch_keeps_unnamed_fields() {
     let oauth = Oauth::new(host, &project).await;
     let path = format!("/auth_configs/{}", oauth.config);
     let read = || async { project.get(&path).await.expect(200) };
-    assert_eq!(read().await["credentials"]["client_secret"], "clie...");
+    let shown = read().await["credentials"].clone();
+    assert_eq!(
+        (&shown["client_secret"], &shown["client_id"]),
+        (&json!("clie..."), &json!(harness::issuer::CLIENT_ID))
+    );
     let asked = |made: &Answer| {
         let url = reqwest::Url::parse(made["redirect_url"].as_str().unwrap()).unwrap();
         url.query_pairs()
@@ -645,8 +649,15 @@ async fn revoked_account_loses_its_tokens() {
         revoked["connected_account"],
         json!({ "id": id, "status": "REVOKED" })
     );
+    let revoke = format!("/connected_accounts/{id}/revoke");
+    let again = project.post(&revoke, &json!({})).await.expect(409);
+    assert_eq!(again["error"]["slug"], "ConnectedAccount_Revoked");
     let read = account(&project, &id).await;
     assert_eq!(read["state"]["val"], json!({ "status": "REVOKED" }));
+    let refresh = format!("/connected_accounts/{id}/refresh");
+    let body = json!({ "body_redirect_url": "javascript:alert(1)" });
+    let refused = project.post(&refresh, &body).await.expect(400);
+    assert!(refused.text.contains("redirect_url"), "{refused:#?}");
     let call = json!({ "arguments": { "url": oauth.me() }, "user_id": "default", "version": "latest", "connected_account_id": id });
     project
         .post(

@@ -23,6 +23,14 @@ async fn a_key_learns_its_project_under_both_prefixes() {
             .starts_with("pr"),
         "{older:?}"
     );
+    for id in [&older["project"]["id"], &older["api_key"]["id"]] {
+        let digits = id.as_str().unwrap().split('-').map(str::len);
+        assert_eq!(
+            digits.collect::<Vec<_>>(),
+            [8, 4, 4, 4, 12],
+            "{id} is a UUID"
+        );
+    }
     assert_eq!(older["project"]["deleted"], false);
     assert!(
         older["api_key"]["id"].is_string() && older["org_member"]["role"].is_string(),

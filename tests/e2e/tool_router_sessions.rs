@@ -193,12 +193,8 @@ async fn unusable_configurations_are_refused() {
             (4300, "ToolRouterV2_BadRequest"),
         ),
         (
-            json!({ "experimental": { "permissions": { "default": "ask_once_per_session" } } }),
-            (4315, "ToolRouterV2_ApprovalNotSupported"),
-        ),
-        (
-            json!({ "experimental": { "permissions": { "default": "allow_all", "overrides": { &toolkit: "always_deny" } } } }),
-            (4315, "ToolRouterV2_ApprovalNotSupported"),
+            json!({ "experimental": { "permissions": { "default": "allow_all", "overrides": { "NONESUCH": "always_deny" } } } }),
+            (4306, "ToolRouterV2_InvalidToolSlugs"),
         ),
     ] {
         let mut body = json!({ "user_id": "amy" });
@@ -209,6 +205,15 @@ async fn unusable_configurations_are_refused() {
     }
     let misspelled = json!({ "user_id": "amy", "toolkits": { "allow": [toolkit] } });
     project.post(SESSION, &misspelled).await.expect(400);
+    for permissions in [
+        json!({ "default": "ask_sometimes" }),
+        json!({ "default": "allow_all", "overrides": { &toolkit: "never" } }),
+        json!({ "default": "allow_all", "override": { &toolkit: "always_deny" } }),
+        json!({ "overrides": { &toolkit: "always_deny" } }),
+    ] {
+        let body = json!({ "user_id": "amy", "experimental": { "permissions": permissions } });
+        project.post(SESSION, &body).await.expect(400);
+    }
     let listed = project.get("/session_configs").await.expect(200);
     assert_eq!(listed["items"], json!([]));
 }

@@ -1,5 +1,6 @@
 //! Publishing toolkits, their versions, and their catalog entries.
 
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use harness::{Guest, Host, guest};
 use serde_json::{Value, json};
 
@@ -61,19 +62,20 @@ async fn without_a_version_the_prefix_decides() {
     let (slug, _) = two_versions(host).await;
     let path = format!("/tools/execute/{}", guest::tool(&slug));
     let body = json!({ "arguments": { "said": "hello" } });
-    assert_eq!(
-        project.post(&path, &body).await.data(),
-        json!({ "said": "hello" })
-    );
-    assert_eq!(
-        project
-            .clone()
-            .with_newer_prefix()
-            .post(&path, &body)
-            .await
-            .data(),
-        json!({ "answer": 42 })
-    );
+    let versions = |answer: &harness::Answer| {
+        ["x-toolhost-tool-version", "x-toolhost-latest-tool-version"]
+            .map(|name| answer.header(name).to_owned())
+    };
+    let older = project.post(&path, &body).await;
+    assert_eq!(versions(&older), ["20260101_00", "20260202_00"]);
+    assert_eq!(older.data(), json!({ "said": "hello" }));
+    let named = json!({ "arguments": {}, "version": "latest" });
+    let named = project.post(&path, &named).await.expect(200);
+    assert_eq!(versions(&named), ["", ""]);
+    let newer = project.clone().with_newer_prefix();
+    let newer = newer.post(&path, &body).await;
+    assert_eq!(versions(&newer), ["", ""]);
+    assert_eq!(newer.data(), json!({ "answer": 42 }));
     let path = format!("/tools/{}", guest::tool(&slug));
     assert_eq!(
         project.get(&path).await.expect(200)["version"],
@@ -289,6 +291,10 @@ async fn list_and_detail_tell_what_the_manifest_says() {
         .await
         .expect(200);
     assert_eq!(detail["slug"], *slug);
+    let tools = project.get(&format!("/tools?toolkit_slug={slug}")).await;
+    for status in [&detail["status"], &tools.expect(200)["items"][0]["status"]] {
+        assert_eq!(status, "active");
+    }
     let scheme = &detail["auth_config_details"][0];
     assert_eq!(scheme["mode"], "API_KEY");
     let field = &scheme["fields"]["connected_account_initiation"]["required"][0];
@@ -310,6 +316,7 @@ async fn list_and_detail_tell_what_the_manifest_says() {
         (&found["no_auth"], &found["is_local_toolkit"]),
         (&false.into(), &false.into())
     );
+    assert_eq!(found["status"], "active");
     assert_eq!(found["meta"]["tools_count"], 1);
     assert!(
         project
@@ -357,4 +364,38 @@ async fn the_list_counts_and_pages() {
         .await
         .expect(400)
         .assert_envelope();
+}
+
+#[tokio::test]
+async fn logos_are_images_that_run_nothing() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let drawn = "<svg xmlns=\"http://www.w3.org/2000/svg\"><path d=\"M0 0\"/></svg>";
+    let pixel = b"\x89PNG\r\n\x1a\n-pixel";
+    let packed = format!("data:image/png;base64,{}", BASE64.encode(pixel));
+    for (logo, media_type, bytes) in [
+        (drawn, "image/svg+xml", drawn.as_bytes()),
+        (&*packed, "image/png", &pixel[..]),
+    ] {
+        let slug = given::slug();
+        let mut manifest = guest::manifest(&slug);
+        manifest["logo"] = logo.into();
+        host.publish(Guest::echo().component(), &manifest).await;
+        let detail = project.get(&format!("/toolkits/{slug}")).await.expect(200);
+        let tool = project.get(&format!("/tools/{}", guest::tool(&slug))).await;
+        let url = detail["meta"]["logo"].as_str().unwrap();
+        assert_eq!(tool.expect(200)["toolkit"]["logo"], url);
+        let image = given::open(&host.anonymous(), url).await;
+        assert_eq!((image.status, &*image.bytes), (200, bytes), "{url}");
+        assert_eq!(image.header("content-type"), media_type);
+        assert_eq!(image.header("x-content-type-options"), "nosniff");
+        let policy = image.header("content-security-policy");
+        assert!(
+            policy.starts_with("default-src 'none'") && policy.ends_with("sandbox"),
+            "{policy}"
+        );
+    }
+    let without = format!("/toolkits/{}", given::keyed().await);
+    let without = project.get(&without).await.expect(200);
+    assert_eq!(without["meta"]["logo"], "");
 }

@@ -356,3 +356,30 @@ async fn a_record_says_schema_hints_and_versions() {
         "the enum lists it"
     );
 }
+
+#[tokio::test]
+async fn older_prefix_shows_schemas_of_older_clients() {
+    let host = Host::shared().await;
+    let slug = given::slug();
+    let mut manifest = guest::manifest(&slug);
+    let properties = json!({
+        "note": { "type": ["string", "null"] },
+        "level": { "type": "string", "oneOf": [{ "const": "low" }, { "const": "high" }] },
+    });
+    manifest["tools"][0]["input"] = json!({ "type": "object", "properties": properties });
+    host.publish(Guest::echo().component(), &manifest).await;
+    let older = host.new_project().await;
+    let newer = older.clone().with_newer_prefix();
+    let single = json!({
+        "note": { "type": "string", "nullable": true },
+        "level": { "type": "string", "enum": ["low", "high"] },
+    });
+    for (client, expected) in [(older, single), (newer, properties)] {
+        let listed = client.get(&format!("/tools?toolkit_slug={slug}")).await;
+        let read = client.get(&format!("/tools/{}", guest::tool(&slug))).await;
+        for tool in [&listed.expect(200)["items"][0], &read.expect(200).json] {
+            assert_eq!(tool["input_parameters"]["properties"], expected);
+            assert_eq!(tool["input_parameters"]["title"], tool["name"]);
+        }
+    }
+}

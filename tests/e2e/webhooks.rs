@@ -687,7 +687,7 @@ async fn deleted_project_sends_nothing_more() {
     let info = project.get("/auth/session/info").await.expect(200);
     let path = format!(
         "/org/owner/project/{}",
-        info["project"]["id"].as_str().unwrap()
+        info["project"]["nano_id"].as_str().unwrap()
     );
     let subscription = Subscription::new(project).await;
     subscription.send(json!({})).await;

@@ -15,7 +15,7 @@ pub mod projects;
 pub mod runs;
 mod work;
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use sandbox::Sandbox;
 use store::{Collection, Store};
@@ -66,6 +66,7 @@ pub static COLLECTIONS: &[&Collection] = &[
     &agents::sessions::COLLECTION,
     &agents::sessions::CONFIG_VERSIONS_COLLECTION,
     &agents::recipes::COLLECTION,
+    &agents::recipes::VERSIONS_COLLECTION,
     &agents::recipes::RUNS_COLLECTION,
     &agents::recipes::CALLS_COLLECTION,
     &agents::session_files::COLLECTION,
@@ -78,6 +79,8 @@ pub static COLLECTIONS: &[&Collection] = &[
 
 /// The state that all modules share.
 pub struct App {
+    /// This app, for tasks besides the one of a request.
+    own: Weak<App>,
     pub(crate) store: Store,
     /// The vault of secrets.
     pub vault: Arc<core::vault::Vault>,
@@ -98,6 +101,8 @@ pub struct App {
     /// The cache of API keys.
     pub keys: projects::KeyCache,
     pub(crate) log: runs::log::Log,
+    /// The counts of executions, for metrics.
+    pub(crate) executions: runs::ExecutionCounts,
     /// The function that verifies a credential with a request to its provider.
     pub(crate) verify_credential: accounts::VerifyCredential,
     /// The tokens of connected accounts.
@@ -178,7 +183,7 @@ impl App {
     ///
     /// # Errors
     /// Returns an error if the catalog or the daily quotas cannot be read.
-    pub async fn open(parts: Parts) -> Result<(Self, runs::log::Writer)> {
+    pub async fn open(parts: Parts) -> Result<(Arc<Self>, runs::log::Writer)> {
         let Parts {
             store,
             vault,
@@ -229,7 +234,8 @@ impl App {
             Box::new(expiry),
         );
         let files = files::Files::new(files::Links::new(&vault), files);
-        let app = Self {
+        let app = Arc::new_cyclic(|own| Self {
+            own: own.clone(),
             store,
             vault,
             scripts: runs::Scripts::new(&sandbox, scripts),
@@ -242,6 +248,7 @@ impl App {
             model: model.map(runs::prompt::Model::new),
             keys,
             log,
+            executions: runs::ExecutionCounts::default(),
             verify_credential: runs::verify_credential,
             accounts: Arc::new(accounts),
             webhooks,
@@ -258,8 +265,14 @@ impl App {
             session_turns: agents::session_files::turns::Turns::default(),
             quotas,
             sequence: core::ids::Sequence::new(),
-        };
+        });
         Ok((app, writer))
+    }
+
+    /// Returns this app for a task besides the one of a request.
+    pub(crate) fn shared(&self) -> Result<Arc<Self>> {
+        let own = self.own.upgrade();
+        own.ok_or_else(|| core::errors::unavailable("the server is stopping"))
     }
 
     /// Keeps the data in memory consistent with changes made by other servers on the same store.

@@ -148,6 +148,10 @@ async fn handle_command(mut stream: UnixStream, context: &ControlContext) -> Res
     timeout(COMMAND_TIMEOUT, reader.read_line(&mut line))
         .await
         .context("no command was received before the timeout")??;
+    if line.is_empty() {
+        // A process that checks if a server runs sends no command.
+        return Ok(());
+    }
     match ControlCommand::ALL
         .into_iter()
         .find(|command| command.name() == line.trim_end())

@@ -9,6 +9,7 @@ mod http;
 mod limits;
 mod mcp;
 mod memory;
+mod metrics;
 mod open;
 mod terminal;
 mod web;
@@ -23,15 +24,15 @@ use std::{
 };
 
 use app::App;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use net::ipnet::IpNet;
 use tracing_subscriber::EnvFilter;
 
 use crate::{
     api::{description, table},
     commands::{
-        archive, doctor, events, keys, legacy, logs, mcp as mcp_command, members, oauth_apps,
-        serve, toolkits, verify,
+        archive, command_line, doctor, events, health, keys, legacy, logs, mcp as mcp_command,
+        members, oauth_apps, serve, toolkits, verify,
     },
     config::{Config, Flags, Loaded, LogFormat},
     http::{branding::Branding, detached::Detached, limiter::RequestLimiter},
@@ -41,30 +42,36 @@ use crate::{
 
 /// State that handlers share.
 pub(crate) struct Server {
-    pub app: App,
+    pub app: Arc<App>,
     pub limiter: RequestLimiter,
+    /// Counts of requests.
+    pub requests: metrics::Requests,
     pub detached: Detached,
     pub branding: Arc<Branding>,
     /// Address ranges of the proxies whose forwarding headers are trusted.
     pub trusted_proxies: Vec<IpNet>,
     /// Calls of tools at MCP endpoints that are running.
     pub mcp_calls: mcp::Calls,
+    /// Descriptions of tools for clients of MCP endpoints.
+    pub mcp_descriptions: mcp::Descriptions,
     pub config: Config,
     serving: AtomicBool,
 }
 
 impl Server {
-    pub(crate) fn new(app: App, config: Config) -> anyhow::Result<Self> {
+    pub(crate) fn new(app: Arc<App>, config: Config) -> anyhow::Result<Self> {
         let limiter = RequestLimiter::new(&config.limits);
         let branding = Arc::new(Branding::new(&config.operator_word));
         let trusted_proxies = config.trusted_proxies()?;
         Ok(Self {
             app,
             limiter,
+            requests: metrics::Requests::default(),
             detached: Detached::default(),
             branding,
             trusted_proxies,
             mcp_calls: mcp::Calls::default(),
+            mcp_descriptions: mcp::Descriptions::default(),
             config,
             serving: AtomicBool::new(false),
         })
@@ -95,8 +102,11 @@ enum Command {
     /// Start the server; the first start creates keys and a demo project
     #[command(after_long_help = config::help())]
     Serve(serve::Args),
-    /// Check the machine and the installation, and print each problem with its remedy
-    Doctor,
+    /// Check the machine and the installation, and print each problem with its remedy; a running
+    /// server and its data stay as they are
+    Doctor(doctor::Args),
+    /// Ask the server at the address of the settings if it is ready; exit code 1 if it is not
+    Health,
     /// Read every record and file of the store and report damage
     Verify,
     /// Write the installation into one encrypted file, as a backup or to move to another store
@@ -130,6 +140,10 @@ enum Command {
     Config(commands::config::Args),
     /// Print every limit with its value, its setting and the effect of exceeding it
     Limits,
+    /// Print the completions of this command for a shell
+    Completions(command_line::Completions),
+    /// Write the manual pages of this command into a folder
+    Man(command_line::Man),
 }
 
 fn main() -> ExitCode {
@@ -167,7 +181,8 @@ fn run(cli: Cli) -> Result<ExitCode, Stop> {
     runtime.block_on(async {
         match cli.command {
             Command::Serve(args) => serve::run(config, args, terminal).await,
-            Command::Doctor => doctor::run(&config, terminal).await,
+            Command::Doctor(args) => doctor::run(&config, &args, terminal).await,
+            Command::Health => health::run(&config, terminal).await,
             Command::Verify => verify::run(&config, terminal).await,
             Command::Export(args) => archive::export(&config, &args, terminal).await,
             Command::Import(args) => archive::import(&config, &args, terminal).await,
@@ -191,6 +206,10 @@ fn run(cli: Cli) -> Result<ExitCode, Stop> {
                 terminal.line(limits::page().trim_end());
                 Ok(ExitCode::SUCCESS)
             }
+            Command::Completions(args) => {
+                Ok(command_line::completions(Cli::command(), &args, terminal))
+            }
+            Command::Man(args) => command_line::man(Cli::command(), &args),
         }
     })
 }
@@ -210,7 +229,7 @@ fn start_logging(config: &Config) -> anyhow::Result<()> {
         .with_ansi(color);
     match config.log_format {
         LogFormat::Text => builder.init(),
-        LogFormat::Json => builder.json().init(),
+        LogFormat::Json => builder.json().flatten_event(true).init(),
     }
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! The allocator, and the return of freed memory to the system when the server is idle.
+//! The allocator, the return of freed memory to the system when the server is idle, and the memory
+//! in use.
 //!
 //! The allocator returns freed memory only while it serves further allocations. An idle server
 //! would keep the memory that loading the catalog or receiving a publication took. Therefore a
@@ -27,6 +28,16 @@ pub(crate) async fn return_free_memory() {
 /// much data and then waits would otherwise keep the memory that it freed.
 pub(crate) fn return_free_memory_now() {
     collect(true);
+}
+
+/// Returns the resident memory of the process, or none where the system does not report it.
+pub(crate) fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let resident = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: u64 = resident.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib << 10)
 }
 
 #[expect(unsafe_code, reason = "the allocator's own interface, which is C")]

@@ -34,6 +34,9 @@ use crate::{
 /// or unsafe.
 const EXIT_REFUSED: u8 = 78;
 
+/// Folder of the compiled components in the data directory.
+const COMPILED_FOLDER: &str = "compiled";
+
 /// Reason why a command ends without doing its work, as one line for the operator and an exit code.
 #[derive(Debug)]
 pub(crate) struct Stop {
@@ -77,7 +80,7 @@ impl From<app::Error> for Stop {
 /// All opened parts of a server.
 pub(crate) struct Opened {
     /// The app, which performs every operation.
-    pub app: App,
+    pub app: Arc<App>,
     /// Writer of the execution log. It has to run beside the app.
     pub writer: Writer,
     /// The store, which has to be closed at the end.
@@ -170,7 +173,7 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
         trusted,
         model,
         quotas,
-        shell: Shell::new(own_program()?),
+        shell: Shell::new(own_program()?, config.shell()),
     };
     let (app, writer) = App::open(parts).await?;
     Ok(Opened {
@@ -291,7 +294,7 @@ fn own_program() -> Result<PathBuf, Stop> {
 async fn sandbox(config: &Config, vault: &Vault, net: net::Client) -> Result<Sandbox, Stop> {
     let wanted = &config.sandbox;
     let mut settings = sandbox::Settings::new(
-        config.data.join("compiled"),
+        config.data.join(COMPILED_FOLDER),
         *vault.derive("compiled components"),
         net,
     );
@@ -348,9 +351,17 @@ pub(crate) fn check_private(folder: &Path) -> Result<(), Stop> {
     if found.mode() & 0o077 == 0 {
         return Ok(());
     }
+    // A folder that no server has written may belong to other programs, which a change of its mode
+    // would lock out.
+    let is_ours = [store_folder(folder), folder.join(COMPILED_FOLDER)]
+        .iter()
+        .any(|path| path.exists());
+    let remedy = match is_ours {
+        true => "run `chmod 700` on it",
+        false => "set `data` to a new folder inside it, which the server creates",
+    };
     Err(Stop::refused(format_args!(
-        "other users have access to the data directory {}: run `chmod 700` on it, or set `data` to a new folder inside it, \
-         which the server creates",
+        "other users have access to the data directory {}: {remedy}",
         folder.display()
     )))
 }

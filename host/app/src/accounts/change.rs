@@ -121,12 +121,13 @@ fn merged_values(
     mut values: Values,
     given: &Values,
 ) -> Result<Values> {
-    let given = match scheme {
-        // A key may also be sent under a general name.
-        Some(scheme) => scheme::normalize_names(scheme, given.clone()),
-        None => given.clone(),
+    // A key may also be sent, and be stored, under a general name.
+    let normalize = |values| match scheme {
+        Some(scheme) => scheme::normalize_names(scheme, values),
+        None => values,
     };
-    values.extend(given);
+    values.extend(normalize(given.clone()));
+    values = normalize(values);
     values.retain(|_, value| !value.is_null());
     match scheme {
         Some(scheme) => scheme::complete(scheme, values).map_err(errors::account_fields),

@@ -28,6 +28,9 @@ const FORBIDDEN_HEADERS: [&str; 9] = [
 /// `v=2`, and a shorter limit would remove every 2 from the response.
 const MIN_SECRET_BYTES: usize = 6;
 
+/// Field from which toolkits read the base URL of a custom credential.
+const BASE_URL_FIELD: &str = "base_url";
+
 /// Credential that comes with the request instead of from a stored account.
 #[derive(Debug)]
 pub enum CustomCredential {
@@ -37,7 +40,7 @@ pub enum CustomCredential {
         parameters: Vec<CustomParameter>,
         /// Members to add to each JSON object or form body.
         body: Values,
-        /// Base URL, passed to the toolkit as its field `base_url`.
+        /// Base URL, passed to the toolkit as its field `base_url`. Refused if it has none.
         base_url: Option<String>,
     },
     /// Values of all fields of a scheme.
@@ -93,10 +96,9 @@ pub(super) fn custom_grant(found: &ResolvedTool, custom: CustomCredential) -> Re
             scheme::check_secret_sizes(&secrets)
                 .map_err(|why| errors::invalid(format!("custom_auth_params: {why}")))?;
             let placements = parameters.iter().map(placement).collect::<Result<_>>()?;
-            let fields = base_url
-                .map(|url| ("base_url".to_owned(), url))
-                .into_iter()
-                .collect();
+            let base_url = base_url.filter(|url| !url.is_empty());
+            let base_url = base_url.map(|url| base_url_field(&found.release, url));
+            let fields = base_url.transpose()?.into_iter().collect();
             Ok(Granted::new(
                 Credential {
                     placements,
@@ -109,6 +111,19 @@ pub(super) fn custom_grant(found: &ResolvedTool, custom: CustomCredential) -> Re
             ))
         }
     }
+}
+
+/// Returns the base URL as the field that the toolkit reads it from. Without such a field the tool
+/// would send the credential to its usual address.
+fn base_url_field(release: &Release, url: String) -> Result<(String, String)> {
+    let mut fields = release.auth.iter().flat_map(|scheme| &scheme.fields);
+    if fields.any(|field| field.name == BASE_URL_FIELD && !field.secret) {
+        return Ok((BASE_URL_FIELD.to_owned(), url));
+    }
+    Err(errors::invalid(format!(
+        "custom_auth_params.base_url: toolkit {} has no field `{BASE_URL_FIELD}`, so its address cannot be chosen",
+        release.slug
+    )))
 }
 
 /// Validates the field values that came with a request.

@@ -27,6 +27,10 @@ crate::error_table! { pub table:
     ACCOUNT_DELETED = account_deleted(id: impl Display): Gone, 617, "ConnectedAccount_Deleted",
         "connected account {id} is deleted",
         "connect the account again, or use another account";
+    /// The credential of the account was revoked before.
+    ACCOUNT_REVOKED = account_revoked(id: impl Display): Conflict, 618, "ConnectedAccount_Revoked",
+        "the credential of connected account {id} was revoked before",
+        "connect the account again with POST /connected_accounts/{nanoid}/refresh, or delete it";
     /// The request was refused for another reason.
     ACCOUNT_REFUSED = account_refused(reason: impl Display): Invalid, 600, "ConnectedAccount_BadRequest",
         "{reason}",

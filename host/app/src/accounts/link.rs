@@ -6,6 +6,7 @@ use super::{
     Sharing, SharingChange, Status, Values,
     account::parse_alias,
     attempt::{ConnectionAttempt, PendingSecrets, Step, secret},
+    authorize::REDIRECT_URL_VALUE,
     create::{ValidatedRequest, insert},
     credential::Credential,
     redirect::check_redirect_url,
@@ -88,7 +89,7 @@ pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<Link
             "the project does not allow connections through the operator's OAuth app on the hosted page",
         ));
     }
-    let values = scheme::normalize_names(scheme, validated.values.clone());
+    let mut values = scheme::normalize_names(scheme, validated.values.clone());
     let complete = scheme::complete(scheme, values.clone()).is_ok();
     let id = AccountId::random();
     let now = app.clock.now();
@@ -114,6 +115,8 @@ pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<Link
             .seal_secrets(project, &name, &PendingSecrets::default())
             .await?,
     };
+    let url = format!("{}/link/{token}", app.base_url());
+    values.insert(REDIRECT_URL_VALUE.to_owned(), url.clone().into());
     let credential = Credential::new(app.accounts.seal(&project.id, &id, &values).await?);
     let add_records = |batch: Batch| batch.insert(project.id.as_str(), &name, &attempt);
     insert(
@@ -126,7 +129,6 @@ pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<Link
         add_records,
     )
     .await?;
-    let url = format!("{}/link/{token}", app.base_url());
     Ok(LinkCreated {
         token,
         url,

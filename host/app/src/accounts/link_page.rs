@@ -11,7 +11,7 @@ use super::{
     account::{COLLECTION, record},
     attempt::{ConnectionAttempt, Step, link_gone},
     auth_configs::{self, AuthConfig},
-    authorize::{AuthorizationInput, AuthorizationStarted},
+    authorize::{AuthorizationInput, AuthorizationStarted, REDIRECT_URL_VALUE},
     create::enabled_config,
     credential::{Credential, open_credential},
     scheme,
@@ -158,9 +158,11 @@ pub async fn submit(app: &App, token: &str, submitted: Values, browser: &str) ->
             account.changed_at = now;
             Ok(())
         };
+        let mut pending = complete.clone();
+        pending.extend(session.page_url.clone());
         let credential = || async {
             Ok(Credential::new(
-                app.accounts.seal(&project.id, id, &complete).await?,
+                app.accounts.seal(&project.id, id, &pending).await?,
             ))
         };
         return session
@@ -223,6 +225,8 @@ struct LinkSession {
     config: Record<AuthConfig>,
     release: Arc<Release>,
     values: Values,
+    /// Address of the page, under the name that responses show it by.
+    page_url: Option<(String, Value)>,
     brand: Brand,
 }
 
@@ -252,7 +256,8 @@ async fn load_link(app: &App, token: &str) -> Result<LinkState> {
     let (true, Some(config)) = (attempt.body.until > app.clock.now(), config) else {
         return Ok(LinkState::Closed(LinkPage::Expired(brand)));
     };
-    let (values, _) = open_credential(app, &project, &account).await?;
+    let (mut values, _) = open_credential(app, &project, &account).await?;
+    let page_url = values.shift_remove_entry(REDIRECT_URL_VALUE);
     Ok(LinkState::Open(Box::new(LinkSession {
         attempt,
         project,
@@ -260,6 +265,7 @@ async fn load_link(app: &App, token: &str) -> Result<LinkState> {
         config,
         release,
         values,
+        page_url,
         brand,
     })))
 }

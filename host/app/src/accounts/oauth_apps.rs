@@ -13,7 +13,7 @@ use crate::{
     accounts::errors,
     catalog::{LATEST, Release},
     core::{
-        INSTALLATION,
+        AUDIT_LOG_TARGET, INSTALLATION,
         vault::{SealContext, Sealed, Vault},
     },
 };
@@ -126,6 +126,7 @@ async fn store_app(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
         Ok::<_, Error>((batch, ()))
     });
     stored.await?;
+    tracing::info!(target: AUDIT_LOG_TARGET, toolkit = slug, "an OAuth app was stored");
     find(&app.store, &slug)
         .await?
         .ok_or_else(|| errors::oauth_app_not_found(slug))
@@ -154,7 +155,9 @@ pub async fn remove(app: &App, toolkit: &str) -> Result<()> {
             .ok_or_else(|| errors::oauth_app_not_found(crate::core::truncate(toolkit)))?;
         Ok((Batch::at(app.clock.now()).purge(&record), ()))
     });
-    Ok(removed.await?)
+    removed.await?;
+    tracing::info!(target: AUDIT_LOG_TARGET, toolkit = slug, "an OAuth app was removed");
+    Ok(())
 }
 
 pub(super) async fn find(store: &Store, toolkit: &str) -> Result<Option<Record<OauthApp>>> {

@@ -14,7 +14,10 @@
 //! new token.
 
 use std::{
-    sync::{Arc, Weak},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -56,6 +59,17 @@ pub(super) enum RefreshReason {
     ExpiresSoon,
     /// The provider rejects this token.
     Rejected(String),
+}
+
+/// Counts of the attempts of this process to refresh tokens.
+#[derive(Debug, Default)]
+pub struct RefreshCounts {
+    /// Number of attempts in which the provider gave a token.
+    pub refreshed: AtomicU64,
+    /// Number of attempts after which the account has expired.
+    pub expired: AtomicU64,
+    /// Number of attempts that failed and are retried.
+    pub retried: AtomicU64,
 }
 
 impl RefreshReason {
@@ -230,7 +244,10 @@ impl TokenManager {
             owner.mode == AuthMode::DcrOauth && values.contains_key("client_id");
         let outcome: Result<std::result::Result<Tokens, Refusal>> = refreshing.await;
         let (reason, retry_after) = match outcome {
-            Ok(Ok(tokens)) => return self.store_tokens(owner, claim, values, tokens).await,
+            Ok(Ok(tokens)) => {
+                self.refreshes.refreshed.fetch_add(1, Ordering::Relaxed);
+                return self.store_tokens(owner, claim, values, tokens).await;
+            }
             // A client that this server registered cannot be repaired: the next connection
             // registers another one.
             Ok(Err(refusal))
@@ -254,6 +271,7 @@ impl TokenManager {
             Ok(Err(refusal)) => (refusal.to_string(), None),
             Err(cause) => (cause.to_string(), None),
         };
+        self.refreshes.retried.fetch_add(1, Ordering::Relaxed);
         tracing::info!(account = %owner.account, reason, "a provider did not refresh a token; the refresh is retried");
         let batch = claim.batch().await?;
         let now = batch.now;
@@ -355,6 +373,7 @@ impl TokenManager {
                 Err(cause) => return Err(cause.into()),
             }
         }
+        self.refreshes.expired.fetch_add(1, Ordering::Relaxed);
         Err(errors::account_not_active(
             &owner.account,
             Status::Expired.into_str(),

@@ -23,19 +23,19 @@ const REVOCATION_PAGE_SIZE: u64 = 100;
 /// erased it.
 ///
 /// # Errors
-/// Fails if the account does not exist, it has no credential yet, the provider does not answer, or
-/// the store refuses. In these cases nothing has changed.
+/// Fails if the account does not exist, it has no credential yet or a revoked one, the provider does
+/// not answer, or the store refuses. In these cases nothing has changed.
 pub async fn revoke(app: &App, project: &Project, id: &AccountId) -> Result<Vec<RevokedToken>> {
     let account = record(app, project, id).await?;
+    if account.body.status == Status::Revoked {
+        return Err(errors::account_revoked(id));
+    }
     let not_revocable = |status| status_conflict(id, status, Event::Revoked);
     account
         .body
         .status
         .after(Event::Revoked)
         .ok_or_else(|| not_revocable(account.body.status))?;
-    if account.body.status == Status::Revoked {
-        return Ok(Vec::new());
-    }
     let (values, _) = open_credential(app, project, &account).await?;
     let revoked = match account.body.scheme {
         mode if mode.has_flow() => {

@@ -88,7 +88,7 @@ pub(super) fn check_secret_sizes(secrets: &[Secret]) -> Result<(), String> {
     Ok(())
 }
 
-/// Renames a key to the name that the toolkit uses and drops the status.
+/// Gives a key the name that the toolkit uses and drops the status.
 pub(super) fn normalize_names(scheme: &AuthScheme, mut given: Values) -> Values {
     given.remove("status");
     if matches!(scheme.mode, AuthMode::ApiKey | AuthMode::BearerToken) {
@@ -97,19 +97,30 @@ pub(super) fn normalize_names(scheme: &AuthScheme, mut given: Values) -> Values 
     given
 }
 
-/// Moves a key sent under a general name to the only secret field that lacks a value.
+/// Gives a key sent under a general name to the only secret field that lacks a value. The only secret
+/// of a scheme keeps the general name besides, so that it reads back as it was set.
 fn adopt_key(scheme: &AuthScheme, given: &mut Values) {
-    let mut lacking = scheme
-        .fields
-        .iter()
-        .filter(|field| field.secret && !given.contains_key(&field.name));
-    let (Some(field), None) = (lacking.next(), lacking.next()) else {
+    let declared = |name: &str| scheme.fields.iter().any(|field| field.name == name);
+    let mut names = GENERIC_KEY_NAMES.into_iter();
+    let name = names.find(|name| !declared(name) && given.contains_key(*name));
+    let Some(name) = name else {
         return;
     };
-    let declared = |name: &str| scheme.fields.iter().any(|field| field.name == name);
-    if let Some(name) = GENERIC_KEY_NAMES
-        .into_iter()
-        .find(|name| !declared(name) && given.contains_key(*name))
+    let secrets: Vec<_> = scheme.fields.iter().filter(|field| field.secret).collect();
+    if let [field] = secrets[..] {
+        let (from, to) = if given.contains_key(&field.name) {
+            (&*field.name, name)
+        } else {
+            (name, &*field.name)
+        };
+        let value = given.get(from).cloned().unwrap_or_default();
+        given.insert(to.to_owned(), value);
+        return;
+    }
+    let mut lacking = secrets
+        .iter()
+        .filter(|field| !given.contains_key(&field.name));
+    if let (Some(field), None) = (lacking.next(), lacking.next())
         && let Some(value) = given.remove(name)
     {
         given.insert(field.name.clone(), value);

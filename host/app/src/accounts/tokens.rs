@@ -17,6 +17,7 @@ use super::{
     auth_configs::{self, AuthConfig},
     credential::{Credential, RefreshTimes, VALUES_FIELD},
     oauth_apps,
+    refresh::RefreshCounts,
 };
 use crate::{
     App, Clock, Result,
@@ -79,6 +80,7 @@ pub struct TokenManager {
     /// Locks of accounts that are being refreshed, so that calls in one process wait in memory.
     pub(super) account_locks: Mutex<HashMap<String, Weak<AsyncMutex<()>>>>,
     pub(super) expiry: Box<dyn ExpiryListener>,
+    pub(crate) refreshes: RefreshCounts,
 }
 
 /// This server's client at a provider, with the scopes that it requests.
@@ -110,6 +112,7 @@ impl TokenManager {
             metadata: MetadataCache::default(),
             account_locks: Mutex::default(),
             expiry,
+            refreshes: RefreshCounts::default(),
         }
     }
 

@@ -18,7 +18,11 @@ use serde::{Deserialize, Serialize};
 use store::{Batch, Change, Collection, Document, Field, Kind, Query, Record, Store, Time};
 
 use super::{Catalog, Release, SchemaFile, Snapshot, changes, check, compressed::Compressed};
-use crate::{App, Error, Result, catalog::errors, core::INSTALLATION};
+use crate::{
+    App, Error, Result,
+    catalog::errors,
+    core::{AUDIT_LOG_TARGET, INSTALLATION},
+};
 
 /// Maximum size of a component, in bytes.
 pub const MAX_COMPONENT_BYTES: usize = 24 << 20;
@@ -296,6 +300,12 @@ pub async fn deprecate(app: &App, slug: &str, version: &str) -> Result<Arc<Relea
         app.store
             .commit(Batch::at(now).update(&record).announce())
             .await?;
+        tracing::info!(
+            target: AUDIT_LOG_TARGET,
+            toolkit = slug,
+            version,
+            "a version of a toolkit was deprecated"
+        );
     }
     let release = Arc::new(release(&record.body, record.created_at, &mut schema_file)?);
     app.catalog.put(release.clone());
@@ -358,6 +368,13 @@ async fn commit_version(
             let release = Arc::new(release(&stored, now, &mut schema_file)?);
             app.catalog.put(release.clone());
             app.catalog.fence.store(revision, Ordering::Relaxed);
+            tracing::info!(
+                target: AUDIT_LOG_TARGET,
+                toolkit = stored.slug,
+                version = stored.version,
+                signed = stored.signed_by.is_some(),
+                "a version of a toolkit was published"
+            );
             Ok(Published { release, new: true })
         }
         Err(release) => Ok(Published {

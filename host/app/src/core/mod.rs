@@ -13,6 +13,9 @@ pub mod vault;
 
 /// The value of the project field in records that belong to the whole installation.
 pub(crate) const INSTALLATION: &str = "installation";
+/// Target of log lines about changes that operators want to trace: keys, members, settings,
+/// publications. The lines name ids, never values.
+pub(crate) const AUDIT_LOG_TARGET: &str = "toolhost::audit";
 /// Length in characters of the shortest secret of which responses show a part.
 pub(crate) const MIN_SHOWN_SECRET_CHARS: usize = 8;
 

@@ -17,6 +17,7 @@ use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, Document, Query, Record, Time};
 use strum::VariantArray;
+use uuid::Uuid;
 use zeroize::Zeroizing;
 
 use super::{
@@ -27,8 +28,8 @@ use super::{
 use crate::{
     App, Error, Result,
     core::{
-        INSTALLATION, MIN_SHOWN_SECRET_CHARS,
-        ids::{self, OrganizationId},
+        AUDIT_LOG_TARGET, INSTALLATION, MIN_SHOWN_SECRET_CHARS,
+        ids::{self, OrganizationId, ProjectId},
         vault::{SealContext, Sealed, Vault, keyed_hash},
     },
     projects::errors,
@@ -41,7 +42,7 @@ const CHECKSUM_CHARS: usize = 6;
 /// Maximum number of cached keys that are checked against the store in one query.
 const KEYS_PER_QUERY: usize = 500;
 /// Maximum number of live keys of one owner.
-const MAX_KEYS_PER_OWNER: usize = 100;
+pub const MAX_KEYS_PER_OWNER: usize = 100;
 /// Maximum length of a key's name, in characters.
 const MAX_NAME_CHARS: usize = 100;
 /// Interval at which last uses are written to the store.
@@ -193,6 +194,15 @@ impl Holder {
         &self.owner_id
     }
 
+    /// Returns a UUID of the key, for clients that expect one. It is the same on every server.
+    #[must_use]
+    pub fn uuid(&self) -> Uuid {
+        // The id of the record is a keyed hash of the secret, in hexadecimal digits.
+        let digits = self.record_id.get(..32).unwrap_or_default();
+        let bits = u128::from_str_radix(digits, 16).unwrap_or_default();
+        uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid()
+    }
+
     /// Returns the id of the key's record, which is a keyed hash of the key.
     pub(crate) fn record_id(&self) -> &str {
         &self.record_id
@@ -204,13 +214,17 @@ impl Holder {
     }
 }
 
-/// The cache of key holders, by the keyed hash of their secret.
+/// The cache of key holders, by the keyed hash of their secret, and of the projects of requests
+/// without a key.
 pub struct KeyCache {
     pepper: Zeroizing<[u8; 32]>,
     holders: RwLock<HashMap<[u8; 32], Arc<Holder>>>,
+    projects: RwLock<HashMap<ProjectId, SharedProject>>,
     /// The number of invalidations. A holder that was read before an invalidation is not cached
     /// after it.
     invalidations: AtomicU64,
+    /// The same for projects, which are dropped more often.
+    project_invalidations: AtomicU64,
 }
 
 impl KeyCache {
@@ -218,18 +232,31 @@ impl KeyCache {
         Self {
             pepper: vault.derive("api keys"),
             holders: RwLock::default(),
+            projects: RwLock::default(),
             invalidations: AtomicU64::new(0),
+            project_invalidations: AtomicU64::new(0),
         }
     }
 
-    /// Runs a change that ends keys of an owner, and removes these keys from the cache even if the
-    /// change fails.
+    /// Runs a change that ends keys of an owner or changes the owner, and removes these keys and the
+    /// owner from the cache even if the change fails.
     pub(super) async fn invalidate<T>(&self, owner: &str, ending: impl Future<Output = T>) -> T {
         let outcome = ending.await;
         let mut holders = self.holders.write();
         self.invalidations.fetch_add(1, Ordering::SeqCst);
         holders.retain(|_, holder| holder.owner_id != owner);
+        drop(holders);
+        let mut projects = self.projects.write();
+        self.project_invalidations.fetch_add(1, Ordering::SeqCst);
+        projects.retain(|id, _| id.as_str() != owner);
         outcome
+    }
+
+    /// Drops the cached projects. They are few and read again on demand.
+    fn drop_projects(&self) {
+        let mut projects = self.projects.write();
+        self.project_invalidations.fetch_add(1, Ordering::SeqCst);
+        projects.clear();
     }
 
     fn drop_all(&self) {
@@ -269,8 +296,9 @@ impl KeyCache {
 }
 
 /// Checks the cached keys against the store and drops those that are no longer valid. Drops all
-/// cached keys if the store cannot be read.
+/// cached keys if the store cannot be read, and the cached projects in either case.
 pub(crate) async fn refresh(app: &App) -> Result<()> {
+    app.keys.drop_projects();
     let cached: Vec<_> = {
         let holders = app.keys.holders.read();
         holders
@@ -347,6 +375,24 @@ pub async fn authenticate(app: &App, secret: &str) -> Result<Arc<Holder>> {
     }
     let holder = holder_by_hash(app, app.keys.hash(secret)).await?;
     holder.ok_or_else(invalid)
+}
+
+/// Returns a project by its id alone, for frequent callers without a key.
+///
+/// # Errors
+/// Returns an error if the project does not exist.
+pub(crate) async fn lookup_cached(app: &App, id: &ProjectId) -> Result<SharedProject> {
+    let cached = app.keys.projects.read().get(id).cloned();
+    if let Some(project) = cached {
+        return Ok(project);
+    }
+    let seen = app.keys.project_invalidations.load(Ordering::SeqCst);
+    let project: SharedProject = super::lookup(app, id).await?.into();
+    let mut projects = app.keys.projects.write();
+    if app.keys.project_invalidations.load(Ordering::SeqCst) == seen {
+        projects.insert(id.clone(), project.clone());
+    }
+    Ok(project)
 }
 
 /// Returns the holder of the key with this record, or `None` if the key has ended.
@@ -523,7 +569,10 @@ pub async fn revoke(app: &App, secret: &str) -> Result<()> {
         |id| id == key.body.key_id,
         || async { Ok((Batch::at(app.clock.now()), ())) },
     )
-    .await
+    .await?;
+    let owner = key.project;
+    tracing::info!(target: AUDIT_LOG_TARGET, owner, key = key.body.key_id, "a key was revoked");
+    Ok(())
 }
 
 /// Writes the last uses of keys to the store every minute, so that no request waits for these

@@ -15,7 +15,10 @@ use super::{
 };
 use crate::{
     App, Result,
-    core::ids::{MemberId, OrganizationId, ProjectId},
+    core::{
+        AUDIT_LOG_TARGET,
+        ids::{MemberId, OrganizationId, ProjectId},
+    },
     projects::errors,
 };
 
@@ -124,15 +127,16 @@ pub async fn add(
     )
     .await?;
     match app.store.commit(batch).await {
-        Ok(()) => Ok((
-            Member {
+        Ok(()) => {
+            tracing::info!(target: AUDIT_LOG_TARGET, member = id.as_str(), "a member was added");
+            let member = Member {
                 id,
                 organization: organization.clone(),
                 stored,
                 created_at: now,
-            },
-            key.secret,
-        )),
+            };
+            Ok((member, key.secret))
+        }
         Err(CommitError::Taken { .. }) => Err(errors::member_taken(stored.email)),
         Err(cause) => Err(cause.into()),
     }
@@ -169,7 +173,9 @@ pub async fn remove(app: &App, organization: &OrganizationId, id: &MemberId) -> 
             Ok((Batch::at(app.clock.now()).remove(&member), ()))
         },
     );
-    revoked.await
+    revoked.await?;
+    tracing::info!(target: AUDIT_LOG_TARGET, member = id.as_str(), "a member was removed");
+    Ok(())
 }
 
 /// Returns the project that a member's request is about: the named one, else the member's default

@@ -22,14 +22,16 @@ use uuid::Uuid;
 use zeroize::Zeroizing;
 
 pub(crate) use keys::{COLLECTION as API_KEYS, revoke_where as revoke_keys_where};
-pub use keys::{Holder, KeyCache, KeyKind, Owner, ShownKey, authenticate, revoke};
-pub(crate) use keys::{holder_by_record, refresh, write_key_uses};
+pub use keys::{
+    Holder, KeyCache, KeyKind, MAX_KEYS_PER_OWNER, Owner, ShownKey, authenticate, revoke,
+};
+pub(crate) use keys::{holder_by_record, lookup_cached, refresh, write_key_uses};
 use permissions::KeyRestrictions;
 
 use crate::{
     App, Error, Result,
     core::{
-        INSTALLATION,
+        AUDIT_LOG_TARGET, INSTALLATION,
         ids::{OrganizationId, ProjectId},
     },
 };
@@ -325,6 +327,7 @@ pub async fn create(
     match created.await {
         Ok((stored, key)) => {
             let (organization, tenant) = (organization.clone(), id.as_str().into());
+            tracing::info!(target: AUDIT_LOG_TARGET, project = id.as_str(), "a project was created");
             Ok((
                 Project {
                     id,
@@ -424,7 +427,13 @@ pub async fn configure(
         ))
     });
     // Cached key holders contain the project's settings.
-    Ok(app.keys.invalidate(project.id.as_str(), changed).await?)
+    let config = app.keys.invalidate(project.id.as_str(), changed).await?;
+    tracing::info!(
+        target: AUDIT_LOG_TARGET,
+        project = project.id.as_str(),
+        "the settings of a project were changed"
+    );
+    Ok(config)
 }
 
 /// Deletes every key of a project and creates a new one.
@@ -457,7 +466,14 @@ pub async fn regenerate_key(
             Ok((batch, key))
         },
     );
-    replaced.await
+    let key = replaced.await?;
+    tracing::info!(
+        target: AUDIT_LOG_TARGET,
+        project = id.as_str(),
+        key = key.id,
+        "the keys of a project were replaced"
+    );
+    Ok(key)
 }
 
 /// Adds a key to a project.
@@ -473,8 +489,11 @@ pub async fn add_key(
     rights: KeyRestrictions,
 ) -> Result<ShownKey> {
     let prepare =
-        || async { Ok(Batch::at(app.clock.now()).check(&record(app, organization, id).await?)) };
-    keys::add(app, prepare, id.as_str(), organization, name, rights).await
+        // The project is written, so that requests in parallel count the keys one after another.
+        || async { Ok(Batch::at(app.clock.now()).update(&record(app, organization, id).await?)) };
+    let key = keys::add(app, prepare, id.as_str(), organization, name, rights).await?;
+    tracing::info!(target: AUDIT_LOG_TARGET, project = id.as_str(), key = key.id, "a key was added");
+    Ok(key)
 }
 
 /// Ends one key of a project at once.
@@ -501,7 +520,9 @@ pub async fn remove_key(
         |own| own == key,
         || async { Ok((Batch::at(app.clock.now()), ())) },
     )
-    .await
+    .await?;
+    tracing::info!(target: AUDIT_LOG_TARGET, project = id.as_str(), key, "a key was revoked");
+    Ok(())
 }
 
 /// Returns the keys of a project or organization with their secrets, oldest first.

@@ -36,7 +36,8 @@ const USER: &str = "user";
 const ABOUT: &str = "Connects the accounts of a project's users at providers and runs tools with them. \
     Both prefixes serve the same operations. They differ in the version of a tool if the request names none: \
     the older prefix uses the base version, the newer one the latest version. \
-    Unknown members of bodies and unknown parameters are ignored. \
+    Unknown members of bodies and unknown parameters are ignored, and the response header \
+    `x-toolhost-warning` names each with the nearest known name. \
     Any POST request may have an `Idempotency-Key` header: a request that is repeated with the same key \
     within a day is performed once.";
 
@@ -96,7 +97,9 @@ fn describe(rows: &[Row]) -> OpenApi {
     }
     add_refusal(&mut components);
     add_security_schemes(&mut components);
-    let servers = PREFIXES.map(|prefix| ServerBuilder::new().url(prefix).build());
+    // Tools that read the description use the first server, so the newer prefix is the first one.
+    let mut servers = PREFIXES.map(|prefix| ServerBuilder::new().url(prefix).build());
+    servers.reverse();
     let security = [PROJECT, USER].map(|scheme| SecurityRequirement::new(scheme, [""; 0]));
     OpenApiBuilder::new()
         .info(info())

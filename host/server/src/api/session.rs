@@ -35,9 +35,13 @@ view! {
 
 view! {
     #[schema(as = SessionProject)]
-    struct ProjectView from (project: &Project, webhook: Option<Opened>, holder: &Holder) {
+    struct ProjectView from (project: &Project, webhook: Option<Opened>, holder: &Holder) where {
+        let mut shown = projects::View::new(project, webhook, false);
+        // Here the id of the project is its legacy id, and `nano_id` is the id.
+        shown.id = project.stored.uuid.to_string();
+    } {
         #[serde(flatten)]
-        project: projects::View = projects::View::new(project, webhook, false),
+        project: projects::View = shown,
         #[schema(value_type = u64)]
         auto_id: i64 = project.stored.number,
         nano_id: String = project.id.to_string(),
@@ -62,7 +66,8 @@ view! {
     struct KeyView from (project: &Project, holder: &Holder) {
         #[schema(value_type = u64)]
         auto_id: i64 = project.stored.number,
-        id: String = holder.key_id.clone(),
+        /// A UUID that is made of the key.
+        id: String = holder.uuid().to_string(),
         name: String = holder.key_name.clone(),
         project_id: String = project.id.to_string(),
         org_member_id: &'static str = OPERATOR,

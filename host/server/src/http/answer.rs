@@ -1,12 +1,12 @@
 //! Handles the parts common to every request in one function instead of stacked layers: request id,
 //! client address, malformed heads, panics and headers of the response.
 
-use std::{net::IpAddr, panic::AssertUnwindSafe, sync::Arc};
+use std::{net::IpAddr, panic::AssertUnwindSafe, sync::Arc, time::Instant};
 
 use axum::{
     Router,
     body::{Body, HttpBody},
-    http::{HeaderName, HeaderValue, Request, Response, Version, header},
+    http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version, header},
     response::IntoResponse,
 };
 use futures::FutureExt;
@@ -21,6 +21,7 @@ use crate::{
         forwarded,
         limiter::RATE_WINDOW,
     },
+    metrics::RouteCounts,
 };
 
 const WINDOW_TEXT: &str = "600s";
@@ -48,6 +49,7 @@ pub(crate) async fn answer(
     let branding = (!server.branding.is_default()).then(|| server.branding.clone());
     let context = RequestContext::new(request_id, client.unwrap_or(peer), branding);
     let inner = async {
+        let mut report = Report::begin(&server, request.method().clone());
         let refused = client
             .err()
             .or_else(|| too_long(&request))
@@ -63,9 +65,53 @@ pub(crate) async fn answer(
             }
         };
         finish(&server, &mut response);
+        report.status = Some(response.status());
         response
     };
     REQUEST.scope(context, inner).await
+}
+
+/// Counts and logs a request when it is dropped, also if the client disconnects before the response.
+/// The log has the path of the route, because the path of a request may contain a token.
+struct Report<'a> {
+    server: &'a Server,
+    method: Method,
+    started: Instant,
+    /// Status of the response; none until it is made.
+    status: Option<StatusCode>,
+}
+
+impl<'a> Report<'a> {
+    fn begin(server: &'a Server, method: Method) -> Self {
+        Self {
+            server,
+            method,
+            started: Instant::now(),
+            status: None,
+        }
+    }
+}
+
+impl Drop for Report<'_> {
+    fn drop(&mut self) {
+        let Self { method, status, .. } = &*self;
+        let duration = self.started.elapsed();
+        // A thread that ends has no context.
+        let _ = REQUEST.try_with(|context| {
+            let route = context.route.get().map(|route| &**route);
+            self.server.requests.count(route, method, *status, duration);
+            tracing::info!(
+                target: "toolhost::request",
+                method = method.as_str(),
+                route = route.map(RouteCounts::path),
+                status = status.map(|status| status.as_u16()),
+                duration_ms = duration.as_micros() as f64 / 1_000.0,
+                project = context.owner.get().map(|owner| &**owner),
+                request_id = context.request_id.as_str(),
+                "request"
+            );
+        });
+    }
 }
 
 /// Hands the permits of the request over to a body that is still being made. They are released when
@@ -132,9 +178,12 @@ fn finish(server: &Server, response: &mut Response<Body>) {
     keep_permits(response);
     let headers = response.headers_mut();
     headers.extend(id.map(|id| (REQUEST_ID, id)));
-    headers.insert(RATE, HeaderValue::from(allowance.limit));
-    headers.insert(REMAINING, HeaderValue::from(allowance.left));
-    headers.insert(WINDOW, HeaderValue::from_static(WINDOW_TEXT));
+    // 0 means that there is no limit.
+    if allowance.limit > 0 {
+        headers.insert(RATE, HeaderValue::from(allowance.limit));
+        headers.insert(REMAINING, HeaderValue::from(allowance.left));
+        headers.insert(WINDOW, HeaderValue::from_static(WINDOW_TEXT));
+    }
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(
         header::X_CONTENT_TYPE_OPTIONS,

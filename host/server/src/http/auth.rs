@@ -288,7 +288,7 @@ fn given<'a>(headers: &'a HeaderMap, wanted: &[&str], name: &'static str) -> Api
         }
     }
     match found {
-        None => Err(errors::key_missing().into()),
+        None => Err(errors::key_missing(&wanted.join(" or ")).into()),
         Some((header, kind, _)) if !wanted.contains(&header) => {
             Err(errors::key_of_other_kind(name, kind).into())
         }

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Frame};
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::{
@@ -27,7 +27,8 @@ use crate::{
         context::{REQUEST, operation},
         errors,
         limiter::Arrival,
-        permits,
+        members, permits,
+        unknown::{Notes, Noting},
     },
 };
 
@@ -44,9 +45,10 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<Server>> for Json<T> 
         let UnparsedJson { bytes, .. } = UnparsedJson::<T>::from_request(request, server).await?;
         let size = bytes.len();
         let branding = server.branding.clone();
-        parse(server, size, move || object(&bytes, &branding))
-            .await?
-            .map(Self)
+        let parsed = parse(server, size, move || object(&bytes, &branding));
+        let (body, warnings) = parsed.await??;
+        REQUEST.with(|context| context.names.warn(warnings));
+        Ok(Self(body))
     }
 }
 
@@ -98,15 +100,44 @@ async fn parse<T: Send + 'static>(
     server.app.large_work.run(&owner, size, work).await
 }
 
-/// Parses a JSON object strictly. An empty body is read as an empty object.
-fn object<T: DeserializeOwned>(bytes: &[u8], branding: &Branding) -> ApiResult<T> {
+/// Parses a JSON object strictly. An empty body is read as an empty object. Returns also the warnings
+/// about unknown members.
+fn object<T: DeserializeOwned>(bytes: &[u8], branding: &Branding) -> ApiResult<(T, Vec<String>)> {
     let bytes = if bytes.is_empty() { b"{}" } else { bytes };
     let value = json::parse(bytes).map_err(|cause| errors::invalid(format!("body: {cause}")))?;
     // serde would deserialize a struct from an array of its members in order.
     if !value.is_object() {
         return Err(errors::invalid("body: must be a JSON object").into());
     }
-    serde_json::from_value(branding.restore(value))
+    let mut warnings = Vec::new();
+    let read = members::read(branding.restore(value), &mut warnings);
+    read.map(|body| (body, warnings)).map_err(|first| {
+        let again = json::parse(bytes).map(|value| branding.restore(value));
+        let mut problems = members::problems::<T>(again.unwrap_or_default(), first);
+        for line in &mut problems {
+            *line = branding.rename(line).into_owned();
+        }
+        errors::invalid(problems).into()
+    })
+}
+
+/// Parses a JSON object whose parts are borrowed from its bytes. Returns also the warnings about
+/// unknown members.
+///
+/// # Errors
+/// If the bytes are not an object that fits the type.
+pub(crate) fn borrowed_object<'a, T: Deserialize<'a>>(
+    bytes: &'a [u8],
+) -> ApiResult<(T, Vec<String>)> {
+    let bytes: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
+    // serde would deserialize a struct from an array of its members in order.
+    if bytes.trim_ascii_start().first() != Some(&b'{') {
+        return Err(errors::invalid("body: must be a JSON object").into());
+    }
+    let mut notes = Notes::default();
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    let body = T::deserialize(Noting::new(&mut json, &mut notes));
+    body.and_then(|body| json.end().map(|()| (body, notes.warnings)))
         .map_err(|cause| errors::invalid(format!("body: {cause}")).into())
 }
 

@@ -6,7 +6,14 @@ use std::{
     sync::Arc,
 };
 
-use crate::http::{branding::Branding, limiter::Allowance, operation::Operation, permits::Permits};
+use crate::{
+    Server,
+    http::{
+        branding::Branding, limiter::Allowance, operation::Operation, permits::Permits,
+        unknown::Names,
+    },
+    metrics::RouteCounts,
+};
 
 tokio::task_local! {
     /// The request being answered. Set once around the whole request, so that an error envelope can
@@ -22,6 +29,10 @@ pub(crate) struct RequestContext {
     pub peer: IpAddr,
     /// Names of this installation; none if they are the default ones.
     pub branding: Option<Arc<Branding>>,
+    /// The server, once a route is matched.
+    pub server: OnceCell<Arc<Server>>,
+    /// Counts of the matched route.
+    pub route: OnceCell<Arc<RouteCounts>>,
     /// Row of the matched operation.
     pub operation: Cell<Operation>,
     /// Remaining rate limit of the caller, once it is known.
@@ -30,6 +41,8 @@ pub(crate) struct RequestContext {
     pub owner: OnceCell<Arc<str>>,
     /// Concurrency permits that the request holds.
     pub permits: Permits,
+    /// Names that the request may have.
+    pub names: Names,
 }
 
 impl RequestContext {
@@ -39,10 +52,13 @@ impl RequestContext {
             request_id,
             peer,
             branding,
+            server: OnceCell::new(),
+            route: OnceCell::new(),
             operation: Cell::default(),
             allowance: Cell::default(),
             owner: OnceCell::new(),
             permits: Permits::default(),
+            names: Names::default(),
         }
     }
 
@@ -52,10 +68,13 @@ impl RequestContext {
             request_id: self.request_id.clone(),
             peer: self.peer,
             branding: self.branding.clone(),
+            server: self.server.clone(),
+            route: self.route.clone(),
             operation: self.operation.clone(),
             allowance: self.allowance.clone(),
             owner: self.owner.clone(),
             permits: self.permits.take(),
+            names: self.names.clone(),
         }
     }
 }
@@ -65,6 +84,15 @@ pub(crate) fn request_id() -> String {
     REQUEST
         .try_with(|request| request.request_id.clone())
         .unwrap_or_default()
+}
+
+/// Returns the public address of the server.
+pub(crate) fn base_url() -> String {
+    let base_url = REQUEST.try_with(|request| {
+        let server = request.server.get();
+        server.map(|server| server.app.base_url().to_owned())
+    });
+    base_url.ok().flatten().unwrap_or_default()
 }
 
 /// Returns the row of the operation being performed.

@@ -24,14 +24,20 @@ impl Detached {
         let (done, answered) = oneshot::channel();
         let task = async move {
             let response = answer.await;
-            let allowance = REQUEST.with(|context| context.allowance.get());
+            let (allowance, owner) =
+                REQUEST.with(|context| (context.allowance.get(), context.owner.clone()));
             // The client may have disconnected.
-            let _ = done.send((response, allowance));
+            let _ = done.send((response, allowance, owner));
         };
         self.spawn(REQUEST.scope(context, task));
         match answered.await {
-            Ok((response, allowance)) => {
-                REQUEST.with(|context| context.allowance.set(allowance));
+            Ok((response, allowance, owner)) => {
+                REQUEST.with(|context| {
+                    context.allowance.set(allowance);
+                    if let Some(owner) = owner.into_inner() {
+                        context.owner.get_or_init(|| owner);
+                    }
+                });
                 response
             }
             Err(_) => ApiError::Http(HttpError::Panic).into_response(),

@@ -7,10 +7,10 @@ use app::SHORT_WAIT;
 pub(crate) use app::errors::*;
 
 app::error_table! { pub(crate) table:
-    /// The request has no API key.
-    KEY_MISSING = key_missing(): Unauthenticated, 10401, "HTTP_Unauthorized",
-        "the request has no API key",
-        "send the project key, or the organization key if the operation needs it";
+    /// The request has no API key. The headers that the operation takes are named.
+    KEY_MISSING = key_missing(headers: &str): Unauthenticated, 10401, "HTTP_Unauthorized",
+        "the request has no API key in the header {headers}",
+        "send a project key as `x-api-key`, an organization key as `x-org-api-key`, or a member's key as `x-user-api-key`";
     /// The request has more than one credential.
     KEY_AMBIGUOUS = key_ambiguous(): Unauthenticated, 10401, "HTTP_Unauthorized",
         "the request has more than one API key",
@@ -19,7 +19,7 @@ app::error_table! { pub(crate) table:
     /// article.
     KEY_OF_OTHER_KIND = key_of_other_kind(wanted: &str, given: &str): Unauthenticated, 10401, "HTTP_Unauthorized",
         "the operation needs {wanted} key, and the request has {given} key",
-        "send a key of the needed kind in the header of that kind";
+        "send a project key as `x-api-key`, an organization key as `x-org-api-key`, or a member's key as `x-user-api-key`";
     /// The permissions of the key do not include this access.
     KEY_PERMISSION = key_permission(access: &str, area: &str): Forbidden, 10403, "HTTP_Forbidden",
         "the key has no {access} permission for {area}",

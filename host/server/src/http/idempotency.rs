@@ -34,7 +34,7 @@ use crate::{
 pub(crate) const MAX_KEY_CHARS: usize = 255;
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Header of a replayed response.
-const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+pub(crate) const REPLAYED_HEADER: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// Returns true if a request is handled by this module.
 pub(crate) fn applies_to(request: &Request<Body>) -> bool {
@@ -138,7 +138,7 @@ fn replay(answer: RecordedResponse) -> Response {
     );
     (
         status,
-        [json, (REPLAYED, HeaderValue::from_static("true"))],
+        [json, (REPLAYED_HEADER, HeaderValue::from_static("true"))],
         answer.body,
     )
         .into_response()

@@ -18,6 +18,7 @@ pub(crate) mod forwarded;
 pub(crate) mod idempotency;
 pub(crate) mod limiter;
 pub(crate) mod listen;
+pub(crate) mod members;
 pub(crate) mod operation;
 pub(crate) mod page;
 pub(crate) mod path;
@@ -26,6 +27,7 @@ pub(crate) mod query;
 pub(crate) mod reply;
 pub(crate) mod router;
 pub(crate) mod signature;
+pub(crate) mod unknown;
 
 pub(crate) use self::{
     auth::{NoKey, OrganizationKey, ProjectKey, UserKey},

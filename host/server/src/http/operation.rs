@@ -20,6 +20,7 @@ use crate::{
     api::table::PREFIXES,
     config::Limits,
     http::{body::MAX_JSON_BYTES, context::REQUEST, error::ApiError, errors, idempotency, permits},
+    metrics::RouteCounts,
 };
 
 /// Date since which replaced operations are deprecated, as a Unix time: 21 November 2026.
@@ -95,14 +96,24 @@ pub(crate) struct Operation {
 
 /// Performs a matched request by the rules of its operation.
 pub(crate) async fn perform(
-    State((server, operation)): State<(Arc<Server>, Operation)>,
+    State((server, operation, route)): State<(Arc<Server>, Operation, Arc<RouteCounts>)>,
     request: Request,
     next: Next,
 ) -> Response {
-    REQUEST.with(|context| context.operation.set(operation));
+    REQUEST.with(|context| {
+        context.operation.set(operation);
+        context.server.get_or_init(|| server.clone());
+        context.route.get_or_init(|| route);
+    });
     // The path of the row, because a path may contain a link token.
     let path = request.extensions().get::<MatchedPath>();
-    tracing::debug!(method = %request.method(), path = path.map(MatchedPath::as_str), "a request");
+    let path = path.map(MatchedPath::as_str);
+    tracing::debug!(method = %request.method(), path, "a request");
+    // Pages and providers have parameters of their own.
+    let is_row = path.is_some_and(|path| path.starts_with(PREFIXES[0]));
+    let query = request.uri().query();
+    let query = query.filter(|_| is_row && !operation.ignores_idempotency_key);
+    let query = query.map(str::to_owned);
     if let Err(busy) = permits::enter(&server.limiter).await {
         return ApiError::App(busy).into_response();
     }
@@ -123,10 +134,32 @@ pub(crate) async fn perform(
             .await
             .unwrap_or_else(|_| ApiError::App(errors::deadline(timeout.as_secs())).into_response()),
     };
+    // Of a request that is refused early or replayed, no parameters were read.
+    if let Some(query) = query
+        && response.status().is_success()
+        && !response
+            .headers()
+            .contains_key(idempotency::REPLAYED_HEADER)
+    {
+        REQUEST.with(|context| context.names.compare(&query, &server.branding));
+    }
+    REQUEST.with(|context| context.names.write(&mut response));
     if let Some(successor) = operation.successor {
         deprecate(&mut response, successor);
     }
     response
+}
+
+/// Performs a matched request to which no rules apply.
+pub(crate) async fn perform_always(
+    State(route): State<Arc<RouteCounts>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    REQUEST.with(|context| {
+        context.route.get_or_init(|| route);
+    });
+    next.run(request).await
 }
 
 /// Adds the deprecation, the sunset date and the replacement (RFC 9745, RFC 8594, RFC 5829).

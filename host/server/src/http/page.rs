@@ -13,7 +13,7 @@ use utoipa::{
 
 use crate::{
     Server,
-    http::{ApiError, ApiResult, Query, errors},
+    http::{ApiError, ApiResult, Query, errors, query::number_or_null},
 };
 
 /// Items on a page of a request that names no limit.
@@ -31,6 +31,7 @@ const MAX_STATE_CHARS: usize = 128;
 pub(crate) struct Paging {
     /// Items on a page, 20 without it. More than the maximum of the list, 1000 for most lists and 50
     /// for a few, means that maximum.
+    #[serde(default, deserialize_with = "number_or_null")]
     limit: Option<f64>,
     /// `next_cursor` of the page before; the limit that it contains takes precedence over `limit`.
     cursor: Option<String>,

@@ -3,7 +3,7 @@
 //! Clients spell them in several ways: lists are comma-joined, repeated or written as `name[]`;
 //! maps are written as `name[key]`; words and booleans come in any case; an empty value counts as
 //! absent. No library reads all of these, so this module has a deserializer of its own. Unknown
-//! parameters are ignored.
+//! parameters are ignored, and the response names them (see [`crate::http::unknown`]).
 
 use std::{fmt, sync::Arc};
 
@@ -19,13 +19,11 @@ use serde::{
 
 use crate::{
     Server,
-    http::{ApiError, ApiResult, branding::Branding, errors},
+    http::{ApiError, ApiResult, branding::Branding, context::REQUEST, errors},
 };
 
-/// Maximum number of entries of a list.
-pub(crate) const MAX_LIST_ENTRIES: usize = 100;
-/// Maximum number of entries of a [`LongList`].
-pub(crate) const MAX_LONG_LIST_ENTRIES: usize = 1_000;
+/// Maximum number of entries of a list. Clients send all ids or slugs they know.
+pub(crate) const MAX_LIST_ENTRIES: usize = 1_000;
 /// Maximum characters of a text, and of an entry of a list.
 pub(crate) const MAX_TEXT_CHARS: usize = 256;
 
@@ -64,14 +62,10 @@ impl FromRequestParts<Arc<Server>> for Pairs {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &Arc<Server>) -> ApiResult<Self> {
+        REQUEST.with(|context| context.names.read_all_parameters());
         pairs(parts.uri.query().unwrap_or_default()).map(Self)
     }
 }
-
-/// List of tool or toolkit slugs. It may be longer than other lists, because clients send all slugs
-/// they know.
-#[derive(Debug, Default, Deserialize)]
-pub(crate) struct LongList(pub Vec<String>);
 
 /// Returns all parameters as they were sent.
 ///
@@ -91,6 +85,18 @@ pub(crate) fn pairs(query: &str) -> ApiResult<Vec<(String, String)>> {
         }
         None => Ok(pairs),
     }
+}
+
+/// Reads an optional number. Clients that have none send `null`.
+///
+/// # Errors
+/// If the parameter is another text.
+pub(crate) fn number_or_null<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
+    let text = Option::<String>::deserialize(from)?;
+    text.filter(|text| text != "null")
+        .map(|text| text.parse())
+        .transpose()
+        .map_err(|_| de::Error::custom("must be a number"))
 }
 
 /// Reads one word of an enum, in any case, from the member of a body that may hold it.
@@ -143,7 +149,6 @@ impl<'a> Parameters<'a> {
             field,
             texts: Vec::new(),
             entries: Vec::new(),
-            max_entries: MAX_LIST_ENTRIES,
             branding: self.branding,
         };
         for (name, value) in self.pairs {
@@ -179,6 +184,8 @@ impl<'de> Deserializer<'de> for Parameters<'_> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Invalid> {
+        // Some queries are parsed outside of a request.
+        let _ = REQUEST.try_with(|context| context.names.read_parameters(fields));
         let present = fields
             .iter()
             .map(|field| self.parameter(field))
@@ -234,7 +241,6 @@ struct Parameter<'a> {
     texts: Vec<&'a str>,
     /// Keys and values of `name[key]`.
     entries: Vec<(&'a str, &'a str)>,
-    max_entries: usize,
     branding: &'a Branding,
 }
 
@@ -245,7 +251,6 @@ impl<'a> Parameter<'a> {
             field: "",
             texts: vec![text],
             entries: Vec::new(),
-            max_entries: MAX_LIST_ENTRIES,
             branding,
         }
     }
@@ -263,8 +268,8 @@ impl<'a> Parameter<'a> {
             .map(str::trim)
             .filter(|entry| !entry.is_empty())
             .collect();
-        if entries.len() > self.max_entries {
-            return Err(Invalid(format!("at most {} entries", self.max_entries)));
+        if entries.len() > MAX_LIST_ENTRIES {
+            return Err(Invalid(format!("at most {MAX_LIST_ENTRIES} entries")));
         }
         entries.into_iter().map(short).collect()
     }
@@ -360,13 +365,10 @@ impl<'de> Deserializer<'de> for Parameter<'_> {
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
-        mut self,
-        name: &'static str,
+        self,
+        _: &'static str,
         visitor: V,
     ) -> Result<V::Value, Invalid> {
-        if name == "LongList" {
-            self.max_entries = MAX_LONG_LIST_ENTRIES;
-        }
         visitor.visit_newtype_struct(self)
     }
 
@@ -398,11 +400,10 @@ mod tests {
         #[serde(default)]
         versions: BTreeMap<String, String>,
         is_service_managed: Option<bool>,
+        #[serde(default, deserialize_with = "number_or_null")]
         limit: Option<f64>,
         #[serde(default)]
         direction: Direction,
-        #[serde(default)]
-        tools: LongList,
     }
 
     fn read_as(word: &str, query: &str) -> Result<Example, String> {
@@ -434,12 +435,11 @@ mod tests {
     #[test]
     fn long_lists_and_texts_are_refused() {
         assert_eq!(
-            read(&format!("ids={}", "a,".repeat(101))).unwrap_err(),
-            "ids: at most 100 entries"
+            read(&format!("ids={}", "a,".repeat(1_001))).unwrap_err(),
+            "ids: at most 1000 entries"
         );
-        let long = read(&format!("tools={}", "a,".repeat(101)));
-        assert_eq!(long.unwrap().tools.0.len(), 101);
-        assert!(read(&format!("tools={}", "a,".repeat(1_001))).is_err());
+        let long = read(&format!("ids={}", "a,".repeat(1_000)));
+        assert_eq!(long.unwrap().ids.len(), 1_000);
         assert_eq!(
             read(&format!("ids={}", "a".repeat(257))).unwrap_err(),
             "ids: at most 256 characters"
@@ -474,6 +474,7 @@ mod tests {
         assert!(managed("is_service_managed=yes").is_err());
         assert_eq!(read("limit=1&limit=5").unwrap().limit, Some(5.0));
         assert_eq!(read("limit=many").unwrap_err(), "limit: must be a number");
+        assert_eq!(read("limit=null").unwrap().limit, None);
         assert_eq!(read("x=%00").unwrap_err(), "NUL");
     }
 

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use axum::{
-    http::{HeaderValue, StatusCode, header},
+    http::{HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
@@ -71,6 +71,15 @@ impl<T: Serialize> SerializedJson<T> {
             response: json(StatusCode::OK, body),
             serialized_from: PhantomData,
         }
+    }
+
+    /// Adds a header, unless its value cannot be sent.
+    pub(crate) fn with_header(mut self, name: HeaderName, value: &str) -> Self {
+        let value = HeaderValue::from_str(value).ok();
+        self.response
+            .headers_mut()
+            .extend(value.map(|value| (name, value)));
+        self
     }
 }
 

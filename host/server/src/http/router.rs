@@ -17,11 +17,11 @@ use crate::{
     },
     http::{
         error,
-        operation::{Deadline, MaxBody, Operation, perform},
+        operation::{Deadline, MaxBody, Operation, perform, perform_always},
     },
     mcp,
     web::{
-        docs, files, health, link,
+        docs, files, health, home, link, logos,
         mcp_oauth::{
             AUTHORIZE_PATH, REGISTER_PATH, RESOURCE_METADATA_PATH, REVOKE_PATH,
             SERVER_METADATA_PATH, TOKEN_PATH, authorize, metadata, register, token,
@@ -29,17 +29,73 @@ use crate::{
     },
 };
 
+/// Routes whose requests are counted and logged by their paths.
+pub(crate) struct Routes {
+    router: Router<Arc<Server>>,
+    server: Arc<Server>,
+}
+
+impl Routes {
+    /// Creates an empty set of routes.
+    pub(crate) fn new(server: Arc<Server>) -> Self {
+        Self {
+            router: Router::new(),
+            server,
+        }
+    }
+
+    /// Adds a route whose requests are performed by the rules of an operation.
+    fn operation(
+        self,
+        path: &str,
+        handler: MethodRouter<Arc<Server>>,
+        operation: Operation,
+    ) -> Self {
+        let state = (
+            self.server.clone(),
+            operation,
+            self.server.requests.add_route(path),
+        );
+        self.route(
+            path,
+            handler.route_layer(from_fn_with_state(state, perform)),
+        )
+    }
+
+    /// Adds a route whose requests are answered even when the server is at its concurrency limit.
+    pub(crate) fn probe(self, path: &str, handler: MethodRouter<Arc<Server>>) -> Self {
+        let route = self.server.requests.add_route(path);
+        let handler = handler.route_layer(from_fn_with_state(route, perform_always));
+        self.route(path, handler)
+    }
+
+    /// Adds a page.
+    fn page(self, path: &str, handler: MethodRouter<Arc<Server>>) -> Self {
+        self.operation(path, handler, Operation::default())
+    }
+
+    fn route(self, path: &str, handler: MethodRouter<Arc<Server>>) -> Self {
+        Self {
+            router: self.router.route(path, handler),
+            ..self
+        }
+    }
+
+    /// Returns the router, which answers all other requests with an error.
+    pub(crate) fn finish(self) -> Router {
+        self.router
+            .fallback(error::unknown_route)
+            .method_not_allowed_fallback(error::wrong_method)
+            .with_state(self.server)
+    }
+}
+
 /// Builds the router.
 pub(crate) fn router(server: Arc<Server>) -> Router {
-    let by_rules = |handler: MethodRouter<Arc<Server>>, operation: Operation| {
-        handler.route_layer(from_fn_with_state((server.clone(), operation), perform))
-    };
-    let page = |handler| by_rules(handler, Operation::default());
-    let client_request = Operation {
+    let client = Operation {
         ignores_idempotency_key: true,
         ..Operation::default()
     };
-    let client = |handler| by_rules(handler, client_request);
     let transfer = Operation {
         deadline: Deadline::OfItsOwn,
         ..Operation::default()
@@ -52,63 +108,48 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
         ignores_idempotency_key: true,
         ..Operation::default()
     };
+    let mcp_server = || post(mcp::server).get(mcp::server).delete(mcp::server);
     let of_server = tool_call(mcp::SERVER_PERMISSION);
-    let mcp_server = || {
-        let handler = post(mcp::server).get(mcp::server).delete(mcp::server);
-        by_rules(handler, of_server)
-    };
-    let of_session = tool_call(mcp::SESSION_PERMISSION);
     let mcp_session = post(mcp::session).get(mcp::session).delete(mcp::session);
-    let mcp_session = by_rules(mcp_session, of_session);
-    // Health probes are answered even when the server is at its concurrency limit.
-    let mut router = Router::new()
-        .route("/health/live", get(health::live))
-        .route("/health/ready", get(health::ready))
-        .route(
+    let of_session = tool_call(mcp::SESSION_PERMISSION);
+    let resource_metadata = format!("{RESOURCE_METADATA_PATH}/{{*endpoint}}");
+    let link_page = get(link::page::show).post(link::page::submit);
+    let consent = get(authorize::show).post(authorize::decide);
+    let mut routes = Routes::new(server.clone())
+        .probe("/health/live", get(health::live))
+        .probe("/health/ready", get(health::ready))
+        .page("/", get(home::page))
+        .operation(
             "/files/{project}/{id}",
-            by_rules(get(files::get).put(files::put), transfer),
+            get(files::get).put(files::put),
+            transfer,
         )
-        .route(
-            "/oauth/clients/{id}",
-            page(get(link::client_metadata::read)),
-        )
-        .route("/link/done", page(get(link::page::done)))
-        .route(
-            "/link/{token}",
-            page(get(link::page::show).post(link::page::submit)),
-        )
-        .route("/v3/mcp/{id}", mcp_server())
-        .route("/v3/mcp/{id}/mcp", mcp_server())
-        .route("/tool_router/{id}/mcp", mcp_session)
-        .route(
-            AUTHORIZE_PATH,
-            page(get(authorize::show).post(authorize::decide)),
-        )
-        .route(TOKEN_PATH, client(post(token::issue)))
-        .route(REVOKE_PATH, client(post(token::revoke)))
-        .route(REGISTER_PATH, client(post(register::client)))
-        .route(SERVER_METADATA_PATH, page(get(metadata::server)))
-        .route(
-            &format!("{RESOURCE_METADATA_PATH}/{{*endpoint}}"),
-            page(get(metadata::resource)),
-        )
-        .route("/docs", page(get(docs::page)))
-        .route("/docs/{asset}", page(get(docs::asset)));
+        .page("/oauth/clients/{id}", get(link::client_metadata::read))
+        .page("/link/done", get(link::page::done))
+        .page("/link/{token}", link_page)
+        .operation("/v3/mcp/{id}", mcp_server(), of_server)
+        .operation("/v3/mcp/{id}/mcp", mcp_server(), of_server)
+        .operation("/tool_router/{id}/mcp", mcp_session, of_session)
+        .page(AUTHORIZE_PATH, consent)
+        .operation(TOKEN_PATH, post(token::issue), client)
+        .operation(REVOKE_PATH, post(token::revoke), client)
+        .operation(REGISTER_PATH, post(register::client), client)
+        .page(SERVER_METADATA_PATH, get(metadata::server))
+        .page(&resource_metadata, get(metadata::resource))
+        .page("/logos/{slug}", get(logos::read))
+        .page("/docs", get(docs::page))
+        .page("/docs/{asset}", get(docs::asset));
     let rows = rows();
     let description = docs::description(description::text(&rows, &server.branding));
     for prefix in PREFIXES {
-        let path = format!("{prefix}/openapi.json");
-        router = router.route(&path, page(description.clone()));
+        routes = routes.page(&format!("{prefix}/openapi.json"), description.clone());
         for row in &rows {
             let path = format!("{prefix}{}", row.path);
-            router = router.route(&path, by_rules(row.handler.clone(), row.operation));
+            routes = routes.operation(&path, row.handler.clone(), row.operation);
         }
         for (path, handler) in not_offered::routes() {
-            router = router.route(&format!("{prefix}{path}"), handler);
+            routes = routes.probe(&format!("{prefix}{path}"), handler);
         }
     }
-    router
-        .fallback(error::unknown_route)
-        .method_not_allowed_fallback(error::wrong_method)
-        .with_state(server)
+    routes.finish()
 }

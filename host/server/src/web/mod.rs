@@ -3,6 +3,8 @@
 pub(crate) mod docs;
 pub(crate) mod files;
 pub(crate) mod health;
+pub(crate) mod home;
 pub(crate) mod ingress;
 pub(crate) mod link;
+pub(crate) mod logos;
 pub(crate) mod mcp_oauth;

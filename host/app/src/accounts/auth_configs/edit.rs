@@ -100,7 +100,7 @@ pub async fn create(
     let key = app.vault.key(project.id.as_str(), now).await?;
     let context = |field| SealContext::new::<AuthConfig>(project.id.as_str(), id.as_str(), field);
     let body = AuthConfig {
-        folded: search_text(&name, id.as_str()),
+        folded: name.to_lowercase(),
         name,
         toolkit: release.slug.to_string(),
         scheme,
@@ -187,7 +187,7 @@ pub async fn change(
                 .transpose()?;
         }
         if let Some(name) = &name {
-            (body.name, body.folded) = (name.clone(), search_text(name, id.as_str()));
+            (body.name, body.folded) = (name.clone(), name.to_lowercase());
         }
         for (own, changed) in [
             (&mut body.restrict_to, &changes.restrict_to),
@@ -214,10 +214,6 @@ fn checked_name(name: String) -> Result<String> {
         ));
     }
     Ok(name)
-}
-
-fn search_text(name: &str, id: &str) -> String {
-    format!("{} {}", name.to_lowercase(), id.to_lowercase())
 }
 
 /// Checks that an auth config with the project's own client has the credentials that its scheme

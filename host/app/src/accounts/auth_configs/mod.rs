@@ -48,7 +48,7 @@ pub(crate) static COLLECTION: Collection = Collection {
 pub struct AuthConfig {
     /// Display name.
     pub name: String,
-    /// Name and id in lower case, for search.
+    /// Name in lower case, for search; records of earlier versions have the id after it.
     folded: String,
     /// Slug of the toolkit.
     pub toolkit: String,
@@ -115,7 +115,7 @@ pub struct Filter {
     pub disabled: bool,
     /// Auth configs in this status only.
     pub status: Option<Status>,
-    /// Part of the name or id.
+    /// Part of the name.
     pub search: String,
     /// Latest time of creation.
     pub until: Option<Time>,

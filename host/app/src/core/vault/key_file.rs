@@ -103,7 +103,7 @@ impl KeyFile {
         if found.uid() != this_user().map_err(io)? {
             return Err(unsafe_because(
                 "belongs to another user",
-                "run `chown` on it, or run the server as its owner",
+                "run the server and its commands as the owner of the file",
             ));
         }
         let mut text = Zeroizing::new(String::new());

@@ -17,7 +17,10 @@ use std::{collections::BTreeMap, path::Path};
 use store::{Batch, CommitError, Record, Time};
 
 use super::{COLLECTION, KeyFile, KeyFileError, MasterKeys, Vault, WrappedKey, wrapping_context};
-use crate::{Error, Result, core::errors};
+use crate::{
+    Error, Result,
+    core::{AUDIT_LOG_TARGET, errors},
+};
 
 /// Maximum number of data keys that are sealed again in one batch.
 const REWRAP_BATCH_SIZE: u64 = 64;
@@ -117,6 +120,7 @@ impl Vault {
         let rotated = file.without_previous();
         rotated.replace(path)?;
         *self.masters.write().await = MasterKeys::from_file(&rotated);
+        tracing::info!(target: AUDIT_LOG_TARGET, "the master key was replaced");
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use app::{
         auth_configs::{AuthConfig, Credentials, Proxy, Status},
         mask,
     },
-    catalog::{Field, Release},
+    catalog::{AuthScheme, Field, Release},
     core::clock::iso,
 };
 use serde::{Deserialize, Deserializer, Serialize};
@@ -14,7 +14,10 @@ use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use crate::api::texts;
+use crate::api::{
+    texts,
+    toolkits::{logo_url, shows_field},
+};
 
 /// Filters of the list.
 #[derive(Deserialize, IntoParams)]
@@ -51,7 +54,9 @@ mirror! {
     /// State of something that can be enabled or disabled.
     #[serde(rename_all = "UPPERCASE")]
     pub(crate) enum Switch of Status {
+        #[serde(alias = "ACTIVE")]
         Enabled,
+        #[serde(alias = "INACTIVE")]
         Disabled,
     }
 }
@@ -224,7 +229,7 @@ view! {
         },
         toolkit: ToolkitView = ToolkitView {
             slug: config.toolkit.clone(),
-            logo: release.map_or_else(String::new, |release| release.logo.clone()),
+            logo: release.map_or_else(String::new, logo_url),
             auth_guide_url: None,
             auth_hint_url: None,
         },
@@ -232,7 +237,7 @@ view! {
         auth_scheme: &'static str = config.scheme.as_str(),
         is_service_managed: bool = config.managed,
         /// The credentials. Of secrets, only the first characters are shown.
-        credentials: Map<String, Value> = masked(&credentials.own),
+        credentials: Map<String, Value> = masked(scheme, &credentials.own),
         #[schema(required)]
         proxy_config: Option<ProxyView> = credentials.proxy.as_ref().map(|proxy| ProxyView {
             proxy_url: proxy.url.clone(),
@@ -253,7 +258,7 @@ view! {
             tools_available_for_execution: config.tools_for_execution,
         },
         /// Values merged into those of every account; an account's own values take precedence.
-        shared_credentials: Map<String, Value> = masked(&credentials.shared),
+        shared_credentials: Map<String, Value> = masked(scheme, &credentials.shared),
         deprecated_params: DeprecatedView = DeprecatedView {
             default_connector_id: None,
             member_uuid: config.uuid,
@@ -336,10 +341,12 @@ struct DeprecatedView {
     expected_input_fields: Vec<ExpectedField>,
 }
 
-/// Masks every value except the scopes, which are no secrets.
-fn masked(values: &Map<String, Value>) -> Map<String, Value> {
+/// Masks every value except the scopes and the fields that the toolkit declares and that are not
+/// secret.
+fn masked(scheme: Option<&AuthScheme>, values: &Map<String, Value>) -> Map<String, Value> {
     let shown = |name: &str, value: &Value| match name {
         "scopes" | "user_scopes" => value.clone(),
+        _ if scheme.is_some_and(|scheme| shows_field(scheme, name)) => value.clone(),
         _ => mask(value),
     };
     values

@@ -155,7 +155,8 @@ pub(crate) async fn refresh(
     Query(query): Query<RefreshQuery>,
     OptionalJson(body): OptionalJson<Refresh>,
 ) -> ApiResult<Json<RefreshedView>> {
-    let callback_url = body.redirect_url.filter(|url| !url.is_empty());
+    let callback_url = body.redirect_url.or(body.body_redirect_url);
+    let callback_url = callback_url.filter(|url| !url.is_empty());
     let callback_url = callback_url.or(query.redirect_url);
     let mut started = accounts::reconnect(key.app(), &key.project, &id, callback_url).await?;
     if started.redirect_url.is_none() && body.validate_credentials == Some(true) {
@@ -182,7 +183,11 @@ pub(crate) async fn update(
 }
 
 /// Revokes an account's credential, at the provider too if the provider supports it.
-#[utoipa::path(post, path = IN_TABLE)]
+#[utoipa::path(
+    post,
+    path = IN_TABLE,
+    responses((status = 409, description = "The credential was revoked before")),
+)]
 pub(crate) async fn revoke(
     key: ProjectKey,
     Path(id): Path<AccountId>,

@@ -167,6 +167,8 @@ pub(crate) struct Complete {
 pub(crate) struct Refresh {
     /// URL to which the user's browser is redirected at the end.
     pub redirect_url: Option<String>,
+    /// Another spelling of `redirect_url`, by which clients tell it from the query parameter.
+    pub body_redirect_url: Option<String>,
     pub validate_credentials: Option<bool>,
 }
 

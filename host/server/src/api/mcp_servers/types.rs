@@ -16,8 +16,8 @@ use utoipa::{IntoParams, ToSchema};
 use super::commands::Added;
 use crate::{
     Server,
-    api::texts,
-    http::{ApiResult, Page, branding::Branding, errors, page::MAX_LIMIT},
+    api::{texts, toolkits::logo_url},
+    http::{ApiResult, Page, branding::Branding, errors, page::MAX_LIMIT, query::number_or_null},
 };
 
 /// Servers on a page of a request that names no limit.
@@ -217,6 +217,7 @@ pub(crate) struct ListQuery {
     /// Number of the page, from 1.
     page_no: Option<f64>,
     /// Servers on a page, 10 without it and at most 1000.
+    #[serde(default, deserialize_with = "number_or_null")]
     limit: Option<f64>,
 }
 
@@ -342,7 +343,7 @@ view! {
         let commands = Added::new(&body.name, mcp_url.clone(), context.needs_key);
         let logo = |slug: &String| {
             let toolkit = context.catalog.toolkit(slug);
-            toolkit.map_or_else(String::new, |toolkit| toolkit.current().logo.clone())
+            toolkit.map_or_else(String::new, |toolkit| logo_url(toolkit.current()))
         };
         let toolkit_icons = body.toolkits.iter().map(|slug| (slug.clone(), logo(slug)));
         let toolkit_icons = toolkit_icons.collect();
@@ -415,6 +416,7 @@ pub(crate) struct InstancesQuery {
     /// Number of the page, from 1.
     page_no: Option<f64>,
     /// Instances on a page, 20 without it and at most 1000.
+    #[serde(default, deserialize_with = "number_or_null")]
     limit: Option<f64>,
 }
 

@@ -75,7 +75,7 @@ view! {
         let endpoint = webhook.map(|webhook| webhook.endpoint);
         let (url, secret) = endpoint.map(|own| (own.url, own.secret)).unzip();
     } {
-        id: String = project.id.to_string(),
+        pub id: String = project.id.to_string(),
         org_id: String = project.organization.to_string(),
         name: String = project.stored.name.clone(),
         email: &'static str = "",

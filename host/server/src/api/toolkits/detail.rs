@@ -45,6 +45,8 @@ view! {
             raw_proxy_info_by_auth_schemes: Vec::new(),
         },
         r#type: &'static str = "native",
+        /// Always `active`, for clients that filter by it.
+        status: &'static str = "active",
         #[schema(required)]
         auth_guide_url: Option<String> = None,
         access: &'static str = "all",

@@ -12,19 +12,29 @@ use std::{collections::HashSet, sync::Arc};
 use app::{
     App,
     accounts::oauth_apps,
-    catalog::{self, LATEST, Snapshot, ToolkitFilter, ToolkitKind, ToolkitOrder},
+    catalog::{self, LATEST, Release, Snapshot, ToolkitFilter, ToolkitKind, ToolkitOrder},
 };
 
+pub(crate) use self::schemes::shows_field;
 use self::{
     detail::DetailView,
     types::{CategoryView, ListBody, ListQuery, ManagedBy, Order, ReadQuery, View},
 };
 use crate::http::{
-    ApiResult, IN_TABLE, Json, Listed, OptionalJson, Page, Path, ProjectKey, Query, errors, query,
+    ApiResult, IN_TABLE, Json, Listed, OptionalJson, Page, Path, ProjectKey, Query, context,
+    errors, query,
 };
 
 /// Maximum number of toolkits that one request may name.
 const MAX_NAMED_TOOLKITS: usize = 1_000;
+
+/// Returns the URL of the logo of a toolkit; empty if it has none.
+pub(crate) fn logo_url(release: &Release) -> String {
+    if release.logo.is_empty() {
+        return String::new();
+    }
+    format!("{}/logos/{}", context::base_url(), release.slug)
+}
 
 /// Lists toolkits.
 #[utoipa::path(get, path = IN_TABLE)]

@@ -80,6 +80,16 @@ pub(super) fn modes(release: &Release) -> Vec<AuthMode> {
     release.auth.iter().map(|scheme| scheme.mode).collect()
 }
 
+/// Returns true if the forms of a scheme have a field of this name that is not secret.
+pub(crate) fn shows_field(scheme: &AuthScheme, name: &str) -> bool {
+    let own = FieldGroup::of_auth_config(scheme);
+    let of_account = scheme.fields.iter();
+    let mut secrecy = own.required.iter().chain(&own.optional);
+    let secrecy = secrecy.find_map(|field| (field.name == name).then_some(field.is_secret));
+    let mut of_account = of_account.filter(|field| field.name == name);
+    secrecy.or_else(|| of_account.next().map(|field| field.secret)) == Some(false)
+}
+
 impl SchemeView {
     /// Returns the views of all auth schemes of a version.
     pub(super) fn all(release: &Release) -> Vec<Self> {

@@ -7,7 +7,7 @@ use app::{
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::schemes::modes;
+use super::{logo_url, schemes::modes};
 
 /// Filters and order of the list.
 #[derive(Deserialize, IntoParams)]
@@ -103,6 +103,8 @@ view! {
         deprecated: DeprecatedView = DeprecatedView { toolkit_id: toolkit.slug.to_string() },
         meta: Meta = Meta::new(toolkit, release),
         r#type: &'static str = "native",
+        /// Always `active`, for clients that filter by it.
+        status: &'static str = "active",
         #[schema(required)]
         auth_guide_url: Option<String> = None,
         access: &'static str = "all",
@@ -126,7 +128,7 @@ view! {
         #[schema(format = DateTime)]
         pub updated_at: String = iso(toolkit.updated_at()),
         pub description: String = release.description.clone(),
-        pub logo: String = release.logo.clone(),
+        pub logo: String = logo_url(release),
         #[schema(required)]
         pub app_url: Option<String> = None,
         pub categories: Vec<CategoryView> = categories.map(|id| CategoryView::new(id)).collect(),

@@ -3,10 +3,14 @@
 use std::sync::Arc;
 
 use app::{
+    catalog::{Release, Snapshot},
     core::ids::{AccountId, LogId},
     runs::{self, Execute, Execution, Input, prompt::Prompt},
 };
-use axum::{extract::State, http::HeaderMap};
+use axum::{
+    extract::State,
+    http::{HeaderMap, HeaderName},
+};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
@@ -21,8 +25,8 @@ use crate::{
     Server,
     http::{
         auth::ProjectKey,
-        body::UnparsedJson,
-        context::request_id,
+        body::{UnparsedJson, borrowed_object},
+        context::{REQUEST, request_id},
         error::ApiResult,
         errors,
         path::{Path, Prefix},
@@ -30,6 +34,11 @@ use crate::{
         signature::IN_TABLE,
     },
 };
+
+/// Header with the version that was executed, if an older client named none.
+const EXECUTED_VERSION: HeaderName = HeaderName::from_static("x-toolhost-tool-version");
+/// Header with the latest version of the toolkit, beside [`EXECUTED_VERSION`].
+const LATEST_VERSION: HeaderName = HeaderName::from_static("x-toolhost-latest-tool-version");
 
 /// The body of an execution.
 // It borrows from the received bytes, so that arguments are not copied.
@@ -117,10 +126,35 @@ pub(crate) async fn execute(
     let parsed = turns.run(project, size, move || {
         request(slug, prefix, &bytes, headers, request_id)
     });
-    let execution = runs::execute(&server.app, &key.project, parsed.await??).await?;
+    let (request, notes) = parsed.await??;
+    REQUEST.with(|context| context.names.warn(notes.warnings));
+    let tells_versions = prefix == Prefix::V3 && !notes.names_version;
+    let versions = tells_versions.then(|| versions(&server.app.catalog.snapshot(), &request));
+    let execution = runs::execute(&server.app, &key.project, request).await?;
     let size = execution.data.len();
-    let serialize = move || SerializedJson::new(&execution.into());
-    Ok(turns.run(project, size, serialize).await?)
+    let serialize = move || SerializedJson::new(&ExecutionView::from(execution));
+    let reply = turns.run(project, size, serialize).await?;
+    Ok(match versions.flatten() {
+        Some((executed, latest)) => reply
+            .with_header(EXECUTED_VERSION, &executed)
+            .with_header(LATEST_VERSION, &latest),
+        None => reply,
+    })
+}
+
+/// Returns the version of the tool that a request without a version executes, and the latest one of
+/// its toolkit.
+fn versions(catalog: &Snapshot, request: &Execute) -> Option<(String, String)> {
+    let executed = catalog.tool(&request.tool, &request.version).ok()?;
+    let latest = catalog.toolkit(&executed.release.slug)?.current();
+    let text = |release: &Release| release.version.as_str().to_owned();
+    Some((text(&executed.release), text(latest)))
+}
+
+/// Facts about the body of an execution besides the request itself.
+struct BodyNotes {
+    names_version: bool,
+    warnings: Vec<String>,
 }
 
 fn request(
@@ -129,28 +163,28 @@ fn request(
     bytes: &Bytes,
     headers: Vec<(String, String)>,
     request_id: String,
-) -> ApiResult<Execute> {
-    let text: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
-    // serde would deserialize a struct from an array of its members in order.
-    if text.trim_ascii_start().first() != Some(&b'{') {
-        return Err(errors::invalid("body: must be a JSON object").into());
-    }
-    let body: ExecuteRequest<'_> =
-        serde_json::from_slice(text).map_err(|cause| errors::invalid(format!("body: {cause}")))?;
+) -> ApiResult<(Execute, BodyNotes)> {
+    let (body, warnings) = borrowed_object::<ExecuteRequest<'_>>(bytes)?;
     let input = input(bytes, body.text, body.arguments, headers)?;
     let user_id = not_blank(body.user_id).or(not_blank(body.entity_id));
     refuse_nul("user_id", user_id.as_deref())?;
     let account = not_blank(body.connected_account_id);
-    Ok(Execute {
+    let version = not_blank(body.version);
+    let notes = BodyNotes {
+        names_version: version.is_some(),
+        warnings,
+    };
+    let request = Execute {
         tool,
-        version: not_blank(body.version).unwrap_or_else(|| prefix.tool_version().to_owned()),
+        version: version.unwrap_or_else(|| prefix.tool_version().to_owned()),
         user_id,
         account: account.map(|id| AccountId::parse(id.trim())).transpose()?,
         custom: custom_credential(body.custom_auth_params, body.custom_connection_data)?,
         session: None,
         input,
         request_id,
-    })
+    };
+    Ok((request, notes))
 }
 
 /// Returns the arguments as a part of the received bytes, or the prompt.
@@ -190,6 +224,7 @@ mod tests {
             Vec::new(),
             String::new(),
         )
+        .map(|(request, _)| request)
         .map_err(|failure| match failure {
             ApiError::App(error) => error,
             ApiError::Http(error) => panic!("{error:?}"),
@@ -244,7 +279,8 @@ mod tests {
     fn prefix_sets_default_tool_version() {
         let of = |prefix| {
             let body = Bytes::from_static(b"{}");
-            request("T".into(), prefix, &body, Vec::new(), String::new()).unwrap()
+            let read = request("T".into(), prefix, &body, Vec::new(), String::new());
+            read.unwrap().0
         };
         assert_eq!(of(Prefix::V3).version, app::catalog::BASE);
         assert_eq!(of(Prefix::V3_1).version, app::catalog::LATEST);

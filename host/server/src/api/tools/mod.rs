@@ -3,12 +3,13 @@
 pub(crate) mod arguments;
 mod custom_credential;
 pub(crate) mod execution;
+mod older_schema;
 pub(crate) mod proxy;
 pub(super) mod types;
 
 use app::{
     accounts::auth_configs,
-    catalog::{self, ToolFilter},
+    catalog::{self, ResolvedTool, Snapshot, ToolFilter},
     core::ids::AuthConfigId,
 };
 
@@ -35,8 +36,8 @@ pub(crate) async fn list(
     page: Page,
 ) -> ApiResult<Json<Listed<View>>> {
     let mut filter = ToolFilter {
-        slugs: query.tool_slugs.0,
-        toolkits: query.toolkit_slug.0,
+        slugs: query.tool_slugs,
+        toolkits: query.toolkit_slug,
         tags: query.tags,
         scopes: query.scopes,
         important: query.important,
@@ -50,8 +51,8 @@ pub(crate) async fn list(
     }
     let (catalog, page) = snapshot(key.app(), page)?;
     let (found, total) = page.cut(catalog.tools(&filter));
-    let views = found.iter().map(|found| View::new(&catalog, found));
-    let views = views.collect::<Result<_, _>>()?;
+    let views = found.iter().map(|found| view(prefix, &catalog, found));
+    let views = views.collect::<ApiResult<_>>()?;
     Ok(Json(Listed::counted(views, &page, total)))
 }
 
@@ -101,7 +102,16 @@ pub(crate) async fn read(
     let version = query.version.as_deref();
     let version = version.unwrap_or_else(|| versions.for_toolkit(toolkit));
     let found = catalog.tool(&slug, version)?;
-    Ok(Json(View::new(&catalog, &found)?))
+    Ok(Json(view(prefix, &catalog, &found)?))
+}
+
+/// Returns the view of a tool for the clients of a prefix.
+fn view(prefix: Prefix, catalog: &Snapshot, found: &ResolvedTool) -> ApiResult<View> {
+    let view = View::new(catalog, found)?;
+    Ok(match prefix {
+        Prefix::V3 => view.for_older_clients(),
+        Prefix::V3_1 => view,
+    })
 }
 
 /// Returns the scopes that the given tools need.

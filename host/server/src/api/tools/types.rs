@@ -6,14 +6,18 @@ use app::{
     agents::meta::MetaTool,
     catalog::{BASE, Release, ResolvedTool, Snapshot, Tool, VersionSelector},
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::{Value, value::RawValue};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::http::{
-    branding::{self, Branding},
-    query::LongList,
+use super::older_schema;
+use crate::{
+    api::toolkits::logo_url,
+    http::branding::{self, Branding},
 };
+
+/// Status of every tool.
+const ACTIVE_STATUS: &str = "active";
 
 /// Filters of the list.
 #[derive(Deserialize, IntoParams)]
@@ -26,12 +30,12 @@ pub(crate) struct ListQuery {
     pub search: Option<String>,
     /// These tools; no other filter applies then.
     #[serde(default)]
-    #[param(explode = false, value_type = Vec<String>)]
-    pub tool_slugs: LongList,
+    #[param(explode = false)]
+    pub tool_slugs: Vec<String>,
     /// Of these toolkits.
     #[serde(default)]
-    #[param(explode = false, value_type = Vec<String>)]
-    pub toolkit_slug: LongList,
+    #[param(explode = false)]
+    pub toolkit_slug: Vec<String>,
     /// Of the toolkits of these auth configs.
     #[serde(default)]
     #[param(explode = false)]
@@ -136,6 +140,8 @@ pub(crate) struct View {
     #[schema(required)]
     scope_requirements: Option<ScopeRequirements>,
     tags: Vec<String>,
+    /// Always `active`, for clients that filter by it.
+    status: &'static str,
     is_deprecated: bool,
     deprecated: DeprecatedView,
 }
@@ -145,7 +151,7 @@ view! {
     pub(crate) struct ToolkitView from (release: &Release) {
         slug: String = release.slug.to_string(),
         name: String = release.name.clone(),
-        logo: String = release.logo.clone(),
+        logo: String = logo_url(release),
     }
 }
 
@@ -184,7 +190,7 @@ impl View {
             description: tool.description.clone(),
             human_description: tool.description.clone(),
             toolkit: ToolkitView::new(release),
-            input_parameters: tool.input.text()?,
+            input_parameters: titled(tool.input.text()?, &tool.name),
             output_parameters: tool.response_schema()?,
             no_auth: tool.no_auth,
             version: version.to_owned(),
@@ -192,6 +198,7 @@ impl View {
             scopes: tool.scopes.clone(),
             scope_requirements: ScopeRequirements::new(tool),
             tags: tool.labels().map(str::to_owned).collect(),
+            status: ACTIVE_STATUS,
             is_deprecated,
             deprecated: DeprecatedView {
                 display_name: tool.name.clone(),
@@ -199,7 +206,7 @@ impl View {
                 available_versions: versions,
                 is_deprecated,
                 toolkit: ToolkitLogo {
-                    logo: release.logo.clone(),
+                    logo: logo_url(release),
                 },
             },
         })
@@ -207,6 +214,23 @@ impl View {
 }
 
 impl View {
+    /// Returns the view with schemas that older clients can read.
+    pub(super) fn for_older_clients(mut self) -> Self {
+        let text = self.input_parameters.get();
+        // Few schemas have these, and the others stay as they are.
+        let newer = ["\"oneOf\"", "\"type\":[", "\"type\": ["];
+        if newer.iter().any(|part| text.contains(part))
+            && let Ok(mut schema) = serde_json::from_str(text)
+        {
+            older_schema::rewrite(&mut schema);
+            if let Ok(rewritten) = serde_json::value::to_raw_value(&schema) {
+                self.input_parameters = rewritten;
+            }
+        }
+        older_schema::rewrite(&mut self.output_parameters);
+        self
+    }
+
     /// Builds the view of a meta tool.
     pub(crate) fn of_meta_tool(tool: MetaTool, branding: &Branding) -> Self {
         let definition = tool.definition();
@@ -231,6 +255,7 @@ impl View {
             scopes: Vec::new(),
             scope_requirements: None,
             tags: definition.tags.clone(),
+            status: ACTIVE_STATUS,
             is_deprecated: false,
             deprecated: DeprecatedView {
                 display_name: definition.name.clone(),
@@ -243,6 +268,26 @@ impl View {
             },
         }
     }
+}
+
+/// Returns the schema of a tool with the name of the tool as its title, unless it has a title.
+fn titled(schema: Box<RawValue>, name: &str) -> Box<RawValue> {
+    #[derive(Deserialize)]
+    struct Titled {
+        title: Option<IgnoredAny>,
+    }
+    let text = schema.get();
+    let is_titled = serde_json::from_str::<Titled>(text).is_ok_and(|own| own.title.is_some());
+    let members = text.strip_prefix('{').filter(|_| !is_titled);
+    let (Some(members), Ok(name)) = (members, serde_json::to_string(name)) else {
+        return schema;
+    };
+    let comma = if members.trim_start().starts_with('}') {
+        ""
+    } else {
+        ","
+    };
+    RawValue::from_string(format!("{{\"title\":{name}{comma}{members}")).unwrap_or(schema)
 }
 
 /// The scopes that a tool needs, all of them.

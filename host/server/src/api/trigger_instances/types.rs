@@ -18,7 +18,7 @@ use crate::{
         auth_configs::types::present_or_null, tools::types::ToolkitVersions,
         webhook_subscriptions::DeliveryStatus,
     },
-    http::{Page, query::LongList},
+    http::Page,
 };
 
 /// Filters of the list.
@@ -43,8 +43,8 @@ pub(crate) struct ListQuery {
     trigger_ids: Vec<String>,
     /// Of these trigger types.
     #[serde(default)]
-    #[param(explode = false, value_type = Vec<String>)]
-    trigger_names: LongList,
+    #[param(explode = false)]
+    trigger_names: Vec<String>,
     /// Disabled ones too.
     show_disabled: Option<bool>,
     /// Number of the page, from 1; a cursor takes precedence.
@@ -66,9 +66,9 @@ pub(crate) struct ListQuery {
     older_trigger_ids: Vec<String>,
     /// Older spelling of `trigger_names`.
     #[serde(default, rename = "triggerNames")]
-    #[param(explode = false, value_type = Vec<String>)]
+    #[param(explode = false)]
     #[deprecated]
-    older_trigger_names: LongList,
+    older_trigger_names: Vec<String>,
     /// Older spelling of `show_disabled`.
     #[serde(rename = "showDisabled")]
     #[deprecated]
@@ -104,7 +104,7 @@ impl ListQuery {
         let disabled = self.show_disabled.or(self.older_show_disabled);
         Filter {
             ids: or(self.trigger_ids, self.older_trigger_ids),
-            triggers: or(self.trigger_names.0, self.older_trigger_names.0),
+            triggers: or(self.trigger_names, self.older_trigger_names),
             accounts: or(self.connected_account_ids, self.older_account_ids),
             account_uuids: self.account_uuids,
             auth_configs: or(self.auth_config_ids, self.older_auth_config_ids),

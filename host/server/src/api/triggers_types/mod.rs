@@ -19,7 +19,7 @@ pub(crate) async fn list(
 ) -> ApiResult<Json<Listed<View>>> {
     let versions = query.toolkit_versions.selector(LATEST);
     let (catalog, page) = snapshot(key.app(), page)?;
-    let (found, total) = page.cut(catalog.triggers(&query.toolkit_slugs.0, &versions));
+    let (found, total) = page.cut(catalog.triggers(&query.toolkit_slugs, &versions));
     let views = found.iter().map(View::new).collect::<Result<_, _>>()?;
     Ok(Json(Listed::counted(views, &page, total)))
 }

@@ -5,10 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::{
-    api::tools::types::{ToolkitVersions, ToolkitView},
-    http::query::LongList,
-};
+use crate::api::tools::types::{ToolkitVersions, ToolkitView};
 
 /// Filters of the list.
 #[derive(Deserialize, IntoParams)]
@@ -16,8 +13,8 @@ use crate::{
 pub(crate) struct ListQuery {
     /// Of these toolkits.
     #[serde(default)]
-    #[param(explode = false, value_type = Vec<String>)]
-    pub toolkit_slugs: LongList,
+    #[param(explode = false)]
+    pub toolkit_slugs: Vec<String>,
     /// A version or `latest` for every toolkit; or, written `toolkit_versions[slug]=version`, for
     /// each toolkit separately.
     #[serde(default)]

@@ -17,7 +17,10 @@ use self::{
     },
 };
 use crate::{
-    api::logs::{MAX_CONDITIONS, MAX_VALUE_CHARS, branded, operator, stored_value},
+    api::{
+        logs::{MAX_CONDITIONS, MAX_VALUE_CHARS, branded, operator, stored_value},
+        toolkits::logo_url,
+    },
     http::{ApiResult, IN_TABLE, Json, OptionalJson, Page, Path, ProjectKey, errors},
 };
 
@@ -127,7 +130,7 @@ fn toolkit(app: &App, record: &ExecutionRecord) -> AppView {
     let release = app.catalog.release(&record.toolkit, &record.version);
     match release {
         Ok(release) => AppView {
-            icon: release.logo.clone(),
+            icon: logo_url(&release),
             name: release.name.clone(),
         },
         Err(_) => AppView {

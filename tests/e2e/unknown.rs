@@ -1,0 +1,182 @@
+//! Parameters and members that the API does not know, and values of wrong types.
+
+use harness::{Answer, Host, client::Body};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::given;
+
+fn warnings(answer: &Answer) -> Vec<&str> {
+    let values = answer.headers.get_all("x-toolhost-warning").into_iter();
+    values.map(|value| value.to_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn unknown_names_are_ignored_with_a_warning() {
+    let project = Host::shared().await.new_project().await;
+    let execute = format!("/tools/execute/{}", given::shared_echo().await);
+    let config = given::auth_config(&project).await;
+    let toolkit = given::keyed().await;
+    let none = || Body::None;
+    let requests: [(&str, &str, Body, &[&str]); 11] = [
+        (
+            "GET",
+            "/toolkits?serch=x&limit=1",
+            none(),
+            &["unknown query parameter `serch` is ignored; the nearest known name is `search`"],
+        ),
+        (
+            "GET",
+            "/connected_accounts?toolkitSlugs=a&zzzzzzzz=1",
+            none(),
+            &[
+                "unknown query parameter `toolkitSlugs` is ignored; the nearest known name is `toolkit_slugs`",
+                "unknown query parameter `zzzzzzzz` is ignored",
+            ],
+        ),
+        (
+            "GET",
+            "/auth/session/info?expand=%0d%0aall",
+            none(),
+            &["unknown query parameter `expand` is ignored"],
+        ),
+        (
+            "GET",
+            "/tools?toolkit_versions%5Bgh%5D=latest&cursor=",
+            none(),
+            &[],
+        ),
+        (
+            "GET",
+            "/trigger_instances/active?connectedAccountIds=a&user_ids[]=b",
+            none(),
+            &[],
+        ),
+        ("GET", "/mcp/servers?page_no=1&limit=null", none(), &[]),
+        ("GET", "/toolkits?limit=null", none(), &[]),
+        (
+            "POST",
+            "/connected_accounts/link",
+            Body::Json(
+                json!({ "auth_config_id": config, "user_id": "amy", "callbackUrl": "https://a.example" }),
+            ),
+            &[
+                "unknown body member `callbackUrl` is ignored; the nearest known name is `callback_url`",
+            ],
+        ),
+        (
+            "POST",
+            "/auth_configs",
+            Body::Json(json!({
+                "toolkit": { "slug": toolkit },
+                "auth_config": { "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {}, "nme": "n" },
+            })),
+            &[
+                "unknown body member `auth_config.nme` is ignored; the nearest known name is `auth_config.name`",
+            ],
+        ),
+        (
+            "POST",
+            &execute,
+            Body::Json(json!({ "arguments": { "any": 1 }, "version": "latest", "userId": "amy" })),
+            &["unknown body member `userId` is ignored; the nearest known name is `user_id`"],
+        ),
+        (
+            "POST",
+            &execute,
+            Body::Json(json!({ "arguments": { "any": 1 }, "version": "latest", "user_id": "amy" })),
+            &[],
+        ),
+    ];
+    for (method, path, body, expected) in requests {
+        let method = Method::from_bytes(method.as_bytes()).unwrap();
+        let answer = project.send(method, path, body, &[]).await;
+        assert!((200..300).contains(&answer.status), "{path}: {answer:#?}");
+        assert_eq!(warnings(&answer), expected, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn every_wrong_type_names_its_member() {
+    let project = Host::shared().await.new_project().await;
+    let execute = format!("/tools/execute/{}", given::shared_echo().await);
+    let wrong = json!({
+        "toolkit": { "slug": "x" },
+        "auth_config": {
+            "type": "use_custom_auth", "name": 5, "authScheme": ["API_KEY"], "is_enabled_for_tool_router": "yes",
+            "restrict_to_following_tools": ["A", null],
+        },
+    });
+    let cases: [(&str, Value, &[&str]); 4] = [
+        (
+            "/auth_configs",
+            wrong,
+            &[
+                "auth_config.authScheme: expected a string, got a list",
+                "auth_config.is_enabled_for_tool_router: expected a boolean, got a text",
+                "auth_config.name: expected a string, got 5",
+                "auth_config.restrict_to_following_tools[1]: expected a string, got null",
+            ],
+        ),
+        (
+            "/auth_configs",
+            json!({ "toolkit": { "slug": "x" }, "auth_config": {} }),
+            &["auth_config.type: is required"],
+        ),
+        (
+            "/connected_accounts",
+            json!({ "auth_config": "ac_x", "connection": {} }),
+            &["auth_config: expected an object, got a text"],
+        ),
+        (
+            "/connected_accounts/link",
+            json!({ "auth_config_id": given::auth_config(&project).await, "user_id": "" }),
+            &["user_id: must have at least one character"],
+        ),
+    ];
+    for (path, body, expected) in cases {
+        let answer = project.post(path, &body).await.expect(400);
+        let mut problems = answer.problems();
+        problems.sort();
+        assert_eq!(problems, expected, "{path}: {body}");
+    }
+    let body = json!({ "arguments": {}, "version": 5 });
+    let answer = project.post(&execute, &body).await.expect(400);
+    let named = "body: version: invalid type: integer `5`";
+    assert!(answer.problems()[0].starts_with(named), "{answer:#?}");
+}
+
+#[tokio::test]
+async fn values_out_of_range_are_refused() {
+    let project = Host::shared().await.new_project().await;
+    for (path, problem) in [
+        (
+            "/connected_accounts?statuses=READY",
+            "statuses: must be one of",
+        ),
+        (
+            "/connected_accounts?order_by=name",
+            "order_by: must be one of",
+        ),
+        ("/toolkits?sort_by=stars", "sort_by: must be one of"),
+        ("/tools?important=maybe", "important: must be true or false"),
+        (
+            "/auth_configs?deprecated_status=gone",
+            "deprecated_status: must be one of",
+        ),
+        ("/auth_configs?limit=many", "limit: must be a number"),
+    ] {
+        let answer = project.get(path).await.expect(400);
+        let problems = answer.problems();
+        assert!(
+            problems.iter().any(|line| line.starts_with(problem)),
+            "{path}: {problems:?}"
+        );
+    }
+    let filter = json!({ "filters": [{ "field": "colour", "operator": "==", "value": "red" }] });
+    project
+        .post("/logs/tool_execution", &filter)
+        .await
+        .expect(400)
+        .assert_envelope();
+}
