@@ -9,7 +9,7 @@ use tempfile::NamedTempFile;
 use crate::{Finished, Host, wait_until};
 
 /// Folder of the library, which `tests/setup` fetches.
-const LIBRARY: &str = "../target/descriptions/prometheus_client-0.26.0";
+const PARSER_FOLDER: &str = "../target/descriptions/prometheus_client-0.26.0";
 
 /// All metrics of one scrape.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl Metrics {
         let format = "text/plain; version=0.0.4; charset=utf-8";
         assert_eq!(answer.header("content-type"), format);
         let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let library = tests.join(LIBRARY);
+        let library = tests.join(PARSER_FOLDER);
         assert!(
             library.is_dir(),
             "{} is missing: `tests/setup` fetches it",
