@@ -13,8 +13,8 @@
 //! the same ones.
 //!
 //! A queue may admit only some records at a time, for example few of each endpoint. The others wait
-//! in memory, where they cost nothing. If more records are due than were read, those that still wait
-//! after [`MAX_WAITING_TIME`] are put off together, so that those behind them are read.
+//! in memory, where they cost nothing. If more records are due than were read, those that wait are
+//! put off together, so that those behind them are read.
 
 use std::{
     collections::HashSet, convert::Infallible, panic::AssertUnwindSafe, pin::Pin, sync::Arc,
@@ -46,8 +46,6 @@ const TURN_INTERVAL: Duration = Duration::from_millis(50);
 const MIN_READ_INTERVAL: Duration = Duration::from_millis(5);
 /// Minimum time between two reads of due records while records wait in memory.
 const MIN_WAITING_READ_INTERVAL: Duration = Duration::from_millis(50);
-/// Maximum time that records wait for room while others are due behind them.
-const MAX_WAITING_TIME: Duration = Duration::from_millis(50);
 /// Minimum number of records that are read at a time.
 const MIN_PAGE_RECORDS: usize = 16;
 
@@ -316,9 +314,6 @@ impl<T: Claimable, C, R> Due<'_, T, C, R> {
                 return Ok((record, room));
             }
             if waiting.more {
-                if self.room_is_made(&waiting).await {
-                    continue;
-                }
                 self.put_off(&mut waiting, now).await?;
             } else if !self.is_read_again(&waiting, now).await {
                 continue;
@@ -358,18 +353,6 @@ impl<T: Claimable, C, R> Due<'_, T, C, R> {
             () = self.ended.notified(), if has_waiting => false,
             () = committed => true,
             () = sleep_until(read_at + poll_interval) => true,
-        }
-    }
-
-    /// Waits for a worker that ends its work. Returns false if the records have waited for as long as
-    /// they may: those behind them have to be read.
-    async fn room_is_made(&self, waiting: &Waiting<T>) -> bool {
-        let Some(read_at) = waiting.read_at.filter(|_| !waiting.records.is_empty()) else {
-            return false;
-        };
-        tokio::select! {
-            () = self.ended.notified() => true,
-            () = sleep_until(read_at + MAX_WAITING_TIME) => false,
         }
     }
 
