@@ -1,10 +1,9 @@
 //! Requests that are answered without the service of `rmcp`.
 //!
-//! That service runs each request in several tasks that are connected by channels, which takes longer
-//! than the call of a small tool. A list of tools and a call without reports of its progress have one
-//! message as their response, and are answered here. Every other request goes to `rmcp`, and so does one
-//! that is not plainly valid: `rmcp` alone refuses messages, and negotiates the version of one that has
-//! metadata.
+//! That service runs each request in several tasks that are connected by channels. A list of tools and a
+//! call without reports of its progress have one message as their response, and are answered here
+//! without tasks. Every other request goes to `rmcp`, and so does one that is not plainly valid: `rmcp`
+//! alone refuses messages, and negotiates the version of one that has metadata.
 
 use axum::{
     http::{HeaderMap, HeaderValue, header},

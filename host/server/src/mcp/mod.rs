@@ -1,8 +1,8 @@
 //! MCP endpoints, over streamable HTTP: of MCP servers and of tool router sessions.
 //!
 //! Every request is complete in itself, so that any server of an installation answers it. The
-//! protocol is that of the crate `rmcp`, which only this module uses. A request is admitted
-//! ([`access`]) before its body is read.
+//! protocol is that of the crate `rmcp`, which only this module uses; plain lists and calls of tools are
+//! answered without its service ([`direct`]). A request is admitted ([`access`]) before its body is read.
 
 mod access;
 mod address;
