@@ -6,7 +6,7 @@ use harness::{
     Client, Finished, Guest, Host, Registry, guest,
     host::Setup,
     registry::{NAME, PASSWORD},
-    toolkit,
+    toolkit, unique,
 };
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -586,4 +586,56 @@ async fn invalid_trusted_key_prevents_start() {
             .contains("`nonsense` is not a minisign public key"),
         "{refused:?}"
     );
+}
+
+#[tokio::test]
+async fn failing_case_keeps_toolkit_unpublished() {
+    let host = Host::shared().await;
+    let author = harness::Author::new();
+    let name = format!("checked-{}", unique(4));
+    author.new_toolkit(&name);
+    let case = author.path(&format!("{name}/cases/greet/success.json"));
+    let wrong = r#"{ "arguments": { "name": "Ada" }, "data": { "text": "Hello, Bob!" } }"#;
+    std::fs::write(case, wrong).unwrap();
+    let publish = |more: &[&str]| {
+        let command = ["publish", &name, "--version", "20260101_00"];
+        let server = ["--url", &host.url, "--org-key", &host.org_key];
+        Finished::run(author.command(&[&command[..], &server, more].concat()))
+    };
+    let address = format!("/toolkits/{}/versions/20260101_00", name.replace('-', "_"));
+    let refused = publish(&[]).failed();
+    assert!(refused.contains("Hello, Bob!"), "{refused}");
+    assert!(refused.contains("nothing was published"), "{refused}");
+    host.as_org().get(&address).await.expect(404);
+
+    let unchecked = publish(&["--no-check"]);
+    assert!(
+        unchecked.stderr.contains("without a check"),
+        "{unchecked:?}"
+    );
+    unchecked.succeeded();
+    host.as_org().get(&address).await.expect(200);
+}
+
+#[tokio::test]
+async fn deprecation_is_undone() {
+    let host = Host::shared().await;
+    let author = Author::new();
+    let server = ["--url", &host.url, "--org-key", &host.org_key];
+    let run = |arguments: &[&str]| author.run(&[arguments, &server].concat());
+    run(&["publish", "a.wasm"]).succeeded();
+    let version = format!("{}@20260101_00", author.slug);
+    let is_deprecated = async || {
+        let read = host.as_org().get(&author.address()).await.expect(200);
+        read["is_deprecated"].clone()
+    };
+    run(&["deprecate", &version]).succeeded();
+    run(&["deprecate", &version]).succeeded();
+    assert_eq!(is_deprecated().await, true);
+    run(&["deprecate", &version, "--undo"]).succeeded();
+    assert_eq!(is_deprecated().await, false);
+    let missing = format!("{}@20260101_07", author.slug);
+    assert!(run(&["deprecate", &missing]).failed().contains("not found"));
+    let unnamed = run(&["deprecate", &author.slug]).failed();
+    assert!(unnamed.contains("SLUG@VERSION"), "{unnamed}");
 }

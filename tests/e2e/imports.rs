@@ -1,31 +1,21 @@
 //! Toolkits generated from API descriptions, from the author's command to a call with a credential.
 
-use std::{env, fs, path::Path};
+use std::{fs, path::Path};
 
-use harness::{Host, author, toolkit, unique};
+use harness::{Finished, Host, toolkit, unique};
 use serde_json::{Value, json};
 
 use crate::given;
 
-/// Runs the author's command with the author's cache, in which the guest is compiled once.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the folders of the person who runs the tests"
-)]
+/// Runs the author's command with an empty cache and without a search path: an import needs no
+/// compiler.
+fn run(folder: &Path, arguments: &[&str]) -> Finished {
+    let cache = folder.join("cache").display().to_string();
+    toolkit(folder, &[("XDG_CACHE_HOME", &cache)], arguments)
+}
+
 fn as_author(folder: &Path, arguments: &[&str]) -> Value {
-    let [cache, target] =
-        [author::cache(), author::target()].map(|path| path.display().to_string());
-    let known = ["PATH", "HOME", "CARGO_HOME", "RUSTUP_HOME"];
-    let known: Vec<_> = known
-        .iter()
-        .filter_map(|name| Some((*name, env::var(name).ok()?)))
-        .collect();
-    let mut variables: Vec<_> = known
-        .iter()
-        .map(|(name, value)| (*name, value.as_str()))
-        .collect();
-    variables.extend([("XDG_CACHE_HOME", &*cache), ("CARGO_TARGET_DIR", &*target)]);
-    serde_json::from_str(&toolkit(folder, &variables, arguments).succeeded()).unwrap()
+    serde_json::from_str(&run(folder, arguments).succeeded()).unwrap()
 }
 
 /// Imports a description and publishes the result.
@@ -218,4 +208,42 @@ fn imports_are_built_with_other_toolkits() {
     }));
     let checked = as_author(folder.path(), &["check", "--all", "--json"]);
     assert_eq!(slugs(&checked), ["one", "two"]);
+}
+
+#[tokio::test]
+async fn recorded_call_becomes_a_passing_case() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("api.yaml"), DESCRIPTION).unwrap();
+    let run = |arguments: &[&str]| run(folder.path(), arguments);
+    run(&["import", "openapi", "api.yaml", "--slug", "acme"]).succeeded();
+    let secret = harness::marked!("sk-acme-");
+    let account = json!({ "api_key": secret }).to_string();
+    fs::write(folder.path().join("account.json"), account).unwrap();
+    let tag = unique(8);
+    let arguments = json!({ "tag": tag, "id": 7, "fields": ["name"] }).to_string();
+    let rewrite = format!("https://api.example.com={}", Host::application().origin);
+    let record = |case: &str| {
+        let call = ["record", "acme", "get_item", &arguments, "--case", case];
+        let place = ["--rewrite", &rewrite, "--credentials", "account.json"];
+        run(&[&call[..], &place].concat())
+    };
+    record("seven").succeeded();
+    let file = folder.path().join("acme/cases/get_item/seven.json");
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(!text.contains(secret), "{text}");
+    let case: Value = serde_json::from_str(&text).unwrap();
+    let sent = &case["exchanges"][0]["request"];
+    assert_eq!(
+        sent["url"],
+        format!("https://api.example.com/items/none/{tag}/7?fields%5B%5D=name")
+    );
+    assert!(record("seven").failed().contains("seven.json exists"));
+    assert!(record("../seven").failed().contains("cannot name a case"));
+
+    let checked: Value =
+        serde_json::from_str(&run(&["check", "acme", "--json"]).succeeded()).unwrap();
+    assert_eq!(
+        checked[0]["cases"],
+        json!([{ "case": "get_item/seven", "passed": true, "problems": [] }])
+    );
 }

@@ -1,5 +1,5 @@
-//! Toolkits in JavaScript and Python: created from the template, published, called, and limited
-//! like any other guest.
+//! Toolkits in each language: created from the template by a command that was copied elsewhere,
+//! published, called, and limited like any other guest.
 
 use std::{
     fs,
@@ -7,8 +7,9 @@ use std::{
     process::Command,
 };
 
-use harness::{Client, Host, author, host, unique};
+use harness::{Author, Client, Finished, Host, author, host, unique};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 /// Tools in addition to those of the template.
 const JS: &str = r#"
@@ -106,9 +107,25 @@ fn build(language: &str, slug: &str) -> PathBuf {
     folder.join(built[0]["file"].as_str().unwrap())
 }
 
-async fn published(language: &str) -> (Client, String) {
+/// Returns the place of the broken tool's error as its trace names it, in the spelling of JSON.
+fn place_of_error(folder: &Path, language: &str) -> String {
+    let (file, before_line) = if language == "js" {
+        ("tools.js", ":")
+    } else {
+        ("tools.py", "\\\", line ")
+    };
+    let text = fs::read_to_string(folder.join(file)).unwrap();
+    let line = text.lines().position(|line| line.contains(r"one\ntwo"));
+    format!("{file}{before_line}{}", line.unwrap() + 1)
+}
+
+/// Publishes a toolkit. Returns its project, the beginning of its slugs, and the place of the
+/// broken tool's error.
+async fn published(language: &str) -> (Client, String, String) {
     let slug = format!("{language}{}", unique(4));
     let file = build(language, &slug);
+    let folder = file.ancestors().nth(2).unwrap();
+    let place = place_of_error(folder, language);
     let host = Host::shared().await;
     let arguments = [
         "publish",
@@ -120,7 +137,7 @@ async fn published(language: &str) -> (Client, String) {
     ];
     assert!(toolkit(Path::new("."), &arguments).contains("published"));
     fs::remove_dir_all(file.ancestors().nth(3).unwrap()).unwrap();
-    (host.as_project(), slug.to_uppercase())
+    (host.as_project(), slug.to_uppercase(), place)
 }
 
 #[expect(
@@ -128,7 +145,7 @@ async fn published(language: &str) -> (Client, String) {
     reason = "what the guest tells is compared with this machine's time"
 )]
 async fn works_like_any_other(language: &str) {
-    let (project, slug) = published(language).await;
+    let (project, slug, place) = published(language).await;
     let call = async |tool: &str, arguments: Value| {
         project.execute(&format!("{slug}_{tool}"), arguments).await
     };
@@ -173,6 +190,10 @@ async fn works_like_any_other(language: &str) {
         broken["data"]["message"].as_str().unwrap().contains("one"),
         "{broken:?}"
     );
+    let log = broken["log_id"].as_str().unwrap();
+    let log = project.get(&format!("/logs/tool_execution/{log}")).await;
+    let trace = log.expect(200)["data"]["log"].to_string();
+    assert!(trace.contains(&place), "{place}: {trace}");
     assert_eq!(call("SPIN", json!({})).await.failure(), "tool_cpu_limit");
     assert_eq!(call("HOG", json!({})).await.failure(), "tool_memory_limit");
     assert_eq!(
@@ -189,4 +210,213 @@ async fn javascript_toolkit_works() {
 #[tokio::test]
 async fn python_toolkit_works() {
     works_like_any_other("python").await;
+}
+
+/// The author's command in a folder of its own, far from the repository.
+struct Elsewhere {
+    folder: TempDir,
+}
+
+impl Elsewhere {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::copy(host::author(), folder.path().join("toolkit")).unwrap();
+        Self { folder }
+    }
+
+    /// Runs the command in a folder below its own, which is made.
+    fn run(&self, place: &str, arguments: &[&str]) -> Finished {
+        let place = self.folder.path().join(place);
+        fs::create_dir_all(&place).unwrap();
+        let mut command = Command::new(self.folder.path().join("toolkit"));
+        command.args(arguments).current_dir(place);
+        command.env("XDG_CACHE_HOME", author::cache());
+        command.env_remove("CARGO_TARGET_DIR");
+        Finished::run(command)
+    }
+
+    fn greeting(&self, toolkit: &str) -> String {
+        let run = ["run", ".", "greet", "--arg", "name=Ada", "--json"];
+        let said = self.run(toolkit, &run).succeeded();
+        let call: Value = serde_json::from_str(&said).unwrap();
+        call["data"]["text"].as_str().unwrap().to_owned()
+    }
+}
+
+#[test]
+fn copied_command_makes_toolkits_of_every_language() {
+    let elsewhere = Elsewhere::new();
+    for (name, language) in [("one", "rust"), ("two", "js"), ("three", "python")] {
+        let language: &[_] = if language == "rust" {
+            &[]
+        } else {
+            &["--lang", language]
+        };
+        let new = [&["new", name], language].concat();
+        elsewhere.run(".", &new).succeeded();
+        elsewhere.run(name, &["check"]).succeeded();
+    }
+}
+
+#[test]
+fn toolkits_share_compiled_library_but_no_module() {
+    let elsewhere = Elsewhere::new();
+    for place in ["here", "there"] {
+        elsewhere.run(place, &["new", "namesake"]).succeeded();
+    }
+    let [here, there] = ["here/namesake", "there/namesake"];
+    let source = elsewhere.folder.path().join(there).join("src/lib.rs");
+    let text = fs::read_to_string(&source).unwrap();
+    fs::write(&source, text.replace("Hello, ", "Goodbye, ")).unwrap();
+
+    let built = |place| {
+        let built = elsewhere.run(place, &["build"]);
+        assert_eq!(built.code, Some(0), "{built:#?}");
+        built.stderr
+    };
+    built(here);
+    let second = built(there);
+    assert!(second.contains("Compiling namesake"), "{second}");
+    assert!(!second.contains("Compiling toolkit-sdk"), "{second}");
+    for _ in 0..2 {
+        assert_eq!(elsewhere.greeting(here), "Hello, Ada!");
+        assert_eq!(elsewhere.greeting(there), "Goodbye, Ada!");
+    }
+}
+
+/// Tool that sends two requests at once, one with a file, and makes a file of a response.
+const LABEL: &str = r#"
+#[derive(Deserialize, JsonSchema)]
+struct Label {
+    note: File,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Labeled {
+    file: File,
+    site: String,
+}
+
+/// Sends a note, and reads its label.
+#[tool]
+fn label(input: Label) -> Result<Labeled> {
+    let form = Multipart::new().file("note", &input.note);
+    let note = http::post("https://api.example.com").multipart(form);
+    let label = http::get("https://api.example.com/labels/label?size=2").into_file();
+    let mut answers = http::send_all([note, label]).into_iter();
+    let mut next = || answers.next().unwrap_or_else(|| Err(ToolError::internal("no answer")));
+    next()?;
+    Ok(Labeled { file: next()?.file()?, site: context::require("site")? })
+}
+"#;
+
+/// Returns cases of the tool and what each of them must be: true if it passes.
+fn label_cases() -> Vec<(&'static str, bool, Value)> {
+    let case = |note: Value, error: Option<&str>| {
+        json!({
+            "arguments": { "note": { "s3key": "n", "name": "note.txt", "mimetype": "text/plain" } },
+            "files": [{ "id": "n", "name": "note.txt", "mimetype": "text/plain", "text": "two" }],
+            "exchanges": [
+                {
+                    "request": { "method": "GET", "url": "https://api.example.com/labels/label?size=2" },
+                    "response": { "body": "PNG" },
+                },
+                {
+                    "request": {
+                        "method": "POST", "url": "https://api.example.com",
+                        "body": { "note": { "filename": "note.txt", "content": note } },
+                    },
+                    "response": error.map_or(json!({}), |kind| json!({ "error": kind })),
+                },
+            ],
+        })
+    };
+    let ends = |mut case: Value, member: &str, value: Value| {
+        case[member] = value;
+        case
+    };
+    let labeled = |name: &str| {
+        let file = json!({ "name": name, "mimetype": "text/plain", "s3url": "file_1" });
+        json!({ "file": file, "site": "case-site" })
+    };
+    let by_name = json!({ "blob": "n" });
+    let broken = || case(json!("two"), Some("connect"));
+    vec![
+        (
+            "text",
+            true,
+            ends(case(json!("two"), None), "data", labeled("label")),
+        ),
+        (
+            "named",
+            true,
+            ends(case(by_name, None), "data", labeled("label")),
+        ),
+        (
+            "broken",
+            true,
+            ends(
+                broken(),
+                "error",
+                json!({ "kind": "upstream_unavailable", "message": "no such text" }),
+            ),
+        ),
+        (
+            "other_name",
+            false,
+            ends(case(json!("two"), None), "data", labeled("download")),
+        ),
+        (
+            "other_text",
+            false,
+            ends(case(json!("three"), None), "data", labeled("label")),
+        ),
+        (
+            "other_end",
+            false,
+            ends(broken(), "error", json!({ "kind": "not_found" })),
+        ),
+    ]
+}
+
+#[test]
+fn cargo_test_agrees_with_check() {
+    let author = Author::new();
+    author.new_toolkit("agreed");
+    let declared = "tools: [greet, label],\n    egress: [\"api.example.com\"],\n    \
+                    auth: [api_key(header: \"x-key\", fields: [secret(api_key), text(site)])],";
+    author.edit("agreed/src/lib.rs", "tools: [greet],", declared);
+    author.edit(
+        "agreed/src/lib.rs",
+        "cases!();",
+        &format!("{LABEL}\ncases!();"),
+    );
+    let cases = label_cases();
+    fs::create_dir_all(author.path("agreed/cases/label")).unwrap();
+    for (name, _, case) in &cases {
+        let file = author.path(&format!("agreed/cases/label/{name}.json"));
+        fs::write(file, case.to_string()).unwrap();
+    }
+
+    let checked = author.toolkit(&["check", "agreed", "--json"]);
+    let checked: Value = serde_json::from_slice(&checked.stdout).unwrap();
+    let reports = checked[0]["cases"].as_array().unwrap();
+    let report = |name: &str| {
+        let name = format!("label/{name}");
+        reports
+            .iter()
+            .find(|report| report["case"] == *name)
+            .unwrap()
+    };
+    let mut native = Command::new("cargo");
+    native.arg("test").current_dir(author.path("agreed"));
+    native.env("CARGO_TARGET_DIR", author::target());
+    let native = Finished::run(native);
+    let said = format!("{}{}", native.stdout, native.stderr);
+    assert!(said.contains("of the cases of `agreed` fail"), "{said}");
+    for (name, passes, _) in cases {
+        assert_eq!(report(name)["passed"], passes, "{}", report(name));
+        let failed = said.contains(&format!("label/{name}.json:"));
+        assert_eq!(failed, !passes, "{name}: {said}");
+    }
 }

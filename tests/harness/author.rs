@@ -19,8 +19,8 @@ use crate::{
 /// its dependencies are compiled only once.
 const TOOLKITS_FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../toolkits");
 
-/// Returns the cache folder of artifacts made once for all runs: the compilers of other languages
-/// and the guest of imports.
+/// Returns the cache folder of artifacts made once for all runs: the SDK, the compilers of other
+/// languages, and compiled crates.
 #[must_use]
 pub fn cache() -> PathBuf {
     Path::new(TOOLKITS_FOLDER).join("../target/tmp/cache")

@@ -15,14 +15,13 @@ use crate::{
     compiler,
     component::{self, Component},
     foreign::Source,
-    host,
     import::{
         folder::{self, Guest},
         interpreter,
     },
     progress,
     toolchain::{self, Mode},
-    workspace::{Module, Package, Workspace},
+    workspace::{Module, Workspace},
 };
 
 /// Default folder of `--all`.
@@ -167,7 +166,7 @@ pub(crate) fn build(
         built.extend(build_crates(what, &folder, version, out)?);
     }
     if !imports.is_empty() {
-        built.extend(build_imports(what, &imports, version, apart)?);
+        built.extend(build_imports(&imports, version, apart)?);
     }
     for source in &others {
         built.push(build_foreign(source, version, apart)?);
@@ -221,37 +220,33 @@ fn folders_in(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Builds imports without a crate. All of them share one guest.
+/// Builds imports without a crate. All of them share one guest, which is part of this command.
 fn build_imports(
-    what: &BuildTarget,
     folders: &[&PathBuf],
     version: Option<&Version>,
     out: Option<&Path>,
 ) -> Result<Vec<Built>> {
-    let guest = interpreter::compiled(toolchain::find(what.toolchain)?)?;
-    let cache = host::cache()?.join("described");
     let _spinner = progress::spinner("making tools");
     let build = |folder: &&PathBuf| {
-        let package = Package {
-            name: folder.display().to_string(),
-            folder: folder.to_path_buf(),
-        };
-        let (made, report) = encode(
-            &Module {
-                file: guest.file.clone(),
-                package,
-            },
-            version,
-            &cache,
-        )?;
-        finish(
-            made,
-            report,
+        let (made, report) = folder::added(
             folder,
-            &out.map_or_else(|| folder.join("dist"), Path::to_owned),
+            interpreter::MODULE.to_vec(),
+            serde_json::Value::Null,
         )
+        .and_then(|guest| component_of(guest, version))
+        .with_context(|| format!("cannot build {}", folder.display()))?;
+        let out = out.map_or_else(|| folder.join("dist"), Path::to_owned);
+        finish(made, report, folder, &out)
     };
     folders.iter().map(build).collect()
+}
+
+fn component_of(
+    guest: Guest,
+    version: Option<&Version>,
+) -> Result<(Component, Option<import::Report>)> {
+    let made = component::from_module(&guest.core, guest.described, version, &today()?)?;
+    Ok((made, guest.report))
 }
 
 /// Encodes a core module as a component, together with the import in its folder. Returns the
@@ -271,18 +266,7 @@ fn encode(
         .and_then(|described| {
             folder::added(&module.package.folder, lean.unwrap_or(core), described)
         })
-        .and_then(
-            |Guest {
-                 core,
-                 described,
-                 report,
-             }| {
-                Ok((
-                    component::from_module(&core, described, version, &today()?)?,
-                    report,
-                ))
-            },
-        )
+        .and_then(|guest| component_of(guest, version))
         .with_context(|| format!("cannot build `{}`", module.package.name))
 }
 

@@ -12,8 +12,10 @@ mod multipart;
 mod observed;
 mod upstream;
 
+pub(crate) use case::folder_name;
+
 use std::{
-    fs,
+    fmt, fs,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -21,12 +23,12 @@ use std::{
 use anyhow::{Context, Result};
 use bytes::Bytes;
 use clap::Args;
-use manifest::Manifest;
+use manifest::{Manifest, Version};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
-    build::{self, BuildTarget},
+    build::{self, BuildTarget, Built},
     schema,
 };
 
@@ -57,7 +59,7 @@ pub(crate) struct Check {
 
 /// Check results of one toolkit.
 #[derive(Debug, Serialize)]
-struct Report {
+pub(crate) struct Report {
     slug: String,
     version: String,
     tools: usize,
@@ -80,22 +82,15 @@ struct CaseReport {
 
 /// Runs the command. Returns exit code 1 if there is any problem.
 pub(crate) async fn run(options: &Check) -> Result<ExitCode> {
+    let cases = options.cases.as_deref();
     let mut reports = Vec::new();
-    if let Some(file) = options.target.file() {
-        reports.push(check(file, options.cases.as_deref(), options.bless).await?);
-    } else {
-        for built in build::build(&options.target, None, None)? {
-            let cases = options
-                .cases
-                .clone()
-                .unwrap_or_else(|| built.folder.join("cases"));
-            reports.push(check(&built.file, Some(&cases), options.bless).await?);
-        }
+    for subject in subjects(&options.target, None, cases)? {
+        reports.push(check(&subject, options.bless).await?);
     }
     if options.json {
         println!("{}", serde_json::to_string_pretty(&reports)?);
     } else {
-        reports.iter().for_each(Report::print);
+        reports.iter().for_each(|report| print!("{report}"));
     }
     Ok(if reports.iter().all(Report::is_clean) {
         ExitCode::SUCCESS
@@ -104,8 +99,37 @@ pub(crate) async fn run(options: &Check) -> Result<ExitCode> {
     })
 }
 
+/// A component and the folder of its cases, if one is known.
+pub(crate) struct Subject {
+    pub(crate) file: PathBuf,
+    pub(crate) cases: Option<PathBuf>,
+}
+
+/// Returns the named component, or builds the named crates and returns their components.
+pub(crate) fn subjects(
+    target: &BuildTarget,
+    version: Option<&Version>,
+    cases: Option<&Path>,
+) -> Result<Vec<Subject>> {
+    let given = |file| Subject {
+        file,
+        cases: cases.map(Path::to_owned),
+    };
+    if target.file().is_some() {
+        let files = target.components(version)?;
+        return Ok(files.into_iter().map(given).collect());
+    }
+    let beside = |built: Built| Subject {
+        cases: Some(cases.map_or_else(|| built.folder.join("cases"), Path::to_owned)),
+        file: built.file,
+    };
+    let built = build::build(target, version, None)?;
+    Ok(built.into_iter().map(beside).collect())
+}
+
 /// Checks one component.
-async fn check(file: &Path, cases: Option<&Path>, bless: bool) -> Result<Report> {
+pub(crate) async fn check(subject: &Subject, bless: bool) -> Result<Report> {
+    let file = &subject.file;
     let component: Bytes = fs::read(file)
         .with_context(|| format!("cannot read {}", file.display()))?
         .into();
@@ -114,7 +138,7 @@ async fn check(file: &Path, cases: Option<&Path>, bless: bool) -> Result<Report>
     let mut problems = manifest.problems();
     let refused = !problems.is_empty();
     problems.extend(schema_problems(&manifest));
-    let files = match cases {
+    let files = match &subject.cases {
         Some(folder) => case::load(&manifest, folder, &mut problems),
         None => Vec::new(),
     };
@@ -193,24 +217,30 @@ fn compiled(
 }
 
 impl Report {
-    fn is_clean(&self) -> bool {
+    pub(crate) fn is_clean(&self) -> bool {
         self.problems.is_empty() && self.cases.iter().all(|case| case.passed)
     }
+}
 
-    fn print(&self) {
-        println!("{} {}", self.slug, self.version);
+impl fmt::Display for Report {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(out, "{} {}", self.slug, self.version)?;
         for problem in &self.problems {
-            println!("  ✗ {}", indent(problem));
+            writeln!(out, "  ✗ {}", indent(problem))?;
         }
         for case in &self.cases {
             if let Some(difference) = &case.blessed {
-                println!("  ✎ cases/{}.json is corrected:\n{difference}", case.case);
+                writeln!(
+                    out,
+                    "  ✎ cases/{}.json is corrected:\n{difference}",
+                    case.case
+                )?;
             }
         }
         for case in self.cases.iter().filter(|case| !case.passed) {
-            println!("  ✗ cases/{}.json", case.case);
+            writeln!(out, "  ✗ cases/{}.json", case.case)?;
             for problem in &case.problems {
-                println!("    {}", indent(&indent(problem)));
+                writeln!(out, "    {}", indent(&indent(problem)))?;
             }
         }
         let passed = self.cases.iter().filter(|case| case.passed).count();
@@ -219,11 +249,12 @@ impl Report {
         } else {
             '✗'
         };
-        println!(
+        writeln!(
+            out,
             "  {sign} {passed} of {} cases of {} tools",
             self.cases.len(),
             self.tools
-        );
+        )
     }
 }
 

@@ -44,14 +44,16 @@ pub(crate) fn wrap_compiler(cargo: &mut Command, linker: &str) {
     }
 }
 
-/// Returns the path of the lean variant of a compiled module.
+/// Returns the lean variant of a compiled module, if there is one.
 pub(crate) fn lean(module: &Path) -> Option<PathBuf> {
-    let lean = module
-        .parent()?
-        .join("deps")
-        .join(module.file_name()?)
-        .with_extension(LEAN_EXTENSION);
-    lean.is_file().then_some(lean)
+    Some(lean_of(module)).filter(|lean| lean.is_file())
+}
+
+/// Returns the path of the lean variant of a module.
+pub(crate) fn lean_of(module: &Path) -> PathBuf {
+    let name = module.file_name().unwrap_or_default();
+    let deps = module.with_file_name("deps");
+    deps.join(name).with_extension(LEAN_EXTENSION)
 }
 
 /// Acts as the compiler or the linker if this command was called as one.

@@ -111,6 +111,7 @@ impl Host {
             limits: input.limits.map_or(limits, |tighten| tighten(limits)),
             files: input.files,
             state: BTreeMap::new(),
+            trace: None,
         }
     }
 }

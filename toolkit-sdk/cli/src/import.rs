@@ -68,7 +68,8 @@ pub(crate) struct Import {
     /// Dated version to build.
     #[arg(long, value_name = "YYYYMMDD_NN")]
     version: Option<Version>,
-    /// Toolchain to compile the guest with, the first time [default: the first that works here].
+    /// Toolchain to compile with, if the folder is also a crate [default: the first that works
+    /// here].
     #[arg(long, value_enum, env = "TOOLKIT_TOOLCHAIN")]
     toolchain: Option<Mode>,
     /// Print JSON.

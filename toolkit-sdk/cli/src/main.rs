@@ -14,6 +14,7 @@ mod check;
 mod command_line;
 mod compiler;
 mod component;
+mod deprecate;
 mod dev;
 mod diff;
 mod foreign;
@@ -30,7 +31,9 @@ mod record;
 mod replay;
 mod run;
 mod schema;
+mod sdk;
 mod setup;
+mod shared_target;
 mod sign;
 mod toolchain;
 mod workspace;
@@ -53,6 +56,7 @@ enum Command {
     New(new::New),
     Build(build::Build),
     Check(check::Check),
+    Deprecate(deprecate::Deprecate),
     Dev(dev::Dev),
     Diff(diff::Diff),
     Run(run::Run),
@@ -65,6 +69,8 @@ enum Command {
     Replay(replay::Replay),
     Setup(setup::Setup),
     Sign(sign::Sign),
+    #[command(hide = true)]
+    Interpreter(import::interpreter::Interpreter),
     Completions(command_line::Completions),
     Man(command_line::Man),
 }
@@ -89,6 +95,7 @@ async fn run(command: Command) -> Result<ExitCode> {
         Command::New(options) => new::run(&options)?,
         Command::Build(options) => build::run(&options)?,
         Command::Check(options) => return check::run(&options).await,
+        Command::Deprecate(options) => return deprecate::run(&options).await,
         Command::Dev(options) => return dev::run(&options).await,
         Command::Diff(options) => return diff::run(&options).await,
         Command::Import(options) => import::run(&options).await?,
@@ -101,6 +108,7 @@ async fn run(command: Command) -> Result<ExitCode> {
         Command::Replay(options) => return replay::run(&options).await,
         Command::Setup(options) => setup::run(&options)?,
         Command::Sign(options) => return sign::run(&options),
+        Command::Interpreter(options) => import::interpreter::run(&options)?,
         Command::Completions(options) => command_line::completions(Cli::command(), &options),
         Command::Man(options) => command_line::man(Cli::command(), &options)?,
     }

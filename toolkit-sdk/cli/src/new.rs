@@ -1,17 +1,14 @@
 //! `toolkit new`: creates a toolkit that builds and passes `toolkit check` at once.
 
-use std::{
-    env, fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use heck::{ToSnakeCase, ToTitleCase};
 
 use crate::{
-    foreign::{self, Language},
-    toolchain,
+    foreign::{self, Language, files::write_file as write},
+    sdk, toolchain,
 };
 
 const CARGO_TOML: &str = include_str!("../template/Cargo.toml.template");
@@ -78,7 +75,7 @@ pub(crate) struct New {
     #[arg(long, value_enum)]
     lang: Option<Language>,
     /// Folder of the Rust SDK, or its version [default: the SDK of the surrounding repository,
-    /// else this command's version].
+    /// else the one in this command].
     #[arg(long, env = "TOOLKIT_SDK_PATH", value_name = "PATH|VERSION")]
     sdk: Option<String>,
 }
@@ -116,16 +113,22 @@ pub(crate) fn run(options: &New) -> Result<()> {
     Ok(())
 }
 
-fn new_crate(folder: &Path, names: &Names, sdk: Option<&str>) -> Result<()> {
-    let sdk = dependency(sdk)?;
-    let cargo = names.fill(CARGO_TOML).replace("{{sdk}}", &sdk);
+fn new_crate(folder: &Path, names: &Names, requested: Option<&str>) -> Result<()> {
+    let dependency = dependency(requested, folder)?;
+    let is_packed = dependency == packed();
+    let cargo = names.fill(CARGO_TOML).replace("{{sdk}}", &dependency);
     write(&folder.join("Cargo.toml"), &cargo)?;
     names.write(folder, &RUST_FILES)?;
-    if !belongs_to_a_workspace(folder)? {
-        write(
-            &folder.join("Cargo.toml"),
-            &format!("{cargo}{WORKSPACE_TOML}"),
-        )?;
+    if belongs_to_a_workspace(folder)? {
+        return Ok(());
+    }
+    write(
+        &folder.join("Cargo.toml"),
+        &format!("{cargo}{WORKSPACE_TOML}"),
+    )?;
+    if is_packed {
+        write(&folder.join("Cargo.lock"), &sdk::lock_file(&names.name))?;
+        sdk::link(folder)?;
     }
     Ok(())
 }
@@ -177,18 +180,18 @@ impl Names {
     }
 }
 
-/// Returns the dependency on the SDK for `Cargo.toml`.
-pub(crate) fn dependency(requested: Option<&str>) -> Result<String> {
+/// Returns the dependency on the SDK for the `Cargo.toml` of a toolkit in `folder`.
+fn dependency(requested: Option<&str>, folder: &Path) -> Result<String> {
     let path = match requested {
         Some(requested) if Path::new(requested).is_dir() => Some(PathBuf::from(requested)),
         Some(version) if version.starts_with(|first: char| first.is_ascii_digit()) => {
             return Ok(format!("\"{version}\""));
         }
         Some(other) => bail!("`{other}` is neither the folder of the SDK nor a version of it"),
-        None => surrounding_repository(),
+        None => surrounding_repository(folder)?,
     };
     let Some(path) = path else {
-        return Ok(concat!("\"", env!("CARGO_PKG_VERSION"), "\"").to_owned());
+        return Ok(packed());
     };
     if !path.join("Cargo.toml").is_file() {
         bail!(
@@ -204,13 +207,17 @@ pub(crate) fn dependency(requested: Option<&str>) -> Result<String> {
     Ok(format!("{{ path = {:?} }}", path.to_string_lossy()))
 }
 
-/// Finds the SDK of the repository that contains the current folder or this program.
-fn surrounding_repository() -> Option<PathBuf> {
-    let places = [env::current_dir().ok(), env::current_exe().ok()];
-    let roots = places.iter().flatten().flat_map(|place| place.ancestors());
-    roots
-        .map(|root| root.join(SDK_FOLDER))
-        .find(|sdk| sdk.join("Cargo.toml").is_file())
+/// Returns the dependency on the SDK of this command.
+fn packed() -> String {
+    format!("\"{}\"", sdk::VERSION)
+}
+
+/// Finds the SDK of the repository that contains a folder.
+fn surrounding_repository(folder: &Path) -> Result<Option<PathBuf>> {
+    let place =
+        std::path::absolute(folder).with_context(|| format!("cannot find {}", folder.display()))?;
+    let mut candidates = place.ancestors().map(|root| root.join(SDK_FOLDER));
+    Ok(candidates.find(|sdk| sdk.join("Cargo.toml").is_file()))
 }
 
 /// Returns true if cargo treats the new crate as a member of a workspace above it.
@@ -227,14 +234,6 @@ fn belongs_to_a_workspace(folder: &Path) -> Result<bool> {
         .canonicalize()
         .with_context(|| format!("cannot read {}", folder.display()))?;
     Ok(output.status.success() && found.parent().is_some_and(|root| root != own))
-}
-
-fn write(file: &Path, text: &str) -> Result<()> {
-    if let Some(folder) = file.parent() {
-        fs::create_dir_all(folder)
-            .with_context(|| format!("cannot make the folder {}", folder.display()))?;
-    }
-    fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
 }
 
 #[cfg(test)]
@@ -267,6 +266,9 @@ mod tests {
 
     #[test]
     fn the_sdk_is_a_folder_or_a_version() {
+        let outside = tempfile::tempdir().unwrap();
+        let dependency = |requested| dependency(requested, outside.path());
+        assert_eq!(dependency(None).unwrap(), packed());
         assert_eq!(dependency(Some("0.1")).unwrap(), "\"0.1\"");
         assert!(
             dependency(Some("nowhere"))
@@ -282,7 +284,7 @@ mod tests {
                 .to_string()
                 .contains("no Cargo.toml")
         );
-        fs::write(folder.path().join("Cargo.toml"), "").unwrap();
+        std::fs::write(folder.path().join("Cargo.toml"), "").unwrap();
         assert!(dependency(Some(path)).unwrap().starts_with("{ path = \"/"));
     }
 
@@ -302,5 +304,18 @@ mod tests {
             1,
             "only the SDK is filled later"
         );
+        // Otherwise the first build of a toolkit would ask the registry.
+        let lock = sdk::lock_file("hello");
+        let entry = lock
+            .split("[[package]]\n")
+            .find(|entry| entry.starts_with("name = \"hello\"\n"));
+        let dependencies = entry.unwrap().matches("\n \"").count();
+        let named = CARGO_TOML
+            .split("[dependencies]\n")
+            .nth(1)
+            .unwrap()
+            .lines()
+            .count();
+        assert_eq!(dependencies, named, "{lock}");
     }
 }

@@ -1,6 +1,6 @@
 //! Outcomes of calls as JSON, for `--json` and for comparisons.
 
-use sandbox::{Failure, Outcome, Output};
+use sandbox::{Failure, File, Outcome, Output};
 use serde_json::{Value, json};
 
 /// Returns the answer of a call in the format of case files.
@@ -22,6 +22,30 @@ pub(crate) fn answer(answer: &Output) -> Value {
         } => {
             json!({ "events": self::events(events), "status": status, "body": String::from_utf8_lossy(body) })
         }
+    }
+}
+
+/// Returns the answer of a call as a case expects it, with the names that the scripted host gives to
+/// files.
+pub(crate) fn answer_in_case(answer: &Output, files: &[File]) -> Value {
+    let mut value = self::answer(answer);
+    name_files(&mut value, files);
+    value
+}
+
+/// Renames files that the call created to the names of the scripted host: `file_1`, `file_2`.
+fn name_files(value: &mut Value, files: &[File]) {
+    match value {
+        Value::String(text) => {
+            if let Some(index) = files.iter().position(|file| file.id == *text) {
+                *text = format!("file_{}", index + 1);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| name_files(item, files)),
+        Value::Object(members) => members
+            .values_mut()
+            .for_each(|member| name_files(member, files)),
+        _ => {}
     }
 }
 

@@ -1,6 +1,10 @@
 //! `toolkit publish`: publishes a component to a running server.
 
-use std::{path::Path, process::ExitCode, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
 
 use anyhow::{Context, Result, bail};
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -11,12 +15,18 @@ use serde::Serialize;
 use serde_json::Value;
 use url::Url;
 
-use crate::{build::BuildTarget, component, progress, sign};
+use crate::{
+    build::BuildTarget,
+    check::{self, Subject},
+    component, progress, sign,
+};
 
 /// Timeout of publishing. The server compiles the component before it responds.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Publish a component, or a toolkit that is built first, to a running server.
+///
+/// Every case is run first, as `toolkit check` does. Nothing is published if one of them fails.
 #[derive(Debug, Args)]
 pub(crate) struct Publish {
     #[command(flatten)]
@@ -26,6 +36,12 @@ pub(crate) struct Publish {
     /// Dated version to build, instead of the one in the source.
     #[arg(long, value_name = "YYYYMMDD_NN")]
     version: Option<Version>,
+    /// Folder of the cases [default: `cases` in the toolkit's folder].
+    #[arg(long, value_name = "DIR")]
+    cases: Option<PathBuf>,
+    /// Publish without a check.
+    #[arg(long, conflicts_with = "cases")]
+    no_check: bool,
     /// Publish even if this breaks users of an earlier version of the same day; `toolkit diff`
     /// shows the breaking changes.
     #[arg(long)]
@@ -55,11 +71,21 @@ pub(crate) struct Published {
     pub(crate) answer: Value,
 }
 
-/// Runs the command. Returns exit code 1 if the server refuses a component.
+/// Runs the command. Returns exit code 1 if a check fails or the server refuses a component.
 pub(crate) async fn run(options: &Publish) -> Result<ExitCode> {
+    let subjects = check::subjects(
+        &options.target,
+        options.version.as_ref(),
+        options.cases.as_deref(),
+    )?;
+    if options.no_check {
+        eprintln!("warning: published without a check (--no-check); no case was run");
+    } else if !are_clean(&subjects).await? {
+        return Ok(ExitCode::FAILURE);
+    }
     let mut all = Vec::new();
-    for file in options.target.components(options.version.as_ref())? {
-        let published = publish(options, &file).await?;
+    for subject in subjects {
+        let published = publish(options, &subject.file).await?;
         if !options.json {
             print(&published);
         }
@@ -73,6 +99,29 @@ pub(crate) async fn run(options: &Publish) -> Result<ExitCode> {
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// Checks every component whose cases are known, and shows the problems.
+async fn are_clean(subjects: &[Subject]) -> Result<bool> {
+    let mut clean = true;
+    for subject in subjects {
+        if subject.cases.is_none() {
+            let file = subject.file.display();
+            eprintln!("{file}: no case was run; name their folder with --cases");
+            continue;
+        }
+        let report = check::check(subject, false).await?;
+        if !report.is_clean() {
+            eprint!("{report}");
+            clean = false;
+        }
+    }
+    if !clean {
+        eprintln!(
+            "nothing was published; mend the problems, or publish in spite of them with --no-check"
+        );
+    }
+    Ok(clean)
 }
 
 async fn publish(options: &Publish, file: &Path) -> Result<Published> {
@@ -122,6 +171,22 @@ impl Server {
             status,
             answer,
         })
+    }
+
+    /// Deprecates a version, or ends its deprecation, and returns the status and the answer.
+    pub(crate) async fn deprecate(
+        &self,
+        slug: &str,
+        version: &str,
+        undo: bool,
+    ) -> Result<(u16, Value)> {
+        let request = self.request(Method::DELETE, slug, version)?;
+        let request = if undo {
+            request.query(&[("undo", "true")])
+        } else {
+            request
+        };
+        self.answer(request).await
     }
 
     /// Returns the manifest of a published version.

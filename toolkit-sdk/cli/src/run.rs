@@ -30,8 +30,23 @@ use crate::{
 /// Run one tool, or one poll or webhook of a trigger, in the production sandbox.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
+    #[command(flatten)]
+    call: CallOptions,
+    /// Case file whose input to take: arguments or configuration, cursor, webhook request, files and
+    /// time. Requests go to the provider.
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["arguments", "arg", "config", "cursor", "request"]
+    )]
+    case: Option<PathBuf>,
+}
+
+/// A call, and what becomes of its result.
+#[derive(Debug, Args)]
+pub(crate) struct CallOptions {
     /// A component, or the folder of a toolkit, which is built first.
-    target: PathBuf,
+    pub(crate) target: PathBuf,
     /// Slug of the tool; the part after the toolkit's name is enough.
     #[arg(required_unless_present = "trigger", conflicts_with = "trigger")]
     tool: Option<String>,
@@ -68,14 +83,6 @@ pub(crate) struct Run {
         value_name = "JSON"
     )]
     request: Option<String>,
-    /// Case file whose input to take: arguments or configuration, cursor, webhook request, files and
-    /// time. Requests go to the provider.
-    #[arg(
-        long,
-        value_name = "FILE",
-        conflicts_with_all = ["arguments", "arg", "config", "cursor", "request"]
-    )]
-    case: Option<PathBuf>,
     /// JSON file with the fields of the account; otherwise each comes from the environment as
     /// TOOLKIT_<FIELD>.
     #[arg(long, value_name = "FILE")]
@@ -102,21 +109,29 @@ pub(crate) struct Run {
 
 /// Runs the command. Returns exit code 1 if the call fails.
 pub(crate) async fn run(options: &Run) -> Result<ExitCode> {
-    print_call(options, &call(options, None).await?)
+    let case = options.case.as_deref().map(read_case).transpose()?;
+    let done = call(&options.call, case, None).await?;
+    print_call(&options.call, &done)
 }
 
 /// A finished call.
 pub(crate) struct FinishedCall {
-    outcome: Outcome,
+    /// Slug of the toolkit.
+    pub(crate) toolkit: String,
+    pub(crate) outcome: Outcome,
     /// Schema of its data.
     output: Option<Value>,
     /// Cassette, if a recording was requested and did not exceed its maximum size.
     pub(crate) cassette: Option<Cassette>,
 }
 
-/// Runs the call of the options and records up to `max_record_bytes` bytes of it.
-pub(crate) async fn call(options: &Run, max_record_bytes: Option<usize>) -> Result<FinishedCall> {
-    let case = options.case.as_deref().map(read_case).transpose()?;
+/// Runs the call of the options, with the input of a case if one is given, and records up to
+/// `max_record_bytes` bytes of it.
+pub(crate) async fn call(
+    options: &CallOptions,
+    case: Option<Case>,
+    max_record_bytes: Option<usize>,
+) -> Result<FinishedCall> {
     let component = component(&options.target, options.toolchain)?;
     let clock = case.as_ref().and_then(|case| case.now);
     let host = {
@@ -142,6 +157,7 @@ pub(crate) async fn call(options: &Run, max_record_bytes: Option<usize>) -> Resu
         None => (host.call(entry, input).await?, None),
     };
     Ok(FinishedCall {
+        toolkit: manifest.slug.clone(),
         outcome,
         output,
         cassette,
@@ -150,7 +166,7 @@ pub(crate) async fn call(options: &Run, max_record_bytes: Option<usize>) -> Resu
 
 /// Prints a call, writes its files, and returns the exit code.
 pub(crate) fn print_call(
-    options: &Run,
+    options: &CallOptions,
     FinishedCall {
         outcome, output, ..
     }: &FinishedCall,
@@ -194,7 +210,7 @@ pub(crate) fn component(target: &Path, toolchain: Option<Mode>) -> Result<Bytes>
 
 /// Returns the entry to call, true if it may use an account, and the schema of its data.
 fn entry(
-    options: &Run,
+    options: &CallOptions,
     case: Option<Case>,
     manifest: &Manifest,
     files: &mut Vec<File>,
@@ -244,7 +260,7 @@ struct TriggerInput {
 
 impl TriggerInput {
     /// Takes the input from the case, or from the options.
-    fn new(options: &Run, case: Option<Case>) -> Result<Self> {
+    fn new(options: &CallOptions, case: Option<Case>) -> Result<Self> {
         if let Some(case) = case {
             return Ok(Self {
                 config: case.arguments,
@@ -393,7 +409,7 @@ impl From<Webhook> for Inbound {
 }
 
 /// Returns an account of the first scheme whose required fields are all given.
-fn find_account(options: &Run, schemes: &[AuthScheme], needed: bool) -> Result<Account> {
+fn find_account(options: &CallOptions, schemes: &[AuthScheme], needed: bool) -> Result<Account> {
     let file = options
         .credentials
         .as_deref()
@@ -611,7 +627,7 @@ mod tests {
         fs::write(&file, case.to_string()).unwrap();
         let line = Line::parse_from(["run", "t.wasm", "--trigger", "PUSHED"]);
         let case = read_case(&file).unwrap();
-        let input = TriggerInput::new(&line.run, Some(case)).unwrap();
+        let input = TriggerInput::new(&line.run.call, Some(case)).unwrap();
         assert_eq!(input.config, json!({ "secret": "s" }));
         assert_eq!(input.cursor, Some(json!(7)));
         let request: Webhook = serde_json::from_value(input.request.unwrap()).unwrap();

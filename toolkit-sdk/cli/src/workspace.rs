@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
-use crate::toolchain::Mode;
+use crate::{sdk, shared_target::SharedTarget, toolchain::Mode};
 
 /// A cargo workspace with toolkits.
 #[derive(Debug)]
@@ -20,6 +20,8 @@ pub(crate) struct Workspace {
     target: PathBuf,
     /// All crates that are compiled to a module.
     toolkits: Vec<Package>,
+    /// True if a crate takes the SDK from this command.
+    packed_sdk: bool,
 }
 
 /// Crate of one toolkit.
@@ -28,6 +30,8 @@ pub(crate) struct Package {
     pub(crate) name: String,
     /// Folder of its `Cargo.toml`.
     pub(crate) folder: PathBuf,
+    /// Name of its module, without an extension.
+    pub(crate) module: String,
 }
 
 /// A compiled core module.
@@ -49,11 +53,20 @@ struct MetadataPackage {
     name: String,
     manifest_path: PathBuf,
     targets: Vec<Target>,
+    dependencies: Vec<Dependency>,
 }
 
 #[derive(Deserialize)]
 struct Target {
     kind: Vec<String>,
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Dependency {
+    name: String,
+    /// Registry or repository; none for a path.
+    source: Option<String>,
 }
 
 /// One line of cargo's `--message-format=json`.
@@ -64,6 +77,16 @@ struct Message {
     target: Option<Target>,
     #[serde(default)]
     filenames: Vec<PathBuf>,
+}
+
+impl MetadataPackage {
+    fn takes_packed_sdk(&self) -> bool {
+        let is_it = |dependency: &Dependency| {
+            let source = dependency.source.as_deref().unwrap_or_default();
+            dependency.name == sdk::PACKAGE && source.starts_with("registry+")
+        };
+        self.dependencies.iter().any(is_it)
+    }
 }
 
 impl Target {
@@ -98,6 +121,10 @@ impl Workspace {
         Ok(Self {
             root: metadata.workspace_root,
             target: metadata.target_directory,
+            packed_sdk: metadata
+                .packages
+                .iter()
+                .any(MetadataPackage::takes_packed_sdk),
             toolkits: metadata.packages.into_iter().filter_map(package).collect(),
         })
     }
@@ -142,7 +169,29 @@ impl Workspace {
 
     /// Compiles toolkits in one run of cargo, which prints its own progress and errors.
     pub(crate) fn compile(&self, mode: Mode, packages: &[Package]) -> Result<Vec<Module>> {
+        let own = self.target.join(mode.folder());
+        if !self.shares_target() {
+            return self.compile_in(&own, mode, packages);
+        }
+        let shared = SharedTarget::lock(mode, packages)?;
+        let modules = self.compile_in(&shared.folder, mode, packages)?;
+        modules
+            .into_iter()
+            .map(|module| shared.copy(module, &own))
+            .collect()
+    }
+
+    /// Returns true if the compiled library is shared with other toolkits. An author who sets
+    /// another target folder wants everything there.
+    fn shares_target(&self) -> bool {
+        self.packed_sdk && self.target == self.root.join("target")
+    }
+
+    fn compile_in(&self, target: &Path, mode: Mode, packages: &[Package]) -> Result<Vec<Module>> {
         let mut command = mode.cargo_build();
+        if self.packed_sdk {
+            command.arg("--config").arg(sdk::link(&self.root)?);
+        }
         for package in packages {
             command.args(["--package", &package.name]);
         }
@@ -152,9 +201,7 @@ impl Workspace {
             "json-render-diagnostics",
             "--target-dir",
         ]);
-        command
-            .arg(self.target.join(mode.folder()))
-            .current_dir(&self.root);
+        command.arg(target).current_dir(&self.root);
         command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -194,14 +241,12 @@ impl Workspace {
 
 fn package(package: MetadataPackage) -> Option<Package> {
     let folder = package.manifest_path.parent()?.to_owned();
-    package
-        .targets
-        .iter()
-        .any(Target::is_module)
-        .then_some(Package {
-            name: package.name,
-            folder,
-        })
+    let module = package.targets.into_iter().find(Target::is_module)?;
+    Some(Package {
+        name: package.name,
+        folder,
+        module: module.name.replace('-', "_"),
+    })
 }
 
 /// Returns the module that a message of cargo reports, if it belongs to one of the packages.
@@ -243,6 +288,7 @@ mod tests {
         let ours = Package {
             name: "hello".to_owned(),
             folder: "/work/hello".into(),
+            module: "hello".to_owned(),
         };
         let read = |json: &str| {
             module(
@@ -251,13 +297,13 @@ mod tests {
             )
         };
         let found = read(
-            r#"{"reason":"compiler-artifact","manifest_path":"/work/hello/Cargo.toml","target":{"kind":["cdylib"]},
+            r#"{"reason":"compiler-artifact","manifest_path":"/work/hello/Cargo.toml","target":{"kind":["cdylib"],"name":"hello"},
                 "filenames":["/t/hello.d","/t/hello.wasm"]}"#,
         );
         assert_eq!(found.unwrap().file, Path::new("/t/hello.wasm"));
         for other in [
-            r#"{"reason":"compiler-artifact","manifest_path":"/work/hello/Cargo.toml","target":{"kind":["custom-build"]},"filenames":[]}"#,
-            r#"{"reason":"compiler-artifact","manifest_path":"/work/else/Cargo.toml","target":{"kind":["cdylib"]},"filenames":["/t/else.wasm"]}"#,
+            r#"{"reason":"compiler-artifact","manifest_path":"/work/hello/Cargo.toml","target":{"kind":["custom-build"],"name":"build-script-build"},"filenames":[]}"#,
+            r#"{"reason":"compiler-artifact","manifest_path":"/work/else/Cargo.toml","target":{"kind":["cdylib"],"name":"hello"},"filenames":["/t/else.wasm"]}"#,
             r#"{"reason":"build-finished","success":true}"#,
         ] {
             assert!(read(other).is_none(), "{other}");

@@ -23,20 +23,12 @@ struct Author {
 }
 
 impl Author {
+    /// Uses a cache that is shared by all runs, so that the SDK is compiled only once, and the
+    /// compilers of other languages are installed only once.
     fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a folder for temporary files");
         Self {
-            cache: folder.path().join("cache"),
-            folder,
-        }
-    }
-
-    /// Uses a cache that is shared by all runs, so that compilers of other languages are installed
-    /// only once.
-    fn of_another_language() -> Self {
-        Self {
+            folder: tempfile::tempdir().expect("a folder for temporary files"),
             cache: Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"),
-            ..Self::new()
         }
     }
 
@@ -217,7 +209,7 @@ fn failing_cases_are_shown_and_blessed(author: &Author, component: &str) {
 
 /// Creates, builds, checks and runs a toolkit, then breaks its source.
 fn another_language(language: &str, source: &str, mistake: (&str, &str), complaint: &str) {
-    let author = Author::of_another_language();
+    let author = Author::new();
     let made = author.toolkit(&["new", "hello-there", "--lang", language]);
     assert!(made.status.success(), "{}", text(&made));
 

@@ -10,8 +10,7 @@ use std::{fs, path::Path, process::Command};
 
 use serde_json::{Value, json};
 
-/// Target folder and cache with the compiled guest of imports, shared by all tests.
-const TARGET: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../toolkits/target");
+/// Cache with compiled components, shared by all tests.
 const CACHE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/tmp/cache");
 
 fn toolkit(folder: &Path, arguments: &[&str]) -> Value {
@@ -19,8 +18,7 @@ fn toolkit(folder: &Path, arguments: &[&str]) -> Value {
     command
         .args(arguments)
         .current_dir(folder)
-        .env("XDG_CACHE_HOME", CACHE)
-        .env("CARGO_TARGET_DIR", TARGET);
+        .env("XDG_CACHE_HOME", CACHE);
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(

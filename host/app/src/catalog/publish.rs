@@ -286,6 +286,23 @@ pub async fn manifest_of(app: &App, slug: &str, version: &str) -> Result<Manifes
 /// # Errors
 /// Returns an error if the version does not exist or the store refuses.
 pub async fn deprecate(app: &App, slug: &str, version: &str) -> Result<Arc<Release>> {
+    set_deprecated(app, slug, version, true).await
+}
+
+/// Ends the deprecation of a version. It has no effect on a version that is not deprecated.
+///
+/// # Errors
+/// Returns an error if the version does not exist or the store refuses.
+pub async fn restore(app: &App, slug: &str, version: &str) -> Result<Arc<Release>> {
+    set_deprecated(app, slug, version, false).await
+}
+
+async fn set_deprecated(
+    app: &App,
+    slug: &str,
+    version: &str,
+    deprecated: bool,
+) -> Result<Arc<Release>> {
     let missing = || errors::version_not_found(super::truncate(slug), super::truncate(version));
     let mut schema_file = app.catalog.changing.lock().await;
     let slug = slug.to_ascii_lowercase();
@@ -294,9 +311,9 @@ pub async fn deprecate(app: &App, slug: &str, version: &str) -> Result<Arc<Relea
         .get::<Stored>(INSTALLATION, &id(&slug, version))
         .await?
         .ok_or_else(missing)?;
-    if record.body.deprecated_at.is_none() {
+    if record.body.deprecated_at.is_some() != deprecated {
         let now = app.clock.now();
-        record.body.deprecated_at = Some(now);
+        record.body.deprecated_at = deprecated.then_some(now);
         app.store
             .commit(Batch::at(now).update(&record).announce())
             .await?;
@@ -304,7 +321,8 @@ pub async fn deprecate(app: &App, slug: &str, version: &str) -> Result<Arc<Relea
             target: AUDIT_LOG_TARGET,
             toolkit = slug,
             version,
-            "a version of a toolkit was deprecated"
+            deprecated,
+            "the deprecation of a version of a toolkit was changed"
         );
     }
     let release = Arc::new(release(&record.body, record.created_at, &mut schema_file)?);

@@ -85,7 +85,7 @@ pub(super) fn load<'a>(
 /// Reports a missing success case or failure case of a tool or trigger.
 fn missing(manifest: &Manifest, slug: &str, files: &[CaseFile<'_>]) -> Vec<String> {
     let of = |file: &&CaseFile<'_>| file.subject.slug() == slug;
-    let folder = folder_name(manifest, slug);
+    let folder = folder_name(&manifest.slug, slug);
     let mut problems = Vec::new();
     if !files.iter().filter(of).any(|file| file.case.data.is_some()) {
         problems.push(format!(
@@ -118,7 +118,7 @@ fn missing_subscriptions(
                 && file.case.error.is_some() == fails
         })
     };
-    let folder = folder_name(manifest, &trigger.slug);
+    let folder = folder_name(&manifest.slug, &trigger.slug);
     [
         ("subscribe", SubscriptionAction::Subscribe, false),
         ("unsubscribe", SubscriptionAction::Unsubscribe, false),
@@ -140,9 +140,10 @@ fn missing_subscriptions(
     .collect()
 }
 
-fn folder_name(manifest: &Manifest, slug: &str) -> String {
+/// Returns the name of the folder with the cases of a tool or trigger.
+pub(crate) fn folder_name(toolkit: &str, slug: &str) -> String {
     let slug = slug.to_ascii_lowercase();
-    slug.strip_prefix(&format!("{}_", manifest.slug))
+    slug.strip_prefix(&format!("{toolkit}_"))
         .unwrap_or(&slug)
         .to_owned()
 }

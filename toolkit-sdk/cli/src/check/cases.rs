@@ -29,7 +29,7 @@ use super::{
     upstream::{self, Upstream},
 };
 use crate::{
-    account::{self, Account, Values},
+    account::{self, Account},
     host::{self, CallInput, Entry, Host},
     progress, schema,
 };
@@ -233,7 +233,7 @@ fn dummy_account(schemes: &[AuthScheme], subject: Subject<'_>, case: &Case) -> A
     let anonymous = matches!(subject, Subject::Tool(tool) if tool.no_auth);
     let scheme = account::schemes(schemes).next().filter(|_| !anonymous);
     let mut account = scheme
-        .map(|scheme| Account::new(scheme, &dummy_values(scheme, case)))
+        .map(|scheme| Account::new(scheme, &case.account_values(scheme)))
         .unwrap_or_default();
     let known: Vec<_> = account
         .fields
@@ -245,25 +245,6 @@ fn dummy_account(schemes: &[AuthScheme], subject: Subject<'_>, case: &Case) -> A
         .fields
         .extend(more.map(|(name, value)| (name.clone(), value.clone())));
     account
-}
-
-fn dummy_values(scheme: &AuthScheme, case: &Case) -> Values {
-    let value = |field: &manifest::Field| {
-        let made_up = (field.secret || !field.optional).then(|| format!("case-{}", field.name));
-        case.fields
-            .get(&field.name)
-            .cloned()
-            .or_else(|| field.default.clone())
-            .or(made_up)
-    };
-    let filled_in = scheme
-        .fields
-        .iter()
-        .filter_map(|field| Some((field.name.clone(), value(field)?)));
-    let granted = scheme
-        .flow_values()
-        .map(|name| (name.to_owned(), format!("case-{name}")));
-    filled_in.chain(granted).collect()
 }
 
 fn impatient(limits: Limits) -> Limits {

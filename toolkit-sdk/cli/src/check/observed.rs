@@ -1,11 +1,11 @@
 //! Observed result of a case, in the format of its file.
 
 use anyhow::{Context, Result};
-use manifest::cases::{Case, CaseResult, lines};
-use sandbox::{File, Outcome};
+use manifest::cases::{Case, CaseResult, lines, merged};
+use sandbox::Outcome;
 use serde_json::{Value, json};
 
-use super::{case::CaseFile, compare, upstream::Mismatches};
+use super::{case::CaseFile, upstream::Mismatches};
 use crate::outcome;
 
 /// Observed run of a case.
@@ -28,11 +28,7 @@ pub(super) struct CorrectedFile {
 impl ObservedResult {
     pub(super) fn new(mismatches: Mismatches, outcome: &Outcome) -> Self {
         let ended = match &outcome.output {
-            Ok(answer) => {
-                let mut data = outcome::answer(answer);
-                name_files(&mut data, &outcome.files);
-                Ok(data)
-            }
+            Ok(answer) => Ok(outcome::answer_in_case(answer, &outcome.files)),
             Err(failure) => Err((failure.kind.clone(), failure.message.clone())),
         };
         Self { mismatches, ended }
@@ -79,11 +75,6 @@ impl ObservedResult {
     fn ends_as(&self, case: &Case) -> bool {
         match &self.ended {
             Ok(data) => case.judge(CaseResult::Data(data)).is_none(),
-            // The platform's own message about a failed exchange is not compared: the scripted host
-            // and the sandbox use different texts.
-            Err((kind, _)) if is_broken(case) => {
-                case.error.as_ref().is_some_and(|error| error.kind == *kind)
-            }
             Err((kind, message)) => case.judge(CaseResult::Error { kind, message }).is_none(),
         }
     }
@@ -91,7 +82,7 @@ impl ObservedResult {
     fn rewrite(&self, case: &Case, file: &mut Value) {
         for (place, request) in &self.mismatches.changed {
             let old = &mut file["exchanges"][*place]["request"];
-            *old = compare::merged(old, &json!(request), &[]);
+            *old = merged(old, &json!(request), &[]);
         }
         if let Some(Value::Array(exchanges)) = file.get_mut("exchanges") {
             let mut place = 0..;
@@ -108,15 +99,14 @@ impl ObservedResult {
         match &self.ended {
             Ok(data) => {
                 members.shift_remove("error");
-                let data = members.get("data").map_or_else(
-                    || data.clone(),
-                    |old| compare::merged(old, data, &case.files),
-                );
+                let data = members
+                    .get("data")
+                    .map_or_else(|| data.clone(), |old| merged(old, data, &case.files));
                 members.insert("data".to_owned(), data);
             }
             Err((kind, message)) => {
                 members.shift_remove("data");
-                let error = if is_broken(case) {
+                let error = if case.is_broken() {
                     json!({ "kind": kind })
                 } else {
                     json!({ "kind": kind, "message": message })
@@ -127,33 +117,11 @@ impl ObservedResult {
     }
 }
 
-fn is_broken(case: &Case) -> bool {
-    case.exchanges
-        .iter()
-        .any(|exchange| exchange.response.error.is_some())
-}
-
-/// Renames files that the call created to the names of the scripted host: `file_1`, `file_2`.
-fn name_files(value: &mut Value, files: &[File]) {
-    match value {
-        Value::String(text) => {
-            if let Some(index) = files.iter().position(|file| file.id == *text) {
-                *text = format!("file_{}", index + 1);
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(|item| name_files(item, files)),
-        Value::Object(members) => members
-            .values_mut()
-            .for_each(|member| name_files(member, files)),
-        _ => {}
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
     use manifest::cases::ExpectedRequest;
-    use sandbox::{Cause, Failure, Output, Usage};
+    use sandbox::{Cause, Failure, File, Output, Usage};
 
     use super::*;
 

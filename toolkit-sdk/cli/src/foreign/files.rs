@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use super::Language;
 
 /// Path and text of a file.
-pub(super) type File = (&'static str, &'static str);
+pub(crate) type File = (&'static str, &'static str);
 
 const WIT_FILE: File = (
     "wit/toolkit.wit",
@@ -160,20 +160,23 @@ pub(crate) fn unpack(folder: &Path, language: Language) -> Result<()> {
 }
 
 /// Writes files below a folder.
-pub(super) fn write(folder: &Path, files: &[File]) -> Result<()> {
-    for (path, text) in files {
-        let file = folder.join(path);
-        if let Some(parent) = file.parent() {
-            fs::create_dir_all(parent)
-                .with_context(|| format!("cannot make the folder {}", parent.display()))?;
-        }
-        fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+pub(crate) fn write(folder: &Path, files: &[File]) -> Result<()> {
+    files
+        .iter()
+        .try_for_each(|(path, text)| write_file(&folder.join(path), text))
+}
+
+/// Writes a file and makes its folder.
+pub(crate) fn write_file(file: &Path, text: &str) -> Result<()> {
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder)
+            .with_context(|| format!("cannot make the folder {}", folder.display()))?;
     }
-    Ok(())
+    fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
 }
 
 /// Returns a digest of texts, in order.
-pub(super) fn digest_of<'a>(files: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> String {
+pub(crate) fn digest_of<'a>(files: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> String {
     let mut all = Vec::new();
     for (path, text) in files {
         for part in [path.as_bytes(), text] {

@@ -12,7 +12,7 @@
 
 mod compiler;
 mod declaration;
-mod files;
+pub(crate) mod files;
 mod stub_imports;
 
 use std::{

@@ -1,51 +1,88 @@
-//! Guest of imported toolkits, compiled once per machine.
+//! Guest of imported toolkits, which is part of this command as a compiled module.
 //!
-//! Its source is three lines on top of the SDK and is part of this command. It is kept in the
-//! user's cache. Cargo decides whether it must be compiled again, so that a changed SDK is always
-//! noticed.
+//! Problem: an import has no code, so that its author should need no compiler.
+//!
+//! Guarantee: the module lies beside its sources in the repository, together with a digest of them
+//! and of the SDK's. A test compares the digest, and the hidden command `toolkit interpreter`
+//! compiles the module again.
 
-use std::{fs, path::Path};
+use std::{fs, path::PathBuf};
 
 use anyhow::{Context, Result};
+use clap::Args;
 
 use crate::{
-    host, new,
-    toolchain::Mode,
-    workspace::{Module, Workspace},
+    compiler,
+    foreign::files,
+    sdk,
+    toolchain::{self, Mode},
+    workspace::Workspace,
 };
 
+/// The guest without its own description.
+pub(crate) const MODULE: &[u8] = include_bytes!("../../interpreter/interpreter.wasm");
+
+const MODULE_FILE: &str = "interpreter.wasm";
+/// File with the digest of the sources that the module was compiled from.
+const DIGEST_FILE: &str = "interpreter.sources";
+
 const CARGO_TOML: &str = include_str!("../../interpreter/Cargo.toml.template");
-const CARGO_LOCK: &str = include_str!("../../interpreter/Cargo.lock");
 const LIB_RS: &str = include_str!("../../interpreter/lib.rs.template");
 
-/// Compiles the guest, unless it is already compiled.
-pub(crate) fn compiled(mode: Mode) -> Result<Module> {
-    let folder = host::cache()?.join(concat!("interpreter-", env!("CARGO_PKG_VERSION")));
-    let source = folder.join("src");
-    fs::create_dir_all(&source)
-        .with_context(|| format!("cannot make the folder {}", source.display()))?;
-    write(
-        &folder.join("Cargo.toml"),
-        &CARGO_TOML.replace("{{sdk}}", &new::dependency(None)?),
-    )?;
-    write(&source.join("lib.rs"), LIB_RS)?;
-    // Cargo starts from the tested versions of the lock file and adds those that another SDK may
-    // need.
-    if !folder.join("Cargo.lock").is_file() {
-        write(&folder.join("Cargo.lock"), CARGO_LOCK)?;
-    }
-    let workspace = Workspace::read(mode, &folder)?;
-    let modules = workspace.compile(mode, &workspace.all()?)?;
-    modules
-        .into_iter()
-        .next()
-        .context("cargo made no module of the interpreter")
+/// Compile the guest of imported toolkits.
+#[derive(Debug, Args)]
+pub(crate) struct Interpreter {
+    /// Folder of its sources in the repository, which gets the module.
+    folder: PathBuf,
+    /// Toolchain to compile with [default: the first that works here].
+    #[arg(long, value_enum, env = "TOOLKIT_TOOLCHAIN")]
+    toolchain: Option<Mode>,
 }
 
-/// Writes a file if its content differs. An unchanged file causes no compilation.
-fn write(file: &Path, text: &str) -> Result<()> {
-    if fs::read_to_string(file).is_ok_and(|old| old == text) {
-        return Ok(());
+/// Runs the command.
+pub(crate) fn run(options: &Interpreter) -> Result<()> {
+    let folder = tempfile::tempdir().context("cannot make a folder for temporary files")?;
+    files::write(folder.path(), &sources())?;
+    let mode = toolchain::find(options.toolchain)?;
+    let workspace = Workspace::read(mode, folder.path())?;
+    let modules = workspace.compile(mode, &workspace.all()?)?;
+    let module = modules.first().context("cargo made no module")?;
+    let lean = compiler::lean(&module.file).context("the linker made no lean module")?;
+    let file = options.folder.join(MODULE_FILE);
+    let bytes = fs::read(&lean).with_context(|| format!("cannot read {}", lean.display()))?;
+    fs::write(&file, bytes).with_context(|| format!("cannot write {}", file.display()))?;
+    files::write_file(&options.folder.join(DIGEST_FILE), &(digest() + "\n"))?;
+    println!("compiled {}", file.display());
+    Ok(())
+}
+
+/// Returns the files of the crate.
+fn sources() -> [files::File; 3] {
+    [
+        ("Cargo.lock", sdk::LOCK_FILE),
+        ("Cargo.toml", CARGO_TOML),
+        ("src/lib.rs", LIB_RS),
+    ]
+}
+
+/// Returns a digest of the crate and of the SDK.
+fn digest() -> String {
+    let files = sources();
+    let files = files.iter().chain(sdk::FILES);
+    files::digest_of(files.map(|(path, text)| (*path, text.as_bytes())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn module_is_compiled_from_the_current_sources() {
+        let recorded = include_str!("../../interpreter/interpreter.sources");
+        assert_eq!(
+            recorded.trim_end(),
+            digest(),
+            "the SDK has changed: run `make interpreter`"
+        );
     }
-    fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
 }

@@ -1,8 +1,10 @@
 //! Runs case files natively. Their format is described in [`manifest::cases`].
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
+use manifest::AuthMode;
 use manifest::cases::{Case, CaseResult, GivenFile, files};
 use serde_json::{Value, json};
 
@@ -64,7 +66,9 @@ pub(super) fn run_file(toolkit: &Toolkit, file: &Path) -> Result<(), String> {
 /// A description of the problem.
 pub fn run_case(toolkit: &Toolkit, name: &str, case: &Case) -> Result<(), String> {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        scripted(case).run(|| run(toolkit, name, case)).0
+        scripted(toolkit, name, case)
+            .run(|| run(toolkit, name, case))
+            .0
     }));
     let outcome = outcome.map_err(|panic| {
         let text = panic
@@ -83,13 +87,14 @@ pub fn run_case(toolkit: &Toolkit, name: &str, case: &Case) -> Result<(), String
     problem.map_or(Ok(()), Err)
 }
 
-fn scripted(case: &Case) -> Host {
-    let mut scripted = case.exchanges.iter().cloned().fold(host(), Host::expect);
+fn scripted(toolkit: &Toolkit, name: &str, case: &Case) -> Host {
+    let host = host().any_order();
+    let mut scripted = case.exchanges.iter().cloned().fold(host, Host::expect);
     if let Some(now) = case.now {
         scripted = scripted.now(now);
     }
-    for (name, value) in &case.fields {
-        scripted = scripted.field(name, value);
+    for (name, value) in fields(toolkit, name, case) {
+        scripted = scripted.field(&name, &value);
     }
     for GivenFile {
         id,
@@ -103,10 +108,35 @@ fn scripted(case: &Case) -> Host {
     scripted
 }
 
+/// Returns the fields of the account that the case runs with.
+fn fields(toolkit: &Toolkit, name: &str, case: &Case) -> BTreeMap<String, String> {
+    let manifest = (toolkit.describe)();
+    let mut tools = toolkit.tools.iter();
+    let tool = tools.find(|tool| is_called(name, tool.function, tool.suffix));
+    let tool = tool.and_then(|tool| manifest.tool(&slug(toolkit, tool.suffix)));
+    let anonymous = tool.is_some_and(|tool| tool.no_auth);
+    let mut schemes = manifest.auth.iter();
+    let scheme = schemes.find(|scheme| scheme.mode != AuthMode::NoAuth);
+    let mut fields = case.fields.clone();
+    if let Some(scheme) = scheme.filter(|_| !anonymous) {
+        let values = case.account_values(scheme);
+        fields.extend(scheme.open_fields(|name| values.get(name).cloned()));
+    }
+    fields
+}
+
+/// Returns true if the cases in the folder `name` are those of this tool or trigger.
+fn is_called(name: &str, function: &str, suffix: &str) -> bool {
+    function == name || suffix.eq_ignore_ascii_case(name)
+}
+
+fn slug(toolkit: &Toolkit, suffix: &str) -> String {
+    format!("{}_{suffix}", toolkit.slug.to_ascii_uppercase())
+}
+
 fn run(toolkit: &Toolkit, name: &str, case: &Case) -> Result<Value> {
-    let named =
-        |function: &str, suffix: &str| function == name || suffix.eq_ignore_ascii_case(name);
-    let slug = |suffix: &str| format!("{}_{suffix}", toolkit.slug.to_ascii_uppercase());
+    let named = |function: &str, suffix: &str| is_called(name, function, suffix);
+    let slug = |suffix: &str| slug(toolkit, suffix);
     let arguments = case.arguments.to_string().into_bytes();
     if let Some(tool) = toolkit
         .tools

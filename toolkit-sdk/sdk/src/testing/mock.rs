@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 
-use manifest::cases::{self, Exchange, ExpectedRequest, GivenResponse};
+use manifest::cases::{self, Exchange, ExpectedRequest, GivenFile, GivenResponse};
 use serde_json::Value;
 
 use crate::context::{self, Context};
@@ -24,6 +24,7 @@ pub struct Line {
 #[must_use = "a host does something in `run`"]
 pub struct Host {
     script: VecDeque<Exchange>,
+    any_order: bool,
     state: BTreeMap<String, Vec<u8>>,
     blobs: BTreeMap<String, Blob>,
     log: Vec<Line>,
@@ -65,6 +66,12 @@ impl Host {
     /// Expects a request next and returns its scripted response.
     pub fn expect(mut self, exchange: Exchange) -> Self {
         self.script.push_back(exchange);
+        self
+    }
+
+    /// Accepts the expected requests in any order, as `toolkit check` does.
+    pub(super) fn any_order(mut self) -> Self {
+        self.any_order = true;
         self
     }
 
@@ -136,17 +143,20 @@ impl Host {
     }
 
     fn answer(&mut self, request: &Request) -> Result<Response, Failure> {
+        let fits = |exchange: &Exchange| self.difference(&exchange.request, request).is_none();
+        let place = self.script.iter().position(fits);
+        let place = place.filter(|_| self.any_order).unwrap_or(0);
         let Some(Exchange {
             request: expected,
             response,
-        }) = self.script.pop_front()
+        }) = self.script.remove(place)
         else {
             panic!(
                 "the toolkit sent a request that was not expected:\n{}",
-                describe(request)
+                self.describe(request)
             );
         };
-        if let Some(difference) = difference(&expected, request) {
+        if let Some(difference) = self.difference(&expected, request) {
             panic!("a request differs from what was expected (- expected, + sent):\n{difference}");
         }
         if let Some(kind) = response.error {
@@ -170,7 +180,7 @@ impl Host {
             .find(|(name, _)| name == "content-type")
             .map(|(_, value)| value.clone());
         let id = self.create(
-            "download",
+            last_segment(&request.url),
             media_type.as_deref().unwrap_or("application/octet-stream"),
             body,
         );
@@ -198,69 +208,116 @@ impl Host {
     }
 }
 
-/// Returns the difference between the expected and the sent request, if there is one. Only the
-/// expected headers are compared, and the body only if one is expected.
-fn difference(expected: &ExpectedRequest, sent: &Request) -> Option<String> {
-    let line = |method: &str, url: &str| format!("{method} {url}\n");
-    if expected.method != sent.method || expected.url != sent.url {
-        return Some(cases::lines(
-            &line(&expected.method, &expected.url),
-            &line(&sent.method, &sent.url),
-        ));
-    }
-    for (name, value) in &expected.headers {
-        let found = sent
-            .headers
-            .iter()
-            .find(|(header, _)| header.eq_ignore_ascii_case(name))
-            .map(|(_, value)| value.as_str());
-        if found != Some(value) {
-            let sent = found.map_or_else(
-                || format!("no {name}\n"),
-                |found| format!("{name}: {found}\n"),
-            );
-            return Some(cases::lines(&format!("{name}: {value}\n"), &sent));
+/// Comparison of requests with the script.
+impl Host {
+    /// Returns the difference between the expected and the sent request, if there is one. Only the
+    /// expected headers are compared, and the body only if one is expected.
+    fn difference(&self, expected: &ExpectedRequest, sent: &Request) -> Option<String> {
+        let line = |method: &str, url: &str| format!("{method} {url}\n");
+        if expected.method != sent.method || with_path(&expected.url) != with_path(&sent.url) {
+            return Some(cases::lines(
+                &line(&expected.method, &expected.url),
+                &line(&sent.method, &sent.url),
+            ));
         }
+        for (name, value) in &expected.headers {
+            let found = sent
+                .headers
+                .iter()
+                .find(|(header, _)| header.eq_ignore_ascii_case(name))
+                .map(|(_, value)| value.as_str());
+            if found != Some(value) {
+                let sent = found.map_or_else(
+                    || format!("no {name}\n"),
+                    |found| format!("{name}: {found}\n"),
+                );
+                return Some(cases::lines(&format!("{name}: {value}\n"), &sent));
+            }
+        }
+        let body = expected.body.as_ref()?;
+        cases::difference(
+            body,
+            &cases::merged(body, &self.body_value(&sent.body), &self.given()),
+        )
     }
-    cases::difference(expected.body.as_ref()?, &body_value(&sent.body))
-}
 
-/// Returns the body in the form of case files: JSON, a text, or an object of parts.
-fn body_value(body: &Body) -> Value {
-    match body {
-        Body::Empty => Value::Null,
-        Body::Content(content) => content_value(content),
-        Body::Multipart(parts) => {
-            let part = |part: &Part| {
-                let value = match part.filename.as_ref() {
-                    None => content_value(&part.content),
-                    Some(filename) => {
-                        serde_json::json!({ "filename": filename, "content": content_value(&part.content) })
-                    }
+    /// Returns the files that were given to the call.
+    fn given(&self) -> Vec<GivenFile> {
+        let given = self.blobs.iter().filter(|(_, blob)| !blob.created);
+        let file = |(id, blob): (&String, &Blob)| GivenFile {
+            id: id.clone(),
+            name: blob.name.clone(),
+            mimetype: blob.media_type.clone(),
+            text: String::from_utf8_lossy(&blob.bytes).into_owned(),
+        };
+        given.map(file).collect()
+    }
+
+    /// Returns the body in the form of case files: JSON, a text, or an object of parts.
+    fn body_value(&self, body: &Body) -> Value {
+        match body {
+            Body::Empty => Value::Null,
+            Body::Content(content) => self.content_value(content),
+            Body::Multipart(parts) => {
+                let part = |part: &Part| {
+                    let content = self.content_value(&part.content);
+                    let value = match part.filename.as_ref() {
+                        None => content,
+                        Some(filename) => {
+                            serde_json::json!({ "filename": filename, "content": content })
+                        }
+                    };
+                    (part.name.clone(), value)
                 };
-                (part.name.clone(), value)
-            };
-            Value::Object(parts.iter().map(part).collect())
+                Value::Object(parts.iter().map(part).collect())
+            }
         }
     }
+
+    fn content_value(&self, content: &Content) -> Value {
+        match content {
+            Content::Bytes(bytes) => cases::body_value(bytes),
+            Content::Blob(id) => self.blobs.get(id).map_or_else(
+                || serde_json::json!({ "blob": id }),
+                |blob| cases::body_value(&blob.bytes),
+            ),
+        }
+    }
+
+    fn describe(&self, request: &Request) -> String {
+        let mut text = format!("    {} {}\n", request.method, request.url);
+        for (name, value) in &request.headers {
+            text.push_str(&format!("    {name}: {value}\n"));
+        }
+        if request.body != Body::Empty {
+            text.push_str(&format!("    {}\n", self.body_value(&request.body)));
+        }
+        text
+    }
 }
 
-fn content_value(content: &Content) -> Value {
-    match content {
-        Content::Bytes(bytes) => cases::body_value(bytes),
-        Content::Blob(id) => serde_json::json!({ "blob": id }),
+/// Splits a URL without its query and fragment into its origin and the path behind the first `/`.
+fn origin_and_path(url: &str) -> (&str, Option<&str>) {
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    let host = url.find("://").map_or(0, |scheme| scheme + "://".len());
+    match url[host..].find('/') {
+        Some(slash) => (&url[..host + slash], Some(&url[host + slash + 1..])),
+        None => (url, None),
     }
 }
 
-fn describe(request: &Request) -> String {
-    let mut text = format!("    {} {}\n", request.method, request.url);
-    for (name, value) in &request.headers {
-        text.push_str(&format!("    {name}: {value}\n"));
+/// Returns a URL with the path `/` if it has none. Both mean the same.
+fn with_path(url: &str) -> String {
+    match origin_and_path(url) {
+        (_, Some(_)) => url.to_owned(),
+        (origin, None) => format!("{origin}/{}", &url[origin.len()..]),
     }
-    if request.body != Body::Empty {
-        text.push_str(&format!("    {}\n", body_value(&request.body)));
-    }
-    text
+}
+
+/// Returns the last segment of a URL's path, which names a file made of its response.
+fn last_segment(url: &str) -> &str {
+    let path = origin_and_path(url).1.unwrap_or_default();
+    path.rsplit('/').next().unwrap_or_default()
 }
 
 /// The platform's functions, served by the host of this thread.

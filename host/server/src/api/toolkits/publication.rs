@@ -136,12 +136,25 @@ fn signature(headers: &HeaderMap) -> ApiResult<Option<String>> {
     })
 }
 
+/// Change of a deprecation.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct DeprecationQuery {
+    /// Ends the deprecation of the version instead.
+    undo: Option<bool>,
+}
+
 /// Deprecates a version: it is then used only if it is named exactly.
 #[utoipa::path(delete, path = IN_TABLE)]
 pub(crate) async fn deprecate(
     key: OrganizationKey,
     Path((slug, version)): Path<(String, String)>,
+    Query(query): Query<DeprecationQuery>,
 ) -> ApiResult<Json<PublishedView>> {
-    let release = catalog::deprecate(key.app(), &slug, &version).await?;
+    let release = if query.undo.unwrap_or(false) {
+        catalog::restore(key.app(), &slug, &version).await?
+    } else {
+        catalog::deprecate(key.app(), &slug, &version).await?
+    };
     Ok(Json(PublishedView::from(&*release)))
 }
