@@ -5,7 +5,7 @@ CARGO = cargo $(if $(LINTING_COMPILER),--config 'build.rustc-workspace-wrapper="
 # What a guest, a script or a command may do, what leaves for the network, what an author types, and what clients and browsers make of it
 # know no store, and damaged folders and full disks are the embedded one's own: they are tried once.
 STORELESS = $(addprefix --skip ,$(addsuffix ::,abi bash_tool browser cassettes certificates clients damage dev disk distribution documents \
-	generated hostile hostile_answers imports languages manual mcp_conformance packaging proxies refused sandbox ways_out workbench))
+	generated hostile hostile_answers imports languages manual mcp_conformance packaging proxies refused sandbox walks ways_out workbench))
 
 # Folder below which `make install` puts the commands.
 PREFIX ?= $(HOME)/.local
@@ -16,7 +16,7 @@ BIN ?=
 PROGRAMS = $(or $(BIN),target/$(if $(TARGET),$(TARGET)/)release)
 
 # Always the whole workspace: a single package would choose other features, and rebuild most dependencies for them.
-.PHONY: help run install dist programs test soak bench check format licences build clean
+.PHONY: help run install dist programs test soak bench interpreter check format licences build clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -64,6 +64,10 @@ bench: ## speed and memory, side by side with a bare HTTP handler
 	$(CARGO) bench --workspace --bench search -- "$(CURDIR)/target/search-figures.json" \
 		"$(CURDIR)"/tests/bench/search/queries.txt "$(CURDIR)"/tests/bench/search/tuning.txt "$(CURDIR)"/target/search/*.json
 	target/release/bench
+
+interpreter: ## compile the guest of imports again, after a change of the SDK
+	$(CARGO) build --workspace --bin toolkit
+	target/debug/toolkit interpreter toolkit-sdk/cli/interpreter
 
 check: format licences ## formatting, lints, licences and banned crates
 	$(CARGO) clippy --workspace --all-targets -- -D warnings

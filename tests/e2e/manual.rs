@@ -1,23 +1,24 @@
 //! The manuals: their commands work, and their tables match the programs.
 
+mod developer;
+mod languages;
+mod links;
+pub(crate) mod providers;
+
 use std::{
     env, fs,
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
 };
 
-use axum::{Json, Router, extract::Path as InPath, http::StatusCode, routing::get};
 use harness::{
-    Host, Inbox, Registry, author,
+    Host, Registry, author,
     host::{Setup, beside},
     inbox::ORIGIN,
     manual::{Shell, Step, rows, steps},
-    wait_until,
 };
 use serde_json::{Value, json};
+
+use crate::documents;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 /// Toolkits of the repository. A new toolkit that uses their target folder and lock file builds
@@ -37,56 +38,12 @@ fn prepare(folder: &Path) {
     .unwrap();
 }
 
-/// Starts a fake provider on loopback and returns its origin.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "it serves for as long as the test runs"
-)]
-async fn serve(router: Router) -> String {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let origin = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(async move { axum::serve(listener, router).await });
-    origin
-}
-
-async fn weather() -> String {
-    let now = json!({ "current": { "time": "2026-03-01T07:00", "temperature_2m": 4.2, "wind_speed_10m": 11.0 } });
-    serve(Router::new().route("/v1/forecast", get(async move || Json(now)))).await
-}
-
-/// Starts the provider of the author's manual, which has one item.
-async fn items() -> String {
-    let item = async |InPath(id): InPath<u64>| match id {
-        7 => (StatusCode::OK, Json(json!({ "name": "seven" }))),
-        _ => (
-            StatusCode::NOT_FOUND,
-            Json(json!({ "message": "no such item" })),
-        ),
-    };
-    serve(Router::new().route("/v1/items/{id}", get(item))).await
-}
-
-/// Starts a Hacker News on which a story is posted before each request for the newest ones.
-async fn news() -> String {
-    let posted = Arc::new(AtomicU64::new(0));
-    let newest = move || {
-        let newest = posted.fetch_add(1, Ordering::Relaxed);
-        async move { Json((0..=newest).collect::<Vec<_>>()) }
-    };
-    let story = async |InPath(file): InPath<String>| {
-        let id: u64 = file.trim_end_matches(".json").parse().unwrap();
-        Json(json!({ "id": id, "type": "story", "title": "A story" }))
-    };
-    let router = Router::new().route("/v0/newstories.json", get(newest));
-    serve(router.route("/v0/item/{file}", get(story))).await
-}
-
 /// Returns the environment of a reader's shell, with both commands in the path.
 #[expect(
     clippy::disallowed_methods,
     reason = "the reader's path is this one, with our programs before it"
 )]
-fn variables(folder: &Path, rewrite: &str) -> Vec<(&'static str, String)> {
+fn variables(rewrite: &str) -> Vec<(&'static str, String)> {
     let programs = env::current_exe()
         .unwrap()
         .ancestors()
@@ -98,14 +55,14 @@ fn variables(folder: &Path, rewrite: &str) -> Vec<(&'static str, String)> {
     vec![
         ("PATH", format!("{programs}:{}", env::var("PATH").unwrap())),
         ("CARGO_TARGET_DIR", target),
-        ("XDG_CACHE_HOME", folder.join("cache").display().to_string()),
+        ("XDG_CACHE_HOME", author::cache().display().to_string()),
         ("TOOLKIT_REWRITE", rewrite.to_owned()),
         ("TOOLHOST_NET__REWRITE", rewrite.to_owned()),
         ("TOOLHOST_LISTEN", "127.0.0.1:0".to_owned()),
     ]
 }
 
-fn weather_of(answer: &str) -> Value {
+fn data_of(answer: &str) -> Value {
     let answer: Value =
         serde_json::from_str(answer).unwrap_or_else(|cause| panic!("{cause}: {answer}"));
     assert_eq!(answer["successful"], true, "{answer}");
@@ -113,14 +70,14 @@ fn weather_of(answer: &str) -> Value {
 }
 
 #[tokio::test]
-async fn tutorial_works_step_by_step() {
+async fn author_page_works_step_by_step() {
     let folder = tempfile::tempdir().unwrap();
-    let rewrite = format!("https://api.open-meteo.com={}", weather().await);
-    let mut shell = Shell::open(folder.path(), &variables(folder.path(), &rewrite));
+    let rewrite = format!("https://api.open-meteo.com={}", providers::weather().await);
+    let mut shell = Shell::open(folder.path(), &variables(&rewrite));
     let expected = json!({ "time": "2026-03-01T07:00", "temperature": 4.2, "wind_speed": 11.0 });
     let mut dev = None;
     let mut said = String::new();
-    for step in steps(&page("toolkit-sdk/TUTORIAL.md")) {
+    for step in steps(&page("docs/author.md")) {
         match &step {
             Step::Type(command) if command == "toolkit dev\n" => {
                 dev = Some(shell.leave(command, "WEATHER_GREET").await);
@@ -146,7 +103,7 @@ async fn tutorial_works_step_by_step() {
                 .find(|line| line.contains("WEATHER_CURRENT"))
                 .unwrap();
             assert_eq!(
-                weather_of(&shell.run(line).await),
+                data_of(&shell.run(line).await),
                 expected,
                 "the printed line, pasted"
             );
@@ -183,21 +140,9 @@ fn left(page: &[Step]) -> Vec<&str> {
         .collect()
 }
 
-#[tokio::test]
-async fn commands_of_readme_and_operations_work() {
-    let folder = tempfile::tempdir().unwrap();
-    let built = Path::new(TOOLKITS).join("dist");
-    assert!(
-        built.join("documents.wasm").is_file(),
-        "nothing is built: `cargo toolkit build --all` first"
-    );
-    let inbox = Inbox::start();
-    let rewrite = format!(
-        "https://api.resend.com=http://127.0.0.1:1,{ORIGIN}={},https://hacker-news.firebaseio.com={}",
-        inbox.origin,
-        news().await
-    );
-    let mut known = variables(folder.path(), &rewrite);
+/// Starts a server with the toolkits of a folder, and a shell beside its data.
+async fn served(folder: &Path, toolkits: &Path, rewrite: &str) -> Shell {
+    let mut known = variables(rewrite);
     known.extend([
         (
             "TOOLHOST_PASSPHRASE",
@@ -206,131 +151,83 @@ async fn commands_of_readme_and_operations_work() {
         ("TOOLHOST_TRIGGERS__POLL_INTERVAL_S", "1".to_owned()),
         ("WEBHOOK_URL", ORIGIN.to_owned()),
     ]);
-    let mut shell = Shell::open(folder.path(), &known);
+    let mut shell = Shell::open(folder, &known);
     shell
         .leave(
-            &format!("toolhost serve --toolkits '{}'", built.display()),
+            &format!("toolhost serve --toolkits '{}'", toolkits.display()),
             "toolhost-data.env",
         )
         .await;
+    shell
+}
+
+/// Returns the first of these texts that occurs in a block of commands.
+///
+/// # Panics
+/// If none does: the block is new.
+fn known_by<'a>(commands: &str, marks: &[&'a str]) -> &'a str {
+    marks
+        .iter()
+        .copied()
+        .find(|mark| commands.contains(mark))
+        .unwrap_or_else(|| panic!("this block is new: {commands}"))
+}
+
+#[tokio::test]
+async fn commands_of_readme_and_operator_page_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let toolkits = documents::folder_with(&["documents"]);
+    let rewrite = "https://api.example.com=http://127.0.0.1:1";
+    let mut shell = served(folder.path(), toolkits.path(), rewrite).await;
     let first = steps(&page("README.md"));
     assert_eq!(
         left(&first),
-        [
-            "it builds everything, the program that reads this included",
-            "it needs an assistant",
-        ]
+        ["it builds everything, the program that reads this included"]
     );
-    let page = [first, steps(&page("docs/operations.md"))].concat();
     let mut ran = Vec::new();
-    for step in &page {
-        let Step::Type(commands) = step else { continue };
-        let mark = [
-            "toolhost-data.env",
-            "HACKERNEWS_NEW_STORY",
-            "toolhost events tail",
-            "/auth_configs",
-            "/connected_accounts",
-            "/mcp/servers",
-            "tools/call",
+    for step in [first, steps(&page("docs/operator.md"))].concat() {
+        let Step::Type(commands) = &step else {
+            continue;
+        };
+        let marks = [
             "toolkit new",
+            "toolhost serve",
             "toolhost export",
+            "tools/execute",
         ];
-        let mark = mark
-            .into_iter()
-            .find(|mark| commands.contains(mark))
-            .unwrap_or_else(|| panic!("new: {commands}"));
+        let mark = known_by(commands, &marks);
         ran.push(mark);
         match mark {
-            "toolhost-data.env" => {
-                let said = answers(&shell.run(commands).await);
-                assert_eq!(said.len(), 3, "{said:?}");
-                assert!(
-                    said[0]["items"]
-                        .as_array()
-                        .is_some_and(|tools| !tools.is_empty()),
-                    "{said:?}"
-                );
-                assert!(
-                    weather_of(&said[1].to_string())["markdown"]
-                        .as_str()
-                        .unwrap()
-                        .contains("# Hello"),
-                    "{said:?}"
-                );
-                assert!(
-                    said[2].to_string().contains("DOCUMENTS_HTML_TO_MARKDOWN"),
-                    "{said:?}"
-                );
-            }
-            "HACKERNEWS_NEW_STORY" => {
-                let said = answers(&shell.run(commands).await);
-                assert_eq!(said.len(), 3, "{said:?}");
-                let secret = said[0]["secret"].as_str().unwrap();
-                let arrived = async || !inbox.received().is_empty();
-                wait_until("a new story arrives", arrived).await;
-                let message = inbox.received().remove(0);
-                assert!(message.is_signed_with(secret));
-                assert_eq!(message.json()["data"]["title"], "A story");
-            }
-            "toolhost events tail" => {
-                shell.leave(commands, "HACKERNEWS_NEW_STORY").await;
-            }
-            "/auth_configs" => {
-                let said = answers(&shell.run(commands).await);
-                let id = said[0]["auth_config"]["id"]
-                    .as_str()
-                    .unwrap_or_else(|| panic!("{said:?}"));
-                shell
-                    .run(&format!("AUTH_CONFIG_ID={id} RESEND_API_KEY=re_0123456789"))
-                    .await;
-            }
-            "toolhost export" => {
-                // The previous toolkit has its own folder.
-                shell
-                    .run("cd .. && export TOOLHOST_PASSPHRASE='four words that rhyme'")
-                    .await;
-                let said = shell.run(commands).await;
-                assert!(said.contains("./restored now contains"), "{said}");
-            }
-            "/mcp/servers" => {
-                let said = answers(&shell.run(commands).await);
-                let line = said[0]["commands"]["claude"].as_str().unwrap();
-                assert!(
-                    line.starts_with("claude mcp add --transport http"),
-                    "{said:?}"
-                );
-                let url = said[0]["mcp_url"].as_str().unwrap();
-                shell.run(&format!("MCP_URL='{url}'")).await;
-            }
-            "tools/call" => {
-                let said = answers(&shell.run(commands).await);
-                let result = &said[0]["result"];
-                assert_eq!(
-                    result["structuredContent"]["markdown"], "**Hello**",
-                    "{said:?}"
-                );
-            }
-            "/connected_accounts" => {
-                let said = answers(&shell.run(commands).await);
-                assert_eq!(
-                    said[0]["connectionData"]["val"]["status"], "ACTIVE",
-                    "{said:?}"
-                );
-            }
-            _ => {
+            "toolkit new" => {
                 let (before, after) = commands.split_once(" && cd greeter\n").unwrap();
                 shell.run(before).await;
                 prepare(&folder.path().join("greeter"));
-                let said = shell.run(&format!("cd greeter\n{after}")).await;
+                let said = shell.run(&format!("cd greeter\n{after}\ncd ..")).await;
                 assert!(
                     said.contains("Hello, Ada!") && said.contains("published"),
                     "{said}"
                 );
             }
+            // The server runs already.
+            "toolhost serve" => assert_eq!(commands, "toolhost serve\n"),
+            "toolhost export" => {
+                let said = shell.run(commands).await;
+                assert!(said.contains("\"documents\""), "{said}");
+                assert!(said.contains("./restored now contains"), "{said}");
+            }
+            _ => {
+                let said = answers(&shell.run(commands).await);
+                assert_eq!(said.len(), 3, "{said:?}");
+                let tools = said[0]["items"].as_array();
+                assert!(tools.is_some_and(|tools| !tools.is_empty()), "{said:?}");
+                let markdown = data_of(&said[1].to_string())["markdown"].to_string();
+                assert!(markdown.contains("# Hello"), "{markdown}");
+                let log = said[2].to_string();
+                assert!(log.contains("DOCUMENTS_HTML_TO_MARKDOWN"), "{log}");
+            }
         }
     }
-    assert_eq!(ran.len(), 9, "{ran:?}");
+    assert_eq!(ran.len(), 4, "{ran:?}");
 }
 
 /// Starts a server and creates the files that the commands of the author's manual name.
@@ -342,7 +239,7 @@ async fn authors_desk(folder: &Path, application: &str) -> (Host, Registry, Shel
         .start()
         .await;
     let registry = Registry::start().await;
-    let mut known = variables(folder, &rewrite);
+    let mut known = variables(&rewrite);
     known.extend([
         ("TOOLHOST_DATA", host.data().display().to_string()),
         ("TOOLHOST_URL", host.url.clone()),
@@ -353,11 +250,6 @@ async fn authors_desk(folder: &Path, application: &str) -> (Host, Registry, Shel
         ("MCP_URL", "tools.json".to_owned()),
         ("REGISTRY", registry.host.clone()),
     ]);
-    let cache = author::cache().display().to_string();
-    known
-        .iter_mut()
-        .filter(|(name, _)| *name == "XDG_CACHE_HOME")
-        .for_each(|(_, value)| value.clone_from(&cache));
     let files = [
         (
             "acme.yaml",
@@ -391,7 +283,7 @@ async fn authors_desk(folder: &Path, application: &str) -> (Host, Registry, Shel
 #[tokio::test]
 async fn author_manual_commands_work() {
     let folder = tempfile::tempdir().unwrap();
-    let (host, _registry, mut shell) = authors_desk(folder.path(), &items().await).await;
+    let (host, _registry, mut shell) = authors_desk(folder.path(), &providers::items().await).await;
     let page = steps(&page("toolkit-sdk/README.md"));
     assert!(left(&page).is_empty(), "{:?}", left(&page));
     let root = folder.path().display();
@@ -409,23 +301,11 @@ async fn author_manual_commands_work() {
     ];
     for step in &page {
         match step {
-            Step::Write(file, text) if file.ends_with(".rs") || file.ends_with(".json") => {
+            Step::Write(..) => {
                 shell
                     .run(&format!("cd '{root}/my-toolkit'; rm -rf cases/greet"))
                     .await;
-                shell.follow(&Step::Write(file.clone(), text.clone())).await;
-            }
-            Step::Write(file, text) => {
-                let language = if file.ends_with(".py") {
-                    "python"
-                } else {
-                    "js"
-                };
-                shell
-                    .run(&format!("cd '{root}'; toolkit new said-{language} --lang {language}; cd said-{language}"))
-                    .await;
-                shell.follow(&Step::Write(file.clone(), text.clone())).await;
-                shell.run("rm -r cases; toolkit build").await;
+                shell.follow(step).await;
             }
             Step::Type(commands) => {
                 let place = places
@@ -439,7 +319,7 @@ async fn author_manual_commands_work() {
                     continue;
                 }
                 if begins.starts_with("toolhost logs") {
-                    shell.run("toolkit publish my-toolkit").await;
+                    shell.run("toolkit publish my-toolkit --no-check").await;
                     let project = host.as_project();
                     project
                         .connect(

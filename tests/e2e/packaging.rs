@@ -199,9 +199,6 @@ fn service_unit_is_valid_and_confined() {
     let program = beside("toolhost").display().to_string();
     let unit = unit.replace("/usr/bin/toolhost", &program);
     fs::write(folder.path().join("toolhost.service"), unit).unwrap();
-    if Command::new("systemd-analyze").output().is_err() {
-        return;
-    }
     let analyze = |arguments: &[&str]| run(folder.path(), "systemd-analyze", arguments);
     analyze(&["verify", "--man=no", "./toolhost.service"]);
     // The exposure is 1.4 of 10 by the measure of systemd; an unconfined service has 9.6.

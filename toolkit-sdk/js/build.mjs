@@ -15,11 +15,54 @@ const main = `import toolkit from ${JSON.stringify(entry)};
 import { start } from "toolkit-sdk/runtime.js";
 export const entry = start(toolkit);`;
 
+const BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/** Decodes the numbers of one segment of a source map. */
+function numbers(segment) {
+  const found = [];
+  let bits = 0;
+  let shift = 0;
+  for (const digit of [...segment].map((letter) => BASE64.indexOf(letter))) {
+    bits |= (digit & 31) << shift;
+    shift += 5;
+    if (digit & 32) continue;
+    found.push(bits & 1 ? -(bits >> 1) : bits >> 1);
+    bits = shift = 0;
+  }
+  return found;
+}
+
+/** Lists the author's lines in a source map: `LINE:COLUMN FILE:LINE`, the place in the bundle first. */
+function authorLines({ sources, mappings }) {
+  const isAuthors = sources.map((source) => !/^(\.\.|<|.*node_modules|\.toolkit)/.test(source));
+  const lines = [];
+  let source = 0;
+  let line = 0;
+  for (const [index, segments] of mappings.split(";").entries()) {
+    let column = 0;
+    let last;
+    for (const segment of segments.split(",").filter(Boolean)) {
+      const [columns, sourceSteps = 0, lineSteps = 0] = numbers(segment);
+      column += columns;
+      source += sourceSteps;
+      line += lineSteps;
+      const place = `${sources[source]}:${line + 1}`;
+      if (isAuthors[source] && place !== last) lines.push(`${index + 1}:${column} ${place}`);
+      last = place;
+    }
+  }
+  return lines.join("\n");
+}
+
 try {
   const bundle = await build({
     stdin: { contents: `import "toolkit-sdk/platform.js";\n${main}`, resolveDir: dirname(entry) },
     bundle: true,
     write: false,
+    // Not written; sources are named by their paths from here.
+    outfile: join(dirname(entry), "bundle.js"),
+    sourcemap: "external",
+    sourcesContent: false,
     format: "esm",
     platform: "neutral",
     target: "es2023",
@@ -33,10 +76,13 @@ try {
     logLevel: "warning",
     color: process.stderr.isTTY,
   });
+  const textOf = (end) => bundle.outputFiles.find(({ path }) => path.endsWith(end)).text;
+  const lines = authorLines(JSON.parse(textOf(".map")));
   const { component } = await componentize({
     witPath: join(here, "wit"),
     world: "toolkit",
-    jsSource: bundle.outputFiles[0].text,
+    // Traces are translated when they are written, by the library.
+    jsSource: `${textOf(".js")}\nglobalThis[Symbol.for("toolhost.lines")] = ${JSON.stringify(lines)};`,
     sync: true,
   });
   writeFileSync(output, component);

@@ -213,7 +213,7 @@ export class Response {
   }
 
   checked(errors) {
-    const error = errors?.(this) ?? (this.ok ? null : refusal(this));
+    const error = errors?.(this) || (this.ok ? null : refusal(this));
     if (error) throw error;
     return this;
   }

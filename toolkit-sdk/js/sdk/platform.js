@@ -6,9 +6,27 @@ import * as lines from "toolhost:toolkit/log@1.0.0";
 
 import { decode, encode } from "./bytes.js";
 
+/** Returns the author's file and line of a place in the bundle, as `toolkit build` listed them. */
+function written(line, column) {
+  const table = String(globalThis[Symbol.for("toolhost.lines")]);
+  const places = [...table.matchAll(new RegExp(`^${line}:(\\d+) (.*)$`, "gm"))];
+  return places.findLast(([, from]) => Number(from) < Number(column))?.[2];
+}
+
+/** The text and the trace of an error, with the author's files and lines. */
+export function trace(error) {
+  const stack = (error.stack ?? "").trimEnd().split("\n");
+  const frames = stack.map((frame) =>
+    frame.replace(/componentize-qjs:user\.js:(\d+):(\d+)/, (place, line, column) => written(line, column) ?? place),
+  );
+  // Frames below the author's are the library's.
+  const last = frames.findLastIndex((frame, index) => frame !== stack[index]);
+  return [String(error), ...frames.slice(0, last + 1 || undefined)].join("\n").trimEnd();
+}
+
 function show(value) {
   if (typeof value === "string") return value;
-  if (value instanceof Error) return `${value}\n${value.stack ?? ""}`.trimEnd();
+  if (value instanceof Error) return trace(value);
   try {
     return JSON.stringify(value) ?? String(value);
   } catch {

@@ -1,6 +1,6 @@
 // What the component exports: the author's functions behind the platform's contract.
 
-import "./platform.js";
+import { trace } from "./platform.js";
 
 import * as z from "zod";
 
@@ -72,7 +72,7 @@ function answered(context, work) {
 
 function failure(thrown) {
   if (!(thrown instanceof ToolError)) {
-    log.error(`${thrown}\n${thrown?.stack ?? ""}`.trimEnd());
+    log.error(thrown instanceof Error ? trace(thrown) : String(thrown));
     thrown = ToolError.internal(String(thrown));
   }
   const { kind, message, retryAfterMs, upstreamStatus, details } = thrown;

@@ -8,6 +8,7 @@ import encodings.idna  # noqa: F401
 import encodings.latin_1  # noqa: F401
 import encodings.utf_16  # noqa: F401
 import json
+import os.path
 import random
 import traceback
 from collections.abc import Callable
@@ -25,14 +26,16 @@ from .types import read, write
 
 _toolkit: Toolkit
 _declaration: bytes
+_folder: str
 
 
 def start(tools: Any) -> None:
     """Takes the toolkit. The declaration stays in memory, where `toolkit build` finds it in the compiled toolkit."""
-    global _toolkit, _declaration
+    global _toolkit, _declaration, _folder
     if not isinstance(getattr(tools, "toolkit", None), Toolkit):
         raise TypeError("`tools.py` has `toolkit = Toolkit(slug=…)`")
     _toolkit = tools.toolkit
+    _folder = os.path.dirname(tools.__file__) + "/"
     text = json.dumps(_toolkit.described())
     _declaration = ":".join(["toolhost", "declaration", f"{len(text):08}", text]).encode()
 
@@ -98,8 +101,16 @@ def _answered(told: Any, work: Callable[[], Any]) -> Any:
     except ToolError as error:
         raise _failed(error) from None
     except (Exception, SystemExit) as error:
-        log.error(traceback.format_exc().rstrip())
+        log.error(_trace(error))
         raise _failed(ToolError.internal(f"{type(error).__name__}: {error}")) from None
+
+
+def _trace(error: BaseException) -> str:
+    """The trace of an exception, from the author's first frame on, with paths as the author sees them."""
+    trace = traceback.TracebackException.from_exception(error)
+    frames = [frame.filename.startswith(_folder) for frame in trace.stack]
+    del trace.stack[: frames.index(True) if True in frames else 0]
+    return "".join(trace.format()).rstrip().replace(f'File "{_folder}', 'File "')
 
 
 def _failed(error: ToolError) -> Err:
