@@ -29,7 +29,7 @@ fn page(name: &str) -> String {
 
 /// Returns the names and types in the table of the manual.
 fn documented() -> BTreeSet<(String, String)> {
-    let page = page("operations.md");
+    let page = page("operator.md");
     let rows = page.lines().filter_map(|line| {
         let mut cells = line.strip_prefix("| `")?.split('|');
         let name = cells.next()?.trim().trim_end_matches('`');

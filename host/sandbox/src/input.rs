@@ -8,7 +8,7 @@ use std::{
 use bytes::Bytes;
 use manifest::EgressRule;
 
-use crate::{Digest, Grant, Limits, Secret};
+use crate::{Digest, Grant, Limits, RunTrace, Secret};
 
 /// One call of one toolkit.
 pub struct Call {
@@ -30,6 +30,8 @@ pub struct Call {
     pub files: Vec<File>,
     /// Content of `state` at the beginning of the call.
     pub state: BTreeMap<String, Vec<u8>>,
+    /// Trace of the call; none if it is not traced.
+    pub trace: Option<RunTrace>,
 }
 
 /// Proxy request: one request of the caller with the credential of a connected account.
@@ -50,6 +52,8 @@ pub struct ProxyRequest {
     pub headers: Vec<(String, String)>,
     /// Body of at most [`Limits::file`] bytes.
     pub body: Option<Bytes>,
+    /// Trace of the request; none if it is not traced.
+    pub trace: Option<RunTrace>,
 }
 
 /// Action that a toolkit can perform.

@@ -1,9 +1,13 @@
 //! Result of a call.
-use std::{collections::BTreeMap, fmt, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    time::{Duration, Instant},
+};
 
 use bytes::Bytes;
 
-use crate::{File, schedule::limiter::Reservation};
+use crate::{File, SpanId, schedule::limiter::Reservation};
 
 /// Result of a call or a proxy request that ran, successful or not.
 #[derive(Debug)]
@@ -187,6 +191,19 @@ pub struct RequestRecord {
     pub sent: u64,
     /// Size of the received body, in bytes, decompressed.
     pub received: u64,
+    /// Span of the request, if it was sent and its run is traced.
+    pub span: Option<RequestSpan>,
+}
+
+/// Span of an outgoing request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestSpan {
+    /// Id of the span.
+    pub id: SpanId,
+    /// Start of the request.
+    pub started: Instant,
+    /// Host as the egress rule names it, so that it contains nothing that the guest chose.
+    pub host: String,
 }
 
 /// One line of a guest's log.

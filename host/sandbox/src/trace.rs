@@ -8,7 +8,7 @@ use std::{
 
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::{Level, Limits, LogLine, RequestRecord, toolkit::redact::Redactor};
+use crate::{Level, Limits, LogLine, RequestRecord, RequestSpan, toolkit::redact::Redactor};
 
 /// Maximum length of a line, in bytes; a longer one is cut.
 const MAX_LINE_BYTES: usize = 16 << 10;
@@ -85,8 +85,16 @@ impl Trace {
             elapsed: Duration::ZERO,
             sent,
             received: 0,
+            span: None,
         });
         recorded.requests.len() - 1
+    }
+
+    /// Records the span of a request that is about to be sent.
+    pub(crate) fn request_traced(&self, number: usize, span: RequestSpan) {
+        if let Some(record) = self.lock().requests.get_mut(number) {
+            record.span = Some(span);
+        }
     }
 
     /// Records the end of a request.

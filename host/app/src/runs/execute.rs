@@ -14,7 +14,10 @@ use super::{
 use crate::{
     App, Result,
     accounts::{self, CredentialChoice, CustomCredential},
-    core::ids::{AccountId, LogId, SessionId},
+    core::{
+        ids::{AccountId, LogId, SessionId},
+        request_id::RequestId,
+    },
     projects::SharedProject,
 };
 
@@ -36,7 +39,7 @@ pub struct Execute {
     /// The input of the tool.
     pub input: Input,
     /// The id of the request, for the log.
-    pub request_id: String,
+    pub request_id: RequestId,
 }
 
 /// The result of an execution. A failure of the tool is also a result.

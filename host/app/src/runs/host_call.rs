@@ -13,7 +13,12 @@ use super::{
     log::Subject,
     record::{OpenRecord, Start},
 };
-use crate::{App, Result, accounts::Source, core::ids::SessionId, projects::SharedProject};
+use crate::{
+    App, Result,
+    accounts::Source,
+    core::{ids::SessionId, request_id::RequestId},
+    projects::SharedProject,
+};
 
 /// A call of a tool of the host.
 pub(crate) struct HostCall<'a> {
@@ -23,7 +28,7 @@ pub(crate) struct HostCall<'a> {
     pub user: &'a str,
     /// The session of the call, unless a trigger instance calls.
     pub session: Option<SessionId>,
-    pub request_id: &'a str,
+    pub request_id: RequestId,
     pub arguments: Bytes,
 }
 
@@ -47,7 +52,7 @@ pub(crate) async fn record_host_call(
         auth_config: None,
         source: Source::NoAuth,
         session: call.session,
-        request_id: call.request_id.to_owned(),
+        request_id: call.request_id,
         arguments: call.arguments,
         tokens: None,
     };

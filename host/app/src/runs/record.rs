@@ -3,11 +3,11 @@
 //! Everything that ran has exactly one record. It is opened before the run, so that the log has room
 //! for it, and closed with the result. If the future of the run is dropped in between, because the
 //! client disconnected or the server stops, the record is closed as cancelled. A run that was refused
-//! leaves none. The end of a run is also counted and logged here.
-use std::time::Instant;
+//! leaves none. The end of a run is also counted, logged and traced here.
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use sandbox::{Outcome, cassette::Cassette, kind};
+use sandbox::{Outcome, RequestRecord, RunTrace, cassette::Cassette, kind};
 use scopeguard::ScopeGuard;
 use store::Time;
 
@@ -16,7 +16,13 @@ use super::{
     log::{Entry, Observed, Slot, Subject},
     present::Presented,
 };
-use crate::{App, Clock, Result, core::ids::LogId};
+use crate::{
+    App, Clock, Result,
+    core::{
+        ids::LogId,
+        trace::{OpenSpan, SpanContext, SpanKind, Work},
+    },
+};
 
 /// The error message of a run whose future was dropped.
 const CANCELLED_MESSAGE: &str = "the client disconnected, or the server stopped, before the result";
@@ -49,6 +55,8 @@ struct Open<'a> {
     id: LogId,
     start: Start,
     subject: Subject,
+    /// The span, if the run is traced.
+    span: Option<OpenSpan>,
     /// The observations of the sandbox, once something has run.
     observed: Option<Observed>,
     cassette: Option<Cassette>,
@@ -68,6 +76,7 @@ impl<'a> OpenRecord<'a> {
             slot,
             id: app.sequence.log(start.time),
             start,
+            span: app.tracer.begin(|| subject.request_id.span()),
             subject,
             observed: None,
             cassette: None,
@@ -78,6 +87,11 @@ impl<'a> OpenRecord<'a> {
     /// Returns the id of the record.
     pub(super) fn id(&self) -> &LogId {
         &self.0.id
+    }
+
+    /// Returns the trace of the run, or `None` if it is not traced.
+    pub(super) fn trace(&self) -> Option<RunTrace> {
+        self.0.span.map(|span| self.0.app.tracer.run(span))
     }
 
     /// Takes the observations of the sandbox out of an outcome.
@@ -120,6 +134,7 @@ impl Open<'_> {
             cassette: cassette.and_then(|cassette| recorder.reserve(cassette, error.is_some())),
             error,
             observed: self.observed.unwrap_or_default(),
+            trace: self.span.map(|span| span.context.trace),
         };
         (self.slot, entry)
     }
@@ -149,9 +164,73 @@ impl Open<'_> {
             outcome = end.as_str(),
             duration_ms = duration.as_micros() as f64 / 1_000.0,
             project = subject.project.id.as_str(),
-            request_id = subject.request_id.as_str(),
+            request_id = &*subject.request_id,
             log_id = self.id.as_str(),
+            trace_id = self.span.map(|span| display(span.context.trace)),
             "execution"
         );
+        if let Some(span) = self.span {
+            self.report_spans(span, end, duration);
+        }
+    }
+
+    /// Ends the spans of the run and of its requests.
+    fn report_spans(&self, span: OpenSpan, end: ExecutionEnd, duration: Duration) {
+        let tracer = &self.app.tracer;
+        let requests = self.observed.iter().flat_map(|own| &own.requests);
+        for request in requests {
+            if let Some(traced) = &request.span {
+                let context = SpanContext {
+                    span: traced.id,
+                    ..span.context
+                };
+                let place = OpenSpan {
+                    context,
+                    parent: Some(span.context.span),
+                };
+                let work = || request_work(request, &traced.host);
+                tracer.end(place, traced.started, request.elapsed, work);
+            }
+        }
+        let work = || self.work(end);
+        tracer.end(span, self.start.instant, duration, work);
+    }
+
+    fn work(&self, end: ExecutionEnd) -> Work {
+        let subject = &self.subject;
+        let mut attributes = vec![
+            ("gen_ai.operation.name", "execute_tool".into()),
+            ("gen_ai.tool.name", (&*subject.tool).into()),
+            ("toolhost.outcome", end.as_str().into()),
+            ("toolhost.project", subject.project.id.as_str().into()),
+            ("toolhost.log_id", self.id.as_str().into()),
+        ];
+        if let Some(release) = &subject.release {
+            attributes.push(("toolhost.toolkit", (&*release.slug).into()));
+            attributes.push(("toolhost.version", release.version.as_str().into()));
+        }
+        Work {
+            name: format!("execute_tool {}", subject.tool),
+            kind: SpanKind::Internal,
+            attributes,
+            failed: end != ExecutionEnd::Success,
+        }
+    }
+}
+
+/// Describes a request of the run. Its URL is left out, because it may contain arguments.
+fn request_work(request: &RequestRecord, host: &str) -> Work {
+    let mut attributes = vec![
+        ("http.request.method", request.method.as_str().into()),
+        ("server.address", host.into()),
+    ];
+    if let Some(status) = request.status {
+        attributes.push(("http.response.status_code", status.into()));
+    }
+    Work {
+        name: request.method.clone(),
+        kind: SpanKind::Client,
+        attributes,
+        failed: request.status.is_none_or(|status| status >= 400),
     }
 }

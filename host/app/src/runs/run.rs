@@ -69,6 +69,7 @@ pub(super) async fn call(app: &App, run: Run<'_, '_, Guest>) -> Result<Outcome> 
     load_component(app, run.release).await?;
     let mut record = run.record;
     let run_id = record.as_ref().map(|record| record.id().to_string());
+    let trace = record.as_ref().and_then(|record| record.trace());
     let call = Call {
         component: run.release.digest,
         tenant: run.project.tenant.clone(),
@@ -83,6 +84,7 @@ pub(super) async fn call(app: &App, run: Run<'_, '_, Guest>) -> Result<Outcome> 
         limits: run.limits,
         files,
         state,
+        trace,
     };
     let max_cassette_bytes = app.log.recorder.max_bytes(run.project);
     let on_cancel = |mut outcome| observe(&mut record, &mut outcome);
@@ -115,6 +117,7 @@ pub(super) async fn send(app: &App, run: Run<'_, '_, Request>) -> Result<Outcome
         url,
         headers,
         body,
+        trace: run.record.as_ref().and_then(|record| record.trace()),
     };
     let mut record = run.record;
     let on_cancel = |mut outcome| observe(&mut record, &mut outcome);

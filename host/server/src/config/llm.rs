@@ -103,7 +103,7 @@ impl Config {
         let address = format!("{}/chat/completions", base.as_str().trim_end_matches('/'));
         let headers = llm.headers.iter().map(|name| name.to_ascii_lowercase());
         Ok(Some(ModelSettings {
-            client: self.unrestricted_client()?,
+            client: self.unrestricted_client("the language model")?,
             url: address.parse().context("read `llm.base_url`")?,
             model: model.clone(),
             key: llm.key.as_ref().map(|key| key.expose().clone()),
@@ -115,16 +115,15 @@ impl Config {
         }))
     }
 
-    /// Builds an HTTP client that may reach private addresses.
-    fn unrestricted_client(&self) -> Result<net::Client> {
+    /// Builds an HTTP client that may reach private addresses. `target` is the one place to which the
+    /// operator lets it send.
+    pub(super) fn unrestricted_client(&self, target: &str) -> Result<net::Client> {
         let every_address = ["0.0.0.0/0", "::/0"].map(str::parse);
         let allow = every_address.into_iter().collect::<Result<_, _>>()?;
         let client = net::Client::new(net::Settings {
             allow,
             ..self.net()?
         });
-        client.map_err(|cause| {
-            anyhow::anyhow!("build the client for the language model: {}", cause.message)
-        })
+        client.map_err(|cause| anyhow::anyhow!("build the client for {target}: {}", cause.message))
     }
 }

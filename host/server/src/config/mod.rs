@@ -30,6 +30,7 @@ mod sessions;
 mod setting;
 mod sink;
 mod sources;
+mod telemetry;
 #[cfg(test)]
 mod tests;
 mod triggers;
@@ -64,6 +65,7 @@ use self::{
     setting::{Group, settings},
     sink::Sink,
     sources::Problem,
+    telemetry::Telemetry,
     triggers::Triggers,
     values::Secret,
     webhooks::Webhooks,
@@ -126,6 +128,7 @@ settings! {
             pub limits: Limits,
             pub logs: Logs,
             pub metrics: Metrics,
+            pub telemetry: Telemetry,
             pub files: Files,
             pub connections: Connections,
             pub webhooks: Webhooks,
@@ -184,6 +187,7 @@ impl Config {
         self.check_store()?;
         self.logs.check()?;
         self.llm.check()?;
+        self.telemetry.check()?;
         self.check_oauth_apps()?;
         self.check_net()?;
         Problem::of("webhooks.retry_delays_s", self.retry_delays())?;

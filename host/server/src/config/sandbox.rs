@@ -28,14 +28,17 @@ settings! {
         /// request is aborted, and its record says `cancelled`. If false, it runs to its end. One
         /// with an `Idempotency-Key` always does.
         pub cancel_on_disconnect: bool = true,
-        /// Memory of all calls together.
+        /// Memory of all calls together. Slots of the pool that wait for a call keep at most half
+        /// as much besides.
         #[setting(unit = "MiB")]
         pub memory_mib: u64 = 1_024,
         /// Threads for calls that need much processor time.
         #[setting(unset = "one per core", example = 4)]
         pub threads: Option<usize>,
-        /// Components kept loaded.
-        pub resident: usize = 256,
+        /// Machine code of all components that are kept loaded together. It is mapped from files,
+        /// so that the system takes back what is not used; those called least are unloaded first.
+        #[setting(unit = "MiB", range = 1..=65_536)]
+        pub resident_mib: u64 = 1_024,
         /// Processor time for compiling one component.
         #[setting(unit = "s", range = 1..=600)]
         pub compile_cpu_s: u64 = 60,

@@ -1,8 +1,9 @@
 //! Metrics for the operator, in the text format of Prometheus, on a listener of their own.
 //!
 //! Requests and executions are counted in atomic counters where they end. Everything else is read
-//! when it is scraped. `docs/operations.md` describes each metric.
+//! when metrics are scraped or exported. `docs/operator.md` describes each metric.
 
+mod families;
 mod requests;
 mod text;
 
@@ -21,8 +22,10 @@ use axum::{
 };
 use tokio::time::timeout;
 
-pub(crate) use self::requests::{Requests, RouteCounts};
-use self::text::{Kind, Text};
+pub(crate) use self::{
+    families::{Families, Family, Kind, Sample, SampleValue},
+    requests::{Requests, RouteCounts, counted_method},
+};
 use crate::{Server, http::router::Routes, memory};
 
 /// Path of the metrics.
@@ -43,6 +46,12 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
 
 /// Answers with all metrics.
 async fn scrape(State(server): State<Arc<Server>>) -> Response {
+    let text = text::format(&collect(&server).await);
+    ([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response()
+}
+
+/// Reads all metrics.
+pub(crate) async fn collect(server: &Server) -> Families {
     let depths = timeout(QUEUE_TIMEOUT, measures::queue_depths(&server.app)).await;
     let queues = match depths {
         Ok(Ok(queues)) => queues,
@@ -55,41 +64,42 @@ async fn scrape(State(server): State<Arc<Server>>) -> Response {
             Vec::new()
         }
     };
-    let mut text = Text::default();
-    write_server(&mut text, &server);
-    server.requests.write(&mut text);
+    let mut families = Families::default();
+    write_server(&mut families, server);
+    server.requests.write(&mut families);
     let measures = measures::measure(&server.app);
-    write_executions(&mut text, &measures);
-    write_load(&mut text, &server, &measures);
-    write_refreshes(&mut text, &measures);
-    write_commits(&mut text, &measures);
-    write_queues(&mut text, &queues);
-    ([(header::CONTENT_TYPE, CONTENT_TYPE)], text.into_string()).into_response()
+    write_executions(&mut families, &measures);
+    write_load(&mut families, server, &measures);
+    write_refreshes(&mut families, &measures);
+    write_commits(&mut families, &measures);
+    write_queues(&mut families, &queues);
+    write_spans(&mut families, server);
+    families
 }
 
-fn write_server(text: &mut Text, server: &Server) {
-    text.family(
+fn write_server(families: &mut Families, server: &Server) {
+    families.family(
         "toolhost_build_info",
         Kind::Gauge,
         "Version of the server; the value is always 1",
     );
     let version = [("version", env!("CARGO_PKG_VERSION"))];
-    text.sample("toolhost_build_info", &version, 1);
+    families.sample(&version, 1_u64);
     let is_ready = server.is_serving() && server.app.store_problem().is_none();
-    text.single(
+    families.single(
         "toolhost_ready",
         Kind::Gauge,
         "1 if the server is ready for requests, as /health/ready reports it",
-        u8::from(is_ready),
+        u64::from(is_ready),
     );
     if let Some(bytes) = memory::resident_bytes() {
         let help = "Resident memory of the process";
-        text.single("process_resident_memory_bytes", Kind::Gauge, help, bytes);
+        families.single("process_resident_memory_bytes", Kind::Gauge, help, bytes);
     }
 }
 
-fn write_executions(text: &mut Text, measures: &Measures<'_>) {
-    text.family(
+fn write_executions(families: &mut Families, measures: &Measures<'_>) {
+    families.family(
         "toolhost_executions_total",
         Kind::Counter,
         "Executions of tools and proxy requests, by toolkit and outcome",
@@ -97,10 +107,10 @@ fn write_executions(text: &mut Text, measures: &Measures<'_>) {
     for (toolkit, counts) in &measures.executions {
         for (outcome, count) in counts.outcomes() {
             let labels = [("toolkit", &**toolkit), ("outcome", outcome)];
-            text.sample("toolhost_executions_total", &labels, count);
+            families.sample(&labels, count);
         }
     }
-    text.family(
+    families.family(
         "toolhost_execution_duration_seconds",
         Kind::Histogram,
         "Time from the start of an execution to its result",
@@ -108,11 +118,11 @@ fn write_executions(text: &mut Text, measures: &Measures<'_>) {
     for (toolkit, counts) in &measures.executions {
         let labels = [("toolkit", &**toolkit)];
         let counts = counts.durations.read();
-        text.histogram("toolhost_execution_duration_seconds", &labels, &counts);
+        families.sample(&labels, counts);
     }
 }
 
-fn write_load(text: &mut Text, server: &Server, measures: &Measures<'_>) {
+fn write_load(families: &mut Families, server: &Server, measures: &Measures<'_>) {
     let sandbox = &measures.sandbox;
     let gauges = [
         (
@@ -147,12 +157,12 @@ fn write_load(text: &mut Text, server: &Server, measures: &Measures<'_>) {
         ),
     ];
     for (name, help, value) in gauges {
-        text.single(name, Kind::Gauge, help, value);
+        families.single(name, Kind::Gauge, help, value);
     }
 }
 
-fn write_refreshes(text: &mut Text, measures: &Measures<'_>) {
-    text.family(
+fn write_refreshes(families: &mut Families, measures: &Measures<'_>) {
+    families.family(
         "toolhost_token_refreshes_total",
         Kind::Counter,
         "Attempts to refresh tokens of connected accounts, by result",
@@ -164,17 +174,13 @@ fn write_refreshes(text: &mut Text, measures: &Measures<'_>) {
         ("retried", &refreshes.retried),
     ] {
         let count = count.load(Ordering::Relaxed);
-        text.sample(
-            "toolhost_token_refreshes_total",
-            &[("result", result)],
-            count,
-        );
+        families.sample(&[("result", result)], count);
     }
 }
 
-fn write_commits(text: &mut Text, measures: &Measures<'_>) {
+fn write_commits(families: &mut Families, measures: &Measures<'_>) {
     let durations = measures.commits.durations.read();
-    text.family(
+    families.family(
         "toolhost_store_commits_total",
         Kind::Counter,
         "Batches that were given to the store, by result",
@@ -184,36 +190,45 @@ fn write_commits(text: &mut Text, measures: &Measures<'_>) {
         ("refused", measures.commits.refused.load(Ordering::Relaxed)),
         ("failed", measures.commits.failed.load(Ordering::Relaxed)),
     ] {
-        text.sample("toolhost_store_commits_total", &[("result", result)], count);
+        families.sample(&[("result", result)], count);
     }
-    text.family(
+    families.family(
         "toolhost_store_commit_duration_seconds",
         Kind::Histogram,
         "Time until a batch is durable",
     );
-    text.histogram("toolhost_store_commit_duration_seconds", &[], &durations);
+    families.sample(&[], durations);
 }
 
-fn write_queues(text: &mut Text, queues: &[QueueDepth]) {
-    text.family(
+fn write_queues(families: &mut Families, queues: &[QueueDepth]) {
+    families.family(
         "toolhost_queue_due",
         Kind::Gauge,
         "Records of a queue that are due and that no worker holds",
     );
     for queue in queues {
-        text.sample("toolhost_queue_due", &[("queue", queue.queue)], queue.due);
+        families.sample(&[("queue", queue.queue)], queue.due);
     }
-    text.family(
+    families.family(
         "toolhost_queue_age_seconds",
         Kind::Gauge,
         "Time for which the earliest record of a queue has been due",
     );
     for queue in queues {
         let labels = [("queue", queue.queue)];
-        text.sample(
-            "toolhost_queue_age_seconds",
-            &labels,
-            queue.age.as_secs_f64(),
-        );
+        families.sample(&labels, queue.age.as_secs_f64());
+    }
+}
+
+fn write_spans(families: &mut Families, server: &Server) {
+    families.family(
+        "toolhost_spans_total",
+        Kind::Counter,
+        "Spans of recorded traces, by result of the export",
+    );
+    let counts = server.app.tracer.counts();
+    for (result, count) in [("exported", &counts.exported), ("dropped", &counts.dropped)] {
+        let count = count.load(Ordering::Relaxed);
+        families.sample(&[("result", result)], count);
     }
 }

@@ -12,7 +12,7 @@ use axum::http::{Method, StatusCode};
 use parking_lot::Mutex;
 use store::Durations;
 
-use super::text::{Kind, Text};
+use super::families::{Families, Kind};
 
 /// Methods that are counted separately. The last one stands for all others.
 const COUNTED_METHODS: [&str; 8] = [
@@ -72,9 +72,7 @@ impl Requests {
         duration: Duration,
     ) {
         let route = route.unwrap_or(&self.unmatched);
-        let name = method.as_str();
-        let method = COUNTED_METHODS.iter().position(|known| *known == name);
-        let method = &route.methods[method.unwrap_or(COUNTED_METHODS.len() - 1)];
+        let method = &route.methods[method_index(method)];
         let counts = method.get_or_init(Box::default);
         let class = status.map_or(STATUS_CLASSES.len(), |status| {
             usize::from(status.as_u16() / 100)
@@ -86,10 +84,10 @@ impl Requests {
     }
 
     /// Adds the metrics of all routes that had requests.
-    pub(super) fn write(&self, text: &mut Text) {
+    pub(super) fn write(&self, families: &mut Families) {
         let routes = self.routes.lock().clone();
         let counted: Vec<_> = routes.iter().flat_map(|route| route.counted()).collect();
-        text.family(
+        families.family(
             "toolhost_http_requests_total",
             Kind::Counter,
             "Requests, by method, route and class of status",
@@ -99,25 +97,31 @@ impl Requests {
                 let count = count.load(Ordering::Relaxed);
                 if count > 0 {
                     let labels = [("method", *method), ("route", *path), ("status", class)];
-                    text.sample("toolhost_http_requests_total", &labels, count);
+                    families.sample(&labels, count);
                 }
             }
         }
-        text.family(
+        families.family(
             "toolhost_http_request_duration_seconds",
             Kind::Histogram,
             "Time from the head of a request to the head of its response",
         );
         for (path, method, counts) in &counted {
             let labels = [("method", *method), ("route", *path)];
-            let durations = counts.durations.read();
-            text.histogram(
-                "toolhost_http_request_duration_seconds",
-                &labels,
-                &durations,
-            );
+            families.sample(&labels, counts.durations.read());
         }
     }
+}
+
+/// Returns the name under which a method is counted.
+pub(crate) fn counted_method(method: &Method) -> &'static str {
+    COUNTED_METHODS[method_index(method)]
+}
+
+fn method_index(method: &Method) -> usize {
+    let name = method.as_str();
+    let known = COUNTED_METHODS.iter().position(|known| *known == name);
+    known.unwrap_or(COUNTED_METHODS.len() - 1)
 }
 
 impl RouteCounts {
@@ -154,9 +158,9 @@ mod tests {
         }
         let unknown = Method::from_bytes(b"BREW").unwrap();
         requests.count(None, &unknown, Some(StatusCode::NOT_FOUND), duration);
-        let mut text = Text::default();
-        requests.write(&mut text);
-        let text = text.into_string();
+        let mut families = Families::default();
+        requests.write(&mut families);
+        let text = super::super::text::format(&families);
         let name = "toolhost_http_requests_total";
         for line in [
             "{method=\"GET\",route=\"/x/{id}\",status=\"2xx\"} 2",

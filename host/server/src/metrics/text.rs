@@ -7,21 +7,23 @@ use std::{
 
 use store::{BUCKETS_US, DurationCounts};
 
-/// Metrics as text, one family after the other.
-#[derive(Debug, Default)]
-pub(super) struct Text(String);
+use super::families::{Families, Family, Kind, Sample, SampleValue};
 
-/// Type of a family.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Kind {
-    Counter,
-    Gauge,
-    Histogram,
+/// Formats all metrics, one family after the other.
+pub(super) fn format(families: &Families) -> String {
+    let mut text = Text::default();
+    families.iter().for_each(|family| text.family(family));
+    text.0
 }
 
+#[derive(Debug, Default)]
+struct Text(String);
+
 impl Text {
-    /// Begins a family, whose samples follow.
-    pub(super) fn family(&mut self, name: &str, kind: Kind, help: &str) {
+    fn family(&mut self, family: &Family) {
+        let Family {
+            name, kind, help, ..
+        } = family;
         let kind = match kind {
             Kind::Counter => "counter",
             Kind::Gauge => "gauge",
@@ -29,16 +31,16 @@ impl Text {
         };
         self.line(format_args!("# HELP {name} {help}"));
         self.line(format_args!("# TYPE {name} {kind}"));
+        for Sample { labels, value } in &family.samples {
+            match value {
+                SampleValue::Count(count) => self.sample(name, labels, count),
+                SampleValue::Seconds(seconds) => self.sample(name, labels, seconds),
+                SampleValue::Durations(durations) => self.histogram(name, labels, durations),
+            }
+        }
     }
 
-    /// Adds a family with one sample without labels.
-    pub(super) fn single(&mut self, name: &str, kind: Kind, help: &str, value: impl Display) {
-        self.family(name, kind, help);
-        self.sample(name, &[], value);
-    }
-
-    /// Adds a sample.
-    pub(super) fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
+    fn sample(&mut self, name: &str, labels: &[(&str, String)], value: impl Display) {
         let labels: Vec<_> = labels
             .iter()
             .map(|(label, value)| format!("{label}=\"{}\"", escape(value)))
@@ -50,26 +52,21 @@ impl Text {
     }
 
     /// Adds the samples of a histogram, in seconds.
-    pub(super) fn histogram(
+    fn histogram(
         &mut self,
         name: &str,
-        labels: &[(&str, &str)],
+        labels: &[(&'static str, String)],
         counts: &DurationCounts,
     ) {
         let bucket = format!("{name}_bucket");
         let bounds = BUCKETS_US.iter().map(|us| seconds(*us).to_string());
         let bounds = bounds.zip(counts.up_to);
         for (bound, count) in bounds.chain(iter::once(("+Inf".to_owned(), counts.count))) {
-            let labels = [labels, &[("le", bound.as_str())]].concat();
+            let labels = [labels, &[("le", bound)]].concat();
             self.sample(&bucket, &labels, count);
         }
         self.sample(&format!("{name}_sum"), labels, seconds(counts.sum_us));
         self.sample(&format!("{name}_count"), labels, counts.count);
-    }
-
-    /// Returns the whole text.
-    pub(super) fn into_string(self) -> String {
-        self.0
     }
 
     fn line(&mut self, line: std::fmt::Arguments<'_>) {
@@ -100,12 +97,12 @@ mod tests {
 
     #[test]
     fn samples_have_escaped_labels() {
-        let mut text = Text::default();
-        text.family("a_total", Kind::Counter, "All");
-        text.sample("a_total", &[("x", "q\"\\\n"), ("y", "")], 7);
-        text.single("b", Kind::Gauge, "One", 0.5);
+        let mut families = Families::default();
+        families.family("a_total", Kind::Counter, "All");
+        families.sample(&[("x", "q\"\\\n"), ("y", "")], 7_u64);
+        families.single("b", Kind::Gauge, "One", 0.5);
         assert_eq!(
-            text.into_string(),
+            format(&families),
             "# HELP a_total All\n# TYPE a_total counter\na_total{x=\"q\\\"\\\\\\n\",y=\"\"} 7\n\
              # HELP b One\n# TYPE b gauge\nb 0.5\n"
         );
@@ -116,9 +113,10 @@ mod tests {
         let durations = Durations::default();
         durations.record(Duration::from_micros(250));
         durations.record(Duration::from_secs(1_000));
-        let mut text = Text::default();
-        text.histogram("t", &[("k", "v")], &durations.read());
-        let text = text.into_string();
+        let mut families = Families::default();
+        families.family("t", Kind::Histogram, "Times");
+        families.sample(&[("k", "v")], durations.read());
+        let text = format(&families);
         for line in [
             "t_bucket{k=\"v\",le=\"0.0001\"} 0",
             "t_bucket{k=\"v\",le=\"0.0003\"} 1",

@@ -1,7 +1,7 @@
 //! The execution log: a record of each execution, its user and its outcome.
 //!
 //! A separate durable write per record costs far more than the execution of a small tool. Records
-//! are therefore written in groups, at most 20 ms late and at most 256 at a time. Executions of one
+//! are therefore written in groups, at most 20 ms late and at most 512 at a time. Executions of one
 //! project that ended together share one stored *page*, which costs the store as much as a single
 //! record. No record is dropped: a call reserves a slot in the buffer before its tool runs. While
 //! the buffer is full, the call waits, or is refused before anything starts. A slot is one of a
@@ -55,6 +55,8 @@ use crate::{
     core::{
         clock::Clock,
         ids::{AccountId, AuthConfigId, LogId, SessionId},
+        request_id::RequestId,
+        trace::TraceId,
         vault::Vault,
     },
     projects::{SharedProject, quotas::Quotas},
@@ -62,7 +64,7 @@ use crate::{
 };
 
 /// Maximum number of records that are written together.
-const MAX_GROUP_RECORDS: usize = 256;
+const MAX_GROUP_RECORDS: usize = 512;
 /// Time for which a call waits for a slot in a full buffer.
 const SLOT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Room that an execution reserves for its record in addition to arguments and data, in bytes.
@@ -81,7 +83,7 @@ pub(crate) struct Subject {
     pub source: Source,
     /// The tool router session in which the tool ran.
     pub session: Option<SessionId>,
-    pub request_id: String,
+    pub request_id: RequestId,
     pub arguments: Bytes,
     /// The tokens used, if a language model made the arguments.
     pub tokens: Option<Tokens>,
@@ -104,6 +106,8 @@ pub(crate) struct Entry {
     pub data: Bytes,
     pub error: Option<String>,
     pub observed: Observed,
+    /// The trace, if the run was traced.
+    pub trace: Option<TraceId>,
     /// The cassette, if the run was recorded and the cassette is to be kept.
     pub cassette: Option<PendingCassette>,
 }
@@ -219,6 +223,9 @@ pub(crate) fn open(
 impl Log {
     /// Reserves a slot in the buffer, before the execution starts.
     pub(crate) async fn reserve(&self) -> Result<Slot> {
+        if let Some(slot) = self.try_reserve() {
+            return Ok(slot);
+        }
         let reserved = async {
             let buffer_room = self
                 .buffer_room
@@ -232,18 +239,32 @@ impl Log {
                 .reserve_owned()
                 .await
                 .map_err(|_| stopping())?;
-            Ok(Slot {
-                permit,
-                buffer_room,
-                max_payload_bytes: self.max_payload_bytes,
-                flush_signal: self.flush_signal.clone(),
-                wait_until_durable: self.wait_until_durable,
-            })
+            Ok(self.slot(permit, buffer_room))
         };
         let full = || errors::unavailable("the execution log cannot keep up");
         timeout(SLOT_TIMEOUT, reserved)
             .await
             .unwrap_or_else(|_| Err(full()))
+    }
+
+    /// Reserves a slot if the buffer has room and no call waits for it.
+    fn try_reserve(&self) -> Option<Slot> {
+        let buffer_room = self.buffer_room.clone();
+        let buffer_room = buffer_room
+            .try_acquire_many_owned(self.reserved_bytes)
+            .ok()?;
+        let permit = self.sender.clone().try_reserve_owned().ok()?;
+        Some(self.slot(permit, buffer_room))
+    }
+
+    fn slot(&self, permit: mpsc::OwnedPermit<Message>, buffer_room: OwnedSemaphorePermit) -> Slot {
+        Slot {
+            permit,
+            buffer_room,
+            max_payload_bytes: self.max_payload_bytes,
+            flush_signal: self.flush_signal.clone(),
+            wait_until_durable: self.wait_until_durable,
+        }
     }
 
     /// Returns the number of slots of the buffer in use, by running executions and by records that

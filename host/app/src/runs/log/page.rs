@@ -15,6 +15,7 @@ use crate::{
     accounts::Source,
     core::{
         ids::{AccountId, AuthConfigId, LogId, SessionId},
+        trace::TraceId,
         vault::Sealed,
     },
     runs::prompt::Tokens,
@@ -51,19 +52,20 @@ pub(crate) static DETAILS: Collection = Collection {
     fields: &[],
 };
 
-/// The executions of one project on a page, in the order of their ids.
+/// The executions of one project on a page, in the order of their ids. A page that is written
+/// borrows its text.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Page {
-    pub runs: Vec<ExecutionRecord>,
-    tools: Vec<String>,
-    toolkits: Vec<String>,
-    statuses: Vec<String>,
-    users: Vec<String>,
-    accounts: Vec<String>,
-    auth_configs: Vec<String>,
+pub(super) struct Page<Text = String> {
+    pub runs: Vec<ExecutionRecord<Text>>,
+    tools: Vec<Text>,
+    toolkits: Vec<Text>,
+    statuses: Vec<Text>,
+    users: Vec<Text>,
+    accounts: Vec<Text>,
+    auth_configs: Vec<Text>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    sessions: Vec<String>,
-    slow: Vec<String>,
+    sessions: Vec<Text>,
+    slow: Vec<Text>,
 }
 
 impl Document for Page {
@@ -83,19 +85,19 @@ impl Document for Details {
 
 /// An execution as stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct ExecutionRecord {
+pub struct ExecutionRecord<Text = String> {
     /// The id of the log record.
     pub id: LogId,
     /// The slug of the tool.
-    pub tool: String,
+    pub tool: Text,
     /// The slug of the toolkit.
-    pub toolkit: String,
+    pub toolkit: Text,
     /// The exact version of the toolkit.
-    pub version: String,
+    pub version: Text,
     /// The outcome.
     pub status: Status,
     /// The user of the execution.
-    pub user: String,
+    pub user: Text,
     /// The connected account that was used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<AccountId>,
@@ -108,7 +110,10 @@ pub struct ExecutionRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionId>,
     /// The id of the request that started the execution.
-    pub request: String,
+    pub request: Text,
+    /// The trace that the execution is a part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceId>,
     /// The start time.
     pub started_at: Time,
     /// The end time.
@@ -128,7 +133,7 @@ pub struct ExecutionRecord {
     pub tokens: Option<Tokens>,
     /// The kind of the failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failure: Option<String>,
+    pub failure: Option<Text>,
 }
 
 /// The outcome of an execution.
@@ -190,34 +195,26 @@ pub struct SentRequest {
     pub received: u64,
 }
 
-impl Page {
+impl<'a> Page<&'a str> {
     /// Creates a page of executions, which are in the order of their ids.
-    pub(super) fn new(runs: Vec<ExecutionRecord>) -> Self {
-        let list = |value: fn(&ExecutionRecord) -> Option<&str>| {
-            let mut values: Vec<_> = runs.iter().filter_map(value).map(str::to_owned).collect();
+    pub(super) fn new(entries: &[&'a Pending]) -> Self {
+        let list = |value: fn(&'a Pending) -> Option<&'a str>| {
+            let mut values: Vec<_> = entries.iter().filter_map(|entry| value(entry)).collect();
             values.sort_unstable();
             values.dedup();
             values
         };
         Self {
+            runs: entries.iter().map(|entry| entry.record()).collect(),
             tools: list(|run| Some(&run.tool)),
-            toolkits: list(|run| Some(&run.toolkit)),
-            statuses: list(|run| Some(run.status.into_str())),
+            toolkits: list(|run| Some(run.toolkit())),
+            statuses: list(|run| Some(run.status().into_str())),
             users: list(|run| Some(&run.user)),
             accounts: list(|run| run.account.as_ref().map(AccountId::as_str)),
             auth_configs: list(|run| run.auth_config.as_ref().map(AuthConfigId::as_str)),
             sessions: list(|run| run.session.as_ref().map(SessionId::as_str)),
             slow: list(|run| run.is_slow().then(|| run.id.as_str())),
-            runs,
         }
-    }
-}
-
-impl ExecutionRecord {
-    /// Returns true if the execution took so long that its page must list it. This includes
-    /// executions during which the clock was set back.
-    fn is_slow(&self) -> bool {
-        !(0..SLOW_RUN_MS).contains(&(self.ended_at.0 - self.started_at.0))
     }
 }
 

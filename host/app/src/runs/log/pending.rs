@@ -16,12 +16,15 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
     Entry, Observed, PendingCassette, Subject,
-    page::{Detail, ExecutionRecord, Line, SentRequest, Status},
+    page::{Detail, ExecutionRecord, Line, SLOW_RUN_MS, SentRequest, Status},
 };
 use crate::{
     accounts::Source,
     catalog::{BASE, Release},
-    core::ids::{AccountId, AuthConfigId, LogId, SessionId},
+    core::{
+        ids::{AccountId, AuthConfigId, LogId, SessionId},
+        trace::TraceId,
+    },
     projects::{LogVisibility, SharedProject},
     runs::prompt::Tokens,
 };
@@ -42,13 +45,14 @@ pub(super) struct Pending {
     /// The size in memory, in bytes, which is about the size when written.
     pub(super) size: usize,
     pub(super) cassette: Option<PendingCassette>,
-    tool: Arc<str>,
-    user: String,
-    account: Option<AccountId>,
-    auth_config: Option<AuthConfigId>,
+    pub(super) tool: Arc<str>,
+    pub(super) user: String,
+    pub(super) account: Option<AccountId>,
+    pub(super) auth_config: Option<AuthConfigId>,
     source: Source,
-    session: Option<SessionId>,
+    pub(super) session: Option<SessionId>,
     request_id: String,
+    trace: Option<TraceId>,
     started_at: Time,
     /// The tokens used. Few executions have them, so they take no room in others.
     tokens: Option<Box<Tokens>>,
@@ -109,7 +113,8 @@ impl Pending {
             auth_config,
             source,
             session,
-            request_id,
+            request_id: request_id.into_text(),
+            trace: entry.trace,
             started_at: entry.started_at,
             tokens: tokens.map(Box::new),
             failure,
@@ -120,28 +125,21 @@ impl Pending {
     }
 
     /// Returns the execution as it is stored.
-    pub(super) fn record(&self) -> ExecutionRecord {
+    pub(super) fn record(&self) -> ExecutionRecord<&str> {
         let release = self.release.as_deref();
         ExecutionRecord {
             id: self.id.clone(),
-            tool: self.tool.to_string(),
-            toolkit: release
-                .map_or(HOST_TOOLKIT, |release| &*release.slug)
-                .to_owned(),
-            version: release
-                .map_or(BASE, |release| release.version.as_str())
-                .to_owned(),
-            status: if self.failure.is_some() {
-                Status::Failed
-            } else {
-                Status::Success
-            },
-            user: self.user.clone(),
+            tool: &self.tool,
+            toolkit: self.toolkit(),
+            version: release.map_or(BASE, |release| release.version.as_str()),
+            status: self.status(),
+            user: &self.user,
             account: self.account.clone(),
             auth_config: self.auth_config.clone(),
             source: self.source,
             session: self.session.clone(),
-            request: self.request_id.clone(),
+            request: &self.request_id,
+            trace: self.trace,
             started_at: self.started_at,
             ended_at: self.ended_at,
             cpu_us: micros(self.usage.cpu),
@@ -150,8 +148,27 @@ impl Pending {
             host_calls: self.usage.host_calls,
             requests: self.requests,
             tokens: self.tokens.as_deref().cloned(),
-            failure: self.failure.clone(),
+            failure: self.failure.as_deref(),
         }
+    }
+    /// Returns the slug of the toolkit.
+    pub(super) fn toolkit(&self) -> &str {
+        let release = self.release.as_deref();
+        release.map_or(HOST_TOOLKIT, |release| &*release.slug)
+    }
+
+    /// Returns the outcome.
+    pub(super) fn status(&self) -> Status {
+        match self.failure {
+            Some(_) => Status::Failed,
+            None => Status::Success,
+        }
+    }
+
+    /// Returns true if the execution took so long that its page must list it. This includes
+    /// executions during which the clock was set back.
+    pub(super) fn is_slow(&self) -> bool {
+        !(0..SLOW_RUN_MS).contains(&(self.ended_at.0 - self.started_at.0))
     }
 }
 
@@ -237,6 +254,7 @@ impl From<RequestRecord> for SentRequest {
             elapsed,
             sent,
             received,
+            span: _,
         } = request;
         Self {
             method,
@@ -351,6 +369,7 @@ pub(super) mod tests {
                 log: vec![line; lines],
                 ..Observed::default()
             },
+            trace: None,
             cassette: None,
         }
     }
@@ -382,7 +401,7 @@ pub(super) mod tests {
         assert_eq!((detail.data.get(), detail.log.len()), (r#"{"a":1}"#, 1));
         let record = pending.record();
         assert_eq!(
-            (record.status, record.failure.as_deref()),
+            (record.status, record.failure),
             (Status::Failed, Some("broken"))
         );
     }

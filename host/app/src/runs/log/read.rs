@@ -367,11 +367,11 @@ async fn locate(app: &App, project: &Project, id: &LogId) -> Result<Option<(Reco
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
     use crate::{Time, accounts::Source, core::ids::Sequence, runs::log::page::Status};
 
-    pub(in crate::runs::log) fn run(tool: &str, started_at: i64) -> ExecutionRecord {
+    fn run(tool: &str, started_at: i64) -> ExecutionRecord {
         ExecutionRecord {
             id: Sequence::new().log(Time(started_at)),
             tool: tool.into(),
@@ -384,6 +384,7 @@ pub(super) mod tests {
             source: Source::NoAuth,
             session: None,
             request: "req_1".into(),
+            trace: None,
             started_at: Time(started_at),
             ended_at: Time(started_at + 5),
             cpu_us: 1,

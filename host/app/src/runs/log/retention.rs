@@ -123,8 +123,11 @@ mod tests {
     use crate::{
         COLLECTIONS,
         core::vault::{KeyFile, SealContext, Vault},
-        projects::{Config, StoredProject},
-        runs::log::{page::Details, read::tests::run},
+        projects::{Config, LogVisibility, StoredProject},
+        runs::log::{
+            page::Details,
+            pending::tests::{entry, pending},
+        },
         work::claim_job,
     };
     use store::Batch;
@@ -143,6 +146,8 @@ mod tests {
             uuid: uuid::Uuid::nil(),
             config: Config::default(),
         };
+        let (run, _) = pending(entry(LogVisibility::DontStoreData, 0), 8_000, 8_000);
+        let page = Page::new(&[&run, &run]);
         let mut batch = Batch::at(Time(0)).insert(crate::core::INSTALLATION, "p", &project);
         for day in 0..days {
             let (id, time) = (format!("log_{day:03}"), Time(day * DAY));
@@ -151,9 +156,8 @@ mod tests {
                     .seal(SealContext::new::<Details>("p", &id, "sealed"), &vec![])
                     .unwrap(),
             };
-            let page = Page::new(vec![run("T_RUN", time.0), run("T_RUN", time.0)]);
             batch = batch
-                .insert_created(time, "p", &id, &page)
+                .insert_borrowed::<Page>(time, "p", &id, &page, 0)
                 .insert_created(time, "p", &id, &details);
         }
         store.commit(batch).await.unwrap();

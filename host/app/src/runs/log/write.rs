@@ -28,12 +28,14 @@ pub const MAX_GROUP_BYTES: usize = 8 << 20;
 /// Log line of a record that exceeds its project's quota.
 const PAST_QUOTA_NOTE: &str = "arguments, data, lines and requests are omitted: the log of the project exceeds `logs.quota_mib`";
 
+/// Size of a record on a page in most cases, in bytes.
+const RECORD_CAPACITY: usize = 512;
 /// Maximum time for which a record waits for others.
 const MAX_WRITE_DELAY: Duration = Duration::from_millis(20);
 /// Time before a failed write is retried.
 const RETRY_DELAY: Duration = Duration::from_millis(500);
-/// Interval at which execution counts are written, in milliseconds.
-const COUNT_INTERVAL_MS: i64 = 60_000;
+/// Interval at which execution counts are written.
+const COUNT_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum number of retries while the server is stopping.
 const MAX_FINAL_ATTEMPTS: u32 = 6;
 
@@ -65,7 +67,7 @@ impl Writer {
     /// Writes entries until no more can come.
     pub async fn run(mut self) {
         let mut group = Vec::with_capacity(MAX_GROUP_RECORDS);
-        while self.receiver.recv_many(&mut group, MAX_GROUP_RECORDS).await > 0 {
+        while self.receive(&mut group).await {
             // If the channel is closed, no signal can follow, so the received entries are written
             // at once.
             if group.len() < MAX_GROUP_RECORDS
@@ -84,13 +86,27 @@ impl Writer {
                 .submitted
                 .store(self.receiver.len(), Ordering::Relaxed);
             self.write(std::mem::take(&mut group)).await;
-            if self.clock.now().0 - self.counts_saved_at.0 >= COUNT_INTERVAL_MS {
+            let since = self.clock.now().0 - self.counts_saved_at.0;
+            if Duration::from_millis(since.unsigned_abs()) >= COUNT_INTERVAL {
                 self.save_counts().await;
             }
         }
         self.save_counts().await;
         // The job that does this every minute has ended before.
         self.quotas.save(&self.store, self.counts_saved_at).await;
+    }
+
+    /// Receives entries, and writes the execution counts that wait if none arrives. Returns false if
+    /// no more can come.
+    async fn receive(&mut self, group: &mut Vec<Message>) -> bool {
+        if self.usage.is_waiting() {
+            let more = self.receiver.recv_many(group, MAX_GROUP_RECORDS);
+            if let Ok(received) = timeout(COUNT_INTERVAL, more).await {
+                return received > 0;
+            }
+            self.save_counts().await;
+        }
+        self.receiver.recv_many(group, MAX_GROUP_RECORDS).await > 0
     }
 
     async fn save_counts(&mut self) {
@@ -215,8 +231,9 @@ impl Writer {
                 .max()
                 .unwrap_or_default(),
         );
-        let page = Page::new(entries.iter().map(|entry| entry.record()).collect());
-        let batch = batch.insert_created(ended_at, project, id, &page);
+        let page = Page::new(entries);
+        let capacity = RECORD_CAPACITY * (entries.len() + 1);
+        let batch = batch.insert_borrowed::<Page>(ended_at, project, id, &page, capacity);
         let details: Vec<_> = entries.iter().map(|entry| &entry.detail).collect();
         if details.iter().all(|detail| detail.is_none()) {
             return Ok(batch);

@@ -28,7 +28,10 @@ use super::{
 use crate::{
     App, Error, Result,
     accounts::{self, CredentialChoice, CustomCredential, ProxyContext},
-    core::ids::{AccountId, LogId, SessionId},
+    core::{
+        ids::{AccountId, LogId, SessionId},
+        request_id::RequestId,
+    },
     projects::SharedProject,
 };
 
@@ -57,7 +60,7 @@ pub struct Proxy {
     /// The tool router session in which the request is sent.
     pub session: Option<SessionId>,
     /// The id of the request, for the log.
-    pub request_id: String,
+    pub request_id: RequestId,
 }
 
 /// The response of the provider, with any status.

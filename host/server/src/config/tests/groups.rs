@@ -122,3 +122,32 @@ fn sink_address_is_checked_and_hidden() {
     }
     assert!(read(&[]).unwrap().sink().unwrap().is_none());
 }
+
+#[test]
+fn collector_settings_are_checked_and_hidden() {
+    let endpoint = ("TOOLHOST_TELEMETRY__OTLP_ENDPOINT", "http://127.0.0.1:4318");
+    let headers = (
+        "TOOLHOST_TELEMETRY__OTLP_HEADERS",
+        "Authorization=Basic 0012e7==, x-team=a",
+    );
+    let ratio = ("TOOLHOST_TELEMETRY__SAMPLE_RATIO", "0.25");
+    let config = read(&[endpoint, headers, ratio]).unwrap();
+    assert!(!format!("{config:?}").contains("0012e7"), "{config:?}");
+    assert!(!config.traces().unwrap().propagates);
+    let collector = config.collector().unwrap().unwrap();
+    assert_eq!(collector.headers["authorization"], "Basic 0012e7==");
+    assert_eq!(collector.headers["x-team"], "a");
+    for (key, value, told) in [
+        ("OTLP_ENDPOINT", "http://u:0012e7@collector", "otlp_headers"),
+        ("OTLP_ENDPOINT", "grpc://collector", "http://host:4318"),
+        ("OTLP_HEADERS", "Basic 0012e7", "name=value"),
+        ("SAMPLE_RATIO", "1.5", "0 to 1"),
+        ("METRICS_INTERVAL_S", "3601", "at most 3600"),
+    ] {
+        let name = format!("TOOLHOST_TELEMETRY__{key}");
+        let error = format!("{:#}", read(&[(name.as_str(), value)]).unwrap_err());
+        assert!(error.contains(told), "{error}");
+        assert!(!error.contains("0012e7"), "{error}");
+    }
+    assert!(read(&[]).unwrap().traces().is_none());
+}

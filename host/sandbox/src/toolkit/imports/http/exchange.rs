@@ -8,7 +8,7 @@ use std::{
 
 use net::{
     HeaderMap, Method, StatusCode, Url,
-    header::{CONTENT_TYPE, HeaderName},
+    header::{CONTENT_TYPE, HeaderName, HeaderValue},
 };
 
 use super::{
@@ -18,7 +18,7 @@ use super::{
     rules, webhook_secret,
 };
 use crate::{
-    Clock, Credential, Secret, SignatureStamp,
+    Clock, Credential, RequestSpan, Secret, SignatureStamp,
     schedule::limiter::Reservation,
     toolkit::{
         abi::v1::http::{Error, Request},
@@ -28,6 +28,8 @@ use crate::{
 
 /// Maximum number of redirects for one request.
 const MAX_REDIRECTS: usize = 3;
+/// Header that names the trace and the span of a request (W3C Trace Context).
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// Complete response as the provider sent it.
 pub(super) struct Received {
@@ -171,6 +173,7 @@ impl Outgoing {
             payload.size(),
         );
         let started = Instant::now();
+        self.add_span(record, started, &checked.url, &mut headers);
         if matches!(*payload, Payload::Multipart(_)) {
             headers.remove(CONTENT_TYPE);
         }
@@ -230,6 +233,29 @@ impl Outgoing {
                     .request_ended(record, started.elapsed(), Err(&message));
                 Err(error(kind(failed.kind), message))
             }
+        }
+    }
+
+    /// Records the span of a traced request, and adds its `traceparent` if providers get it. It takes
+    /// the place of a header of the guest, and is a part of the signature.
+    fn add_span(&self, record: usize, started: Instant, url: &Url, headers: &mut HeaderMap) {
+        let Some(run_trace) = self.run_trace else {
+            return;
+        };
+        let span = run_trace.request(record);
+        let host = rules::permitted_host(&self.policy, url).unwrap_or_default();
+        self.trace.request_traced(
+            record,
+            RequestSpan {
+                id: span.span,
+                started,
+                host: host.to_owned(),
+            },
+        );
+        if run_trace.propagates
+            && let Ok(traceparent) = HeaderValue::try_from(span.to_string())
+        {
+            headers.insert(TRACEPARENT, traceparent);
         }
     }
 

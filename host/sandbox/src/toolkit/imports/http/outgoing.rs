@@ -12,7 +12,7 @@ use tokio::{
 
 use super::error;
 use crate::{
-    Grant, Limits, Policy, Secret,
+    Grant, Limits, Policy, RunTrace, Secret,
     schedule::limiter::{NodeMemory, Reservation},
     toolkit::abi::v1::http::Error,
     trace::Trace,
@@ -25,6 +25,8 @@ pub(crate) struct Outgoing {
     pub(super) grant: Option<Arc<dyn Grant>>,
     pub(super) limits: Limits,
     pub(super) trace: Arc<Trace>,
+    /// Trace of the call, if it is traced.
+    pub(super) run_trace: Option<RunTrace>,
     /// Runtime of the caller.
     pub(super) caller_runtime: Handle,
     /// Runtime of the guest threads; `cpu_permits` limits the tenant's turns on it.
@@ -71,6 +73,7 @@ impl Outgoing {
             grant,
             limits,
             trace,
+            run_trace: None,
             caller_runtime: Handle::current(),
             threads: threads.clone(),
             cpu_permits: cpu_permits.clone(),
@@ -81,6 +84,11 @@ impl Outgoing {
             delivered: memory.empty(),
             redactor_memory: memory,
         }
+    }
+
+    /// Makes each request a span of a trace.
+    pub(crate) fn with_trace(self, run_trace: Option<RunTrace>) -> Self {
+        Self { run_trace, ..self }
     }
 
     /// Releases the memory of responses that the guest has received by now.

@@ -58,7 +58,8 @@ pub(crate) async fn send_proxy_request(
         request.grant,
         limits,
         running.trace.clone(),
-    );
+    )
+    .with_trace(request.trace);
     let mut guest_request = Request {
         method: request.method,
         url: request.url,

@@ -126,6 +126,12 @@ pub(super) fn check_egress(policy: &Policy, method: &Method, url: &Url) -> Resul
     Err(error("denied", format!("{method} {}: {why}", host(url))))
 }
 
+/// Returns the host of the first egress rule that names the host and the port of a URL.
+pub(super) fn permitted_host<'p>(policy: &'p Policy, url: &Url) -> Option<&'p str> {
+    let rule = policy.egress.iter().find(|rule| host_matches(rule, url));
+    rule.map(|rule| rule.host.as_str())
+}
+
 /// Returns true if an egress rule permits the request; used for redirects.
 pub(super) fn is_permitted(policy: &Policy, method: &Method, url: &Url) -> bool {
     url.scheme() == "https"

@@ -1,0 +1,48 @@
+//! Id of a request, with its place in a trace.
+
+use std::ops::Deref;
+
+use super::trace::SpanContext;
+
+/// The id of the request that caused an execution, for the log. It also leads from the span of the
+/// request to those of its executions.
+#[derive(Debug, Clone, Default)]
+pub struct RequestId {
+    text: String,
+    span: Option<SpanContext>,
+}
+
+impl RequestId {
+    /// Creates the id of a request. The span is `None` if the request is not traced.
+    #[must_use]
+    pub fn new(text: String, span: Option<SpanContext>) -> Self {
+        Self { text, span }
+    }
+
+    /// Returns the span of the request, or `None` if it is not traced.
+    #[must_use]
+    pub fn span(&self) -> Option<SpanContext> {
+        self.span
+    }
+
+    /// Returns the text of the id.
+    #[must_use]
+    pub fn into_text(self) -> String {
+        self.text
+    }
+}
+
+impl Deref for RequestId {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+/// Background work has no request. It is named in place of one, and begins a trace of its own.
+impl From<&str> for RequestId {
+    fn from(text: &str) -> Self {
+        Self::new(text.to_owned(), None)
+    }
+}

@@ -1,0 +1,336 @@
+//! Traces and metrics at a collector of OpenTelemetry: a trace leads from the caller through the
+//! request and the execution to the provider, and discloses nothing.
+
+use std::{
+    collections::BTreeSet,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+use harness::{
+    Answer, Client, Collector, Guest, Host, Metrics, client::Body, collector::Span, guest,
+    host::Setup, hunt, inbox::Reply, secret, unique,
+};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::given;
+
+/// Returns settings of a server with this collector.
+fn traced(collector: &Collector) -> Setup {
+    given::with_application()
+        .with("telemetry.otlp_endpoint", collector.endpoint())
+        .with("telemetry.metrics_interval_s", "0")
+}
+
+/// The caller's trace and span, at random.
+struct Caller {
+    trace: String,
+    span: String,
+}
+
+impl Caller {
+    fn new() -> Self {
+        Self {
+            trace: unique(16),
+            span: unique(8),
+        }
+    }
+
+    fn traceparent(&self, flags: &str) -> String {
+        format!("00-{}-{}-{flags}", self.trace, self.span)
+    }
+
+    async fn execute(&self, project: &Client, tool: &str, arguments: Value, flags: &str) -> Answer {
+        let body = json!({ "arguments": arguments, "user_id": "default", "version": "latest" });
+        let path = format!("/tools/execute/{tool}");
+        let traceparent = self.traceparent(flags);
+        let headers = [("traceparent", traceparent.as_str())];
+        let sent = project.send(Method::POST, &path, Body::Json(body), &headers);
+        sent.await.expect(200)
+    }
+}
+
+/// Publishes a toolkit whose tool fetches an address with a key, and connects an account.
+async fn fetcher(host: &Host) -> (Client, String) {
+    let slug = given::slug();
+    let manifest = guest::manifest_with_key(&slug, given::bearer());
+    host.publish(Guest::fetch().component(), &manifest).await;
+    let project = host.as_project();
+    let values = json!({ "api_key": secret() });
+    project.connect(&slug, "API_KEY", "default", values).await;
+    (project, guest::tool(&slug))
+}
+
+async fn record(project: &Client, answer: &Answer) -> Answer {
+    let id = answer["log_id"].as_str().unwrap();
+    let path = format!("/logs/tool_execution/{id}");
+    project.get(&path).await.expect(200)
+}
+
+fn kinds(spans: &[Span]) -> Vec<&str> {
+    spans.iter().map(|span| span.kind.as_str()).collect()
+}
+
+#[tokio::test]
+async fn call_exports_spans_of_callers_trace() {
+    let collector = Collector::start();
+    let key = secret();
+    let host = traced(&collector)
+        .with("telemetry.otlp_headers", format!("x-key={key}"))
+        .with("telemetry.service_name", "acme")
+        .with("log", "info")
+        .start()
+        .await;
+    let (project, tool) = fetcher(&host).await;
+    let caller = Caller::new();
+    let word = unique(12);
+    let url = format!("https://api.example.com/echo/{word}?q={word}");
+    let answer = caller
+        .execute(&project, &tool, json!({ "url": url }), "01")
+        .await;
+    let spans = collector.spans(&caller.trace, 3).await;
+    let expected = ["SPAN_KIND_SERVER", "SPAN_KIND_INTERNAL", "SPAN_KIND_CLIENT"];
+    assert_eq!(kinds(&spans), expected, "{spans:#?}");
+    let [request, execution, sent] = &spans[..] else {
+        panic!("{spans:#?}")
+    };
+    assert_eq!(request.parent, caller.span);
+    assert_eq!(execution.parent, request.id);
+    assert_eq!(sent.parent, execution.id);
+    for (span, name, attribute, value) in [
+        (
+            request,
+            "POST /api/v3/tools/execute/{tool_slug}",
+            "toolhost.request_id",
+            json!(answer.header("x-request-id")),
+        ),
+        (
+            request,
+            &*request.name,
+            "http.response.status_code",
+            json!(200),
+        ),
+        (
+            execution,
+            &*format!("execute_tool {tool}"),
+            "toolhost.log_id",
+            answer["log_id"].clone(),
+        ),
+        (
+            execution,
+            &*execution.name,
+            "toolhost.version",
+            json!("20260101_00"),
+        ),
+        (
+            execution,
+            &*execution.name,
+            "toolhost.outcome",
+            json!("success"),
+        ),
+        (sent, "GET", "server.address", json!("api.example.com")),
+        (sent, "GET", "http.response.status_code", json!(200)),
+    ] {
+        assert_eq!(span.name, name);
+        assert_eq!(span.attributes[attribute], value, "{span:#?}");
+        assert_eq!((&*span.service, span.failed), ("acme", false));
+        assert!(
+            request.start <= span.start && span.start <= span.end,
+            "{spans:#?}"
+        );
+        assert!(span.end <= request.end, "{spans:#?}");
+    }
+    assert_eq!(
+        record(&project, &answer).await["metadata"]["trace_id"],
+        caller.trace
+    );
+    assert!(
+        host.output().contains(&caller.trace),
+        "it is in the server's log"
+    );
+    assert_eq!(Host::application().seen(&word)[0].header("traceparent"), "");
+    for export in collector.received() {
+        assert_eq!(export.header("x-key"), key);
+        assert_eq!(export.header("content-type"), "application/x-protobuf");
+        hunt::assert_none("an export", &export.body);
+        let text = String::from_utf8_lossy(&export.body);
+        assert!(!text.contains(&word), "an export has an argument: {text}");
+    }
+}
+
+#[tokio::test]
+async fn providers_get_traceparent_by_setting() {
+    let collector = Collector::start();
+    let host = traced(&collector)
+        .with("telemetry.propagate", "true")
+        .start()
+        .await;
+    let (project, tool) = fetcher(&host).await;
+    let slug = tool.split_once('_').unwrap().0.to_lowercase();
+    let values = json!({ "api_key": secret() });
+    let account = project.connect(&slug, "API_KEY", "other", values).await;
+    for flags in ["01", "00"] {
+        let caller = Caller::new();
+        let tag = unique(8);
+        let url = format!("https://api.example.com/echo/{tag}");
+        caller
+            .execute(&project, &tool, json!({ "url": url }), flags)
+            .await;
+        let body = json!({
+            "connected_account_id": account, "method": "GET", "endpoint": url,
+            "parameters": [{ "name": "traceparent", "value": "of the caller", "type": "header" }],
+        });
+        let traceparent = caller.traceparent(flags);
+        let headers = [("traceparent", traceparent.as_str())];
+        let path = "/tools/execute/proxy";
+        let proxied = project.send(Method::POST, path, Body::Json(body), &headers);
+        proxied.await.expect(200);
+        let seen = Host::application().seen(&tag);
+        let sent: BTreeSet<_> = seen
+            .iter()
+            .map(|seen| seen.header("traceparent").to_owned())
+            .collect();
+        assert_eq!(
+            sent.len(),
+            2,
+            "each request has a span of its own: {sent:?}"
+        );
+        if flags == "00" {
+            let begin = format!("00-{}-", caller.trace);
+            let follows = |sent: &String| sent.starts_with(&begin) && sent.ends_with("-00");
+            assert!(sent.iter().all(follows), "{sent:?}");
+            continue;
+        }
+        let mut spans = collector.spans(&caller.trace, 6).await;
+        spans.retain(|span| span.kind == "SPAN_KIND_CLIENT");
+        let traced = spans
+            .iter()
+            .map(|span| format!("00-{}-{}-01", span.trace, span.id));
+        assert_eq!(traced.collect::<BTreeSet<_>>(), sent);
+    }
+    let exported = collector.received();
+    assert!(exported.iter().all(|export| export.path == "/v1/traces"));
+}
+
+#[tokio::test]
+async fn refused_spans_are_lost_and_counted() {
+    let collector = Collector::with(|_| Reply::Status(400));
+    let host = traced(&collector)
+        .with("metrics.listen", "127.0.0.1:0")
+        .start()
+        .await;
+    let tool = given::echo(&host).await;
+    host.as_project().execute(&tool, json!({})).await.data();
+    harness::wait_until("lost spans are counted", || async {
+        let metrics = Metrics::scrape(&host).await;
+        let dropped = [("result", "dropped")];
+        metrics.value("toolhost_spans_total", &dropped) >= Some(2.0)
+    })
+    .await;
+    let metrics = Metrics::scrape(&host).await;
+    let exported = [("result", "exported")];
+    assert_eq!(metrics.value("toolhost_spans_total", &exported), Some(0.0));
+}
+
+#[tokio::test]
+async fn silent_collector_delays_no_call() {
+    let collector = Collector::with(|_| Reply::Hanging);
+    let host = traced(&collector).start().await;
+    let tool = given::echo(&host).await;
+    let project = host.as_project();
+    harness::wait_until("the collector has a request open", || async {
+        !collector.received().is_empty()
+    })
+    .await;
+    project.execute(&tool, json!({})).await.data();
+    let (_, status) = host.terminate().await;
+    assert_eq!(status.code(), Some(0), "it stops without the collector");
+}
+
+#[tokio::test]
+async fn export_is_repeated_after_transient_failure() {
+    let exports = AtomicUsize::new(0);
+    let collector = Collector::with(move |_| match exports.fetch_add(1, Ordering::Relaxed) {
+        0 => Reply::Status(503),
+        _ => Reply::Status(200),
+    });
+    let host = traced(&collector).start().await;
+    let tool = given::echo(&host).await;
+    let caller = Caller::new();
+    let project = host.as_project();
+    caller.execute(&project, &tool, json!({}), "01").await;
+    let spans = collector.spans(&caller.trace, 2).await;
+    assert_eq!(kinds(&spans), ["SPAN_KIND_SERVER", "SPAN_KIND_INTERNAL"]);
+    let received = collector.received();
+    assert_eq!(received[0].body, received[1].body);
+}
+
+#[tokio::test]
+async fn last_spans_are_exported_at_stop() {
+    let collector = Collector::start();
+    let host = traced(&collector).start().await;
+    let tool = given::echo(&host).await;
+    let caller = Caller::new();
+    let project = host.as_project();
+    caller.execute(&project, &tool, json!({}), "01").await;
+    host.terminate().await;
+    collector.spans(&caller.trace, 2).await;
+}
+
+#[tokio::test]
+async fn exported_metrics_are_those_of_prometheus() {
+    let collector = Collector::start();
+    let host = traced(&collector)
+        .with("telemetry.metrics_interval_s", "1")
+        .with("metrics.listen", "127.0.0.1:0")
+        .start()
+        .await;
+    let tool = given::echo(&host).await;
+    host.as_project().execute(&tool, json!({})).await.data();
+    let exported = collector.metrics().await;
+    let scraped = Metrics::scrape(&host).await;
+    let of_scrape = scraped.families.iter();
+    let of_scrape = of_scrape.map(|own| (&*own.name, &*own.kind, &*own.help));
+    let of_export = exported
+        .iter()
+        .map(|own| (&*own.name, &*own.kind, &*own.help));
+    let of_export: BTreeSet<_> = of_export.collect();
+    assert_eq!(of_export, of_scrape.collect());
+    let points = |name: &str| {
+        let mut metrics = exported.iter().filter(|own| own.name == name);
+        let metric = metrics.next().unwrap();
+        metric
+            .points
+            .iter()
+            .map(|(labels, value)| (labels.clone(), *value))
+    };
+    let (labels, value) = points("toolhost_build_info").next().unwrap();
+    assert!(labels.contains_key("version") && value == 1.0, "{labels:?}");
+    let (labels, value) = points("toolhost_store_commit_duration_seconds")
+        .next()
+        .unwrap();
+    assert!(labels.is_empty() && value >= 1.0, "{value}");
+}
+
+#[tokio::test]
+async fn only_a_share_of_own_traces_is_recorded() {
+    let collector = Collector::start();
+    let host = traced(&collector)
+        .with("telemetry.sample_ratio", "0")
+        .start()
+        .await;
+    let tool = given::echo(&host).await;
+    let project = host.as_project();
+    let own = project.execute(&tool, json!({})).await;
+    let own = record(&project, &own).await;
+    let own = own["metadata"]["trace_id"].as_str().unwrap();
+    let caller = Caller::new();
+    caller.execute(&project, &tool, json!({}), "01").await;
+    collector.spans(&caller.trace, 2).await;
+    assert!(collector.spans(own, 0).await.is_empty());
+    let invalid = [("traceparent", "00-0-0-01")];
+    let body = Body::Json(json!({ "arguments": {}, "user_id": "default" }));
+    let path = format!("/tools/execute/{tool}");
+    let answer = project.send(Method::POST, &path, body, &invalid).await;
+    answer.expect(200);
+}
