@@ -1,7 +1,7 @@
 //! The link page in a real browser, operated with the keyboard alone.
 
-use harness::{Browser, Guest, Host, guest};
-use serde_json::json;
+use harness::{Browser, Client, Guest, Host, guest};
+use serde_json::{Value, json};
 
 use crate::given;
 
@@ -100,4 +100,119 @@ async fn link_page_works_with_keyboard_alone() {
         .expect(200);
     let val = json!({ "api_key": "k-01...", "site": "main", "region": "us", "status": "ACTIVE" });
     assert_eq!(read["state"]["val"], val);
+}
+
+const LOGO: &str = r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8"><circle cx="4" cy="4" r="4"/></svg>"#;
+
+/// Creates a link for a toolkit, and returns its address.
+async fn link(project: &Client, toolkit: &str, settings: Value) -> String {
+    let config = json!({ "toolkit": { "slug": toolkit }, "auth_config": settings });
+    let config = project.post("/auth_configs", &config).await.expect(201);
+    let link = json!({ "auth_config_id": config["auth_config"]["id"], "user_id": "amy" });
+    let link = project.post("/connected_accounts/link", &link).await;
+    link.expect(201)["redirect_url"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+/// Looks at a page on a phone and on a desktop, in both color schemes. It never needs a scroll to
+/// the side.
+fn look_everywhere(browser: &mut Browser, name: &str) {
+    let mut backgrounds = Vec::new();
+    for width in [320, 1280] {
+        browser.resize(width);
+        for colors in ["light", "dark"] {
+            browser.prefer(colors);
+            browser.picture(&format!("{name}-{width}-{colors}"));
+            assert_eq!(browser.page["wide"], false, "{name}: {width}");
+            backgrounds.push(browser.says("background").to_owned());
+        }
+    }
+    assert_ne!(backgrounds[2], backgrounds[3], "{name}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn link_page_shows_logos_and_scopes_in_words() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let mut manifest = guest::manifest(&given::slug());
+    manifest["name"] = json!("Mail");
+    manifest["logo"] = json!(LOGO);
+    manifest["auth"] = json!([Host::application().issuer(&harness::unique(8)).scheme()]);
+    host.publish(Guest::echo().component(), &manifest).await;
+    let toolkit = manifest["slug"].as_str().unwrap();
+    let logo = format!("{}/logos/{toolkit}", host.url);
+    let settings = json!({ "display_name": "Acme Assistant", "logo_url": logo });
+    project
+        .patch("/org/project/config", &settings)
+        .await
+        .expect(200);
+    let scopes = "https://mail.example.com/auth/messages.readonly, calendar:write, offline_access";
+    let credentials =
+        json!({ "client_id": "c", "client_secret": harness::secret(), "scopes": scopes });
+    let settings =
+        json!({ "type": "use_custom_auth", "authScheme": "OAUTH2", "credentials": credentials });
+    let url = link(&project, toolkit, settings).await;
+    let page = given::open(&project, &url).await;
+    let shown = String::from_utf8_lossy(&page.bytes);
+    for words in ["Read messages", "Write calendar", "Stay connected"] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    let mut browser = Browser::open(&url);
+    assert_eq!(browser.page["images"], 2, "{}", browser.page);
+    assert_eq!(browser.page["problems"], json!([]));
+    look_everywhere(&mut browser, "link-scopes");
+    browser.go(&format!("{}/link/lt_unknown", host.url));
+    look_everywhere(&mut browser, "link-unknown");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn link_page_states_problems_for_people() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let mut manifest = guest::manifest_with_key(&given::slug(), given::bearer());
+    manifest["name"] = json!("Mail");
+    manifest["auth"][0]["fields"] = json!([
+        { "name": "api_key", "title": "API key", "secret": true },
+        { "name": "site", "title": "Site", "pattern": "[a-z]+", "optional": true },
+    ]);
+    let verify = json!({ "method": "GET", "url": "https://api.example.com/status/link/401" });
+    manifest["auth"][0]["verify"] = verify;
+    host.publish(Guest::fetch().component(), &manifest).await;
+    let toolkit = manifest["slug"].as_str().unwrap();
+    let settings = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} });
+    let mut browser = Browser::open(&link(&project, toolkit, settings).await);
+    browser.write(&harness::secret());
+    browser.press("Tab");
+    browser.write("NO SITE");
+    browser.send("Enter");
+    browser.press("Tab");
+    assert_eq!(
+        browser.says("description"),
+        "The value does not have the expected form."
+    );
+    look_everywhere(&mut browser, "link-form");
+    browser.press("Control+A");
+    browser.write("main");
+    browser.press("Shift+Tab");
+    browser.write(&harness::secret());
+    browser.send("Enter");
+    let alert = browser.says("alert").to_owned();
+    assert!(
+        alert.contains("Mail was not connected: it did not accept the values")
+            && !alert.contains("401"),
+        "{alert}"
+    );
+    look_everywhere(&mut browser, "link-rejected");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn documentation_page_is_readable_on_a_phone() {
+    let host = Host::shared().await;
+    let mut browser = Browser::open(&format!("{}/docs", host.url));
+    assert_eq!(browser.page["problems"], json!([]));
+    look_everywhere(&mut browser, "docs");
+    browser.go(&format!("{}/", host.url));
+    look_everywhere(&mut browser, "home");
 }

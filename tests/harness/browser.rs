@@ -15,8 +15,9 @@ use crate::host::{Process, spawn};
 #[derive(Debug)]
 pub struct Browser {
     /// The page as presented to a user: `title`, the `focused` element with its `label`,
-    /// `description` and `outline`, an `alert`, the flag `wide` for a page that is too wide, `url`,
-    /// and `problems` reported by the browser.
+    /// `description` and `outline`, an `alert`, its `background`, the number of `images` that were
+    /// loaded, the flag `wide` for a page that is too wide, `url`, and `problems` reported by the
+    /// browser.
     pub page: Value,
     orders: ChildStdin,
     told: BufReader<ChildStdout>,
@@ -72,6 +73,21 @@ impl Browser {
     /// Presses a key that navigates to another page, and waits for that page.
     pub fn send(&mut self, key: &str) {
         self.order("send", key);
+    }
+
+    /// Opens another address.
+    pub fn go(&mut self, url: &str) {
+        self.order("open", url);
+    }
+
+    /// Changes the width of the window, in pixels.
+    pub fn resize(&mut self, width: u32) {
+        self.order("width", &width.to_string());
+    }
+
+    /// Prefers `light` or `dark` colors.
+    pub fn prefer(&mut self, colors: &str) {
+        self.order("colors", colors);
     }
 
     /// Takes a screenshot.

@@ -1,7 +1,8 @@
 // Operates a page with the keyboard alone: `node browser.mjs FOLDER CHROMIUM URL PICTURES`. FOLDER
 // contains the packages. Each line of standard input is a command: `type TEXT`, `press KEY`,
-// `send KEY` for a key that navigates to another page, `picture NAME`. After each command the script
-// prints the state of the page as one line of JSON.
+// `send KEY` for a key that navigates to another page, `open URL`, `width PIXELS`, `colors light` or
+// `colors dark`, `picture NAME`. After each command the script prints the state of the page as one
+// line of JSON.
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
@@ -28,6 +29,8 @@ const tell = async () => {
       description: described.map((id) => document.getElementById(id)).filter(Boolean).map(text).join(" ").trim(),
       outline,
       alert: document.querySelector("[role=alert]") ? text(document.querySelector("[role=alert]")) : "",
+      background: [document.body, document.documentElement].map((element) => getComputedStyle(element).backgroundColor).join(),
+      images: [...document.images].filter((image) => image.naturalWidth > 0).length,
       wide: document.documentElement.scrollWidth > window.innerWidth,
     };
   });
@@ -42,6 +45,9 @@ for await (const line of createInterface({ input: process.stdin })) {
   if (what === "type") await page.keyboard.insertText(argument);
   if (what === "press") await page.keyboard.press(argument);
   if (what === "send") await Promise.all([page.waitForEvent("framenavigated"), page.keyboard.press(argument)]);
+  if (what === "open") await page.goto(argument);
+  if (what === "width") await page.setViewportSize({ width: Number(argument), height: 700 });
+  if (what === "colors") await page.emulateMedia({ colorScheme: argument });
   if (what === "picture") await page.screenshot({ path: `${pictures}/${argument}.png` });
   await page.waitForLoadState("load");
   await tell();

@@ -1,6 +1,6 @@
 //! The page of a link: its form, and the values that the user submits.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use manifest::{AuthScheme, Field};
 use serde_json::Value;
@@ -44,6 +44,8 @@ pub struct Brand {
     pub project: String,
     /// Display name of the toolkit.
     pub toolkit: String,
+    /// Addresses of the logos of the project and of the toolkit, as far as they have one.
+    pub logos: Vec<String>,
     /// Address to which the page links back.
     pub return_url: Option<String>,
 }
@@ -55,6 +57,8 @@ pub struct Form {
     pub brand: Brand,
     /// Fields, in order.
     pub fields: Vec<FormField>,
+    /// Scopes that the provider is asked for.
+    pub scopes: Vec<String>,
     /// Problem that concerns the form as a whole.
     pub problem: Option<String>,
     /// True if the form sends the user on to the provider.
@@ -174,7 +178,11 @@ pub async fn submit(app: &App, token: &str, submitted: Values, browser: &str) ->
         Ok(verified) => verified,
         Err(cause) if cause.is(&errors::CREDENTIAL_REJECTED) || cause.is(&errors::UNAVAILABLE) => {
             let mut form = session.form(&[], &submitted);
-            form.problem = Some(cause.reason().to_owned());
+            form.problem = Some(if cause.is(&errors::UNAVAILABLE) {
+                "it does not answer at the moment, try again in a few minutes".to_owned()
+            } else {
+                "it did not accept the values, check them or create new ones there".to_owned()
+            });
             return Ok(Submitted::ShowPage(LinkPage::Form(form)));
         }
         Err(cause) => return Err(cause),
@@ -228,6 +236,7 @@ struct LinkSession {
     /// Address of the page, under the name that responses show it by.
     page_url: Option<(String, Value)>,
     brand: Brand,
+    scopes: Vec<String>,
 }
 
 async fn load_link(app: &App, token: &str) -> Result<LinkState> {
@@ -243,9 +252,13 @@ async fn load_link(app: &App, token: &str) -> Result<LinkState> {
         .await
         .map_err(link_gone)?;
     let release = app.catalog.release(&account.body.toolkit, LATEST)?;
+    let toolkit_logo =
+        (!release.logo.is_empty()).then(|| format!("{}/logos/{}", app.base_url(), release.slug));
+    let project_logo = project.stored.config.logo_url.clone();
     let brand = Brand {
         project: project.shown_name().to_owned(),
         toolkit: release.name.clone(),
+        logos: project_logo.into_iter().chain(toolkit_logo).collect(),
         return_url: attempt.body.callback_url.clone(),
     };
     if account.body.attempt_number != attempt.body.attempt_number {
@@ -258,6 +271,7 @@ async fn load_link(app: &App, token: &str) -> Result<LinkState> {
     };
     let (mut values, _) = open_credential(app, &project, &account).await?;
     let page_url = values.shift_remove_entry(REDIRECT_URL_VALUE);
+    let scopes = requested_scopes(app, &config, &release).await?;
     Ok(LinkState::Open(Box::new(LinkSession {
         attempt,
         project,
@@ -267,7 +281,44 @@ async fn load_link(app: &App, token: &str) -> Result<LinkState> {
         values,
         page_url,
         brand,
+        scopes,
     })))
+}
+
+/// Returns the scopes that a connection by an auth config asks its user for.
+async fn requested_scopes(
+    app: &App,
+    config: &Record<AuthConfig>,
+    release: &Release,
+) -> Result<Vec<String>> {
+    let scheme = release.scheme(config.body.scheme);
+    let Some(oauth2) = scheme.and_then(|scheme| scheme.oauth2.as_ref()) else {
+        return Ok(Vec::new());
+    };
+    let client = app.accounts.client_context(config).await?;
+    let tools = config.body.tools_for_connection.iter();
+    let tools = tools.filter_map(|slug| release.tool(slug));
+    let scopes: BTreeSet<_> = oauth2
+        .scopes
+        .iter()
+        .chain(&client.scopes)
+        .chain(&client.user_scopes)
+        .chain(tools.flat_map(|tool| &tool.scopes))
+        .filter(|scope| !scope.is_empty())
+        .cloned()
+        .collect();
+    Ok(scopes.into_iter().collect())
+}
+
+/// Rewrites the problem with a value for people: they know nothing of patterns.
+fn for_people(problem: &str) -> String {
+    if problem.starts_with("is required") {
+        "A value is required.".to_owned()
+    } else if problem.starts_with("does not match") {
+        "The value does not have the expected form.".to_owned()
+    } else {
+        format!("The value {problem}.")
+    }
 }
 
 impl LinkSession {
@@ -350,14 +401,21 @@ impl LinkSession {
                     .or_else(|| field.default.clone())
                     .filter(|_| !field.secret)
                     .unwrap_or_default(),
-                problem: line.map(str::to_owned),
+                problem: line.map(for_people),
             }
         });
+        let shown_fields: Vec<_> = fields.collect();
+        let is_of_a_field = |line: &&String| {
+            let (name, _) = line.split_once(": ").unwrap_or_default();
+            shown_fields.iter().any(|shown| shown.field.name == name)
+        };
+        let problem = problems.iter().find(|line| !is_of_a_field(line));
         let redirects = self.account.body.scheme.redirects();
         Form {
             brand: self.brand.clone(),
-            fields: fields.collect(),
-            problem: None,
+            fields: shown_fields,
+            scopes: self.scopes.clone(),
+            problem: problem.cloned(),
             redirects,
         }
     }

@@ -1,7 +1,7 @@
 //! The number of executions per toolkit, used only to order lists by usage.
 //!
 //! Executions are counted in memory where the log writes them, and added to one record once a
-//! minute and at shutdown. Counting therefore costs a call nothing, several servers share the
+//! second and at shutdown. Counting therefore costs a call nothing, several servers share the
 //! counts, and a killed server loses at most the counts since its last write.
 
 use std::{
@@ -58,6 +58,11 @@ impl Usage {
             Some(runs) => *runs += 1,
             None => drop(counted.insert(toolkit.clone(), 1)),
         }
+    }
+
+    /// Returns true if counts wait to be added to the record.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.lock().is_empty()
     }
 
     /// Adds the counts to the record. Counts that cannot be added are kept for the next attempt.

@@ -115,6 +115,10 @@ view! {
         #[schema(required)]
         auth_config_id: Option<String> = record.auth_config.map(|id| id.to_string()),
         request_id: String = record.request,
+        /// Trace at the operator's collector; only if the server traces.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        trace_id: Option<String> = record.trace.map(|trace| trace.to_string()),
         /// Null if the execution succeeded.
         #[schema(required)]
         error_kind: Option<String> = record.failure,

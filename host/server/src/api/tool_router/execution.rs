@@ -27,7 +27,8 @@ use crate::{
     api::tools::proxy::{ProxyRequest, ProxyView},
     http::{
         ApiResult, IN_TABLE, Json, Path, ProjectKey,
-        body::UnparsedJson,
+        body::{UnparsedJson, borrowed},
+        context::REQUEST,
         errors,
         reply::{RawJson, SerializedJson},
     },
@@ -171,17 +172,19 @@ pub(crate) async fn execute(
 ) -> ApiResult<SerializedJson<ResultView>> {
     let size = bytes.len();
     let parse = move || {
-        let body: ExecuteBody<'_> = parse(&bytes)?;
-        Ok(Call {
+        let (body, warnings) = parse::<ExecuteBody<'_>>(&bytes)?;
+        let call = Call {
             arguments: arguments(&bytes, body.arguments)?,
             slug: body.tool_slug,
             account: body.account.filter(|account| !account.trim().is_empty()),
             approval: approval(body.request_state, body.input_responses)?,
-        })
+        };
+        Ok((call, warnings))
     };
     let turns = &server.app.large_work;
-    let call: ApiResult<Call> = turns.run(&key.project.tenant, size, parse).await?;
-    let call = call?;
+    let parsed: ApiResult<_> = turns.run(&key.project.tenant, size, parse).await?;
+    let (call, warnings) = parsed?;
+    REQUEST.with(|context| context.names.warn(warnings));
     let caller = open(&key, &id).await?;
     let outcome = if let Some(tool) = meta_tool(&server, &call.slug) {
         Approvable::Executed(execute_meta_tool(&server, &caller, tool, call.arguments).await?)
@@ -211,7 +214,8 @@ pub(crate) async fn execute_meta(
     Path(id): Path<SessionId>,
     UnparsedJson { bytes, .. }: UnparsedJson<ExecuteMetaBody<'static>>,
 ) -> ApiResult<SerializedJson<ResultView>> {
-    let body: ExecuteMetaBody<'_> = parse(&bytes)?;
+    let (body, warnings) = parse::<ExecuteMetaBody<'_>>(&bytes)?;
+    REQUEST.with(|context| context.names.warn(warnings));
     let arguments = arguments(&bytes, body.arguments)?;
     let caller = open(&key, &id).await?;
     let tool = meta_tool(&server, &body.slug);
@@ -250,13 +254,8 @@ async fn reply(
     Ok(turns.run(&key.project.tenant, size, serialize).await?)
 }
 
-fn parse<'a, T: Deserialize<'a>>(bytes: &'a Bytes) -> ApiResult<T> {
-    // serde would deserialize a struct from an array of its members in order.
-    if bytes.trim_ascii_start().first() != Some(&b'{') {
-        return Err(errors::invalid("body: must be a JSON object").into());
-    }
-    serde_json::from_slice(bytes)
-        .map_err(|cause| errors::session_invalid(format!("body: {cause}")).into())
+fn parse<'a, T: Deserialize<'a>>(bytes: &'a Bytes) -> ApiResult<(T, Vec<String>)> {
+    borrowed(bytes).map_err(|problem| errors::session_invalid(problem).into())
 }
 
 /// Returns the arguments as a part of the received bytes.

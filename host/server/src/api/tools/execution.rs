@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use app::{
     catalog::{Release, Snapshot},
-    core::ids::{AccountId, LogId},
+    core::{
+        ids::{AccountId, LogId},
+        request_id::RequestId,
+    },
     runs::{self, Execute, Execution, Input, prompt::Prompt},
 };
 use axum::{
@@ -162,7 +165,7 @@ fn request(
     prefix: Prefix,
     bytes: &Bytes,
     headers: Vec<(String, String)>,
-    request_id: String,
+    request_id: RequestId,
 ) -> ApiResult<(Execute, BodyNotes)> {
     let (body, warnings) = borrowed_object::<ExecuteRequest<'_>>(bytes)?;
     let input = input(bytes, body.text, body.arguments, headers)?;
@@ -222,7 +225,7 @@ mod tests {
             Prefix::V3_1,
             &Bytes::from(body.to_owned()),
             Vec::new(),
-            String::new(),
+            RequestId::default(),
         )
         .map(|(request, _)| request)
         .map_err(|failure| match failure {
@@ -279,7 +282,7 @@ mod tests {
     fn prefix_sets_default_tool_version() {
         let of = |prefix| {
             let body = Bytes::from_static(b"{}");
-            let read = request("T".into(), prefix, &body, Vec::new(), String::new());
+            let read = request("T".into(), prefix, &body, Vec::new(), RequestId::default());
             read.unwrap().0
         };
         assert_eq!(of(Prefix::V3).version, app::catalog::BASE);

@@ -1,10 +1,15 @@
-document.documentElement.classList.toggle("dark-mode", matchMedia("(prefers-color-scheme: dark)").matches);
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const follow = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
+dark.addEventListener("change", follow);
+follow();
 
 // Without `validatorUrl: null`, the page would send the description to the validator of a third party.
+// The list of schemas is closed: it is longer than the operations, which show their own.
 SwaggerUIBundle({
-  url: "/api/v3/openapi.json",
+  url: "/api/v3.1/openapi.json",
   dom_id: "#swagger-ui",
   deepLinking: true,
   docExpansion: "list",
+  defaultModelsExpandDepth: 0,
   validatorUrl: null,
 });

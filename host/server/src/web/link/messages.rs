@@ -95,7 +95,7 @@ pub(in crate::web) fn error(failure: ApiError, title: &str, text: &str) -> Respo
             format!(
                 "The request could not be completed. Load this page again in a minute. If the \
                  problem persists, report the request id {} to the operator of this server.",
-                request_id()
+                &*request_id()
             )
             .into(),
         ),

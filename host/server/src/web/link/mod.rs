@@ -1,7 +1,7 @@
 //! The page on which a user connects an account, and the callback to which providers redirect
 //! users.
 //!
-//! The page is rendered by the server, works without a script, loads nothing, and cannot be framed.
+//! The page is rendered by the server, works without a script, loads logos alone, and cannot be framed.
 //! All text from outside is escaped. The link token in its address works once. No other secret is
 //! in an address, on the page or in the browser, except the random id of the browser in its cookie.
 //! A form is accepted only from the page that was sent to the same browser.
@@ -12,6 +12,7 @@ pub(crate) mod client_metadata;
 pub(super) mod messages;
 pub(crate) mod page;
 pub(super) mod render;
+mod scopes;
 
 use axum::{
     http::{HeaderName, HeaderValue, StatusCode, header},

@@ -12,7 +12,11 @@ use axum::{
 };
 use url::Url;
 
-use super::{NO_REFERRER, REFERRER_POLICY, messages, page::FORM_TOKEN_FIELD};
+use super::{
+    NO_REFERRER, REFERRER_POLICY, messages,
+    page::FORM_TOKEN_FIELD,
+    scopes::{self, Scope},
+};
 use crate::{
     Server,
     http::{ApiError, errors},
@@ -30,6 +34,7 @@ struct FormPage<'a> {
     project: &'a str,
     toolkit: &'a str,
     form: &'a Form,
+    scopes: &'a [Scope],
     form_token_field: &'a str,
     form_token: &'a str,
 }
@@ -82,17 +87,20 @@ pub(super) fn message(
         title,
         text,
     };
-    html(status, &page, &policy(&nonce, "'self' https:"))
+    let policy = with_logos(policy(&nonce, "'self' https:"), brand);
+    html(status, &page, &policy)
 }
 
 fn form_page(server: &Server, form: &Form, status: StatusCode, form_token: &str) -> Response {
     let nonce = ids::random_text(NONCE_CHARS);
+    let scopes = scopes::in_words(&form.scopes);
     let page = FormPage {
         nonce: &nonce,
         brand: Some(&form.brand),
         project: &form.brand.project,
         toolkit: &form.brand.toolkit,
         form,
+        scopes: &scopes,
         form_token_field: FORM_TOKEN_FIELD,
         form_token,
     };
@@ -107,7 +115,18 @@ fn form_page(server: &Server, form: &Form, status: StatusCode, form_token: &str)
         targets += " ";
         targets += &origin;
     }
-    html(status, &page, &policy(&nonce, &targets))
+    let policy = with_logos(policy(&nonce, &targets), Some(&form.brand));
+    html(status, &page, &policy)
+}
+
+/// Allows the logos of a page.
+fn with_logos(policy: String, brand: Option<&Brand>) -> String {
+    let logos = brand.map_or(&[][..], |brand| &brand.logos);
+    let origins: Vec<_> = logos.iter().filter_map(|logo| origin(logo)).collect();
+    policy.replace(
+        "img-src data:",
+        &format!("img-src data: {}", origins.join(" ")),
+    )
 }
 
 /// Returns the content security policy of a page whose form leads to the given targets.

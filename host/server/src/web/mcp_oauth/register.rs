@@ -8,6 +8,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::{ENDPOINT_SCOPE, refused};
 use crate::{
@@ -16,7 +17,7 @@ use crate::{
 };
 
 /// Metadata of a client. Other members are replaced by what the server supports.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 pub(crate) struct Metadata {
     client_name: Option<String>,
     #[serde(default)]

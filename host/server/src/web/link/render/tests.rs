@@ -13,6 +13,7 @@ fn form(field: Field) -> Form {
         brand: Brand {
             project: "Acme".into(),
             toolkit: "Mail".into(),
+            logos: Vec::new(),
             return_url: None,
         },
         fields: vec![FormField {
@@ -20,6 +21,7 @@ fn form(field: Field) -> Form {
             value: String::new(),
             problem: None,
         }],
+        scopes: Vec::new(),
         problem: None,
         redirects: false,
     }
@@ -32,6 +34,7 @@ fn rendered(form: &Form, form_token: &str) -> String {
         project: &form.brand.project,
         toolkit: &form.brand.toolkit,
         form,
+        scopes: &scopes::in_words(&form.scopes),
         form_token_field: FORM_TOKEN_FIELD,
         form_token,
     };
@@ -61,11 +64,13 @@ fn untrusted_text_is_escaped_in_forms() {
     assert_escaped(&rendered(&form, ""), 7);
     form.brand.project = HOSTILE.into();
     form.brand.toolkit = HOSTILE.into();
+    form.brand.logos = vec![HOSTILE.into()];
     form.brand.return_url = Some(HOSTILE.into());
     form.problem = Some(HOSTILE.into());
     form.redirects = true;
-    // The title, the heading, the introduction, the problem, the form token, the button, the link.
-    assert_escaped(&rendered(&form, HOSTILE), 7 + 2 + 1 + 2 + 2 + 1 + 1 + 2);
+    // The title, the logo, the heading, the introduction, the problem, the form token, the button,
+    // the link.
+    assert_escaped(&rendered(&form, HOSTILE), 7 + 2 + 1 + 1 + 2 + 2 + 1 + 1 + 2);
 }
 
 #[test]
@@ -86,6 +91,7 @@ fn untrusted_text_is_escaped_in_messages() {
     let brand = Brand {
         project: HOSTILE.into(),
         toolkit: HOSTILE.into(),
+        logos: vec![HOSTILE.into()],
         return_url: Some(HOSTILE.into()),
     };
     let page = MessagePage {
@@ -94,8 +100,8 @@ fn untrusted_text_is_escaped_in_messages() {
         title: HOSTILE,
         text: HOSTILE,
     };
-    // The title twice, the text, and the link with the project.
-    assert_escaped(&page.render().unwrap(), 5);
+    // The title twice, the logo, the text, and the link with the project.
+    assert_escaped(&page.render().unwrap(), 6);
 }
 
 #[test]
@@ -118,4 +124,15 @@ fn style_carries_the_nonce() {
     let html = rendered(&form(Field::default()), "");
     assert_eq!(html.matches("<style").count(), 1);
     assert!(html.contains("<style nonce=\"nonce\">") && !html.contains("style="));
+}
+
+#[test]
+fn policy_allows_origins_of_logos_alone() {
+    let mut brand = form(Field::default()).brand;
+    brand.logos = vec!["https://acme.example/logo.png".into(), "no URL".into()];
+    let policy = with_logos(policy("nonce", "'self'"), Some(&brand));
+    assert!(
+        policy.contains("; img-src data: https://acme.example; "),
+        "{policy}"
+    );
 }

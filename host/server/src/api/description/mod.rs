@@ -5,6 +5,8 @@
 //! Everything that follows from its row in the route table and from its kind of key is added here,
 //! so that no handler repeats it.
 
+mod texts;
+
 use utoipa::{
     PartialSchema, ToSchema,
     openapi::{
@@ -14,6 +16,7 @@ use utoipa::{
         path::{Operation, Parameter, ParameterBuilder, ParameterIn},
         schema::{ObjectBuilder, Schema, Type},
         security::{ApiKey, ApiKeyValue, SecurityScheme},
+        tag::TagBuilder,
     },
 };
 
@@ -33,13 +36,73 @@ const ORGANIZATION: &str = "organization";
 const USER: &str = "user";
 
 /// Description of the whole API.
-const ABOUT: &str = "Connects the accounts of a project's users at providers and runs tools with them. \
-    Both prefixes serve the same operations. They differ in the version of a tool if the request names none: \
-    the older prefix uses the base version, the newer one the latest version. \
+const API_DESCRIPTION: &str = "Connects the accounts of a project's users at providers and runs tools with them.\n\n\
+    Every operation has two addresses, below `/api/v3.1` and below `/api/v3`; new clients use `/api/v3.1`. \
+    The prefixes differ in three points:\n\n\
+    - A request that names no version of a tool uses the latest version below `/api/v3.1`, and the base version, \
+    which is the oldest one, below `/api/v3`. An execution there names the version that ran and the latest one \
+    in `x-toolhost-tool-version` and `x-toolhost-latest-tool-version`.\n\
+    - Schemas of tools below `/api/v3` have the form that older clients read: `nullable` and `enum` instead of \
+    lists of types and of constants.\n\
+    - `connected_accounts` of a session has a list of accounts by toolkit below `/api/v3.1`, and one account \
+    below `/api/v3`.\n\n\
     Unknown members of bodies and unknown parameters are ignored, and the response header \
-    `x-toolhost-warning` names each with the nearest known name. \
+    `x-toolhost-warning` names each with the nearest known name.\n\n\
     Any POST request may have an `Idempotency-Key` header: a request that is repeated with the same key \
     within a day is performed once.";
+
+/// Groups of operations, in the order of the page: the first segment of their paths, and a
+/// description.
+const OPERATION_GROUPS: [(&str, &str); 21] = [
+    ("toolkits", "Toolkits, their versions and scopes"),
+    ("tools", "Tools: search, schemas, execution, proxy requests"),
+    (
+        "auth_configs",
+        "Ways in which a project connects accounts of a toolkit",
+    ),
+    (
+        "connected_accounts",
+        "Accounts of users at providers, and links to connect them",
+    ),
+    (
+        "tool_router",
+        "Sessions, in which an assistant finds and runs tools of a user",
+    ),
+    ("session_configs", "Configurations of sessions"),
+    ("mcp", "Servers of the Model Context Protocol"),
+    ("triggers_types", "Events that toolkits can report"),
+    (
+        "trigger_instances",
+        "Triggers of users, and the stream of their events",
+    ),
+    (
+        "webhook_subscriptions",
+        "Delivery of events to the application",
+    ),
+    (
+        "webhook_endpoints",
+        "Addresses for the webhooks of providers",
+    ),
+    ("webhook_ingress", "Webhooks of providers"),
+    (
+        "files",
+        "Files for arguments of tools, and files that tools made",
+    ),
+    ("logs", "Log of executions"),
+    ("auth", "The project and the member of a key"),
+    ("project", "Usage of the project"),
+    (
+        "org",
+        "Organization: projects, keys, members, OAuth apps, usage",
+    ),
+    (
+        "api_key_revocation",
+        "Revocation of keys that were found in public",
+    ),
+    ("migration", "Translation of ids of older clients"),
+    ("labs", "Sessions of older clients"),
+    ("internal", "Logs in the format of older clients"),
+];
 
 /// Status and description of an error.
 type ErrorResponse = (&'static str, &'static str);
@@ -82,7 +145,9 @@ const BODY_ERRORS: [ErrorResponse; 3] = [
 
 /// Returns the description as it is served and committed.
 pub(crate) fn text(rows: &[Row], branding: &Branding) -> String {
-    let described = branding.render(serde_json::to_value(describe(rows)).unwrap_or_default());
+    let mut described = serde_json::to_value(describe(rows)).unwrap_or_default();
+    texts::complete(&mut described);
+    let described = branding.render(described);
     format!("{described:#}\n")
 }
 
@@ -100,6 +165,10 @@ fn describe(rows: &[Row]) -> OpenApi {
     // Tools that read the description use the first server, so the newer prefix is the first one.
     let mut servers = PREFIXES.map(|prefix| ServerBuilder::new().url(prefix).build());
     servers.reverse();
+    let tags = OPERATION_GROUPS.map(|(name, description)| {
+        let tag = TagBuilder::new().name(name);
+        tag.description(Some(description)).build()
+    });
     let security = [PROJECT, USER].map(|scheme| SecurityRequirement::new(scheme, [""; 0]));
     OpenApiBuilder::new()
         .info(info())
@@ -107,6 +176,7 @@ fn describe(rows: &[Row]) -> OpenApi {
         .paths(paths)
         .components(Some(components))
         .security(Some(security))
+        .tags(Some(tags))
         .build()
 }
 
@@ -149,7 +219,7 @@ fn info() -> Info {
     InfoBuilder::new()
         .title("toolhost")
         .version(env!("CARGO_PKG_VERSION"))
-        .description(Some(ABOUT))
+        .description(Some(API_DESCRIPTION))
         .license(Some(license))
         .build()
 }
