@@ -123,6 +123,30 @@ async fn required_mcp_key_is_required_by_all_servers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn deleted_mcp_server_is_gone_on_all_servers() {
+    let bucket = BucketService::start();
+    let [one, two]: [Host; 2] = nodes(&bucket, database()).await;
+    let slug = crate::given::slug();
+    one.publish(Guest::echo().component(), &guest::manifest(&slug))
+        .await;
+    let project = one.as_project();
+    let body = json!({ "name": "Echo", "auth_config_ids": [], "no_auth_apps": [slug] });
+    let url = crate::given::mcp_server(&project, &body).await;
+    let id = url.rsplit('/').next().unwrap();
+    let [here, there] = [&one, &two].map(|host| format!("{}/v3/mcp/{id}", host.url));
+    let client = one.anonymous();
+    let status = async |url: &str| request(&client, url, "ping", json!({}), &[]).await.status;
+    assert_eq!((status(&here).await, status(&there).await), (200, 200));
+    let removed = project.delete(&format!("/mcp/{id}")).await;
+    removed.expect(200);
+    assert_eq!(status(&here).await, 404);
+    wait_for(SEEN, "the other server misses it", || async {
+        status(&there).await == 404
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn concurrent_first_starts_form_one_installation() {
     let bucket = BucketService::start();
     let first = Setup::embedded().on(database()).in_bucket(&bucket);
@@ -225,4 +249,34 @@ async fn mcp_call_is_cancelled_through_any_server() {
     };
     let text = String::from_utf8_lossy(&ended.bytes).into_owned();
     assert!(text.contains("-32800"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn usage_order_is_the_same_on_all_servers() {
+    let bucket = BucketService::start();
+    let hosts: [Host; 2] = nodes(&bucket, database()).await;
+    let mut tools = Vec::new();
+    for _ in 0..2 {
+        let slug = crate::given::slug();
+        hosts[0]
+            .publish(Guest::echo().component(), &guest::manifest(&slug))
+            .await;
+        tools.push(slug);
+    }
+    for (host, slug) in [(0, &tools[0]), (1, &tools[1]), (1, &tools[1])] {
+        let project = hosts[host].as_project();
+        let ran = || async {
+            let called = json!({ "arguments": {} });
+            let path = format!("/tools/execute/{}", guest::tool(slug));
+            project.post(&path, &called).await.status == 200
+        };
+        wait_for(SEEN, "the toolkit is seen", ran).await;
+    }
+    for host in &hosts {
+        wait_for(SEEN, "the counts of both servers are seen", || async {
+            let listed = host.as_project().get("/toolkits?sort_by=usage").await;
+            listed["items"][0]["slug"] == tools[1] && listed["items"][1]["slug"] == tools[0]
+        })
+        .await;
+    }
 }

@@ -13,7 +13,10 @@ use store::{Batch, Collection, Document, Field, Kind, Listed, Query, Record, Tim
 use super::{Config, check, errors, recipes::Progress, session_files};
 use crate::{
     App, Error, Result,
-    core::ids::{AccountId, SessionId},
+    core::{
+        ids::{AccountId, SessionId},
+        request_id::RequestId,
+    },
     projects::{self, Project, SharedProject},
 };
 
@@ -103,7 +106,7 @@ pub struct SessionCaller {
     /// The session, as it was when the request began.
     pub session: Arc<Record<Session>>,
     /// Id of the request, for the log.
-    pub request_id: String,
+    pub request_id: RequestId,
     /// Progress of the recipes that the request executes.
     pub progress: Progress,
 }
@@ -117,7 +120,7 @@ impl SessionCaller {
         app: &App,
         project: &SharedProject,
         id: &SessionId,
-        request_id: String,
+        request_id: RequestId,
     ) -> Result<Self> {
         Ok(Self {
             project: project.clone(),
@@ -128,7 +131,7 @@ impl SessionCaller {
     }
 
     /// Returns the caller of a session that is not stored and has no id.
-    pub(super) fn unstored(project: &SharedProject, config: Config, request_id: String) -> Self {
+    pub(super) fn unstored(project: &SharedProject, config: Config, request_id: RequestId) -> Self {
         let record = Record {
             id: String::new(),
             project: project.id.to_string(),

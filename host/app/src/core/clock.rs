@@ -43,7 +43,16 @@ impl Clock {
     pub fn now(&self) -> Time {
         match &self.0 {
             Some(clock) => Time(clock.load(Ordering::SeqCst)),
-            None => Time(system_millis()),
+            None => Time(i64::try_from(system().as_millis()).unwrap_or(i64::MAX)),
+        }
+    }
+
+    /// Returns the time since 1970, as exact as the machine has it.
+    #[must_use]
+    pub fn since_1970(&self) -> Duration {
+        match &self.0 {
+            Some(_) => Duration::from_millis(u64::try_from(self.now().0).unwrap_or(0)),
+            None => system(),
         }
     }
 }
@@ -52,12 +61,9 @@ impl Clock {
     clippy::disallowed_methods,
     reason = "this is the one place that reads the machine's clock"
 )]
-fn system_millis() -> i64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| {
-            i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-        })
+fn system() -> Duration {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.unwrap_or_default()
 }
 
 /// Formats a time as ISO 8601 in UTC, with milliseconds and `Z`.

@@ -8,7 +8,6 @@
 
 use std::{
     any::Any,
-    collections::HashMap,
     io,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, mpsc},
@@ -18,7 +17,10 @@ use std::{
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use crate::{Result, core::errors};
+use crate::{
+    Result,
+    core::{errors, turns::ProjectPermits},
+};
 
 /// Maximum size of a body whose work is done by the thread of its request, in bytes.
 pub const MAX_INLINE_BYTES: usize = 64 << 10;
@@ -28,8 +30,6 @@ pub const MAX_LARGE_BODIES: usize = 4;
 pub const MAX_LARGE_BODIES_PER_PROJECT: usize = 2;
 /// Niceness of the threads, which lowers their priority when processors are scarce.
 const THREAD_NICENESS: i32 = 10;
-/// Number of projects above which those without large bodies are dropped.
-const MAX_KEPT_PROJECTS: usize = 1_000;
 
 /// The result of work, or the panic that ended it.
 type Outcome<T> = std::result::Result<T, Box<dyn Any + Send>>;
@@ -39,7 +39,7 @@ type Job = Box<dyn FnOnce() + Send>;
 pub struct LargeWork {
     jobs: mpsc::Sender<Job>,
     all: Arc<Semaphore>,
-    projects: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
+    projects: ProjectPermits,
 }
 
 /// The permits for one large body.
@@ -74,7 +74,7 @@ impl LargeWork {
         Ok(Self {
             jobs,
             all: Arc::new(Semaphore::new(MAX_LARGE_BODIES)),
-            projects: Mutex::default(),
+            projects: ProjectPermits::new(MAX_LARGE_BODIES_PER_PROJECT),
         })
     }
 
@@ -110,25 +110,12 @@ impl LargeWork {
     /// Waits for the turn of a project. Turns are given in the order of arrival, and no project
     /// waits with more bodies than it may work on, so a project waits for few turns of each other.
     async fn turn(&self, project: &Arc<str>) -> Option<Turn> {
-        let of_project = self.of_project(project).acquire_owned().await.ok()?;
+        let of_project = self.projects.of(project).acquire_owned().await.ok()?;
         let of_all = self.all.clone().acquire_owned().await.ok()?;
         Some(Turn {
             _of_project: of_project,
             _of_all: of_all,
         })
-    }
-
-    fn of_project(&self, project: &Arc<str>) -> Arc<Semaphore> {
-        let mut projects = self.projects.lock();
-        if let Some(turns) = projects.get(project) {
-            return turns.clone();
-        }
-        if projects.len() >= MAX_KEPT_PROJECTS {
-            projects.retain(|_, turns| Arc::strong_count(turns) > 1);
-        }
-        let turns = Arc::new(Semaphore::new(MAX_LARGE_BODIES_PER_PROJECT));
-        projects.insert(project.clone(), turns.clone());
-        turns
     }
 }
 

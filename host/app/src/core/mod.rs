@@ -1,6 +1,6 @@
 //! The parts that every module uses: the clock, ids, errors, strict JSON, placeholders, sealed secrets,
-//! and the threads for work on large bodies. This module imports no other module of the crate except the
-//! [`App`](crate::App) that it is part of.
+//! the threads for work on large bodies, and the turns of projects. This module imports no other module
+//! of the crate except the [`App`](crate::App) that it is part of.
 
 pub mod clock;
 pub(crate) mod error;
@@ -9,6 +9,9 @@ pub mod ids;
 pub mod json;
 pub mod large_work;
 pub mod mapping;
+pub mod request_id;
+pub mod trace;
+pub mod turns;
 pub mod vault;
 
 /// The value of the project field in records that belong to the whole installation.

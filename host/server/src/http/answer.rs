@@ -3,6 +3,11 @@
 
 use std::{net::IpAddr, panic::AssertUnwindSafe, sync::Arc, time::Instant};
 
+use app::core::{
+    request_id::RequestId,
+    trace::{SpanContext, SpanKind, Work},
+    turns::TaskOwner,
+};
 use axum::{
     Router,
     body::{Body, HttpBody},
@@ -21,7 +26,7 @@ use crate::{
         forwarded,
         limiter::RATE_WINDOW,
     },
-    metrics::RouteCounts,
+    metrics::{self, RouteCounts},
 };
 
 const WINDOW_TEXT: &str = "600s";
@@ -30,24 +35,33 @@ const _: () = assert!(RATE_WINDOW.as_secs() == 600);
 pub(crate) const MAX_REQUEST_LINE_BYTES: usize = 8 << 10;
 /// Maximum bytes of all headers together.
 pub(crate) const MAX_HEADER_BYTES: usize = 16 << 10;
+/// Maximum number of headers.
+pub(crate) const MAX_HEADERS: usize = 100;
 /// Characters of a host and its port, besides letters and digits (RFC 3986, section 3.2.2).
 const HOST_PUNCTUATION: &[u8] = b"-._~%!$&'()*+,;=:[]";
+const TRACEPARENT_HEADER: HeaderName = HeaderName::from_static("traceparent");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const RATE: HeaderName = HeaderName::from_static("x-ratelimit");
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const WINDOW: HeaderName = HeaderName::from_static("x-ratelimit-window-size");
 
-/// Answers one request that came from the given address.
+/// Answers one request that came from the given address. Tells its project to `owner`.
 pub(crate) async fn answer(
     server: Arc<Server>,
     mut router: Router,
     peer: IpAddr,
+    owner: Arc<TaskOwner>,
     request: Request<Body>,
 ) -> Response<Body> {
     let request_id = given_id(&request).unwrap_or_else(|| server.app.sequence.request());
+    let span = server.app.tracer.begin(|| traceparent(&request));
+    let request_id = RequestId::new(request_id, span.map(|span| span.context));
     let client = forwarded::client(peer, request.headers(), &server.trusted_proxies);
     let branding = (!server.branding.is_default()).then(|| server.branding.clone());
-    let context = RequestContext::new(request_id, client.unwrap_or(peer), branding);
+    let context = RequestContext {
+        span,
+        ..RequestContext::new(request_id, client.unwrap_or(peer), branding)
+    };
     let inner = async {
         let mut report = Report::begin(&server, request.method().clone());
         let refused = client
@@ -65,6 +79,11 @@ pub(crate) async fn answer(
             }
         };
         finish(&server, &mut response);
+        REQUEST.with(|context| {
+            if let Some(project) = context.owner.get() {
+                owner.set(project);
+            }
+        });
         report.status = Some(response.status());
         response
     };
@@ -107,11 +126,48 @@ impl Drop for Report<'_> {
                 status = status.map(|status| status.as_u16()),
                 duration_ms = duration.as_micros() as f64 / 1_000.0,
                 project = context.owner.get().map(|owner| &**owner),
-                request_id = context.request_id.as_str(),
+                request_id = &*context.request_id,
+                trace_id = context.span.map(|span| display(span.context.trace)),
                 "request"
             );
+            if let Some(span) = context.span {
+                let work = || request_work(method, *status, context);
+                self.server
+                    .app
+                    .tracer
+                    .end(span, self.started, duration, work);
+            }
         });
     }
+}
+
+/// Describes the answer to a request. The path of the route stands for that of the request, as in
+/// the log.
+fn request_work(method: &Method, status: Option<StatusCode>, context: &RequestContext) -> Work {
+    let method = metrics::counted_method(method);
+    let mut attributes = vec![
+        ("http.request.method", method.into()),
+        ("toolhost.request_id", (&*context.request_id).into()),
+    ];
+    let route = context.route.get().map(|route| route.path());
+    attributes.extend(route.map(|route| ("http.route", route.into())));
+    let owner = context.owner.get().map(|owner| &**owner);
+    attributes.extend(owner.map(|owner| ("toolhost.project", owner.into())));
+    let code = status.map(|status| status.as_u16());
+    attributes.extend(code.map(|code| ("http.response.status_code", code.into())));
+    Work {
+        name: route.map_or_else(|| method.to_owned(), |route| format!("{method} {route}")),
+        kind: SpanKind::Server,
+        attributes,
+        failed: status.is_some_and(|status| status.is_server_error()),
+    }
+}
+
+/// Returns the caller's span that a request names (W3C Trace Context).
+fn traceparent(request: &Request<Body>) -> Option<SpanContext> {
+    let mut given = request.headers().get_all(TRACEPARENT_HEADER).iter();
+    let first = given.next()?.to_str().ok()?;
+    given.next().is_none().then(|| SpanContext::parse(first))?
 }
 
 /// Hands the permits of the request over to a body that is still being made. They are released when
@@ -127,8 +183,8 @@ fn keep_permits(response: &mut Response<Body>) {
     }
 }
 
-/// Returns the refusal for a request line or headers beyond their limits. If both are exceeded
-/// together, hyper answers by itself.
+/// Returns the refusal for a request line or headers beyond their limits. Far beyond them, hyper
+/// answers by itself.
 fn too_long(request: &Request<Body>) -> Option<HttpError> {
     let target = request
         .uri()
@@ -136,6 +192,9 @@ fn too_long(request: &Request<Body>) -> Option<HttpError> {
         .map_or(0, |target| target.as_str().len());
     if request.method().as_str().len() + target + "  HTTP/1.1".len() > MAX_REQUEST_LINE_BYTES {
         return Some(HttpError::LongLine);
+    }
+    if request.headers().len() > MAX_HEADERS {
+        return Some(HttpError::ManyHeaders);
     }
     let headers: usize = request
         .headers()
@@ -219,7 +278,7 @@ mod tests {
                 true,
             ),
         ] {
-            let context = RequestContext::new("req_x".to_owned(), [127, 0, 0, 1].into(), None);
+            let context = RequestContext::new("req_x".into(), [127, 0, 0, 1].into(), None);
             let answered = async {
                 permits::enter(&limiter).await.unwrap();
                 let mut response = Response::new(body);

@@ -13,7 +13,7 @@ use app::{
 };
 use axum::{
     extract::FromRequestParts,
-    http::{HeaderMap, request::Parts},
+    http::{HeaderMap, HeaderName, request::Parts},
 };
 
 use crate::{
@@ -274,15 +274,16 @@ pub(crate) async fn admit_without_key(server: &Server, project: &SharedProject) 
 
 /// Returns the single key of a request, if it is of a kind that the operation accepts.
 fn given<'a>(headers: &'a HeaderMap, wanted: &[&str], name: &'static str) -> ApiResult<&'a str> {
-    let kinds = [
-        (PROJECT, "a project"),
-        (ORGANIZATION, "an organization"),
-        (USER, "a user"),
+    // Names that are not parsed again for each request.
+    static KEY_HEADERS: [(HeaderName, &str); 3] = [
+        (HeaderName::from_static(PROJECT), "a project"),
+        (HeaderName::from_static(ORGANIZATION), "an organization"),
+        (HeaderName::from_static(USER), "a user"),
     ];
     let mut found = None;
-    for (header, kind) in kinds {
+    for (header, kind) in &KEY_HEADERS {
         for value in headers.get_all(header) {
-            if found.replace((header, kind, value)).is_some() {
+            if found.replace((header.as_str(), *kind, value)).is_some() {
                 return Err(errors::key_ambiguous().into());
             }
         }

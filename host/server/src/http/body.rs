@@ -17,6 +17,7 @@ use http_body_util::BodyExt;
 use hyper::body::{Body as _, Frame};
 use serde::{Deserialize, de::DeserializeOwned};
 use tokio::time::{Instant, timeout, timeout_at};
+use utoipa::ToSchema;
 
 use crate::{
     Server,
@@ -25,7 +26,7 @@ use crate::{
         ApiError, ApiResult, HttpError, Json,
         branding::Branding,
         context::{REQUEST, operation},
-        errors,
+        errors, flattened,
         limiter::Arrival,
         members, permits,
         unknown::{Notes, Noting},
@@ -38,7 +39,7 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// The largest JSON body that any operation accepts regardless of the settings, in bytes.
 pub(crate) const MAX_JSON_BYTES: usize = 6 << 20;
 
-impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<Server>> for Json<T> {
+impl<T: DeserializeOwned + ToSchema + Send + 'static> FromRequest<Arc<Server>> for Json<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, server: &Arc<Server>) -> ApiResult<Self> {
@@ -55,7 +56,7 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<Server>> for Json<T> 
 /// JSON body that may be absent; it counts as `{}` then.
 pub(crate) struct OptionalJson<T>(pub T);
 
-impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<Server>> for OptionalJson<T> {
+impl<T: DeserializeOwned + ToSchema + Send + 'static> FromRequest<Arc<Server>> for OptionalJson<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, server: &Arc<Server>) -> ApiResult<Self> {
@@ -102,15 +103,19 @@ async fn parse<T: Send + 'static>(
 
 /// Parses a JSON object strictly. An empty body is read as an empty object. Returns also the warnings
 /// about unknown members.
-fn object<T: DeserializeOwned>(bytes: &[u8], branding: &Branding) -> ApiResult<(T, Vec<String>)> {
+fn object<T: DeserializeOwned + ToSchema + 'static>(
+    bytes: &[u8],
+    branding: &Branding,
+) -> ApiResult<(T, Vec<String>)> {
     let bytes = if bytes.is_empty() { b"{}" } else { bytes };
     let value = json::parse(bytes).map_err(|cause| errors::invalid(format!("body: {cause}")))?;
     // serde would deserialize a struct from an array of its members in order.
     if !value.is_object() {
         return Err(errors::invalid("body: must be a JSON object").into());
     }
-    let mut warnings = Vec::new();
-    let read = members::read(branding.restore(value), &mut warnings);
+    let value = branding.restore(value);
+    let mut warnings = flattened::warnings::<T>(&value);
+    let read = members::read(value, &mut warnings);
     read.map(|body| (body, warnings)).map_err(|first| {
         let again = json::parse(bytes).map(|value| branding.restore(value));
         let mut problems = members::problems::<T>(again.unwrap_or_default(), first);
@@ -129,16 +134,26 @@ fn object<T: DeserializeOwned>(bytes: &[u8], branding: &Branding) -> ApiResult<(
 pub(crate) fn borrowed_object<'a, T: Deserialize<'a>>(
     bytes: &'a [u8],
 ) -> ApiResult<(T, Vec<String>)> {
+    borrowed(bytes).map_err(|problem| errors::invalid(problem).into())
+}
+
+/// Parses as [`borrowed_object`] does, for operations with errors of their own.
+///
+/// # Errors
+/// The problem with the bytes.
+pub(crate) fn borrowed<'a, T: Deserialize<'a>>(
+    bytes: &'a [u8],
+) -> Result<(T, Vec<String>), String> {
     let bytes: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
     // serde would deserialize a struct from an array of its members in order.
     if bytes.trim_ascii_start().first() != Some(&b'{') {
-        return Err(errors::invalid("body: must be a JSON object").into());
+        return Err("body: must be a JSON object".to_owned());
     }
     let mut notes = Notes::default();
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let body = T::deserialize(Noting::new(&mut json, &mut notes));
     body.and_then(|body| json.end().map(|()| (body, notes.warnings)))
-        .map_err(|cause| errors::invalid(format!("body: {cause}")).into())
+        .map_err(|cause| format!("body: {cause}"))
 }
 
 /// Component of at most [`MAX_COMPONENT_BYTES`] bytes. Its content is not checked here.
@@ -178,8 +193,20 @@ fn is_json(headers: &HeaderMap) -> ApiResult<()> {
 /// the arriving bodies, whose number is limited. Its request releases its concurrency permits in
 /// the meantime.
 pub(crate) async fn read(server: &Server, request: Request, limit: usize) -> ApiResult<Bytes> {
+    let (head, body) = request.into_parts();
+    read_after(server, &head.headers, body, limit).await
+}
+
+/// Reads the body that comes after these headers, as [`read`] does.
+pub(crate) async fn read_after(
+    server: &Server,
+    headers: &HeaderMap,
+    body: Body,
+    limit: usize,
+) -> ApiResult<Bytes> {
+    let upload = Upload::begin(headers, body, limit)?;
     let within = server.config.limits.body();
-    receive(server, request, limit, within, |bytes| {
+    receive(server, upload, within, |bytes| {
         let mut arrival = arrival(server)?;
         arrival.grow(bytes)?;
         Ok(move |more| arrival.grow(more))
@@ -190,20 +217,20 @@ pub(crate) async fn read(server: &Server, request: Request, limit: usize) -> Api
 /// Reads a file of at most `limit` bytes. The caller holds a permit for file transfers; its request
 /// releases its concurrency permits while the file arrives.
 pub(crate) async fn read_file(server: &Server, request: Request, limit: usize) -> ApiResult<Bytes> {
+    let (head, body) = request.into_parts();
+    let upload = Upload::begin(&head.headers, body, limit)?;
     let within = server.config.files.transfer();
-    receive(server, request, limit, within, |_| Ok(|_| Ok(()))).await
+    receive(server, upload, within, |_| Ok(|_| Ok(()))).await
 }
 
 /// Reads a body. One that is not complete is waited for without concurrency permits; `count` makes
 /// the function that counts its bytes in the meantime, from those that are here already.
 async fn receive<'a, Grow: FnMut(usize) -> Result<(), Error> + 'a>(
     server: &'a Server,
-    request: Request,
-    limit: usize,
+    mut upload: Upload,
     within: Duration,
     count: impl FnOnce(usize) -> Result<Grow, Error>,
 ) -> ApiResult<Bytes> {
-    let mut upload = Upload::begin(request, limit)?;
     let mut counted = None;
     let whole = match upload.take_arrived() {
         Ok(true) => return Ok(upload.into_bytes()),
@@ -243,15 +270,15 @@ struct Upload {
 }
 
 impl Upload {
-    fn begin(request: Request, limit: usize) -> ApiResult<Self> {
-        let encoding = request.headers().get(header::CONTENT_ENCODING);
+    fn begin(headers: &HeaderMap, body: Body, limit: usize) -> ApiResult<Self> {
+        let encoding = headers.get(header::CONTENT_ENCODING);
         if encoding.is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity")) {
             return Err(HttpError::Encoded.into());
         }
-        let declared = request.headers().get(header::CONTENT_LENGTH);
+        let declared = headers.get(header::CONTENT_LENGTH);
         let declared = declared.and_then(|length| length.to_str().ok()?.parse().ok());
         Ok(Self {
-            body: request.into_body(),
+            body,
             limit,
             declared,
             bytes: Vec::new(),

@@ -6,6 +6,8 @@ use std::{
     sync::Arc,
 };
 
+use app::core::{request_id::RequestId, trace::OpenSpan};
+
 use crate::{
     Server,
     http::{
@@ -24,7 +26,9 @@ tokio::task_local! {
 /// Facts about the request being answered.
 pub(crate) struct RequestContext {
     /// The client's own request id, or one made by the server.
-    pub request_id: String,
+    pub request_id: RequestId,
+    /// Span of the request; none if it is not traced.
+    pub span: Option<OpenSpan>,
     /// Address of the client.
     pub peer: IpAddr,
     /// Names of this installation; none if they are the default ones.
@@ -47,9 +51,14 @@ pub(crate) struct RequestContext {
 
 impl RequestContext {
     /// Creates the context of a request of which only the client's address is known.
-    pub(crate) fn new(request_id: String, peer: IpAddr, branding: Option<Arc<Branding>>) -> Self {
+    pub(crate) fn new(
+        request_id: RequestId,
+        peer: IpAddr,
+        branding: Option<Arc<Branding>>,
+    ) -> Self {
         Self {
             request_id,
+            span: None,
             peer,
             branding,
             server: OnceCell::new(),
@@ -66,6 +75,7 @@ impl RequestContext {
     pub(crate) fn hand_over(&self) -> Self {
         Self {
             request_id: self.request_id.clone(),
+            span: self.span,
             peer: self.peer,
             branding: self.branding.clone(),
             server: self.server.clone(),
@@ -80,7 +90,7 @@ impl RequestContext {
 }
 
 /// Returns the id of the request being answered.
-pub(crate) fn request_id() -> String {
+pub(crate) fn request_id() -> RequestId {
     REQUEST
         .try_with(|request| request.request_id.clone())
         .unwrap_or_default()

@@ -13,6 +13,7 @@ use std::{
     time::Duration,
 };
 
+use app::core::turns::TaskOwner;
 use axum::{Router, body::Body};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -33,9 +34,12 @@ use crate::{
     },
 };
 
-/// Maximum bytes of the request line and the headers together.
-const MAX_HEAD_BYTES: usize = 24 << 10;
-pub(crate) const MAX_HEADERS: usize = 100;
+/// Maximum bytes of the request line and the headers that are read. hyper answers a longer head by
+/// itself, without a body.
+const MAX_READ_HEAD_BYTES: usize = 24 << 10;
+/// Maximum number of headers that are read. hyper answers a request with more of them by itself,
+/// without a body.
+const MAX_READ_HEADERS: usize = 400;
 /// Pause before the next accept after the system refused one, for example because no file
 /// descriptors are left.
 const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(50);
@@ -123,24 +127,31 @@ async fn connection(
         written: 0,
         stall: None,
     };
-    let service = service_fn(move |request: hyper::Request<Incoming>| {
-        let answer = answer::answer(server.clone(), router.clone(), peer, request.map(Body::new));
+    // Its next request is most likely of the same project.
+    let owner = Arc::new(TaskOwner::default());
+    let service = service_fn(|request: hyper::Request<Incoming>| {
+        let server = server.clone();
+        let owner = owner.clone();
+        let answer = answer::answer(server, router.clone(), peer, owner, request.map(Body::new));
         async move { Ok::<_, std::convert::Infallible>(answer.await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(idle)
-        .max_buf_size(MAX_HEAD_BYTES)
-        .max_headers(MAX_HEADERS)
+        .max_buf_size(MAX_READ_HEAD_BYTES)
+        .max_headers(MAX_READ_HEADERS)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = stopped(&mut stop) => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+    let ended = async {
+        tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = stopped(&mut stop) => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
         }
     };
+    let ended = server.app.turns.pace(&owner, ended).await;
     if let Err(cause) = ended {
         tracing::debug!(%peer, %cause, "a connection ended early");
     }

@@ -14,6 +14,7 @@ pub(crate) mod context;
 pub(crate) mod detached;
 pub(crate) mod error;
 pub(crate) mod errors;
+mod flattened;
 pub(crate) mod forwarded;
 pub(crate) mod idempotency;
 pub(crate) mod limiter;

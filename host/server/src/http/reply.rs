@@ -7,8 +7,10 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use serde::{Serialize, Serializer, ser};
-use serde_json::value::RawValue;
+use serde::{
+    Serialize, Serializer,
+    ser::{self, SerializeStruct},
+};
 use utoipa::ToSchema;
 
 use crate::http::{branding::Branded, context::REQUEST, error::ApiError, errors};
@@ -92,12 +94,18 @@ impl<T> IntoResponse for SerializedJson<T> {
 /// JSON text that was checked before. It becomes a part of the body unchanged.
 pub(crate) struct RawJson(pub Bytes);
 
+/// Name of the struct as which `serde_json` receives a `RawValue`. A `RawValue` itself cannot be
+/// made of text without checking the text again, which takes long for large results.
+const RAW_VALUE: &str = "$serde_json::private::RawValue";
+
 impl Serialize for RawJson {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let text: &RawValue = serde_json::from_slice(&self.0).map_err(|cause| {
+        let text = std::str::from_utf8(&self.0).map_err(|cause| {
             ser::Error::custom(format!("text is not JSON after it was checked: {cause}"))
         })?;
-        text.serialize(serializer)
+        let mut raw = serializer.serialize_struct(RAW_VALUE, 1)?;
+        raw.serialize_field(RAW_VALUE, text)?;
+        raw.end()
     }
 }
 
@@ -157,5 +165,24 @@ impl Success {
             success: true,
             message,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::branding::Branding;
+
+    #[test]
+    fn checked_text_is_written_unchanged() {
+        let text = r#"{"service": 1.0, "b":[ "\u00e9" ]}"#;
+        let body = || [RawJson(Bytes::from_static(text.as_bytes()))];
+        let expected = format!("[{text}]");
+        assert_eq!(serde_json::to_string(&body()).unwrap(), expected);
+        let branding = Branding::new("acme");
+        let branded = serde_json::to_string(&Branded(&body(), &branding));
+        assert_eq!(branded.unwrap(), expected);
+        let value = serde_json::to_value(body()).unwrap();
+        assert_eq!(value[0]["b"][0], "\u{e9}");
     }
 }

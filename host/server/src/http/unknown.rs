@@ -21,7 +21,7 @@ use crate::http::branding::Branding;
 /// Header of a response whose request had something unknown.
 const WARNING_HEADER: HeaderName = HeaderName::from_static("x-toolhost-warning");
 /// Maximum number of warnings of a response.
-const MAX_WARNINGS: usize = 10;
+pub(super) const MAX_WARNINGS: usize = 10;
 /// Maximum characters of an unknown name that a warning repeats.
 const MAX_NAME_CHARS: usize = 64;
 

@@ -74,14 +74,13 @@ fn is_same(one: &str, other: &str) -> bool {
 pub(super) async fn admit(
     server: &Arc<Server>,
     caller: &McpCaller,
-    resource: &Resource,
     request: Request,
 ) -> ApiResult<Request> {
     let (mut parts, body) = request.into_parts();
     let is_required = caller.project.stored.config.require_mcp_key;
     let headers = &parts.headers;
     if is_required || auth::has_key(headers) || access_token(headers).is_some() {
-        let project = project(server, &mut parts, resource).await?;
+        let project = project(server, &mut parts, &caller.resource()).await?;
         if project.id != caller.project.id {
             let wrong_key = || errors::key_of_other_kind("the project's", "another project's");
             return Err(if is_required {

@@ -35,9 +35,13 @@ pub(super) struct RunningCall<'a> {
 
 impl Calls {
     /// Registers a call. A client without a connection cancels it only by disconnecting.
-    pub(super) fn begin(&self, connection: Option<&str>, request: String) -> RunningCall<'_> {
+    pub(super) fn begin(
+        &self,
+        connection: Option<&str>,
+        request: impl FnOnce() -> String,
+    ) -> RunningCall<'_> {
         let cancelled = Arc::new(Notify::new());
-        let key = connection.map(|connection| (connection.to_owned(), request));
+        let key = connection.map(|connection| (connection.to_owned(), request()));
         if let Some(key) = &key {
             self.0.lock().insert(key.clone(), cancelled.clone());
         }
@@ -82,12 +86,14 @@ pub(crate) async fn watch_cancellations(server: &Server) {
 
 impl Drop for RunningCall<'_> {
     fn drop(&mut self) {
+        let Some(key) = &self.key else {
+            return;
+        };
         let mut calls = self.calls.0.lock();
         // A later call may have the same key.
-        if let Some(key) = &self.key
-            && calls
-                .get(key)
-                .is_some_and(|own| Arc::ptr_eq(own, &self.cancelled))
+        if calls
+            .get(key)
+            .is_some_and(|own| Arc::ptr_eq(own, &self.cancelled))
         {
             calls.remove(key);
         }
@@ -148,9 +154,10 @@ mod tests {
     #[tokio::test]
     async fn only_the_named_call_is_cancelled() {
         let calls = Calls::default();
-        let one = calls.begin(Some("a"), "1".to_owned());
-        let other = calls.begin(Some("b"), "1".to_owned());
-        let [first, second] = ["1", "1"].map(|id| calls.begin(None, id.to_owned()));
+        let begin = |connection| calls.begin(connection, || "1".to_owned());
+        let one = begin(Some("a"));
+        let other = begin(Some("b"));
+        let [first, second] = [None, None].map(begin);
         let notification =
             br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
         let Some(ConnectionMessage::Cancel(request)) = ConnectionMessage::read(notification) else {

@@ -16,14 +16,14 @@ use app::{
 use rmcp::{
     ErrorData, RoleServer,
     model::{
-        CallToolResponse, ClientCapabilities, ElicitRequest, ElicitRequestParams, ErrorCode,
-        InputRequest, InputRequiredResult, InputResponses, ProtocolVersion,
+        ClientCapabilities, ElicitRequest, ElicitRequestParams, ErrorCode, InputRequest,
+        InputRequiredResult, InputResponses, ProtocolVersion,
     },
     service::RequestContext,
 };
 use serde_json::{Value, json};
 
-use super::results::refused;
+use super::results::{Outcome, refused};
 use crate::http::errors;
 
 /// Time for which a repeated call waits for the connection. Clients often give up after a minute.
@@ -112,7 +112,7 @@ pub(super) fn ask(
     link: ConnectionLink,
     consent: Consent,
     way: UrlRequest,
-) -> Result<CallToolResponse, ErrorData> {
+) -> Result<Outcome, ErrorData> {
     let ConnectionLink {
         user_id,
         toolkit,
@@ -129,7 +129,8 @@ pub(super) fn ask(
         };
         let request = InputRequest::Elicitation(ElicitRequest::new(params));
         let requests = BTreeMap::from([(REQUEST_NAME.to_owned(), request)]);
-        return Ok(InputRequiredResult::from_input_requests(requests).into());
+        let question = InputRequiredResult::from_input_requests(requests);
+        return Ok(Outcome::Asked(question));
     }
     if is_first && way == UrlRequest::Error {
         let id = random_text(ELICITATION_ID_CHARS);
@@ -143,7 +144,7 @@ pub(super) fn ask(
         ));
     }
     let cause = errors::mcp_not_connected(truncate(&user_id), toolkit, url);
-    Ok(refused(&cause).into())
+    Ok(refused(&cause))
 }
 
 #[cfg(test)]

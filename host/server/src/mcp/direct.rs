@@ -12,9 +12,7 @@ use axum::{
 use bytes::Bytes;
 use rmcp::{
     ErrorData,
-    model::{
-        JsonRpcError, JsonRpcResponse, JsonRpcVersion2_0, ProtocolVersion, RequestId, ServerResult,
-    },
+    model::{JsonRpcError, JsonRpcResponse, JsonRpcVersion2_0, ProtocolVersion, RequestId},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -24,6 +22,7 @@ use super::{
     approving::CallApproval,
     connecting::{Consent, UrlRequest},
     endpoint::{Endpoint, cancelled},
+    results::Answer,
 };
 use crate::http::{ApiResult, errors};
 
@@ -145,7 +144,7 @@ impl Endpoint {
         id: &RequestId,
         name: &str,
         arguments: Bytes,
-    ) -> Result<ServerResult, ErrorData> {
+    ) -> Result<Answer, ErrorData> {
         let running = self.begin(id);
         let approval = CallApproval::default();
         let called = tokio::select! {
@@ -153,10 +152,8 @@ impl Endpoint {
             () = running.cancelled.notified() => return Err(cancelled()),
         };
         let way = UrlRequest::before_results(self.opens_urls());
-        let response = self.respond(name, called, Consent::NotAsked, way).await?;
-        let mut result = ServerResult::from(response);
-        result.strip_result_type_for_legacy_peer();
-        Ok(result)
+        let outcome = self.respond(name, called, Consent::NotAsked, way).await?;
+        Ok(outcome.into())
     }
 }
 

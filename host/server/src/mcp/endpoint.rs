@@ -39,7 +39,7 @@ use super::{
     listing::Offered,
     progress::ProgressReports,
     prompts, resources,
-    results::{Outcome, Source, executed, refused},
+    results::{Answer, Outcome, Source, executed, refused},
     tools,
 };
 use crate::{Server, api::tool_router::execution::execute_meta_tool, http::errors};
@@ -74,8 +74,9 @@ impl Endpoint {
         }
     }
 
-    /// Answers a request whose host and key are checked.
-    pub(super) async fn answer(self, request: Request<Full<Bytes>>) -> Response {
+    /// Answers a request whose host and key are checked. The future is on the heap, so that requests
+    /// that are answered without `rmcp` do not carry it.
+    pub(super) fn answer(self, request: Request<Full<Bytes>>) -> BoxFuture<'static, Response> {
         // The body was read within its limit.
         let config = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(false)
@@ -84,7 +85,8 @@ impl Endpoint {
             .disable_allowed_hosts();
         let sessions = Arc::new(NeverSessionManager::default());
         let service = StreamableHttpService::new(move || Ok(self.clone()), sessions, config);
-        service.handle(request).await.map(Body::new)
+        let answered = async move { service.handle(request).await.map(Body::new) };
+        answered.boxed()
     }
 
     pub(super) fn app(&self) -> &App {
@@ -222,24 +224,24 @@ impl Endpoint {
 
     /// Registers a call until its end.
     pub(super) fn begin(&self, id: &RequestId) -> RunningCall<'_> {
-        let id = id.clone().into_json_value().to_string();
+        let id = || id.clone().into_json_value().to_string();
         self.server.mcp_calls.begin(self.connection.as_deref(), id)
     }
 
-    /// Returns the response to a call that has ended.
+    /// Returns the outcome that answers a call that has ended.
     pub(super) async fn respond(
         &self,
         name: &str,
         called: Result<Outcome, Error>,
         consent: Consent,
         way: UrlRequest,
-    ) -> Result<CallToolResponse, ErrorData> {
+    ) -> Result<Outcome, ErrorData> {
         match called {
-            Ok(outcome) => Ok(outcome.into()),
+            Ok(outcome) => Ok(outcome),
             Err(cause) if is_connection_missing(&cause) => {
                 Box::pin(self.answer_not_connected(name, &cause, consent, way)).await
             }
-            Err(cause) => Ok(refused(&cause).into()),
+            Err(cause) => Ok(refused(&cause)),
         }
     }
 
@@ -250,14 +252,14 @@ impl Endpoint {
         cause: &Error,
         consent: Consent,
         way: UrlRequest,
-    ) -> Result<CallToolResponse, ErrorData> {
+    ) -> Result<Outcome, ErrorData> {
         let link = match &self.caller {
             Caller::Server(caller) => caller.link(self.app(), name).await,
             Caller::Session(caller) => agents::link_for_tool(self.app(), caller, name).await,
         };
         match link {
             Ok(Some(link)) => connecting::ask(link, consent, way),
-            Ok(None) | Err(_) => Ok(refused(cause).into()),
+            Ok(None) | Err(_) => Ok(refused(cause)),
         }
     }
 
@@ -411,7 +413,8 @@ impl ServerHandler for Endpoint {
             tokio::select! {
                 called = &mut call => {
                     let way = UrlRequest::new(&context, self.opens_urls());
-                    return self.respond(name, called, consent, way).await;
+                    let outcome = self.respond(name, called, consent, way).await?;
+                    return Ok(Answer::from(outcome).into());
                 }
                 // The client disconnected, or the server stops.
                 () = context.ct.cancelled() => break,

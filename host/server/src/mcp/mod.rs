@@ -96,10 +96,8 @@ async fn answer_for_server(
     request: Request,
 ) -> ApiResult<Response> {
     access::check_host(server, request.headers())?;
-    let selection = address.selection()?;
-    let resource = Resource::server(id.clone(), selection.clone());
-    let caller = McpCaller::open(&server.app, &id, selection, request_id()).await?;
-    let request = access::admit(server, &caller, &resource, request).await?;
+    let caller = McpCaller::open(&server.app, &id, address.selection()?, request_id()).await?;
+    let request = access::admit(server, &caller, request).await?;
     answer(server.clone(), Caller::Server(Arc::new(caller)), request).await
 }
 
@@ -147,12 +145,11 @@ async fn answer(server: Arc<Server>, caller: Caller, request: Request) -> ApiRes
     if request.method() == Method::GET && has_streams(request.headers()) {
         return Ok(changes::stream(Endpoint::new(server, caller, connection)));
     }
-    let (method, uri) = (request.method().clone(), request.uri().clone());
-    let headers = request.headers().clone();
+    let (head, body) = request.into_parts();
     let limit = operation().max_body.bytes(&server.config.limits);
-    let bytes = body::read(&server, request, limit).await?;
-    if method == Method::POST
-        && let Some(request) = DirectRequest::read(&headers, &bytes)
+    let bytes = body::read_after(&server, &head.headers, body, limit).await?;
+    if head.method == Method::POST
+        && let Some(request) = DirectRequest::read(&head.headers, &bytes)
     {
         let endpoint = Endpoint::new(server, caller, connection);
         return endpoint.answer_directly(request).await;
@@ -161,13 +158,9 @@ async fn answer(server: Arc<Server>, caller: Caller, request: Request) -> ApiRes
     if let (Some(connection), Some(ConnectionMessage::Cancel(call))) = (&connection, &message) {
         calls::cancel(&server, connection, call.clone()).await;
     }
-    let mut whole = axum::http::Request::new(http_body_util::Full::new(bytes));
-    *whole.method_mut() = method;
-    *whole.uri_mut() = uri;
-    *whole.headers_mut() = headers;
+    let whole = axum::http::Request::from_parts(head, http_body_util::Full::new(bytes));
     let endpoint = Endpoint::new(server, caller, connection);
-    // On the heap, so that other requests do not carry the larger future of `rmcp`.
-    let mut response = Box::pin(endpoint.answer(whole)).await;
+    let mut response = endpoint.answer(whole).await;
     if let Some(ConnectionMessage::Open { opens_urls }) = message
         && response.status().is_success()
     {

@@ -13,10 +13,15 @@ use rmcp::model::{
     CallToolResponse, CallToolResult, ContentBlock, InputRequiredResult, JsonObject, MetaObject,
     Resource, TextContent,
 };
+use serde::Serialize;
 use serde_json::{Value, json};
+
+use crate::http::reply::RawJson;
 
 /// Maximum number of files of a result that are shown as links.
 const MAX_FILE_LINKS: usize = 20;
+/// Member of an object with the address of a file.
+const FILE_ADDRESS: &str = "s3url";
 
 /// Outcome of a call.
 pub(super) enum Outcome {
@@ -77,44 +82,104 @@ pub(super) fn refused(cause: &Error) -> Outcome {
     Outcome::Own(Err(message))
 }
 
-impl From<Outcome> for CallToolResponse {
-    fn from(outcome: Outcome) -> Self {
-        match outcome {
-            Outcome::Own(executed) => result(executed, None).into(),
-            Outcome::Untrusted(executed, source) => result(executed, Some(source)).into(),
-            Outcome::Asked(question) => question.into(),
+/// An outcome as MCP clients see it.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum Answer {
+    Result(ToolResult),
+    Question(InputRequiredResult),
+}
+
+/// A result as MCP clients see it. The data of a tool is written as it came.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ToolResult {
+    content: Vec<ContentBlock>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    structured_content: Option<RawJson>,
+    is_error: bool,
+}
+
+impl ToolResult {
+    /// Returns the result of a call. The data of tools has an origin.
+    fn new(executed: Result<Bytes, String>, source: Option<Source>) -> Self {
+        let block = |text: &str| {
+            let text = TextContent::new(visible(text));
+            ContentBlock::Text(match source {
+                Some(source) => text.with_meta(source.meta()),
+                None => text,
+            })
+        };
+        match executed {
+            Err(message) => Self {
+                content: vec![block(&message)],
+                structured_content: None,
+                is_error: true,
+            },
+            Ok(data) => {
+                let text = String::from_utf8_lossy(&data);
+                let mut content = vec![block(&text)];
+                content.extend(file_links(&text));
+                let is_object = text.trim_start().starts_with('{');
+                Self {
+                    content,
+                    structured_content: is_object.then_some(RawJson(data)),
+                    is_error: false,
+                }
+            }
         }
     }
 }
 
-/// Returns an outcome as MCP clients see it. The data of tools has an origin.
-fn result(executed: Result<Bytes, String>, source: Option<Source>) -> CallToolResult {
-    let block = |text: &str| {
-        let text = TextContent::new(visible(text));
-        ContentBlock::Text(match source {
-            Some(source) => text.with_meta(source.meta()),
-            None => text,
-        })
-    };
-    let data = match &executed {
-        Ok(data) => data,
-        Err(message) => return CallToolResult::error(vec![block(message)]),
-    };
-    match serde_json::from_slice(data) {
-        Ok(value) => {
-            let mut result = CallToolResult::success(vec![block(&String::from_utf8_lossy(data))]);
-            let mut files = Vec::new();
-            collect_files(&value, &mut files);
-            let links = files.into_iter().map(ContentBlock::resource_link);
-            result.content.extend(links);
-            result.structured_content = Some(value).filter(Value::is_object);
-            result
-        }
-        Err(cause) => {
-            let message = format!("the result of the tool is not JSON: {cause}");
-            CallToolResult::error(vec![ContentBlock::text(message)])
+impl From<ToolResult> for CallToolResult {
+    fn from(result: ToolResult) -> Self {
+        let ToolResult {
+            content,
+            structured_content,
+            is_error,
+        } = result;
+        let mut result = if is_error {
+            Self::error(content)
+        } else {
+            Self::success(content)
+        };
+        // Results of tools were checked to be JSON.
+        result.structured_content =
+            structured_content.and_then(|data| serde_json::from_slice(&data.0).ok());
+        result
+    }
+}
+
+impl From<Outcome> for Answer {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Own(executed) => Self::Result(ToolResult::new(executed, None)),
+            Outcome::Untrusted(executed, source) => {
+                Self::Result(ToolResult::new(executed, Some(source)))
+            }
+            Outcome::Asked(question) => Self::Question(question),
         }
     }
+}
+
+impl From<Answer> for CallToolResponse {
+    fn from(answer: Answer) -> Self {
+        match answer {
+            Answer::Result(result) => CallToolResult::from(result).into(),
+            Answer::Question(question) => question.into(),
+        }
+    }
+}
+
+/// Returns the links to the files of a result.
+fn file_links(data: &str) -> Vec<ContentBlock> {
+    if !data.contains(FILE_ADDRESS) {
+        return Vec::new();
+    }
+    let mut files = Vec::new();
+    // Results of tools were checked to be JSON.
+    let _ = serde_json::from_str(data).map(|data| collect_files(&data, &mut files));
+    files.into_iter().map(ContentBlock::resource_link).collect()
 }
 
 /// Collects the files of a result: objects with the name, the media type and the address of a file.
@@ -127,7 +192,7 @@ fn collect_files(data: &Value, files: &mut Vec<Resource>) {
         Value::Object(members) => {
             let text = |name: &str| members.get(name).and_then(Value::as_str);
             if let (Some(name), Some(media_type), Some(url)) =
-                (text("name"), text("mimetype"), text("s3url"))
+                (text("name"), text("mimetype"), text(FILE_ADDRESS))
             {
                 files.push(Resource::new(url, visible(name)).with_mime_type(media_type));
             } else {
@@ -143,8 +208,9 @@ fn collect_files(data: &Value, files: &mut Vec<Resource>) {
 /// Escapes invisible characters as JSON does. JSON keeps its meaning, because it has such characters
 /// only inside of strings.
 pub(super) fn visible(text: &str) -> String {
+    let is_plain = |byte: u8| byte == b'\n' || byte == b' ' || byte.is_ascii_graphic();
     let is_shown = |c: char| c == '\n' || !manifest::is_hidden(c);
-    if text.chars().all(is_shown) {
+    if text.bytes().all(is_plain) || text.chars().all(is_shown) {
         return text.to_owned();
     }
     let mut shown = String::with_capacity(text.len());
@@ -170,7 +236,13 @@ mod tests {
             hosts: vec!["api.example.com".to_owned()],
         };
         let data = Bytes::copy_from_slice(data.as_bytes());
-        serde_json::to_value(result(Ok(data), Some(source))).unwrap()
+        let result = ToolResult::new(Ok(data), Some(source));
+        let as_it_came = serde_json::to_value(&result).unwrap();
+        let mut parsed = serde_json::to_value(CallToolResult::from(result)).unwrap();
+        let result_type = parsed.as_object_mut().unwrap().shift_remove("resultType");
+        assert_eq!(result_type, Some(json!("complete")));
+        assert_eq!(parsed, as_it_came);
+        as_it_came
     }
 
     #[test]
@@ -179,7 +251,7 @@ mod tests {
         let meta = json!({ "untrusted": true, "source_hosts": ["api.example.com"] });
         assert_eq!(marked["content"][0]["_meta"], meta);
         assert_eq!(marked["structuredContent"], json!({ "a": 1 }));
-        let failed = result(Err("refused".to_owned()), None);
+        let failed = ToolResult::new(Err("refused".to_owned()), None);
         let failed = serde_json::to_value(failed).unwrap();
         assert_eq!(failed["content"][0]["_meta"], Value::Null);
         assert_eq!(failed["isError"], true);

@@ -1,21 +1,23 @@
 //! Calls of tools at the address of an MCP server.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use store::{Record, Window};
 
-use super::McpServer;
+use super::{McpServer, cache};
 use crate::{
     App, Error, Result,
     accounts::{self, NewLink, SharingChange, Values},
     agents::{
-        Config, ConnectionLink, Filter, ManageConnections, SessionCaller, errors, meta::MetaTool,
+        Config, ConnectionLink, Filter, ManageConnections, SessionCaller, errors,
+        mcp_oauth::Resource, meta::MetaTool,
     },
     catalog::ResolvedTool,
     core::{
         ids::{AccountId, AuthConfigId, ProjectId},
+        request_id::RequestId,
         truncate,
     },
     projects::{self, SharedProject},
@@ -40,9 +42,9 @@ pub struct Selection {
 pub struct McpCaller {
     /// The project of the server.
     pub project: SharedProject,
-    server: Record<McpServer>,
+    server: Arc<Record<McpServer>>,
     selection: Selection,
-    request_id: String,
+    request_id: RequestId,
 }
 
 impl McpCaller {
@@ -55,10 +57,10 @@ impl McpCaller {
         app: &App,
         server: &str,
         selection: Selection,
-        request_id: String,
+        request_id: RequestId,
     ) -> Result<Self> {
         let missing = || errors::mcp_server_not_found(truncate(server));
-        let server = app.store.lookup::<McpServer>(server).await?;
+        let server = cache::lookup(app, server).await?;
         let server = server.ok_or_else(missing)?;
         let project = projects::lookup_cached(app, &ProjectId::parse(&server.project)?).await;
         let project =
@@ -69,6 +71,12 @@ impl McpCaller {
             selection,
             request_id,
         })
+    }
+
+    /// Returns the address, as access tokens name it.
+    #[must_use]
+    pub fn resource(&self) -> Resource {
+        Resource::server(self.server.id.clone(), self.selection.clone())
     }
 
     /// Returns the error for callers who may not know of the server.

@@ -66,7 +66,7 @@ pub async fn change(
         server.body = with_changes(app, project, server.body, changes).await?;
         Ok::<_, Error>((Batch::at(app.clock.now()).update(&server), ()))
     });
-    changed.await?;
+    app.mcp_servers.invalidate(id, changed).await?;
     get(app, project, id).await
 }
 
@@ -194,7 +194,7 @@ pub async fn remove(app: &App, project: &Project, id: &str) -> Result<()> {
         let batch = Batch::at(app.clock.now()).purge(&get(app, project, id).await?);
         Ok::<_, Error>((batch, ()))
     });
-    removed.await?;
+    app.mcp_servers.invalidate(id, removed).await?;
     // No instance of it can be created any more.
     let query = Query::for_project(project.id.as_str())
         .is("server", id)

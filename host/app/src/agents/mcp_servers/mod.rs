@@ -4,6 +4,7 @@
 //! names the user, or the accounts, for which tools run ([`McpCaller`]). An instance records that a
 //! user has connected an account for every auth config of a server.
 
+mod cache;
 mod caller;
 mod edit;
 mod instances;
@@ -14,7 +15,10 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 use store::{Collection, Document, Field, Kind, Listed, Query, Record, Time, Window};
 
-pub(crate) use self::instances::{COLLECTION as INSTANCES, find_instance, remove_instance};
+pub(crate) use self::{
+    cache::ServerCache,
+    instances::{COLLECTION as INSTANCES, find_instance, remove_instance},
+};
 pub use self::{
     caller::{McpCaller, Selection},
     edit::{Changes, change, create, remove},

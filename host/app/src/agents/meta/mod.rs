@@ -185,7 +185,7 @@ pub async fn execute(
         tool: Arc::from(tool.slug()),
         user: &caller.config().user_id,
         session: SessionId::parse(caller.session_id()).ok(),
-        request_id: &caller.request_id,
+        request_id: caller.request_id.clone(),
         arguments: arguments.clone(),
     };
     runs::record_host_call(app, call, run(app, caller, tool, &arguments)).await

@@ -1,9 +1,10 @@
 //! Executes several tools in parallel. Calls fail one by one: an error of one is a part of its result.
 //!
-//! The calls run on several tasks, so that they use all processors. They have one deadline together,
-//! so that one that hangs does not withhold the results of the others. The result keeps the order of the
-//! calls. Data that is too large for the context of a model becomes a file of the project, and the result
-//! has a link to it. All results become a file of the workbench if the call asks for it.
+//! The calls run on several tasks, so that they use all processors, each in a turn of the project. They
+//! have one deadline together, so that one that hangs does not withhold the results of the others. The
+//! result keeps the order of the calls. Data that is too large for the context of a model becomes a file
+//! of the project, and the result has a link to it. All results become a file of the workbench if the call
+//! asks for it.
 
 use std::sync::Arc;
 
@@ -24,7 +25,10 @@ use crate::{
         SessionCaller, SessionExecute, errors, execute, resolve,
         session_files::{self, SANDBOX_FOLDER},
     },
-    core::ids::{LogId, random_text},
+    core::{
+        ids::{LogId, random_text},
+        turns::TaskOwner,
+    },
     files,
 };
 
@@ -166,11 +170,13 @@ async fn run_all(app: &App, caller: &SessionCaller, calls: Vec<Call>) -> Result<
         let app = app.shared()?;
         let caller = caller.clone();
         let waiting = waiting.clone();
+        let owner = TaskOwner::project(&caller.project.tenant);
         tasks.spawn(async move {
             let next = || waiting.lock().next();
             let mut results = Vec::new();
             while let Some(call) = next() {
-                results.push(run_one(&app, &caller, deadline, call).await);
+                let call = run_one(&app, &caller, deadline, call);
+                results.push(app.turns.pace(&owner, call).await);
                 // Calls that wait for nothing would keep the thread from other requests.
                 yield_now().await;
             }

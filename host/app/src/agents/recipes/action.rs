@@ -62,7 +62,7 @@ async fn run(app: &App, action: RecipeAction<'_>) -> Result<Execution> {
         user,
         session: None,
         // The log can be searched for the executions of an instance.
-        request_id: action.instance.as_str(),
+        request_id: action.instance.as_str().into(),
         arguments: serde_json::to_vec(&arguments)
             .map_err(errors::internal)?
             .into(),

@@ -42,6 +42,7 @@ use crate::{
     core::{
         ids::{RecipeRunId, SessionId},
         json,
+        request_id::RequestId,
     },
     projects::Project,
     runs::{self, Execution, HostCall},
@@ -102,7 +103,7 @@ pub async fn execute(
         tool: Arc::from(slug),
         user,
         session: Some(session),
-        request_id: run.as_str(),
+        request_id: RequestId::new(run.to_string(), caller.request_id.span()),
         arguments,
     };
     let work = async {

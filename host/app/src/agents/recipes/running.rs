@@ -50,7 +50,8 @@ pub(crate) fn queue() -> Queue<RecipeRun, App, ActiveRun> {
         // The work itself ends a run that was interrupted too often.
         retry_delay: |attempts| Some(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts)),
         admission: Admission {
-            enter: |app, run, _| app.active_recipes.enter(&run.project),
+            key: |run| run.project.clone(),
+            enter: |app, project, _| app.active_recipes.enter(project),
             turn: |_, _, now| time_after(now, BUSY_DELAY),
         },
         work: |app: &App, claim, active| Box::pin(work(app, claim, active)),
@@ -179,7 +180,7 @@ impl StepCaller<'_> {
         match &self.run.origin {
             Origin::Session(session) => {
                 // The session may have changed since the last step.
-                let caller = SessionCaller::open(app, &self.project, session, self.id.to_owned());
+                let caller = SessionCaller::open(app, &self.project, session, self.id.into());
                 let caller = caller.await?;
                 if let Some(script) = MetaTool::from_slug(tool) {
                     return Box::pin(meta::execute(app, &caller, script, arguments)).await;
@@ -214,7 +215,7 @@ impl StepCaller<'_> {
                     custom: None,
                     session: None,
                     input: Input::Arguments(arguments),
-                    request_id: self.id.to_owned(),
+                    request_id: self.id.into(),
                 };
                 runs::execute(app, &self.project, request).await
             }

@@ -73,6 +73,10 @@ impl RequestLimiter {
     /// # Errors
     /// [`errors::NODE_BUSY`] if none becomes free in time.
     pub(crate) async fn enter(&self) -> Result<OwnedSemaphorePermit, Error> {
+        // Most requests find a permit and set no timer.
+        if let Ok(permit) = self.all.clone().try_acquire_owned() {
+            return Ok(permit);
+        }
         let permit = timeout(self.wait, self.all.clone().acquire_owned()).await;
         permit
             .ok()
