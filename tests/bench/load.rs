@@ -4,6 +4,7 @@
 //! prepared request, one search for the end of the response, one stored number.
 
 use std::{
+    cell::Cell,
     net::SocketAddr,
     sync::atomic::{AtomicU64, Ordering},
     time::{Duration, Instant},
@@ -99,30 +100,7 @@ impl Target {
 
     /// Sends requests on `connections` connections for the given time.
     pub(crate) async fn round(&self, connections: usize, time: Duration) -> Result<Round> {
-        let sockets =
-            try_join_all((0..connections).map(|_| Connection::open(self.address))).await?;
-        let begun = Instant::now();
-        let cpu = processor_time(self.pid)?;
-        let end = begun + time;
-        let all = try_join_all(sockets.into_iter().map(|socket| socket.repeat(self, end))).await?;
-        let took = begun.elapsed();
-        let cpu = processor_time(self.pid)?.saturating_sub(cpu);
-        let mut latencies: Vec<u32> = all.into_iter().flatten().collect();
-        latencies.sort_unstable();
-        ensure!(!latencies.is_empty(), "nothing was answered in {time:?}");
-        let at = |share: f64| {
-            let place = ((latencies.len() - 1) as f64 * share) as usize;
-            Duration::from_nanos(u64::from(latencies[place]))
-        };
-        let requests = latencies.len();
-        let per_second = requests as f64 / took.as_secs_f64();
-        Ok(Round {
-            per_second,
-            p50: at(0.5),
-            p95: at(0.95),
-            p99: at(0.99),
-            cpu: cpu / requests as u32,
-        })
+        round_robin(std::slice::from_ref(self), connections, time).await
     }
 
     /// Sends `requests` requests in total.
@@ -152,6 +130,40 @@ impl Target {
     }
 }
 
+/// Sends requests to targets of one server in turn on `connections` connections for the given time.
+pub(crate) async fn round_robin(
+    targets: &[Target],
+    connections: usize,
+    time: Duration,
+) -> Result<Round> {
+    let first = targets.first().context("no targets")?;
+    let sockets = try_join_all((0..connections).map(|_| Connection::open(first.address))).await?;
+    let begun = Instant::now();
+    let cpu = processor_time(first.pid)?;
+    let end = begun + time;
+    let turn = Cell::new(0);
+    let repeat = |socket: Connection| socket.repeat(targets, &turn, end);
+    let all = try_join_all(sockets.into_iter().map(repeat)).await?;
+    let took = begun.elapsed();
+    let cpu = processor_time(first.pid)?.saturating_sub(cpu);
+    let mut latencies: Vec<u32> = all.into_iter().flatten().collect();
+    latencies.sort_unstable();
+    ensure!(!latencies.is_empty(), "nothing was answered in {time:?}");
+    let at = |share: f64| {
+        let place = ((latencies.len() - 1) as f64 * share) as usize;
+        Duration::from_nanos(u64::from(latencies[place]))
+    };
+    let requests = latencies.len();
+    let per_second = requests as f64 / took.as_secs_f64();
+    Ok(Round {
+        per_second,
+        p50: at(0.5),
+        p95: at(0.95),
+        p99: at(0.99),
+        cpu: cpu / requests as u32,
+    })
+}
+
 struct Connection {
     socket: TcpStream,
     answer: Vec<u8>,
@@ -169,15 +181,22 @@ impl Connection {
         })
     }
 
-    /// Repeats the request until the end time and returns the latencies in nanoseconds.
-    async fn repeat(mut self, target: &Target, end: Instant) -> Result<Vec<u32>> {
+    /// Sends requests to the targets in turn, which all connections share, until the end time.
+    /// Returns the latencies in nanoseconds.
+    async fn repeat(
+        mut self,
+        targets: &[Target],
+        turn: &Cell<usize>,
+        end: Instant,
+    ) -> Result<Vec<u32>> {
         let mut latencies = Vec::new();
         loop {
             let begun = Instant::now();
             if begun >= end {
                 return Ok(latencies);
             }
-            self.exchange(target).await?;
+            let number = turn.replace(turn.get() + 1);
+            self.exchange(&targets[number % targets.len()]).await?;
             latencies.push(u32::try_from(begun.elapsed().as_nanos()).unwrap_or(u32::MAX));
         }
     }

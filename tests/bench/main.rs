@@ -16,6 +16,7 @@ mod bare;
 mod bounds;
 mod events;
 mod load;
+mod many;
 mod report;
 
 use std::{
@@ -37,12 +38,12 @@ const CONNECTION_COUNTS: [usize; 3] = [1, 8, 64];
 /// Measures the server beside a bare handler.
 #[derive(Debug, Parser)]
 struct Options {
-    /// Parts to run: b (with a, the bare handler), c, d, e, f, g, h, i, j [default: all]
+    /// Parts to run: b (with a, the bare handler), c, d, e, f, g, h, i, j, l [default: all]
     parts: Vec<String>,
     /// Rounds of which the best counts
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// Toolkits published for c and d
+    /// Toolkits published for c, d and l
     #[arg(long, default_value_t = 1_000)]
     toolkits: usize,
     /// Log records written for c
@@ -106,6 +107,9 @@ async fn run(options: Options) -> Result<()> {
     }
     if bench.wants("j") {
         bench.bounds().await?;
+    }
+    if bench.wants("l") {
+        bench.many_toolkits().await?;
     }
     if bench.options.json {
         println!("{}", serde_json::to_string_pretty(&bench.lines)?);

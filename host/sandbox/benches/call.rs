@@ -148,6 +148,7 @@ async fn one(
         limits: Limits::default(),
         files: Vec::new(),
         state: BTreeMap::new(),
+        trace: None,
     };
     let outcome = sandbox
         .call(call)

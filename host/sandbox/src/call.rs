@@ -108,6 +108,7 @@ pub(crate) async fn run(
         cpu_permits: &permit.cpu_permits,
     };
     let outgoing = Outgoing::new(node, call.policy, call.grant, limits, trace.clone());
+    let outgoing = outgoing.with_trace(call.trace);
     let state = State {
         limiter: Limiter::new(context.memory.reserve(), limits.memory, meter.clone()),
         meter: meter.clone(),

@@ -33,6 +33,7 @@ mod settings;
 mod sign;
 mod toolkit;
 mod trace;
+mod trace_context;
 
 #[cfg(test)]
 #[path = "../tests/guest/mod.rs"]
@@ -64,7 +65,7 @@ pub use input::{Action, Call, Context, File, Inbound, Policy, ProxyRequest, Webh
 pub use limits::Limits;
 pub use outcome::{
     Cause, Event, Failure, Gauges, Level, LogLine, Outcome, Output, ProxyResponse, Refusal,
-    RequestRecord, Usage, kind,
+    RequestRecord, RequestSpan, Usage, kind,
 };
 pub use program::{FileChange, Program, ProgramHost, ProgramLimits, ProgramOutcome, StoredFile};
 pub use schedule::limiter::Reservation;
@@ -74,6 +75,7 @@ pub use toolkit::{
     imports::webhook::{MAX_SIGNED_BYTES_PER_CALL, MAX_SIGNED_MESSAGE_BYTES},
     redact::STEPS_PER_BYTE,
 };
+pub use trace_context::{RunTrace, SpanContext, SpanId, TraceId};
 
 /// Maximum number of simultaneous compilations; further ones wait. Each takes one processor and
 /// gigabytes of memory.
@@ -144,8 +146,8 @@ impl Sandbox {
             library: Arc::new(Library::new(
                 runtime.clone(),
                 cache.clone(),
-                settings.resident,
-            )),
+                settings.resident_bytes,
+            )?),
             cache,
             memory: NodeMemory::new(settings.node_memory),
             threads: GuestThreads::start(settings.guest_threads).map_err(no_threads)?,
@@ -278,6 +280,7 @@ impl Sandbox {
                 .iter()
                 .map(|(key, value)| (key.clone(), value.bytes().into()))
                 .collect(),
+            trace: None,
         };
         self.run(
             call,

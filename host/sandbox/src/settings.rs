@@ -38,8 +38,8 @@ pub struct Settings {
     pub node_memory: u64,
     /// Number of threads for long-running guests; 0 means one per processor.
     pub guest_threads: usize,
-    /// Maximum number of loaded components; the least recently used one is dropped first.
-    pub resident: usize,
+    /// Maximum size of the machine code of all loaded components together, in bytes.
+    pub resident_bytes: u64,
     /// Source of the wall-clock time for guests.
     pub clock: Clock,
     /// Client for outgoing requests.
@@ -100,7 +100,7 @@ impl Settings {
             queue_wait: Duration::from_secs(2),
             node_memory: 1 << 30,
             guest_threads: 0,
-            resident: 256,
+            resident_bytes: 1 << 30,
             clock: Clock::System,
             net,
         }

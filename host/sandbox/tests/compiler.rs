@@ -67,6 +67,7 @@ async fn what_the_child_compiles_runs_in_the_parent() {
         limits: host_sandbox::Limits::default(),
         files: Vec::new(),
         state: std::collections::BTreeMap::new(),
+        trace: None,
     };
     let outcome = sandbox.call(call).await.unwrap();
     assert_eq!(

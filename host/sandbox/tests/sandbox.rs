@@ -91,6 +91,7 @@ fn call(component: Digest, arguments: &str) -> Call {
         limits: Limits::default(),
         files: Vec::new(),
         state: BTreeMap::new(),
+        trace: None,
     }
 }
 
@@ -606,15 +607,35 @@ async fn tampered_compiled_form_is_compiled_again() {
 
 #[tokio::test]
 async fn only_so_many_components_are_kept_loaded() {
-    let host = open(|settings| settings.resident = 2);
+    let host = open(|settings| settings.resident_bytes = 512 << 10);
     for number in 0..4 {
-        let component = plain(
-            &format!("(data (i32.const 2048) \"{number}\")"),
-            "(call $ok (i32.const 2048) (i32.const 1))",
-        );
-        assert_eq!(data(&host.run(component, |_| {}).await), number.to_string());
+        let outcome = host.run(numbered(number), |_| {}).await;
+        assert_eq!(data(&outcome), number.to_string());
     }
     assert_eq!(host.sandbox.gauges().loaded, 2);
+}
+
+#[tokio::test]
+async fn one_round_over_many_keeps_the_busy_component() {
+    let host = open(|settings| settings.resident_bytes = 1 << 20);
+    for _ in 0..3 {
+        host.run(numbered(0), |_| {}).await;
+    }
+    for number in 1..10 {
+        host.run(numbered(number), |_| {}).await;
+    }
+    let busy = host.sandbox.install(numbered(0)).await.unwrap().digest;
+    std::fs::remove_dir_all(host.folder.path().join("cache")).unwrap();
+    let outcome = host.sandbox.call(call(busy, "{}")).await.unwrap();
+    assert_eq!(data(&outcome), "0", "it is still loaded");
+}
+
+/// Returns a component of its own for each digit, which it returns.
+fn numbered(digit: u8) -> Bytes {
+    plain(
+        &format!("(data (i32.const 2048) \"{digit}\")"),
+        "(call $ok (i32.const 2048) (i32.const 1))",
+    )
 }
 
 // Guests in other languages.

@@ -41,7 +41,7 @@ pub(crate) use check::{problems_with, schema_problem_of};
 pub use manifest::{AuthMode, AuthScheme, Field, TriggerKind};
 pub(crate) use publish::{COLLECTION, PUBLICATIONS_COLLECTION, blob, refresh};
 pub use publish::{
-    MAX_COMPONENT_BYTES, Published, Terms, deprecate, identity, load, manifest_of, publish,
+    MAX_COMPONENT_BYTES, Published, Terms, deprecate, identity, load, manifest_of, publish, restore,
 };
 pub use schema_file::SchemaFile;
 pub use scopes::{RecommendedScopes, ScopeRequest, find_tools, recommend_scopes, scheme};

@@ -1,11 +1,14 @@
 //! The cache of compiled validators.
 //!
 //! A validator takes many times the memory of its schema, most of it for patterns. If the cached
-//! validators are too many or take too much memory, the least recently used ones are dropped, and
+//! validators are too many or take too much memory, some that were not used lately are dropped, and
 //! compiled again when they are needed.
-use std::sync::{
-    Arc, Weak,
-    atomic::{AtomicU64, Ordering::Relaxed},
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
 };
 
 use arc_swap::ArcSwapOption;
@@ -15,12 +18,15 @@ use tokio::sync::Mutex as AsyncMutex;
 use super::check::Check;
 
 /// Maximum number of cached validators.
-pub const MAX_VALIDATORS: usize = 4_000;
+pub const MAX_VALIDATORS: usize = 16_000;
 /// Maximum estimated memory of the cached validators, in bytes.
 pub const MAX_VALIDATOR_BYTES: usize = 256 << 20;
 /// Maximum number of validators that are compiled at the same time. One schema is never compiled
 /// twice at the same time.
 const MAX_COMPILATIONS: usize = 4;
+
+/// Insertions between two searches for validators of dropped schemas, as a part of all entries.
+const PRUNE_DIVISOR: usize = 8;
 
 /// The place of a schema's validator while it is cached.
 pub(super) type Slot = ArcSwapOption<CompiledSchema>;
@@ -29,24 +35,26 @@ pub(super) type Slot = ArcSwapOption<CompiledSchema>;
 #[derive(Debug)]
 pub(super) struct CompiledSchema {
     pub(super) check: Check,
-    used: AtomicU64,
+    /// True if it was used since it last came up for being dropped.
+    used: AtomicBool,
 }
 
 /// All validators of a catalog.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Validators {
     kept: Mutex<Cache>,
-    /// The number of compilations so far, which serves as a coarse clock for the last use of
-    /// validators.
-    now: AtomicU64,
     compile_locks: [AsyncMutex<()>; MAX_COMPILATIONS],
 }
 
 #[derive(Debug, Default)]
 struct Cache {
-    entries: Vec<Entry>,
+    /// Those that come up for being dropped first are at the front. One that was used goes to the
+    /// back instead.
+    entries: VecDeque<Entry>,
     /// The total weight of all entries, in bytes.
     weight: usize,
+    /// The number of insertions since entries of dropped schemas were removed.
+    insertions: usize,
 }
 
 #[derive(Debug)]
@@ -56,21 +64,11 @@ struct Entry {
     weight: usize,
 }
 
-impl Default for Validators {
-    fn default() -> Self {
-        Self {
-            kept: Mutex::default(),
-            now: AtomicU64::new(0),
-            compile_locks: Default::default(),
-        }
-    }
-}
-
 impl CompiledSchema {
     pub(super) fn new(check: Check) -> Self {
         Self {
             check,
-            used: AtomicU64::new(0),
+            used: AtomicBool::new(false),
         }
     }
 }
@@ -78,11 +76,10 @@ impl CompiledSchema {
 impl Validators {
     /// Records the use of a validator.
     pub(super) fn touch(&self, loaded: &CompiledSchema) {
-        let now = self.now.load(Relaxed);
         // Most calls find the use already recorded, and avoid a write to memory that other threads
         // read.
-        if loaded.used.load(Relaxed) != now {
-            loaded.used.store(now, Relaxed);
+        if !loaded.used.load(Relaxed) {
+            loaded.used.store(true, Relaxed);
         }
     }
 
@@ -94,49 +91,63 @@ impl Validators {
     /// Caches a validator, and drops others to make room for it. `weight` is its estimated memory
     /// in bytes, or zero if it takes none.
     pub(super) fn keep(&self, slot: &Arc<Slot>, loaded: Arc<CompiledSchema>, weight: usize) {
-        loaded.used.store(self.now.fetch_add(1, Relaxed), Relaxed);
         if weight > MAX_VALIDATOR_BYTES {
             return;
         }
         if weight > 0 {
             let mut kept = self.kept.lock();
             kept.make_room(weight);
-            kept.entries.push(Entry {
+            kept.entries.push_back(Entry {
                 slot: Arc::downgrade(slot),
                 weight,
             });
             kept.weight += weight;
+            kept.insertions += 1;
         }
         slot.store(Some(loaded));
     }
 }
 
 impl Cache {
-    /// Drops the least recently used validators until one more fits.
+    /// Drops validators until one more fits.
     fn make_room(&mut self, weight: usize) {
-        self.entries.retain(|entry| entry.slot.strong_count() > 0);
-        self.weight = self.entries.iter().map(|entry| entry.weight).sum();
-        while !self.entries.is_empty()
-            && (self.entries.len() >= MAX_VALIDATORS || self.weight + weight > MAX_VALIDATOR_BYTES)
-        {
-            let used = |entry: &Entry| {
-                let slot = entry.slot.upgrade()?;
-                slot.load().as_ref().map(|loaded| loaded.used.load(Relaxed))
-            };
-            let oldest = self
-                .entries
-                .iter()
-                .enumerate()
-                .min_by_key(|(_, entry)| used(entry));
-            let Some(oldest) = oldest.map(|(position, _)| position) else {
+        if self.has_room(weight) {
+            return;
+        }
+        if self.insertions >= self.entries.len() / PRUNE_DIVISOR {
+            self.prune();
+        }
+        while !self.has_room(weight) {
+            let Some(entry) = self.entries.pop_front() else {
                 return;
             };
-            let entry = self.entries.swap_remove(oldest);
+            let slot = entry.slot.upgrade();
+            let was_used = |slot: &Arc<Slot>| {
+                let loaded = slot.load();
+                loaded
+                    .as_ref()
+                    .is_some_and(|loaded| loaded.used.swap(false, Relaxed))
+            };
+            if slot.as_ref().is_some_and(was_used) {
+                self.entries.push_back(entry);
+                continue;
+            }
             self.weight -= entry.weight;
-            if let Some(slot) = entry.slot.upgrade() {
+            if let Some(slot) = slot {
                 slot.store(None);
             }
         }
+    }
+
+    fn has_room(&self, weight: usize) -> bool {
+        self.entries.len() < MAX_VALIDATORS && self.weight + weight <= MAX_VALIDATOR_BYTES
+    }
+
+    /// Removes the entries of dropped schemas.
+    fn prune(&mut self) {
+        self.entries.retain(|entry| entry.slot.strong_count() > 0);
+        self.weight = self.entries.iter().map(|entry| entry.weight).sum();
+        self.insertions = 0;
     }
 }
 

@@ -30,7 +30,7 @@ use crate::{
 
 /// Maximum size of a compiled form, in bytes. The largest known one, of an interpreter, has a third
 /// of it.
-const MAX_ARTIFACT_BYTES: u64 = 128 << 20;
+pub(crate) const MAX_ARTIFACT_BYTES: u64 = 128 << 20;
 /// Exit code of a child that refused the component and wrote the reason to standard error.
 const EXIT_REFUSED: u8 = 2;
 /// Exit code of a Rust program that panicked. The compiler met a component that it cannot handle.

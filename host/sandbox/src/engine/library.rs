@@ -1,92 +1,112 @@
 //! Loaded components.
 //!
 //! A component is mapped from the cache on its first call and then kept with resolved imports, so
-//! that a call only has to look it up. The least recently used components are dropped, and the
-//! operating system reclaims their pages.
+//! that a call only has to look it up. What is kept has a budget in bytes. If it is exceeded, the
+//! components that are called least are dropped, and the operating system reclaims their pages. One
+//! round over more components than fit does not drop those that are called all the time.
 
-use std::{
-    collections::HashMap,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
+use std::sync::Arc;
+
+use quick_cache::{
+    DefaultHashBuilder, OptionsBuilder, Weighter,
+    sync::{Cache as Kept, DefaultLifecycle},
 };
+use rustix::process::{Resource, getrlimit};
 
-use parking_lot::RwLock;
-use tokio::sync::Mutex;
+use super::{Runtime, cache::Cache, compile::MAX_ARTIFACT_BYTES};
+use crate::{Digest, OpenError, Refusal, toolkit::abi::v1::Toolkit};
 
-use super::{Runtime, cache::Cache};
-use crate::{Digest, Refusal, toolkit::abi::v1::Toolkit};
-
-/// Maximum number of simultaneous loads; one component is never loaded twice at the same time.
-const LOAD_LOCKS: usize = 8;
+/// Size that a loaded component has at least in the budget, in bytes: it also takes a file
+/// descriptor, several mappings, and memory for its types.
+pub(crate) const MIN_LOADED_BYTES: u64 = 256 << 10;
+/// Maximum number of loaded components. Each takes about four of the mappings that a process may
+/// have, usually 65,530.
+const MAX_LOADED: u64 = 8_192;
+/// Part of the process's file descriptors that loaded components may take, as a divisor.
+const OPEN_FILES_DIVISOR: u64 = 4;
 
 /// Loaded components by digest.
 pub(crate) struct Library {
     runtime: Arc<Runtime>,
     cache: Arc<Cache>,
-    max_loaded: usize,
-    loaded: RwLock<HashMap<Digest, Arc<Loaded>>>,
-    load_locks: [Mutex<()>; LOAD_LOCKS],
-    /// Number of calls so far; orders components by last use.
-    calls: AtomicU64,
+    loaded: Kept<Digest, Arc<Loaded>, SizeInBudget>,
 }
 
 /// Component in memory.
 pub(crate) struct Loaded {
     pub(crate) toolkit: Toolkit,
-    last_used: AtomicU64,
+    /// Size of its machine code, in bytes.
+    size: u64,
+}
+
+#[derive(Clone)]
+struct SizeInBudget {
+    least: u64,
+}
+
+impl Weighter<Digest, Arc<Loaded>> for SizeInBudget {
+    fn weight(&self, _: &Digest, loaded: &Arc<Loaded>) -> u64 {
+        loaded.size.max(self.least)
+    }
 }
 
 impl Library {
-    pub(crate) fn new(runtime: Arc<Runtime>, cache: Arc<Cache>, max_loaded: usize) -> Self {
-        Self {
+    /// Creates a library that keeps components of `budget` bytes together.
+    pub(crate) fn new(
+        runtime: Arc<Runtime>,
+        cache: Arc<Cache>,
+        budget: u64,
+    ) -> Result<Self, OpenError> {
+        let open_files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let most = (open_files / OPEN_FILES_DIVISOR).clamp(1, MAX_LOADED);
+        let least = MIN_LOADED_BYTES.max(budget / most);
+        let options = OptionsBuilder::new()
+            // Each shard has room for the largest component.
+            .shards(
+                usize::try_from(budget / MAX_ARTIFACT_BYTES)
+                    .unwrap_or(1)
+                    .max(1),
+            )
+            .estimated_items_capacity(usize::try_from(budget / least).unwrap_or(1).max(1))
+            .weight_capacity(budget)
+            .build()
+            .map_err(|cause| OpenError(format!("no components can be kept loaded: {cause}")))?;
+        let loaded = Kept::with_options(
+            options,
+            SizeInBudget { least },
+            DefaultHashBuilder::default(),
+            DefaultLifecycle::default(),
+        );
+        Ok(Self {
             runtime,
             cache,
-            max_loaded: max_loaded.max(1),
-            loaded: RwLock::default(),
-            load_locks: Default::default(),
-            calls: AtomicU64::new(0),
-        }
+            loaded,
+        })
     }
 
     /// Returns the number of loaded components.
     pub(crate) fn len(&self) -> usize {
-        self.loaded.read().len()
+        self.loaded.len()
     }
 
-    /// Returns a component from memory or from the cache.
+    /// Returns a component from memory or from the cache. One component is never loaded twice at
+    /// the same time.
     pub(crate) async fn get(self: &Arc<Self>, digest: &Digest) -> Result<Arc<Loaded>, Refusal> {
-        if let Some(loaded) = self.find(digest) {
-            return Ok(loaded);
-        }
-        let _load_lock = self.load_locks[usize::from(digest.as_bytes()[0]) % LOAD_LOCKS]
-            .lock()
-            .await;
-        if let Some(loaded) = self.find(digest) {
-            return Ok(loaded);
-        }
-        let library = self.clone();
-        let wanted = *digest;
-        let loaded = tokio::task::spawn_blocking(move || library.load(&wanted)).await;
-        loaded.unwrap_or_else(|broken| {
-            Err(Refusal::Unavailable(format!(
-                "loading a toolkit failed: {broken}"
-            )))
-        })
-    }
-
-    fn find(&self, digest: &Digest) -> Option<Arc<Loaded>> {
-        let loaded = self.loaded.read();
-        let found = loaded.get(digest)?;
-        found
-            .last_used
-            .store(self.calls.fetch_add(1, Relaxed), Relaxed);
-        Some(found.clone())
+        let loading = async {
+            let library = self.clone();
+            let wanted = *digest;
+            let loaded = tokio::task::spawn_blocking(move || library.load(&wanted)).await;
+            loaded.unwrap_or_else(|broken| {
+                Err(Refusal::Unavailable(format!(
+                    "loading a toolkit failed: {broken}"
+                )))
+            })
+        };
+        self.loaded.get_or_insert_async(digest, loading).await
     }
 
     /// Maps a component and resolves its imports. Blocks on disk access.
-    pub(crate) fn load(&self, digest: &Digest) -> Result<Arc<Loaded>, Refusal> {
+    fn load(&self, digest: &Digest) -> Result<Arc<Loaded>, Refusal> {
         let component = self
             .cache
             .load(&self.runtime.engine, digest)
@@ -97,20 +117,9 @@ impl Library {
         let toolkit = Toolkit::new(&self.runtime.linker, &component).map_err(|cause| {
             Refusal::Unavailable(format!("the toolkit does not fit this host: {cause:#}"))
         })?;
-        let loaded = Arc::new(Loaded {
+        Ok(Arc::new(Loaded {
             toolkit,
-            last_used: AtomicU64::new(self.calls.fetch_add(1, Relaxed)),
-        });
-        let mut all = self.loaded.write();
-        while all.len() >= self.max_loaded {
-            let oldest = all
-                .iter()
-                .min_by_key(|(_, loaded)| loaded.last_used.load(Relaxed))
-                .map(|(digest, _)| *digest);
-            let Some(oldest) = oldest else { break };
-            all.remove(&oldest);
-        }
-        all.insert(*digest, loaded.clone());
-        Ok(loaded)
+            size: self.cache.size(digest).unwrap_or_default(),
+        }))
     }
 }

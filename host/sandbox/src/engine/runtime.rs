@@ -40,11 +40,21 @@ const ASYNC_STACK: usize = 1 << 20;
 const MEMORY_RESERVATION: u64 = 4 << 30;
 const MEMORY_GUARD: u64 = 32 << 20;
 
-/// Memory kept in a slot for its next guest if only the written pages have to be cleared, in bytes.
-const KEEP_WITH_SCAN: usize = 2 << 20;
+/// Unused slots that keep the component of their last guest, for each live guest and processor. A
+/// slot that held the same component is the fastest, and each processor has slots of its own.
+const WARM_SLOTS: u32 = 2;
+/// Maximum number of such slots. Each takes several of the mappings that a process may have.
+const MAX_WARM_SLOTS: u32 = 4_096;
+/// Part of the node's memory for guests that unused slots may keep, as a divisor.
+const KEEP_DIVISOR: u64 = 2;
+/// Maximum memory kept in a slot for its next guest if only the written pages have to be cleared,
+/// in bytes.
+const MAX_KEEP_WITH_SCAN: u64 = 2 << 20;
+/// Minimum memory kept in a slot, in bytes. A small guest writes less.
+const MIN_KEEP_WITH_SCAN: u64 = 128 << 10;
 /// Memory kept in a slot for its next guest if all of it has to be cleared, in bytes. Guests built
 /// with the SDK are smaller.
-const KEEP_WITHOUT_SCAN: usize = 512 << 10;
+const KEEP_WITHOUT_SCAN: u64 = 512 << 10;
 /// Table memory kept in a slot, in bytes.
 const KEEP_TABLE: usize = 64 << 10;
 /// Stack memory cleared in place, in bytes. Memory that a guest used beyond it returns to the
@@ -67,7 +77,7 @@ impl Runtime {
     pub(crate) fn start(settings: &Settings) -> Result<Self> {
         let (engine, allocator) = match settings.allocator {
             Allocator::OnDemand => (Engine::new(&config())?, Allocator::OnDemand),
-            Allocator::Pooling => match pooled(settings.live) {
+            Allocator::Pooling => match pooled(settings) {
                 Ok(engine) => (engine, Allocator::Pooling),
                 Err(cause) => {
                     tracing::warn!(%cause, "no address space for a pool of guests: memory is taken on demand, calls are slower");
@@ -154,15 +164,41 @@ fn features(config: &mut Config) {
     config.wasm_features(absent, false);
 }
 
-fn pooled(live: usize) -> Result<Engine> {
-    let live = u32::try_from(live)?.max(1);
+/// Starts an engine with a pool, with fewer warm slots if the address space is too small for all.
+fn pooled(settings: &Settings) -> Result<Engine> {
+    let live = u32::try_from(settings.live)?.max(1);
+    let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let scan = may_scan_pages();
+    let budget = settings.node_memory / KEEP_DIVISOR;
+    let least = if scan {
+        MIN_KEEP_WITH_SCAN
+    } else {
+        KEEP_WITHOUT_SCAN
+    };
+    let warm = live
+        .saturating_mul(WARM_SLOTS)
+        .saturating_mul(u32::try_from(processors)?)
+        .min(MAX_WARM_SLOTS)
+        .min(u32::try_from(budget / least).unwrap_or(u32::MAX))
+        .max(1);
+    let keep = if scan {
+        (budget / u64::from(warm)).clamp(MIN_KEEP_WITH_SCAN, MAX_KEEP_WITH_SCAN)
+    } else {
+        KEEP_WITHOUT_SCAN
+    };
+    let start = |warm| pool(live, warm, usize::try_from(keep)?, scan);
+    start(warm).or_else(|_| start(live.min(warm)))
+}
+
+/// Starts an engine with a pool for `live` guests and `warm` unused slots, each of which keeps
+/// `keep` bytes.
+fn pool(live: u32, warm: u32, keep: usize, scan: bool) -> Result<Engine> {
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(live)
         // These are counters, not memory, so no guest is refused because of complex neighbors.
         .total_core_instances(live.saturating_mul(MAX_CORE_INSTANCES))
         // Nearly every component has one memory and two tables.
-        .total_memories(live + live / 4 + MAX_MEMORIES)
+        .total_memories(live + live / 4 + MAX_MEMORIES + warm)
         .total_tables(live.saturating_mul(4) + MAX_TABLES)
         .total_stacks(live)
         .max_core_instances_per_component(MAX_CORE_INSTANCES)
@@ -172,14 +208,8 @@ fn pooled(live: usize) -> Result<Engine> {
         .max_tables_per_module(4)
         .max_memory_size(usize::try_from(Limits::CEILING.memory)?)
         .table_elements(MAX_TABLE_ELEMENTS)
-        // There are as many warm slots as busy toolkits on a node, because a slot that held the
-        // same component is the fastest.
-        .max_unused_warm_slots(live.min(128))
-        .linear_memory_keep_resident(if scan {
-            KEEP_WITH_SCAN
-        } else {
-            KEEP_WITHOUT_SCAN
-        })
+        .max_unused_warm_slots(warm)
+        .linear_memory_keep_resident(keep)
         .table_keep_resident(KEEP_TABLE)
         .async_stack_keep_resident(KEEP_STACK)
         .pagemap_scan(if scan { Enabled::Auto } else { Enabled::No });

@@ -1,0 +1,66 @@
+//! Calls of many toolkits in turn, as a server with many customers gets them.
+
+use anyhow::{Context, Result};
+use harness::{Host, guest};
+use serde_json::json;
+
+use crate::{
+    Bench, ROUND_DURATION, better, call,
+    load::{Target, round_robin},
+    publish,
+    report::{Line, Verdict},
+    setup,
+};
+
+/// Number of toolkits that are called in turn, and the most that a call may cost then, as a
+/// multiple of a call of one toolkit.
+const STEPS: [(usize, Option<f64>); 4] = [
+    (1, None),
+    (10, Some(1.3)),
+    (100, Some(1.3)),
+    (1_000, Some(2.0)),
+];
+const CONNECTIONS: usize = 8;
+
+impl Bench {
+    /// Measures the processor time of a call while the calls go to more and more toolkits.
+    pub(crate) async fn many_toolkits(&mut self) -> Result<()> {
+        let host = setup().start().await;
+        let mut targets: Vec<Target> = Vec::new();
+        let mut alone = None;
+        for (count, goal) in STEPS {
+            if count > self.options.toolkits.max(1) {
+                break;
+            }
+            publish(&host, targets.len()..count).await?;
+            for number in targets.len()..count {
+                targets.push(run_of(&host, number)?);
+            }
+            // The first round loads the components and fills the pool.
+            round_robin(&targets, CONNECTIONS, 2 * ROUND_DURATION).await?;
+            let mut best = None;
+            for _ in 0..self.options.rounds {
+                let round = round_robin(&targets, CONNECTIONS, ROUND_DURATION).await?;
+                best = better(best, round);
+            }
+            let best = best.context("no round")?;
+            let cpu = best.cpu.as_secs_f64();
+            let ratio = cpu / *alone.get_or_insert(cpu);
+            let what = format!("{count} toolkits called in turn");
+            let result = goal.map(|goal| Verdict::at_most("of one", ratio, goal));
+            self.tell(Line {
+                result,
+                ..Line::new("l", what, CONNECTIONS, &best)
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Returns a call of the tool of a toolkit that [`publish`] published.
+fn run_of(host: &Host, number: usize) -> Result<Target> {
+    let tool = guest::tool(&format!("filler_{number}"));
+    let headers = [("x-api-key", host.project_key.as_str())];
+    let path = format!("/api/v3/tools/execute/{tool}");
+    Target::post(&host.url, &path, &headers, &call(&json!({})), host.pid())
+}
