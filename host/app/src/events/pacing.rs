@@ -2,8 +2,9 @@
 //!
 //! An endpoint gets few messages at a time until it has accepted some, fewer after each failure, and
 //! none for a pause after [`FAILURES_BEFORE_PAUSE`] failures in a row. A delivery that finds no room
-//! waits in memory. If many wait, they stay in the store with a later due time, their turn. The state
-//! is in memory: after a restart every endpoint begins anew.
+//! waits in memory. If many wait, they stay in the store with a later due time, their turn, before
+//! which they are sent only if there is room. The state is in memory: after a restart every endpoint
+//! begins anew.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 

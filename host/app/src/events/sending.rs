@@ -63,8 +63,9 @@ pub(crate) fn queue(app: &App) -> Queue<Delivery, App, Room> {
         lease_ttl: LEASE_TTL,
         retry_delay: |attempts| Some(doubled(MIN_WORK_DELAY, MAX_WORK_DELAY, attempts)),
         admission: Admission {
-            enter: |app, delivery, now| app.endpoints.enter(&room_key(&delivery.body), now),
-            turn: |app, delivery, now| app.endpoints.turn(&room_key(&delivery.body), now),
+            key: |delivery| room_key(&delivery.body),
+            enter: |app, key, now| app.endpoints.enter(key, now),
+            turn: |app, key, now| app.endpoints.turn(key, now),
         },
         work: |app: &App, claim, room| Box::pin(send(app, claim, room)),
     }

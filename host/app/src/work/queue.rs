@@ -16,18 +16,14 @@
 //! in memory, where they cost nothing. If more records are due than were read, those that wait are
 //! put off together, so that those behind them are read.
 
-use std::{
-    collections::HashSet, convert::Infallible, panic::AssertUnwindSafe, pin::Pin, sync::Arc,
-    time::Duration,
-};
+mod due;
 
+use std::{convert::Infallible, panic::AssertUnwindSafe, pin::Pin, sync::Arc, time::Duration};
+
+use due::Due;
 use futures::{FutureExt as _, future::join_all};
-use parking_lot::{Mutex, MutexGuard};
-use store::{Batch, CommitError, CommitSignal, Query, Record, Time};
-use tokio::{
-    sync::{Mutex as AsyncMutex, Notify},
-    time::{Instant, sleep, sleep_until},
-};
+use store::{CommitError, Query, Record, Time};
+use tokio::time::sleep;
 
 use super::{
     backoff::jittered,
@@ -35,19 +31,11 @@ use super::{
 };
 use crate::{
     Error, Result,
-    core::{clock::time_after, errors, ids},
+    core::{clock::time_after, errors},
 };
 
 /// Interval at which due records are looked for without a commit.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// Interval at which due records are looked for while records that were put off come due.
-const TURN_INTERVAL: Duration = Duration::from_millis(50);
-/// Minimum time between two reads of due records if the first has returned all of them.
-const MIN_READ_INTERVAL: Duration = Duration::from_millis(5);
-/// Minimum time between two reads of due records while records wait in memory.
-const MIN_WAITING_READ_INTERVAL: Duration = Duration::from_millis(50);
-/// Minimum number of records that are read at a time.
-const MIN_PAGE_RECORDS: usize = 16;
 
 /// A queue with the work on its records. `C` is the context of the work, and `R` the room that the
 /// work on a record takes.
@@ -69,16 +57,20 @@ pub(crate) struct Queue<T, C, R = ()> {
 
 /// The admission of due records to the work on them.
 pub(crate) struct Admission<T, C, R> {
-    /// Takes room for the work on a record, if there is some.
-    pub(crate) enter: fn(&C, &Record<T>, Time) -> Option<R>,
-    /// Returns the time until which a record is put off that found no room.
-    pub(crate) turn: fn(&C, &Record<T>, Time) -> Time,
+    /// Returns the key of the room for the work on a record, for example the id of an endpoint.
+    pub(crate) key: fn(&Record<T>) -> String,
+    /// Takes room for the work on a record with a key, if there is some.
+    pub(crate) enter: fn(&C, &str, Time) -> Option<R>,
+    /// Returns the time until which a record with a key is put off that found no room. It is taken up
+    /// before if there is room.
+    pub(crate) turn: fn(&C, &str, Time) -> Time,
 }
 
 impl<T, C> Admission<T, C, ()> {
     /// Admits every record.
     pub(crate) fn always() -> Self {
         Self {
+            key: |_| String::new(),
             enter: |_, _, _| Some(()),
             turn: |_, _, now| now,
         }
@@ -108,16 +100,7 @@ pub(crate) enum Next {
 impl<T: Claimable, C: Sync, R: Send> Queue<T, C, R> {
     /// Works on due records for as long as the future is polled.
     pub(crate) async fn run(&self, claims: &Claims, context: &C) {
-        let due = Due {
-            claims,
-            context,
-            admission: &self.admission,
-            signal: claims.store.commit_signal(T::COLLECTION),
-            page_records: self.concurrency.saturating_mul(2).max(MIN_PAGE_RECORDS),
-            waiting: AsyncMutex::default(),
-            taking: Mutex::default(),
-            ended: Notify::new(),
-        };
+        let due = Due::new(claims, context, &self.admission, self.concurrency);
         let workers = (0..self.concurrency).map(|_| self.run_worker(&due, context));
         join_all(workers).await;
     }
@@ -131,7 +114,7 @@ impl<T: Claimable, C: Sync, R: Send> Queue<T, C, R> {
                 }
             };
             let worked = worked.await;
-            due.ended.notify_one();
+            due.note_end();
             if let Err(cause) = worked {
                 tracing::warn!(%cause, queue = self.name, "work on a record could not begin or end; it is retried later");
                 sleep(jittered(POLL_INTERVAL)).await;
@@ -254,148 +237,6 @@ pub(crate) async fn depth<T: Claimable>(
         due: found.total,
         age: Duration::from_millis(age_ms.unsigned_abs()),
     })
-}
-
-/// The due records that the workers of one server take up.
-struct Due<'a, T, C, R> {
-    claims: &'a Claims,
-    context: &'a C,
-    admission: &'a Admission<T, C, R>,
-    signal: CommitSignal,
-    page_records: usize,
-    waiting: AsyncMutex<Waiting<T>>,
-    /// Ids of the records that a worker of this server is about to claim.
-    taking: Mutex<HashSet<String>>,
-    /// Given when a worker has ended its work, which may have made room for another record.
-    ended: Notify,
-}
-
-/// Records that were read and are not taken up yet.
-struct Waiting<T> {
-    records: Vec<Record<T>>,
-    /// Time at which they were read. None before the first read.
-    read_at: Option<Instant>,
-    /// True if more records may have been due.
-    more: bool,
-    /// Time until which records that were put off come due.
-    turns_until: Time,
-}
-
-impl<T> Default for Waiting<T> {
-    fn default() -> Self {
-        Self {
-            records: Vec::new(),
-            read_at: None,
-            more: true,
-            turns_until: Time(0),
-        }
-    }
-}
-
-impl<T: Claimable, C, R> Due<'_, T, C, R> {
-    /// Waits for a due record for which there is room, and claims it. Returns none if another server
-    /// was faster.
-    async fn claim_next(&self, ttl: Duration) -> Result<Option<(Claim<T>, R)>> {
-        let (record, room) = self.next().await?;
-        let id = record.id.clone();
-        let taken = self.claims.take(record, ttl).await;
-        self.taking().remove(&id);
-        Ok(taken?.map(|claim| (claim, room)))
-    }
-
-    /// Returns a due record that no worker held when it was read, and its room. Waits for one if
-    /// necessary.
-    async fn next(&self) -> Result<(Record<T>, R)> {
-        let mut waiting = self.waiting.lock().await;
-        loop {
-            let now = self.claims.now().await?;
-            if let Some((record, room)) = self.admit(&mut waiting.records, now) {
-                self.taking().insert(record.id.clone());
-                return Ok((record, room));
-            }
-            if waiting.more {
-                self.put_off(&mut waiting, now).await?;
-            } else if !self.is_read_again(&waiting, now).await {
-                continue;
-            }
-            self.read_page(&mut waiting).await?;
-        }
-    }
-
-    /// Takes the first of the records for which there is room.
-    fn admit(&self, records: &mut Vec<Record<T>>, now: Time) -> Option<(Record<T>, R)> {
-        let mut admitted = records.iter().enumerate().filter_map(|(place, record)| {
-            let room = (self.admission.enter)(self.context, record, now)?;
-            Some((place, room))
-        });
-        let (place, room) = admitted.next()?;
-        Some((records.swap_remove(place), room))
-    }
-
-    /// Waits until there may be more due records, or room for those that were read. Returns true if
-    /// the due records are to be read.
-    async fn is_read_again(&self, waiting: &Waiting<T>, now: Time) -> bool {
-        let has_waiting = !waiting.records.is_empty();
-        let read_interval = match has_waiting {
-            true => MIN_WAITING_READ_INTERVAL,
-            false => MIN_READ_INTERVAL,
-        };
-        let read_at = waiting.read_at.unwrap_or_else(Instant::now);
-        let poll_interval = match waiting.turns_until > now {
-            true => TURN_INTERVAL,
-            false => jittered(POLL_INTERVAL),
-        };
-        let committed = async {
-            sleep_until(read_at + read_interval).await;
-            self.signal.committed().await;
-        };
-        tokio::select! {
-            () = self.ended.notified(), if has_waiting => false,
-            () = committed => true,
-            () = sleep_until(read_at + poll_interval) => true,
-        }
-    }
-
-    /// Puts the records off that wait for room, in one commit.
-    async fn put_off(&self, waiting: &mut Waiting<T>, now: Time) -> Result<()> {
-        let mut batch = Batch::at(now);
-        for mut record in waiting.records.drain(..) {
-            let turn = (self.admission.turn)(self.context, &record, now);
-            record.body.work().due = Some(turn);
-            waiting.turns_until = waiting.turns_until.max(turn);
-            batch = batch.update(&record);
-        }
-        match self.claims.store.commit(batch).await {
-            // Another worker has changed one of the records. All of them are read again.
-            Ok(()) | Err(CommitError::Stale) => Ok(()),
-            Err(cause) => Err(cause.into()),
-        }
-    }
-
-    /// Reads a page of due records, in random order.
-    async fn read_page(&self, waiting: &mut Waiting<T>) -> Result<()> {
-        waiting.read_at = Some(Instant::now());
-        let now = self.claims.now().await?;
-        let query = Query::all_projects()
-            .below("due", now.0.saturating_add(1))
-            .order_by("due")
-            .page(0, self.page_records as u64)
-            .uncounted();
-        let mut records = self.claims.store.find::<T>(&query).await?.records;
-        waiting.more = records.len() >= self.page_records;
-        let taking = self.taking();
-        records.retain_mut(|record| {
-            !record.body.work().is_claimed(now) && !taking.contains(&record.id)
-        });
-        drop(taking);
-        records.sort_by_cached_key(|_| ids::random::<4>());
-        waiting.records = records;
-        Ok(())
-    }
-
-    fn taking(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.taking.lock()
-    }
 }
 
 #[cfg(test)]

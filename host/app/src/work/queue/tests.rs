@@ -7,6 +7,7 @@ use std::{
 
 use async_trait::async_trait;
 use futures::stream::{FuturesUnordered, StreamExt as _};
+use parking_lot::Mutex;
 use proptest::{collection::vec, prelude::*};
 use serde::{Deserialize, Serialize};
 use store::{
@@ -17,6 +18,7 @@ use tokio::sync::Notify;
 use super::*;
 use crate::{
     Clock,
+    core::ids,
     work::{WorkState, doubled},
 };
 

@@ -80,8 +80,9 @@ pub(crate) fn queue() -> Queue<ActionRun, App, Room> {
         // Attempts that could not begin. They end when the event is erased.
         retry_delay: |attempts| Some(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts)),
         admission: Admission {
-            enter: |app, run, now| app.endpoints.enter(&run.project, now),
-            turn: |app, run, now| app.endpoints.turn(&run.project, now),
+            key: |run| run.project.clone(),
+            enter: |app, project, now| app.endpoints.enter(project, now),
+            turn: |app, project, now| app.endpoints.turn(project, now),
         },
         work: |app: &App, claim, room| Box::pin(run(app, claim, room)),
     }
@@ -230,7 +231,7 @@ impl Subject {
             session: None,
             input: Input::Arguments(arguments.into()),
             // The log can be searched for the executions of an instance.
-            request_id: self.instance.id.clone(),
+            request_id: self.instance.id.as_str().into(),
         };
         runs::execute(app, &self.project, request).await
     }

@@ -4,6 +4,9 @@ use std::sync::atomic::AtomicBool;
 
 use super::*;
 
+/// Time after which an item that was put off has its turn.
+const TURN_DELAY: Duration = Duration::from_secs(60);
+
 /// A world in which there is room only for some items.
 #[derive(Default)]
 struct Limited {
@@ -20,11 +23,12 @@ impl Limited {
             lease_ttl: LEASE_TTL,
             retry_delay: |_| None,
             admission: Admission {
-                enter: |limited: &Self, item, _| {
+                key: |item: &Record<Item>| item.id.clone(),
+                enter: |limited: &Self, id, _| {
                     let has_room = limited.has_room.load(Ordering::SeqCst);
-                    (has_room || item.id.starts_with("free")).then_some(())
+                    (has_room || id.starts_with("free")).then_some(())
                 },
-                turn: |_, _, now| time_after(now, Duration::from_secs(60)),
+                turn: |_, _, now| time_after(now, TURN_DELAY),
             },
             work: |limited, claim, ()| {
                 Box::pin(async move {
@@ -45,9 +49,9 @@ impl Limited {
     }
 }
 
-/// Works on a number of items without room, and on one with room that is due after them. Returns the
-/// number of items that were written before there was room.
-async fn written_without_room(items: usize) -> usize {
+/// Works on a number of items without room, and on one with room that is due after them. Lets all
+/// have room after some time. Returns the number of items that were written before.
+async fn written_without_room(items: usize, time: Duration) -> usize {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path(), &[&ITEMS, &RESULTS]).unwrap();
     let clock = Clock::standing_at(Time(1_000));
@@ -67,7 +71,7 @@ async fn written_without_room(items: usize) -> usize {
         let written = found.filter(|item| item.id != "free" && item.revision > 1);
         let written = written.count();
         limited.has_room.store(true, Ordering::SeqCst);
-        clock.advance(Duration::from_secs(60));
+        clock.advance(time);
         wake(&store).await;
         limited.wait_for(&store, items + 1).await;
         written
@@ -80,11 +84,16 @@ async fn written_without_room(items: usize) -> usize {
 
 #[tokio::test]
 async fn items_wait_for_room_without_a_claim() {
-    assert_eq!(written_without_room(10).await, 0);
+    assert_eq!(written_without_room(10, TURN_DELAY).await, 0);
 }
 
 #[tokio::test]
 async fn items_without_room_hide_no_other() {
     // The last page is not full. Its items are not put off.
-    assert_eq!(written_without_room(200).await, 192);
+    assert_eq!(written_without_room(200, TURN_DELAY).await, 192);
+}
+
+#[tokio::test]
+async fn free_room_is_used_before_a_turn() {
+    assert_eq!(written_without_room(200, Duration::ZERO).await, 192);
 }
