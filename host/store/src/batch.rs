@@ -8,6 +8,7 @@
 use crate::values::{Scalar, Values};
 use crate::{Collection, CommitError, Document, Record, Row, Time};
 use bytes::Bytes;
+use serde::Serialize;
 
 /// Maximum length of an id or a project, in bytes.
 const MAX_ID_BYTES: usize = 256;
@@ -15,6 +16,8 @@ const MAX_ID_BYTES: usize = 256;
 pub(crate) const MAX_TEXT_BYTES: usize = 1024;
 /// Maximum size of a body, in bytes.
 const MAX_BODY_BYTES: usize = 32 * 1024 * 1024;
+/// Initial size of the buffer into which a body is written, in bytes.
+const MIN_BODY_CAPACITY: usize = 128;
 /// Maximum number of elements in a list of a declared field.
 const MAX_LIST_ELEMENTS: usize = 256;
 
@@ -216,14 +219,29 @@ impl Batch {
         id: &str,
         body: &T,
     ) -> Batch {
-        let body = self.encode::<T>(id, body);
+        let body = self.encode::<T>(id, body, 0);
+        self.push::<T>(project, id, Step::Insert { created_at, body })
+    }
+
+    /// Creates a record as [`insert_created`](Self::insert_created) does, from a value that borrows
+    /// the content of the record and is written as the same JSON. `capacity` is the expected size
+    /// of the body, in bytes.
+    pub fn insert_borrowed<T: Document>(
+        mut self,
+        created_at: Time,
+        project: &str,
+        id: &str,
+        body: &impl Serialize,
+        capacity: usize,
+    ) -> Batch {
+        let body = self.encode::<T>(id, body, capacity);
         self.push::<T>(project, id, Step::Insert { created_at, body })
     }
 
     /// Replaces the body of a record by the one that `record` carries, if the stored revision is
     /// the one that was read.
     pub fn update<T: Document>(mut self, record: &Record<T>) -> Batch {
-        let body = self.encode(&record.id, &record.body);
+        let body = self.encode::<T>(&record.id, &record.body, 0);
         self.push::<T>(
             &record.project,
             &record.id,
@@ -319,13 +337,13 @@ impl Batch {
         self
     }
 
-    fn encode<T: Document>(&mut self, id: &str, body: &T) -> Bytes {
-        serde_json::to_vec(body)
-            .map(Bytes::from)
-            .unwrap_or_else(|error| {
-                let fault = || format!("cannot write {} {id} as json: {error}", T::COLLECTION.name);
-                self.fault.get_or_insert_with(fault);
-                Bytes::new()
-            })
+    fn encode<T: Document>(&mut self, id: &str, body: &impl Serialize, capacity: usize) -> Bytes {
+        let mut json = Vec::with_capacity(capacity.max(MIN_BODY_CAPACITY));
+        if let Err(error) = serde_json::to_writer(&mut json, body) {
+            let fault = || format!("cannot write {} {id} as json: {error}", T::COLLECTION.name);
+            self.fault.get_or_insert_with(fault);
+            return Bytes::new();
+        }
+        json.into()
     }
 }

@@ -9,12 +9,27 @@ use super::keys::{DOCUMENT_ID_OFFSET, Key, Prefix, collection_of};
 use super::position::{Position, hash};
 use super::records::{self, CollectionRef};
 use super::{counters, envelope, vacancy};
-use crate::{Error, Report};
+use crate::{Error, OPENING_THREAD, Report};
 use ::sled::{Db, IVec};
 use std::collections::HashMap;
+use std::num::NonZero;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::Builder;
 
 /// Maximum number of broken items that a report names. It only counts the rest.
 const MAX_REPORTED_DAMAGE: usize = 100;
+
+/// Number of records from which the keys of a collection are divided among threads.
+const MIN_DIVIDED_RECORDS: u64 = 1_024;
+/// Number of ranges into which such keys are divided.
+const RANGES_PER_COLLECTION: u64 = 8;
+/// Maximum number of threads of a walk.
+const MAX_WALK_THREADS: usize = 4;
+/// Bytes of a value for which its page is accessed once more after reading. Sled counts accesses in
+/// blocks of 64 for each of the 256 parts of its cache, and evicts pages only when a block is full.
+/// Since reading accesses each page once, up to 16,384 pages of any size would stay in memory.
+const BYTES_PER_ACCESS: usize = 1_024;
 
 /// Result of a walk.
 pub(super) struct Walk {
@@ -26,50 +41,142 @@ pub(super) struct Walk {
     pub(super) marks: Vec<IVec>,
 }
 
-/// Reads every key.
+/// Reads every key on several threads. Little of it stays in memory afterwards.
 pub(super) fn walk(db: &Db, position: &Position) -> ::sled::Result<Walk> {
-    let mut found = Position {
-        sequence: position.sequence,
-        ..Position::empty(position.store)
+    let starts = range_starts(db, position)?;
+    let next = AtomicUsize::new(0);
+    let work = || -> ::sled::Result<Walk> {
+        let mut walk = Walk::new(position);
+        loop {
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            let Some(start) = starts.get(place) else {
+                return Ok(walk);
+            };
+            match starts.get(place + 1) {
+                Some(end) => walk.read(db, db.range::<&[u8], _>(&start[..]..&end[..]))?,
+                None => walk.read(db, db.range::<&[u8], _>(&start[..]..))?,
+            }
+        }
     };
-    let mut damage = Vec::new();
-    let mut marks = Vec::new();
-    for entry in db.iter() {
-        let (key, value) = entry?;
+    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let others = threads.min(MAX_WALK_THREADS).min(starts.len()) - 1;
+    let mut walk = std::thread::scope(|scope| {
+        let spawn = |_| {
+            let named = Builder::new().name(OPENING_THREAD.to_owned());
+            named.spawn_scoped(scope, work)
+        };
+        let others: Vec<_> = (0..others).flat_map(spawn).collect();
+        let mut walk = work()?;
+        for other in others {
+            // Sled panics on damage. The caller catches it.
+            walk.merge(other.join().unwrap_or_else(|panic| resume_unwind(panic))?);
+        }
+        Ok::<_, ::sled::Error>(walk)
+    })?;
+    // A collection without records counts the same whether it is listed or not.
+    let records = &mut walk.position.records;
+    records.resize(position.records.len().max(records.len()), 0);
+    Ok(walk)
+}
+
+/// Returns the first keys of the ranges that threads read, in order. The keys of large collections
+/// are divided evenly by value, because most ids begin with a time or are random.
+fn range_starts(db: &Db, position: &Position) -> ::sled::Result<Vec<Vec<u8>>> {
+    let mut starts = vec![Vec::new()];
+    for prefix in [Prefix::Document, Prefix::Piece] {
+        for (collection, records) in (0..).zip(&position.records) {
+            if *records < MIN_DIVIDED_RECORDS {
+                continue;
+            }
+            let mut keys = db
+                .scan_prefix(Key::collection(prefix, collection).bytes())
+                .keys();
+            let (Some(first), Some(last)) = (keys.next(), keys.next_back()) else {
+                continue;
+            };
+            let (first, last) = (first?, last?);
+            let between = |place| key_between(&first, &last, place);
+            starts.extend((1..RANGES_PER_COLLECTION).map(between));
+        }
+    }
+    starts.sort_unstable();
+    starts.dedup();
+    Ok(starts)
+}
+
+/// Returns a key at `place` of [`RANGES_PER_COLLECTION`] between two keys.
+fn key_between(first: &[u8], last: &[u8], place: u64) -> Vec<u8> {
+    let equal = first.iter().zip(last).take_while(|(a, b)| a == b).count();
+    let number = |key: &[u8]| {
+        let bytes = (equal..equal + 8).map(|at| key.get(at).copied().unwrap_or(0));
+        bytes.fold(0, |number, byte| number << 8 | u64::from(byte))
+    };
+    let distance = number(last).saturating_sub(number(first));
+    let number = number(first) + distance / RANGES_PER_COLLECTION * place;
+    [&first[..equal], &number.to_be_bytes()].concat()
+}
+
+impl Walk {
+    fn new(position: &Position) -> Walk {
+        Walk {
+            position: Position {
+                sequence: position.sequence,
+                ..Position::empty(position.store)
+            },
+            damage: Vec::new(),
+            marks: Vec::new(),
+        }
+    }
+
+    fn read(&mut self, db: &Db, entries: ::sled::Iter) -> ::sled::Result<()> {
+        for entry in entries {
+            let (key, value) = entry?;
+            for _ in 0..value.len() / BYTES_PER_ACCESS {
+                db.contains_key(&key)?;
+            }
+            self.count(key, &value);
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, key: IVec, value: &[u8]) {
         let prefix = Prefix::from_key(&key);
         if prefix == Some(Prefix::Meta) {
-            continue;
+            return;
         }
-        if vacancy::may_be_marked(&key) && vacancy::is_mark(&value) {
-            marks.push(key);
-            continue;
+        if vacancy::may_be_marked(&key) && vacancy::is_mark(value) {
+            self.marks.push(key);
+            return;
         }
-        found.keys += 1;
-        found.digest = found.digest.wrapping_add(hash(&key, &value));
+        self.position.keys += 1;
+        self.position.digest = self.position.digest.wrapping_add(hash(&key, value));
         match (prefix, collection_of(&key)) {
             (Some(Prefix::Document), Some(collection)) => {
-                found.count(collection, 1);
+                self.position.count(collection, 1);
                 let id = String::from_utf8_lossy(&key[DOCUMENT_ID_OFFSET..]);
-                if let Err(reason) = envelope::decode(&Key::document(collection, &id), &id, &value)
-                {
-                    damage.push(format!(
+                if let Err(reason) = envelope::decode(&Key::document(collection, &id), &id, value) {
+                    self.damage.push(format!(
                         "record {id} of collection {collection} is damaged: {reason}"
                     ));
                 }
             }
-            (None, _) => damage.push("there is a key of an unknown kind".to_owned()),
+            (None, _) => self
+                .damage
+                .push("there is a key of an unknown kind".to_owned()),
             _ => {}
         }
     }
-    // A collection without records counts the same whether it is listed or not.
-    found
-        .records
-        .resize(position.records.len().max(found.records.len()), 0);
-    Ok(Walk {
-        position: found,
-        damage,
-        marks,
-    })
+
+    fn merge(&mut self, other: Walk) {
+        let position = other.position;
+        self.position.keys += position.keys;
+        self.position.digest = self.position.digest.wrapping_add(position.digest);
+        for (collection, records) in (0..).zip(position.records) {
+            self.position.count(collection, records as i64);
+        }
+        self.damage.extend(other.damage);
+        self.marks.extend(other.marks);
+    }
 }
 
 /// Reads every record and compares indexes, pieces and counters with the records. Nothing may write
@@ -261,5 +368,30 @@ impl Checker<'_> {
             ));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn range_starts_divide_keys_in_order() {
+        let keys: [(&[u8], &[u8]); 4] = [
+            (b"d\0\x01log_Vc21hiMJMMUg", b"d\0\x01log_Vc223rpX7Qmt"),
+            (b"d\0\x01a", b"d\0\x01abc"),
+            (b"a\0\0\0\0\0\0\0", b"a\xfe\xff\xff\xff\xff\xff\xff\xff"),
+            (b"same", b"same"),
+        ];
+        for (first, last) in keys {
+            let starts = (1..RANGES_PER_COLLECTION).map(|place| key_between(first, last, place));
+            let padded = [last, &[0; 8]].concat();
+            assert!(starts.clone().is_sorted(), "{first:?}");
+            assert!(
+                starts
+                    .into_iter()
+                    .all(|start| *first <= *start && start <= padded)
+            );
+        }
     }
 }
