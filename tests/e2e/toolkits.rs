@@ -399,3 +399,27 @@ async fn logos_are_images_that_run_nothing() {
     let without = project.get(&without).await.expect(200);
     assert_eq!(without["meta"]["logo"], "");
 }
+
+#[tokio::test]
+async fn logo_is_an_image_that_runs_nothing() {
+    let host = Host::shared().await;
+    let mut manifest = guest::manifest(&given::slug());
+    let image = r#"<svg xmlns="http://www.w3.org/2000/svg"><circle r="4"/></svg>"#;
+    manifest["logo"] = json!(image);
+    host.publish(Guest::echo().component(), &manifest).await;
+    let project = host.new_project().await;
+    let slug = manifest["slug"].as_str().unwrap();
+    let shown = project.get(&format!("/toolkits/{slug}")).await.expect(200);
+    let url = shown["meta"]["logo"].as_str().unwrap();
+    assert_eq!(url, format!("{}/logos/{slug}", host.url));
+    let logo = given::open(&host.anonymous(), url).await;
+    assert_eq!(
+        (logo.status, logo.header("content-type")),
+        (200, "image/svg+xml")
+    );
+    let policy = logo.header("content-security-policy");
+    assert!(
+        policy.contains("default-src 'none'") && policy.contains("sandbox"),
+        "{policy}"
+    );
+}

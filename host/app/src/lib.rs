@@ -89,6 +89,8 @@ pub struct App {
     pub(crate) scripts: runs::Scripts,
     /// The threads for work on large bodies.
     pub large_work: core::large_work::LargeWork,
+    /// The turns of projects at the threads of requests.
+    pub turns: core::turns::Turns,
     /// The clock.
     pub clock: Clock,
     /// The toolkits and tools.
@@ -121,6 +123,8 @@ pub struct App {
     pub(crate) active_recipes: agents::recipes::ActiveRuns,
     /// The recipes that are actions of trigger instances.
     pub(crate) recipe_actions: &'static dyn events::triggers::actions::RecipeActions,
+    /// The MCP servers that were read lately.
+    pub(crate) mcp_servers: agents::mcp_servers::ServerCache,
     /// The settings of tool router sessions.
     pub(crate) sessions: agents::Settings,
     /// The calls that wait until users have connected accounts.
@@ -135,6 +139,8 @@ pub struct App {
     pub(crate) quotas: Arc<projects::quotas::Quotas>,
     /// The generator of log ids and request ids.
     pub sequence: core::ids::Sequence,
+    /// The traces of requests and executions.
+    pub tracer: core::trace::Tracer,
 }
 
 /// The parts that an [`App`] is built from.
@@ -175,6 +181,8 @@ pub struct Parts {
     pub quotas: projects::quotas::Settings,
     /// The shell of agents.
     pub shell: workbench::Shell,
+    /// The traces of requests and executions.
+    pub tracer: core::trace::Tracer,
 }
 
 impl App {
@@ -203,6 +211,7 @@ impl App {
             model,
             quotas,
             shell,
+            tracer,
         } = parts;
         let sink = match sink {
             Some(settings) => Some(Arc::new(events::sink::Sink::open(settings).await?)),
@@ -241,6 +250,7 @@ impl App {
             scripts: runs::Scripts::new(&sandbox, scripts),
             sandbox,
             large_work,
+            turns: core::turns::Turns::default(),
             clock,
             catalog,
             trusted,
@@ -258,6 +268,7 @@ impl App {
             triggers,
             active_recipes: agents::recipes::ActiveRuns::default(),
             recipe_actions: &agents::recipes::TriggerRecipes,
+            mcp_servers: agents::mcp_servers::ServerCache::default(),
             sessions,
             connection_waits: agents::ConnectionWaits::default(),
             files,
@@ -265,6 +276,7 @@ impl App {
             session_turns: agents::session_files::turns::Turns::default(),
             quotas,
             sequence: core::ids::Sequence::new(),
+            tracer,
         });
         Ok((app, writer))
     }

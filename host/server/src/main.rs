@@ -11,6 +11,7 @@ mod mcp;
 mod memory;
 mod metrics;
 mod open;
+mod telemetry;
 mod terminal;
 mod web;
 
@@ -172,6 +173,7 @@ fn run(cli: Cli) -> Result<ExitCode, Stop> {
     start_logging(&config)?;
     log_panics();
     keep_memory_private();
+    raise_open_files();
     let terminal = Terminal::new(config.plain);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .thread_name("api")
@@ -246,6 +248,19 @@ fn log_panics() {
             tracing::error!(thread, %panic, "the server panicked");
         }
     }));
+}
+
+/// Raises the limit of open files to the most that is allowed. Loaded components hold files open,
+/// and the usual limit is for programs that cannot handle more.
+fn raise_open_files() {
+    let allowed = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
+    let raised = rustix::process::Rlimit {
+        current: allowed,
+        maximum: allowed,
+    };
+    if let Err(cause) = rustix::process::setrlimit(rustix::process::Resource::Nofile, raised) {
+        tracing::warn!(%cause, "cannot raise the limit of open files");
+    }
 }
 
 /// Protects keys and credentials in memory from core dumps and from other processes of the same

@@ -15,6 +15,7 @@ use app::{
     catalog::SchemaFile,
     core::{
         large_work::LargeWork,
+        trace::{EndedSpans, Tracer},
         vault::{KeyFile, KeyFileError, OpenError, Vault},
     },
     lifecycle::archive,
@@ -85,6 +86,8 @@ pub(crate) struct Opened {
     pub writer: Writer,
     /// The store, which has to be closed at the end.
     pub store: Store,
+    /// Spans that have ended; none if nothing is traced.
+    pub spans: Option<EndedSpans>,
     /// True if the store was never used before this start.
     pub new: bool,
 }
@@ -153,6 +156,9 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
         .with_context(|| format!("cannot write to {}", config.data.display()))?;
     let quotas = config.quotas();
     let own = store.clone();
+    let traced = config.traces();
+    let traced = traced.map(|settings| Tracer::new(settings, clock.clone()));
+    let (tracer, spans) = traced.unzip();
     let large_work = LargeWork::start(return_free_memory_now)
         .context("cannot start the threads for large work")?;
     let parts = Parts {
@@ -174,12 +180,14 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
         model,
         quotas,
         shell: Shell::new(own_program()?, config.shell()),
+        tracer: tracer.unwrap_or_default(),
     };
     let (app, writer) = App::open(parts).await?;
     Ok(Opened {
         app,
         writer,
         store,
+        spans,
         new,
     })
 }
@@ -315,7 +323,7 @@ async fn sandbox(config: &Config, vault: &Vault, net: net::Client) -> Result<San
     settings.queue_per_tenant = wanted.queue_per_project;
     settings.queue_wait = Duration::from_millis(wanted.queue_wait_ms);
     settings.node_memory = wanted.memory_mib << 20;
-    settings.resident = wanted.resident;
+    settings.resident_bytes = wanted.resident_mib << 20;
     settings.guest_threads = wanted.threads.unwrap_or(settings.guest_threads);
     let opened = tokio::task::spawn_blocking(move || Sandbox::open(settings))
         .await

@@ -22,6 +22,7 @@ use tokio::{
     signal::unix::{SignalKind, signal},
     sync::{oneshot, watch},
     task::JoinSet,
+    time::timeout,
 };
 
 use crate::{
@@ -36,11 +37,14 @@ use crate::{
     http::{listen, router},
     mcp, memory, metrics,
     open::{self, Opened, Stop},
+    telemetry::Exporter,
     terminal::Terminal,
 };
 
 /// Timeout for writing the log after everything else has ended.
 const LOG_FLUSH_TIMEOUT: Duration = Duration::from_secs(15);
+/// Timeout for the last export of spans.
+const SPAN_EXPORT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Interval at which the store is checked for a failure.
 const STORE_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// Exit code of a server whose store failed while it ran (`EX_IOERR`).
@@ -81,9 +85,14 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
         app,
         writer,
         store,
+        spans,
         new,
     } = open::open(&config).await?;
     memory::return_free_memory_now();
+    let clock = app.clock.clone();
+    let collector = config.collector()?;
+    let exporter = collector.map(|collector| Exporter::new(collector, clock));
+    let exporter = exporter.transpose()?.map(Arc::new);
     let server = Arc::new(Server::new(app, config)?);
     let keys = if new {
         first_run::create(&server.app).await?
@@ -105,6 +114,10 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
 
     let mut writing = JoinSet::new();
     writing.spawn(writer.run());
+    let mut exporting = JoinSet::new();
+    if let (Some(exporter), Some(spans)) = (&exporter, spans) {
+        exporting.spawn(exporter.clone().export_spans(spans));
+    }
     let (stop, stopping) = watch::channel(false);
     let mut serving = JoinSet::new();
     let drain = Duration::from_secs(server.config.limits.drain_s);
@@ -146,6 +159,9 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
         }
     }
 
+    if let Some(exporter) = exporter {
+        beside.spawn(exporter.export_metrics(server.clone()));
+    }
     let working = server.clone();
     beside.spawn(async move {
         tokio::join!(
@@ -191,14 +207,20 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
     }
     // An export that is aborted reports it; it must not delay the last writes.
     beside.shutdown().await;
-    // The log ends once no task can add records.
+    // The log and the spans end once no task can add records.
     drop(server.detached.take());
     drop(server);
-    if tokio::time::timeout(LOG_FLUSH_TIMEOUT, writing.join_next())
+    if timeout(LOG_FLUSH_TIMEOUT, writing.join_next())
         .await
         .is_err()
     {
         tracing::error!("the execution log was not written before the timeout");
+    }
+    let exported = timeout(SPAN_EXPORT_TIMEOUT, exporting.join_next()).await;
+    if exported.is_err() {
+        tracing::warn!(
+            "spans were not exported before the timeout: the collector does not respond"
+        );
     }
     store.close().await;
     tracing::info!("the server has stopped");
