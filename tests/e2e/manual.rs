@@ -180,10 +180,21 @@ async fn commands_of_readme_and_operator_page_work() {
     let rewrite = "https://api.example.com=http://127.0.0.1:1";
     let mut shell = served(folder.path(), toolkits.path(), rewrite).await;
     let first = steps(&page("README.md"));
+    let elsewhere = "docs/developer.md has the same commands, which are run there";
+    let builds = "it builds everything, the program that reads this included";
     assert_eq!(
         left(&first),
-        ["it builds everything, the program that reads this included"]
+        [builds, elsewhere, elsewhere, elsewhere, elsewhere]
     );
+    let developer = fs::read_to_string(page("docs/developer.md")).unwrap();
+    for step in &first {
+        if let Step::Leave(commands, reason) = step
+            && reason == elsewhere
+        {
+            let unknown = commands.lines().find(|line| !developer.contains(line));
+            assert_eq!(unknown, None);
+        }
+    }
     let mut ran = Vec::new();
     for step in [first, steps(&page("docs/operator.md"))].concat() {
         let Step::Type(commands) = &step else {
