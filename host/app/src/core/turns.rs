@@ -8,6 +8,8 @@
 //! outside of the runtime's queues. A task that waits for something else, such as the response of a
 //! provider, has no turn in the meantime, so that any number of them can wait. A project that is alone
 //! needs no turns.
+//!
+//! Cost: with two processors, a busy project has one of them while another is active.
 
 use std::{
     collections::HashMap,
