@@ -7,6 +7,7 @@
 //! signature. Other code verifies it.
 
 mod access;
+mod artifact;
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -25,17 +26,17 @@ use oci_client::{
     manifest::{OCI_IMAGE_MEDIA_TYPE, OciDescriptor, OciImageManifest},
     secrets::RegistryAuth,
 };
-use oci_wasm::{ToConfig, WASM_LAYER_MEDIA_TYPE, WASM_MANIFEST_CONFIG_MEDIA_TYPE, WasmConfig};
 
 pub use access::Access;
+use artifact::{CONFIG_MEDIA_TYPE, LAYER_MEDIA_TYPE};
 
 /// Annotation of the manifest with the minisign signature of the component, with the exact text of
 /// its file.
-pub const SIGNATURE: &str = "toolhost.toolkit.minisign";
+pub const SIGNATURE_ANNOTATION: &str = "toolhost.toolkit.minisign";
 /// Maximum size of a component, in bytes. It is the limit of a server.
 const MAX_COMPONENT_BYTES: usize = 24 << 20;
 /// Optional prefix of a reference.
-pub const SCHEME: &str = "oci://";
+pub const OCI_SCHEME: &str = "oci://";
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum time without a byte from the registry.
@@ -94,7 +95,7 @@ impl RegistryReference {
     /// An error if the reference cannot be read or names no registry, or when stored credentials cannot be
     /// used.
     pub fn new(reference: &str, access: &Access) -> Result<Self> {
-        let text = reference.strip_prefix(SCHEME).unwrap_or(reference);
+        let text = reference.strip_prefix(OCI_SCHEME).unwrap_or(reference);
         let form = "write HOST[:PORT]/PATH[:TAG][@sha256:…]";
         let (host, _) = text
             .split_once('/')
@@ -167,15 +168,8 @@ impl RegistryReference {
             self.client
                 .store_auth_if_needed(to.resolve_registry(), &self.auth)
                 .await;
-            let (mut config, mut layer) = WasmConfig::from_raw_component(component, None)?;
-            // General tools use this name when they write the layer to a file.
-            let name = format!("{}.wasm", about.slug);
-            layer.annotations = Some(BTreeMap::from([(
-                ORG_OPENCONTAINERS_IMAGE_TITLE.to_owned(),
-                name,
-            )]));
-            config.created = day(&about.version);
-            let config = config.to_config()?;
+            let file_name = format!("{}.wasm", about.slug);
+            let (config, layer) = artifact::describe(component, file_name, day(&about.version))?;
             let layers = [layer];
             let mut manifest =
                 OciImageManifest::build(&layers, &config, Some(annotations(about, signature)));
@@ -248,7 +242,7 @@ impl RegistryReference {
         let component = self.blob(&pinned, &layer).await?;
         let signature = manifest
             .annotations
-            .and_then(|mut all| all.remove(SIGNATURE));
+            .and_then(|mut all| all.remove(SIGNATURE_ANNOTATION));
         Ok(Pulled {
             reference: pinned.whole(),
             digest,
@@ -336,7 +330,7 @@ async fn within<T>(work: impl Future<Output = Result<T>>, at: &Reference) -> Res
 fn only_layer(manifest: &OciImageManifest) -> Result<OciDescriptor> {
     let kind = &manifest.config.media_type;
     ensure!(
-        kind == WASM_MANIFEST_CONFIG_MEDIA_TYPE,
+        kind == CONFIG_MEDIA_TYPE,
         "the configuration has type {kind}"
     );
     let [layer] = manifest.layers.as_slice() else {
@@ -346,7 +340,7 @@ fn only_layer(manifest: &OciImageManifest) -> Result<OciDescriptor> {
         )
     };
     ensure!(
-        layer.media_type == WASM_LAYER_MEDIA_TYPE,
+        layer.media_type == LAYER_MEDIA_TYPE,
         "the layer has type {}",
         layer.media_type
     );
@@ -372,7 +366,7 @@ fn annotations(about: &ComponentInfo, signature: Option<&str>) -> BTreeMap<Strin
         ),
         (ORG_OPENCONTAINERS_IMAGE_VERSION, about.version.as_str()),
     ];
-    let signature = signature.map(|text| (SIGNATURE, text));
+    let signature = signature.map(|text| (SIGNATURE_ANNOTATION, text));
     pairs
         .into_iter()
         .chain(signature)
@@ -443,17 +437,17 @@ mod tests {
             ..OciDescriptor::default()
         };
         let manifest = |layers: Vec<OciDescriptor>| OciImageManifest {
-            config: layer(WASM_MANIFEST_CONFIG_MEDIA_TYPE, 2),
+            config: layer(CONFIG_MEDIA_TYPE, 2),
             layers,
             ..OciImageManifest::default()
         };
-        let wasm = || layer(WASM_LAYER_MEDIA_TYPE, 8);
+        let wasm = || layer(LAYER_MEDIA_TYPE, 8);
         assert_eq!(only_layer(&manifest(vec![wasm()])).unwrap().urls, None);
         for bad in [
             vec![],
             vec![wasm(), wasm()],
             vec![layer("text/plain", 8)],
-            vec![layer(WASM_LAYER_MEDIA_TYPE, 1 << 30)],
+            vec![layer(LAYER_MEDIA_TYPE, 1 << 30)],
         ] {
             only_layer(&manifest(bad)).unwrap_err();
         }
