@@ -17,7 +17,7 @@ use tokio::{
 };
 
 /// Name of the only bucket.
-pub const BUCKET: &str = "blobs";
+pub const BUCKET_NAME: &str = "blobs";
 /// Access key id of the bucket.
 pub const ACCESS_KEY: &str = "AKIDFORTESTS";
 /// Secret access key of the bucket, with the mark that every secret of the tests carries. The tests
@@ -38,7 +38,7 @@ impl BucketService {
     #[must_use]
     pub fn start() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        std::fs::create_dir(folder.path().join(BUCKET)).expect("the folder can be written");
+        std::fs::create_dir(folder.path().join(BUCKET_NAME)).expect("the folder can be written");
         let free = "127.0.0.1:0".parse().expect("this is an address");
         let (running, address) = run(folder.path(), free);
         Self {
@@ -57,7 +57,7 @@ impl BucketService {
     /// Returns the path of an object's file under its prefix.
     #[must_use]
     pub fn file(&self, key: &str) -> PathBuf {
-        self.folder.path().join(BUCKET).join(key)
+        self.folder.path().join(BUCKET_NAME).join(key)
     }
 
     /// Stops the service: its address refuses connections.

@@ -46,14 +46,19 @@ pub enum Body {
     Raw(&'static str, Vec<u8>),
 }
 
+/// Returns a builder of clients for servers on this machine. They speak plain HTTP, so the certificate
+/// authorities of the machine are not loaded, which takes longer than most requests.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the tests are the client, not the server"
+)]
+pub(crate) fn plain_http() -> reqwest::ClientBuilder {
+    reqwest::Client::builder().no_proxy().tls_certs_only([])
+}
+
 impl Client {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the tests are the client, not the server"
-    )]
     pub(crate) fn new(url: &str, key: Option<(&'static str, &str)>) -> Self {
-        let http = reqwest::Client::builder()
-            .no_proxy()
+        let http = plain_http()
             .redirect(reqwest::redirect::Policy::none())
             .read_timeout(crate::BUILD_TIMEOUT)
             .build()
@@ -93,6 +98,11 @@ impl Client {
     pub fn with_newer_prefix(mut self) -> Self {
         self.prefix = "/api/v3.1";
         self
+    }
+
+    /// Returns the address of the server, without a path.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
     }
 
     /// Returns the key of the client; empty without one.

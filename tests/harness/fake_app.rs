@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use crate::{Issuer, Provider, loopback};
 
 /// Host names under which the shared server reaches the provider.
-pub const HOSTS: [&str; 3] = ["api.example.com", "other.example.com", "files.example.net"];
+pub const FAKE_APP_HOSTS: [&str; 3] = ["api.example.com", "other.example.com", "files.example.net"];
 
 /// A running fake provider. It ends with the process.
 #[derive(Debug, Clone)]

@@ -187,7 +187,7 @@ impl Setup {
 
     /// Stores the blobs in a bucket.
     pub fn in_bucket(self, service: &BucketService) -> Self {
-        self.with("blobs", format!("s3://{}/components", bucket::BUCKET))
+        self.with("blobs", format!("s3://{}/components", bucket::BUCKET_NAME))
             .with("s3.endpoint", service.endpoint())
             .with("s3.access_key_id", bucket::ACCESS_KEY)
             .with("s3.secret_access_key", bucket::SECRET_KEY)
@@ -214,7 +214,7 @@ impl Setup {
     pub fn with_provider(self, provider: &IdentityProvider) -> Self {
         self.with(
             "net.rewrite",
-            format!("{}={}", provider::ISSUER, provider.origin),
+            format!("{}={}", provider::ISSUER_URL, provider.origin),
         )
     }
 
@@ -334,6 +334,7 @@ impl Setup {
         command.stdout(into()).stderr(into());
         let mut process = Process(spawn(command));
         let begun = Instant::now();
+        let mut anonymous = None;
         loop {
             if let Some(status) = process
                 .0
@@ -347,10 +348,14 @@ impl Setup {
                     output: read(&output),
                 });
             }
-            let printed = read(&output);
-            if let Some(url) = address(&printed)
-                && ready(&url).await
+            anonymous = anonymous.or_else(|| {
+                let url = address(&read(&output))?;
+                Some(Client::new(&url, None))
+            });
+            if let Some(client) = &anonymous
+                && client.try_get_root("/health/ready").await == Some(200)
             {
+                let url = client.url().to_owned();
                 let keys = self.keys();
                 let key = |name: &str| keys.get(name).cloned().unwrap_or_default();
                 let org_key = key("TOOLHOST_ORG_API_KEY");
@@ -368,7 +373,8 @@ impl Setup {
             }
             if begun.elapsed() > START_TIMEOUT {
                 panic!(
-                    "the server neither served nor ended in {START_TIMEOUT:?}; it printed:\n{printed}"
+                    "the server neither served nor ended in {START_TIMEOUT:?}; it printed:\n{}",
+                    read(&output)
                 );
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -483,14 +489,15 @@ impl Default for Setup {
 
 impl Host {
     /// Returns the server shared by tests that neither stop it nor need their own settings. It
-    /// reaches [`Host::application`] under the names in [`crate::fake_app::HOSTS`].
+    /// reaches [`Host::application`] under the names in [`crate::fake_app::FAKE_APP_HOSTS`].
     pub async fn shared() -> &'static Self {
-        static SHARED: tokio::sync::OnceCell<&Host> = tokio::sync::OnceCell::const_new();
+        static SHARED_HOST: tokio::sync::OnceCell<&Host> = tokio::sync::OnceCell::const_new();
         let start = || async {
-            let setup = Setup::new().with_application(&crate::fake_app::HOSTS, Self::application());
+            let setup = Setup::new()
+                .with_application(&crate::fake_app::FAKE_APP_HOSTS, Self::application());
             setup.start().await.until_exit()
         };
-        SHARED.get_or_init(start).await
+        SHARED_HOST.get_or_init(start).await
     }
 
     /// Keeps the server running until this process ends. The search for secrets runs at that point:
@@ -514,8 +521,8 @@ impl Host {
 
     /// Returns the fake provider that the shared server reaches.
     pub fn application() -> &'static FakeApp {
-        static APPLICATION: OnceLock<FakeApp> = OnceLock::new();
-        APPLICATION.get_or_init(FakeApp::start)
+        static SHARED_APPLICATION: OnceLock<FakeApp> = OnceLock::new();
+        SHARED_APPLICATION.get_or_init(FakeApp::start)
     }
 
     /// Returns a client without a key.
@@ -842,10 +849,6 @@ fn address(printed: &str) -> Option<String> {
     let port: String = rest.chars().take_while(char::is_ascii_digit).collect();
     let complete = rest.len() > port.len() && !matches!(port.as_str(), "" | "0");
     complete.then(|| format!("http://127.0.0.1:{port}"))
-}
-
-async fn ready(url: &str) -> bool {
-    Client::new(url, None).try_get_root("/health/ready").await == Some(200)
 }
 
 /// Sends a signal by name.

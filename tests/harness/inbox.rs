@@ -25,7 +25,7 @@ use sha2::Sha256;
 use crate::{host::Setup, loopback};
 
 /// Origin under which servers under test reach an inbox.
-pub const ORIGIN: &str = "https://hooks.example.com";
+pub const INBOX_ORIGIN: &str = "https://hooks.example.com";
 
 /// A running endpoint. It ends with the process.
 #[derive(Debug, Clone)]
@@ -73,6 +73,8 @@ pub enum Reply {
     With(u16, &'static str, String),
     /// A status and a body of this many bytes.
     Large(u16, usize),
+    /// Status 200 with this body.
+    Body(Vec<u8>),
     /// Status 200 after this many milliseconds.
     Slow(u64),
     /// The connection is closed before the response is complete.
@@ -116,10 +118,10 @@ impl Inbox {
         }
     }
 
-    /// Returns settings of a server that reaches the endpoint at [`ORIGIN`] and retries quickly.
+    /// Returns settings of a server that reaches the endpoint at [`INBOX_ORIGIN`] and retries quickly.
     pub fn setup(&self) -> Setup {
         Setup::new()
-            .with("net.rewrite", format!("{ORIGIN}={}", self.origin))
+            .with("net.rewrite", format!("{INBOX_ORIGIN}={}", self.origin))
             .with(
                 "webhooks.retry_delays_s",
                 "0.1,0.1,0.1,0.1,0.2,0.2,0.2,0.2,0.2",
@@ -235,7 +237,7 @@ async fn answer(
             Reply::Status(status) | Reply::With(status, ..) | Reply::Large(status, _) => {
                 Some(*status)
             }
-            Reply::Slow(_) => Some(200),
+            Reply::Slow(_) | Reply::Body(_) => Some(200),
             Reply::Broken | Reply::Dripping | Reply::Hanging => None,
         };
         if message.is_accepted() {
@@ -255,6 +257,7 @@ async fn answer(
         Reply::Status(code) => (status(code), "noted").into_response(),
         Reply::With(code, name, value) => (status(code), [(name, value)], "noted").into_response(),
         Reply::Large(code, bytes) => (status(code), "x".repeat(bytes)).into_response(),
+        Reply::Body(body) => body.into_response(),
         Reply::Slow(_) => StatusCode::OK.into_response(),
         Reply::Broken => {
             let cut = std::io::Error::other("the connection is cut");

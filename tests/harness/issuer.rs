@@ -28,6 +28,7 @@ use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
 use crate::{
+    client::plain_http,
     fake_app::{ReceivedRequest, percent},
     marked, secret,
     signed::public_key,
@@ -213,7 +214,11 @@ impl Issuer {
 
     /// Returns the address as a manifest names it: `https://api.example.com/oauth/{tag}`.
     pub fn url(&self) -> String {
-        format!("https://{}/oauth/{}", crate::fake_app::HOSTS[0], self.tag)
+        format!(
+            "https://{}/oauth/{}",
+            crate::fake_app::FAKE_APP_HOSTS[0],
+            self.tag
+        )
     }
 
     /// Returns a manifest's auth scheme for accounts at this server.
@@ -352,17 +357,12 @@ impl Issuer {
     ///
     /// # Panics
     /// If the address does not belong to the server.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the test is the browser, not the server"
-    )]
     pub async fn open(&self, url: &str) -> (u16, Option<String>, String) {
         let own = url
             .strip_prefix(&self.url())
             .unwrap_or_else(|| panic!("{url} is not below {}", self.url()));
-        let client = reqwest::Client::builder()
+        let client = plain_http()
             .redirect(reqwest::redirect::Policy::none())
-            .no_proxy()
             .build();
         let request = client
             .expect("a client can be made")
@@ -483,15 +483,8 @@ impl Issuer {
     }
 
     /// Reads the metadata document of a client at the URL that is its id.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the application is the client here, not the server"
-    )]
     async fn read_client(&self, id: &str, redirect_uri: Option<&String>) {
-        let client = reqwest::Client::builder()
-            .no_proxy()
-            .build()
-            .expect("a client can be made");
+        let client = plain_http().build().expect("a client can be made");
         let Ok(answer) = client.get(id).send().await else {
             return;
         };

@@ -70,6 +70,11 @@ pub use tunnel::Tunnel;
 /// test whose condition becomes true does not wait for it.
 pub const CONDITION_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Time between two looks at a condition. It grows with each look, because a look often is a request,
+/// which takes processor time from what the test waits for.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const MAX_PAUSE: Duration = Duration::from_millis(50);
+
 /// Time limit for a condition that includes a build.
 pub const BUILD_TIMEOUT: Duration = Duration::from_secs(600);
 
@@ -85,8 +90,10 @@ pub async fn wait_for<F: Future<Output = bool>>(
     mut condition: impl FnMut() -> F,
 ) {
     let becomes_true = async {
+        let mut pause = FIRST_PAUSE;
         while !condition().await {
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            tokio::time::sleep(pause).await;
+            pause = (pause * 5 / 4).min(MAX_PAUSE);
         }
     };
     let waited = tokio::time::timeout(limit, becomes_true).await;

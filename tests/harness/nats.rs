@@ -17,9 +17,9 @@ use crate::{
 };
 
 /// Name of the program in Debian.
-const PROGRAM: &str = "nats-server";
+const PROGRAM_NAME: &str = "nats-server";
 /// Stream that stores the messages.
-const STREAM: &str = "events";
+const STREAM_NAME: &str = "events";
 /// Maximum size of a message, in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 16 << 10;
 
@@ -53,9 +53,9 @@ impl Nats {
         };
         nats.run().await;
         let stream = json!({
-            "name": STREAM, "subjects": ["toolhost.>"], "storage": "file", "duplicate_window": 600_000_000_000_u64,
+            "name": STREAM_NAME, "subjects": ["toolhost.>"], "storage": "file", "duplicate_window": 600_000_000_000_u64,
         });
-        let path = format!("STREAM.CREATE.{STREAM}");
+        let path = format!("STREAM.CREATE.{STREAM_NAME}");
         let created = nats.request(&path, &stream).await;
         let created = created.expect("the stream can be created");
         assert!(created["error"].is_null(), "{created}");
@@ -100,11 +100,11 @@ impl Nats {
     /// Returns all stored messages, oldest first.
     pub async fn messages(&self) -> Vec<StoredMessage> {
         let client = self.client().await.expect("the server accepts connections");
-        let info = request(&client, &format!("STREAM.INFO.{STREAM}"), &json!({})).await;
+        let info = request(&client, &format!("STREAM.INFO.{STREAM_NAME}"), &json!({})).await;
         let last = info.expect("the stream exists")["state"]["last_seq"].as_u64();
         let mut messages = Vec::new();
         for number in 1..=last.expect("the stream has a state") {
-            let path = format!("STREAM.MSG.GET.{STREAM}");
+            let path = format!("STREAM.MSG.GET.{STREAM_NAME}");
             let found = request(&client, &path, &json!({ "seq": number })).await;
             messages.push(StoredMessage::read(
                 &found.expect("the stream responds")["message"],
@@ -155,7 +155,7 @@ fn program() -> PathBuf {
     let folders = [unpacked, "/usr/sbin".into(), "/usr/local/bin".into()];
     let found = folders
         .into_iter()
-        .map(|folder| folder.join(PROGRAM))
+        .map(|folder| folder.join(PROGRAM_NAME))
         .find(|path| path.is_file());
-    found.unwrap_or_else(|| panic!("{PROGRAM} is missing: `tests/setup` fetches it"))
+    found.unwrap_or_else(|| panic!("{PROGRAM_NAME} is missing: `tests/setup` fetches it"))
 }

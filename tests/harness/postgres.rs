@@ -80,8 +80,8 @@ impl Postgres {
     /// Returns the server shared by tests that do not stop it.
     #[must_use]
     pub fn shared() -> Arc<Self> {
-        static SHARED: LazyLock<Arc<Postgres>> = LazyLock::new(Postgres::start);
-        SHARED.clone()
+        static SHARED_POSTGRES: LazyLock<Arc<Postgres>> = LazyLock::new(Postgres::start);
+        SHARED_POSTGRES.clone()
     }
 
     /// Ends the server without a shutdown, as a crash would, and starts it again. Returns when it
@@ -143,9 +143,22 @@ impl Postgres {
     }
 }
 
+/// Returns a command that runs PostgreSQL's client itself. Debian's `psql` in the path is a script that
+/// looks for it, which takes longer than most statements.
+fn psql() -> Command {
+    static SERVER_PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
+        let versions = std::fs::read_dir("/usr/lib/postgresql");
+        let programs = versions.into_iter().flatten().flatten();
+        let programs = programs.map(|version| version.path().join("bin/psql"));
+        let newest = programs.filter(|program| program.is_file()).max();
+        newest.unwrap_or_else(|| "psql".into())
+    });
+    Command::new(&*SERVER_PROGRAM)
+}
+
 /// Runs statements in a database and returns the rows, with values separated by `|`.
 fn say(url: &str, statements: &str) -> Vec<String> {
-    let said = Command::new("psql")
+    let said = psql()
         .args([url, "-qAt", "-v", "ON_ERROR_STOP=1", "-c", statements])
         .output();
     let said = said.expect("`psql` can be run");
@@ -191,12 +204,13 @@ impl Database {
     #[must_use]
     pub fn rows(&self) -> Option<Vec<u8>> {
         const SELECT_ALL_ROWS: &str = r"select format('select t::text from %I t', tablename) from pg_tables where schemaname = 'public' \gexec";
-        let mut psql = Command::new("psql");
-        psql.args([&*self.url(), "-qAt"])
+        let mut client = psql();
+        client
+            .args([&*self.url(), "-qAt"])
             .env("PGCONNECT_TIMEOUT", "5")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
-        let mut asked = psql
+        let mut asked = client
             .stderr(Stdio::null())
             .spawn()
             .expect("`psql` can be run");
@@ -252,7 +266,7 @@ impl Drop for Database {
     fn drop(&mut self) {
         // If this fails, the database is deleted with its server.
         let drop = format!("drop database {} with (force)", self.name);
-        Command::new("psql")
+        psql()
             .args([&*format!("{}/postgres", self.server.url), "-q", "-c", &drop])
             .output()
             .ok();

@@ -12,13 +12,14 @@ use reqwest::{Method, Url, header};
 use tempfile::NamedTempFile;
 
 use crate::{
+    client::plain_http,
     host::{Process, read, spawn},
     wait_until,
 };
 
 /// Issuer identifier of the provider. The server under test must redirect this address to the
 /// provider.
-pub const ISSUER: &str = "https://login.example.com";
+pub const ISSUER_URL: &str = "https://login.example.com";
 /// Largest number of pages that a user passes through.
 const MAX_PAGES: usize = 20;
 
@@ -52,7 +53,7 @@ impl IdentityProvider {
         command
             .arg(tests.join("node/provider.mjs"))
             .arg(&parts)
-            .arg(ISSUER)
+            .arg(ISSUER_URL)
             .stdin(Stdio::null());
         command
             .stdout(
@@ -90,9 +91,9 @@ impl IdentityProvider {
         let mut page = self.browse(Method::GET, url, None).await;
         for _ in 0..MAX_PAGES {
             page = match page.location {
-                Some(to) if to.starts_with(ISSUER) => self.browse(Method::GET, &to, None).await,
+                Some(to) if to.starts_with(ISSUER_URL) => self.browse(Method::GET, &to, None).await,
                 Some(to) if to.starts_with('/') => {
-                    self.browse(Method::GET, &format!("{ISSUER}{to}"), None)
+                    self.browse(Method::GET, &format!("{ISSUER_URL}{to}"), None)
                         .await
                 }
                 Some(to) => return to,
@@ -140,7 +141,10 @@ impl IdentityProvider {
 
     async fn browse(&self, method: Method, url: &str, form: Option<String>) -> Page {
         let own = Url::parse(url).expect("an address of the provider");
-        assert!(url.starts_with(ISSUER), "{url} is none of the provider's");
+        assert!(
+            url.starts_with(ISSUER_URL),
+            "{url} is none of the provider's"
+        );
         let query = own
             .query()
             .map(|query| format!("?{query}"))
@@ -187,13 +191,7 @@ impl IdentityProvider {
     }
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the test is the browser and the application, not the server"
-)]
 fn http() -> reqwest::Client {
-    let client = reqwest::Client::builder()
-        .no_proxy()
-        .redirect(reqwest::redirect::Policy::none());
+    let client = plain_http().redirect(reqwest::redirect::Policy::none());
     client.build().expect("a client can be made")
 }

@@ -25,11 +25,11 @@ use crate::{
 };
 
 /// Exchange to which the messages are published.
-const EXCHANGE: &str = "toolhost";
+const EXCHANGE_NAME: &str = "toolhost";
 /// Timeout of a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Queue that stores the messages.
-const QUEUE: &str = "events";
+const QUEUE_NAME: &str = "events";
 
 /// A RabbitMQ server. Dropping it kills its processes.
 #[derive(Debug)]
@@ -76,18 +76,18 @@ impl RabbitMq {
         };
         let none = FieldTable::default;
         channel
-            .exchange_declare(EXCHANGE.into(), ExchangeKind::Topic, durable, none())
+            .exchange_declare(EXCHANGE_NAME.into(), ExchangeKind::Topic, durable, none())
             .await
             .expect("the exchange can be declared");
         channel
-            .queue_declare(QUEUE.into(), QueueDeclareOptions::durable(), none())
+            .queue_declare(QUEUE_NAME.into(), QueueDeclareOptions::durable(), none())
             .await
             .expect("the queue can be declared");
         let options = QueueBindOptions::default();
         channel
             .queue_bind(
-                QUEUE.into(),
-                EXCHANGE.into(),
+                QUEUE_NAME.into(),
+                EXCHANGE_NAME.into(),
                 "toolhost.#".into(),
                 options,
                 none(),
@@ -192,7 +192,7 @@ impl RabbitMq {
             .channel()
             .await
             .expect("the server accepts connections");
-        let next = || channel.basic_get(QUEUE.into(), BasicGetOptions::default());
+        let next = || channel.basic_get(QUEUE_NAME.into(), BasicGetOptions::default());
         while let Some(message) = next().await.expect("the queue can be read") {
             let id = message.properties.message_id();
             taken.push(StoredMessage {

@@ -12,16 +12,17 @@ use tempfile::TempDir;
 
 use crate::{
     Client,
+    client::plain_http,
     host::{Process, spawn},
     wait_until,
 };
 
 /// Name of the program in Debian.
-const PROGRAM: &str = "docker-registry";
+const PROGRAM_NAME: &str = "docker-registry";
 /// User name of a registry that requires authentication.
-pub const NAME: &str = "author";
+pub const REGISTRY_USER: &str = "author";
 /// Password of that user. The registry stores it hashed with bcrypt.
-pub const PASSWORD: &str = "secret";
+pub const REGISTRY_PASSWORD: &str = "secret";
 const HTPASSWD_FILE: &str = "author:$2b$04$JVS/THZay0Bl/QrATlYaFeurxTnDhc72UHdCT8ccz2LcgpQDn8UOu\n";
 
 /// A running registry. Dropping it kills the process.
@@ -39,7 +40,7 @@ impl Registry {
         Self::run("").await
     }
 
-    /// Starts a registry that serves [`NAME`] alone.
+    /// Starts a registry that serves [`REGISTRY_USER`] alone.
     pub async fn start_with_password() -> Self {
         Self::run("auth: {htpasswd: {realm: tests, path: passwords}}\n").await
     }
@@ -133,15 +134,8 @@ impl Registry {
     }
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the tests are the client, not the server"
-)]
 fn http() -> reqwest::Client {
-    reqwest::Client::builder()
-        .no_proxy()
-        .build()
-        .expect("a client can be made")
+    plain_http().build().expect("a client can be made")
 }
 
 fn program() -> PathBuf {
@@ -149,7 +143,7 @@ fn program() -> PathBuf {
     let folders = [unpacked, "/usr/bin".into(), "/usr/local/bin".into()];
     let found = folders
         .into_iter()
-        .map(|folder| folder.join(PROGRAM))
+        .map(|folder| folder.join(PROGRAM_NAME))
         .find(|path| path.is_file());
-    found.unwrap_or_else(|| panic!("{PROGRAM} is missing: `tests/setup` fetches it"))
+    found.unwrap_or_else(|| panic!("{PROGRAM_NAME} is missing: `tests/setup` fetches it"))
 }

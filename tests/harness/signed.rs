@@ -22,7 +22,8 @@ use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
 use crate::{
-    fake_app::{HOSTS, ReceivedRequest},
+    client::plain_http,
+    fake_app::{FAKE_APP_HOSTS, ReceivedRequest},
     marked, unique,
 };
 
@@ -76,7 +77,7 @@ impl Provider {
 
     /// Returns the address as a manifest names it.
     pub fn url(&self) -> String {
-        format!("https://{}/oauth1/{}", HOSTS[0], self.tag)
+        format!("https://{}/oauth1/{}", FAKE_APP_HOSTS[0], self.tag)
     }
 
     /// Returns a manifest's auth scheme for accounts at this provider.
@@ -110,17 +111,12 @@ impl Provider {
     ///
     /// # Panics
     /// If the address does not belong to the provider, or the response is not a redirect.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the test is the browser, not the server"
-    )]
     pub async fn visit(&self, url: &str) -> String {
         let own = url
             .strip_prefix(&self.url())
             .unwrap_or_else(|| panic!("{url} is not below {}", self.url()));
-        let client = reqwest::Client::builder()
+        let client = plain_http()
             .redirect(reqwest::redirect::Policy::none())
-            .no_proxy()
             .build();
         let request = client
             .expect("a client can be made")
@@ -344,7 +340,7 @@ fn base_string(seen: &ReceivedRequest, protocol: &BTreeMap<String, String>) -> S
         .iter()
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
-    let address = format!("https://{}{}", HOSTS[0], seen.path);
+    let address = format!("https://{}{}", FAKE_APP_HOSTS[0], seen.path);
     format!(
         "{}&{}&{}",
         seen.method,
@@ -370,7 +366,7 @@ pub fn is_signed_by_aws_key(seen: &ReceivedRequest, secret: &str) -> bool {
         .map_or("", |(_, scope)| scope);
     let value = |name: &str| {
         if name == "host" {
-            HOSTS[0]
+            FAKE_APP_HOSTS[0]
         } else {
             seen.header(name)
         }

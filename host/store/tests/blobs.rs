@@ -12,7 +12,7 @@
 )]
 mod bucket;
 
-use bucket::{ACCESS_KEY, BUCKET, BucketService, SECRET_KEY};
+use bucket::{ACCESS_KEY, BUCKET_NAME, BucketService, SECRET_KEY};
 use bytes::Bytes;
 use host_store::{Blobs, Bucket, BucketError, BucketSettings, Error, Folder};
 use std::path::PathBuf;
@@ -44,7 +44,7 @@ struct InBucket(BucketService);
 
 fn settings(service: &BucketService) -> BucketSettings {
     BucketSettings {
-        bucket: BUCKET.to_owned(),
+        bucket: BUCKET_NAME.to_owned(),
         prefix: "some/where".to_owned(),
         endpoint: Some(service.endpoint()),
         region: "us-east-1".to_owned(),

@@ -17,7 +17,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-static NOTES: Collection = Collection {
+static NOTES_COLLECTION: Collection = Collection {
     name: "notes",
     fields: &[Field::new("rank", Kind::Int)],
 };
@@ -29,11 +29,11 @@ struct Note {
 }
 
 impl Document for Note {
-    const COLLECTION: &'static Collection = &NOTES;
+    const COLLECTION: &'static Collection = &NOTES_COLLECTION;
 }
 
-const CASES: usize = 160;
-const RECORDS: i64 = 4_000;
+const CASE_COUNT: usize = 160;
+const RECORD_COUNT: i64 = 4_000;
 
 /// A closed store, an earlier state of it, another store, and the records that the first has
 /// acknowledged.
@@ -46,9 +46,9 @@ impl Stores {
     async fn make() -> Stores {
         let folder = tempfile::tempdir().unwrap();
         let whole = folder.path().join("whole");
-        fill(&whole, 0..RECORDS / 2).await;
+        fill(&whole, 0..RECORD_COUNT / 2).await;
         copy(&whole, &folder.path().join("earlier"));
-        fill(&whole, RECORDS / 2..RECORDS).await;
+        fill(&whole, RECORD_COUNT / 2..RECORD_COUNT).await;
         let store = open(&whole).unwrap();
         let changed = store
             .find::<Note>(&Query::for_project("p").below("rank", 900))
@@ -71,7 +71,7 @@ impl Stores {
         store.commit(batch).await.unwrap();
         let acknowledged = read(&store).await;
         store.close().await;
-        fill(&folder.path().join("other"), 0..RECORDS / 2).await;
+        fill(&folder.path().join("other"), 0..RECORD_COUNT / 2).await;
         Stores {
             folder,
             acknowledged,
@@ -101,7 +101,7 @@ async fn fill(at: &Path, ranks: std::ops::Range<i64>) {
 }
 
 fn open(at: &Path) -> Result<Store, OpenError> {
-    Store::open(at, &[&NOTES])
+    Store::open(at, &[&NOTES_COLLECTION])
 }
 
 async fn read(store: &Store) -> BTreeMap<String, Record<Note>> {
@@ -243,7 +243,7 @@ async fn damaged_store_opens_complete_or_names_damage() {
     let mut chance = Chance(seed);
     let mut whole = 0;
     let mut refused = BTreeMap::<String, usize>::new();
-    for case in 0..CASES {
+    for case in 0..CASE_COUNT {
         let at = stores.at(&format!("case-{case}"));
         copy(&stores.at("whole"), &at);
         let what = damage(&stores, &at, &mut chance);
@@ -280,7 +280,7 @@ async fn damaged_store_opens_complete_or_names_damage() {
         }
         fs::remove_dir_all(&at).unwrap();
     }
-    println!("{CASES} cases: {whole} opened whole, the others were refused: {refused:#?}");
+    println!("{CASE_COUNT} cases: {whole} opened whole, the others were refused: {refused:#?}");
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@
 use host_store::{Batch, Collection, Document, Field, Kind, Store, Time};
 use serde::{Deserialize, Serialize};
 
-static NOTES: Collection = Collection {
+static NOTES_COLLECTION: Collection = Collection {
     name: "notes",
     fields: &[Field::unique("name", Kind::Text)],
 };
@@ -16,20 +16,20 @@ struct Note {
 }
 
 impl Document for Note {
-    const COLLECTION: &'static Collection = &NOTES;
+    const COLLECTION: &'static Collection = &NOTES_COLLECTION;
 }
 
 #[tokio::test]
 async fn removed_large_records_release_their_space() {
-    const ROUNDS: usize = 600;
-    const LARGE: usize = 130_000;
+    const ROUND_COUNT: usize = 600;
+    const LARGE_BYTES: usize = 130_000;
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path(), &[&NOTES]).unwrap();
+    let store = Store::open(folder.path(), &[&NOTES_COLLECTION]).unwrap();
     let note = |id: &str, length: usize| Note {
         name: id.to_owned(),
         text: "x".repeat(length),
     };
-    for round in 0..ROUNDS {
+    for round in 0..ROUND_COUNT {
         let at = Time(round as i64);
         for place in 0..3 {
             let id = format!("{round:06}-{place}");
@@ -40,7 +40,7 @@ async fn removed_large_records_release_their_space() {
         }
         let id = format!("{round:06}-large");
         store
-            .commit(Batch::at(at).insert("p", &id, &note(&id, LARGE)))
+            .commit(Batch::at(at).insert("p", &id, &note(&id, LARGE_BYTES)))
             .await
             .unwrap();
         let large = store.lookup::<Note>(&id).await.unwrap().unwrap();
@@ -49,7 +49,7 @@ async fn removed_large_records_release_their_space() {
     let held = std::fs::metadata(folder.path().join("sled/db"))
         .unwrap()
         .len();
-    let gone = (ROUNDS * LARGE) as u64;
+    let gone = (ROUND_COUNT * LARGE_BYTES) as u64;
     assert!(
         held < gone / 5,
         "of {gone} bytes that went the file holds {held}"

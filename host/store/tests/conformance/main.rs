@@ -14,3 +14,11 @@ mod postgres;
 mod random;
 mod sled;
 mod suite;
+
+// Parts of one program, so that a test that waits for the disk leaves the processors to others.
+#[path = "../blobs.rs"]
+mod blobs;
+#[path = "../damage.rs"]
+mod damage;
+#[path = "../space.rs"]
+mod space;

@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 /// The server process. It ends with this process, when the pipe between them closes.
-static SERVER: LazyLock<(Child, String)> = LazyLock::new(|| {
+static SHARED_SERVER: LazyLock<(Child, String)> = LazyLock::new(|| {
     let program = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/postgres");
     let mut child = Command::new(program)
         .stdin(Stdio::piped())
@@ -28,7 +28,7 @@ static SERVER: LazyLock<(Child, String)> = LazyLock::new(|| {
     (child, url.trim_end().to_owned())
 });
 
-static DATABASES: AtomicU32 = AtomicU32::new(0);
+static DATABASE_COUNT: AtomicU32 = AtomicU32::new(0);
 
 struct Database {
     url: String,
@@ -37,8 +37,8 @@ struct Database {
 
 impl Place for Database {
     fn new() -> Database {
-        let name = format!("t{}", DATABASES.fetch_add(1, Ordering::Relaxed));
-        let url = format!("{}/{name}", SERVER.1);
+        let name = format!("t{}", DATABASE_COUNT.fetch_add(1, Ordering::Relaxed));
+        let url = format!("{}/{name}", SHARED_SERVER.1);
         Database {
             url,
             blobs: tempfile::tempdir().unwrap(),

@@ -1,7 +1,7 @@
 //! Random batches and queries, compared with the reference.
 
 use crate::model::Model;
-use crate::suite::{Note, Place, THINGS, Thing, whole};
+use crate::suite::{Note, Place, THINGS_COLLECTION, Thing, whole};
 use host_store::{
     Batch, Cursor, Document, Order, Predicate, Query, Record, RecordPage, Row, Scalar, Store, Time,
 };
@@ -32,7 +32,7 @@ struct Planned {
     plan: Plan,
 }
 
-const PROJECTS: [&str; 2] = ["p", "p\u{0}"];
+const DRAWN_PROJECTS: [&str; 2] = ["p", "p\u{0}"];
 
 fn text() -> impl Strategy<Value = String> {
     prop_oneof!["[ab]{0,2}", "[a\u{0}\u{ff}\u{10ffff}]{0,3}"]
@@ -101,12 +101,11 @@ fn test() -> impl Strategy<Value = (String, Predicate)> {
         2 => (-3_i64..20).prop_map(Predicate::Below),
     ];
     let test = prop_oneof![4 => simple.clone(), 1 => simple.prop_map(|test| Predicate::Not(Box::new(test)))];
-    let fields = THINGS.fields.iter().map(|field| field.name).chain([
-        "id",
-        "project",
-        "created_at",
-        "updated_at",
-    ]);
+    let fields = THINGS_COLLECTION
+        .fields
+        .iter()
+        .map(|field| field.name)
+        .chain(["id", "project", "created_at", "updated_at"]);
     (
         prop::sample::select(fields.collect::<Vec<_>>()).prop_map(str::to_owned),
         test,
@@ -144,7 +143,7 @@ pub(crate) fn query() -> impl Strategy<Value = Query> {
     });
     let page = prop_oneof![Just((0, u64::MAX)), (0_u64..20, 0_u64..6)];
     (
-        of(prop::sample::select(PROJECTS.to_vec())),
+        of(prop::sample::select(DRAWN_PROJECTS.to_vec())),
         vec(test(), 0..4),
         order,
         page,
@@ -184,11 +183,11 @@ fn batch(model: &Model, now: i64, plans: &[Planned]) -> Batch {
     } in plans
     {
         let id = format!("t{id}");
-        let project = PROJECTS[*project];
+        let project = DRAWN_PROJECTS[*project];
         if !named.insert((matches!(plan, Plan::Note(_)), id.clone())) {
             continue;
         }
-        let known = model.get(&THINGS, &id);
+        let known = model.get(&THINGS_COLLECTION, &id);
         let (revision, owner) = known.map_or((0, project.to_owned()), |row| {
             (row.revision, row.project.clone())
         });
@@ -268,7 +267,7 @@ async fn compare_counts(store: &Store, model: &Model, query: &Query) {
     };
     for value in values {
         let expected = counted.clone().is("colour", value);
-        let expected = model.find(&THINGS, &expected).total;
+        let expected = model.find(&THINGS_COLLECTION, &expected).total;
         let found = counts.get(value).copied().unwrap_or_default();
         assert_eq!(found, expected, "{value} in {query:?}");
     }
@@ -325,7 +324,7 @@ pub(crate) async fn queries_over_many_records_match_the_reference(place: impl Pl
             (body.name, body.rest) = (None, Value::from(n).to_string());
             batch = batch.insert_created(
                 Time(n % 20),
-                PROJECTS[usize::from(n % 9 == 0)],
+                DRAWN_PROJECTS[usize::from(n % 9 == 0)],
                 &format!("t{step}-{n}"),
                 &body,
             );

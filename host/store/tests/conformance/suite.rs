@@ -17,9 +17,9 @@ pub(crate) trait Place {
     async fn open(&self) -> Store;
 }
 
-pub(crate) static COLLECTIONS: &[&Collection] = &[&THINGS, &NOTES];
+pub(crate) static COLLECTIONS: &[&Collection] = &[&THINGS_COLLECTION, &NOTES_COLLECTION];
 
-pub(crate) static THINGS: Collection = Collection {
+pub(crate) static THINGS_COLLECTION: Collection = Collection {
     name: "things",
     fields: &[
         Field::unique("name", Kind::Text),
@@ -44,10 +44,10 @@ pub(crate) struct Thing {
 }
 
 impl Document for Thing {
-    const COLLECTION: &'static Collection = &THINGS;
+    const COLLECTION: &'static Collection = &THINGS_COLLECTION;
 }
 
-pub(crate) static NOTES: Collection = Collection {
+pub(crate) static NOTES_COLLECTION: Collection = Collection {
     name: "notes",
     fields: &[],
 };
@@ -58,7 +58,7 @@ pub(crate) struct Note {
 }
 
 impl Document for Note {
-    const COLLECTION: &'static Collection = &NOTES;
+    const COLLECTION: &'static Collection = &NOTES_COLLECTION;
 }
 
 pub(crate) fn named(name: &str) -> Thing {
@@ -956,7 +956,7 @@ pub(crate) async fn everything_is_read_out_in_order_of_id(place: impl Place) {
     let mut read = Vec::new();
     let mut after = String::new();
     loop {
-        let rows = store.scan(&THINGS, &after, 4).await.unwrap();
+        let rows = store.scan(&THINGS_COLLECTION, &after, 4).await.unwrap();
         let Some(last) = rows.last() else { break };
         assert!(rows.len() <= 4);
         after.clone_from(&last.id);
@@ -989,9 +989,9 @@ pub(crate) async fn a_restored_record_is_what_it_was(place: impl Place) {
         row("gone too", Some(5)),
         row("here", None),
     ];
-    let batch = restored
-        .iter()
-        .fold(at(9), |batch, row| batch.restore(&THINGS, row.clone()));
+    let batch = restored.iter().fold(at(9), |batch, row| {
+        batch.restore(&THINGS_COLLECTION, row.clone())
+    });
     store.commit(batch).await.unwrap();
     let taken = |field| {
         Err(CommitError::Taken {
@@ -1001,18 +1001,18 @@ pub(crate) async fn a_restored_record_is_what_it_was(place: impl Place) {
     };
     assert_eq!(
         store
-            .commit(at(9).restore(&THINGS, row("gone", None)))
+            .commit(at(9).restore(&THINGS_COLLECTION, row("gone", None)))
             .await,
         taken("id")
     );
     assert_eq!(
         store
-            .commit(at(9).restore(&THINGS, row("other", None)))
+            .commit(at(9).restore(&THINGS_COLLECTION, row("other", None)))
             .await,
         taken("name")
     );
     let store = whole(&place, store).await;
-    let read = store.scan(&THINGS, "", 9).await.unwrap();
+    let read = store.scan(&THINGS_COLLECTION, "", 9).await.unwrap();
     let body = |row: &Record<Bytes>| serde_json::from_slice::<Thing>(&row.body).unwrap();
     assert_eq!(
         read.iter().map(body).collect::<Vec<_>>(),
@@ -1043,10 +1043,13 @@ pub(crate) async fn pause_delays_commits_until_dropped(place: impl Place) {
     let pause = store.pause().await;
     let mut writing = Box::pin(store.commit(at(1).insert("p", "t", &named("a"))));
     assert!(poll_fn(|context| Poll::Ready(writing.as_mut().poll(context).is_pending())).await);
-    assert_eq!(store.scan(&THINGS, "", 1).await.unwrap(), []);
+    assert_eq!(store.scan(&THINGS_COLLECTION, "", 1).await.unwrap(), []);
     drop(pause);
     writing.await.unwrap();
-    assert_eq!(store.scan(&THINGS, "", 1).await.unwrap().len(), 1);
+    assert_eq!(
+        store.scan(&THINGS_COLLECTION, "", 1).await.unwrap().len(),
+        1
+    );
 }
 
 pub(crate) async fn a_closed_store_answers_unavailable(place: impl Place) {

@@ -4,7 +4,17 @@ use toolkit_sdk::prelude::*;
 struct Input {}
 
 /// Deletes everything.
-#[tool(destructive, idempotent, open_world, important, no_auth, tags("a", "b"), synonyms("wipe"), scopes("s"), egress("DELETE api.example.com/x"))]
+#[tool(
+    destructive,
+    idempotent,
+    open_world,
+    important,
+    no_auth,
+    tags("a", "b"),
+    synonyms("wipe"),
+    scopes("s"),
+    egress("DELETE api.example.com/x")
+)]
 fn delete_all(_input: Input) -> Result<Value> {
     Ok(json!({}))
 }
