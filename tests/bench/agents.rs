@@ -315,10 +315,10 @@ async fn mcp(
 
 /// Publishes a toolkit of many tools that need no account, each with a few arguments.
 async fn publish_tools(host: &Host, toolkit: &str, count: usize) -> Result<()> {
-    const VERBS: [&str; 8] = [
+    const TOOL_VERBS: [&str; 8] = [
         "create", "list", "delete", "update", "send", "archive", "find", "export",
     ];
-    const THINGS: [&str; 12] = [
+    const TOOL_THINGS: [&str; 12] = [
         "invoice",
         "customer",
         "message",
@@ -333,8 +333,8 @@ async fn publish_tools(host: &Host, toolkit: &str, count: usize) -> Result<()> {
         "webhook",
     ];
     let tool = |number: usize| {
-        let verb = VERBS[number % VERBS.len()];
-        let thing = THINGS[number / VERBS.len() % THINGS.len()];
+        let verb = TOOL_VERBS[number % TOOL_VERBS.len()];
+        let thing = TOOL_THINGS[number / TOOL_VERBS.len() % TOOL_THINGS.len()];
         let part = format!("part{}{}", letter(number), letter(number / 26));
         let slug = format!("{toolkit}_{verb}_{thing}_{number}").to_uppercase();
         json!({

@@ -70,10 +70,10 @@ impl Drop for Senders {
     }
 }
 
-/// Sends the request of standard input to an address on a number of connections, until the process is
-/// killed.
+/// Sends the request of standard input to an address on a number of connections: as often as a last
+/// argument says, or until the process is killed.
 pub(crate) fn send(arguments: &[String]) -> Result<()> {
-    let [address, callers] = arguments else {
+    let [address, callers, requests @ ..] = arguments else {
         anyhow::bail!("an address and a number of callers are needed");
     };
     let mut request = Vec::new();
@@ -82,7 +82,13 @@ pub(crate) fn send(arguments: &[String]) -> Result<()> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?
-        .block_on(target.send_until_killed(callers.parse()?))
+        .block_on(async {
+            let callers = callers.parse()?;
+            match requests.first() {
+                Some(requests) => target.times(callers, requests.parse()?).await,
+                None => target.send_until_killed(callers).await,
+            }
+        })
 }
 
 impl Bench {

@@ -9,7 +9,7 @@ use harness::{
     Client, Guest, Host, Inbox,
     guest::{self, EVENTS_PER_BATCH},
     host::Setup,
-    inbox::{ORIGIN, Reply},
+    inbox::{INBOX_ORIGIN, Reply},
     postgres::Postgres,
 };
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ const DAY_S: u64 = 86_400;
 const ROUNDS_DURATION: Duration = Duration::from_secs(15);
 const WEBHOOK_ROUND_DURATION: Duration = Duration::from_secs(3);
 /// Time limit for what a measurement waits for.
-const TIMEOUT: Duration = Duration::from_secs(120);
+const MEASURE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// An endpoint that accepts every message and notes when it arrives.
 struct Arrivals {
@@ -55,7 +55,7 @@ impl Arrivals {
     }
 
     async fn next(&mut self) -> Result<Instant> {
-        let next = tokio::time::timeout(TIMEOUT, self.times.recv()).await;
+        let next = tokio::time::timeout(MEASURE_TIMEOUT, self.times.recv()).await;
         next.context("no message arrived in time")?
             .context("the endpoint has ended")
     }
@@ -63,11 +63,15 @@ impl Arrivals {
     /// Starts a server with a subscription of this endpoint. Returns the path of the subscription.
     async fn subscribed(&self, setup: Setup) -> (Host, String) {
         let host = setup
-            .with("net.rewrite", format!("{ORIGIN}={}", self.inbox.origin))
+            .with(
+                "net.rewrite",
+                format!("{INBOX_ORIGIN}={}", self.inbox.origin),
+            )
             .with("webhooks.concurrency_per_endpoint", "64")
             .start()
             .await;
-        let body = json!({ "webhook_url": ORIGIN, "enabled_events": ["service.trigger.message"] });
+        let body =
+            json!({ "webhook_url": INBOX_ORIGIN, "enabled_events": ["service.trigger.message"] });
         let path = "/webhook_subscriptions";
         let made = host.as_project().post(path, &body).await.expect(201);
         let id = made["id"].as_str().unwrap_or_default().to_owned();
@@ -148,7 +152,7 @@ async fn last_polls(project: &Client) -> Result<Vec<Option<i64>>> {
 
 /// Waits until all instances were polled after a time, and returns the times of these polls.
 async fn polled_after(project: &Client, time: i64) -> Result<Vec<i64>> {
-    let end = Instant::now() + TIMEOUT;
+    let end = Instant::now() + MEASURE_TIMEOUT;
     loop {
         let polls = last_polls(project).await?.into_iter();
         let polls: Option<Vec<_>> = polls.map(|poll| poll.filter(|poll| *poll > time)).collect();

@@ -216,9 +216,9 @@ impl Connection {
 
     /// Sends a request and reads the response.
     async fn send(&mut self, target: &Target) -> Result<()> {
-        static REQUESTS: AtomicU64 = AtomicU64::new(0);
+        static REQUEST_COUNT: AtomicU64 = AtomicU64::new(0);
         if target.is_numbered {
-            let number = REQUESTS.fetch_add(1, Ordering::Relaxed);
+            let number = REQUEST_COUNT.fetch_add(1, Ordering::Relaxed);
             let (head, _) = target
                 .request
                 .split_at(target.request.len() - NUMBER_DIGITS);

@@ -6,21 +6,22 @@ use serde_json::json;
 
 use crate::{
     Bench, ROUND_DURATION, better, call,
+    growth::publish,
     load::{Target, round_robin},
-    publish,
     report::{Line, Verdict},
     setup,
 };
 
 /// Number of toolkits that are called in turn, and the most that a call may cost then, as a
 /// multiple of a call of one toolkit.
-const STEPS: [(usize, Option<f64>); 4] = [
+const TOOLKIT_GOALS: [(usize, Option<f64>); 4] = [
     (1, None),
     (10, Some(1.3)),
     (100, Some(1.3)),
     (1_000, Some(2.0)),
 ];
-const CONNECTIONS: usize = 8;
+/// Calls at the same time.
+const CONCURRENT_CALLS: usize = 8;
 
 impl Bench {
     /// Measures the processor time of a call while the calls go to more and more toolkits.
@@ -28,7 +29,7 @@ impl Bench {
         let host = setup().start().await;
         let mut targets: Vec<Target> = Vec::new();
         let mut alone = None;
-        for (count, goal) in STEPS {
+        for (count, goal) in TOOLKIT_GOALS {
             if count > self.options.toolkits.max(1) {
                 break;
             }
@@ -37,21 +38,18 @@ impl Bench {
                 targets.push(run_of(&host, number)?);
             }
             // The first round loads the components and fills the pool.
-            round_robin(&targets, CONNECTIONS, 2 * ROUND_DURATION).await?;
+            round_robin(&targets, CONCURRENT_CALLS, 2 * ROUND_DURATION).await?;
             let mut best = None;
             for _ in 0..self.options.rounds {
-                let round = round_robin(&targets, CONNECTIONS, ROUND_DURATION).await?;
+                let round = round_robin(&targets, CONCURRENT_CALLS, ROUND_DURATION).await?;
                 best = better(best, round);
             }
             let best = best.context("no round")?;
             let cpu = best.cpu.as_secs_f64();
             let ratio = cpu / *alone.get_or_insert(cpu);
             let what = format!("{count} toolkits called in turn");
-            let result = goal.map(|goal| Verdict::at_most("of one", ratio, goal));
-            self.tell(Line {
-                result,
-                ..Line::new("l", what, CONNECTIONS, &best)
-            });
+            let ratio = Verdict::at_most("of one", ratio, goal);
+            self.tell(Line::new("l", what, CONCURRENT_CALLS, &best).with(ratio));
         }
         Ok(())
     }

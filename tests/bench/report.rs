@@ -26,45 +26,49 @@ pub(crate) struct Line {
     pub(crate) result: Option<Verdict>,
 }
 
-/// A number with a goal.
+/// A number, with a goal if one is set.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Verdict {
     pub(crate) name: &'static str,
     pub(crate) value: f64,
-    pub(crate) goal: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) goal: Option<f64>,
     pub(crate) met: bool,
 }
 
 impl Verdict {
-    pub(crate) fn at_least(name: &'static str, value: f64, goal: f64) -> Self {
+    pub(crate) fn at_least(name: &'static str, value: f64, goal: impl Into<Option<f64>>) -> Self {
+        let goal = goal.into();
         Self {
             name,
             value,
             goal,
-            met: value >= goal,
+            met: goal.is_none_or(|goal| value >= goal),
         }
     }
 
-    pub(crate) fn at_most(name: &'static str, value: f64, goal: f64) -> Self {
+    pub(crate) fn at_most(name: &'static str, value: f64, goal: impl Into<Option<f64>>) -> Self {
+        let goal = goal.into();
         Self {
             name,
             value,
             goal,
-            met: value <= goal,
+            met: goal.is_none_or(|goal| value <= goal),
         }
     }
 
     fn text(&self) -> String {
-        let sign = if self.met == (self.value >= self.goal) {
+        let Self { name, value, .. } = self;
+        let Some(goal) = self.goal else {
+            return format!("{name} {value:.2}");
+        };
+        let sign = if self.met == (*value >= goal) {
             "≥"
         } else {
             "≤"
         };
         let met = if self.met { "" } else { "  missed" };
-        format!(
-            "{} {:.2} (goal {sign} {}){met}",
-            self.name, self.value, self.goal
-        )
+        format!("{name} {value:.2} (goal {sign} {goal}){met}")
     }
 }
 
@@ -94,10 +98,14 @@ impl Line {
     }
 
     pub(crate) fn verdict(part: &'static str, what: impl Into<String>, result: Verdict) -> Self {
+        Self::text(part, what).with(result)
+    }
+
+    /// Returns a row without numbers.
+    pub(crate) fn text(part: &'static str, what: impl Into<String>) -> Self {
         Self {
             part,
             what: what.into(),
-            result: Some(result),
             ..Self::default()
         }
     }
