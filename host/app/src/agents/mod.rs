@@ -10,7 +10,6 @@ mod assistive_prompt;
 mod check;
 mod config;
 mod connect;
-mod connection_waits;
 pub mod errors;
 mod execute;
 pub mod mcp_oauth;
@@ -27,7 +26,6 @@ mod toolkits;
 mod tools;
 mod workbench;
 
-pub(crate) use self::connection_waits::ConnectionWaits;
 pub use self::{
     approval::{APPROVAL_TTL, Approvable, Approval, Consent, execute_with_approval},
     assistive_prompt::assistive_prompt,
@@ -37,7 +35,6 @@ pub use self::{
         Permission, Preload, Tags, ToolFilter, Workbench,
     },
     connect::{Connect, ConnectionLink, link, link_for_tool},
-    connection_waits::MAX_WAITS_PER_PROJECT,
     execute::{SessionExecute, execute, resolve},
     proxy::proxy,
     sessions::{MAX_APPROVALS, MAX_VERSIONS, Session, SessionCaller},

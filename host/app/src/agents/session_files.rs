@@ -285,26 +285,28 @@ async fn exchange(
     written: &HashMap<String, String>,
     turn: Option<&Turn>,
 ) -> Result<Vec<Record<Stored>>> {
-    let exchanged = app.store.change(&total::TOTALS, owner.project, || async {
-        let session = owner.session(app).await?;
-        let records = owner.records(app).await?;
-        let now = app.clock.now();
-        check_limits(&records, sizes, now)?;
-        let plan = Plan::new(records, sizes, written, now)?;
-        let total = total::load(app, owner.project).await?;
-        // A change that needs no more room is possible also above the quota.
-        let grows = plan.added_bytes > plan.removed_bytes;
-        let quota = app.files.settings.quota.filter(|_| grows);
-        let total = total.subtract(plan.removed_bytes);
-        let total = total.add(plan.added_bytes, quota)?;
-        let batch = total.batch(now).check(&session);
-        let batch = plan.updated.iter().fold(batch, Batch::update);
-        let batch = match turn {
-            Some(turn) => turn.guard(batch).await?,
-            None => batch,
-        };
-        Ok::<_, Error>((batch, plan.replaced))
-    });
+    let exchanged = app
+        .store
+        .change(&total::TOTALS_COLLECTION, owner.project, || async {
+            let session = owner.session(app).await?;
+            let records = owner.records(app).await?;
+            let now = app.clock.now();
+            check_limits(&records, sizes, now)?;
+            let plan = Plan::new(records, sizes, written, now)?;
+            let total = total::load(app, owner.project).await?;
+            // A change that needs no more room is possible also above the quota.
+            let grows = plan.added_bytes > plan.removed_bytes;
+            let quota = app.files.settings.quota.filter(|_| grows);
+            let total = total.subtract(plan.removed_bytes);
+            let total = total.add(plan.added_bytes, quota)?;
+            let batch = total.batch(now).check(&session);
+            let batch = plan.updated.iter().fold(batch, Batch::update);
+            let batch = match turn {
+                Some(turn) => turn.guard(batch).await?,
+                None => batch,
+            };
+            Ok::<_, Error>((batch, plan.replaced))
+        });
     Ok(exchanged.await?)
 }
 
@@ -378,18 +380,20 @@ async fn erase(app: &App, project: &str, records: &[Record<Stored>]) -> Result<(
         return Ok(());
     }
     remove_blobs(app, records).await?;
-    let erased = app.store.change(&total::TOTALS, project, || async {
-        let ids: Vec<_> = records.iter().map(|record| record.id.as_str()).collect();
-        let current = app.store.get_many::<Stored>(project, &ids).await?;
-        // A file whose upload was requested again is kept.
-        let unchanged = records.iter().filter_map(|record| {
-            let current = current.get(&record.id)?;
-            let same_blob = current.body.blob == record.body.blob;
-            (same_blob && current.body.expires_at == record.body.expires_at).then_some(current)
+    let erased = app
+        .store
+        .change(&total::TOTALS_COLLECTION, project, || async {
+            let ids: Vec<_> = records.iter().map(|record| record.id.as_str()).collect();
+            let current = app.store.get_many::<Stored>(project, &ids).await?;
+            // A file whose upload was requested again is kept.
+            let unchanged = records.iter().filter_map(|record| {
+                let current = current.get(&record.id)?;
+                let same_blob = current.body.blob == record.body.blob;
+                (same_blob && current.body.expires_at == record.body.expires_at).then_some(current)
+            });
+            let unchanged: Vec<_> = unchanged.cloned().collect();
+            Ok::<_, Error>((purge(app, project, &unchanged).await?, ()))
         });
-        let unchanged: Vec<_> = unchanged.cloned().collect();
-        Ok::<_, Error>((purge(app, project, &unchanged).await?, ()))
-    });
     Ok(erased.await?)
 }
 
@@ -449,12 +453,10 @@ pub(crate) async fn erase_project<T: Claimable>(
             return Ok(());
         }
         remove_blobs(app, &records).await?;
-        match claim.commit(purge(app, project, &records).await?).await {
-            Ok(()) => tokio::task::yield_now().await,
-            // Another writer has changed a record. The next query returns what is left.
-            Err(CommitError::Stale | CommitError::Taken { .. }) => claim.check().await?,
-            Err(cause) => return Err(cause.into()),
-        }
+        let committed = claim.commit(purge(app, project, &records).await?).await;
+        // If another writer has changed a record, the next query returns what is left.
+        claim.succeeded(committed).await?;
+        tokio::task::yield_now().await;
     }
 }
 

@@ -6,7 +6,11 @@ use std::{
     sync::Arc,
 };
 
-use app::core::{request_id::RequestId, trace::OpenSpan};
+use app::core::{
+    request_id::RequestId,
+    shares::{Shares, TaskOwner},
+    trace::OpenSpan,
+};
 
 use crate::{
     Server,
@@ -20,7 +24,7 @@ use crate::{
 tokio::task_local! {
     /// The request being answered. Set once around the whole request, so that an error envelope can
     /// contain its request id.
-    pub(crate) static REQUEST: RequestContext;
+    pub(crate) static CURRENT_REQUEST: RequestContext;
 }
 
 /// Facts about the request being answered.
@@ -43,6 +47,8 @@ pub(crate) struct RequestContext {
     pub allowance: Cell<Option<Allowance>>,
     /// Project or organization that the request was counted for, once its key is authenticated.
     pub owner: OnceCell<Arc<str>>,
+    /// Project of the task that answers the request; none in tests.
+    pub task: Option<Arc<TaskOwner>>,
     /// Concurrency permits that the request holds.
     pub permits: Permits,
     /// Names that the request may have.
@@ -66,9 +72,18 @@ impl RequestContext {
             operation: Cell::default(),
             allowance: Cell::default(),
             owner: OnceCell::new(),
+            task: None,
             permits: Permits::default(),
             names: Names::default(),
         }
+    }
+
+    /// Notes the project or organization that the request was counted for.
+    pub(crate) fn set_owner(&self, shares: &Shares, owner: &Arc<str>) {
+        if let Some(task) = &self.task {
+            shares.set_owner(task, owner);
+        }
+        self.owner.get_or_init(|| owner.clone());
     }
 
     /// Hands the request and its permits over to another task.
@@ -83,6 +98,7 @@ impl RequestContext {
             operation: self.operation.clone(),
             allowance: self.allowance.clone(),
             owner: self.owner.clone(),
+            task: self.task.clone(),
             permits: self.permits.take(),
             names: self.names.clone(),
         }
@@ -91,14 +107,14 @@ impl RequestContext {
 
 /// Returns the id of the request being answered.
 pub(crate) fn request_id() -> RequestId {
-    REQUEST
+    CURRENT_REQUEST
         .try_with(|request| request.request_id.clone())
         .unwrap_or_default()
 }
 
 /// Returns the public address of the server.
 pub(crate) fn base_url() -> String {
-    let base_url = REQUEST.try_with(|request| {
+    let base_url = CURRENT_REQUEST.try_with(|request| {
         let server = request.server.get();
         server.map(|server| server.app.base_url().to_owned())
     });
@@ -107,7 +123,7 @@ pub(crate) fn base_url() -> String {
 
 /// Returns the row of the operation being performed.
 pub(crate) fn operation() -> Operation {
-    REQUEST
+    CURRENT_REQUEST
         .try_with(|request| request.operation.get())
         .unwrap_or_default()
 }

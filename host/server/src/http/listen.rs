@@ -13,8 +13,9 @@ use std::{
     time::Duration,
 };
 
-use app::core::turns::TaskOwner;
+use app::core::{keyed_limit::KeyedLimit, shares::TaskOwner};
 use axum::{Router, body::Body};
+use bytes::Bytes;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
@@ -30,16 +31,13 @@ use crate::{
     config::PACE_WINDOW,
     http::{
         answer, forwarded,
-        limiter::{KeyedLimit, counted_as},
+        limiter::counted_as,
+        rejected_head::{self, CountedBody, RequestCounts},
     },
 };
 
-/// Maximum bytes of the request line and the headers that are read. hyper answers a longer head by
-/// itself, without a body.
+/// Maximum bytes of the request line and the headers that are read. hyper rejects a longer head.
 const MAX_READ_HEAD_BYTES: usize = 24 << 10;
-/// Maximum number of headers that are read. hyper answers a request with more of them by itself,
-/// without a body.
-const MAX_READ_HEADERS: usize = 400;
 /// Pause before the next accept after the system refused one, for example because no file
 /// descriptors are left.
 const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(50);
@@ -86,7 +84,17 @@ pub(crate) async fn serve(
             };
             Some(counted)
         };
-        let connection = connection(stream, peer, server.clone(), router.clone(), stop.clone());
+        // Its next request is most likely of the project of the last one.
+        let owner = Arc::new(TaskOwner::default());
+        let connection = connection(
+            stream,
+            peer,
+            server.clone(),
+            router.clone(),
+            owner.clone(),
+            stop.clone(),
+        );
+        let connection = server.app.shares.clone().run(owner, connection);
         connections.spawn(async move {
             connection.await;
             drop((permit, counted));
@@ -113,6 +121,7 @@ async fn connection(
     peer: IpAddr,
     server: Arc<Server>,
     router: Router,
+    owner: Arc<TaskOwner>,
     mut stop: watch::Receiver<bool>,
 ) {
     // Responses are small and complete: waiting to fill a packet would only add latency.
@@ -120,26 +129,33 @@ async fn connection(
         tracing::debug!(%cause, "cannot set TCP_NODELAY");
     }
     let idle = server.config.limits.idle();
+    let counts = Arc::new(RequestCounts::default());
     let stream = Paced {
+        server: server.clone(),
+        peer,
+        counts: counts.clone(),
+        settled: Some(0),
+        replacement: None,
         stream,
         pace: server.config.limits.pace(),
         longest: server.config.files.transfer(),
         written: 0,
         stall: None,
     };
-    // Its next request is most likely of the same project.
-    let owner = Arc::new(TaskOwner::default());
     let service = service_fn(|request: hyper::Request<Incoming>| {
         let server = server.clone();
         let owner = owner.clone();
+        let open = counts.begin();
         let answer = answer::answer(server, router.clone(), peer, owner, request.map(Body::new));
-        async move { Ok::<_, std::convert::Infallible>(answer.await) }
+        async move {
+            let response = answer.await.map(|body| CountedBody::new(body, open));
+            Ok::<_, std::convert::Infallible>(response)
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(idle)
         .max_buf_size(MAX_READ_HEAD_BYTES)
-        .max_headers(MAX_READ_HEADERS)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     let ended = async {
@@ -151,16 +167,23 @@ async fn connection(
             }
         }
     };
-    let ended = server.app.turns.pace(&owner, ended).await;
-    if let Err(cause) = ended {
+    if let Err(cause) = ended.await {
         tracing::debug!(%peer, %cause, "a connection ended early");
     }
 }
 
 /// Connection that ends when its client reads a response too slowly: fewer than `pace` bytes in
 /// [`PACE_WINDOW`], or not everything within `longest`. The time counts from the client's first
-/// stall until everything is written.
+/// stall until everything is written. A response of hyper to a head that it rejects is replaced.
 struct Paced {
+    server: Arc<Server>,
+    peer: IpAddr,
+    counts: Arc<RequestCounts>,
+    /// Number of requests when everything was last written; none if one of them was still being
+    /// answered.
+    settled: Option<u64>,
+    /// Rest of the response that is written in place of hyper's.
+    replacement: Option<Bytes>,
     stream: TcpStream,
     pace: usize,
     longest: Duration,
@@ -176,6 +199,11 @@ struct Stall {
 }
 
 impl Paced {
+    /// Returns true if no request came since everything was written.
+    fn is_settled(&self) -> bool {
+        self.settled.is_some() && self.settled == self.counts.settled()
+    }
+
     /// Fails a write that the client has stalled for too long.
     fn judge(
         &mut self,
@@ -222,6 +250,22 @@ impl AsyncWrite for Paced {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        // While no request is open, hyper writes only responses to heads that it rejects.
+        if self.replacement.is_none() && self.is_settled() {
+            self.replacement = rejected_head::replacement(&self.server, self.peer, bytes);
+        }
+        while let Some(rest) = self.replacement.clone() {
+            if rest.is_empty() {
+                return Poll::Ready(Ok(bytes.len()));
+            }
+            let outcome = Pin::new(&mut self.stream).poll_write(cx, &rest);
+            match self.judge(cx, outcome) {
+                Poll::Ready(Ok(written)) if written > 0 => {
+                    self.replacement = Some(rest.slice(written..));
+                }
+                ended => return ended,
+            }
+        }
         let outcome = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.judge(cx, outcome)
     }
@@ -231,6 +275,9 @@ impl AsyncWrite for Paced {
         cx: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        if let [whole] = parts {
+            return self.poll_write(cx, whole);
+        }
         let outcome = Pin::new(&mut self.stream).poll_write_vectored(cx, parts);
         self.judge(cx, outcome)
     }
@@ -242,6 +289,7 @@ impl AsyncWrite for Paced {
     /// Resets the stall; hyper flushes when everything is written.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.stall = None;
+        self.settled = self.counts.settled();
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 

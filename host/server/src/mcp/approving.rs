@@ -93,9 +93,10 @@ fn shows_forms(capabilities: &ClientCapabilities) -> bool {
 
 /// Returns the question whether the user approves a call with these arguments.
 fn question(message: &str, arguments: &[u8], state: String) -> InputRequiredResult {
-    let arguments = visible(&String::from_utf8_lossy(arguments));
+    let arguments = String::from_utf8_lossy(arguments);
+    let arguments = visible(&arguments);
     let shown = match arguments.char_indices().nth(MAX_SHOWN_CHARS) {
-        None => arguments,
+        None => arguments.into_owned(),
         Some((end, _)) => format!("{}… (cut)", &arguments[..end]),
     };
     let params = ElicitRequestParams::FormElicitationParams {

@@ -6,6 +6,8 @@
 //! goes to `rmcp`, and so does one that is not plainly valid: `rmcp` alone refuses messages, and
 //! negotiates the version of one that has metadata.
 
+use std::{fmt, marker::PhantomData};
+
 use axum::{
     http::{HeaderMap, HeaderValue, header},
     response::{IntoResponse, Response},
@@ -15,7 +17,10 @@ use rmcp::{
     ErrorData,
     model::{JsonRpcError, JsonRpcResponse, JsonRpcVersion2_0, ProtocolVersion, RequestId},
 };
-use serde::{Deserialize, Serialize};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{MapAccess, Visitor, value::MapAccessDeserializer},
+};
 use serde_json::value::RawValue;
 
 use super::{
@@ -29,6 +34,8 @@ use crate::http::{ApiResult, errors};
 
 const JSON_MEDIA_TYPE: &str = "application/json";
 const EVENT_STREAM_MEDIA_TYPE: &str = "text/event-stream";
+/// Initial size of the buffer into which a response is written, in bytes.
+const MESSAGE_CAPACITY: usize = 1 << 10;
 
 /// A request that is answered here.
 pub(super) struct DirectRequest {
@@ -49,21 +56,42 @@ struct Message<'a> {
     id: RequestId,
     method: &'a str,
     #[serde(borrow)]
-    params: Option<&'a RawValue>,
+    params: Option<Object<Params<'a>>>,
 }
 
+/// Parameters of both methods.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ListParams {
+struct Params<'a> {
     cursor: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct CallParams<'a> {
-    name: String,
+    name: Option<String>,
     #[serde(borrow)]
     arguments: Option<&'a RawValue>,
+}
+
+/// A struct that is an object in JSON. serde would deserialize it from an array of its members too.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OfMembers<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for OfMembers<T> {
+            type Value = T;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<T, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(members))
+            }
+        }
+
+        deserializer
+            .deserialize_map(OfMembers(PhantomData))
+            .map(Self)
+    }
 }
 
 impl DirectRequest {
@@ -72,16 +100,27 @@ impl DirectRequest {
         if !has_plain_headers(headers) {
             return None;
         }
-        let message: Message<'_> = object(body)?;
-        let params = message.params.map(|params| params.get().as_bytes());
-        let method = match (message.jsonrpc, message.method) {
-            ("2.0", "tools/list") => {
-                let ListParams { cursor } =
-                    params.map_or_else(|| Some(ListParams::default()), object)?;
-                Method::ListTools { cursor }
-            }
-            ("2.0", "tools/call") => {
-                let CallParams { name, arguments } = object(params?)?;
+        let Object(message) = serde_json::from_slice::<Object<Message<'_>>>(body).ok()?;
+        let params = message.params.map(|Object(params)| params);
+        let method = match (message.jsonrpc, message.method, params.unwrap_or_default()) {
+            (
+                "2.0",
+                "tools/list",
+                Params {
+                    cursor,
+                    name: None,
+                    arguments: None,
+                },
+            ) => Method::ListTools { cursor },
+            (
+                "2.0",
+                "tools/call",
+                Params {
+                    cursor: None,
+                    name: Some(name),
+                    arguments,
+                },
+            ) => {
                 let arguments = match arguments.map(RawValue::get) {
                     None => Bytes::from_static(b"{}"),
                     Some(arguments) if arguments.starts_with('{') => {
@@ -96,12 +135,6 @@ impl DirectRequest {
         let id = message.id;
         Some(Self { id, method })
     }
-}
-
-/// Parses a JSON object. serde would deserialize a struct from an array of its members in order.
-fn object<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Option<T> {
-    let is_object = text.trim_ascii_start().starts_with(b"{");
-    is_object.then(|| serde_json::from_slice(text).ok())?
 }
 
 /// Returns true if the headers are those of most clients: JSON, a response of either kind, and no version
@@ -163,14 +196,21 @@ fn message(
     id: RequestId,
     result: Result<impl Serialize, ErrorData>,
 ) -> serde_json::Result<Vec<u8>> {
+    let mut text = Vec::with_capacity(MESSAGE_CAPACITY);
     match result {
-        Ok(result) => serde_json::to_vec(&JsonRpcResponse {
-            jsonrpc: JsonRpcVersion2_0,
-            id,
-            result,
-        }),
-        Err(error) => serde_json::to_vec(&JsonRpcError::new(Some(id), error)),
+        Ok(result) => {
+            let response = JsonRpcResponse {
+                jsonrpc: JsonRpcVersion2_0,
+                id,
+                result,
+            };
+            serde_json::to_writer(&mut text, &response)?;
+        }
+        Err(error) => {
+            serde_json::to_writer(&mut text, &JsonRpcError::new(Some(id), error))?;
+        }
     }
+    Ok(text)
 }
 
 #[cfg(test)]

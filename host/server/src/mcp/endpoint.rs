@@ -8,6 +8,7 @@ use app::{
         self, SessionCaller, SessionExecute, mcp_servers::McpCaller, meta::MetaTool, recipes,
     },
     core::truncate,
+    projects::SharedProject,
 };
 use axum::{body::Body, http::Request, response::Response};
 use bytes::Bytes;
@@ -47,13 +48,22 @@ use crate::{Server, api::tool_router::execution::execute_meta_tool, http::errors
 /// End of the id of a connection whose client opens addresses for its user.
 pub(super) const OPENS_URLS_SUFFIX: &str = "+url";
 /// Code of the error of a request that its client cancelled.
-const CANCELLED: ErrorCode = ErrorCode(-32800);
+const REQUEST_CANCELLED: ErrorCode = ErrorCode(-32800);
 
 /// Caller of tools, by the kind of endpoint.
 #[derive(Clone)]
 pub(super) enum Caller {
     Server(Arc<McpCaller>),
     Session(SessionCaller),
+}
+
+impl Caller {
+    fn project(&self) -> &SharedProject {
+        match self {
+            Self::Server(caller) => &caller.project,
+            Self::Session(caller) => &caller.project,
+        }
+    }
 }
 
 /// Endpoint for one request.
@@ -277,7 +287,7 @@ pub(super) fn internal(cause: Error) -> ErrorData {
 
 /// Returns the error of a call that its client cancelled.
 pub(super) fn cancelled() -> ErrorData {
-    ErrorData::new(CANCELLED, "the call was cancelled", None)
+    ErrorData::new(REQUEST_CANCELLED, "the call was cancelled", None)
 }
 
 fn tools_changed() -> ServerNotification {
@@ -402,6 +412,10 @@ impl ServerHandler for Endpoint {
             consent,
             &approval,
         );
+        // `rmcp` runs it in a task besides the one of the connection.
+        let shares = &self.app().shares;
+        let owner = shares.owner(&self.caller.project().tenant);
+        let call = shares.measure(&owner, call);
         let mut call = std::pin::pin!(call);
         let recipes = match &self.caller {
             Caller::Server(_) => None,

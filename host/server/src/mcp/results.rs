@@ -5,7 +5,7 @@
 //! client can tell it from the words of this server. Invisible characters, and those that change how
 //! others are shown, are escaped in texts.
 
-use std::fmt::Write;
+use std::{borrow::Cow, fmt::Write, iter};
 
 use app::{Error, catalog::ResolvedTool, runs::Execution};
 use bytes::Bytes;
@@ -13,7 +13,7 @@ use rmcp::model::{
     CallToolResponse, CallToolResult, ContentBlock, InputRequiredResult, JsonObject, MetaObject,
     Resource, TextContent,
 };
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use crate::http::reply::RawJson;
@@ -49,13 +49,29 @@ impl Source {
         Self { hosts }
     }
 
-    fn meta(self) -> MetaObject {
+    fn meta(&self) -> MetaObject {
         let mut meta = JsonObject::new();
         meta.insert("untrusted".to_owned(), json!(true));
         if !self.hosts.is_empty() {
             meta.insert("source_hosts".to_owned(), json!(self.hosts));
         }
         MetaObject(meta)
+    }
+}
+
+impl Serialize for Source {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Meta<'a> {
+            untrusted: bool,
+            #[serde(skip_serializing_if = "<[_]>::is_empty")]
+            source_hosts: &'a [String],
+        }
+        let meta = Meta {
+            untrusted: true,
+            source_hosts: &self.hosts,
+        };
+        meta.serialize(serializer)
     }
 }
 
@@ -90,54 +106,91 @@ pub(super) enum Answer {
     Question(InputRequiredResult),
 }
 
-/// A result as MCP clients see it. The data of a tool is written as it came.
+/// A result as MCP clients see it. The data of a tool is written as it came, without the types of `rmcp`,
+/// which would hold further copies of it.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ToolResult {
-    content: Vec<ContentBlock>,
+    content: Content,
     #[serde(skip_serializing_if = "Option::is_none")]
     structured_content: Option<RawJson>,
     is_error: bool,
 }
 
+/// The text of a result, and links to its files.
+struct Content {
+    text: ResultText,
+    files: Vec<ContentBlock>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "text")]
+struct ResultText {
+    /// The text before invisible characters are escaped.
+    #[serde(serialize_with = "serialize_visible")]
+    text: Bytes,
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    source: Option<Source>,
+}
+
+impl Serialize for Content {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        #[serde(untagged)]
+        enum Block<'a> {
+            Text(&'a ResultText),
+            File(&'a ContentBlock),
+        }
+        let files = self.files.iter().map(Block::File);
+        serializer.collect_seq(iter::once(Block::Text(&self.text)).chain(files))
+    }
+}
+
+fn serialize_visible<S: Serializer>(text: &Bytes, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&visible(&String::from_utf8_lossy(text)))
+}
+
 impl ToolResult {
     /// Returns the result of a call. The data of tools has an origin.
     fn new(executed: Result<Bytes, String>, source: Option<Source>) -> Self {
-        let block = |text: &str| {
-            let text = TextContent::new(visible(text));
-            ContentBlock::Text(match source {
-                Some(source) => text.with_meta(source.meta()),
-                None => text,
-            })
+        let is_error = executed.is_err();
+        let data = executed.unwrap_or_else(Bytes::from);
+        let text = ResultText {
+            text: data.clone(),
+            source,
         };
-        match executed {
-            Err(message) => Self {
-                content: vec![block(&message)],
-                structured_content: None,
-                is_error: true,
-            },
-            Ok(data) => {
-                let text = String::from_utf8_lossy(&data);
-                let mut content = vec![block(&text)];
-                content.extend(file_links(&text));
-                let is_object = text.trim_start().starts_with('{');
-                Self {
-                    content,
-                    structured_content: is_object.then_some(RawJson(data)),
-                    is_error: false,
-                }
-            }
+        let has_structure = !is_error && data.trim_ascii_start().starts_with(b"{");
+        let files = if is_error {
+            Vec::new()
+        } else {
+            file_links(&data)
+        };
+        Self {
+            content: Content { text, files },
+            structured_content: has_structure.then_some(RawJson(data)),
+            is_error,
         }
+    }
+}
+
+impl From<ResultText> for ContentBlock {
+    fn from(ResultText { text, source }: ResultText) -> Self {
+        let text = TextContent::new(visible(&String::from_utf8_lossy(&text)));
+        Self::Text(match source {
+            Some(source) => text.with_meta(source.meta()),
+            None => text,
+        })
     }
 }
 
 impl From<ToolResult> for CallToolResult {
     fn from(result: ToolResult) -> Self {
         let ToolResult {
-            content,
+            content: Content { text, files },
             structured_content,
             is_error,
         } = result;
+        let content = iter::once(text.into()).chain(files).collect();
         let mut result = if is_error {
             Self::error(content)
         } else {
@@ -172,13 +225,13 @@ impl From<Answer> for CallToolResponse {
 }
 
 /// Returns the links to the files of a result.
-fn file_links(data: &str) -> Vec<ContentBlock> {
-    if !data.contains(FILE_ADDRESS) {
+fn file_links(data: &[u8]) -> Vec<ContentBlock> {
+    if !String::from_utf8_lossy(data).contains(FILE_ADDRESS) {
         return Vec::new();
     }
     let mut files = Vec::new();
     // Results of tools were checked to be JSON.
-    let _ = serde_json::from_str(data).map(|data| collect_files(&data, &mut files));
+    let _ = serde_json::from_slice(data).map(|data| collect_files(&data, &mut files));
     files.into_iter().map(ContentBlock::resource_link).collect()
 }
 
@@ -207,11 +260,11 @@ fn collect_files(data: &Value, files: &mut Vec<Resource>) {
 
 /// Escapes invisible characters as JSON does. JSON keeps its meaning, because it has such characters
 /// only inside of strings.
-pub(super) fn visible(text: &str) -> String {
+pub(super) fn visible(text: &str) -> Cow<'_, str> {
     let is_plain = |byte: u8| byte == b'\n' || byte == b' ' || byte.is_ascii_graphic();
     let is_shown = |c: char| c == '\n' || !manifest::is_hidden(c);
     if text.bytes().all(is_plain) || text.chars().all(is_shown) {
-        return text.to_owned();
+        return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -224,7 +277,7 @@ pub(super) fn visible(text: &str) -> String {
             let _ = write!(shown, "\\u{unit:04x}");
         }
     }
-    shown
+    Cow::Owned(shown)
 }
 
 #[cfg(test)]

@@ -100,13 +100,8 @@ impl McpCaller {
 
     /// Returns the meta tools that connect accounts, if the address asks for them.
     pub fn helper_tools(&self) -> impl Iterator<Item = MetaTool> {
-        let config = Config {
-            manage_connections: all_of_connections(),
-            ..Config::default()
-        };
         let tools = [MetaTool::ManageConnections, MetaTool::WaitForConnections].into_iter();
-        let offered = tools.filter(move |tool| tool.is_in_force(&config));
-        offered.filter(move |_| self.selection.with_helper_tools)
+        tools.filter(|_| self.selection.with_helper_tools)
     }
 
     /// Returns the caller of these meta tools: a session that is not stored, of the user of the address,

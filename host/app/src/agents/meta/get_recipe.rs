@@ -22,12 +22,12 @@ struct Arguments {
 
 /// Reads what the arguments name.
 pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> Result<MetaResult> {
-    const TOOL: MetaTool = MetaTool::GetRecipe;
+    const OWN_TOOL: MetaTool = MetaTool::GetRecipe;
     let Arguments {
         slug,
         version,
         run_id,
-    } = parse(TOOL, arguments)?;
+    } = parse(OWN_TOOL, arguments)?;
     let project = &caller.project;
     let user = &caller.config().user_id;
     if let Some(id) = run_id {
@@ -53,7 +53,7 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
     }
     if version.is_some() {
         let missing = "slug: is required with `version`";
-        return Err(errors::arguments_invalid(TOOL.short_slug(), missing));
+        return Err(errors::arguments_invalid(OWN_TOOL.short_slug(), missing));
     }
     let found = recipes::list(app, project, user).await?;
     let summaries: Vec<_> = found.iter().map(summary).collect();

@@ -32,6 +32,7 @@ pub use self::{
         MAX_USE_CASE_CHARS, SearchResult, SearchWorkflow, TimeInfo, ToolSearch, UseCase,
         UseCaseResult, search,
     },
+    wait_for_connections::MAX_WAITS_PER_PROJECT,
     workflow::Workflow,
 };
 use super::{Config, SessionCaller, errors};

@@ -1,12 +1,12 @@
 //! Executes several tools in parallel. Calls fail one by one: an error of one is a part of its result.
 //!
-//! The calls run on several tasks, so that they use all processors, each in a turn of the project. They
-//! have one deadline together, so that one that hangs does not withhold the results of the others. The
+//! The calls run on several tasks, so that they use all processors, and count toward the share of the
+//! project. They have one deadline together, so that one that hangs does not withhold the results of the others. The
 //! result keeps the order of the calls. Data that is too large for the context of a model becomes a file
 //! of the project, and the result has a link to it. All results become a file of the workbench if the call
 //! asks for it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration, vec::IntoIter};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -27,7 +27,7 @@ use crate::{
     },
     core::{
         ids::{LogId, random_text},
-        turns::TaskOwner,
+        json::RawJson,
     },
     files,
 };
@@ -36,6 +36,8 @@ use crate::{
 pub const MAX_CALLS: usize = 50;
 /// Maximum number of calls that run at a time, so that other calls of the project find room.
 const MAX_CONCURRENT_CALLS: usize = 16;
+/// Time after which calls that wait for nothing leave their thread to other requests.
+const YIELD_INTERVAL: Duration = Duration::from_micros(250);
 /// Folder of the files of the workbench that have results.
 const RESULTS_FOLDER: &str = "tool_results";
 /// Number of random characters in the name of such a file.
@@ -97,7 +99,7 @@ struct CallResult {
 /// The result of a tool that ran.
 #[derive(Serialize)]
 struct Response {
-    data: Box<RawValue>,
+    data: RawJson,
     error: Option<String>,
     successful: bool,
     log_id: LogId,
@@ -170,17 +172,10 @@ async fn run_all(app: &App, caller: &SessionCaller, calls: Vec<Call>) -> Result<
         let app = app.shared()?;
         let caller = caller.clone();
         let waiting = waiting.clone();
-        let owner = TaskOwner::project(&caller.project.tenant);
         tasks.spawn(async move {
-            let next = || waiting.lock().next();
-            let mut results = Vec::new();
-            while let Some(call) = next() {
-                let call = run_one(&app, &caller, deadline, call);
-                results.push(app.turns.pace(&owner, call).await);
-                // Calls that wait for nothing would keep the thread from other requests.
-                yield_now().await;
-            }
-            results
+            let owner = app.shares.owner(&caller.project.tenant);
+            let calls = run_waiting(&app, &caller, deadline, &waiting);
+            app.shares.measure(&owner, calls).await
         });
     }
     let mut results = Vec::with_capacity(total_count);
@@ -189,6 +184,26 @@ async fn run_all(app: &App, caller: &SessionCaller, calls: Vec<Call>) -> Result<
     }
     results.sort_by_key(|result: &CallResult| result.index);
     Ok(results)
+}
+
+/// Runs one call after another until none waits.
+async fn run_waiting(
+    app: &App,
+    caller: &SessionCaller,
+    deadline: Instant,
+    waiting: &Mutex<IntoIter<Call>>,
+) -> Vec<CallResult> {
+    let next = || waiting.lock().next();
+    let mut results = Vec::new();
+    let mut yielded_at = Instant::now();
+    while let Some(call) = next() {
+        results.push(run_one(app, caller, deadline, call).await);
+        if yielded_at.elapsed() >= YIELD_INTERVAL {
+            yield_now().await;
+            yielded_at = Instant::now();
+        }
+    }
+    results
 }
 
 /// Stores results as a file of the workbench.
@@ -272,7 +287,7 @@ async fn execute_one(app: &App, caller: &SessionCaller, call: Call) -> Result<Re
         }
     };
     Ok(Response {
-        data: serde_json::from_slice(&data).map_err(errors::internal)?,
+        data: RawJson(data),
         successful: error.is_none(),
         error,
         log_id: execution.log_id,

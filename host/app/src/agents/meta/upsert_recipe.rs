@@ -23,17 +23,17 @@ struct Arguments {
 
 /// Stores or deletes the recipe.
 pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> Result<MetaResult> {
-    const TOOL: MetaTool = MetaTool::UpsertRecipe;
-    let Arguments { slug, delete, rest } = parse(TOOL, arguments)?;
+    const OWN_TOOL: MetaTool = MetaTool::UpsertRecipe;
+    let Arguments { slug, delete, rest } = parse(OWN_TOOL, arguments)?;
     let slug = slug.as_deref();
     if delete {
-        let missing = || errors::arguments_invalid(TOOL.short_slug(), "slug: is required");
+        let missing = || errors::arguments_invalid(OWN_TOOL.short_slug(), "slug: is required");
         let slug = slug.ok_or_else(missing)?;
         let user = &caller.config().user_id;
         recipes::remove(app, &caller.project, user, slug).await?;
         return Ok(json!({ "slug": slug, "deleted": true }).into());
     }
-    let definition: Definition = parse(TOOL, rest)?;
+    let definition: Definition = parse(OWN_TOOL, rest)?;
     let stored = recipes::upsert(app, caller, slug, &definition).await?;
     let recipe = stored.record.body;
     Ok(json!({ "slug": recipe.slug, "version": recipe.version, "deleted": false }).into())

@@ -2,6 +2,9 @@
 //!
 //! A commit that writes an account wakes the call, which then reads the accounts of its user. Commits
 //! of other servers on the same database wake it too, within a second.
+//!
+//! A call that waits holds its request, and reads accounts whenever an account of any project changes.
+//! A project therefore waits in a few calls at a time, and a call reads a few times in a second.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -17,6 +20,8 @@ use crate::{
     core::clock::iso,
 };
 
+/// Maximum number of calls of one project that wait for connections on one server.
+pub const MAX_WAITS_PER_PROJECT: usize = 10;
 /// Minimum interval between two reads of the accounts.
 const MIN_READ_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -77,7 +82,8 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
         session_id,
     } = parse(MetaTool::WaitForConnections, arguments)?;
     let slugs = toolkit_slugs(MetaTool::WaitForConnections, toolkits)?;
-    let _wait = app.connection_waits.begin(&caller.project.id)?;
+    let wait = app.connection_waits.try_acquire(&caller.project.id);
+    let _wait = wait.ok_or_else(|| errors::too_many_waits(MAX_WAITS_PER_PROJECT))?;
     // It remembers commits from now on, so that none between a read and a wait is missed.
     let signal = app.store.commit_signal(&accounts::COLLECTION);
     let max_wait = app.sessions.connection_wait;

@@ -25,7 +25,7 @@ use self::record::{NewRun, Origin, Plan};
 pub(crate) use self::{
     action::TriggerRecipes,
     record::{CALLS_COLLECTION, RETENTION_INTERVAL, RUNS_COLLECTION, erase_old},
-    running::{ActiveRuns, queue},
+    running::{MAX_CONCURRENT_RUNS_PER_PROJECT, queue},
     stored::COLLECTION,
     versions::VERSIONS_COLLECTION,
 };

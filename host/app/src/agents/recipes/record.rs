@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
-use store::{Batch, Collection, Document, Field, Kind, Query, Record, Time};
+use store::{Batch, Collection, Document, Field, Kind, Query, Record};
 
 use super::{MAX_PENDING_RUNS, definition::Definition};
 use crate::{
     App, Error, Result,
     agents::errors,
     core::{
+        clock::time_before,
         ids::{AccountId, LogId, RecipeRunId, SessionId},
         vault::{DataKey, SealContext, Sealed},
     },
@@ -417,9 +418,8 @@ pub(super) async fn has_ended(app: &App, project: &Project, id: &RecipeRunId) ->
 /// Erases the runs that are older than [`RUN_TTL`], also those that have not ended, and their calls.
 /// This is a job that one server at a time runs.
 pub(crate) async fn erase_old(claim: &JobClaim) -> Result<()> {
-    let ttl = i64::try_from(RUN_TTL.as_millis()).unwrap_or(i64::MAX);
-    let Time(now) = claim.batch().await?.now;
-    let old = || Query::all_projects().below("created_at", now.saturating_sub(ttl));
+    let oldest = time_before(claim.batch().await?.now, RUN_TTL);
+    let old = || Query::all_projects().below("created_at", oldest.0);
     for collection in [&RUNS_COLLECTION, &CALLS_COLLECTION] {
         erase_all(claim, collection, old(), RECORDS_PER_BATCH, |_| true).await?;
     }

@@ -1,9 +1,9 @@
 //! The queue of runs, and the callers on whose behalf their tools run.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use parking_lot::Mutex;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
     engine::{Engine, Stop},
@@ -29,7 +29,7 @@ use crate::{
 /// Runs that one server works on at a time.
 const MAX_CONCURRENT_RUNS: usize = 64;
 /// Runs of one project that one server works on at a time.
-const MAX_CONCURRENT_RUNS_PER_PROJECT: usize = 8;
+pub(crate) const MAX_CONCURRENT_RUNS_PER_PROJECT: usize = 8;
 /// Delay of a run that finds no room.
 const BUSY_DELAY: Duration = Duration::from_secs(1);
 /// Time after which the run of a lost server is taken up. A worker that lives renews its claim.
@@ -42,7 +42,7 @@ const MIN_RETRY_DELAY: Duration = Duration::from_secs(1);
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 
 /// Returns the queue of runs.
-pub(crate) fn queue() -> Queue<RecipeRun, App, ActiveRun> {
+pub(crate) fn queue() -> Queue<RecipeRun, App, OwnedSemaphorePermit> {
     Queue {
         name: "recipe_runs",
         concurrency: MAX_CONCURRENT_RUNS,
@@ -51,7 +51,7 @@ pub(crate) fn queue() -> Queue<RecipeRun, App, ActiveRun> {
         retry_delay: |attempts| Some(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts)),
         admission: Admission {
             key: |run| run.project.clone(),
-            enter: |app, project, _| app.active_recipes.enter(project),
+            enter: |app, project, _| app.active_recipes.try_acquire(&project.to_owned()),
             turn: |_, _, now| time_after(now, BUSY_DELAY),
         },
         work: |app: &App, claim, active| Box::pin(work(app, claim, active)),
@@ -59,7 +59,11 @@ pub(crate) fn queue() -> Queue<RecipeRun, App, ActiveRun> {
 }
 
 /// Takes up a run and goes on with it until its end.
-async fn work(app: &App, claim: Arc<Claim<RecipeRun>>, _active: ActiveRun) -> Result<Next> {
+async fn work(
+    app: &App,
+    claim: Arc<Claim<RecipeRun>>,
+    _permit: OwnedSemaphorePermit,
+) -> Result<Next> {
     let run = claim.body().await;
     let seal = RunSeal::new(app, claim.project()).await?;
     let ended = if run.interruptions >= MAX_INTERRUPTIONS {
@@ -110,45 +114,9 @@ async fn go_on(
     };
     let seal = RunSeal::new(app, claim.project()).await?;
     let plan = seal.plan(claim.id(), run)?;
-    Engine::run(app, claim, caller, plan, seal).await
-}
-
-/// The number of runs of each project that this server works on.
-#[derive(Default)]
-pub(crate) struct ActiveRuns(Arc<Mutex<HashMap<String, usize>>>);
-
-/// A run that a server works on. Dropping it makes room for another one.
-pub(crate) struct ActiveRun {
-    counts: Arc<Mutex<HashMap<String, usize>>>,
-    project: String,
-}
-
-impl ActiveRuns {
-    /// Counts a run, unless its project has too many.
-    fn enter(&self, project: &str) -> Option<ActiveRun> {
-        let mut counts = self.0.lock();
-        let count = counts.entry(project.to_owned()).or_default();
-        if *count >= MAX_CONCURRENT_RUNS_PER_PROJECT {
-            return None;
-        }
-        *count += 1;
-        Some(ActiveRun {
-            counts: self.0.clone(),
-            project: project.to_owned(),
-        })
-    }
-}
-
-impl Drop for ActiveRun {
-    fn drop(&mut self) {
-        let mut counts = self.counts.lock();
-        if let Some(count) = counts.get_mut(&self.project) {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(&self.project);
-            }
-        }
-    }
+    let owner = app.shares.owner(&caller.project.tenant);
+    let steps = Engine::run(app, claim, caller, plan, seal);
+    app.shares.measure(&owner, steps).await
 }
 
 /// The caller on whose behalf the tools of a run are executed.

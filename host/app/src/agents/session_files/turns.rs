@@ -9,13 +9,12 @@
 //! the one before. Scripts and commands of one server also queue in its memory, so that they run in the
 //! order of their arrival.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::time::Duration;
 
-use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, CommitError, Document, Record};
 use tokio::{
-    sync::OwnedMutexGuard,
+    sync::OwnedSemaphorePermit,
     time::{sleep, timeout},
 };
 
@@ -39,10 +38,6 @@ const LEASE_TTL: Duration = Duration::from_secs(6);
 /// Interval at which the turn of another server is looked at.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The queues of the sessions that have a script or command on this server.
-#[derive(Default)]
-pub(crate) struct Turns(Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>);
-
 /// The turns of a session, of which at most one is taken.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct SessionTurns {
@@ -63,7 +58,7 @@ impl Claimable for SessionTurns {
 /// The turn of a script or command.
 pub(crate) struct Turn {
     claim: Claim<SessionTurns>,
-    _place: OwnedMutexGuard<()>,
+    _place: Option<OwnedSemaphorePermit>,
 }
 
 impl Turn {
@@ -72,14 +67,9 @@ impl Turn {
     /// # Errors
     /// Fails if the session is still busy after [`MAX_TURN_WAIT`], or if it was deleted.
     pub(crate) async fn take(app: &App, caller: &SessionCaller) -> Result<Self> {
-        let queue = {
-            let mut queues = app.session_turns.0.lock();
-            queues.retain(|_, queue| Arc::strong_count(queue) > 1);
-            let id = caller.session_id().to_owned();
-            queues.entry(id).or_default().clone()
-        };
+        let session = caller.session_id().to_owned();
         let taken = async {
-            let place = queue.lock_owned().await;
+            let place = app.session_turns.acquire(&session).await;
             Ok::<_, crate::Error>(Self {
                 claim: claim(app, caller.into()).await?,
                 _place: place,
