@@ -21,7 +21,7 @@ use bytes::Bytes;
 use host_sandbox::{Action, Allocator, Call, Context, Digest, Limits, Policy, Sandbox, Settings};
 
 const WARM_UP: usize = 2_000;
-const CALLS: usize = 20_000;
+const CALLS_PER_ROUND: usize = 20_000;
 
 struct Figures {
     tasks: usize,
@@ -100,8 +100,8 @@ async fn measure(
         let tool = tool.clone();
         let input = input.clone();
         running.spawn(async move {
-            let mut times = Vec::with_capacity(CALLS);
-            for number in 0..WARM_UP + CALLS {
+            let mut times = Vec::with_capacity(CALLS_PER_ROUND);
+            for number in 0..WARM_UP + CALLS_PER_ROUND {
                 let began = Instant::now();
                 one(&sandbox, component, &tool, &input).await?;
                 if number >= WARM_UP {
@@ -122,7 +122,7 @@ async fn measure(
     times.sort_unstable();
     Ok(Figures {
         tasks,
-        per_second: ((WARM_UP + CALLS) * tasks) as f64 / all.as_secs_f64(),
+        per_second: ((WARM_UP + CALLS_PER_ROUND) * tasks) as f64 / all.as_secs_f64(),
         p50: times[times.len() / 2],
         p99: times[times.len() * 99 / 100],
         least: times[0],

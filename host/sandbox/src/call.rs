@@ -24,7 +24,7 @@ use crate::{
         meter::Meter,
         quarantine::Quarantine,
         scheduler::{self, Stopped},
-        ticker::{ActiveGuard, TICK},
+        ticker::{ActiveGuard, TICK_INTERVAL},
     },
     toolkit::{
         State,
@@ -221,7 +221,7 @@ pub(crate) fn tick(meter: &Meter, max_cpu: Duration, max_host_calls: u32) -> Upd
         return UpdateDeadline::Yield(1);
     }
     // Ticks also pass while a guest waits; only processor time counts.
-    if used < TICK {
+    if used < TICK_INTERVAL {
         return UpdateDeadline::Continue(1);
     }
     meter.set_long();

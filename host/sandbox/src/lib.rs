@@ -45,7 +45,12 @@ use bytes::Bytes;
 use tokio::{runtime::Handle, sync::Semaphore};
 
 use cassette::{Cassette, CassetteSession};
-use engine::{Runtime, cache::Cache, install, library::Library};
+use engine::{
+    Runtime,
+    cache::Cache,
+    install,
+    library::{Library, Loaded},
+};
 use program::Programs;
 use schedule::{
     admission::CallScheduler, limiter::NodeMemory, quarantine::Quarantine, scheduler::GuestThreads,
@@ -83,6 +88,9 @@ const MAX_COMPILATIONS: usize = 2;
 
 /// Argument that makes the program of [`Compiler::Child`] compile a component.
 pub const COMPILE_ARG: &str = "compile-component";
+
+/// Component that is loaded and can be called.
+pub struct Component(Arc<Loaded>);
 
 /// Installs and runs toolkits. Cloning is cheap.
 #[derive(Clone)]
@@ -186,15 +194,16 @@ impl Sandbox {
     /// # Errors
     /// Returns a [`Refusal`] if nothing ran. A call that ran has an [`Outcome`].
     pub async fn call(&self, call: Call) -> Result<Outcome, Refusal> {
-        self.run(call, None, None, drop).await
+        let component = self.load(&call.component).await?;
+        self.run(component, call, None, None, drop).await
     }
 
-    /// Loads a component, unless it is loaded already, so that its calls find it.
+    /// Loads a component, unless it is loaded already.
     ///
     /// # Errors
     /// Returns [`Refusal::NotInstalled`] if this node does not have the component.
-    pub async fn load(&self, component: &Digest) -> Result<(), Refusal> {
-        self.inner.library.get(component).await.map(drop)
+    pub async fn load(&self, component: &Digest) -> Result<Component, Refusal> {
+        self.inner.library.get(component).await.map(Component)
     }
 
     /// Runs one call like [`Self::call`] and records it. Returns no cassette if it would hold more
@@ -207,7 +216,8 @@ impl Sandbox {
         call: Call,
         most: usize,
     ) -> Result<(Outcome, Option<Cassette>), Refusal> {
-        self.call_or_cancel(call, Some(most), drop).await
+        let component = self.load(&call.component).await?;
+        self.call_or_cancel(component, call, Some(most), drop).await
     }
 
     /// Runs one call like [`Self::call`], or like [`Self::record`] if a size is given. If the future
@@ -218,20 +228,31 @@ impl Sandbox {
     /// Returns a [`Refusal`] if nothing ran.
     pub async fn call_or_cancel(
         &self,
+        component: Component,
         call: Call,
         max_cassette_bytes: Option<usize>,
         on_cancel: impl FnOnce(Outcome),
     ) -> Result<(Outcome, Option<Cassette>), Refusal> {
         let Some(max_bytes) = max_cassette_bytes else {
-            return Ok((self.run(call, None, None, on_cancel).await?, None));
+            let ended = self.run(component, call, None, None, on_cancel).await;
+            return ended.map(|outcome| (outcome, None));
         };
+        Box::pin(self.record_or_cancel(component, call, max_bytes, on_cancel)).await
+    }
+
+    async fn record_or_cancel(
+        &self,
+        component: Component,
+        call: Call,
+        max_bytes: usize,
+        on_cancel: impl FnOnce(Outcome),
+    ) -> Result<(Outcome, Option<Cassette>), Refusal> {
         let session = Arc::new(CassetteSession::record(max_bytes));
-        let loaded = self.inner.library.get(&call.component).await?;
-        let withhold = loaded.toolkit.verifies_webhooks;
+        let withhold = component.0.toolkit.verifies_webhooks;
         let (action, _) = WebhookSecrets::take(call.action.clone(), &call.policy, withhold);
         let cassette = Cassette::begin(&call, &action);
         let outcome = self
-            .run(call, Some(session.clone()), None, on_cancel)
+            .run(component, call, Some(session.clone()), None, on_cancel)
             .await?;
         let cassette = cassette.end(&session, &outcome);
         Ok((outcome, cassette))
@@ -282,7 +303,9 @@ impl Sandbox {
                 .collect(),
             trace: None,
         };
+        let component = self.load(&call.component).await?;
         self.run(
+            component,
             call,
             Some(Arc::new(CassetteSession::replay(cassette))),
             Some(cassette.remaining_ms),
@@ -318,6 +341,7 @@ impl Sandbox {
 
     async fn run(
         &self,
+        Component(loaded): Component,
         call: Call,
         session: Option<Arc<CassetteSession>>,
         remaining_ms: Option<u64>,
@@ -327,7 +351,6 @@ impl Sandbox {
         if inner.quarantine.holds(&call.component) {
             return Err(Refusal::Quarantined);
         }
-        let loaded = inner.library.get(&call.component).await?;
         let permit = inner.scheduler.acquire(&call.tenant).await?;
         if inner.memory.is_full() {
             return Err(Refusal::NodeBusy);
@@ -354,12 +377,11 @@ impl Sandbox {
     pub async fn install_program(&self, wasm: Bytes) -> Result<Digest, InstallError> {
         let Inner {
             settings,
-            runtime,
             cache,
             compiling,
             ..
         } = &*self.inner;
-        install::install_program(wasm, &settings.compiler, compiling, runtime, cache).await
+        install::install_program(wasm, &settings.compiler, compiling, cache).await
     }
 
     /// Returns true if a program is compiled on this node. Its file is verified when it is loaded.

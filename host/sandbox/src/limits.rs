@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-const MIB: u64 = 1 << 20;
+const BYTES_PER_MIB: u64 = 1 << 20;
 
 /// Limits of one call. [`Limits::default`] suits a server; a toolkit may request other values up to
 /// [`Limits::CEILING`].
@@ -51,19 +51,19 @@ pub struct Limits {
 impl Limits {
     /// Maximum limits, for every toolkit and every operator.
     pub const CEILING: Self = Self {
-        memory: 256 * MIB,
+        memory: 256 * BYTES_PER_MIB,
         cpu: Duration::from_secs(60),
         wall: Duration::from_secs(300),
         host_calls: 100_000,
         requests: 500,
         concurrent_requests: 16,
-        request_body: 32 * MIB,
-        response_body: 64 * MIB,
-        responses: 128 * MIB,
-        result: 16 * MIB,
+        request_body: 32 * BYTES_PER_MIB,
+        response_body: 64 * BYTES_PER_MIB,
+        responses: 128 * BYTES_PER_MIB,
+        result: 16 * BYTES_PER_MIB,
         log_lines: 10_000,
         log_bytes: 2560 << 10,
-        file: 1024 * MIB,
+        file: 1024 * BYTES_PER_MIB,
         files: 32,
         connect: Duration::from_secs(300),
         first_byte: Duration::from_secs(300),
@@ -77,7 +77,7 @@ impl Limits {
         Self {
             memory: requested
                 .memory_mib
-                .map_or(self.memory, |mib| u64::from(mib) * MIB),
+                .map_or(self.memory, |mib| u64::from(mib) * BYTES_PER_MIB),
             cpu: requested.cpu_ms.map_or(self.cpu, millis),
             wall: requested.wall_ms.map_or(self.wall, millis),
             ..self
@@ -116,19 +116,19 @@ impl Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            memory: 64 * MIB,
+            memory: 64 * BYTES_PER_MIB,
             cpu: Duration::from_secs(5),
             wall: Duration::from_secs(30),
             host_calls: 10_000,
             requests: 50,
             concurrent_requests: 6,
-            request_body: 4 * MIB,
-            response_body: 10 * MIB,
-            responses: 32 * MIB,
-            result: 16 * MIB,
+            request_body: 4 * BYTES_PER_MIB,
+            response_body: 10 * BYTES_PER_MIB,
+            responses: 32 * BYTES_PER_MIB,
+            result: 16 * BYTES_PER_MIB,
             log_lines: 1_000,
             log_bytes: 256 << 10,
-            file: 100 * MIB,
+            file: 100 * BYTES_PER_MIB,
             files: 32,
             connect: Duration::from_secs(5),
             first_byte: Duration::from_secs(15),

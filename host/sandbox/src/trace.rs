@@ -20,7 +20,6 @@ pub(crate) struct Trace {
     recorded: Mutex<Recorded>,
 }
 
-#[derive(Default)]
 struct Recorded {
     log: Vec<LogLine>,
     log_bytes: u64,
@@ -29,6 +28,20 @@ struct Recorded {
     redactor: Arc<Redactor>,
     /// Redactor for secrets of the call's input, which every later redactor includes.
     input_redactor: Arc<Redactor>,
+}
+
+impl Default for Recorded {
+    fn default() -> Self {
+        let redactor = Arc::<Redactor>::default();
+        Self {
+            log: Vec::new(),
+            log_bytes: 0,
+            log_full: false,
+            requests: Vec::new(),
+            redactor: redactor.clone(),
+            input_redactor: redactor,
+        }
+    }
 }
 
 impl Trace {

@@ -128,16 +128,16 @@ impl TryFrom<String> for TraceId {
 mod tests {
     use super::*;
 
-    const EXAMPLE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    const EXAMPLE_HEADER: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
     #[test]
     fn traceparent_is_read_and_written() {
-        let span = SpanContext::parse(EXAMPLE).unwrap();
+        let span = SpanContext::parse(EXAMPLE_HEADER).unwrap();
         assert!(span.is_sampled);
-        assert_eq!(span.to_string(), EXAMPLE);
-        let unsampled = EXAMPLE.replace("-01", "-02");
+        assert_eq!(span.to_string(), EXAMPLE_HEADER);
+        let unsampled = EXAMPLE_HEADER.replace("-01", "-02");
         assert!(!SpanContext::parse(&unsampled).unwrap().is_sampled);
-        let later = format!("01{}-more", EXAMPLE.strip_prefix("00").unwrap());
+        let later = format!("01{}-more", EXAMPLE_HEADER.strip_prefix("00").unwrap());
         assert_eq!(SpanContext::parse(&later), Some(span));
     }
 
@@ -146,13 +146,13 @@ mod tests {
         for text in [
             "",
             "00",
-            &EXAMPLE.to_uppercase(),
-            &format!("{EXAMPLE}-more"),
-            &EXAMPLE.replace("00-4", "ff-4"),
-            &EXAMPLE.replace("4bf92f3577b34da6a3ce929d0e0e4736", &"0".repeat(32)),
-            &EXAMPLE.replace("00f067aa0ba902b7", &"0".repeat(16)),
-            &EXAMPLE.replace("b7-01", "b7-0"),
-            &EXAMPLE.replace("4bf9", "4bg9"),
+            &EXAMPLE_HEADER.to_uppercase(),
+            &format!("{EXAMPLE_HEADER}-more"),
+            &EXAMPLE_HEADER.replace("00-4", "ff-4"),
+            &EXAMPLE_HEADER.replace("4bf92f3577b34da6a3ce929d0e0e4736", &"0".repeat(32)),
+            &EXAMPLE_HEADER.replace("00f067aa0ba902b7", &"0".repeat(16)),
+            &EXAMPLE_HEADER.replace("b7-01", "b7-0"),
+            &EXAMPLE_HEADER.replace("4bf9", "4bg9"),
         ] {
             assert_eq!(SpanContext::parse(text), None, "{text}");
         }
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn requests_of_a_run_have_their_own_spans() {
-        let run = SpanContext::parse(EXAMPLE).unwrap();
+        let run = SpanContext::parse(EXAMPLE_HEADER).unwrap();
         let trace = RunTrace {
             run,
             propagates: true,
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn trace_id_is_stored_as_digits() {
-        let id = SpanContext::parse(EXAMPLE).unwrap().trace;
+        let id = SpanContext::parse(EXAMPLE_HEADER).unwrap().trace;
         let json = serde_json::to_string(&id).unwrap();
         assert_eq!(json, "\"4bf92f3577b34da6a3ce929d0e0e4736\"");
         assert_eq!(serde_json::from_str::<TraceId>(&json).unwrap(), id);

@@ -12,7 +12,7 @@ mod guest;
 use std::{path::PathBuf, process::ExitCode};
 
 use bytes::Bytes;
-use guest::{ECHO, plain};
+use guest::{ECHO_CODE, plain};
 use host_sandbox::{COMPILE_ARG, Compiler, InstallError, Sandbox, Settings, child::ChildLimits};
 
 fn main() -> ExitCode {
@@ -45,7 +45,7 @@ fn sandbox(program: PathBuf) -> (Sandbox, tempfile::TempDir) {
 
 async fn what_the_child_compiles_runs_in_the_parent() {
     let (sandbox, _folder) = sandbox(std::env::current_exe().unwrap());
-    let component = plain("", ECHO);
+    let component = plain("", ECHO_CODE);
     let installed = sandbox.install(component.clone()).await.unwrap();
     assert!(installed.artifact_size > 0 && installed.size == component.len() as u64);
     assert!(
@@ -79,7 +79,7 @@ async fn what_the_child_compiles_runs_in_the_parent() {
 async fn what_the_child_refuses_is_said_in_words() {
     let (sandbox, _folder) = sandbox(std::env::current_exe().unwrap());
     let refused = sandbox
-        .install(plain("(func $f (return_call $f))", ECHO))
+        .install(plain("(func $f (return_call $f))", ECHO_CODE))
         .await
         .unwrap_err();
     assert!(
@@ -91,7 +91,7 @@ async fn what_the_child_refuses_is_said_in_words() {
 async fn a_child_that_is_missing_or_breaks_is_told_apart_from_a_bad_component() {
     for program in ["/nonexistent/compiler", "/bin/false"] {
         let (sandbox, _folder) = sandbox(program.into());
-        let broken = sandbox.install(plain("", ECHO)).await.unwrap_err();
+        let broken = sandbox.install(plain("", ECHO_CODE)).await.unwrap_err();
         assert!(
             matches!(broken, InstallError::Unavailable(_)),
             "{program}: {broken:?}"

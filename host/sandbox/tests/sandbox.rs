@@ -20,7 +20,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use guest::{ECHO, component, foreign, plain};
+use guest::{ECHO_CODE, component, foreign, plain};
 use host_sandbox::{
     Action, Allocator, Call, Cause, Context, Credential, Digest, Grant, GrantError, Inbound,
     InstallError, Limits, MAX_SIGNED_MESSAGE_BYTES, Outcome, Output, Policy, Refusal, Sandbox,
@@ -32,9 +32,9 @@ use tokio::{
     net::TcpListener,
 };
 
-const CANARY: &str = "canary/4711+secret";
+const CANARY_SECRET: &str = "canary/4711+secret";
 /// Body of `receive` in guests that are not asked to receive.
-const UNREACHABLE: &str = "unreachable";
+const UNREACHABLE_CODE: &str = "unreachable";
 
 struct Host {
     sandbox: Sandbox,
@@ -115,7 +115,7 @@ impl Host {
         let outcome = self.run(component, change).await;
         let failure = outcome.output.expect_err("the guest should have failed");
         // The failure must not affect the next guest.
-        assert_eq!(data(&self.run(plain("", ECHO), |_| {}).await), "{}");
+        assert_eq!(data(&self.run(plain("", ECHO_CODE), |_| {}).await), "{}");
         failure.kind
     }
 }
@@ -134,7 +134,7 @@ async fn guest_answers_and_usage_is_reported() {
         assert_eq!(host.sandbox.allocator(), allocator);
         let arguments = r#"{"text":"héllo","n":[1,2,3]}"#;
         let outcome = host
-            .run(plain("", ECHO), |call| {
+            .run(plain("", ECHO_CODE), |call| {
                 *call = self::call(call.component, arguments)
             })
             .await;
@@ -190,10 +190,10 @@ async fn spinning_guest_is_ended_by_processor_time() {
     let short = |call: &mut Call| call.limits.cpu = Duration::from_millis(50);
     let spin = "(loop $l (br $l)) unreachable";
     assert_eq!(host.fails(plain("", spin), short).await, kind::CPU);
-    let in_start = plain("(func $spin (loop $l (br $l))) (start $spin)", ECHO);
+    let in_start = plain("(func $spin (loop $l (br $l))) (start $spin)", ECHO_CODE);
     assert_eq!(host.fails(in_start, short).await, kind::CPU);
     let after = r#"(func (export "cabi_post_toolhost:toolkit/entry@1.0.0#execute") (param i32) (loop $l (br $l)))"#;
-    assert_eq!(host.fails(plain(after, ECHO), short).await, kind::CPU);
+    assert_eq!(host.fails(plain(after, ECHO_CODE), short).await, kind::CPU);
     let fill = "(loop $l (memory.fill (i32.const 2048) (i32.const 1) (i32.const 60000)) (br $l)) unreachable";
     assert_eq!(host.fails(plain("", fill), short).await, kind::CPU);
 }
@@ -219,9 +219,12 @@ async fn waiting_guest_is_ended_by_wall_time() {
     );
     let naps = "(local.set $i (i32.const 20))
         (loop $l (call $sleep (i32.const 5)) (br_if $l (local.tee $i (i32.sub (local.get $i) (i32.const 1)))))";
-    let outcome = host.run(component(import, "", &format!("{naps} {ECHO}")), |call| {
-        call.limits.cpu = Duration::from_millis(50);
-    });
+    let outcome = host.run(
+        component(import, "", &format!("{naps} {ECHO_CODE}")),
+        |call| {
+            call.limits.cpu = Duration::from_millis(50);
+        },
+    );
     let outcome = outcome.await;
     assert_eq!(data(&outcome), "{}");
     assert!(
@@ -265,10 +268,15 @@ async fn calls_beyond_the_limits_are_refused() {
     let waits = component(
         import,
         "",
-        &format!("(call $sleep (i32.const 600000)) {ECHO}"),
+        &format!("(call $sleep (i32.const 600000)) {ECHO_CODE}"),
     );
     let digest = host.sandbox.install(waits).await.unwrap().digest;
-    let echo = host.sandbox.install(plain("", ECHO)).await.unwrap().digest;
+    let echo = host
+        .sandbox
+        .install(plain("", ECHO_CODE))
+        .await
+        .unwrap()
+        .digest;
     let running: Vec<_> = (0..2)
         .map(|_| {
             let sandbox = host.sandbox.clone();
@@ -298,15 +306,16 @@ async fn dropped_call_reports_a_cancelled_outcome() {
         r#"(import "toolhost:toolkit/log@1.0.0" "write" (func $log (param i32 i32 i32)))"#
     );
     let log = "(call $log (i32.const 1) (local.get $args) (local.get $args_len))";
-    let sleeps = format!("{log} (call $sleep (i32.const 600000)) {ECHO}");
+    let sleeps = format!("{log} (call $sleep (i32.const 600000)) {ECHO_CODE}");
     let spins = format!("{log} (loop $l (br $l)) unreachable");
     for execute in [sleeps, spins] {
         let component = component(imports, "", &execute);
         let digest = host.sandbox.install(component).await.unwrap().digest;
+        let loaded = host.sandbox.load(&digest).await.unwrap();
         let mut cancelled = None;
         let call = host
             .sandbox
-            .call_or_cancel(call(digest, "{}"), None, |outcome| {
+            .call_or_cancel(loaded, call(digest, "{}"), None, |outcome| {
                 cancelled = Some(outcome)
             });
         tokio::select! {
@@ -326,9 +335,18 @@ async fn time_in_the_queue_is_not_the_guests() {
         (settings.live_per_tenant, settings.queue_wait) = (1, Duration::from_secs(60))
     });
     let import = r#"(import "toolhost:toolkit/clock@1.0.0" "sleep" (func $sleep (param i32)))"#;
-    let naps = component(import, "", &format!("(call $sleep (i32.const 700)) {ECHO}"));
+    let naps = component(
+        import,
+        "",
+        &format!("(call $sleep (i32.const 700)) {ECHO_CODE}"),
+    );
     let naps = host.sandbox.install(naps).await.unwrap().digest;
-    let echo = host.sandbox.install(plain("", ECHO)).await.unwrap().digest;
+    let echo = host
+        .sandbox
+        .install(plain("", ECHO_CODE))
+        .await
+        .unwrap()
+        .digest;
     let first = host.sandbox.call(call(naps, "{}"));
     let second = async {
         until(|| host.sandbox.gauges().live == 1).await;
@@ -349,11 +367,11 @@ async fn time_that_neighbours_compute_is_not_the_guests() {
     let spin = "(local.set $i (i32.const 300000000))
         (loop $l (br_if $l (local.tee $i (i32.sub (local.get $i) (i32.const 1)))))";
     let alone = host
-        .run(plain("", &format!("{spin} {ECHO}")), |_| {})
+        .run(plain("", &format!("{spin} {ECHO_CODE}")), |_| {})
         .await
         .usage
         .cpu;
-    let digest = Digest::compute(&plain("", &format!("{spin} {ECHO}")));
+    let digest = Digest::compute(&plain("", &format!("{spin} {ECHO_CODE}")));
     let calls = (0..8).map(|_| {
         let mut call = call(digest, "{}");
         // Eight guests in sequence take more than twice as long.
@@ -372,11 +390,11 @@ async fn memory_is_limited_per_guest_and_node() {
     let grow_all = "(loop $l (br_if $l (i32.ne (memory.grow (i32.const 1)) (i32.const -1))))";
     let small = |call: &mut Call| call.limits.memory = 1 << 20;
     let outcome = host
-        .run(plain("", &format!("{grow_all} {ECHO}")), small)
+        .run(plain("", &format!("{grow_all} {ECHO_CODE}")), small)
         .await;
     assert_eq!((data(&outcome), outcome.usage.peak_memory), ("{}", 1 << 20));
     let outcome = host
-        .run(plain("", &format!("{grow_all} {ECHO}")), |_| {})
+        .run(plain("", &format!("{grow_all} {ECHO_CODE}")), |_| {})
         .await;
     assert_eq!(outcome.usage.peak_memory, 8 << 20);
     assert_eq!(
@@ -426,7 +444,7 @@ async fn floods_are_bounded() {
     let lines = format!(
         "(local.set $i (i32.const 9000))
          (loop $l (call $log (i32.const 1) (i32.const 2048) (i32.const 20))
-           (br_if $l (local.tee $i (i32.sub (local.get $i) (i32.const 1))))) {ECHO}"
+           (br_if $l (local.tee $i (i32.sub (local.get $i) (i32.const 1))))) {ECHO_CODE}"
     );
     let outcome = host.run(component(log, "", &lines), |_| {}).await;
     assert_eq!((data(&outcome), outcome.log.len()), ("{}", 1_001));
@@ -531,7 +549,7 @@ async fn untrusted_components_are_refused_with_all_problems() {
             .unwrap_err(),
         InstallError::TooLarge
     );
-    let good = plain("", ECHO);
+    let good = plain("", ECHO_CODE);
     for bad in [
         Bytes::new(),
         good.slice(..good.len() / 2),
@@ -543,15 +561,15 @@ async fn untrusted_components_are_refused_with_all_problems() {
         );
     }
     for (items, execute, word) in [
-        ("(func $f (return_call $f))", ECHO, "tail"),
+        ("(func $f (return_call $f))", ECHO_CODE, "tail"),
         (
             "(func (param v128) (result v128) (i8x16.relaxed_swizzle (local.get 0) (local.get 0)))",
-            ECHO,
+            ECHO_CODE,
             "relaxed",
         ),
-        ("(type $s (struct))", ECHO, "gc"),
-        ("(memory $m 1)", ECHO, "memor"),
-        ("(tag $t)", ECHO, "exceptions"),
+        ("(type $s (struct))", ECHO_CODE, "gc"),
+        ("(memory $m 1)", ECHO_CODE, "memor"),
+        ("(tag $t)", ECHO_CODE, "exceptions"),
     ] {
         let Err(InstallError::Refused(problems)) =
             host.sandbox.install(plain(items, execute)).await
@@ -574,7 +592,7 @@ async fn untrusted_components_are_refused_with_all_problems() {
 #[tokio::test]
 async fn tampered_compiled_form_is_compiled_again() {
     let host = host();
-    let component = plain("", ECHO);
+    let component = plain("", ECHO_CODE);
     let digest = host
         .sandbox
         .install(component.clone())
@@ -640,7 +658,7 @@ fn numbered(digit: u8) -> Bytes {
 
 // Guests in other languages.
 
-const WASI: [&str; 2] = [
+const WASI_INTERFACES: [&str; 2] = [
     "package wasi:cli@0.2.0 {
        interface environment { get-environment: func() -> list<tuple<string, string>>; }
        interface exit { exit: func(status: result); }
@@ -685,11 +703,16 @@ async fn wasi_guest_sees_nothing_and_prints_to_log() {
          (if (i64.eq (call $random) (call $random)) (then unreachable))
          (local.set $i (call $stdout))
          (call $write (local.get $i) (i32.const 2048) (i32.const 7) (global.get $room))
-         (call $write (local.get $i) (i32.const 2055) (i32.const 7) (global.get $room)) {ECHO}"
+         (call $write (local.get $i) (i32.const 2055) (i32.const 7) (global.get $room)) {ECHO_CODE}"
     );
     let outcome = host
         .run(
-            foreign(WASI, WASI_IMPORTS, items, [&look, UNREACHABLE]),
+            foreign(
+                WASI_INTERFACES,
+                WASI_IMPORTS,
+                items,
+                [&look, UNREACHABLE_CODE],
+            ),
             |_| {},
         )
         .await;
@@ -706,16 +729,21 @@ async fn wasi_guest_sees_nothing_and_prints_to_log() {
     let flood = "(loop $l (drop (call $random)) (br $l)) unreachable";
     assert_eq!(
         host.fails(
-            foreign(WASI, WASI_IMPORTS, "", [flood, UNREACHABLE]),
+            foreign(WASI_INTERFACES, WASI_IMPORTS, "", [flood, UNREACHABLE_CODE]),
             |_| {}
         )
         .await,
         kind::HOST_CALLS
     );
-    let leave = format!("(call $exit (i32.const 0)) {ECHO}");
+    let leave = format!("(call $exit (i32.const 0)) {ECHO_CODE}");
     assert_eq!(
         host.fails(
-            foreign(WASI, WASI_IMPORTS, "", [&leave, UNREACHABLE]),
+            foreign(
+                WASI_INTERFACES,
+                WASI_IMPORTS,
+                "",
+                [&leave, UNREACHABLE_CODE]
+            ),
             |_| {}
         )
         .await,
@@ -738,7 +766,12 @@ async fn wasi_randomness_is_recorded_and_replayed() {
         (call $ok (i32.const 2048) (i32.const 18))";
     let component = host
         .sandbox
-        .install(foreign(WASI, WASI_IMPORTS, letters, [spell, UNREACHABLE]))
+        .install(foreign(
+            WASI_INTERFACES,
+            WASI_IMPORTS,
+            letters,
+            [spell, UNREACHABLE_CODE],
+        ))
         .await
         .unwrap()
         .digest;
@@ -768,7 +801,7 @@ const VERIFY_IMPORT: &str = r#"(import "toolhost:toolkit/webhook@1.0.0" "verify"
 /// Body of `receive` that takes the path as the name of the secret, the method as the message and
 /// the body as its HMAC-SHA256. Its status is 200 if the host says that the signature is right, 401
 /// if it is wrong, and 500 for an error, whose message is the body. It reports its configuration.
-const VERIFY: &str = r#"(call $verify
+const VERIFY_CODE: &str = r#"(call $verify
         (i32.load offset=24 (local.get $input)) (i32.load offset=28 (local.get $input)) (i32.const 1)
         (i32.load offset=16 (local.get $input)) (i32.load offset=20 (local.get $input))
         (i32.load offset=40 (local.get $input)) (i32.load offset=44 (local.get $input)) (global.get $room))
@@ -782,7 +815,7 @@ const VERIFY: &str = r#"(call $verify
           (then (i32.const 200)) (else (i32.const 401))))))
     (call $report (local.get $input))"#;
 /// Items of a guest that reports its configuration as an event with the id `1`.
-const REPORT: &str = r#"(data (i32.const 2048) "1")
+const REPORT_CODE: &str = r#"(data (i32.const 2048) "1")
     (func $report (param $input i32) (result i32)
       (i32.store offset=8 (global.get $answer) (i32.const 2064))
       (i32.store offset=12 (global.get $answer) (i32.const 1))
@@ -793,7 +826,7 @@ const REPORT: &str = r#"(data (i32.const 2048) "1")
       (global.get $answer))"#;
 /// Configuration with the canary as its secret, and HMAC-SHA256 of `POST` under the canary.
 const SECRET_CONFIG: &str = r#"{"secret":"canary/4711+secret","team":"a"}"#;
-const SIGNATURE: &str = "b6b7e418097ecc47b74cc250e3be9ec71b0624ef96e1ff6af2e3575829b98fe1";
+const EXPECTED_SIGNATURE: &str = "b6b7e418097ecc47b74cc250e3be9ec71b0624ef96e1ff6af2e3575829b98fe1";
 
 /// A webhook request for the guest, with this signature of this message.
 fn receive(component: Digest, secret: &str, message: &str, signature: &str) -> Call {
@@ -837,25 +870,30 @@ fn received(outcome: &Outcome) -> (u16, &str, &str) {
 #[tokio::test]
 async fn guest_verifies_with_a_secret_unseen() {
     let host = host();
-    let guest = foreign(["", ""], VERIFY_IMPORT, REPORT, [ECHO, VERIFY]);
+    let guest = foreign(
+        ["", ""],
+        VERIFY_IMPORT,
+        REPORT_CODE,
+        [ECHO_CODE, VERIFY_CODE],
+    );
     let digest = host.sandbox.install(guest.clone()).await.unwrap().digest;
     let seen = r#"{"secret":"secret","team":"a"}"#;
     let long = "x".repeat(MAX_SIGNED_MESSAGE_BYTES + 1);
     for (secret, message, signature, status, said) in [
-        ("secret", "POST", SIGNATURE, 200, ""),
-        ("secret", "PUT", SIGNATURE, 401, ""),
-        ("secret", "POST", &SIGNATURE[2..], 401, ""),
+        ("secret", "POST", EXPECTED_SIGNATURE, 200, ""),
+        ("secret", "PUT", EXPECTED_SIGNATURE, 401, ""),
+        ("secret", "POST", &EXPECTED_SIGNATURE[2..], 401, ""),
         (
             "team",
             "POST",
-            SIGNATURE,
+            EXPECTED_SIGNATURE,
             500,
             "this call has no secret `team`",
         ),
         (
             "secret",
             &long,
-            SIGNATURE,
+            EXPECTED_SIGNATURE,
             500,
             "a signed message has at most",
         ),
@@ -879,10 +917,10 @@ async fn guest_that_verifies_itself_keeps_its_secret() {
     let length = r#"(i32.store16 offset=16 (global.get $answer)
         (i32.add (i32.const 200) (i32.load offset=12 (local.get $input))))
         (call $report (local.get $input))"#;
-    let guest = foreign(["", ""], "", REPORT, [ECHO, length]);
+    let guest = foreign(["", ""], "", REPORT_CODE, [ECHO_CODE, length]);
     let outcome = host
         .run(guest, |call| {
-            *call = receive(call.component, "secret", "POST", SIGNATURE);
+            *call = receive(call.component, "secret", "POST", EXPECTED_SIGNATURE);
         })
         .await;
     let (status, config, _) = received(&outcome);
@@ -893,10 +931,15 @@ async fn guest_that_verifies_itself_keeps_its_secret() {
 #[tokio::test]
 async fn recorded_verification_is_replayed_without_the_secret() {
     let host = host();
-    let guest = foreign(["", ""], VERIFY_IMPORT, REPORT, [ECHO, VERIFY]);
+    let guest = foreign(
+        ["", ""],
+        VERIFY_IMPORT,
+        REPORT_CODE,
+        [ECHO_CODE, VERIFY_CODE],
+    );
     let digest = host.sandbox.install(guest).await.unwrap().digest;
     for (secret, status) in [("secret", 200), ("other", 500)] {
-        let call = receive(digest, secret, "POST", SIGNATURE);
+        let call = receive(digest, secret, "POST", EXPECTED_SIGNATURE);
         let (outcome, cassette) = host.sandbox.record(call, 4000).await.unwrap();
         assert_eq!(received(&outcome).0, status);
         let cassette = cassette.unwrap();
@@ -910,7 +953,12 @@ async fn recorded_verification_is_replayed_without_the_secret() {
 #[tokio::test]
 async fn oversized_recording_leaves_no_cassette() {
     let host = host();
-    let component = host.sandbox.install(plain("", ECHO)).await.unwrap().digest;
+    let component = host
+        .sandbox
+        .install(plain("", ECHO_CODE))
+        .await
+        .unwrap()
+        .digest;
     for (arguments, kept) in [(r#"{"a":1}"#, true), (r#"{"a":"0123456789"}"#, false)] {
         let (outcome, cassette) = host
             .sandbox
@@ -943,7 +991,7 @@ async fn missing_import_is_refused_by_name() {
             [package, &format!("import {import};")],
             &needs,
             "",
-            [ECHO, UNREACHABLE],
+            [ECHO_CODE, UNREACHABLE_CODE],
         );
         let Err(InstallError::Refused(problems)) = host.sandbox.install(component).await else {
             panic!("{import} was given");
@@ -961,7 +1009,7 @@ async fn missing_import_is_refused_by_name() {
         ],
         r#"(import "wasi:random/random@0.2.0" "get-random-u64" (func (result i32)))"#,
         "",
-        [ECHO, UNREACHABLE],
+        [ECHO_CODE, UNREACHABLE_CODE],
     );
     let refused = host.sandbox.install(odd).await.unwrap_err();
     assert!(
@@ -980,7 +1028,7 @@ async fn missing_import_is_refused_by_name() {
 
 /// Guest that sends a GET request to the URL in the arguments. It returns the body or fails with
 /// the host's kind and message, and logs everything it sees.
-const FETCH: [&str; 3] = [
+const FETCH_GUEST: [&str; 3] = [
     r#"(import "toolhost:toolkit/log@1.0.0" "write" (func $log (param i32 i32 i32)))
        (import "toolhost:toolkit/http@1.0.0" "send" (func $send
          (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32)))"#,
@@ -1067,7 +1115,7 @@ impl Key {
 #[async_trait::async_trait]
 impl Grant for Key {
     async fn credential(&self) -> Result<Arc<Credential>, GrantError> {
-        Ok(self.credential(CANARY))
+        Ok(self.credential(CANARY_SECRET))
     }
 
     async fn refresh(&self, _rejected: &Credential) -> Result<Option<Arc<Credential>>, GrantError> {
@@ -1105,15 +1153,18 @@ async fn fetch(port: u16, url: &str, placement: fn(&str) -> Placement) -> (Outco
     };
     let egress = ["api.example.com", "localhost"].map(rule).into();
     let outcome = host
-        .run(component(FETCH[0], FETCH[1], FETCH[2]), |call| {
-            *call = self::call(call.component, url);
-            call.policy = Arc::new(Policy {
-                egress,
-                read_only: true,
-                ..Policy::default()
-            });
-            call.grant = Some(grant);
-        })
+        .run(
+            component(FETCH_GUEST[0], FETCH_GUEST[1], FETCH_GUEST[2]),
+            |call| {
+                *call = self::call(call.component, url);
+                call.policy = Arc::new(Policy {
+                    egress,
+                    read_only: true,
+                    ..Policy::default()
+                });
+                call.grant = Some(grant);
+            },
+        )
         .await;
     (outcome, key.renewals.load(Relaxed))
 }
@@ -1147,14 +1198,14 @@ async fn only_the_provider_sees_the_credential() {
             let first = request.lines().next().unwrap();
             answer(
                 "200 OK",
-                &format!("set-cookie: {CANARY}\r\nx-echo: {CANARY} {first}\r\n"),
+                &format!("set-cookie: {CANARY_SECRET}\r\nx-echo: {CANARY_SECRET} {first}\r\n"),
                 &echo,
             )
         })
         .await;
         let (outcome, _) = fetch(port, "https://api.example.com/a/~key~?x=1", placement).await;
         let sent = seen.lock().unwrap().clone();
-        let raw = sent.contains(CANARY);
+        let raw = sent.contains(CANARY_SECRET);
         assert!(
             raw || sent.contains("canary%2F4711%2Bsecret")
                 || sent.contains("Basic dXNlcjpjYW5hcnk"),
@@ -1307,20 +1358,20 @@ fn broken(call: &mut Call) {
 
 #[tokio::test]
 async fn only_the_provider_sees_the_webhook_secret() {
-    const SECRET: &str = "webhook-canary-4713";
+    const WEBHOOK_SECRET: &str = "webhook-canary-4713";
     let seen = Arc::new(std::sync::Mutex::new(String::new()));
     let keep = seen.clone();
     let port = upstream(move |request| {
         let body = request.split_once("\r\n\r\n").unwrap().1;
         body.clone_into(&mut keep.lock().unwrap());
-        answer("200 OK", &format!("x-echo: {SECRET}\r\n"), body)
+        answer("200 OK", &format!("x-echo: {WEBHOOK_SECRET}\r\n"), body)
     })
     .await;
     // Sends the arguments to a fixed address.
     let send = r#"(call $send (i32.const 2048) (i32.const 4) (i32.const 2064) (i32.const 29) (i32.const 0) (i32.const 0)
         (i32.const 1) (i32.const 0) (local.get $args) (local.get $args_len)
         (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (global.get $room))"#;
-    let (_, rest) = FETCH[2].split_once("(global.get $room))").unwrap();
+    let (_, rest) = FETCH_GUEST[2].split_once("(global.get $room))").unwrap();
     let items =
         r#"(data (i32.const 2048) "POST") (data (i32.const 2064) "https://api.example.com/hooks")"#;
     let folder = tempfile::tempdir().unwrap();
@@ -1344,13 +1395,13 @@ async fn only_the_provider_sees_the_webhook_secret() {
         };
         Arc::make_mut(&mut call.policy).webhook_secret = Some(WebhookSecret {
             pointer: "/config/secret".to_owned(),
-            secret: SECRET.into(),
+            secret: WEBHOOK_SECRET.into(),
         });
     };
-    let guest = component(FETCH[0], items, &format!("{send}{rest}"));
+    let guest = component(FETCH_GUEST[0], items, &format!("{send}{rest}"));
     let outcome = host.run(guest, change).await;
     let sent = seen.lock().unwrap().clone();
-    let expected = format!(r#"{{"config":{{"secret":"{SECRET}"}},"#);
+    let expected = format!(r#"{{"config":{{"secret":"{WEBHOOK_SECRET}"}},"#);
     assert!(sent.starts_with(&expected), "{sent}");
     assert!(sent.contains(manifest::SECRET_PLACEHOLDER), "{sent}");
     let told = format!("{:?} {:?}", outcome.output, outcome.log);
@@ -1360,12 +1411,16 @@ async fn only_the_provider_sees_the_webhook_secret() {
 
 #[tokio::test]
 async fn host_panic_ends_only_the_call() {
-    let short = component(FETCH[0], FETCH[1], FETCH[2]);
+    let short = component(FETCH_GUEST[0], FETCH_GUEST[1], FETCH_GUEST[2]);
     assert_eq!(host().fails(short, broken).await, kind::HOST);
     // A guest that has computed for a long time runs on another thread than its requests.
     let spin = "(local.set $i (i32.const 30000000))
         (loop $l (local.set $i (i32.sub (local.get $i) (i32.const 1))) (br_if $l (local.get $i)))";
-    let long = component(FETCH[0], FETCH[1], &format!("{spin} {}", FETCH[2]));
+    let long = component(
+        FETCH_GUEST[0],
+        FETCH_GUEST[1],
+        &format!("{spin} {}", FETCH_GUEST[2]),
+    );
     assert_eq!(host().fails(long, broken).await, kind::HOST);
 }
 
@@ -1377,7 +1432,7 @@ async fn three_panics_quarantine_only_one_component() {
         folder: tempfile::tempdir().unwrap(),
     };
     let host = open();
-    let guest = component(FETCH[0], FETCH[1], FETCH[2]);
+    let guest = component(FETCH_GUEST[0], FETCH_GUEST[1], FETCH_GUEST[2]);
     let digest = host.sandbox.install(guest.clone()).await.unwrap().digest;
     let call = || {
         let mut call = call(digest, "{}");
@@ -1394,11 +1449,11 @@ async fn three_panics_quarantine_only_one_component() {
     );
     // Another component still runs, and so does another version of this one: the same code in other
     // bytes.
-    assert_eq!(data(&host.run(plain("", ECHO), |_| {}).await), "{}");
+    assert_eq!(data(&host.run(plain("", ECHO_CODE), |_| {}).await), "{}");
     let next = component(
-        FETCH[0],
-        &format!("{} (global i32 (i32.const 2))", FETCH[1]),
-        FETCH[2],
+        FETCH_GUEST[0],
+        &format!("{} (global i32 (i32.const 2))", FETCH_GUEST[1]),
+        FETCH_GUEST[2],
     );
     assert_eq!(host.fails(next, broken).await, kind::HOST);
     assert_eq!(

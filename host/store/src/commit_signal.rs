@@ -58,11 +58,11 @@ mod tests {
     use crate::{Document, Time};
     use futures::FutureExt as _;
 
-    static THINGS: Collection = Collection {
+    static THINGS_COLLECTION: Collection = Collection {
         name: "things",
         fields: &[],
     };
-    static OTHERS: Collection = Collection {
+    static OTHERS_COLLECTION: Collection = Collection {
         name: "others",
         fields: &[],
     };
@@ -71,14 +71,14 @@ mod tests {
     struct Thing {}
 
     impl Document for Thing {
-        const COLLECTION: &'static Collection = &THINGS;
+        const COLLECTION: &'static Collection = &THINGS_COLLECTION;
     }
 
     #[test]
     fn commit_before_the_wait_is_remembered() {
         let signals = CommitSignals::default();
-        let things = signals.subscribe(&THINGS);
-        let others = signals.subscribe(&OTHERS);
+        let things = signals.subscribe(&THINGS_COLLECTION);
+        let others = signals.subscribe(&OTHERS_COLLECTION);
         let batch = Batch::at(Time(0)).insert("p", "t", &Thing {});
         for signal in signals.for_batch(&batch) {
             signal.notify_one();
@@ -86,7 +86,7 @@ mod tests {
         assert!(things.committed().now_or_never().is_some());
         assert!(things.committed().now_or_never().is_none(), "it is spent");
         assert!(others.committed().now_or_never().is_none());
-        for signal in signals.of_collection(&OTHERS) {
+        for signal in signals.of_collection(&OTHERS_COLLECTION) {
             signal.notify_one();
         }
         assert!(others.committed().now_or_never().is_some());

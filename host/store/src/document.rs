@@ -91,7 +91,7 @@ impl Collection {
 }
 
 /// Names of the envelope's columns, which declared fields must not use.
-const RESERVED: [&str; 7] = [
+const RESERVED_NAMES: [&str; 7] = [
     "id",
     "project",
     "revision",
@@ -111,7 +111,7 @@ pub(crate) fn check(collections: &[&'static Collection]) -> Result<(), String> {
                 collection.name
             ));
         }
-        let mut fields: HashSet<_> = RESERVED.into();
+        let mut fields: HashSet<_> = RESERVED_NAMES.into();
         if let Some(field) = collection
             .fields
             .iter()

@@ -300,7 +300,7 @@ impl Query {
         for (name, ordered) in tested.chain(ordered) {
             let known = match collection.field(name) {
                 Some((_, field)) => !(ordered && field.kind == Kind::List),
-                None => ENVELOPE.contains(&name.as_str()) && !ordered,
+                None => ENVELOPE_MEMBERS.contains(&name.as_str()) && !ordered,
             };
             if !known {
                 return Err(Error::Undeclared {
@@ -401,7 +401,7 @@ impl Predicate {
 }
 
 /// Members of the envelope that conditions may name.
-pub(crate) const ENVELOPE: [&str; 4] = ["id", "project", "created_at", "updated_at"];
+pub(crate) const ENVELOPE_MEMBERS: [&str; 4] = ["id", "project", "created_at", "updated_at"];
 
 fn envelope<T>(record: &Record<T>, name: &str) -> Scalar {
     let Time(at) = if name == "created_at" {
@@ -421,7 +421,7 @@ mod tests {
     use super::*;
     use crate::Field;
 
-    static THINGS: Collection = Collection {
+    static THINGS_COLLECTION: Collection = Collection {
         name: "things",
         fields: &[
             Field::new("rank", Kind::Int),
@@ -455,7 +455,7 @@ mod tests {
             },
         ];
         query
-            .run(&THINGS, rows)
+            .run(&THINGS_COLLECTION, rows)
             .unwrap()
             .rows
             .into_iter()
@@ -499,13 +499,13 @@ mod tests {
         assert!(
             Query::for_project("p")
                 .is("colour", "red")
-                .run(&THINGS, [])
+                .run(&THINGS_COLLECTION, [])
                 .is_err()
         );
         assert!(
             Query::for_project("p")
                 .order_by("tags")
-                .run(&THINGS, [])
+                .run(&THINGS_COLLECTION, [])
                 .is_err()
         );
     }

@@ -31,10 +31,7 @@ impl Clock {
     /// Advances a standing clock. Has no effect on the system clock.
     pub fn advance(&self, by: Duration) {
         if let Some(clock) = &self.0 {
-            clock.fetch_add(
-                i64::try_from(by.as_millis()).unwrap_or(i64::MAX),
-                Ordering::SeqCst,
-            );
+            clock.fetch_add(milliseconds(by), Ordering::SeqCst);
         }
     }
 
@@ -43,7 +40,7 @@ impl Clock {
     pub fn now(&self) -> Time {
         match &self.0 {
             Some(clock) => Time(clock.load(Ordering::SeqCst)),
-            None => Time(i64::try_from(system().as_millis()).unwrap_or(i64::MAX)),
+            None => Time(milliseconds(system())),
         }
     }
 
@@ -83,10 +80,16 @@ pub fn parse_iso(text: &str) -> Option<Time> {
 
 /// Returns the time a duration after another.
 pub(crate) fn time_after(time: Time, by: Duration) -> Time {
-    Time(
-        time.0
-            .saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)),
-    )
+    Time(time.0.saturating_add(milliseconds(by)))
+}
+
+/// Returns the time a duration before another.
+pub(crate) fn time_before(time: Time, by: Duration) -> Time {
+    Time(time.0.saturating_sub(milliseconds(by)))
+}
+
+fn milliseconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

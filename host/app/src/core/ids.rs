@@ -16,7 +16,7 @@ use crate::{Result, core::errors};
 
 /// The characters of ids, in ASCII order, so that numbers of equal length sort as text. `_` and `-`
 /// are left out so that a double click selects a whole id.
-const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const ID_ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 /// Number of characters after the prefix.
 const RANDOM_CHARS: usize = 12;
 /// Number of characters after the prefix of an unguessable id, enough for 128 random bits.
@@ -201,7 +201,7 @@ impl LogId {
             .0
             .strip_prefix("log_")
             .filter(|digits| digits.len() == RANDOM_CHARS)?;
-        let digit = |byte: &u8| ALPHABET.binary_search(byte).ok();
+        let digit = |byte: &u8| ID_ALPHABET.binary_search(byte).ok();
         let digits = digits.as_bytes()[..7]
             .iter()
             .map(digit)
@@ -224,7 +224,7 @@ pub(crate) fn number_text<const N: usize>(number: u64) -> String {
 /// Writes the last digits of a number in base 62, as many as fit.
 fn write_number(out: &mut [u8], mut number: u64) {
     for place in out.iter_mut().rev() {
-        *place = ALPHABET[(number % 62) as usize];
+        *place = ID_ALPHABET[(number % 62) as usize];
         number /= 62;
     }
 }
@@ -243,7 +243,7 @@ fn fill(out: &mut [u8]) {
         for byte in random::<32>() {
             // Bytes past the last whole multiple of 62 would make some characters more likely.
             if byte < 248 && index < out.len() {
-                out[index] = ALPHABET[usize::from(byte % 62)];
+                out[index] = ID_ALPHABET[usize::from(byte % 62)];
                 index += 1;
             }
         }

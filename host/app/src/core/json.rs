@@ -6,11 +6,18 @@
 //!
 //! Written by hand on `serde`: `serde_json` keeps the last of equal names, and its own depth limit
 //! cannot be chosen.
+//!
+//! JSON that was checked before is written unchanged ([`RawJson`]).
 
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Value};
+use bytes::Bytes;
+use serde::{
+    Serialize, Serializer,
+    de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor},
+    ser::{self, SerializeStruct},
+};
+use serde_json::{Map, Value, map::Entry};
 
 /// Maximum nesting depth of arrays and objects.
 pub const MAX_DEPTH: usize = 64;
@@ -25,6 +32,25 @@ pub fn parse(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     let value = Strict { left: MAX_DEPTH }.deserialize(&mut from)?;
     from.end()?;
     Ok(value)
+}
+
+/// JSON text that was checked before. It becomes a part of other JSON unchanged.
+#[derive(Debug)]
+pub struct RawJson(pub Bytes);
+
+/// Name of the struct as which `serde_json` receives a `RawValue`. A `RawValue` itself cannot be
+/// made of text without checking the text again, which takes long for large results.
+const RAW_VALUE: &str = "$serde_json::private::RawValue";
+
+impl Serialize for RawJson {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let text = std::str::from_utf8(&self.0).map_err(|cause| {
+            ser::Error::custom(format!("text is not JSON after it was checked: {cause}"))
+        })?;
+        let mut raw = serializer.serialize_struct(RAW_VALUE, 1)?;
+        raw.serialize_field(RAW_VALUE, text)?;
+        raw.end()
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -109,13 +135,17 @@ impl<'de> Visitor<'de> for Strict {
         let mut out = Map::new();
         while let Some(name) = members.next_key::<String>()? {
             refuse_nul(&name)?;
-            let value = members.next_value_seed(inside)?;
-            if out.contains_key(&name) {
-                return Err(A::Error::custom(format_args!(
-                    "an object has the member `{name}` twice"
-                )));
+            match out.entry(name) {
+                Entry::Vacant(member) => {
+                    member.insert(members.next_value_seed(inside)?);
+                }
+                Entry::Occupied(member) => {
+                    return Err(A::Error::custom(format_args!(
+                        "an object has the member `{}` twice",
+                        member.key()
+                    )));
+                }
             }
-            out.insert(name, value);
         }
         Ok(Value::Object(out))
     }

@@ -19,7 +19,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::{
     Result,
-    core::{errors, turns::ProjectPermits},
+    core::{errors, keyed_limit::KeyedLimit},
 };
 
 /// Maximum size of a body whose work is done by the thread of its request, in bytes.
@@ -39,7 +39,7 @@ type Job = Box<dyn FnOnce() + Send>;
 pub struct LargeWork {
     jobs: mpsc::Sender<Job>,
     all: Arc<Semaphore>,
-    projects: ProjectPermits,
+    projects: KeyedLimit<Arc<str>>,
 }
 
 /// The permits for one large body.
@@ -74,7 +74,7 @@ impl LargeWork {
         Ok(Self {
             jobs,
             all: Arc::new(Semaphore::new(MAX_LARGE_BODIES)),
-            projects: ProjectPermits::new(MAX_LARGE_BODIES_PER_PROJECT),
+            projects: KeyedLimit::new(MAX_LARGE_BODIES_PER_PROJECT),
         })
     }
 
@@ -92,6 +92,14 @@ impl LargeWork {
         if size <= MAX_INLINE_BYTES {
             return Ok(work());
         }
+        Box::pin(self.run_in_turn(project, work)).await
+    }
+
+    async fn run_in_turn<T: Send + 'static>(
+        &self,
+        project: &Arc<str>,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T> {
         let ended = || errors::unavailable("the threads for large bodies have ended");
         let turn = self.turn(project).await.ok_or_else(ended)?;
         let (done, result) = oneshot::channel::<Outcome<T>>();
@@ -110,7 +118,7 @@ impl LargeWork {
     /// Waits for the turn of a project. Turns are given in the order of arrival, and no project
     /// waits with more bodies than it may work on, so a project waits for few turns of each other.
     async fn turn(&self, project: &Arc<str>) -> Option<Turn> {
-        let of_project = self.projects.of(project).acquire_owned().await.ok()?;
+        let of_project = self.projects.acquire(project).await?;
         let of_all = self.all.clone().acquire_owned().await.ok()?;
         Some(Turn {
             _of_project: of_project,

@@ -1,21 +1,23 @@
 //! The parts that every module uses: the clock, ids, errors, strict JSON, placeholders, sealed secrets,
-//! the threads for work on large bodies, and the turns of projects. This module imports no other module
-//! of the crate except the [`App`](crate::App) that it is part of.
+//! concurrency limits by key, the threads for work on large bodies, and the shares of projects in the
+//! processors. This module imports no other module of the crate except the [`App`](crate::App) that it is
+//! part of.
 
 pub mod clock;
 pub(crate) mod error;
 pub mod errors;
 pub mod ids;
 pub mod json;
+pub mod keyed_limit;
 pub mod large_work;
 pub mod mapping;
 pub mod request_id;
+pub mod shares;
 pub mod trace;
-pub mod turns;
 pub mod vault;
 
 /// The value of the project field in records that belong to the whole installation.
-pub(crate) const INSTALLATION: &str = "installation";
+pub(crate) const INSTALLATION_PROJECT: &str = "installation";
 /// Target of log lines about changes that operators want to trace: keys, members, settings,
 /// publications. The lines name ids, never values.
 pub(crate) const AUDIT_LOG_TARGET: &str = "toolhost::audit";

@@ -70,7 +70,8 @@ impl CheckedInput {
         match self {
             Self::Arguments(arguments) => Ok(arguments),
             Self::Prompt(prompt) => {
-                let (json, tokens) = prompt::to_arguments(app, project, tool, &prompt).await?;
+                let (json, tokens) =
+                    Box::pin(prompt::to_arguments(app, project, tool, &prompt)).await?;
                 with_files(app, project, tool, json, Some(tokens)).await
             }
         }
@@ -85,7 +86,7 @@ async fn with_files(
     tokens: Option<Tokens>,
 ) -> Result<Arguments> {
     let (json, files) = if tool.takes_files {
-        files::resolve_files(app, project, tool, json).await?
+        Box::pin(files::resolve_files(app, project, tool, json)).await?
     } else {
         (json, Vec::new())
     };

@@ -68,14 +68,15 @@ pub(super) async fn present(
     };
     let mut data = kept.clone();
     if !(made.is_empty() && given.is_empty()) {
-        data = match files::link_files(app, project, resolved, &kept, made, given).await {
+        let linked = files::link_files(app, project, resolved, &kept, made, given);
+        data = match Box::pin(linked).await {
             Ok(data) => data,
             Err(cause) => return not_kept("a file of its result", &cause),
         };
     }
     drop(memory);
     if data.len() > MAX_INLINE_RESULT_BYTES {
-        return result_as_file(app, project, resolved, data).await;
+        return Box::pin(result_as_file(app, project, resolved, data)).await;
     }
     Presented {
         data,

@@ -6,20 +6,21 @@
 //! output, which is validated like all arguments. If the output is invalid, the model may correct
 //! it once. Time, tokens, sizes and concurrent requests are limited.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use net::{
     Body, HeaderMap, Limits, Method, Url,
     header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue},
 };
-use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json, value::RawValue};
 use tokio::{sync::Semaphore, time::timeout};
 use zeroize::Zeroizing;
 
-use crate::{App, Result, catalog::Tool, projects::Project, runs::errors};
+use crate::{
+    App, Result, catalog::Tool, core::keyed_limit::KeyedLimit, projects::Project, runs::errors,
+};
 
 /// Maximum length of a prompt text, a description and a system prompt, in characters.
 pub const MAX_PROMPT_CHARS: usize = 16_384;
@@ -59,14 +60,7 @@ pub struct Settings {
 pub(crate) struct Model {
     settings: Settings,
     permits: Semaphore,
-    /// The number of prompts in progress, by project.
-    projects: Mutex<HashMap<Arc<str>, usize>>,
-}
-
-/// A permit of a project to use the model. It is released on drop.
-struct ProjectPermit<'a> {
-    model: &'a Model,
-    project: Arc<str>,
+    projects: KeyedLimit<Arc<str>>,
 }
 
 /// A prompt that is to become arguments.
@@ -122,41 +116,10 @@ struct Usage {
 
 impl Model {
     pub(crate) fn new(settings: Settings) -> Self {
-        let permits = Semaphore::new(settings.max_concurrent);
         Self {
+            permits: Semaphore::new(settings.max_concurrent),
+            projects: KeyedLimit::new(settings.max_concurrent_per_project),
             settings,
-            permits,
-            projects: Mutex::default(),
-        }
-    }
-
-    /// Takes a permit of a project, if it has one left.
-    fn acquire(&self, project: &Project) -> Result<ProjectPermit<'_>> {
-        let mut projects = self.projects();
-        let taken = projects.entry(project.tenant.clone()).or_default();
-        if *taken >= self.settings.max_concurrent_per_project {
-            return Err(errors::project_busy());
-        }
-        *taken += 1;
-        Ok(ProjectPermit {
-            model: self,
-            project: project.tenant.clone(),
-        })
-    }
-
-    fn projects(&self) -> MutexGuard<'_, HashMap<Arc<str>, usize>> {
-        self.projects.lock()
-    }
-}
-
-impl Drop for ProjectPermit<'_> {
-    fn drop(&mut self) {
-        let mut projects = self.model.projects();
-        if let Some(taken) = projects.get_mut(&self.project) {
-            *taken -= 1;
-            if *taken == 0 {
-                projects.remove(&self.project);
-            }
         }
     }
 }
@@ -174,7 +137,8 @@ pub(super) async fn to_arguments(
 ) -> Result<(Bytes, Tokens)> {
     let model = app.model.as_ref().ok_or_else(errors::prompt_unavailable)?;
     check(prompt)?;
-    let _project_permit = model.acquire(project)?;
+    let project_permit = model.projects.try_acquire(&project.tenant);
+    let _project_permit = project_permit.ok_or_else(errors::project_busy)?;
     let _permit = model
         .permits
         .try_acquire()

@@ -28,7 +28,7 @@ use crate::{
 const CANCELLED_MESSAGE: &str = "the client disconnected, or the server stopped, before the result";
 
 /// The record of a run that has not ended. Dropping it cancels it.
-pub(super) struct OpenRecord<'a>(ScopeGuard<Open<'a>, fn(Open<'a>)>);
+pub(super) struct OpenRecord<'a>(ScopeGuard<Box<Open<'a>>, fn(Box<Open<'a>>)>);
 
 /// The start of a run.
 #[derive(Clone, Copy)]
@@ -81,7 +81,7 @@ impl<'a> OpenRecord<'a> {
             observed: None,
             cassette: None,
         };
-        Self(scopeguard::guard(open, Open::cancel))
+        Self(scopeguard::guard(Box::new(open), Open::cancel))
     }
 
     /// Returns the id of the record.
@@ -139,7 +139,7 @@ impl Open<'_> {
         (self.slot, entry)
     }
 
-    fn cancel(self) {
+    fn cancel(self: Box<Self>) {
         if self.observed.is_some() {
             let cancelled = Presented::failure(kind::CANCELLED, CANCELLED_MESSAGE, None);
             let (slot, entry) = self.end(ExecutionEnd::Cancelled, cancelled.kept, cancelled.error);

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use sandbox::{
-    Action, Call, Context, Digest, File, Grant, Limits, Outcome, Policy, ProxyRequest,
+    Action, Call, Component, Context, Digest, File, Grant, Limits, Outcome, Policy, ProxyRequest,
     ProxyResponse, Refusal,
 };
 
@@ -66,7 +66,7 @@ pub(super) async fn call(app: &App, run: Run<'_, '_, Guest>) -> Result<Outcome> 
         files,
         state,
     } = run.what;
-    load_component(app, run.release).await?;
+    let component = load_component(app, run.release).await?;
     let mut record = run.record;
     let run_id = record.as_ref().map(|record| record.id().to_string());
     let trace = record.as_ref().and_then(|record| record.trace());
@@ -90,8 +90,8 @@ pub(super) async fn call(app: &App, run: Run<'_, '_, Guest>) -> Result<Outcome> 
     let on_cancel = |mut outcome| observe(&mut record, &mut outcome);
     let called = app
         .sandbox
-        .call_or_cancel(call, max_cassette_bytes, on_cancel);
-    let ended = called.await;
+        .call_or_cancel(component, call, max_cassette_bytes, on_cancel);
+    let ended = Box::pin(called).await;
     let (mut outcome, cassette) = ended.map_err(|refusal| refusal_error(refusal, run.release))?;
     observe(&mut record, &mut outcome);
     if let Some(record) = record {
@@ -148,12 +148,15 @@ fn observe<T>(record: &mut Option<&mut OpenRecord<'_>>, outcome: &mut Outcome<T>
 }
 
 /// Loads a component, and installs it first if this node does not have it yet.
-async fn load_component(app: &App, release: &Release) -> Result<()> {
-    match app.sandbox.load(&release.digest).await {
-        Ok(()) => Ok(()),
-        Err(Refusal::NotInstalled) => install_component(app, release.digest).await,
-        Err(refusal) => Err(refusal_error(refusal, release)),
-    }
+async fn load_component(app: &App, release: &Release) -> Result<Component> {
+    let loaded = match app.sandbox.load(&release.digest).await {
+        Err(Refusal::NotInstalled) => {
+            Box::pin(install_component(app, release.digest)).await?;
+            app.sandbox.load(&release.digest).await
+        }
+        loaded => loaded,
+    };
+    loaded.map_err(|refusal| refusal_error(refusal, release))
 }
 
 async fn install_component(app: &App, component: Digest) -> Result<()> {

@@ -3,21 +3,20 @@
 //! A script counts as an execution of its project, and so does each tool that it runs. A project
 //! therefore runs few scripts at a time, so that its tools find room beside them.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use parking_lot::Mutex;
 use sandbox::{ProgramLimits, Sandbox, StoredFile};
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::timeout,
-};
+use tokio::time::timeout;
 use workbench::{Finished, Session, Workbench};
 
 use super::{errors, run};
 use crate::{
     App, Result,
-    core::ids::{ProjectId, random_text},
+    core::{
+        ids::{ProjectId, random_text},
+        keyed_limit::KeyedLimit,
+    },
     projects::Project,
 };
 
@@ -38,9 +37,8 @@ pub struct ScriptSettings {
 /// The state of this module in the app.
 pub(crate) struct Scripts {
     pub(super) workbench: Workbench,
-    settings: ScriptSettings,
-    /// The permits of each project that runs scripts.
-    permits: Mutex<HashMap<ProjectId, Arc<Semaphore>>>,
+    limits: ProgramLimits,
+    projects: KeyedLimit<ProjectId>,
 }
 
 /// A script to run.
@@ -59,21 +57,8 @@ impl Scripts {
     pub(crate) fn new(sandbox: &Sandbox, settings: ScriptSettings) -> Self {
         Self {
             workbench: Workbench::new(sandbox.clone()),
-            settings,
-            permits: Mutex::default(),
-        }
-    }
-
-    async fn acquire(&self, project: &ProjectId) -> Result<OwnedSemaphorePermit> {
-        let permits = {
-            let mut projects = self.permits.lock();
-            projects.retain(|_, permits| Arc::strong_count(permits) > 1);
-            let new = || Arc::new(Semaphore::new(self.settings.per_project));
-            projects.entry(project.clone()).or_insert_with(new).clone()
-        };
-        match timeout(MAX_SCRIPT_WAIT, permits.acquire_owned()).await {
-            Ok(Ok(permit)) => Ok(permit),
-            _ => Err(errors::project_busy()),
+            limits: settings.limits,
+            projects: KeyedLimit::new(settings.per_project),
         }
     }
 }
@@ -83,14 +68,15 @@ impl Scripts {
 /// # Errors
 /// Fails if nothing ran. After that, every outcome is a [`Finished`].
 pub(crate) async fn run_script(app: &App, project: &Project, script: Script) -> Result<Finished> {
-    let _permit = app.scripts.acquire(&project.id).await?;
+    let permit = timeout(MAX_SCRIPT_WAIT, app.scripts.projects.acquire(&project.id)).await;
+    let _permit = permit.ok().flatten().ok_or_else(errors::project_busy)?;
     let script = workbench::Script {
         run_id: random_text(RUN_ID_CHARS),
         tenant: project.tenant.clone(),
         code: script.code,
         files: script.files,
         variables: script.variables,
-        limits: app.scripts.settings.limits,
+        limits: app.scripts.limits,
         session: script.session,
     };
     run::script(app, script).await

@@ -31,8 +31,10 @@ pub fn restrict() -> io::Result<()> {
     };
     let compiled = || -> Result<BpfProgram, seccompiler::BackendError> {
         let own = u64::from(std::process::id());
-        let mut rules: std::collections::BTreeMap<_, _> =
-            ALLOWED.iter().map(|call| (*call, Vec::new())).collect();
+        let mut rules: std::collections::BTreeMap<_, _> = ALLOWED_CALLS
+            .iter()
+            .map(|call| (*call, Vec::new()))
+            .collect();
         // A process that aborts sends a signal to itself.
         rules.extend([
             (libc::SYS_tgkill, first_is(own)?),
@@ -66,7 +68,7 @@ pub fn restrict() -> io::Result<()> {
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64")
 ))]
-const ALLOWED: &[libc::c_long] = &[
+const ALLOWED_CALLS: &[libc::c_long] = &[
     // Open pipes.
     libc::SYS_read,
     libc::SYS_readv,

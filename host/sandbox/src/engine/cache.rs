@@ -19,6 +19,7 @@ use std::{
         unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
     },
     path::{Path, PathBuf},
+    time::{Duration, SystemTime},
 };
 
 use hmac::{Hmac, KeyInit, Mac};
@@ -30,6 +31,11 @@ use zeroize::Zeroizing;
 use crate::Digest;
 
 const SEAL_BYTES: usize = 32;
+/// Start of the name of a file that is being written.
+const WRITING_PREFIX: &str = ".writing-";
+/// Age from which such a file was left by a process that ended. Writing one takes seconds, and other
+/// processes may write to the same folder.
+const INTERRUPTED_WRITE_AGE: Duration = Duration::from_secs(60 * 60);
 /// Domain separation for the seal, so that the same key can serve other purposes.
 const SEAL_CONTEXT: &[u8] = b"compiled component\0";
 
@@ -77,7 +83,7 @@ impl Cache {
     /// Seals and stores a compiled component.
     pub(crate) fn put(&self, digest: &Digest, artifact: &[u8]) -> io::Result<()> {
         let mut file = tempfile::Builder::new()
-            .prefix(".writing-")
+            .prefix(WRITING_PREFIX)
             .tempfile_in(&self.folder)?;
         let mut seal = self.seal(digest);
         seal.update(artifact);
@@ -190,12 +196,29 @@ impl Cache {
                     && hash.len() == self.engine_hash.len()
                     && hash != self.engine_hash
             });
-            if ours || name.starts_with(".writing-") {
-                fs::remove_file(entry.path())?;
+            if ours || name.starts_with(WRITING_PREFIX) && is_interrupted(&entry) {
+                match fs::remove_file(entry.path()) {
+                    // Another process removed it, or has finished writing.
+                    Err(missing) if missing.kind() == io::ErrorKind::NotFound => {}
+                    removed => removed?,
+                }
             }
         }
         Ok(())
     }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "files have times of the real clock"
+)]
+fn is_interrupted(file: &fs::DirEntry) -> bool {
+    let written = file.metadata().and_then(|seen| seen.modified());
+    let age = |at| SystemTime::now().duration_since(at).ok();
+    written
+        .ok()
+        .and_then(age)
+        .is_some_and(|age| age > INTERRUPTED_WRITE_AGE)
 }
 
 /// Maps the verified file through its descriptor, because its name may refer to another file by
@@ -232,15 +255,18 @@ mod tests {
     use super::*;
     use crate::engine;
 
-    const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
+    const EMPTY_COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
 
     fn kept() -> (tempfile::TempDir, Engine, Cache, Digest) {
         let folder = tempfile::tempdir().unwrap();
         let engine = Engine::new(&engine::config()).unwrap();
         let cache = Cache::open(&folder.path().join("cache"), [7; 32], "0123456789abcdef").unwrap();
-        let digest = Digest::compute(EMPTY);
+        let digest = Digest::compute(EMPTY_COMPONENT);
         cache
-            .put(&digest, &engine.precompile_component(EMPTY).unwrap())
+            .put(
+                &digest,
+                &engine.precompile_component(EMPTY_COMPONENT).unwrap(),
+            )
             .unwrap();
         (folder, engine, cache, digest)
     }
@@ -303,7 +329,10 @@ mod tests {
         fs::rename(cache.path(&digest), cache.path(&other)).unwrap();
         assert!(cache.load(&engine, &other).unwrap().is_none());
         cache
-            .put(&digest, &engine.precompile_component(EMPTY).unwrap())
+            .put(
+                &digest,
+                &engine.precompile_component(EMPTY_COMPONENT).unwrap(),
+            )
             .unwrap();
         let stranger =
             Cache::open(&folder.path().join("cache"), [8; 32], "0123456789abcdef").unwrap();
@@ -317,7 +346,10 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
         assert!(cache.load(&engine, &digest).unwrap().is_none());
         cache
-            .put(&digest, &engine.precompile_component(EMPTY).unwrap())
+            .put(
+                &digest,
+                &engine.precompile_component(EMPTY_COMPONENT).unwrap(),
+            )
             .unwrap();
         let elsewhere = folder.path().join("elsewhere");
         fs::rename(&path, &elsewhere).unwrap();
@@ -327,12 +359,20 @@ mod tests {
     }
 
     #[test]
-    fn only_files_of_other_compilers_are_removed() {
+    fn files_of_others_and_interrupted_writes_are_removed() {
         let (folder, _engine, cache, digest) = kept();
         let precious = cache.folder.join("precious-file");
         fs::write(&precious, "x").unwrap();
+        let [written, interrupted] = [".writing-a", ".writing-b"].map(|name| {
+            let path = cache.folder.join(name);
+            fs::write(&path, "x").unwrap();
+            path
+        });
+        let file = File::options().write(true).open(&interrupted).unwrap();
+        let old = file.metadata().unwrap().modified().unwrap() - 2 * INTERRUPTED_WRITE_AGE;
+        file.set_modified(old).unwrap();
         Cache::open(&folder.path().join("cache"), [7; 32], "ffffffffffffffff").unwrap();
-        assert!(precious.exists());
+        assert!(precious.exists() && written.exists() && !interrupted.exists());
         assert!(cache.size(&digest).is_none());
     }
 }

@@ -49,15 +49,18 @@ const OUT_OF_MEMORY_TEXTS: [&str; 2] = ["out of memory", "out-of-memory"];
 /// Compiles a component that passed the checks.
 pub(crate) async fn compile(
     compiler: &Compiler,
-    engine: &Engine,
     component: Bytes,
 ) -> Result<Vec<u8>, InstallError> {
     match compiler {
         Compiler::Child(program, limits) => in_child(program, *limits, component).await,
         Compiler::InProcess => {
-            let engine = engine.clone();
-            let compiled =
-                tokio::task::spawn_blocking(move || precompile(&engine, &component)).await;
+            let compiled = tokio::task::spawn_blocking(move || {
+                // The component is the user's own: it may use all processors and their memory.
+                let mut config = config();
+                config.parallel_compilation(true);
+                precompile(&Engine::new(&config)?, &component)
+            });
+            let compiled = compiled.await;
             let compiled = compiled.map_err(|broken| compiler_panicked(&broken.to_string()))?;
             compiled.map_err(|cause| InstallError::Refused(vec![reason(&cause)]))
         }

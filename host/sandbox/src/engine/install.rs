@@ -68,7 +68,7 @@ pub(crate) async fn install(
         let _permit = compiling.acquire().await;
         // Another installation may have compiled it while this one waited for its permit.
         if cache.size(&digest).is_none() {
-            let artifact = compile::compile(compiler, &runtime.engine, wasm).await?;
+            let artifact = compile::compile(compiler, wasm).await?;
             let runtime = runtime.clone();
             let cache = cache.clone();
             blocking(move || store_artifact(&digest, &artifact, &runtime, &cache)).await??;
@@ -96,7 +96,6 @@ pub(crate) async fn install_program(
     wasm: Bytes,
     compiler: &Compiler,
     compiling: &Semaphore,
-    runtime: &Runtime,
     cache: &Arc<Cache>,
 ) -> Result<Digest, InstallError> {
     if wasm.len() > MAX_COMPONENT_BYTES {
@@ -114,7 +113,7 @@ pub(crate) async fn install_program(
             Compiler::Child(program, _) => Compiler::Child(program.clone(), PROGRAM_COMPILE_LIMITS),
             Compiler::InProcess => Compiler::InProcess,
         };
-        let artifact = compile::compile(&compiler, &runtime.engine, wasm).await?;
+        let artifact = compile::compile(&compiler, wasm).await?;
         let cache = cache.clone();
         let stored = blocking(move || cache.put(&digest, &artifact)).await?;
         stored.map_err(|cause| {

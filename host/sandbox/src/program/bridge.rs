@@ -1,7 +1,7 @@
 //! Requests of a program to its host.
 //!
 //! The interpreter of Python that we run has two imports for HTTP requests. They carry a record of
-//! fields, each with its length before it. Here the method is [`METHOD`], the URL is the name of a
+//! fields, each with its length before it. Here the method is [`CALL_METHOD`], the URL is the name of a
 //! function, and the body its input. Every other request is refused: a program has no network.
 
 use bytes::Bytes;
@@ -10,33 +10,33 @@ use wasmtime::{Caller, Linker, Result};
 use super::{State, memory, wasi::Errno};
 use crate::schedule::scheduler::AbortOnDrop;
 
-const MODULE: &str = "bashkit";
+const MODULE_NAME: &str = "bashkit";
 /// Method of a request to a function of the host.
-const METHOD: &[u8] = b"CALL";
+const CALL_METHOD: &[u8] = b"CALL";
 /// Maximum number of headers, which are ignored.
 const MAX_HEADERS: u32 = 128;
 
-const ANSWERED: i32 = 0;
-const FAILED: i32 = 1;
-const INVALID: i32 = 3;
-const FAULT: i32 = 4;
+const STATUS_ANSWERED: i32 = 0;
+const STATUS_FAILED: i32 = 1;
+const STATUS_INVALID: i32 = 3;
+const STATUS_FAULT: i32 = 4;
 
 const NO_NETWORK: &str = "there is no network here: call run_tool or proxy";
 const INVALID_REQUEST: &str = "the request is not valid, or too large";
 
 pub(super) fn add_to_linker(linker: &mut Linker<State>) -> Result<()> {
     linker.func_wrap_async(
-        MODULE,
+        MODULE_NAME,
         "http_request",
         |mut caller: Caller<'_, State>, (place, length, _, size): (u32, u32, i64, u32)| {
             Box::new(async move { request(&mut caller, place, length, size).await })
         },
     )?;
     linker.func_wrap(
-        MODULE,
+        MODULE_NAME,
         "http_take",
         |mut caller: Caller<'_, State>, to: u32, room: i32| {
-            take(&mut caller, to, room).map_or(FAULT, |()| ANSWERED)
+            take(&mut caller, to, room).map_or(STATUS_FAULT, |()| STATUS_ANSWERED)
         },
     )?;
     Ok(())
@@ -46,15 +46,18 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> Result<()> {
 async fn request(caller: &mut Caller<'_, State>, place: u32, length: u32, size: u32) -> i32 {
     let (code, response) = match read(caller, place, length) {
         Ok(Some((function, input))) => match call(caller.data_mut(), function, input).await {
-            Ok(output) => (ANSWERED, encode(&output)),
-            Err(message) => (FAILED, message.into_bytes().into()),
+            Ok(output) => (STATUS_ANSWERED, encode(&output)),
+            Err(message) => (STATUS_FAILED, message.into_bytes().into()),
         },
-        Ok(None) => (FAILED, Bytes::from_static(NO_NETWORK.as_bytes())),
-        Err(_) => (INVALID, Bytes::from_static(INVALID_REQUEST.as_bytes())),
+        Ok(None) => (STATUS_FAILED, Bytes::from_static(NO_NETWORK.as_bytes())),
+        Err(_) => (
+            STATUS_INVALID,
+            Bytes::from_static(INVALID_REQUEST.as_bytes()),
+        ),
     };
     let bytes = response.len() as u32;
     caller.data_mut().response = Some(response);
-    memory::store(caller, size, bytes, 4).map_or(FAULT, |()| code)
+    memory::store(caller, size, bytes, 4).map_or(STATUS_FAULT, |()| code)
 }
 
 /// Reads the function and the input of a request, or none if it is for the network.
@@ -75,7 +78,7 @@ fn read(
         field(&mut rest)?;
     }
     let input = field(&mut rest)?;
-    if method != METHOD {
+    if method != CALL_METHOD {
         return Ok(None);
     }
     let function = std::str::from_utf8(function).map_err(|_| Errno::ILSEQ)?;

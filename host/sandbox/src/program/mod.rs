@@ -31,7 +31,7 @@ use crate::{Digest, Failure, Limits, Refusal, Reservation, Usage, engine::cache:
 pub(crate) use run::{ProgramContext, run};
 pub(crate) use state::State;
 
-const MIB: u64 = 1 << 20;
+const BYTES_PER_MIB: u64 = 1 << 20;
 /// Native stack available to a program, in bytes. An interpreter recurses on it for nested data, and
 /// reports its own error only if it reaches its own limit first.
 const PROGRAM_STACK_BYTES: usize = 4 << 20;
@@ -108,14 +108,14 @@ pub struct ProgramLimits {
 impl ProgramLimits {
     /// Limits of a script of an agent.
     pub const DEFAULT: Self = Self {
-        memory: 256 * MIB,
+        memory: 256 * BYTES_PER_MIB,
         cpu: Duration::from_secs(60),
         wall: Duration::from_secs(180),
         requests: 500,
-        message: 16 * MIB,
-        output: 8 * MIB,
+        message: 16 * BYTES_PER_MIB,
+        output: 8 * BYTES_PER_MIB,
         files: 1_000,
-        file_bytes: 64 * MIB,
+        file_bytes: 64 * BYTES_PER_MIB,
     };
 
     /// Returns these limits, those that a call of a toolkit also has capped at

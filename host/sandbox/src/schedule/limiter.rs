@@ -216,7 +216,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const PAGE: usize = 64 << 10;
+    const PAGE_BYTES: usize = 64 << 10;
 
     fn limiter(node: &Arc<NodeMemory>, limit: u64) -> Limiter {
         Limiter::new(node.reserve(), limit, Arc::default())
@@ -225,35 +225,39 @@ mod tests {
     #[test]
     fn memories_of_one_guest_count_together() {
         let node = NodeMemory::new(u64::MAX);
-        let mut limiter = limiter(&node, 4 * PAGE as u64);
-        assert!(limiter.memory_growing(0, 2 * PAGE, None).unwrap());
-        assert!(limiter.memory_growing(0, 2 * PAGE, None).unwrap());
-        assert!(!limiter.memory_growing(2 * PAGE, 3 * PAGE, None).unwrap());
+        let mut limiter = limiter(&node, 4 * PAGE_BYTES as u64);
+        assert!(limiter.memory_growing(0, 2 * PAGE_BYTES, None).unwrap());
+        assert!(limiter.memory_growing(0, 2 * PAGE_BYTES, None).unwrap());
+        assert!(
+            !limiter
+                .memory_growing(2 * PAGE_BYTES, 3 * PAGE_BYTES, None)
+                .unwrap()
+        );
         assert!(limiter.refused_memory());
-        assert_eq!(limiter.meter.peak_memory(), 4 * PAGE as u64);
+        assert_eq!(limiter.meter.peak_memory(), 4 * PAGE_BYTES as u64);
     }
 
     #[test]
     fn memory_of_all_guests_is_counted_and_released() {
-        let node = NodeMemory::new(3 * PAGE as u64);
+        let node = NodeMemory::new(3 * PAGE_BYTES as u64);
         let mut first = limiter(&node, u64::MAX);
         let mut second = limiter(&node, u64::MAX);
-        assert!(first.memory_growing(0, 2 * PAGE, None).unwrap());
-        assert!(!second.memory_growing(0, 2 * PAGE, None).unwrap());
+        assert!(first.memory_growing(0, 2 * PAGE_BYTES, None).unwrap());
+        assert!(!second.memory_growing(0, 2 * PAGE_BYTES, None).unwrap());
         drop(first);
-        assert!(second.memory_growing(0, 2 * PAGE, None).unwrap());
+        assert!(second.memory_growing(0, 2 * PAGE_BYTES, None).unwrap());
         drop(second);
         assert_eq!(node.used(), 0);
     }
 
     #[test]
     fn responses_leave_memory_to_guests() {
-        let node = NodeMemory::new(4 * PAGE as u64);
+        let node = NodeMemory::new(4 * PAGE_BYTES as u64);
         let body = node.reserve();
-        assert!(net::MemoryBudget::grow(&body, 3 * PAGE as u64));
+        assert!(net::MemoryBudget::grow(&body, 3 * PAGE_BYTES as u64));
         assert!(!net::MemoryBudget::grow(&body, 1));
         let mut guest = limiter(&node, u64::MAX);
-        assert!(guest.memory_growing(0, PAGE, None).unwrap());
+        assert!(guest.memory_growing(0, PAGE_BYTES, None).unwrap());
     }
 
     #[test]
@@ -261,7 +265,7 @@ mod tests {
         let node = NodeMemory::new(0);
         let mut limiter = limiter(&node, 0);
         let answers: Vec<_> = (0..MAX_FAILED_GROWS)
-            .map(|_| limiter.memory_growing(0, PAGE, None).is_err())
+            .map(|_| limiter.memory_growing(0, PAGE_BYTES, None).is_err())
             .collect();
         assert_eq!(answers.iter().filter(|ended| **ended).count(), 1);
         assert!(answers.last().unwrap());

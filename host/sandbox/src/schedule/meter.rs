@@ -7,7 +7,7 @@ use std::{
 
 use rustix::time::{ClockId, clock_gettime};
 
-use super::ticker::TICK;
+use super::ticker::TICK_INTERVAL;
 
 /// Maximum extension of a call's wall-clock time for its waits for a processor, all together.
 pub(crate) const MAX_HELD_UP: Duration = Duration::from_secs(60);
@@ -73,7 +73,7 @@ impl Meter {
     fn unwatched_nanos(&self) -> u64 {
         now(ClockId::Monotonic)
             .saturating_sub(self.since.load(Relaxed))
-            .min(TICK.as_nanos() as u64)
+            .min(TICK_INTERVAL.as_nanos() as u64)
     }
 
     fn advance(&self, thread: u64) {

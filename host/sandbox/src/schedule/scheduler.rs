@@ -34,7 +34,7 @@ use tokio::{
 
 use super::{
     meter::{MAX_HELD_UP, Meter},
-    ticker::TICK,
+    ticker::TICK_INTERVAL,
 };
 
 /// Niceness of the guest threads, which lowers their priority when processors are scarce.
@@ -104,10 +104,14 @@ pub(crate) async fn run<T: Send + 'static>(
         guest: Some(guest),
         meter: meter.clone(),
     };
-    let short = poll_fn(|cx| match Pin::new(&mut guest).poll(cx) {
-        Poll::Ready(ended) => Poll::Ready(Some(ended)),
-        Poll::Pending if meter.is_long() => Poll::Ready(None),
-        Poll::Pending => Poll::Pending,
+    // The caller's thread, too, may lose its processor in the middle of a poll.
+    let short = poll_fn(|cx| {
+        meter.set_ready();
+        match meter.measure_turn(|| Pin::new(&mut guest).poll(cx)) {
+            Poll::Ready(ended) => Poll::Ready(Some(ended)),
+            Poll::Pending if meter.is_long() => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
     });
     match run_until(deadline, short).await {
         Some(Some(ended)) => return ended,
@@ -117,7 +121,9 @@ pub(crate) async fn run<T: Send + 'static>(
     meter.set_ready();
     let mut task = AbortOnDrop(threads.spawn(run_in_turns(guest, meter.clone(), cpu_permits)));
     let joined = loop {
-        let wake_at = meter.extended_deadline(deadline).max(Instant::now() + TICK);
+        let wake_at = meter
+            .extended_deadline(deadline)
+            .max(Instant::now() + TICK_INTERVAL);
         if let Ok(joined) = timeout_at(wake_at.into(), &mut task.0).await {
             break joined;
         }

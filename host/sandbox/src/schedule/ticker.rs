@@ -16,7 +16,7 @@ use std::{
 use wasmtime::Engine;
 
 /// Interval between two ticks.
-pub(crate) const TICK: Duration = Duration::from_millis(2);
+pub(crate) const TICK_INTERVAL: Duration = Duration::from_millis(2);
 /// Number of ticks without a guest before the thread sleeps.
 const IDLE_TICKS_BEFORE_SLEEP: u32 = 50;
 
@@ -99,7 +99,7 @@ fn run(engine: &Engine, shared: &Shared) {
             idle = 0;
             continue;
         }
-        thread::sleep(TICK);
+        thread::sleep(TICK_INTERVAL);
         engine.increment_epoch();
     }
 }

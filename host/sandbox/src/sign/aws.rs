@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use super::{SignatureStamp, SigningError, body_bytes, hmac, host, percent, sensitive_header};
 use crate::Secret;
 
-const ALGORITHM: &str = "AWS4-HMAC-SHA256";
+const ALGORITHM_NAME: &str = "AWS4-HMAC-SHA256";
 /// Replacement for the digest of a body whose bytes are written while they are sent. TLS protects
 /// those.
 const UNSIGNED_BODY: &str = "UNSIGNED-PAYLOAD";
@@ -78,7 +78,7 @@ pub(super) fn sign(
     let day = &time[..8];
     let scope = format!("{day}/{region}/{service}/aws4_request");
     let text = format!(
-        "{ALGORITHM}\n{time}\n{scope}\n{}",
+        "{ALGORITHM_NAME}\n{time}\n{scope}\n{}",
         hex::encode(Sha256::digest(canonical))
     );
     let mut key =
@@ -89,7 +89,7 @@ pub(super) fn sign(
     let signature = hex::encode(hmac(Hash::Sha256, &key, text.as_bytes())?);
     let id = keys.access_key_id.expose();
     let value = format!(
-        "{ALGORITHM} Credential={id}/{scope}, SignedHeaders={names}, Signature={signature}"
+        "{ALGORITHM_NAME} Credential={id}/{scope}, SignedHeaders={names}, Signature={signature}"
     );
     request
         .headers

@@ -25,7 +25,7 @@ use sha2::{Digest as _, Sha256, Sha512};
 use crate::Secret;
 
 /// Unreserved characters, which no signature scheme encodes (RFC 3986, section 2.3).
-const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
+const ENCODED_CHARACTERS: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
@@ -223,7 +223,7 @@ fn hmac(hash: Hash, key: &[u8], text: &[u8]) -> Result<Vec<u8>, SigningError> {
 }
 
 fn percent(text: &str) -> String {
-    utf8_percent_encode(text, UNRESERVED).to_string()
+    utf8_percent_encode(text, ENCODED_CHARACTERS).to_string()
 }
 
 /// Returns the body if its bytes are known. Multipart bodies are written while they are sent.

@@ -49,7 +49,7 @@ fn written(request: &net::Request) -> &str {
     request.headers["authorization"].to_str().unwrap()
 }
 
-const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
+const FORM_HEADER: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
 
 mod oauth1 {
     use super::*;
@@ -83,7 +83,7 @@ mod oauth1 {
 
     fn example() -> net::Request {
         let url = "http://EXAMPLE.COM:80/request?b5=%3D%253D&a3=a&c%40=&a2=r%20b";
-        request(Method::POST, url, &[FORM], "c2&a3=2+q")
+        request(Method::POST, url, &[FORM_HEADER], "c2&a3=2+q")
     }
 
     /// Uses the request of RFC 5849, section 3.4.1, with `oauth_version`, which the RFC leaves out
@@ -170,11 +170,11 @@ mod oauth1 {
         };
         let base = of("https://a.example/x", &[json], "{}");
         assert_eq!(of("https://a.example/x", &[json], "{\"a\":1}"), base);
-        assert_ne!(of("https://a.example/x", &[FORM], "a=1"), base);
+        assert_ne!(of("https://a.example/x", &[FORM_HEADER], "a=1"), base);
         assert_ne!(of("https://a.example/x?a=1", &[json], "{}"), base);
         assert_eq!(
             of("https://a.example/x?a=1", &[json], "{}"),
-            of("https://a.example/x", &[FORM], "a=1")
+            of("https://a.example/x", &[FORM_HEADER], "a=1")
         );
     }
 }
@@ -220,7 +220,7 @@ mod aws {
             of(request(
                 Method::POST,
                 "https://example.amazonaws.com/",
-                &[FORM],
+                &[FORM_HEADER],
                 "Param1=value1"
             )),
             "ff11897932ad3f4e8b18135d722051e5ac45fc38421b1da7b9d196a0fe09473a"

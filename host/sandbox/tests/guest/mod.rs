@@ -6,10 +6,10 @@ use manifest::Manifest;
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
-const CONTRACT: &str = include_str!("../../../../toolkit-sdk/wit/v1/toolkit.wit");
+const CONTRACT_TEXT: &str = include_str!("../../../../toolkit-sdk/wit/v1/toolkit.wit");
 
 /// Body of `execute` that returns its arguments.
-pub(crate) const ECHO: &str = "(call $ok (local.get $args) (local.get $args_len))";
+pub(crate) const ECHO_CODE: &str = "(call $ok (local.get $args) (local.get $args_len))";
 
 /// Builds a component with these imports and items, whose `execute` has this body.
 pub(crate) fn component(imports: &str, items: &str, execute: &str) -> Bytes {
@@ -30,7 +30,7 @@ pub(crate) fn foreign(
         .replace(";;EXECUTE", execute)
         .replace(";;RECEIVE", receive);
     let mut module = wat::parse_str(&text).unwrap_or_else(|cause| panic!("{cause}\n{text}"));
-    let contract = CONTRACT.replace(
+    let contract = CONTRACT_TEXT.replace(
         "    export entry;\n",
         &format!("    {world}\n    export entry;\n"),
     ) + packages;

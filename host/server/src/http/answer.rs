@@ -5,8 +5,8 @@ use std::{net::IpAddr, panic::AssertUnwindSafe, sync::Arc, time::Instant};
 
 use app::core::{
     request_id::RequestId,
+    shares::TaskOwner,
     trace::{SpanContext, SpanKind, Work},
-    turns::TaskOwner,
 };
 use axum::{
     Router,
@@ -21,7 +21,7 @@ use tower::Service;
 use crate::{
     Server,
     http::{
-        context::{REQUEST, RequestContext},
+        context::{CURRENT_REQUEST, RequestContext},
         error::{ApiError, HttpError},
         forwarded,
         limiter::RATE_WINDOW,
@@ -35,32 +35,32 @@ const _: () = assert!(RATE_WINDOW.as_secs() == 600);
 pub(crate) const MAX_REQUEST_LINE_BYTES: usize = 8 << 10;
 /// Maximum bytes of all headers together.
 pub(crate) const MAX_HEADER_BYTES: usize = 16 << 10;
-/// Maximum number of headers.
+/// Maximum number of headers. It is that of hyper, which holds so many without an allocation.
 pub(crate) const MAX_HEADERS: usize = 100;
 /// Characters of a host and its port, besides letters and digits (RFC 3986, section 3.2.2).
 const HOST_PUNCTUATION: &[u8] = b"-._~%!$&'()*+,;=:[]";
 const TRACEPARENT_HEADER: HeaderName = HeaderName::from_static("traceparent");
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-const RATE: HeaderName = HeaderName::from_static("x-ratelimit");
-const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
-const WINDOW: HeaderName = HeaderName::from_static("x-ratelimit-window-size");
+const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
+const RATE_LIMIT_HEADER: HeaderName = HeaderName::from_static("x-ratelimit");
+const REMAINING_HEADER: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+const WINDOW_HEADER: HeaderName = HeaderName::from_static("x-ratelimit-window-size");
 
-/// Answers one request that came from the given address. Tells its project to `owner`.
+/// Answers one request that came from the given address, as a part of a task.
 pub(crate) async fn answer(
     server: Arc<Server>,
     mut router: Router,
     peer: IpAddr,
-    owner: Arc<TaskOwner>,
+    task: Arc<TaskOwner>,
     request: Request<Body>,
 ) -> Response<Body> {
     let request_id = given_id(&request).unwrap_or_else(|| server.app.sequence.request());
     let span = server.app.tracer.begin(|| traceparent(&request));
     let request_id = RequestId::new(request_id, span.map(|span| span.context));
     let client = forwarded::client(peer, request.headers(), &server.trusted_proxies);
-    let branding = (!server.branding.is_default()).then(|| server.branding.clone());
     let context = RequestContext {
         span,
-        ..RequestContext::new(request_id, client.unwrap_or(peer), branding)
+        task: Some(task),
+        ..context(&server, request_id, client.unwrap_or(peer))
     };
     let inner = async {
         let mut report = Report::begin(&server, request.method().clone());
@@ -79,15 +79,25 @@ pub(crate) async fn answer(
             }
         };
         finish(&server, &mut response);
-        REQUEST.with(|context| {
-            if let Some(project) = context.owner.get() {
-                owner.set(project);
-            }
-        });
         report.status = Some(response.status());
         response
     };
-    REQUEST.scope(context, inner).await
+    CURRENT_REQUEST.scope(context, inner).await
+}
+
+/// Returns the response to a request that was not read.
+pub(super) fn refuse(server: &Arc<Server>, peer: IpAddr, error: HttpError) -> Response<Body> {
+    let request_id = RequestId::new(server.app.sequence.request(), None);
+    CURRENT_REQUEST.sync_scope(context(server, request_id, peer), || {
+        let mut response = ApiError::Http(error).into_response();
+        finish(server, &mut response);
+        response
+    })
+}
+
+fn context(server: &Server, request_id: RequestId, client: IpAddr) -> RequestContext {
+    let branding = (!server.branding.is_default()).then(|| server.branding.clone());
+    RequestContext::new(request_id, client, branding)
 }
 
 /// Counts and logs a request when it is dropped, also if the client disconnects before the response.
@@ -116,7 +126,7 @@ impl Drop for Report<'_> {
         let Self { method, status, .. } = &*self;
         let duration = self.started.elapsed();
         // A thread that ends has no context.
-        let _ = REQUEST.try_with(|context| {
+        let _ = CURRENT_REQUEST.try_with(|context| {
             let route = context.route.get().map(|route| &**route);
             self.server.requests.count(route, method, *status, duration);
             tracing::info!(
@@ -174,7 +184,7 @@ fn traceparent(request: &Request<Body>) -> Option<SpanContext> {
 /// the body ends.
 fn keep_permits(response: &mut Response<Body>) {
     if response.body().size_hint().exact().is_none() {
-        let permits = REQUEST.with(|context| context.permits.take());
+        let permits = CURRENT_REQUEST.with(|context| context.permits.take());
         let body = std::mem::take(response.body_mut()).map_frame(move |frame| {
             let _held = &permits;
             frame
@@ -184,7 +194,7 @@ fn keep_permits(response: &mut Response<Body>) {
 }
 
 /// Returns the refusal for a request line or headers beyond their limits. Far beyond them, hyper
-/// answers by itself.
+/// rejects the head.
 fn too_long(request: &Request<Body>) -> Option<HttpError> {
     let target = request
         .uri()
@@ -192,9 +202,6 @@ fn too_long(request: &Request<Body>) -> Option<HttpError> {
         .map_or(0, |target| target.as_str().len());
     if request.method().as_str().len() + target + "  HTTP/1.1".len() > MAX_REQUEST_LINE_BYTES {
         return Some(HttpError::LongLine);
-    }
-    if request.headers().len() > MAX_HEADERS {
-        return Some(HttpError::ManyHeaders);
     }
     let headers: usize = request
         .headers()
@@ -221,13 +228,13 @@ fn bad_host(request: &Request<Body>) -> Option<HttpError> {
 
 /// Returns the client's own request id if it is safe in a header and in the log.
 fn given_id(request: &Request<Body>) -> Option<String> {
-    let text = request.headers().get(REQUEST_ID)?.to_str().ok()?;
+    let text = request.headers().get(REQUEST_ID_HEADER)?.to_str().ok()?;
     let plain = (1..=128).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
     plain.then(|| text.to_owned())
 }
 
 fn finish(server: &Server, response: &mut Response<Body>) {
-    let (id, allowance) = REQUEST.with(|context| {
+    let (id, allowance) = CURRENT_REQUEST.with(|context| {
         (
             HeaderValue::from_str(&context.request_id).ok(),
             context.allowance.get(),
@@ -236,12 +243,12 @@ fn finish(server: &Server, response: &mut Response<Body>) {
     let allowance = allowance.unwrap_or(server.limiter.rates.allowance);
     keep_permits(response);
     let headers = response.headers_mut();
-    headers.extend(id.map(|id| (REQUEST_ID, id)));
+    headers.extend(id.map(|id| (REQUEST_ID_HEADER, id)));
     // 0 means that there is no limit.
     if allowance.limit > 0 {
-        headers.insert(RATE, HeaderValue::from(allowance.limit));
-        headers.insert(REMAINING, HeaderValue::from(allowance.left));
-        headers.insert(WINDOW, HeaderValue::from_static(WINDOW_TEXT));
+        headers.insert(RATE_LIMIT_HEADER, HeaderValue::from(allowance.limit));
+        headers.insert(REMAINING_HEADER, HeaderValue::from(allowance.left));
+        headers.insert(WINDOW_HEADER, HeaderValue::from_static(WINDOW_TEXT));
     }
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(
@@ -285,7 +292,7 @@ mod tests {
                 keep_permits(&mut response);
                 response
             };
-            let response = REQUEST.scope(context, answered).await;
+            let response = CURRENT_REQUEST.scope(context, answered).await;
             assert_eq!(limiter.enter().await.is_err(), is_open);
             drop(response);
             assert!(limiter.enter().await.is_ok());

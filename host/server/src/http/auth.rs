@@ -20,7 +20,7 @@ use crate::{
     Server,
     http::{
         ApiError, ApiResult,
-        context::{REQUEST, operation},
+        context::{CURRENT_REQUEST, operation},
         errors,
         limiter::SecretKind,
         operation::Permission,
@@ -29,13 +29,13 @@ use crate::{
 };
 
 /// Header of a project's key.
-pub(crate) const PROJECT: &str = "x-api-key";
+pub(crate) const PROJECT_KEY_HEADER: &str = "x-api-key";
 /// Header of an organization's key.
-pub(crate) const ORGANIZATION: &str = "x-org-api-key";
+pub(crate) const ORGANIZATION_KEY_HEADER: &str = "x-org-api-key";
 /// Header of a user's key.
-pub(crate) const USER: &str = "x-user-api-key";
+pub(crate) const USER_KEY_HEADER: &str = "x-user-api-key";
 /// Headers that select the project of a user's request. A request has both or neither.
-pub(crate) const CHOSEN: [&str; 2] = ["x-org-id", "x-project-id"];
+pub(crate) const SELECTION_HEADERS: [&str; 2] = ["x-org-id", "x-project-id"];
 
 /// Request of a project: sent with its own key, or with the key of a user who selects the project.
 pub(crate) struct ProjectKey {
@@ -104,7 +104,11 @@ impl FromRequestParts<Arc<Server>> for ProjectKey {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> ApiResult<Self> {
-        let secret = given(&parts.headers, &[PROJECT, USER], "a project")?;
+        let secret = given(
+            &parts.headers,
+            &[PROJECT_KEY_HEADER, USER_KEY_HEADER],
+            "a project",
+        )?;
         let holder = holder(server, secret).await?;
         let project = project(server, &holder, &parts.headers).await?;
         let project = project.ok_or_else(|| other_kind("a project", &holder))?;
@@ -122,7 +126,11 @@ impl FromRequestParts<Arc<Server>> for OrganizationKey {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> ApiResult<Self> {
-        let secret = given(&parts.headers, &[ORGANIZATION], "an organization")?;
+        let secret = given(
+            &parts.headers,
+            &[ORGANIZATION_KEY_HEADER],
+            "an organization",
+        )?;
         let holder = holder(server, secret).await?;
         let Owner::Organization(organization) = &holder.owner else {
             return Err(other_kind("an organization", &holder).into());
@@ -139,7 +147,7 @@ impl FromRequestParts<Arc<Server>> for UserKey {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> ApiResult<Self> {
-        let secret = given(&parts.headers, &[USER], "a user")?;
+        let secret = given(&parts.headers, &[USER_KEY_HEADER], "a user")?;
         let holder = holder(server, secret).await?;
         if holder.kind() != KeyKind::User {
             return Err(other_kind("a user", &holder).into());
@@ -165,7 +173,10 @@ pub(crate) async fn project(
 ) -> ApiResult<Option<SharedProject>> {
     Ok(match &holder.owner {
         Owner::Project(project) => Some(project.clone()),
-        Owner::Member(member) => Some(Arc::new(chosen(server, member, headers).await?)),
+        Owner::Member(member) => {
+            let project = Box::pin(chosen(server, member, headers)).await?;
+            Some(Arc::new(project))
+        }
         Owner::Organization(_) => None,
     })
 }
@@ -177,7 +188,7 @@ async fn chosen(
     headers: &HeaderMap,
 ) -> ApiResult<projects::Project> {
     let [organization, project] =
-        CHOSEN.map(|name| headers.get(name).and_then(|value| value.to_str().ok()));
+        SELECTION_HEADERS.map(|name| headers.get(name).and_then(|value| value.to_str().ok()));
     let named = match (organization, project) {
         (None, None) => None,
         (Some(organization), Some(project)) => {
@@ -219,7 +230,7 @@ pub(crate) fn may(holder: &Holder, permission: Permission) -> Result<(), Error> 
 /// Admits a request with a valid key once: checks the address that it comes from and counts it
 /// against the rate limits.
 pub(crate) fn admit(server: &Server, holder: &Holder, project: Option<&Arc<str>>) -> ApiResult<()> {
-    REQUEST.with(|context| {
+    CURRENT_REQUEST.with(|context| {
         if context.owner.get().is_some() {
             return Ok(());
         }
@@ -232,11 +243,11 @@ pub(crate) fn admit(server: &Server, holder: &Holder, project: Option<&Arc<str>>
         if let Some(refused) = counted.refused {
             return Err(refused.into());
         }
-        context.owner.get_or_init(|| {
-            project
-                .cloned()
-                .unwrap_or_else(|| holder.organization().as_str().into())
-        });
+        let shares = &server.app.shares;
+        match project {
+            Some(project) => context.set_owner(shares, project),
+            None => context.set_owner(shares, &holder.organization().as_str().into()),
+        }
         Ok(())
     })
 }
@@ -250,35 +261,47 @@ pub(crate) async fn admit_to_project(
 ) -> ApiResult<()> {
     may(holder, operation().permission)?;
     admit(server, holder, Some(&project.tenant))?;
-    Ok(permits::enter_project(&server.limiter, &project.tenant).await?)
+    enter(server, project).await
 }
 
 /// Returns true if a request has a key of any kind.
 pub(crate) fn has_key(headers: &HeaderMap) -> bool {
-    let kinds = [PROJECT, ORGANIZATION, USER];
+    let kinds = [PROJECT_KEY_HEADER, ORGANIZATION_KEY_HEADER, USER_KEY_HEADER];
     kinds.iter().any(|name| headers.contains_key(*name))
 }
 
 /// Admits a request to a public address of a project, and counts it against the rate limits.
 pub(crate) async fn admit_without_key(server: &Server, project: &SharedProject) -> ApiResult<()> {
     let counted = server.limiter.rates.count_without_key(project);
-    REQUEST.with(|context| {
+    CURRENT_REQUEST.with(|context| {
         context.allowance.set(Some(counted.allowance));
-        context.owner.get_or_init(|| project.tenant.clone());
+        context.set_owner(&server.app.shares, &project.tenant);
     });
     if let Some(refused) = counted.refused {
         return Err(refused.into());
     }
-    Ok(permits::enter_project(&server.limiter, &project.tenant).await?)
+    enter(server, project).await
+}
+
+/// Acquires a concurrency permit of the project, and goes on at the threads for the project.
+async fn enter(server: &Server, project: &SharedProject) -> ApiResult<()> {
+    permits::enter_project(&server.limiter, &project.tenant).await?;
+    if let Some(task) = CURRENT_REQUEST.with(|context| context.task.clone()) {
+        server.app.shares.settle(&task).await;
+    }
+    Ok(())
 }
 
 /// Returns the single key of a request, if it is of a kind that the operation accepts.
 fn given<'a>(headers: &'a HeaderMap, wanted: &[&str], name: &'static str) -> ApiResult<&'a str> {
     // Names that are not parsed again for each request.
     static KEY_HEADERS: [(HeaderName, &str); 3] = [
-        (HeaderName::from_static(PROJECT), "a project"),
-        (HeaderName::from_static(ORGANIZATION), "an organization"),
-        (HeaderName::from_static(USER), "a user"),
+        (HeaderName::from_static(PROJECT_KEY_HEADER), "a project"),
+        (
+            HeaderName::from_static(ORGANIZATION_KEY_HEADER),
+            "an organization",
+        ),
+        (HeaderName::from_static(USER_KEY_HEADER), "a user"),
     ];
     let mut found = None;
     for (header, kind) in &KEY_HEADERS {
@@ -299,7 +322,15 @@ fn given<'a>(headers: &'a HeaderMap, wanted: &[&str], name: &'static str) -> Api
 
 /// Authenticates the sender of a request with any kind of key.
 pub(crate) async fn anyone(server: &Server, headers: &HeaderMap) -> ApiResult<Arc<Holder>> {
-    holder(server, given(headers, &[PROJECT, ORGANIZATION, USER], "a")?).await
+    holder(
+        server,
+        given(
+            headers,
+            &[PROJECT_KEY_HEADER, ORGANIZATION_KEY_HEADER, USER_KEY_HEADER],
+            "a",
+        )?,
+    )
+    .await
 }
 
 /// Revokes a leaked key. Wrong keys count as failed authentications of the address; past their
@@ -317,12 +348,8 @@ pub(crate) async fn holder(server: &Server, secret: &str) -> ApiResult<Arc<Holde
     match server.app.keys.cached(secret) {
         Some(holder) => Ok(holder),
         None => {
-            judged(
-                server,
-                SecretKind::Key,
-                projects::authenticate(&server.app, secret),
-            )
-            .await
+            let authenticated = projects::authenticate(&server.app, secret);
+            Box::pin(judged(server, SecretKind::Key, authenticated)).await
         }
     }
 }
@@ -334,7 +361,7 @@ pub(crate) async fn judged<T>(
     kind: SecretKind,
     judging: impl Future<Output = app::Result<T>>,
 ) -> ApiResult<T> {
-    let peer = REQUEST.with(|context| context.peer);
+    let peer = CURRENT_REQUEST.with(|context| context.peer);
     let now = server.app.clock.now();
     let suspects = server.limiter.suspects(kind);
     let suspected = suspects.suspected(peer, now);
@@ -371,7 +398,7 @@ mod tests {
         for (name, value) in pairs {
             headers.append(*name, HeaderValue::from_static(value));
         }
-        given(&headers, &[PROJECT], "a project")
+        given(&headers, &[PROJECT_KEY_HEADER], "a project")
             .map(str::to_owned)
             .map_err(|failure| match failure {
                 ApiError::App(error) => error,
@@ -381,16 +408,22 @@ mod tests {
 
     #[test]
     fn exactly_one_matching_key_is_accepted() {
-        assert_eq!(ask(&[(PROJECT, "ak_x")]).unwrap(), "ak_x");
+        assert_eq!(ask(&[(PROJECT_KEY_HEADER, "ak_x")]).unwrap(), "ak_x");
         for (pairs, expected) in [
             (&[][..], &errors::KEY_MISSING),
             (
-                &[(PROJECT, "a"), (ORGANIZATION, "b")],
+                &[(PROJECT_KEY_HEADER, "a"), (ORGANIZATION_KEY_HEADER, "b")],
                 &errors::KEY_AMBIGUOUS,
             ),
-            (&[(PROJECT, "a"), (PROJECT, "a")], &errors::KEY_AMBIGUOUS),
-            (&[(ORGANIZATION, "b")], &errors::KEY_OF_OTHER_KIND),
-            (&[(USER, "u")], &errors::KEY_OF_OTHER_KIND),
+            (
+                &[(PROJECT_KEY_HEADER, "a"), (PROJECT_KEY_HEADER, "a")],
+                &errors::KEY_AMBIGUOUS,
+            ),
+            (
+                &[(ORGANIZATION_KEY_HEADER, "b")],
+                &errors::KEY_OF_OTHER_KIND,
+            ),
+            (&[(USER_KEY_HEADER, "u")], &errors::KEY_OF_OTHER_KIND),
         ] {
             let error = ask(pairs).unwrap_err();
             assert!(error.is(expected), "{error}");

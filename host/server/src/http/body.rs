@@ -25,7 +25,7 @@ use crate::{
     http::{
         ApiError, ApiResult, HttpError, Json,
         branding::Branding,
-        context::{REQUEST, operation},
+        context::{CURRENT_REQUEST, operation},
         errors, flattened,
         limiter::Arrival,
         members, permits,
@@ -48,7 +48,7 @@ impl<T: DeserializeOwned + ToSchema + Send + 'static> FromRequest<Arc<Server>> f
         let branding = server.branding.clone();
         let parsed = parse(server, size, move || object(&bytes, &branding));
         let (body, warnings) = parsed.await??;
-        REQUEST.with(|context| context.names.warn(warnings));
+        CURRENT_REQUEST.with(|context| context.names.warn(warnings));
         Ok(Self(body))
     }
 }
@@ -96,7 +96,7 @@ async fn parse<T: Send + 'static>(
     size: usize,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Error> {
-    let owner = REQUEST.with(|context| context.owner.get().cloned());
+    let owner = CURRENT_REQUEST.with(|context| context.owner.get().cloned());
     let owner = owner.unwrap_or_default();
     server.app.large_work.run(&owner, size, work).await
 }
@@ -237,7 +237,7 @@ async fn receive<'a, Grow: FnMut(usize) -> Result<(), Error> + 'a>(
         Ok(false) => {
             permits::leave();
             let grow = counted.insert(count(upload.bytes.len())?);
-            upload.arrive(&server.config.limits, within, grow).await
+            Box::pin(upload.arrive(&server.config.limits, within, grow)).await
         }
         Err(refused) => Err(refused.into()),
     };
@@ -248,7 +248,7 @@ async fn receive<'a, Grow: FnMut(usize) -> Result<(), Error> + 'a>(
         }
         Err(ApiError::Http(large @ HttpError::TooLarge(_))) => {
             drop(counted);
-            Err(upload.refuse(server, large).await)
+            Err(Box::pin(upload.refuse(server, large)).await)
         }
         Err(failure) => Err(failure),
     }
@@ -256,7 +256,8 @@ async fn receive<'a, Grow: FnMut(usize) -> Result<(), Error> + 'a>(
 
 /// Counts one more arriving body for the sender of the request being answered.
 fn arrival(server: &Server) -> Result<Arrival<'_>, Error> {
-    let (address, owner) = REQUEST.with(|context| (context.peer, context.owner.get().cloned()));
+    let (address, owner) =
+        CURRENT_REQUEST.with(|context| (context.peer, context.owner.get().cloned()));
     server.limiter.arrivals.enter(address, owner)
 }
 

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use tokio::{sync::oneshot, task::JoinSet};
 
 use crate::http::{
-    context::{REQUEST, RequestContext},
+    context::{CURRENT_REQUEST, RequestContext},
     error::{ApiError, HttpError},
 };
 
@@ -20,19 +20,24 @@ impl Detached {
         &self,
         answer: impl Future<Output = Response> + Send + 'static,
     ) -> Response {
-        let context = REQUEST.with(RequestContext::hand_over);
+        let context = CURRENT_REQUEST.with(RequestContext::hand_over);
         let (done, answered) = oneshot::channel();
         let task = async move {
             let response = answer.await;
             let (allowance, owner) =
-                REQUEST.with(|context| (context.allowance.get(), context.owner.clone()));
+                CURRENT_REQUEST.with(|context| (context.allowance.get(), context.owner.clone()));
             // The client may have disconnected.
             let _ = done.send((response, allowance, owner));
         };
-        self.spawn(REQUEST.scope(context, task));
+        let owner = context.task.clone().zip(context.server.get().cloned());
+        let task = CURRENT_REQUEST.scope(context, task);
+        match owner {
+            Some((owner, server)) => self.spawn(server.app.shares.clone().run(owner, task)),
+            None => self.spawn(task),
+        }
         match answered.await {
             Ok((response, allowance, owner)) => {
-                REQUEST.with(|context| {
+                CURRENT_REQUEST.with(|context| {
                     context.allowance.set(allowance);
                     if let Some(owner) = owner.into_inner() {
                         context.owner.get_or_init(|| owner);

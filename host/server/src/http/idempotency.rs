@@ -13,8 +13,8 @@ use app::projects::{
 use axum::{
     body::Body,
     http::{HeaderName, HeaderValue, Method, Request, StatusCode, header},
-    middleware::Next,
     response::{IntoResponse, Response},
+    routing::Route,
 };
 use http_body_util::BodyExt;
 use tokio::time::{Instant, timeout_at};
@@ -26,25 +26,27 @@ use crate::{
         body::read,
         context::operation,
         error::{ApiError, ApiResult},
-        errors, permits,
+        errors,
+        operation::handle,
+        permits,
     },
 };
 
 /// Maximum length of an idempotency key, in characters.
 pub(crate) const MAX_KEY_CHARS: usize = 255;
-const KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const KEY_HEADER: HeaderName = HeaderName::from_static("idempotency-key");
 /// Header of a replayed response.
 pub(crate) const REPLAYED_HEADER: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// Returns true if a request is handled by this module.
 pub(crate) fn applies_to(request: &Request<Body>) -> bool {
-    *request.method() == Method::POST && request.headers().contains_key(KEY)
+    *request.method() == Method::POST && request.headers().contains_key(KEY_HEADER)
 }
 
 /// Performs a request, until its deadline if it has one, or replays its earlier response.
 pub(crate) async fn answer(
     server: &Arc<Server>,
-    handler: Next,
+    handler: Route,
     request: Request<Body>,
     deadline: Option<Instant>,
 ) -> Response {
@@ -55,7 +57,7 @@ pub(crate) async fn answer(
             run(server, handler, request, deadline, pending, keep).await
         }
         // The handler itself refuses a request without a valid key.
-        Ok(Step::NotAuthenticated(request)) => handler.run(request).await,
+        Ok(Step::NotAuthenticated(request)) => handle(handler, request).await,
     }
 }
 
@@ -85,7 +87,7 @@ async fn begin(server: &Arc<Server>, request: Request<Body>) -> ApiResult<Step> 
     let bytes = read(server, whole, limit).await?;
     let key = parts
         .headers
-        .get(KEY)
+        .get(KEY_HEADER)
         .and_then(|key| key.to_str().ok())
         .filter(|key| (1..=MAX_KEY_CHARS).contains(&key.len()))
         .filter(|key| key.bytes().all(|byte| byte.is_ascii_graphic()));
@@ -100,7 +102,7 @@ async fn begin(server: &Arc<Server>, request: Request<Body>) -> ApiResult<Step> 
         .map_or("", |target| target.as_str());
     let mut request = vec![target.as_bytes(), &bytes];
     request.extend(
-        auth::CHOSEN
+        auth::SELECTION_HEADERS
             .iter()
             .filter_map(|name| parts.headers.get(*name))
             .map(HeaderValue::as_bytes),
@@ -147,7 +149,7 @@ fn replay(answer: RecordedResponse) -> Response {
 /// Performs the request in its own task.
 async fn run(
     server: &Arc<Server>,
-    handler: Next,
+    handler: Route,
     request: Request<Body>,
     deadline: Option<Instant>,
     pending: Pending,
@@ -155,7 +157,7 @@ async fn run(
 ) -> Response {
     let noting = server.clone();
     let answer = async move {
-        let done = handler.run(request);
+        let done = handle(handler, request);
         let done = match deadline {
             Some(deadline) => timeout_at(deadline, done).await,
             None => Ok(done.await),

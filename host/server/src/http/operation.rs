@@ -4,7 +4,7 @@
 //! A row that says nothing gets the strictest treatment: an unrestricted key, the general deadline,
 //! the general limit on bodies.
 
-use std::sync::Arc;
+use std::{convert::Infallible, sync::Arc};
 
 use app::projects::permissions::{Access, Area};
 use axum::{
@@ -12,21 +12,27 @@ use axum::{
     http::{HeaderValue, header},
     middleware::Next,
     response::{IntoResponse, Response},
+    routing::Route,
 };
+use futures::FutureExt;
 use tokio::time::{Instant, timeout_at};
+use tower::Service;
 
 use crate::{
     Server,
-    api::table::PREFIXES,
+    api::table::API_PREFIXES,
     config::Limits,
-    http::{body::MAX_JSON_BYTES, context::REQUEST, error::ApiError, errors, idempotency, permits},
+    http::{
+        body::MAX_JSON_BYTES, context::CURRENT_REQUEST, error::ApiError, errors, idempotency,
+        permits,
+    },
     metrics::RouteCounts,
 };
 
 /// Date since which replaced operations are deprecated, as a Unix time: 21 November 2026.
 const DEPRECATED_SINCE: &str = "@1795219200";
 /// Date until which replaced operations are served at least.
-const SUNSET: &str = "Sun, 21 Nov 2027 00:00:00 GMT";
+const SUNSET_DATE: &str = "Sun, 21 Nov 2027 00:00:00 GMT";
 
 /// Permission that a project's key needs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -94,60 +100,90 @@ pub(crate) struct Operation {
     pub successor: Option<&'static str>,
 }
 
-/// Performs a matched request by the rules of its operation.
-pub(crate) async fn perform(
-    State((server, operation, route)): State<(Arc<Server>, Operation, Arc<RouteCounts>)>,
+/// Handler of a route with the rules of its operation.
+pub(crate) struct Performer {
+    /// The server that answers the requests.
+    pub server: Arc<Server>,
+    /// Rules of the operation.
+    pub operation: Operation,
+    /// Counts of the route.
+    pub counts: Arc<RouteCounts>,
+    /// Handler of matched requests.
+    pub handler: Route,
+}
+
+/// Answers a request by a handler.
+pub(crate) fn handle(
+    mut handler: Route,
     request: Request,
-    next: Next,
-) -> Response {
-    REQUEST.with(|context| {
-        context.operation.set(operation);
-        context.server.get_or_init(|| server.clone());
-        context.route.get_or_init(|| route);
-    });
-    // The path of the row, because a path may contain a link token.
-    let path = request.extensions().get::<MatchedPath>();
-    let path = path.map(MatchedPath::as_str);
-    tracing::debug!(method = %request.method(), path, "a request");
-    // Pages and providers have parameters of their own.
-    let is_row = path.is_some_and(|path| path.starts_with(PREFIXES[0]));
-    let query = request.uri().query();
-    let query = query.filter(|_| is_row && !operation.ignores_idempotency_key);
-    let query = query.map(str::to_owned);
-    if let Err(busy) = permits::enter(&server.limiter).await {
-        return ApiError::App(busy).into_response();
-    }
-    let timeout = server.config.limits.deadline();
-    let deadline = (operation.deadline == Deadline::General).then(|| Instant::now() + timeout);
-    let answer = async {
-        if idempotency::applies_to(&request) && !operation.ignores_idempotency_key {
-            Box::pin(idempotency::answer(&server, next, request, deadline)).await
-        } else if operation.is_run && !server.config.sandbox.cancel_on_disconnect {
-            Box::pin(server.detached.answer(next.run(request))).await
-        } else {
-            next.run(request).await
+) -> impl Future<Output = Response> + Send + 'static {
+    handler.call(request).map(|Ok(response)| response)
+}
+
+impl Performer {
+    /// Performs a matched request by the rules of its operation.
+    pub(crate) async fn perform(self: Arc<Self>, request: Request) -> Result<Response, Infallible> {
+        let Self {
+            server,
+            operation,
+            counts,
+            handler,
+        } = &*self;
+        CURRENT_REQUEST.with(|context| {
+            context.operation.set(*operation);
+            context.server.get_or_init(|| server.clone());
+            context.route.get_or_init(|| counts.clone());
+        });
+        // The path of the row, because a path may contain a link token.
+        let path = request.extensions().get::<MatchedPath>();
+        let path = path.map(MatchedPath::as_str);
+        tracing::debug!(method = %request.method(), path, "a request");
+        // Pages and providers have parameters of their own.
+        let is_row = path.is_some_and(|path| path.starts_with(API_PREFIXES[0]));
+        let query = request.uri().query();
+        let query = query.filter(|_| is_row && !operation.ignores_idempotency_key);
+        let query = query.map(str::to_owned);
+        if let Err(busy) = permits::enter(&server.limiter).await {
+            return Ok(ApiError::App(busy).into_response());
         }
-    };
-    let mut response = match deadline {
-        None => answer.await,
-        Some(deadline) => timeout_at(deadline, answer)
-            .await
-            .unwrap_or_else(|_| ApiError::App(errors::deadline(timeout.as_secs())).into_response()),
-    };
-    // Of a request that is refused early or replayed, no parameters were read.
-    if let Some(query) = query
-        && response.status().is_success()
-        && !response
-            .headers()
-            .contains_key(idempotency::REPLAYED_HEADER)
-    {
-        REQUEST.with(|context| context.names.compare(&query, &server.branding));
+        let timeout = server.config.limits.deadline();
+        let deadline = (operation.deadline == Deadline::General).then(|| Instant::now() + timeout);
+        let answer = async {
+            if idempotency::applies_to(&request) && !operation.ignores_idempotency_key {
+                Box::pin(idempotency::answer(
+                    server,
+                    handler.clone(),
+                    request,
+                    deadline,
+                ))
+                .await
+            } else if operation.is_run && !server.config.sandbox.cancel_on_disconnect {
+                Box::pin(server.detached.answer(handle(handler.clone(), request))).await
+            } else {
+                handle(handler.clone(), request).await
+            }
+        };
+        let mut response = match deadline {
+            None => answer.await,
+            Some(deadline) => timeout_at(deadline, answer).await.unwrap_or_else(|_| {
+                ApiError::App(errors::deadline(timeout.as_secs())).into_response()
+            }),
+        };
+        // Of a request that is refused early or replayed, no parameters were read.
+        if let Some(query) = query
+            && response.status().is_success()
+            && !response
+                .headers()
+                .contains_key(idempotency::REPLAYED_HEADER)
+        {
+            CURRENT_REQUEST.with(|context| context.names.compare(&query, &server.branding));
+        }
+        CURRENT_REQUEST.with(|context| context.names.write(&mut response));
+        if let Some(successor) = operation.successor {
+            deprecate(&mut response, successor);
+        }
+        Ok(response)
     }
-    REQUEST.with(|context| context.names.write(&mut response));
-    if let Some(successor) = operation.successor {
-        deprecate(&mut response, successor);
-    }
-    response
 }
 
 /// Performs a matched request to which no rules apply.
@@ -156,7 +192,7 @@ pub(crate) async fn perform_always(
     request: Request,
     next: Next,
 ) -> Response {
-    REQUEST.with(|context| {
+    CURRENT_REQUEST.with(|context| {
         context.route.get_or_init(|| route);
     });
     next.run(request).await
@@ -166,8 +202,11 @@ pub(crate) async fn perform_always(
 fn deprecate(response: &mut Response, successor: &str) {
     let headers = response.headers_mut();
     headers.insert("deprecation", HeaderValue::from_static(DEPRECATED_SINCE));
-    headers.insert("sunset", HeaderValue::from_static(SUNSET));
-    let link = format!("<{}{successor}>; rel=\"successor-version\"", PREFIXES[1]);
+    headers.insert("sunset", HeaderValue::from_static(SUNSET_DATE));
+    let link = format!(
+        "<{}{successor}>; rel=\"successor-version\"",
+        API_PREFIXES[1]
+    );
     let link = HeaderValue::try_from(link).ok();
     headers.extend(link.map(|link| (header::LINK, link)));
 }

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     Server,
-    api::table::PREFIXES,
+    api::table::API_PREFIXES,
     http::{ApiError, ApiResult, errors},
 };
 
@@ -105,7 +105,7 @@ impl FromRequestParts<Arc<Server>> for Prefix {
         let newer = parts
             .uri
             .path()
-            .strip_prefix(PREFIXES[1])
+            .strip_prefix(API_PREFIXES[1])
             .is_some_and(|rest| rest.starts_with('/'));
         Ok(if newer { Self::V3_1 } else { Self::V3 })
     }

@@ -12,7 +12,7 @@ use std::{
 use app::Error;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::http::{context::REQUEST, limiter::RequestLimiter};
+use crate::http::{context::CURRENT_REQUEST, limiter::RequestLimiter};
 
 /// Permits of one request, released when it is answered.
 #[derive(Default)]
@@ -40,13 +40,13 @@ impl Permits {
 /// # Errors
 /// Returns an error if no permit becomes free in time.
 pub(crate) async fn enter(limiter: &RequestLimiter) -> Result<(), Error> {
-    let tenant = REQUEST.with(|context| context.permits.tenant.get().cloned());
+    let tenant = CURRENT_REQUEST.with(|context| context.permits.tenant.get().cloned());
     if let Some(tenant) = tenant {
         let project = limiter.enter_project(&tenant).await?;
-        REQUEST.with(|context| context.permits.project.set(Some(project)));
+        CURRENT_REQUEST.with(|context| context.permits.project.set(Some(project)));
     }
     let node = limiter.enter().await?;
-    REQUEST.with(|context| context.permits.node.set(Some(node)));
+    CURRENT_REQUEST.with(|context| context.permits.node.set(Some(node)));
     Ok(())
 }
 
@@ -59,22 +59,25 @@ pub(crate) async fn enter_project(
     tenant: &Arc<str>,
 ) -> Result<(), Error> {
     // The first call determines the project; later calls are for the same one.
-    if REQUEST.with(|context| context.permits.tenant.set(tenant.clone()).is_err()) {
+    if CURRENT_REQUEST.with(|context| context.permits.tenant.set(tenant.clone()).is_err()) {
         return Ok(());
     }
     match limiter.try_enter_project(tenant) {
         Some(place) => {
-            REQUEST.with(|context| context.permits.project.set(Some(place)));
+            CURRENT_REQUEST.with(|context| context.permits.project.set(Some(place)));
             Ok(())
         }
         None => {
             leave();
-            enter(limiter).await
+            Box::pin(enter(limiter)).await
         }
     }
 }
 
 /// Releases the permits while the request waits for its client.
 pub(crate) fn leave() {
-    drop(REQUEST.with(|context| (context.permits.node.take(), context.permits.project.take())));
+    drop(
+        CURRENT_REQUEST
+            .with(|context| (context.permits.node.take(), context.permits.project.take())),
+    );
 }

@@ -19,7 +19,7 @@ use serde::{
 
 use crate::{
     Server,
-    http::{ApiError, ApiResult, branding::Branding, context::REQUEST, errors},
+    http::{ApiError, ApiResult, branding::Branding, context::CURRENT_REQUEST, errors},
 };
 
 /// Maximum number of entries of a list. Clients send all ids or slugs they know.
@@ -62,7 +62,7 @@ impl FromRequestParts<Arc<Server>> for Pairs {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &Arc<Server>) -> ApiResult<Self> {
-        REQUEST.with(|context| context.names.read_all_parameters());
+        CURRENT_REQUEST.with(|context| context.names.read_all_parameters());
         pairs(parts.uri.query().unwrap_or_default()).map(Self)
     }
 }
@@ -185,7 +185,7 @@ impl<'de> Deserializer<'de> for Parameters<'_> {
         visitor: V,
     ) -> Result<V::Value, Invalid> {
         // Some queries are parsed outside of a request.
-        let _ = REQUEST.try_with(|context| context.names.read_parameters(fields));
+        let _ = CURRENT_REQUEST.try_with(|context| context.names.read_parameters(fields));
         let present = fields
             .iter()
             .map(|field| self.parameter(field))
@@ -383,7 +383,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::http::branding::DEFAULT;
+    use crate::http::branding::DEFAULT_WORD;
 
     #[derive(Debug, Default, Deserialize, PartialEq, Eq)]
     #[serde(rename_all = "lowercase")]
@@ -416,7 +416,7 @@ mod tests {
     }
 
     fn read(query: &str) -> Result<Example, String> {
-        read_as(DEFAULT, query)
+        read_as(DEFAULT_WORD, query)
     }
 
     #[test]

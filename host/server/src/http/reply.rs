@@ -2,18 +2,21 @@
 
 use std::marker::PhantomData;
 
+pub(crate) use app::core::json::RawJson;
 use axum::{
-    http::{HeaderName, HeaderValue, StatusCode, header},
+    body::Body,
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use bytes::Bytes;
-use serde::{
-    Serialize, Serializer,
-    ser::{self, SerializeStruct},
-};
+use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::http::{branding::Branded, context::REQUEST, error::ApiError, errors};
+use crate::http::{branding::Branded, context::CURRENT_REQUEST, error::ApiError, errors};
+
+/// Number of headers for which a response has room from the start.
+const HEADER_CAPACITY: usize = 12;
+/// Initial size of the buffer into which a body is written, in bytes.
+const BODY_CAPACITY: usize = 512;
 
 /// JSON body: of a request, or of a response with status 200.
 pub(crate) struct Json<T>(pub T);
@@ -91,35 +94,23 @@ impl<T> IntoResponse for SerializedJson<T> {
     }
 }
 
-/// JSON text that was checked before. It becomes a part of the body unchanged.
-pub(crate) struct RawJson(pub Bytes);
-
-/// Name of the struct as which `serde_json` receives a `RawValue`. A `RawValue` itself cannot be
-/// made of text without checking the text again, which takes long for large results.
-const RAW_VALUE: &str = "$serde_json::private::RawValue";
-
-impl Serialize for RawJson {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let text = std::str::from_utf8(&self.0).map_err(|cause| {
-            ser::Error::custom(format!("text is not JSON after it was checked: {cause}"))
-        })?;
-        let mut raw = serializer.serialize_struct(RAW_VALUE, 1)?;
-        raw.serialize_field(RAW_VALUE, text)?;
-        raw.end()
-    }
-}
-
 /// Builds a response with a JSON body.
 pub(crate) fn json<T: Serialize + ?Sized>(status: StatusCode, body: &T) -> Response {
-    let branding = REQUEST.try_with(|request| request.branding.clone());
+    let branding = CURRENT_REQUEST.try_with(|request| request.branding.clone());
+    let mut bytes = Vec::with_capacity(BODY_CAPACITY);
     let written = match branding.ok().flatten() {
-        None => serde_json::to_vec(body),
-        Some(branding) => serde_json::to_vec(&Branded(body, &branding)),
+        None => serde_json::to_writer(&mut bytes, body),
+        Some(branding) => serde_json::to_writer(&mut bytes, &Branded(body, &branding)),
     };
     match written {
-        Ok(bytes) => {
+        Ok(()) => {
+            let mut headers = HeaderMap::with_capacity(HEADER_CAPACITY);
             let media_type = HeaderValue::from_static("application/json");
-            (status, [(header::CONTENT_TYPE, media_type)], bytes).into_response()
+            headers.insert(header::CONTENT_TYPE, media_type);
+            let mut response = Response::new(Body::from(bytes));
+            *response.status_mut() = status;
+            *response.headers_mut() = headers;
+            response
         }
         Err(cause) => ApiError::App(errors::internal(format!(
             "cannot serialize the response: {cause}"
@@ -170,6 +161,8 @@ impl Success {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
     use crate::http::branding::Branding;
 

@@ -5,19 +5,20 @@ use std::sync::Arc;
 use axum::{
     Router,
     middleware::from_fn_with_state,
-    routing::{MethodRouter, get, post},
+    routing::{MethodRouter, Route, get, post},
 };
+use tower::{layer::layer_fn, service_fn};
 
 use crate::{
     Server,
     api::{
         compat::not_offered,
         description,
-        table::{PREFIXES, rows},
+        table::{API_PREFIXES, rows},
     },
     http::{
         error,
-        operation::{Deadline, MaxBody, Operation, perform, perform_always},
+        operation::{Deadline, MaxBody, Operation, Performer, perform_always},
     },
     mcp,
     web::{
@@ -51,15 +52,18 @@ impl Routes {
         handler: MethodRouter<Arc<Server>>,
         operation: Operation,
     ) -> Self {
-        let state = (
-            self.server.clone(),
-            operation,
-            self.server.requests.add_route(path),
-        );
-        self.route(
-            path,
-            handler.route_layer(from_fn_with_state(state, perform)),
-        )
+        let server = self.server.clone();
+        let counts = server.requests.add_route(path);
+        let performed = move |handler: Route| {
+            let performer = Arc::new(Performer {
+                server: server.clone(),
+                operation,
+                counts: counts.clone(),
+                handler,
+            });
+            service_fn(move |request| performer.clone().perform(request))
+        };
+        self.route(path, handler.route_layer(layer_fn(performed)))
     }
 
     /// Adds a route whose requests are answered even when the server is at its concurrency limit.
@@ -141,7 +145,7 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
         .page("/docs/{asset}", get(docs::asset));
     let rows = rows();
     let description = docs::description(description::text(&rows, &server.branding));
-    for prefix in PREFIXES {
+    for prefix in API_PREFIXES {
         routes = routes.page(&format!("{prefix}/openapi.json"), description.clone());
         for row in &rows {
             let path = format!("{prefix}{}", row.path);

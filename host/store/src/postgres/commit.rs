@@ -38,7 +38,7 @@ pub(super) struct Statements {
 impl Statements {
     pub(super) fn for_collection(collection: &'static Collection) -> Statements {
         let table = quoted(collection.name);
-        let columns = super::COLUMNS;
+        let columns = super::RECORD_COLUMNS;
         // Written as `is null`, the last test would allow the indexes of live records. In a table
         // without statistics PostgreSQL prefers them to the primary key, although it then reads all
         // records of the project.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-const CHANNEL: &str = "toolhost";
+const CHANNEL_NAME: &str = "toolhost";
 pub(super) const NOTIFY_SQL: &str = "notify toolhost";
 /// Start of a statement that sends a message. The message and a parenthesis follow.
 pub(super) const SEND_SQL: &str = "select pg_notify('toolhost', ";
@@ -99,6 +99,6 @@ impl Listener {
 
 async fn listen(pool: &PgPool) -> Result<PgListener, sqlx::Error> {
     let mut listener = PgListener::connect_with(pool).await?;
-    listener.listen(CHANNEL).await?;
+    listener.listen(CHANNEL_NAME).await?;
     Ok(listener)
 }

@@ -47,7 +47,8 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(8);
 /// Pause between two attempts.
 const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 /// The columns of a record, in the order [`record`] reads them.
-const COLUMNS: &str = "id, project, revision, created_at, updated_at, deleted_at, body::text";
+const RECORD_COLUMNS: &str =
+    "id, project, revision, created_at, updated_at, deleted_at, body::text";
 /// Number of records read at a time by [`Postgres::verify`](Backend::verify).
 const VERIFY_BATCH_RECORDS: u64 = 500;
 /// Time for which the clock of the server is followed with the clock of this process before it is
@@ -375,7 +376,7 @@ impl Backend for Postgres {
     }
 }
 
-/// Reads a record from the columns of [`COLUMNS`].
+/// Reads a record from the columns of [`RECORD_COLUMNS`].
 fn record(row: &PgRow) -> Result<Row, sqlx::Error> {
     Ok(Row {
         id: text::unescape(row.try_get("id")?),

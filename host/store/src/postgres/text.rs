@@ -8,8 +8,8 @@
 
 use std::borrow::Cow;
 
-const ZERO: char = '\0';
-const ONE: char = '\u{1}';
+const ZERO_CHAR: char = '\0';
+const ONE_CHAR: char = '\u{1}';
 const ESCAPED_ZERO: &str = "\u{1}\u{2}";
 const ESCAPED_ONE: &str = "\u{1}\u{3}";
 /// Second characters of the escapes. A search for a part that begins with one could match inside an
@@ -23,17 +23,17 @@ const ESCAPED_ONE_JSON: &[u8] = b"\\u0001\\u0003";
 
 /// Escapes a text.
 pub(super) fn escape(text: &str) -> Cow<'_, str> {
-    if !text.contains([ZERO, ONE]) {
+    if !text.contains([ZERO_CHAR, ONE_CHAR]) {
         return text.into();
     }
-    text.replace(ONE, ESCAPED_ONE)
-        .replace(ZERO, ESCAPED_ZERO)
+    text.replace(ONE_CHAR, ESCAPED_ONE)
+        .replace(ZERO_CHAR, ESCAPED_ZERO)
         .into()
 }
 
 /// Reverses [`escape`].
 pub(super) fn unescape(text: String) -> String {
-    if !text.contains(ONE) {
+    if !text.contains(ONE_CHAR) {
         return text;
     }
     text.replace(ESCAPED_ZERO, "\0")

@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 const SLOT_BYTES: usize = 4096;
-const MAGIC: [u8; 8] = *b"thHEAD1\n";
+const HEAD_MAGIC: [u8; 8] = *b"thHEAD1\n";
 /// Common beginning of the marks of all versions. A store that older programs must not touch has
 /// another number after it.
 const MAGIC_PREFIX: &[u8] = b"thHEAD";
@@ -94,7 +94,7 @@ impl Head {
 
 fn encode(generation: u64, position: &Position) -> Result<Vec<u8>> {
     let position = position.encode();
-    let mut slot = MAGIC.to_vec();
+    let mut slot = HEAD_MAGIC.to_vec();
     slot.extend_from_slice(&[0; 4]);
     slot.extend_from_slice(&(position.len() as u32).to_le_bytes());
     slot.extend_from_slice(&generation.to_le_bytes());
@@ -129,7 +129,7 @@ fn decode(slot: &[u8]) -> Option<(u64, Position)> {
     let (start, rest) = slot.split_at_checked(SLOT_HEADER_BYTES)?;
     let length = u32::from_le_bytes(start[12..16].try_into().ok()?) as usize;
     let position = rest.get(..length)?;
-    let intact = start[..8] == MAGIC
+    let intact = start[..8] == HEAD_MAGIC
         && start[8..12] == crc32fast::hash(&slot[12..SLOT_HEADER_BYTES + length]).to_le_bytes();
     let generation = u64::from_le_bytes(start[16..].try_into().ok()?);
     intact

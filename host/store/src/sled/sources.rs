@@ -409,7 +409,7 @@ mod tests {
     use super::*;
     use crate::{Collection, Field};
 
-    static THINGS: Collection = Collection {
+    static THINGS_COLLECTION: Collection = Collection {
         name: "things",
         fields: &[
             Field::new("rank", Kind::Int),
@@ -421,7 +421,7 @@ mod tests {
     fn bounds_merge_for_numbers_but_not_lists() {
         let collection = CollectionRef {
             number: 0,
-            declaration: &THINGS,
+            declaration: &THINGS_COLLECTION,
         };
         let (one, rest) = sources(
             collection,
@@ -453,7 +453,7 @@ mod tests {
     fn age_bounds_narrow_a_value_range() {
         let collection = CollectionRef {
             number: 0,
-            declaration: &THINGS,
+            declaration: &THINGS_COLLECTION,
         };
         let (one, _) = sources(
             collection,

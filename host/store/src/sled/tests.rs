@@ -6,7 +6,7 @@ use crate::{Document, Field, Kind, Record, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
-static NOTES: Collection = Collection {
+static NOTES_COLLECTION: Collection = Collection {
     name: "notes",
     fields: &[Field::unique("name", Kind::Text)],
 };
@@ -17,7 +17,7 @@ struct Note {
 }
 
 impl Document for Note {
-    const COLLECTION: &'static Collection = &NOTES;
+    const COLLECTION: &'static Collection = &NOTES_COLLECTION;
 }
 
 fn batch(id: &str, name: &str) -> Batch {
@@ -31,7 +31,7 @@ fn batch(id: &str, name: &str) -> Batch {
 }
 
 async fn opened(folder: &tempfile::TempDir) -> Sled {
-    let sled = Sled::open(folder.path(), &[&NOTES]).unwrap();
+    let sled = Sled::open(folder.path(), &[&NOTES_COLLECTION]).unwrap();
     sled.commit(batch("small", "s")).await.unwrap();
     sled.commit(Batch::at(Time(1)).insert(
         "p",
@@ -51,7 +51,7 @@ struct Large {
 }
 
 impl Document for Large {
-    const COLLECTION: &'static Collection = &NOTES;
+    const COLLECTION: &'static Collection = &NOTES_COLLECTION;
 }
 
 fn flip(sled: &Sled, key: &Key) {
@@ -73,11 +73,11 @@ async fn flipped_bit_fails_reads_and_verify() {
         assert_eq!(sled.verify().await.unwrap().damage, Vec::<String>::new());
         flip(&sled, &key);
         assert!(matches!(
-            sled.get(&NOTES, id).await,
+            sled.get(&NOTES_COLLECTION, id).await,
             Err(Error::Damaged { .. })
         ));
         assert!(matches!(
-            sled.find(&NOTES, &Query::for_project("p")).await,
+            sled.find(&NOTES_COLLECTION, &Query::for_project("p")).await,
             Err(Error::Damaged { .. })
         ));
         assert!(
@@ -91,7 +91,7 @@ async fn flipped_bit_fails_reads_and_verify() {
         sled.close().await;
         drop(sled);
         assert!(matches!(
-            Sled::open(folder.path(), &[&NOTES]),
+            Sled::open(folder.path(), &[&NOTES_COLLECTION]),
             Err(OpenError::Damaged { .. })
         ));
     }
@@ -126,7 +126,7 @@ async fn missing_and_stray_keys_are_detected() {
         sled.close().await;
         drop(sled);
         assert!(matches!(
-            Sled::open(folder.path(), &[&NOTES]),
+            Sled::open(folder.path(), &[&NOTES_COLLECTION]),
             Err(OpenError::Damaged { .. })
         ));
     }
@@ -145,10 +145,10 @@ async fn leftover_marks_are_removed_at_start() {
             .insert(mark.bytes(), &[])
             .unwrap();
     }
-    assert_eq!(sled.get(&NOTES, "gone").await.unwrap(), None);
+    assert_eq!(sled.get(&NOTES_COLLECTION, "gone").await.unwrap(), None);
     sled.close().await;
     drop(sled);
-    let sled = Sled::open(folder.path(), &[&NOTES]).unwrap();
+    let sled = Sled::open(folder.path(), &[&NOTES_COLLECTION]).unwrap();
     assert_eq!(sled.verify().await.unwrap().damage, Vec::<String>::new());
     for mark in &marks {
         assert_eq!(sled.0.files().unwrap().db.get(mark.bytes()).unwrap(), None);
@@ -168,7 +168,7 @@ async fn reverted_record_is_detected_at_start() {
         .get(key.bytes())
         .unwrap()
         .unwrap();
-    let row = sled.get(&NOTES, "small").await.unwrap().unwrap();
+    let row = sled.get(&NOTES_COLLECTION, "small").await.unwrap().unwrap();
     let record: Record<Note> = row.map(|_| Note {
         name: "s".to_owned(),
     });
@@ -184,12 +184,12 @@ async fn reverted_record_is_detected_at_start() {
     sled.close().await;
     drop(sled);
     assert!(matches!(
-        Sled::open(folder.path(), &[&NOTES]),
+        Sled::open(folder.path(), &[&NOTES_COLLECTION]),
         Err(OpenError::Damaged { .. })
     ));
 }
 
-static RENAMED: Collection = Collection {
+static RENAMED_COLLECTION: Collection = Collection {
     name: "notes",
     fields: &[
         Field::new("rest", Kind::Text),
@@ -197,11 +197,11 @@ static RENAMED: Collection = Collection {
         Field::new("new", Kind::Int),
     ],
 };
-static CLASHING: Collection = Collection {
+static CLASHING_COLLECTION: Collection = Collection {
     name: "notes",
     fields: &[Field::unique("kind", Kind::Text)],
 };
-static OTHER: Collection = Collection {
+static OTHER_COLLECTION: Collection = Collection {
     name: "other",
     fields: &[],
 };
@@ -209,7 +209,7 @@ static OTHER: Collection = Collection {
 #[tokio::test]
 async fn changed_declaration_rebuilds_indexes() {
     let folder = tempfile::tempdir().unwrap();
-    let sled = Sled::open(folder.path(), &[&NOTES]).unwrap();
+    let sled = Sled::open(folder.path(), &[&NOTES_COLLECTION]).unwrap();
     for name in 0..300 {
         sled.commit(batch(&format!("n{name}"), &format!("{name}")))
             .await
@@ -217,25 +217,27 @@ async fn changed_declaration_rebuilds_indexes() {
     }
     sled.close().await;
     drop(sled);
-    let sled = Sled::open(folder.path(), &[&OTHER, &RENAMED]).unwrap();
+    let sled = Sled::open(folder.path(), &[&OTHER_COLLECTION, &RENAMED_COLLECTION]).unwrap();
     assert_eq!(sled.verify().await.unwrap().damage, Vec::<String>::new());
     let query = Query::for_project("p")
         .order_by("name")
         .descending()
         .page(0, 1);
-    let page = sled.find(&RENAMED, &query).await.unwrap();
+    let page = sled.find(&RENAMED_COLLECTION, &query).await.unwrap();
     assert_eq!((page.total, &*page.rows[0].id), (300, "n99"));
     sled.commit(batch("twice", "99")).await.unwrap();
     sled.close().await;
     drop(sled);
-    let error = Sled::open(folder.path(), &[&NOTES]).err().unwrap();
+    let error = Sled::open(folder.path(), &[&NOTES_COLLECTION])
+        .err()
+        .unwrap();
     assert!(
         error
             .to_string()
             .contains("name of notes is declared unique"),
         "{error}"
     );
-    let sled = Sled::open(folder.path(), &[&RENAMED]).unwrap();
+    let sled = Sled::open(folder.path(), &[&RENAMED_COLLECTION]).unwrap();
     assert_eq!(
         sled.verify().await.unwrap(),
         Report {
@@ -248,11 +250,14 @@ async fn changed_declaration_rebuilds_indexes() {
 #[test]
 fn a_declaration_that_means_nothing_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    static SHADOW: Collection = Collection {
+    static SHADOW_COLLECTION: Collection = Collection {
         name: "s",
         fields: &[Field::new("created_at", Kind::Time)],
     };
-    for collections in [&[&NOTES, &CLASHING][..], &[&SHADOW][..]] {
+    for collections in [
+        &[&NOTES_COLLECTION, &CLASHING_COLLECTION][..],
+        &[&SHADOW_COLLECTION][..],
+    ] {
         assert!(matches!(
             Sled::open(folder.path(), collections),
             Err(OpenError::Declaration { .. })
@@ -260,7 +265,7 @@ fn a_declaration_that_means_nothing_is_refused() {
     }
 }
 
-static MANY: Collection = Collection {
+static MANY_COLLECTION: Collection = Collection {
     name: "many",
     fields: &[
         Field::unique("name", Kind::Text),
@@ -283,19 +288,19 @@ struct One {
 }
 
 impl Document for One {
-    const COLLECTION: &'static Collection = &MANY;
+    const COLLECTION: &'static Collection = &MANY_COLLECTION;
 }
 
 /// Deletes every record that is on none of the pages directly in the tree. A query that reads one
 /// of them fails.
 #[tokio::test]
 async fn page_reads_only_its_own_records() {
-    const RECORDS: i64 = 100_000;
-    const BATCH: i64 = 5_000;
+    const RECORD_COUNT: i64 = 100_000;
+    const BATCH_RECORDS: i64 = 5_000;
     let folder = tempfile::tempdir().unwrap();
-    let sled = Sled::open(folder.path(), &[&MANY]).unwrap();
-    for start in (0..RECORDS).step_by(BATCH as usize) {
-        let batch = (start..start + BATCH).fold(Batch::at(Time(0)), |batch, n| {
+    let sled = Sled::open(folder.path(), &[&MANY_COLLECTION]).unwrap();
+    for start in (0..RECORD_COUNT).step_by(BATCH_RECORDS as usize) {
+        let batch = (start..start + BATCH_RECORDS).fold(Batch::at(Time(0)), |batch, n| {
             let colour = format!("c{}", n % 40);
             let tags = vec![format!("t{}", n % 40)];
             let one = One {
@@ -328,7 +333,7 @@ async fn page_reads_only_its_own_records() {
     for (query, total) in queries {
         for page in [0, 99] {
             let query = query.clone().page(page * 20, 20);
-            let found = sled.find(&MANY, &query).await.unwrap();
+            let found = sled.find(&MANY_COLLECTION, &query).await.unwrap();
             let length = 20.min(total - (page * 20).min(total));
             assert_eq!(
                 (found.total, found.rows.len() as u64),
@@ -344,17 +349,23 @@ async fn page_reads_only_its_own_records() {
         .map(|row| row.id.clone())
         .collect();
     let db = &sled.0.files().unwrap().db;
-    for id in (0..RECORDS)
+    for id in (0..RECORD_COUNT)
         .map(|n| format!("r{n}"))
         .filter(|id| !named.contains(id))
     {
         db.remove(Key::document(0, &id).bytes()).unwrap().unwrap();
     }
     assert!(
-        sled.find(&MANY, &Query::for_project("p")).await.is_err(),
+        sled.find(&MANY_COLLECTION, &Query::for_project("p"))
+            .await
+            .is_err(),
         "what is gone cannot be read"
     );
     for (query, page) in pages {
-        assert_eq!(sled.find(&MANY, &query).await.unwrap(), page, "{query:?}");
+        assert_eq!(
+            sled.find(&MANY_COLLECTION, &query).await.unwrap(),
+            page,
+            "{query:?}"
+        );
     }
 }

@@ -32,7 +32,7 @@ pub use rotate::{MasterKeyUsage, RotateError};
 
 use crate::{
     Error, Result,
-    core::{INSTALLATION, errors, ids},
+    core::{INSTALLATION_PROJECT, errors, ids},
 };
 
 const NONCE_BYTES: usize = 24;
@@ -308,7 +308,7 @@ impl Vault {
     /// Returns true if the store already has a master key, that is, if it was used before.
     pub async fn exists(store: &Store) -> Result<bool> {
         Ok(store
-            .get::<WrappedKey>(INSTALLATION, INSTALLATION)
+            .get::<WrappedKey>(INSTALLATION_PROJECT, INSTALLATION_PROJECT)
             .await?
             .is_some())
     }
@@ -325,14 +325,16 @@ impl Vault {
     ) -> std::result::Result<Self, OpenError> {
         let masters = MasterKeys::from_file(file);
         let read = || async {
-            let found = store.get::<WrappedKey>(INSTALLATION, INSTALLATION).await;
+            let found = store
+                .get::<WrappedKey>(INSTALLATION_PROJECT, INSTALLATION_PROJECT)
+                .await;
             found.map_err(|error| OpenError::Store(error.into()))
         };
         let mut found = read().await?;
         if found.is_none() {
             let key = Zeroizing::new(ids::random());
-            let batch =
-                wrap(&masters.current, INSTALLATION, &key, now).map_err(OpenError::Store)?;
+            let batch = wrap(&masters.current, INSTALLATION_PROJECT, &key, now)
+                .map_err(OpenError::Store)?;
             match store.commit(batch).await {
                 // If another node wrote first, its key is used, provided that it has the same
                 // master key.
@@ -346,7 +348,7 @@ impl Vault {
             ))
         })?;
         let installation = masters
-            .unwrap_key(INSTALLATION, &record.body.key)
+            .unwrap_key(INSTALLATION_PROJECT, &record.body.key)
             .map_err(|_| OpenError::WrongKey)?;
         Ok(Self {
             store,
@@ -434,20 +436,35 @@ impl Vault {
 
 /// Computes HMAC-SHA-256.
 pub(crate) fn keyed_hash(key: &[u8; 32], message: &[u8]) -> [u8; 32] {
-    hmac(key, message).finalize().into_bytes().into()
+    HashKey::new(key).hash(message)
 }
 
 /// Returns true if a hash is the HMAC-SHA-256 of a message. The time that it takes does not depend on
 /// the hash.
 pub(crate) fn is_keyed_hash(key: &[u8; 32], message: &[u8], hash: &[u8]) -> bool {
-    hmac(key, message).verify_slice(hash).is_ok()
+    HashKey::new(key).hmac(message).verify_slice(hash).is_ok()
 }
 
-fn hmac(key: &[u8; 32], message: &[u8]) -> Hmac<Sha256> {
-    let mut mac =
-        Hmac::<Sha256>::new_from_slice(key).expect("this hash takes keys of every length");
-    mac.update(message);
-    mac
+/// A key of HMAC-SHA-256 for many messages. A part of the work is done once for all of them.
+pub(crate) struct HashKey(Hmac<Sha256>);
+
+impl HashKey {
+    /// Prepares a key.
+    pub(crate) fn new(key: &[u8; 32]) -> Self {
+        let prepared = Hmac::new_from_slice(key);
+        Self(prepared.expect("this hash takes keys of every length"))
+    }
+
+    /// Computes the hash of a message, as [`keyed_hash`] does.
+    pub(crate) fn hash(&self, message: &[u8]) -> [u8; 32] {
+        self.hmac(message).finalize().into_bytes().into()
+    }
+
+    fn hmac(&self, message: &[u8]) -> Hmac<Sha256> {
+        let mut mac = self.0.clone();
+        mac.update(message);
+        mac
+    }
 }
 
 fn wrapping_context(project: &str) -> SealContext<'_> {

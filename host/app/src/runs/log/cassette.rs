@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// The collection of cassettes, under the id of the execution.
-pub(crate) static CASSETTES: Collection = Collection {
+pub(crate) static CASSETTES_COLLECTION: Collection = Collection {
     name: "execution_cassettes",
     fields: &[],
 };
@@ -50,7 +50,7 @@ pub(super) struct StoredCassette {
 }
 
 impl Document for StoredCassette {
-    const COLLECTION: &'static Collection = &CASSETTES;
+    const COLLECTION: &'static Collection = &CASSETTES_COLLECTION;
 }
 
 /// The component that decides which executions are recorded and which cassettes are kept.

@@ -35,9 +35,9 @@ use tokio::{
     time::timeout,
 };
 
-pub(crate) use cassette::{CASSETTES, PendingCassette};
+pub(crate) use cassette::{CASSETTES_COLLECTION, PendingCassette};
 pub use cassette::{CassettePolicy, cassette};
-pub(crate) use page::{DETAILS, PAGES};
+pub(crate) use page::{DETAILS_COLLECTION, PAGES_COLLECTION};
 pub use page::{Detail, ExecutionRecord, Line, SentRequest, Status};
 pub use read::{Condition, Field, Filter, ListPart, Operator, get, list};
 pub use retention::Retention;
@@ -242,7 +242,7 @@ impl Log {
             Ok(self.slot(permit, buffer_room))
         };
         let full = || errors::unavailable("the execution log cannot keep up");
-        timeout(SLOT_TIMEOUT, reserved)
+        Box::pin(timeout(SLOT_TIMEOUT, reserved))
             .await
             .unwrap_or_else(|_| Err(full()))
     }

@@ -32,7 +32,7 @@ pub(super) const MAX_PAGE_SPAN_MS: i64 = 1_000;
 pub(super) const SLOW_RUN_MS: i64 = 2_000;
 
 /// The collection of pages. Each list contains a value once.
-pub(crate) static PAGES: Collection = Collection {
+pub(crate) static PAGES_COLLECTION: Collection = Collection {
     name: "execution_pages",
     fields: &[
         Field::new("tools", Kind::List),
@@ -47,7 +47,7 @@ pub(crate) static PAGES: Collection = Collection {
 };
 
 /// The collection of details, under the id of the page.
-pub(crate) static DETAILS: Collection = Collection {
+pub(crate) static DETAILS_COLLECTION: Collection = Collection {
     name: "execution_details",
     fields: &[],
 };
@@ -69,7 +69,7 @@ pub(super) struct Page<Text = String> {
 }
 
 impl Document for Page {
-    const COLLECTION: &'static Collection = &PAGES;
+    const COLLECTION: &'static Collection = &PAGES_COLLECTION;
 }
 
 /// The details of the executions on a page, in the same order. Executions of projects that store no
@@ -80,7 +80,7 @@ pub(super) struct Details {
 }
 
 impl Document for Details {
-    const COLLECTION: &'static Collection = &DETAILS;
+    const COLLECTION: &'static Collection = &DETAILS_COLLECTION;
 }
 
 /// An execution as stored.
@@ -147,13 +147,14 @@ pub enum Status {
     Failed,
 }
 
-/// The input and output of an execution.
+/// The input and output of an execution. The JSON is a `RawJson` when it is written, and a `RawValue`
+/// when it is read.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Detail {
+pub struct Detail<Json = Box<RawValue>> {
     /// The arguments as received, or a note that they were too large to keep.
-    pub arguments: Box<RawValue>,
+    pub arguments: Json,
     /// The data as returned, or a note that it was too large to keep.
-    pub data: Box<RawValue>,
+    pub data: Json,
     /// The error of a failed execution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,

@@ -10,7 +10,6 @@ use std::{mem, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use sandbox::{LogLine, RequestRecord, Usage};
-use serde_json::value::RawValue;
 use store::Time;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -23,6 +22,7 @@ use crate::{
     catalog::{BASE, Release},
     core::{
         ids::{AccountId, AuthConfigId, LogId, SessionId},
+        json::RawJson,
         trace::TraceId,
     },
     projects::{LogVisibility, SharedProject},
@@ -41,7 +41,7 @@ pub(super) struct Pending {
     pub(super) release: Option<Arc<Release>>,
     pub(super) ended_at: Time,
     /// The details, or `None` for projects that store no data.
-    pub(super) detail: Option<Detail>,
+    pub(super) detail: Option<Detail<RawJson>>,
     /// The size in memory, in bytes, which is about the size when written.
     pub(super) size: usize,
     pub(super) cassette: Option<PendingCassette>,
@@ -178,7 +178,7 @@ impl Pending {
 fn fit_room(
     mut room: OwnedSemaphorePermit,
     fixed_size: usize,
-    detail: &mut Option<Detail>,
+    detail: &mut Option<Detail<RawJson>>,
 ) -> OwnedSemaphorePermit {
     let size = fixed_size + detail.as_ref().map_or(0, Detail::size);
     let taken = room.num_permits();
@@ -196,7 +196,7 @@ fn fit_room(
     room
 }
 
-impl Detail {
+impl Detail<RawJson> {
     /// Returns the size in memory, in bytes, which is about the size when written.
     pub(super) fn size(&self) -> usize {
         let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
@@ -208,7 +208,7 @@ impl Detail {
         let sent =
             |sent: &SentRequest| mem::size_of::<SentRequest>() + sent.url.len() + text(&sent.error);
         let requests: usize = self.requests.iter().map(sent).sum();
-        self.arguments.get().len() + self.data.get().len() + text(&self.error) + log + requests
+        self.arguments.0.len() + self.data.0.len() + text(&self.error) + log + requests
     }
 
     /// Replaces all lines and requests by one line with the reason.
@@ -225,8 +225,8 @@ impl Detail {
     /// the note that would replace them stay.
     pub(super) fn leave_out(&mut self, why: &str) {
         for json in [&mut self.arguments, &mut self.data] {
-            let note = note(json.get().len());
-            if note.get().len() < json.get().len() {
+            let note = note(json.0.len());
+            if note.0.len() < json.0.len() {
                 *json = note;
             }
         }
@@ -268,20 +268,20 @@ impl From<RequestRecord> for SentRequest {
     }
 }
 
-/// Returns the JSON text unchanged, or a note if it is larger than `max_bytes` bytes or not JSON.
-fn truncate_json(json: &Bytes, max_bytes: usize) -> Box<RawValue> {
-    let kept = if json.len() <= max_bytes {
-        serde_json::from_slice(json).ok()
+/// Returns the JSON text unchanged, or a note if it is larger than `max_bytes` bytes. The text is
+/// copied, because it may be a part of a larger buffer.
+fn truncate_json(json: &Bytes, max_bytes: usize) -> RawJson {
+    if json.len() <= max_bytes {
+        RawJson(Bytes::copy_from_slice(json))
     } else {
-        None
-    };
-    kept.unwrap_or_else(|| note(json.len()))
+        note(json.len())
+    }
 }
 
 /// Returns the note that replaces JSON text of this size.
-fn note(bytes: usize) -> Box<RawValue> {
+fn note(bytes: usize) -> RawJson {
     let note = serde_json::json!({"omitted": true, "bytes": bytes});
-    serde_json::value::to_raw_value(&note).unwrap_or_default()
+    RawJson(note.to_string().into())
 }
 
 fn micros(time: Duration) -> u64 {
@@ -304,7 +304,7 @@ pub(super) mod tests {
         projects::{Config, Project, StoredProject},
     };
 
-    const PAYLOAD: usize = 1 << 10;
+    const PAYLOAD_BYTES: usize = 1 << 10;
 
     fn project(log_visibility: LogVisibility) -> SharedProject {
         let config = Config {
@@ -379,7 +379,7 @@ pub(super) mod tests {
     pub(in crate::runs::log) fn pending(entry: Entry, taken: u32, room: usize) -> (Pending, usize) {
         let room = Arc::new(Semaphore::new(room));
         let taken = room.clone().try_acquire_many_owned(taken).unwrap();
-        let pending = Pending::new(entry, PAYLOAD, taken);
+        let pending = Pending::new(entry, PAYLOAD_BYTES, taken);
         let free = room.available_permits();
         (pending, free)
     }
@@ -387,18 +387,15 @@ pub(super) mod tests {
     #[test]
     fn only_what_the_record_keeps_waits() {
         let (pending, free) = pending(entry(LogVisibility::ShowAll, 1), 8_000, 8_000);
-        assert!(pending.size < 2 * PAYLOAD, "{}", pending.size);
+        assert!(pending.size < 2 * PAYLOAD_BYTES, "{}", pending.size);
         assert_eq!(
             free,
             8_000 - pending.size,
             "the room that it does not need is free"
         );
         let detail = pending.detail.as_ref().unwrap();
-        assert_eq!(
-            detail.arguments.get(),
-            r#"{"omitted":true,"bytes":1048578}"#
-        );
-        assert_eq!((detail.data.get(), detail.log.len()), (r#"{"a":1}"#, 1));
+        assert_eq!(detail.arguments.0, r#"{"omitted":true,"bytes":1048578}"#);
+        assert_eq!((&*detail.data.0, detail.log.len()), (&br#"{"a":1}"#[..], 1));
         let record = pending.record();
         assert_eq!(
             (record.status, record.failure),
@@ -410,7 +407,7 @@ pub(super) mod tests {
     fn projects_without_data_have_none_that_waits() {
         let (pending, free) = pending(entry(LogVisibility::DontStoreData, 100), 8_000, 8_000);
         assert!(
-            pending.detail.is_none() && pending.size < 2 * PAYLOAD,
+            pending.detail.is_none() && pending.size < 2 * PAYLOAD_BYTES,
             "{}",
             pending.size
         );

@@ -9,11 +9,13 @@ use std::time::Duration;
 use store::{Query, Store, Time};
 
 use super::{
-    CASSETTES, DETAILS, PAGES,
+    CASSETTES_COLLECTION, DETAILS_COLLECTION, PAGES_COLLECTION,
     page::{MAX_PAGE_RUNS, Page},
 };
 use crate::{
-    App, Result, projects,
+    App, Result,
+    core::clock::time_before,
+    projects,
     work::{Claim, Claimable, JobClaim, erase_all},
 };
 
@@ -57,14 +59,20 @@ async fn erase_in_all_projects<T: Claimable>(
 ) -> Result<()> {
     let mut after = String::new();
     loop {
-        let projects = store.scan(&projects::PROJECTS, &after, READ_BATCH).await?;
+        let projects = store
+            .scan(&projects::PROJECTS_COLLECTION, &after, READ_BATCH)
+            .await?;
         let Some(last) = projects.last() else {
             return Ok(());
         };
         after.clone_from(&last.id);
         for project in &projects {
             let cutoff = cutoff(store, &project.id, retention, now).await?;
-            for collection in [&CASSETTES, &DETAILS, &PAGES] {
+            for collection in [
+                &CASSETTES_COLLECTION,
+                &DETAILS_COLLECTION,
+                &PAGES_COLLECTION,
+            ] {
                 let oldest_first = Query::for_project(&project.id);
                 erase_all(claim, collection, oldest_first, ERASE_BATCH, |row| {
                     row.created_at < cutoff
@@ -77,11 +85,9 @@ async fn erase_in_all_projects<T: Claimable>(
 
 /// Returns the creation time before which records of a project are erased.
 async fn cutoff(store: &Store, project: &str, retention: Retention, now: Time) -> Result<Time> {
-    let age = |age: Duration| {
-        now.0
-            .saturating_sub(i64::try_from(age.as_millis()).unwrap_or(i64::MAX))
-    };
-    let by_age = Time(retention.age.map_or(i64::MIN, age));
+    let by_age = retention
+        .age
+        .map_or(Time(i64::MIN), |age| time_before(now, age));
     let by_number = match retention.runs {
         Some(runs) => oldest_kept(store, project, runs).await?,
         None => None,
@@ -132,7 +138,7 @@ mod tests {
     };
     use store::Batch;
 
-    const DAY: i64 = 86_400_000;
+    const DAY_MS: i64 = 86_400_000;
 
     /// Creates a store with one page of two executions per day, and their details.
     async fn store(folder: &std::path::Path, days: i64) -> Store {
@@ -148,9 +154,9 @@ mod tests {
         };
         let (run, _) = pending(entry(LogVisibility::DontStoreData, 0), 8_000, 8_000);
         let page = Page::new(&[&run, &run]);
-        let mut batch = Batch::at(Time(0)).insert(crate::core::INSTALLATION, "p", &project);
+        let mut batch = Batch::at(Time(0)).insert(crate::core::INSTALLATION_PROJECT, "p", &project);
         for day in 0..days {
-            let (id, time) = (format!("log_{day:03}"), Time(day * DAY));
+            let (id, time) = (format!("log_{day:03}"), Time(day * DAY_MS));
             let details = Details {
                 sealed: key
                     .seal(SealContext::new::<Details>("p", &id, "sealed"), &vec![])
@@ -166,7 +172,7 @@ mod tests {
 
     /// Returns the days whose pages are left, and the days whose details are left.
     async fn left(store: &Store) -> (Vec<i64>, Vec<i64>) {
-        let days = |times: Vec<Time>| times.into_iter().map(|time| time.0 / DAY).collect();
+        let days = |times: Vec<Time>| times.into_iter().map(|time| time.0 / DAY_MS).collect();
         let all = Query::for_project("p");
         let pages = store.find::<Page>(&all).await.unwrap().records;
         let details = store.find::<Details>(&all).await.unwrap().records;
@@ -185,7 +191,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = store(folder.path(), days).await;
         let claim = claim_job(&store).await;
-        erase_in_all_projects(&store, &claim, retention, Time((days - 1) * DAY))
+        erase_in_all_projects(&store, &claim, retention, Time((days - 1) * DAY_MS))
             .await
             .unwrap();
         let (pages, details) = left(&store).await;

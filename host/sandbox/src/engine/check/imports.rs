@@ -2,11 +2,11 @@
 
 const CONTRACT_PREFIX: &str = "toolhost:toolkit/";
 /// Interfaces of the contract that a toolkit may import, at any 1.0 version.
-const INTERFACES: [&str; 8] = [
+const CONTRACT_INTERFACES: [&str; 8] = [
     "types", "http", "log", "clock", "random", "state", "blob", "webhook",
 ];
 /// WASI interfaces that are linked for guests in other languages, with every access denied.
-const WASI: [&str; 15] = [
+const WASI_INTERFACES: [&str; 15] = [
     "wasi:cli/environment",
     "wasi:cli/exit",
     "wasi:cli/stdin",
@@ -34,9 +34,9 @@ pub fn is_import_available(name: &str) -> bool {
         return false;
     };
     match interface.strip_prefix(CONTRACT_PREFIX) {
-        Some(ours) => INTERFACES.contains(&ours) && patch(version, "1.0.").is_some(),
+        Some(ours) => CONTRACT_INTERFACES.contains(&ours) && patch(version, "1.0.").is_some(),
         None => {
-            WASI.contains(&interface)
+            WASI_INTERFACES.contains(&interface)
                 && patch(version, "0.2.").is_some_and(|patch| patch <= WASI_PATCH)
         }
     }
@@ -51,7 +51,7 @@ pub fn import_advice(name: &str) -> &'static str {
         _ if interface.starts_with(CONTRACT_PREFIX) => {
             "this host supports version 1.0 of the contract; build the toolkit with this release of `toolkit`"
         }
-        _ if WASI.contains(&interface) => {
+        _ if WASI_INTERFACES.contains(&interface) => {
             "this host supports releases 0.2.0 to 0.2.12 of the interface; build the toolkit for one of them"
         }
         "wasi:http" => {

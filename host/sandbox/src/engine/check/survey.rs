@@ -8,7 +8,7 @@ use super::imports::{import_advice, is_import_available};
 use crate::{
     engine::{MAX_CORE_INSTANCES, MAX_MEMORIES, MAX_TABLE_ELEMENTS, MAX_TABLES},
     limits::Limits,
-    toolkit::abi::v1::ENTRY,
+    toolkit::abi::v1::ENTRY_INTERFACE,
     trace::cut,
 };
 
@@ -173,8 +173,8 @@ impl Survey {
         }
         for export in section.into_iter().take(MAX_ITEMS as usize) {
             let export = export?;
-            self.entry |=
-                export.name.name == ENTRY && export.kind == ComponentExternalKind::Instance;
+            self.entry |= export.name.name == ENTRY_INTERFACE
+                && export.kind == ComponentExternalKind::Instance;
         }
         Ok(())
     }
@@ -215,7 +215,7 @@ impl Survey {
         // Reading stops when a count exceeds its limit, so the export may come later.
         if !self.entry && over.is_empty() {
             self.problem(format!(
-                "it does not export `{ENTRY}`; build it with `toolkit build`"
+                "it does not export `{ENTRY_INTERFACE}`; build it with `toolkit build`"
             ));
         }
         self.over.extend(over);

@@ -11,10 +11,10 @@ use super::{
 use crate::{
     engine::{MAX_CORE_INSTANCES, MAX_MEMORIES},
     guest,
-    toolkit::abi::v1::ENTRY,
+    toolkit::abi::v1::ENTRY_INTERFACE,
 };
 
-static ENGINE: LazyLock<wasmtime::Engine> =
+static SHARED_ENGINE: LazyLock<wasmtime::Engine> =
     LazyLock::new(|| wasmtime::Engine::new(&crate::engine::config()).unwrap());
 
 fn problems(component: &[u8]) -> Vec<String> {
@@ -61,7 +61,7 @@ fn all_problems_are_listed_at_once() {
         "64-bit",
         "65536 pages",
         "10000000 elements",
-        ENTRY,
+        ENTRY_INTERFACE,
     ] {
         assert!(problems.contains(part), "{part} is not in {problems}");
     }
@@ -100,7 +100,7 @@ proptest! {
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
         cut in prop::option::of(any::<prop::sample::Index>()),
     ) {
-        let mut bytes = guest::plain("(data (i32.const 2048) \"x\")", guest::ECHO).to_vec();
+        let mut bytes = guest::plain("(data (i32.const 2048) \"x\")", guest::ECHO_CODE).to_vec();
         changes.into_iter().for_each(|(at, byte)| *at.get_mut(&mut bytes) = byte);
         if let Some(cut) = cut {
             bytes.truncate(cut.index(bytes.len()));
@@ -108,7 +108,7 @@ proptest! {
         match check(&bytes) {
             // A component that passes this check can still be refused by the compiler, but must
             // not crash it.
-            Ok(_) => drop(ENGINE.precompile_component(&bytes)),
+            Ok(_) => drop(SHARED_ENGINE.precompile_component(&bytes)),
             Err(InstallError::Refused(problems) | InstallError::PastLimit(problems)) => {
                 prop_assert!(!problems.is_empty() && problems.len() <= MAX_LISTED_PROBLEMS + 1);
             }

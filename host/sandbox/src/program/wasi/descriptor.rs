@@ -10,11 +10,11 @@ use crate::program::{
     state::{Descriptor, OpenFile},
 };
 
-const CHARACTER_DEVICE: u8 = 2;
-const FOLDER: u8 = 3;
-const REGULAR_FILE: u8 = 4;
+const CHARACTER_DEVICE_TYPE: u8 = 2;
+const FOLDER_TYPE: u8 = 3;
+const REGULAR_FILE_TYPE: u8 = 4;
 
-pub(super) const APPEND: u16 = 1;
+pub(super) const APPEND_FLAG: u16 = 1;
 /// Every right of the interface: what is allowed is decided when a file is opened.
 const ALL_RIGHTS: u64 = (1 << 30) - 1;
 
@@ -23,7 +23,7 @@ const SET_CHANGED_NOW: u32 = 1 << 3;
 const NANOS_PER_MS: u64 = 1_000_000;
 
 /// Number of the root folder, the only one that is open at the beginning.
-const ROOT: u32 = 3;
+const ROOT_DESCRIPTOR: u32 = 3;
 const ROOT_NAME: &[u8] = b"/";
 
 pub(super) fn advise(
@@ -51,10 +51,10 @@ pub(super) fn close(caller: &mut Caller<'_, State>, fd: u32) -> Done {
 pub(super) fn status(caller: &mut Caller<'_, State>, fd: u32, to: u32) -> Done {
     let (memory, state) = memory::split(caller)?;
     let (kind, flags) = match state.descriptor(fd)? {
-        Descriptor::Input | Descriptor::Output(_) => (CHARACTER_DEVICE, 0),
-        Descriptor::Folder { .. } => (FOLDER, 0),
-        Descriptor::File(open) if open.appends => (REGULAR_FILE, APPEND),
-        Descriptor::File(_) => (REGULAR_FILE, 0),
+        Descriptor::Input | Descriptor::Output(_) => (CHARACTER_DEVICE_TYPE, 0),
+        Descriptor::Folder { .. } => (FOLDER_TYPE, 0),
+        Descriptor::File(open) if open.appends => (REGULAR_FILE_TYPE, APPEND_FLAG),
+        Descriptor::File(_) => (REGULAR_FILE_TYPE, 0),
     };
     let mut status = [0; 24];
     status[0] = kind;
@@ -66,7 +66,7 @@ pub(super) fn status(caller: &mut Caller<'_, State>, fd: u32, to: u32) -> Done {
 
 pub(super) fn set_flags(caller: &mut Caller<'_, State>, fd: u32, flags: u32) -> Done {
     if let Descriptor::File(open) = caller.data_mut().descriptor(fd)? {
-        open.appends = flags & u32::from(APPEND) != 0;
+        open.appends = flags & u32::from(APPEND_FLAG) != 0;
     }
     Ok(())
 }
@@ -76,7 +76,7 @@ pub(super) fn properties(caller: &mut Caller<'_, State>, fd: u32, to: u32) -> Do
     let properties = match state.descriptor(fd)? {
         Descriptor::Input | Descriptor::Output(_) => {
             let mut bytes = [0; 64];
-            bytes[16] = CHARACTER_DEVICE;
+            bytes[16] = CHARACTER_DEVICE_TYPE;
             return memory::write(memory, to, &bytes);
         }
         Descriptor::Folder { path, .. } => {
@@ -103,7 +103,11 @@ pub(super) fn encode(properties: &Properties) -> [u8; 64] {
 }
 
 fn kind(is_folder: bool) -> u8 {
-    if is_folder { FOLDER } else { REGULAR_FILE }
+    if is_folder {
+        FOLDER_TYPE
+    } else {
+        REGULAR_FILE_TYPE
+    }
 }
 
 pub(super) fn set_size(caller: &mut Caller<'_, State>, fd: u32, size: u64) -> Done {
@@ -146,7 +150,7 @@ pub(super) fn changed_ms(state: &State, changed: u64, which: u32) -> Option<u64>
 }
 
 pub(super) fn preopened(caller: &mut Caller<'_, State>, fd: u32, to: u32) -> Done {
-    if fd != ROOT {
+    if fd != ROOT_DESCRIPTOR {
         return Err(Errno::BADF);
     }
     let (memory, _) = memory::split(caller)?;
@@ -161,7 +165,7 @@ pub(super) fn preopened_name(
     to: u32,
     length: u32,
 ) -> Done {
-    if fd != ROOT {
+    if fd != ROOT_DESCRIPTOR {
         return Err(Errno::BADF);
     }
     if (length as usize) < ROOT_NAME.len() {

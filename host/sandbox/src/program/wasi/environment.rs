@@ -11,7 +11,7 @@ use crate::{
 };
 
 const REAL_TIME: u32 = 0;
-const MONOTONIC: u32 = 1;
+const MONOTONIC_TIME: u32 = 1;
 const CLOCK_RESOLUTION: Duration = Duration::from_millis(1);
 /// Maximum number of random bytes of one call.
 const MAX_RANDOM_BYTES: u32 = 1 << 20;
@@ -56,7 +56,7 @@ fn write_sizes(memory: &mut [u8], texts: &[String], count: u32, size: u32) -> Do
 }
 
 pub(super) fn clock_resolution(caller: &mut Caller<'_, State>, clock: u32, to: u32) -> Done {
-    if clock > MONOTONIC {
+    if clock > MONOTONIC_TIME {
         return Err(Errno::INVAL);
     }
     memory::store(caller, to, CLOCK_RESOLUTION.as_nanos() as u64, 8)
@@ -76,7 +76,7 @@ pub(super) fn clock_time(
 pub(super) fn now(state: &State, clock: u32) -> Result<Duration, Errno> {
     match clock {
         REAL_TIME => Ok(clock::now(&state.clock)),
-        MONOTONIC => {
+        MONOTONIC_TIME => {
             let since = Instant::now().saturating_duration_since(state.started);
             Ok(Duration::from_millis(since.as_millis() as u64))
         }

@@ -15,7 +15,7 @@ use wasmtime::{Caller, Linker, Result};
 use super::State;
 
 /// Name of the imported module.
-const MODULE: &str = "wasi_snapshot_preview1";
+const MODULE_NAME: &str = "wasi_snapshot_preview1";
 
 /// Error number of the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +59,7 @@ fn code(done: Done) -> i32 {
 macro_rules! link {
     ($linker:ident, $name:literal, $function:path $(, $argument:ident: $kind:ty)*) => {
         $linker.func_wrap(
-            MODULE,
+            MODULE_NAME,
             $name,
             |mut caller: Caller<'_, State> $(, $argument: $kind)*| {
                 code($function(&mut caller $(, $argument)*))
@@ -72,7 +72,7 @@ macro_rules! link {
 macro_rules! link_async {
     ($linker:ident, $name:literal, $function:path, $(($argument:ident: $kind:ty)),*) => {
         $linker.func_wrap_async(
-            MODULE,
+            MODULE_NAME,
             $name,
             |mut caller: Caller<'_, State>, ($($argument,)*): ($($kind,)*)| {
                 Box::new(async move { code($function(&mut caller $(, $argument)*).await) })
@@ -98,8 +98,8 @@ fn add_environment(linker: &mut Linker<State>) -> Result<()> {
     link!(linker, "clock_res_get", own::clock_resolution, clock: u32, to: u32);
     link!(linker, "clock_time_get", own::clock_time, clock: u32, precision: u64, to: u32);
     link!(linker, "random_get", own::random, to: u32, length: u32);
-    linker.func_wrap(MODULE, "sched_yield", || 0)?;
-    linker.func_wrap(MODULE, "proc_exit", |exit: i32| -> Result<()> {
+    linker.func_wrap(MODULE_NAME, "sched_yield", || 0)?;
+    linker.func_wrap(MODULE_NAME, "proc_exit", |exit: i32| -> Result<()> {
         Err(wasmtime::Error::new(Exit(exit)))
     })?;
     link_async!(
@@ -175,28 +175,30 @@ fn add_paths(linker: &mut Linker<State>) -> Result<()> {
 
 /// Adds the functions that no program may use: links, and sockets.
 fn add_refused(linker: &mut Linker<State>) -> Result<()> {
-    const REFUSED: i32 = Errno::NOTSUP.0 as i32;
+    const REFUSED_CODE: i32 = Errno::NOTSUP.0 as i32;
     linker.func_wrap(
-        MODULE,
+        MODULE_NAME,
         "path_link",
-        |_: u32, _: u32, _: u32, _: u32, _: u32, _: u32, _: u32| REFUSED,
+        |_: u32, _: u32, _: u32, _: u32, _: u32, _: u32, _: u32| REFUSED_CODE,
     )?;
     linker.func_wrap(
-        MODULE,
+        MODULE_NAME,
         "path_symlink",
-        |_: u32, _: u32, _: u32, _: u32, _: u32| REFUSED,
+        |_: u32, _: u32, _: u32, _: u32, _: u32| REFUSED_CODE,
     )?;
-    linker.func_wrap(MODULE, "sock_accept", |_: u32, _: u32, _: u32| REFUSED)?;
+    linker.func_wrap(MODULE_NAME, "sock_accept", |_: u32, _: u32, _: u32| {
+        REFUSED_CODE
+    })?;
     linker.func_wrap(
-        MODULE,
+        MODULE_NAME,
         "sock_recv",
-        |_: u32, _: u32, _: u32, _: u32, _: u32, _: u32| REFUSED,
+        |_: u32, _: u32, _: u32, _: u32, _: u32, _: u32| REFUSED_CODE,
     )?;
     linker.func_wrap(
-        MODULE,
+        MODULE_NAME,
         "sock_send",
-        |_: u32, _: u32, _: u32, _: u32, _: u32| REFUSED,
+        |_: u32, _: u32, _: u32, _: u32, _: u32| REFUSED_CODE,
     )?;
-    linker.func_wrap(MODULE, "sock_shutdown", |_: u32, _: u32| REFUSED)?;
+    linker.func_wrap(MODULE_NAME, "sock_shutdown", |_: u32, _: u32| REFUSED_CODE)?;
     Ok(())
 }

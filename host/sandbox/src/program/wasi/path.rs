@@ -4,7 +4,7 @@ use wasmtime::Caller;
 
 use super::{
     Done, Errno,
-    descriptor::{APPEND, changed_ms, encode},
+    descriptor::{APPEND_FLAG, changed_ms, encode},
     environment::now_ms,
 };
 use crate::program::{
@@ -14,10 +14,10 @@ use crate::program::{
     state::{Descriptor, OpenFile},
 };
 
-const CREATE: u32 = 1;
-const FOLDER_ONLY: u32 = 1 << 1;
-const NEW_ONLY: u32 = 1 << 2;
-const EMPTY: u32 = 1 << 3;
+const CREATE_FLAG: u32 = 1;
+const FOLDER_ONLY_FLAG: u32 = 1 << 1;
+const NEW_ONLY_FLAG: u32 = 1 << 2;
+const TRUNCATE_FLAG: u32 = 1 << 3;
 
 const READ_RIGHT: u64 = 1 << 1;
 const WRITE_RIGHT: u64 = 1 << 6;
@@ -122,14 +122,14 @@ pub(super) async fn open(
     to: u32,
 ) -> Done {
     let path = resolve(caller, fd, name, length)?;
-    let appends = flags & u32::from(APPEND) != 0;
-    let writable = rights & WRITE_RIGHT != 0 || appends || create & EMPTY != 0;
+    let appends = flags & u32::from(APPEND_FLAG) != 0;
+    let writable = rights & WRITE_RIGHT != 0 || appends || create & TRUNCATE_FLAG != 0;
     let readable = rights & READ_RIGHT != 0 || !writable;
     let descriptor = if caller.data().files.is_folder(&path) {
         if writable {
             return Err(Errno::ISDIR);
         }
-        if create & CREATE != 0 && create & NEW_ONLY != 0 {
+        if create & CREATE_FLAG != 0 && create & NEW_ONLY_FLAG != 0 {
             return Err(Errno::EXIST);
         }
         Descriptor::Folder {
@@ -159,10 +159,12 @@ async fn find_or_create(
     let now = now_ms(caller.data());
     let files = &mut caller.data_mut().files;
     let file = match files.file(path) {
-        Ok(_) if create & FOLDER_ONLY != 0 => return Err(Errno::NOTDIR),
-        Ok(_) if create & CREATE != 0 && create & NEW_ONLY != 0 => return Err(Errno::EXIST),
+        Ok(_) if create & FOLDER_ONLY_FLAG != 0 => return Err(Errno::NOTDIR),
+        Ok(_) if create & CREATE_FLAG != 0 && create & NEW_ONLY_FLAG != 0 => {
+            return Err(Errno::EXIST);
+        }
         Ok(file) => file,
-        Err(Errno::NOENT) if create & CREATE != 0 && create & FOLDER_ONLY == 0 => {
+        Err(Errno::NOENT) if create & CREATE_FLAG != 0 && create & FOLDER_ONLY_FLAG == 0 => {
             return files.create(path, now);
         }
         Err(errno) => return Err(errno),
@@ -170,7 +172,7 @@ async fn find_or_create(
     if writable && file.lock().is_read_only() {
         return Err(Errno::ROFS);
     }
-    if create & EMPTY != 0 {
+    if create & TRUNCATE_FLAG != 0 {
         files.resize(&file, 0, now)?;
     } else {
         fill(caller.data_mut(), &file).await?;

@@ -30,7 +30,7 @@ pub(crate) use bindings::toolhost::toolkit::{
 use types::{Context, Inbound, Polled, Received, ToolError};
 
 /// Interface that every toolkit exports.
-pub(crate) const ENTRY: &str = "toolhost:toolkit/entry@1.0.0";
+pub(crate) const ENTRY_INTERFACE: &str = "toolhost:toolkit/entry@1.0.0";
 /// Name of the import, without its version, by which a guest verifies webhook requests.
 const WEBHOOK_IMPORT_PREFIX: &str = "toolhost:toolkit/webhook@";
 
@@ -65,8 +65,10 @@ impl Toolkit {
     pub(crate) fn new(linker: &Linker<State>, component: &Component) -> Result<Self> {
         let pre = linker.instantiate_pre(component)?;
         let entry = component
-            .get_export_index(None, ENTRY)
-            .ok_or_else(|| wasmtime::format_err!("the component does not export `{ENTRY}`"))?;
+            .get_export_index(None, ENTRY_INTERFACE)
+            .ok_or_else(|| {
+                wasmtime::format_err!("the component does not export `{ENTRY_INTERFACE}`")
+            })?;
         Ok(Self {
             execute: export::<ExecuteParams<'_>, Returns<Vec<u8>>>(component, &entry, "execute")?,
             poll: export::<PollParams<'_>, Returns<Polled>>(component, &entry, "poll")?,
@@ -132,17 +134,17 @@ where
     R: wasmtime::component::ComponentNamedList + wasmtime::component::Lift,
 {
     use wasmtime::component::types::ComponentItem;
-    let (item, index) = component
-        .get_export(Some(entry), name)
-        .ok_or_else(|| wasmtime::format_err!("`{ENTRY}` does not have the function `{name}`"))?;
+    let (item, index) = component.get_export(Some(entry), name).ok_or_else(|| {
+        wasmtime::format_err!("`{ENTRY_INTERFACE}` does not have the function `{name}`")
+    })?;
     let ComponentItem::ComponentFunc(function) = item else {
-        wasmtime::bail!("`{name}` of `{ENTRY}` is not a function");
+        wasmtime::bail!("`{name}` of `{ENTRY_INTERFACE}` is not a function");
     };
     function
         .typecheck::<P, R>(&component.component_type().instance_type())
         .map_err(|cause| {
             wasmtime::format_err!(
-                "`{name}` of `{ENTRY}` has another type than the contract: {cause:#}"
+                "`{name}` of `{ENTRY_INTERFACE}` has another type than the contract: {cause:#}"
             )
         })?;
     Ok(index)

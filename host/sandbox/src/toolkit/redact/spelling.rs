@@ -168,7 +168,7 @@ fn utf16(after: &[u8], slashes: usize) -> Option<(char, usize)> {
 
 /// Reads a character as `&amp;`, `&#38;` or `&#x26;`.
 fn entity(rest: &[u8]) -> Option<(char, usize)> {
-    const NAMED: [(&[u8], char); 6] = [
+    const NAMED_ENTITIES: [(&[u8], char); 6] = [
         (b"amp", '&'),
         (b"lt", '<'),
         (b"gt", '>'),
@@ -186,7 +186,7 @@ fn entity(rest: &[u8]) -> Option<(char, usize)> {
             .parse()
             .ok()
             .and_then(char::from_u32),
-        _ => NAMED
+        _ => NAMED_ENTITIES
             .iter()
             .find(|(known, _)| *known == name)
             .map(|(_, found)| *found),

@@ -3,11 +3,11 @@
 
 use std::{collections::HashMap, net::IpAddr, sync::Arc};
 
-use app::Error;
+use app::{Error, core::keyed_limit::KeyedLimit};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::{counted_as, keyed::KeyedLimit};
+use super::counted_as;
 use crate::{config::Limits, http::errors};
 
 /// Divisor of the memory for arriving bodies that one project may use; below, the one for an

@@ -3,7 +3,6 @@
 //! All counters live in this process and are reset by a restart; nothing else depends on them.
 
 mod arrivals;
-mod keyed;
 mod rates;
 mod suspects;
 
@@ -13,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use app::Error;
+use app::{Error, core::keyed_limit::KeyedLimit};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
@@ -21,7 +20,6 @@ use tokio::{
 
 pub(crate) use self::{
     arrivals::Arrival,
-    keyed::KeyedLimit,
     rates::{Allowance, RATE_WINDOW},
     suspects::{SUSPECTS_AT_ONCE, SecretKind},
 };
@@ -77,8 +75,9 @@ impl RequestLimiter {
         if let Ok(permit) = self.all.clone().try_acquire_owned() {
             return Ok(permit);
         }
-        let permit = timeout(self.wait, self.all.clone().acquire_owned()).await;
+        let permit = Box::pin(timeout(self.wait, self.all.clone().acquire_owned()));
         permit
+            .await
             .ok()
             .and_then(Result::ok)
             .ok_or_else(errors::node_busy)
@@ -97,12 +96,8 @@ impl RequestLimiter {
         &self,
         project: &Arc<str>,
     ) -> Result<OwnedSemaphorePermit, Error> {
-        let permits = self.projects.semaphore(project);
-        let permit = timeout(self.wait, permits.acquire_owned()).await;
-        permit
-            .ok()
-            .and_then(Result::ok)
-            .ok_or_else(errors::project_busy)
+        let permit = Box::pin(timeout(self.wait, self.projects.acquire(project)));
+        permit.await.ok().flatten().ok_or_else(errors::project_busy)
     }
 }
 

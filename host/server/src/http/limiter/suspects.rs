@@ -171,8 +171,8 @@ impl Suspects {
 mod tests {
     use super::*;
 
-    const ONE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
-    const OTHER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 2));
+    const ONE_ADDRESS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+    const OTHER_ADDRESS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 2));
 
     fn counters(limit: u32) -> Counters {
         Counters::new(limit, Duration::from_millis(1_000))
@@ -181,14 +181,14 @@ mod tests {
     #[test]
     fn a_window_slides_and_empties() {
         let counters = counters(4);
-        let left = |at: i64| counters.left(&ONE, Time(at)).unwrap();
+        let left = |at: i64| counters.left(&ONE_ADDRESS, Time(at)).unwrap();
         assert_eq!(left(0), 4);
-        (0..4).for_each(|_| counters.add(ONE, Time(10)));
+        (0..4).for_each(|_| counters.add(ONE_ADDRESS, Time(10)));
         assert_eq!(left(999), 0);
         assert_eq!(left(1_500), 2, "half of the last window lies in reach");
         assert_eq!(left(2_000), 4);
         assert_eq!(
-            counters.left(&OTHER, Time(10)),
+            counters.left(&OTHER_ADDRESS, Time(10)),
             Some(4),
             "keys do not share"
         );
@@ -197,8 +197,8 @@ mod tests {
     #[test]
     fn no_limit_counts_nothing() {
         let counters = counters(0);
-        counters.add(ONE, Time(0));
-        assert_eq!(counters.left(&ONE, Time(0)), None);
+        counters.add(ONE_ADDRESS, Time(0));
+        assert_eq!(counters.left(&ONE_ADDRESS, Time(0)), None);
         assert!(counters.windows().is_empty());
     }
 

@@ -29,7 +29,7 @@ use crate::{
 /// Maximum number of redirects for one request.
 const MAX_REDIRECTS: usize = 3;
 /// Header that names the trace and the span of a request (W3C Trace Context).
-const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACEPARENT_HEADER: HeaderName = HeaderName::from_static("traceparent");
 
 /// Complete response as the provider sent it.
 pub(super) struct Received {
@@ -255,7 +255,7 @@ impl Outgoing {
         if run_trace.propagates
             && let Ok(traceparent) = HeaderValue::try_from(span.to_string())
         {
-            headers.insert(TRACEPARENT, traceparent);
+            headers.insert(TRACEPARENT_HEADER, traceparent);
         }
     }
 

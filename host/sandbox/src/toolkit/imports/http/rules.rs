@@ -19,12 +19,12 @@ const MAX_HEADER_BYTES: usize = 32 << 10;
 
 /// Parses a method that a guest may use.
 pub(super) fn method(text: &str) -> Result<Method, Error> {
-    let known = manifest::METHODS
+    let known = manifest::HTTP_METHODS
         .contains(&text)
         .then(|| Method::from_bytes(text.as_bytes()).ok())
         .flatten();
     known.ok_or_else(|| {
-        let names = manifest::METHODS.join(", ");
+        let names = manifest::HTTP_METHODS.join(", ");
         error(
             "invalid_request",
             format!(

@@ -1,4 +1,4 @@
-//! A concurrency limit for each key, such as an address or a project.
+//! A concurrency limit for each key, such as a project or an address.
 
 use std::{collections::HashMap, hash::Hash, sync::Arc};
 
@@ -6,10 +6,10 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Number of keys above which those without permits in use are dropped.
-const MAX_IDLE_KEYS: usize = 10_000;
+const MAX_IDLE_KEYS: usize = 1_000;
 
-/// Concurrency limit of the same number for each key.
-pub(crate) struct KeyedLimit<K> {
+/// A concurrency limit of the same number for each key.
+pub struct KeyedLimit<K> {
     permits: usize,
     keys: Mutex<Keys<K>>,
 }
@@ -22,7 +22,9 @@ struct Keys<K> {
 }
 
 impl<K: Clone + Eq + Hash> KeyedLimit<K> {
-    pub(crate) fn new(permits: usize) -> Self {
+    /// Returns a limit with a number of permits for each key.
+    #[must_use]
+    pub fn new(permits: usize) -> Self {
         let keys = Keys {
             semaphores: HashMap::new(),
             cleanup_at: MAX_IDLE_KEYS,
@@ -33,8 +35,18 @@ impl<K: Clone + Eq + Hash> KeyedLimit<K> {
         }
     }
 
-    /// Returns the permits of a key.
-    pub(crate) fn semaphore(&self, key: &K) -> Arc<Semaphore> {
+    /// Waits for a permit of a key. Permits are given in the order of arrival. There is always one,
+    /// because the semaphores are never closed.
+    pub async fn acquire(&self, key: &K) -> Option<OwnedSemaphorePermit> {
+        self.semaphore(key).acquire_owned().await.ok()
+    }
+
+    /// Takes a permit of a key, if one is free.
+    pub fn try_acquire(&self, key: &K) -> Option<OwnedSemaphorePermit> {
+        self.semaphore(key).try_acquire_owned().ok()
+    }
+
+    fn semaphore(&self, key: &K) -> Arc<Semaphore> {
         let mut keys = self.keys.lock();
         if let Some(semaphore) = keys.semaphores.get(key) {
             return semaphore.clone();
@@ -47,11 +59,6 @@ impl<K: Clone + Eq + Hash> KeyedLimit<K> {
         let semaphore = Arc::new(Semaphore::new(self.permits));
         keys.semaphores.insert(key.clone(), semaphore.clone());
         semaphore
-    }
-
-    /// Acquires a permit of a key, if one is free.
-    pub(crate) fn try_acquire(&self, key: &K) -> Option<OwnedSemaphorePermit> {
-        self.semaphore(key).try_acquire_owned().ok()
     }
 }
 
