@@ -20,6 +20,7 @@ use std::sync::{Arc, Weak};
 use sandbox::Sandbox;
 use store::{Collection, Store};
 
+use self::core::keyed_limit::KeyedLimit;
 pub use self::core::{
     clock::Clock,
     error::{Class, Error, ErrorInfo, Result, SHORT_WAIT},
@@ -31,13 +32,13 @@ pub use store::{Cursor, Listed, Record, Scalar, Time, Window};
 pub static COLLECTIONS: &[&Collection] = &[
     &core::vault::COLLECTION,
     &projects::ORGANIZATIONS_COLLECTION,
-    &projects::PROJECTS,
+    &projects::PROJECTS_COLLECTION,
     &projects::API_KEYS,
     &lifecycle::remove_project::COLLECTION,
     &projects::members::COLLECTION,
     &catalog::COLLECTION,
     &catalog::PUBLICATIONS_COLLECTION,
-    &catalog::USAGE,
+    &catalog::USAGE_COLLECTION,
     &accounts::auth_configs::COLLECTION,
     &accounts::COLLECTION,
     &accounts::CREDENTIALS,
@@ -50,10 +51,10 @@ pub static COLLECTIONS: &[&Collection] = &[
     &events::triggers::actions::COLLECTION,
     &lifecycle::legacy_ids::COLLECTION,
     &files::COLLECTION,
-    &files::TOTALS,
-    &runs::log::PAGES,
-    &runs::log::DETAILS,
-    &runs::log::CASSETTES,
+    &files::TOTALS_COLLECTION,
+    &runs::log::PAGES_COLLECTION,
+    &runs::log::DETAILS_COLLECTION,
+    &runs::log::CASSETTES_COLLECTION,
     &events::subscriptions::COLLECTION,
     &events::endpoints::COLLECTION,
     &events::outbox::COLLECTION,
@@ -73,8 +74,8 @@ pub static COLLECTIONS: &[&Collection] = &[
     &agents::session_files::turns::COLLECTION,
     &projects::idempotency::COLLECTION,
     &projects::quotas::COLLECTION,
-    &work::JOBS,
-    &work::FENCES,
+    &work::JOBS_COLLECTION,
+    &work::FENCES_COLLECTION,
 ];
 
 /// The state that all modules share.
@@ -89,8 +90,8 @@ pub struct App {
     pub(crate) scripts: runs::Scripts,
     /// The threads for work on large bodies.
     pub large_work: core::large_work::LargeWork,
-    /// The turns of projects at the threads of requests.
-    pub turns: core::turns::Turns,
+    /// The shares of projects in the processors.
+    pub shares: Arc<core::shares::Shares>,
     /// The clock.
     pub clock: Clock,
     /// The toolkits and tools.
@@ -119,22 +120,22 @@ pub struct App {
     pub(crate) sink: Option<Arc<events::sink::Sink>>,
     /// The settings of trigger instances.
     pub(crate) triggers: events::triggers::Settings,
-    /// The runs of recipes that this server works on.
-    pub(crate) active_recipes: agents::recipes::ActiveRuns,
+    /// Limit of the runs of recipes that this server works on, by project.
+    pub(crate) active_recipes: KeyedLimit<String>,
     /// The recipes that are actions of trigger instances.
     pub(crate) recipe_actions: &'static dyn events::triggers::actions::RecipeActions,
     /// The MCP servers that were read lately.
     pub(crate) mcp_servers: agents::mcp_servers::ServerCache,
     /// The settings of tool router sessions.
     pub(crate) sessions: agents::Settings,
-    /// The calls that wait until users have connected accounts.
-    pub(crate) connection_waits: agents::ConnectionWaits,
+    /// Limit of the calls that wait until users have connected accounts, by project.
+    pub(crate) connection_waits: KeyedLimit<core::ids::ProjectId>,
     /// The files of projects.
     pub files: files::Files,
     /// The shell of agents.
     pub(crate) shell: workbench::Shell,
-    /// The turns of scripts and shell commands at the files of their sessions.
-    pub(crate) session_turns: agents::session_files::turns::Turns,
+    /// The queues of the scripts and shell commands of this server, by session.
+    pub(crate) session_turns: KeyedLimit<String>,
     /// The bytes that projects have written in a day.
     pub(crate) quotas: Arc<projects::quotas::Quotas>,
     /// The generator of log ids and request ids.
@@ -190,7 +191,8 @@ impl App {
     /// writer of the execution log until it ends.
     ///
     /// # Errors
-    /// Returns an error if the catalog or the daily quotas cannot be read.
+    /// Returns an error if the catalog or the daily quotas cannot be read, or if the system refuses a
+    /// thread.
     pub async fn open(parts: Parts) -> Result<(Arc<Self>, runs::log::Writer)> {
         let Parts {
             store,
@@ -243,6 +245,11 @@ impl App {
             Box::new(expiry),
         );
         let files = files::Files::new(files::Links::new(&vault), files);
+        let shares = core::shares::Shares::start().map_err(|cause| {
+            core::errors::unavailable(format!(
+                "cannot start the threads for busy projects: {cause}"
+            ))
+        })?;
         let app = Arc::new_cyclic(|own| Self {
             own: own.clone(),
             store,
@@ -250,7 +257,7 @@ impl App {
             scripts: runs::Scripts::new(&sandbox, scripts),
             sandbox,
             large_work,
-            turns: core::turns::Turns::default(),
+            shares: Arc::new(shares),
             clock,
             catalog,
             trusted,
@@ -266,14 +273,14 @@ impl App {
             receptions: events::triggers::Receptions::default(),
             sink,
             triggers,
-            active_recipes: agents::recipes::ActiveRuns::default(),
+            active_recipes: KeyedLimit::new(agents::recipes::MAX_CONCURRENT_RUNS_PER_PROJECT),
             recipe_actions: &agents::recipes::TriggerRecipes,
             mcp_servers: agents::mcp_servers::ServerCache::default(),
             sessions,
-            connection_waits: agents::ConnectionWaits::default(),
+            connection_waits: KeyedLimit::new(agents::meta::MAX_WAITS_PER_PROJECT),
             files,
             shell,
-            session_turns: agents::session_files::turns::Turns::default(),
+            session_turns: KeyedLimit::new(1),
             quotas,
             sequence: core::ids::Sequence::new(),
             tracer,
@@ -281,7 +288,7 @@ impl App {
         Ok((app, writer))
     }
 
-    /// Returns this app for a task besides the one of a request.
+    /// Returns this app for a task besides the one of a request. Fails if the server is stopping.
     pub(crate) fn shared(&self) -> Result<Arc<Self>> {
         let own = self.own.upgrade();
         own.ok_or_else(|| core::errors::unavailable("the server is stopping"))

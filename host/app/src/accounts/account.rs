@@ -18,7 +18,7 @@ pub const DEFAULT_USER: &str = "default";
 
 pub(super) const MAX_USER_ID_CHARS: usize = 256;
 
-/// Collection that this module owns.
+/// Collection of connected accounts.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "connected_accounts",
     fields: &[
@@ -122,6 +122,7 @@ pub fn parse_user_id(given: Option<String>) -> Result<String> {
     Ok(user)
 }
 
+/// Parses the alias of an account: at most 100 characters, trimmed. An empty one is none.
 pub(super) fn parse_alias(given: Option<String>) -> Result<Option<String>> {
     let alias = given
         .map(|alias| alias.trim().to_owned())
@@ -143,13 +144,11 @@ pub(super) fn map_alias_conflict(cause: EditError<Error>) -> Error {
     match cause {
         EditError::Commit(CommitError::Taken {
             field: "alias_of", ..
-        }) => alias_taken(),
+        }) => {
+            errors::account_refused("the alias is used by another account of this user and toolkit")
+        }
         cause => cause.into(),
     }
-}
-
-fn alias_taken() -> Error {
-    errors::account_refused("the alias is used by another account of this user and toolkit")
 }
 
 pub(super) fn status_conflict(id: &AccountId, status: Status, event: Event) -> Error {

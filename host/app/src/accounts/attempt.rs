@@ -15,13 +15,14 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use store::{Batch, Collection, CommitError, Document, Field, Kind, Query, Record, Time};
+use store::{Batch, Collection, Document, Field, Kind, Query, Record, Time};
 
 use super::{Account, Event, Values};
 use crate::{
     App, Error, Result,
     accounts::errors,
     core::{
+        clock::time_before,
         ids::{self, AccountId, OrganizationId, ProjectId},
         vault::{SealContext, Sealed, keyed_hash},
     },
@@ -170,7 +171,8 @@ pub(super) fn link_gone(cause: Error) -> Error {
     cause.replace_if(&errors::ACCOUNT_NOT_FOUND, errors::attempt_unknown)
 }
 
-/// Expires accounts whose user did not return in time, and deletes old records.
+/// Expires accounts whose user did not return in time, and deletes old records. Fails if the claim
+/// is lost or the store refuses.
 pub(crate) async fn sweep(app: &App, claim: &JobClaim) -> Result<()> {
     let now = app.clock.now();
     let waiting = Query::all_projects()
@@ -181,13 +183,10 @@ pub(crate) async fn sweep(app: &App, claim: &JobClaim) -> Result<()> {
             Some(status) => account.body.set_status(status, Some(TIMED_OUT_REASON), now),
             None => account.body.waits_until = None,
         }
-        match claim.commit(Batch::at(now).update(&account)).await {
-            // Another writer has changed the account. The next run reads it again.
-            Err(CommitError::Stale) => claim.check().await?,
-            done => done?,
-        }
+        let committed = claim.commit(Batch::at(now).update(&account)).await;
+        // The next run reads an account again that another writer has changed.
+        claim.succeeded(committed).await?;
     }
-    let ttl = i64::try_from(USED_LINK_TTL.as_millis()).unwrap_or(i64::MAX);
-    let old = Query::all_projects().below("until", now.0.saturating_sub(ttl));
+    let old = Query::all_projects().below("until", time_before(now, USED_LINK_TTL).0);
     erase_all(claim, &COLLECTION, old, BATCH_SIZE, |_| true).await
 }

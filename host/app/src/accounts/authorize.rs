@@ -2,7 +2,7 @@
 //! for another attempt of an existing one.
 
 use manifest::AuthMode;
-use oauth::{AuthorizeParams, Flow, Refusal};
+use oauth::{AuthorizeParams, Refusal};
 use store::{Batch, Record};
 use url::Url;
 
@@ -11,13 +11,12 @@ use super::{
     account::{COLLECTION, record},
     attempt::{ConnectionAttempt, PendingSecrets, Step, secret},
     auth_configs::{self, AuthConfig},
-    create::{ValidatedRequest, insert},
+    create::ValidatedRequest,
     credential::{Credential, open_credential},
     get,
     oauth_clients::{self, RegistrationRequest, client_metadata_url},
     redirect::check_redirect_url,
     scheme,
-    tokens::ClientContext,
 };
 use crate::{
     App, Error, Result,
@@ -96,17 +95,10 @@ pub(super) async fn create(
     let mut values = validated.values.clone();
     values.extend(shown);
     let credential = Credential::new(app.accounts.seal(&project.id, &id, &values).await?);
-    let add_records = |batch: Batch| batch.insert(project.id.as_str(), &name, &attempt);
-    insert(
-        app,
-        project,
-        &validated,
-        &id,
-        &account,
-        &credential,
-        add_records,
-    )
-    .await?;
+    let attempt = Some((&*name, &attempt));
+    validated
+        .insert(app, project, &id, &account, &credential, attempt)
+        .await?;
     get(app, project, &id).await
 }
 
@@ -202,56 +194,41 @@ pub(super) struct AuthorizationInput<'a> {
 }
 
 impl AuthorizationInput<'_> {
-    /// Creates the state and the authorization address.
+    /// Creates the state and the authorization address. Fails if the scheme is not offered, the
+    /// provider refuses to register a client, or the store refuses.
     pub(super) async fn start_authorization(self, app: &App) -> Result<AuthorizationStarted> {
         let mode = self.config.body.scheme;
         let scheme = self
             .release
             .scheme(mode)
             .ok_or_else(|| errors::scheme_not_offered(&self.release.slug, mode.as_str()))?;
-        let ClientContext {
-            net,
-            client,
-            mut scopes,
-            user_scopes,
-            redirect_uri,
-        } = app.accounts.client_context(self.config).await?;
-        for tool in self
-            .config
-            .body
-            .tools_for_connection
-            .iter()
-            .filter_map(|slug| self.release.tool(slug))
-        {
-            scopes.extend(tool.scopes.iter().cloned());
-        }
+        let mut context = app.accounts.client_context(self.config).await?;
+        let tools = self.config.body.tools_for_connection.iter();
+        let tools = tools.filter_map(|slug| self.release.tool(slug));
+        let tool_scopes = tools.flat_map(|tool| tool.scopes.iter().cloned());
+        context.scopes.extend(tool_scopes);
+        let redirect_uri = context.redirect_uri.take();
         let redirect_uri = redirect_uri.unwrap_or_else(|| callback_url(app));
         let state = secret("");
         let verifier = secret("");
         let now = app.clock.now();
         let mut values = self.values.clone();
-        let oauth_flow = Flow {
-            net: &net,
-            now_ms: now.0,
-            scheme,
-            client: &client,
-            values: &self.values,
-        };
+        let oauth_flow = context.flow(scheme, &self.values, now);
         let scheme = app.accounts.metadata.resolve(&oauth_flow).await?;
         match mode {
-            AuthMode::DcrOauth if client.id.is_empty() => {
+            AuthMode::DcrOauth if context.client.id.is_empty() => {
                 let registration = RegistrationRequest {
                     project: self.project.id.clone(),
                     auth_config: AuthConfigId::parse(&self.config.id)?,
                     scheme: scheme.clone().into_owned(),
-                    net: net.clone(),
+                    net: context.net.clone(),
                     values: self.values.clone(),
                     redirect_uri: redirect_uri.clone(),
                     name: self.project.shown_name().to_owned(),
                 };
                 values.extend(app.accounts.dynamic_client(registration).await?);
             }
-            AuthMode::CimdOauth if client.id.is_empty() => {
+            AuthMode::CimdOauth if context.client.id.is_empty() => {
                 values.insert(
                     "client_id".to_owned(),
                     client_metadata_url(app, &self.config.id)?.into(),
@@ -259,19 +236,13 @@ impl AuthorizationInput<'_> {
             }
             _ => {}
         }
-        let oauth_flow = Flow {
-            net: &net,
-            now_ms: now.0,
-            scheme: &scheme,
-            client: &client,
-            values: &values,
-        };
+        let oauth_flow = context.flow(&scheme, &values, now);
         let params = AuthorizeParams {
             redirect_uri: &redirect_uri,
             state: &state,
             verifier: Some(&verifier),
-            scopes: &scopes,
-            user_scopes: &user_scopes,
+            scopes: &context.scopes,
+            user_scopes: &context.user_scopes,
         };
         let (url, temporary): (Url, Values) = match &scheme.oauth1 {
             Some(_) => oauth_flow.authorize_oauth1(&redirect_uri, &state).await?,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use manifest::{AuthScheme, OAuth2};
 use oauth::{ExchangeParams, Flow, Refusal, Tokens};
-use store::{Batch, CommitError};
+use store::{Batch, CommitError, Time};
 use url::Url;
 
 use super::{
@@ -14,7 +14,7 @@ use super::{
     auth_configs,
     completion::{activate, fail_attempt},
     redirect::with_query,
-    tokens::{ClientContext, TokenOwner},
+    tokens::TokenOwner,
 };
 use crate::{App, Error, Result, accounts::errors, core::clock::time_after, projects::Project};
 
@@ -57,8 +57,8 @@ pub async fn callback(
     if account.body.attempt_number != attempt.body.attempt_number {
         return Err(errors::attempt_unknown());
     }
-    let owner =
-        TokenOwner::for_account(app, &project, &account).map_err(|_| errors::attempt_unknown())?;
+    let owner = TokenOwner::for_account(app, &project.id, &account)
+        .map_err(|_| errors::attempt_unknown())?;
     // The state is spent from here on: a second callback finds no record.
     match app.store.commit(Batch::at(now).purge(&attempt)).await {
         Ok(()) => {}
@@ -81,63 +81,67 @@ pub async fn callback(
     let lifetime = tokens.lifetime;
     values.extend(tokens.values);
     if let Some(verifier) = &project.stored.config.verifier_url {
-        let session = secret(SESSION_PREFIX);
-        let name = app.attempt_record_id(Step::Verify, &session);
-        let lifetime = lifetime.map(|lifetime| lifetime.as_secs());
         let secrets = PendingSecrets {
-            values: values.clone(),
-            lifetime,
+            values,
+            lifetime: lifetime.map(|lifetime| lifetime.as_secs()),
             ..PendingSecrets::default()
         };
-        let secrets = app.seal_secrets(&project, &name, &secrets).await?;
-        let ConnectionAttempt {
-            account,
-            attempt_number,
-            organization,
-            callback_url,
-            ..
-        } = attempt.body;
-        let until = time_after(now, USER_VERIFICATION_TTL);
-        let verification = ConnectionAttempt {
-            step: Step::Verify,
-            account,
-            attempt_number,
-            organization,
-            callback_url,
-            browser: None,
-            until,
-            secrets,
-        };
-        // The tokens are kept only for an account that still waits for them.
-        let stored = app.store.change(&COLLECTION, id.as_str(), || async {
-            let found = record(app, &project, &id).await.map_err(link_gone)?;
-            if found.body.attempt_number != verification.attempt_number {
-                return Err(errors::attempt_unknown());
-            }
-            Ok((
-                Batch::at(now)
-                    .check(&found)
-                    .insert(project.id.as_str(), &name, &verification),
-                (),
-            ))
-        });
-        return match stored.await.map_err(Error::from) {
-            Ok(()) => with_query(verifier, &[("session_uri", &session)]).map(RedirectTo),
-            Err(cause) if cause.is(&errors::ATTEMPT_UNKNOWN) => {
-                app.accounts.revoke_best_effort(&owner, &values).await;
-                Ok(RedirectTo(app.return_url(
-                    verification.callback_url.as_deref(),
-                    &id,
-                    Err("superseded".to_owned()),
-                )))
-            }
-            Err(cause) => Err(cause),
-        };
+        let attempt = attempt.body;
+        return request_verification(app, &project, &owner, verifier, attempt, secrets, now).await;
     }
     match activate(app, &project, &owner, attempt_number, &values, lifetime).await {
         Ok(()) => Ok(redirect(Ok(()))),
         Err(cause) if cause.is(&errors::ATTEMPT_UNKNOWN) => {
             Ok(redirect(Err("superseded".to_owned())))
+        }
+        Err(cause) => Err(cause),
+    }
+}
+
+/// Keeps the tokens until the project has confirmed its user, and redirects the browser to the
+/// project. The tokens are revoked if a newer attempt has replaced this one.
+async fn request_verification(
+    app: &App,
+    project: &Project,
+    owner: &TokenOwner,
+    verifier_url: &str,
+    attempt: ConnectionAttempt,
+    secrets: PendingSecrets,
+    now: Time,
+) -> Result<RedirectTo> {
+    let id = &owner.account;
+    let session = secret(SESSION_PREFIX);
+    let name = app.attempt_record_id(Step::Verify, &session);
+    let verification = ConnectionAttempt {
+        step: Step::Verify,
+        browser: None,
+        until: time_after(now, USER_VERIFICATION_TTL),
+        secrets: app.seal_secrets(project, &name, &secrets).await?,
+        ..attempt
+    };
+    let stored = app.store.change(&COLLECTION, id.as_str(), || async {
+        let found = record(app, project, id).await.map_err(link_gone)?;
+        if found.body.attempt_number != verification.attempt_number {
+            return Err(errors::attempt_unknown());
+        }
+        Ok((
+            Batch::at(now)
+                .check(&found)
+                .insert(project.id.as_str(), &name, &verification),
+            (),
+        ))
+    });
+    match stored.await.map_err(Error::from) {
+        Ok(()) => with_query(verifier_url, &[("session_uri", &session)]).map(RedirectTo),
+        Err(cause) if cause.is(&errors::ATTEMPT_UNKNOWN) => {
+            app.accounts
+                .revoke_best_effort(owner, &secrets.values)
+                .await;
+            Ok(RedirectTo(app.return_url(
+                verification.callback_url.as_deref(),
+                id,
+                Err("superseded".to_owned()),
+            )))
         }
         Err(cause) => Err(cause),
     }
@@ -163,47 +167,14 @@ async fn exchange_callback(
     let config =
         config.ok_or_else(|| failure("auth_config_gone", "the auth config is deleted".into()))?;
     let context = app.accounts.client_context(&config).await;
-    let ClientContext { net, client, .. } =
-        context.map_err(|cause| failure("auth_config_unusable", cause.to_string()))?;
-    let oauth_flow = Flow {
-        net: &net,
-        now_ms: app.clock.now().0,
-        scheme,
-        client: &client,
-        values: &secrets.values,
-    };
+    let context = context.map_err(|cause| failure("auth_config_unusable", cause.to_string()))?;
+    let oauth_flow = context.flow(scheme, &secrets.values, app.clock.now());
     let scheme = app.accounts.metadata.resolve(&oauth_flow).await;
     let scheme =
         &scheme.map_err(|refusal| failure("issuer_unknown", truncate(&refusal.to_string())))?;
     // Checked before the rest of the callback, including an error, is read (RFC 9207, section 2.4).
     check_issuer(scheme, query).map_err(|why| failure("issuer_mismatch", why))?;
-    // The OAuth 1 specification defines no error response. These are the forms that providers use.
-    if let Some(error) = query
-        .iter()
-        .find(|(name, _)| ["error", "oauth_problem"].contains(&name.as_str()))
-    {
-        let description = single_parameter(query, "error_description")
-            .map(truncate)
-            .unwrap_or_default();
-        return Err(Failure {
-            error: truncate(&error.1),
-            description,
-        });
-    }
-    let named = match &scheme.oauth1 {
-        Some(_) => "oauth_verifier",
-        None => scheme.oauth2.as_ref().map_or("code", OAuth2::code_param),
-    };
-    if scheme.oauth1.is_some() && query.iter().any(|(name, _)| name == "denied") {
-        return Err(failure("access_denied", String::new()));
-    }
-    let code = single_parameter(query, named).filter(|code| !code.is_empty());
-    let code = code.ok_or_else(|| {
-        failure(
-            "invalid_response",
-            "the callback contains no authorization code".into(),
-        )
-    })?;
+    let code = authorization_code(scheme, query)?;
     let verifier = Some(secrets.verifier.as_str());
     let code = ExchangeParams {
         code,
@@ -226,6 +197,37 @@ async fn exchange_callback(
         tracing::warn!(account = %owner.account, %cause, "a client that the provider does not know was not deleted");
     }
     exchanged.map_err(|refusal| failure("token_exchange_failed", truncate(&refusal.to_string())))
+}
+
+/// Returns the code of a callback, or the failure that the callback reports. The OAuth 1
+/// specification defines no error response; these are the forms that providers use.
+fn authorization_code<'a>(
+    scheme: &AuthScheme,
+    query: &'a [(String, String)],
+) -> std::result::Result<&'a str, Failure> {
+    let is_error = |name: &str| ["error", "oauth_problem"].contains(&name);
+    if let Some((_, error)) = query.iter().find(|(name, _)| is_error(name)) {
+        let description = single_parameter(query, "error_description");
+        return Err(Failure {
+            error: truncate(error),
+            description: description.map(truncate).unwrap_or_default(),
+        });
+    }
+    if scheme.oauth1.is_some() && query.iter().any(|(name, _)| name == "denied") {
+        return Err(Failure {
+            error: "access_denied".to_owned(),
+            description: String::new(),
+        });
+    }
+    let named = match &scheme.oauth1 {
+        Some(_) => "oauth_verifier",
+        None => scheme.oauth2.as_ref().map_or("code", OAuth2::code_param),
+    };
+    let code = single_parameter(query, named).filter(|code| !code.is_empty());
+    code.ok_or_else(|| Failure {
+        error: "invalid_response".to_owned(),
+        description: "the callback contains no authorization code".to_owned(),
+    })
 }
 
 /// Checks that the issuer named in the callback is the provider's own (RFC 9207). Another issuer

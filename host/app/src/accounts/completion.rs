@@ -55,7 +55,7 @@ pub async fn complete(
     let account = record(app, project, &id)
         .await
         .map_err(|_| errors::session_not_found())?;
-    let owner = TokenOwner::for_account(app, project, &account)?;
+    let owner = TokenOwner::for_account(app, &project.id, &account)?;
     if account.body.user_id != user.trim() {
         let description =
             "the user who authorized the connection is not the user of the account".to_owned();

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::{
     Account, AccountView, Sharing, SharingChange, Status, Values,
     account::{DEFAULT_USER, map_alias_conflict, parse_alias, parse_user_id, unique_alias},
+    attempt::ConnectionAttempt,
     auth_configs::{self, AuthConfig},
     authorize::{self, REDIRECT_URL_VALUE},
     credential::{Credential, access_token},
@@ -90,7 +91,7 @@ impl ValidatedRequest {
         self.release.scheme(self.config.body.scheme)
     }
 
-    /// Requires a user id if the project confirms its users.
+    /// Fails if the request names no user although the project confirms its users.
     pub(super) fn check_user_verified(&self, project: &Project) -> Result<()> {
         if project.stored.config.verifier_url.is_some() && self.user_id == DEFAULT_USER {
             return Err(errors::account_refused(
@@ -129,6 +130,59 @@ impl ValidatedRequest {
             sharing: self.sharing.clone(),
         })
     }
+
+    /// Inserts the account, its credential and its connection attempt, which has a name, if the auth
+    /// config still allows new connections.
+    pub(super) async fn insert(
+        &self,
+        app: &App,
+        project: &Project,
+        id: &AccountId,
+        account: &Account,
+        credential: &Credential,
+        attempt: Option<(&str, &ConnectionAttempt)>,
+    ) -> Result<()> {
+        let owner = project.id.as_str();
+        let configs = &auth_configs::COLLECTION;
+        let inserted = app.store.change(configs, &self.config.id, || async {
+            // A changed auth config does not prevent the insertion; a deleted or disabled one does.
+            let config = enabled_config(app, project, &account.auth_config).await?;
+            let batch = Batch::at(app.clock.now())
+                .check(&config)
+                .insert(owner, id.as_str(), account)
+                .insert(owner, id.as_str(), credential);
+            let batch = match attempt {
+                Some((name, attempt)) => batch.insert(owner, name, attempt),
+                None => batch,
+            };
+            Ok((batch, ()))
+        });
+        inserted.await.map_err(map_alias_conflict)
+    }
+
+    /// Checks that a scheme that the request names is that of the auth config.
+    fn check_scheme(&self, given: &str) -> Result<()> {
+        let mode = self.config.body.scheme;
+        if auth_configs::offered_scheme(&self.release, given)? == mode {
+            return Ok(());
+        }
+        let id = &self.config.id;
+        let own = mode.as_str();
+        Err(errors::account_refused(format!(
+            "auth config {id} connects with {own}, not with {}",
+            crate::core::truncate(given)
+        )))
+    }
+
+    /// Returns true if the request imports tokens that another system has obtained.
+    fn has_tokens(&self) -> bool {
+        match self.config.body.scheme {
+            AuthMode::Oauth1 => ["oauth_token", "oauth_token_secret"]
+                .iter()
+                .all(|name| self.values.contains_key(*name)),
+            _ => access_token(&self.values).is_some(),
+        }
+    }
 }
 
 /// Returns an auth config that allows new connections.
@@ -161,15 +215,8 @@ pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result
     )
     .await?;
     let mode = validated.config.body.scheme;
-    if let Some(given) = &request.scheme
-        && auth_configs::offered_scheme(&validated.release, given)? != mode
-    {
-        let id = &validated.config.id;
-        let own = mode.as_str();
-        return Err(errors::account_refused(format!(
-            "auth config {id} connects with {own}, not with {}",
-            crate::core::truncate(given)
-        )));
+    if let Some(given) = &request.scheme {
+        validated.check_scheme(given)?;
     }
     validated.alias = parse_alias(request.alias)?;
     validated.sharing = Sharing::default().with(&request.sharing)?;
@@ -177,13 +224,7 @@ pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result
         validated.values =
             scheme::complete(scheme, validated.values.clone()).map_err(errors::account_fields)?;
     }
-    // Tokens that another system has obtained are imported.
-    let has_tokens = match mode {
-        AuthMode::Oauth1 => ["oauth_token", "oauth_token_secret"]
-            .iter()
-            .all(|name| validated.values.contains_key(*name)),
-        _ => access_token(&validated.values).is_some(),
-    };
+    let has_tokens = validated.has_tokens();
     if mode.redirects() && !has_tokens {
         return authorize::create(app, project, validated, request.callback_url).await;
     }
@@ -227,44 +268,9 @@ pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result
             lifetime,
         )
         .await?;
-    insert(
-        app,
-        project,
-        &validated,
-        &id,
-        &validated.new_account(Status::Active, None, now)?,
-        &credential,
-        |batch| batch,
-    )
-    .await?;
+    let account = validated.new_account(Status::Active, None, now)?;
+    validated
+        .insert(app, project, &id, &account, &credential, None)
+        .await?;
     get(app, project, &id).await
-}
-
-/// Inserts a new account, its credential and its other records, if the auth config still allows new
-/// connections.
-pub(super) async fn insert(
-    app: &App,
-    project: &Project,
-    validated: &ValidatedRequest,
-    id: &AccountId,
-    account: &Account,
-    credential: &Credential,
-    add_records: impl Fn(Batch) -> Batch,
-) -> Result<()> {
-    let owner = project.id.as_str();
-    let inserted = app
-        .store
-        .change(&auth_configs::COLLECTION, &validated.config.id, || async {
-            // A changed auth config does not prevent the insertion; a deleted or disabled one does.
-            let config = enabled_config(app, project, &account.auth_config).await?;
-            let batch =
-                Batch::at(app.clock.now())
-                    .check(&config)
-                    .insert(owner, id.as_str(), account);
-            Ok((
-                add_records(batch.insert(owner, id.as_str(), credential)),
-                (),
-            ))
-        });
-    inserted.await.map_err(map_alias_conflict)
 }

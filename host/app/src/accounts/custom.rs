@@ -63,6 +63,7 @@ pub enum CustomParameter {
     Query(String, String),
 }
 
+/// Grants a credential that the request itself has. Fails if it is of another toolkit or invalid.
 pub(super) fn custom_grant(found: &ResolvedTool, custom: CustomCredential) -> Result<Granted> {
     match custom {
         CustomCredential::Connection {

@@ -1,5 +1,5 @@
 //! Expiry of connected accounts: a connected account expires when its credential can no longer be
-//! refreshed, and in no other way. A pending account that nobody connects in time was never connected.
+//! refreshed, and in no other way. A pending account whose time ends was never connected.
 
 use futures::future::BoxFuture;
 use store::{Batch, Record};

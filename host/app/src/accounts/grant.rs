@@ -36,8 +36,11 @@ const ACCOUNT_PAGE_SIZE: u64 = 100;
 /// Account or credential that a caller selects.
 #[derive(Debug)]
 pub(crate) struct CredentialChoice {
+    /// User whose account is used; absent for the default user.
     pub user_id: Option<String>,
+    /// Account; if a user is named, one that this user may use.
     pub account: Option<AccountId>,
+    /// Credential that the request itself has. No account is used then.
     pub custom: Option<CustomCredential>,
 }
 
@@ -49,44 +52,42 @@ pub(crate) async fn grant(
     user: &str,
     choice: CredentialChoice,
 ) -> Result<Granted> {
-    match (choice.custom, choice.account) {
-        (Some(custom), _) => custom_grant(found, custom),
+    let toolkit = &found.release.slug;
+    let record = match (choice.custom, choice.account) {
+        (Some(custom), _) => return custom_grant(found, custom),
         (None, Some(id)) => {
-            grant_named(
-                app,
-                project,
-                found,
-                &id,
-                choice.user_id.is_some().then_some(user),
-            )
-            .await
+            let user = choice.user_id.is_some().then_some(user);
+            if user.is_none() && project.stored.config.two_factor {
+                return Err(errors::account_user_missing(id));
+            }
+            let record = Box::pin(named_account(app, project, &id, user)).await?;
+            if *record.body.toolkit != **toolkit {
+                // The account exists but belongs to another toolkit.
+                return Err(errors::no_account(record.body.user_id, toolkit));
+            }
+            record
         }
-        (None, None) if found.tool.no_auth => Ok(Granted::none()),
-        (None, None) => grant_newest(app, project, found, user).await,
-    }
+        (None, None) if found.tool.no_auth => return Ok(Granted::none()),
+        (None, None) => Box::pin(newest_active(app, project, toolkit, user)).await?,
+    };
+    let tool = Some(&*found.tool.slug);
+    let granted = Box::pin(grant_account(app, project, &found.release, &record, tool));
+    let (granted, _) = granted.await?;
+    Ok(granted)
 }
 
-async fn grant_named(
+/// Returns the account that a call names, if the user may use it.
+async fn named_account(
     app: &App,
     project: &Project,
-    found: &ResolvedTool,
     id: &AccountId,
     user: Option<&str>,
-) -> Result<Granted> {
-    if user.is_none() && project.stored.config.two_factor {
-        return Err(errors::account_user_missing(id));
-    }
-    let record = record(app, project, id).await.map_err(|cause| {
-        cause.replace_if(&errors::ACCOUNT_NOT_FOUND, || {
-            errors::named_account_not_found(id.as_str())
-        })
-    })?;
+) -> Result<Record<Account>> {
+    let not_found = || errors::named_account_not_found(id);
+    let record = record(app, project, id).await;
+    let record = record.map_err(|cause| cause.replace_if(&errors::ACCOUNT_NOT_FOUND, not_found))?;
     check_user_allowed(&record, user)?;
-    if *record.body.toolkit != *found.release.slug {
-        // The account exists but belongs to another toolkit.
-        return Err(errors::no_account(record.body.user_id, &found.release.slug));
-    }
-    grant_account(app, project, found, record).await
+    Ok(record)
 }
 
 /// Rejects a user who may not use the account. If no user is named, the project itself uses the
@@ -104,16 +105,6 @@ pub(super) fn check_user_allowed(record: &Record<Account>, user: Option<&str>) -
         AccountType::Private => errors::account_user_mismatch(account, user),
         AccountType::Shared => errors::account_not_shared(account, user),
     })
-}
-
-async fn grant_newest(
-    app: &App,
-    project: &Project,
-    found: &ResolvedTool,
-    user: &str,
-) -> Result<Granted> {
-    let record = newest_active(app, project, &found.release.slug, user).await?;
-    grant_account(app, project, found, record).await
 }
 
 /// Returns the newest active private account of a user whose auth config still exists.
@@ -152,22 +143,6 @@ pub(super) async fn newest_active(
     }
 }
 
-async fn grant_account(
-    app: &App,
-    project: &Project,
-    found: &ResolvedTool,
-    record: Record<Account>,
-) -> Result<Granted> {
-    let tool = Some(&*found.tool.slug);
-    let (values, proxy) = load_active(app, project, tool, &record).await?;
-    let mut granted =
-        refreshing_grant(app, project, &found.release, &record, &values)?.via_proxy(proxy);
-    granted.account = Some(AccountId::parse(&record.id)?);
-    granted.auth_config = Some(record.body.auth_config);
-    granted.source = Source::ConnectedAccount;
-    Ok(granted)
-}
-
 /// Returns the auth config of an account that is active.
 ///
 /// # Errors
@@ -185,14 +160,15 @@ pub(super) async fn active_config(
     config.ok_or_else(|| not_active("without its auth config, which was deleted"))
 }
 
-/// Returns the values and the proxy of an account that is active, and that the tool may use if there
-/// is one.
-pub(super) async fn load_active(
+/// Grants the credential of an account that is active, and that the tool may use if there is one.
+/// Returns its values, too.
+pub(super) async fn grant_account(
     app: &App,
     project: &Project,
-    tool: Option<&str>,
+    release: &Release,
     record: &Record<Account>,
-) -> Result<(Values, Option<Arc<net::Proxy>>)> {
+    tool: Option<&str>,
+) -> Result<(Granted, Values)> {
     let config = active_config(app, project, record).await?;
     if let Some(tool) = tool.filter(|tool| !config.body.allows(tool)) {
         return Err(errors::tool_not_allowed(config.id, tool));
@@ -200,16 +176,20 @@ pub(super) async fn load_active(
     let proxy = auth_configs::net_proxy(app, &config).await?;
     let values = match record.body.scheme {
         mode if mode.has_flow() => {
-            app.accounts
-                .fresh_values(
-                    &TokenOwner::for_account(app, project, record)?,
-                    RefreshReason::ExpiresSoon,
-                )
+            let owner = TokenOwner::for_account(app, &project.id, record)?;
+            let manager = &app.accounts;
+            manager
+                .fresh_values(&owner, RefreshReason::ExpiresSoon)
                 .await?
         }
         _ => open_credential(app, project, record).await?.0,
     };
-    Ok((with_client(app, &config, values).await?, proxy))
+    let values = with_client(app, &config, values).await?;
+    let mut granted = refreshing_grant(app, project, release, record, &values)?.via_proxy(proxy);
+    granted.account = Some(AccountId::parse(&record.id)?);
+    granted.auth_config = Some(record.body.auth_config.clone());
+    granted.source = Source::ConnectedAccount;
+    Ok((granted, values))
 }
 
 /// Adds the client's keys to the values if the scheme needs them to sign: an OAuth 1 request is
@@ -228,10 +208,13 @@ pub(super) async fn with_client(
 
 /// Context of a proxy request: the provider's address and the credential.
 pub(crate) struct ProxyContext {
+    /// Version of the toolkit of the account.
     pub release: Arc<Release>,
+    /// User to whom the account belongs.
     pub user: String,
     /// Base URL of the provider's API for this account, if known.
     pub base_url: Option<String>,
+    /// Credential and the fields of the account.
     pub granted: Granted,
 }
 
@@ -266,21 +249,12 @@ pub(crate) async fn proxy_context(
         });
     }
     let id = account.ok_or_else(errors::auth_context_missing)?;
-    let record = record(app, project, &id).await.map_err(|cause| {
-        cause.replace_if(&errors::ACCOUNT_NOT_FOUND, || {
-            errors::named_account_not_found(id.as_str())
-        })
-    })?;
-    check_user_allowed(&record, user.as_deref())?;
+    let record = named_account(app, project, &id, user.as_deref()).await?;
     let release = app.catalog.release(&record.body.toolkit, LATEST)?;
-    let (values, proxy) = load_active(app, project, Some(tool), &record).await?;
-    let mode = record.body.scheme;
-    let mut granted = refreshing_grant(app, project, &release, &record, &values)?.via_proxy(proxy);
-    (granted.account, granted.source) = (Some(id), Source::ConnectedAccount);
-    granted.auth_config = Some(record.body.auth_config);
+    let (granted, values) = grant_account(app, project, &release, &record, Some(tool)).await?;
     Ok(ProxyContext {
         user: user.unwrap_or(record.body.user_id),
-        base_url: base_url(&release, mode, &values),
+        base_url: base_url(&release, record.body.scheme, &values),
         release,
         granted,
     })

@@ -36,11 +36,15 @@ pub enum Source {
 
 /// Access to one credential during one call.
 pub(crate) struct Granted {
+    /// Credential; none if the toolkit needs none.
     pub grant: Option<Arc<dyn Grant>>,
     /// Fields that the toolkit may read.
     pub fields: Vec<(String, String)>,
+    /// Connected account; none for a credential of the request.
     pub account: Option<AccountId>,
+    /// Auth config of the account.
     pub auth_config: Option<AuthConfigId>,
+    /// Origin of the credential, for the execution log.
     pub source: Source,
 }
 
@@ -64,9 +68,8 @@ impl Granted {
         Self {
             grant: Some(grant),
             fields,
-            account: None,
-            auth_config: None,
             source,
+            ..Self::none()
         }
     }
 
@@ -99,13 +102,14 @@ pub(super) fn refreshing_grant(
         let credential = Arc::new(scheme::credential(scheme, values));
         granted.grant = Some(Arc::new(RefreshingGrant {
             manager: app.accounts.clone(),
-            owner: TokenOwner::for_account(app, project, record)?,
+            owner: TokenOwner::for_account(app, &project.id, record)?,
             current: Mutex::new((credential, token.clone())),
         }));
     }
     Ok(granted)
 }
 
+/// Grants values that are never refreshed. Fails if the toolkit does not offer the scheme.
 pub(super) fn static_grant(release: &Release, mode: AuthMode, values: &Values) -> Result<Granted> {
     let Some(scheme) = release.scheme(mode) else {
         if mode == AuthMode::NoAuth {

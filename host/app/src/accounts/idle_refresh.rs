@@ -12,8 +12,7 @@ use super::{
 use crate::{
     App, Result,
     accounts::errors,
-    catalog::LATEST,
-    core::ids::{AccountId, ProjectId},
+    core::ids::ProjectId,
     projects,
     work::{Admission, Claim, Next, Queue, doubled},
 };
@@ -71,14 +70,5 @@ async fn owner(app: &App, claim: &Claim<Credential>) -> Result<Option<TokenOwner
     let Some(account) = account.filter(|account| account.body.status == Status::Active) else {
         return Ok(None);
     };
-    let Ok(release) = app.catalog.release(&account.body.toolkit, LATEST) else {
-        return Ok(None);
-    };
-    Ok(Some(TokenOwner {
-        project: ProjectId::parse(project)?,
-        account: AccountId::parse(id)?,
-        auth_config: account.body.auth_config,
-        release,
-        mode: account.body.scheme,
-    }))
+    Ok(TokenOwner::for_account(app, &ProjectId::parse(project)?, &account).ok())
 }

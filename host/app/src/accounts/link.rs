@@ -1,14 +1,15 @@
 //! Links: addresses of the page on which a user connects an account.
 
-use store::{Batch, Time};
+use store::Time;
 
 use super::{
     Sharing, SharingChange, Status, Values,
     account::parse_alias,
     attempt::{ConnectionAttempt, PendingSecrets, Step, secret},
     authorize::REDIRECT_URL_VALUE,
-    create::{ValidatedRequest, insert},
+    create::ValidatedRequest,
     credential::Credential,
+    oauth_apps,
     redirect::check_redirect_url,
     scheme,
 };
@@ -61,8 +62,8 @@ pub struct LinkCreated {
 ///
 /// # Errors
 /// Fails if the auth config is unknown or disabled, the toolkit needs no account, the project does
-/// not allow its users to connect through the operator's OAuth apps, an address is invalid, or the
-/// store refuses.
+/// not allow its users to connect through the operator's OAuth apps, the operator has removed the
+/// one of the toolkit, an address is invalid, or the store refuses.
 pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<LinkCreated> {
     let callback_url = request
         .callback_url
@@ -88,6 +89,10 @@ pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<Link
         return Err(refused(
             "the project does not allow connections through the operator's OAuth app on the hosted page",
         ));
+    }
+    let toolkit = &validated.config.body.toolkit;
+    if validated.config.body.managed && oauth_apps::find(&app.store, toolkit).await?.is_none() {
+        return Err(errors::no_managed_auth(toolkit));
     }
     let mut values = scheme::normalize_names(scheme, validated.values.clone());
     let complete = scheme::complete(scheme, values.clone()).is_ok();
@@ -118,17 +123,10 @@ pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<Link
     let url = format!("{}/link/{token}", app.base_url());
     values.insert(REDIRECT_URL_VALUE.to_owned(), url.clone().into());
     let credential = Credential::new(app.accounts.seal(&project.id, &id, &values).await?);
-    let add_records = |batch: Batch| batch.insert(project.id.as_str(), &name, &attempt);
-    insert(
-        app,
-        project,
-        &validated,
-        &id,
-        &account,
-        &credential,
-        add_records,
-    )
-    .await?;
+    let attempt = Some((&*name, &attempt));
+    validated
+        .insert(app, project, &id, &account, &credential, attempt)
+        .await?;
     Ok(LinkCreated {
         token,
         url,

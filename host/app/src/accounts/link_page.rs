@@ -35,6 +35,8 @@ pub enum LinkPage {
     Expired(Brand),
     /// The link has been used, or a newer link has replaced it.
     Used(Brand),
+    /// The operator has removed the OAuth app that the auth config connects with.
+    NoOauthApp(Brand),
 }
 
 /// Names that the page shows.
@@ -108,71 +110,17 @@ pub async fn submit(app: &App, token: &str, submitted: Values, browser: &str) ->
         LinkState::Closed(page) => return Ok(Submitted::ShowPage(page)),
         LinkState::Open(session) => session,
     };
-    let project = &session.project;
-    let id = &session.attempt.body.account;
     let scheme = &session.scheme()?.clone();
-    let declared = |name: &str| scheme.fields.iter().any(|field| field.name == name);
-    let mut values = session.values.clone();
-    values.extend(
-        submitted
-            .iter()
-            .filter(|(name, _)| declared(name))
-            .map(|(name, value)| (name.clone(), value.clone())),
-    );
-    // A secret field that is left empty keeps its stored value.
-    for field in scheme.fields.iter().filter(|field| field.secret) {
-        if let Some(old) = session.values.get(&field.name)
-            && submitted
-                .get(&field.name)
-                .and_then(Value::as_str)
-                .is_none_or(str::is_empty)
-        {
-            values.insert(field.name.clone(), old.clone());
-        }
-    }
+    let values = session.with_submitted(scheme, &submitted);
     let complete = match scheme::complete(scheme, values) {
         Ok(complete) => complete,
         Err(problems) => {
-            return Ok(Submitted::ShowPage(LinkPage::Form(
-                session.form(&problems, &submitted),
-            )));
+            let form = session.form(&problems, &submitted);
+            return Ok(Submitted::ShowPage(LinkPage::Form(form)));
         }
     };
-    let account = &session.account;
-    if account.body.scheme.redirects() {
-        let input = AuthorizationInput {
-            project,
-            id,
-            attempt_number: account.body.attempt_number,
-            config: &session.config,
-            release: &session.release,
-            values: complete.clone(),
-            callback_url: session.attempt.body.callback_url.clone(),
-            browser: Some(app.browser_hash(browser)),
-        };
-        let AuthorizationStarted {
-            name, attempt, url, ..
-        } = input.start_authorization(app).await?;
-        let with_attempt = |batch: Batch| batch.insert(project.id.as_str(), &name, &attempt);
-        let send = |account: &mut Account, now| {
-            account.status = account
-                .status
-                .after(Event::Redirected)
-                .ok_or_else(errors::attempt_unknown)?;
-            account.changed_at = now;
-            Ok(())
-        };
-        let mut pending = complete.clone();
-        pending.extend(session.page_url.clone());
-        let credential = || async {
-            Ok(Credential::new(
-                app.accounts.seal(&project.id, id, &pending).await?,
-            ))
-        };
-        return session
-            .change(app, with_attempt, send, credential)
-            .await
-            .map(|()| Submitted::Redirect(url));
+    if session.account.body.scheme.redirects() {
+        return session.redirect(app, complete, browser).await;
     }
     let (values, lifetime) = match session.obtain_and_verify(app, scheme, complete).await {
         Ok(verified) => verified,
@@ -187,25 +135,7 @@ pub async fn submit(app: &App, token: &str, submitted: Values, browser: &str) ->
         }
         Err(cause) => return Err(cause),
     };
-    let fill = |account: &mut Account, now| {
-        let status = account
-            .status
-            .after(Event::Filled)
-            .ok_or_else(errors::attempt_unknown)?;
-        account.set_status(status, None, now);
-        account.attempt_number += 1;
-        Ok(())
-    };
-    let credential = || {
-        app.accounts
-            .build_credential(&project.id, id, Some(scheme), &values, lifetime)
-    };
-    session.change(app, |batch| batch, fill, credential).await?;
-    Ok(Submitted::Redirect(app.return_url(
-        session.attempt.body.callback_url.as_deref(),
-        id,
-        Ok(()),
-    )))
+    session.connect(app, scheme, &values, lifetime).await
 }
 
 impl App {
@@ -271,7 +201,17 @@ async fn load_link(app: &App, token: &str) -> Result<LinkState> {
     };
     let (mut values, _) = open_credential(app, &project, &account).await?;
     let page_url = values.shift_remove_entry(REDIRECT_URL_VALUE);
-    let scopes = requested_scopes(app, &config, &release).await?;
+    let scopes = match requested_scopes(app, &config, &release).await {
+        Err(cause) if cause.is(&errors::NO_MANAGED_AUTH) => {
+            tracing::warn!(
+                toolkit = &*release.slug,
+                auth_config = &*config.id,
+                "a link page connects nothing: the toolkit has no OAuth app; set one with `toolhost oauth-apps set`"
+            );
+            return Ok(LinkState::Closed(LinkPage::NoOauthApp(brand)));
+        }
+        scopes => scopes?,
+    };
     Ok(LinkState::Open(Box::new(LinkSession {
         attempt,
         project,
@@ -356,6 +296,90 @@ impl LinkSession {
             Ok((add_records(batch), ()))
         });
         Ok(changed.await?)
+    }
+
+    /// Returns the values of the account with those that were submitted for the scheme's fields. A
+    /// secret field that is left empty keeps its stored value.
+    fn with_submitted(&self, scheme: &AuthScheme, submitted: &Values) -> Values {
+        let mut values = self.values.clone();
+        for field in &scheme.fields {
+            let Some(value) = submitted.get(&field.name) else {
+                continue;
+            };
+            let is_empty = value.as_str().is_none_or(str::is_empty);
+            if !(field.secret && is_empty && values.contains_key(&field.name)) {
+                values.insert(field.name.clone(), value.clone());
+            }
+        }
+        values
+    }
+
+    /// Begins the authorization at the provider, to which it redirects the browser.
+    async fn redirect(&self, app: &App, complete: Values, browser: &str) -> Result<Submitted> {
+        let project = &self.project;
+        let id = &self.attempt.body.account;
+        let input = AuthorizationInput {
+            project,
+            id,
+            attempt_number: self.account.body.attempt_number,
+            config: &self.config,
+            release: &self.release,
+            values: complete.clone(),
+            callback_url: self.attempt.body.callback_url.clone(),
+            browser: Some(app.browser_hash(browser)),
+        };
+        let AuthorizationStarted {
+            name, attempt, url, ..
+        } = input.start_authorization(app).await?;
+        let with_attempt = |batch: Batch| batch.insert(project.id.as_str(), &name, &attempt);
+        let send = |account: &mut Account, now| {
+            account.status = account
+                .status
+                .after(Event::Redirected)
+                .ok_or_else(errors::attempt_unknown)?;
+            account.changed_at = now;
+            Ok(())
+        };
+        let mut pending = complete;
+        pending.extend(self.page_url.clone());
+        let credential = || async {
+            Ok(Credential::new(
+                app.accounts.seal(&project.id, id, &pending).await?,
+            ))
+        };
+        self.change(app, with_attempt, send, credential).await?;
+        Ok(Submitted::Redirect(url))
+    }
+
+    /// Connects the account with values that need no authorization, and redirects the browser back.
+    async fn connect(
+        &self,
+        app: &App,
+        scheme: &AuthScheme,
+        values: &Values,
+        lifetime: Option<Duration>,
+    ) -> Result<Submitted> {
+        let id = &self.attempt.body.account;
+        let fill = |account: &mut Account, now| {
+            let status = account
+                .status
+                .after(Event::Filled)
+                .ok_or_else(errors::attempt_unknown)?;
+            account.set_status(status, None, now);
+            account.attempt_number += 1;
+            Ok(())
+        };
+        let credential = || {
+            app.accounts
+                .build_credential(&self.project.id, id, Some(scheme), values, lifetime)
+        };
+        self.change(app, |batch| batch, fill, credential).await?;
+        let callback_url = self.attempt.body.callback_url.as_deref();
+        Ok(Submitted::Redirect(app.return_url(
+            callback_url,
+            id,
+            Ok(()),
+        )))
     }
 
     /// Returns the values to store for the account and the lifetime of their token. The provider

@@ -13,7 +13,7 @@ use crate::{
     accounts::errors,
     catalog::{LATEST, Release},
     core::{
-        AUDIT_LOG_TARGET, INSTALLATION,
+        AUDIT_LOG_TARGET, INSTALLATION_PROJECT,
         vault::{SealContext, Sealed, Vault},
     },
 };
@@ -111,7 +111,7 @@ async fn store_app(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
     let key = app.vault.key(COLLECTION.name, now).await?;
     let stored = app.store.change(&COLLECTION, &slug, || async {
         let secret = key.seal(
-            SealContext::new::<OauthApp>(INSTALLATION, &slug, "secret"),
+            SealContext::new::<OauthApp>(INSTALLATION_PROJECT, &slug, "secret"),
             &new.client_secret,
         )?;
         let body = OauthApp {
@@ -121,7 +121,7 @@ async fn store_app(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
         };
         let batch = match find(&app.store, &slug).await? {
             Some(old) => Batch::at(now).update(&Record { body, ..old }),
-            None => Batch::at(now).insert(INSTALLATION, &slug, &body),
+            None => Batch::at(now).insert(INSTALLATION_PROJECT, &slug, &body),
         };
         Ok::<_, Error>((batch, ()))
     });
@@ -133,10 +133,13 @@ async fn store_app(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
 }
 
 /// Lists all OAuth apps, sorted by slug.
+///
+/// # Errors
+/// Fails if the store cannot be read.
 pub async fn list(app: &App) -> Result<Vec<Record<OauthApp>>> {
     let mut all = app
         .store
-        .find::<OauthApp>(&Query::for_project(INSTALLATION))
+        .find::<OauthApp>(&Query::for_project(INSTALLATION_PROJECT))
         .await?
         .records;
     all.sort_by(|one, other| one.id.cmp(&other.id));
@@ -161,10 +164,11 @@ pub async fn remove(app: &App, toolkit: &str) -> Result<()> {
 }
 
 pub(super) async fn find(store: &Store, toolkit: &str) -> Result<Option<Record<OauthApp>>> {
-    Ok(store.get(INSTALLATION, toolkit).await?)
+    Ok(store.get(INSTALLATION_PROJECT, toolkit).await?)
 }
 
-/// Returns true if the operator has an OAuth app for the toolkit's OAuth 2.0 scheme.
+/// Returns true if the operator has an OAuth app for the toolkit's OAuth 2.0 scheme. Fails if the
+/// store cannot be read.
 pub(crate) async fn is_managed(app: &App, release: &Release) -> Result<bool> {
     Ok(release.scheme(AuthMode::Oauth2).is_some()
         && find(&app.store, &release.slug).await?.is_some())

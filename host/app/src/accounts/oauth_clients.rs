@@ -90,6 +90,7 @@ pub(super) struct RegistrationRequest {
     pub scheme: AuthScheme,
     /// Values of the account to be connected, which may fill in a part of the endpoint's address.
     pub values: Values,
+    /// Redirect URI of the authorization requests of the client.
     pub redirect_uri: String,
     /// Name that the provider shows to users.
     pub name: String,

@@ -55,7 +55,7 @@ pub(crate) fn check_redirect_url(name: &str, url: String) -> Result<String> {
     }
 }
 
-/// Appends parameters to the query of an address.
+/// Appends parameters to the query of an address. Fails if it cannot be parsed.
 pub(super) fn with_query(url: &str, parameters: &[(&str, &str)]) -> Result<String> {
     let mut url =
         Url::parse(url).map_err(|_| errors::internal("a validated URL cannot be parsed"))?;

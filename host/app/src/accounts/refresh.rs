@@ -15,7 +15,7 @@
 
 use std::{
     sync::{
-        Arc, Weak,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -23,8 +23,8 @@ use std::{
 
 use manifest::AuthMode;
 use oauth::{Flow, Refusal, Tokens};
-use store::{Batch, CommitError, Record, Time};
-use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
+use store::{Batch, CommitError, Document, Record, Time};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
     Account, Status, TokenManager, Values, auth_configs,
@@ -34,7 +34,7 @@ use super::{
 use crate::{
     Error, Result,
     accounts::errors,
-    core::{clock::time_after, ids::AccountId, vault::SealContext},
+    core::{clock::time_after, vault::SealContext},
     projects,
     work::{Claim, doubled, jittered},
 };
@@ -96,25 +96,26 @@ impl TokenManager {
         owner: &TokenOwner,
         reason: RefreshReason,
     ) -> Result<Values> {
-        let record = self.credential(owner).await?;
+        let record = self.read::<Credential>(owner).await?;
         let values = self.open(owner, &record.body).await?;
         let now = self.clock.now();
         if !reason.applies(&record.body, &values, now) {
             return Ok(values);
         }
-        let lock = self.account_lock(&owner.account);
+        let (locks, account) = (&self.account_locks, &owner.account);
         let (guard, still_valid) = if reason == RefreshReason::ExpiresSoon
             && record.body.is_valid(now)
         {
-            match lock.try_lock_owned() {
-                Ok(guard) => (guard, Some(values)),
+            match locks.try_acquire(account) {
+                Some(guard) => (guard, Some(values)),
                 // Another task is refreshing the token, and the current token is still valid.
-                Err(_) => return Ok(values),
+                None => return Ok(values),
             }
         } else {
-            let waited = tokio::time::timeout(self.settings.wait_timeout, lock.lock_owned()).await;
+            let waited = tokio::time::timeout(self.settings.wait_timeout, locks.acquire(account));
+            let guard = waited.await.ok().flatten();
             (
-                waited.map_err(|_| errors::refresh_in_progress(&owner.account))?,
+                guard.ok_or_else(|| errors::refresh_in_progress(account))?,
                 None,
             )
         };
@@ -140,7 +141,7 @@ impl TokenManager {
         self: Arc<Self>,
         owner: TokenOwner,
         reason: RefreshReason,
-        _guard: OwnedMutexGuard<()>,
+        _guard: OwnedSemaphorePermit,
     ) -> Result<Values> {
         let done = self.refresh_under_lease(&owner, &reason).await;
         if let Err(cause) = &done {
@@ -158,7 +159,7 @@ impl TokenManager {
     ) -> Result<Values> {
         loop {
             let now = self.claims.now().await?;
-            let record = self.credential(owner).await?;
+            let record = self.read::<Credential>(owner).await?;
             let values = self.open(owner, &record.body).await?;
             if !reason.applies(&record.body, &values, now) {
                 return Ok(values);
@@ -182,7 +183,7 @@ impl TokenManager {
                 return Err(errors::project_not_found(&owner.project));
             }
             // An earlier refresh may have ended the account.
-            let account = self.account(owner).await?.body.status;
+            let account = self.read::<Account>(owner).await?.body.status;
             if !account.is_connected() {
                 return Err(errors::account_not_active(
                     &owner.account,
@@ -218,14 +219,7 @@ impl TokenManager {
                 auth_configs::find_in(&self.store, &owner.project, &owner.auth_config).await?;
             let config = config.ok_or_else(|| errors::auth_config_not_found(&owner.auth_config))?;
             let context = self.client_context(&config).await?;
-            let client = &context.client;
-            let flow = Flow {
-                net: &context.net,
-                now_ms: self.clock.now().0,
-                scheme,
-                client,
-                values: &values,
-            };
+            let flow = context.flow(scheme, &values, self.clock.now());
             let request = async {
                 let scheme = self.metadata.resolve(&flow).await?;
                 let flow = Flow {
@@ -335,7 +329,7 @@ impl TokenManager {
     /// Returns the stored values of an account whose claim is lost. Revokes the new tokens if the
     /// account was deleted.
     async fn resolve_lost_lease(&self, owner: &TokenOwner, new_values: Values) -> Result<Values> {
-        match self.credential(owner).await {
+        match self.read::<Credential>(owner).await {
             Ok(record) => self.open(owner, &record.body).await,
             Err(cause) => {
                 self.revoke_best_effort(owner, &new_values).await;
@@ -354,22 +348,19 @@ impl TokenManager {
         reason: &str,
     ) -> Result<Values> {
         loop {
-            let account = self.account(owner).await?;
+            let account = self.read::<Account>(owner).await?;
             let batch = claim.batch().await?;
             let batch = self
                 .add_expiry(owner, batch, account, values, reason)
                 .await?;
             let ended = claim.end(batch, |credential| credential.work.due = None);
-            match ended.await {
-                Ok(()) => break,
-                // Only the claim can tell whether the account was changed or the claim is lost.
-                Err(CommitError::Stale) => match claim.check().await {
-                    Err(CommitError::Stale) => {
-                        let current = self.credential(owner).await?;
-                        return self.open(owner, &current.body).await;
-                    }
-                    held => held?,
-                },
+            match claim.succeeded(ended.await).await {
+                Ok(true) => break,
+                Ok(false) => {}
+                Err(CommitError::Stale) => {
+                    let current = self.read::<Credential>(owner).await?;
+                    return self.open(owner, &current.body).await;
+                }
                 Err(cause) => return Err(cause.into()),
             }
         }
@@ -380,20 +371,11 @@ impl TokenManager {
         ))
     }
 
-    async fn account(&self, owner: &TokenOwner) -> Result<Record<Account>> {
-        let found = self
-            .store
-            .get(owner.project.as_str(), owner.account.as_str())
-            .await?;
-        found.ok_or_else(|| errors::account_not_found(&owner.account))
-    }
-
-    async fn credential(&self, owner: &TokenOwner) -> Result<Record<Credential>> {
-        let found = self
-            .store
-            .get(owner.project.as_str(), owner.account.as_str())
-            .await?;
-        found.ok_or_else(|| errors::account_not_found(&owner.account))
+    /// Reads the account of a token, or the credential under the same id.
+    async fn read<T: Document>(&self, owner: &TokenOwner) -> Result<Record<T>> {
+        let (project, account) = (&owner.project, &owner.account);
+        let found = self.store.get(project.as_str(), account.as_str()).await?;
+        found.ok_or_else(|| errors::account_not_found(account))
     }
 
     async fn open(&self, owner: &TokenOwner, credential: &Credential) -> Result<Values> {
@@ -401,17 +383,6 @@ impl TokenManager {
         let context = SealContext::new::<Credential>(project, account, VALUES_FIELD);
         let now = self.clock.now();
         self.vault.unseal(context, &credential.values, now).await
-    }
-
-    fn account_lock(&self, account: &AccountId) -> Arc<AsyncMutex<()>> {
-        let mut locks = self.account_locks.lock();
-        if let Some(lock) = locks.get(account.as_str()).and_then(Weak::upgrade) {
-            return lock;
-        }
-        locks.retain(|_, lock| lock.strong_count() > 0);
-        let lock = Arc::new(AsyncMutex::new(()));
-        locks.insert(account.as_str().to_owned(), Arc::downgrade(&lock));
-        lock
     }
 }
 

@@ -39,9 +39,8 @@ pub async fn revoke(app: &App, project: &Project, id: &AccountId) -> Result<Vec<
     let (values, _) = open_credential(app, project, &account).await?;
     let revoked = match account.body.scheme {
         mode if mode.has_flow() => {
-            app.accounts
-                .revoke(&TokenOwner::for_account(app, project, &account)?, &values)
-                .await?
+            let owner = TokenOwner::for_account(app, &project.id, &account)?;
+            app.accounts.revoke(&owner, &values).await?
         }
         _ => vec![RevokedToken::Credential],
     };
@@ -84,50 +83,53 @@ pub async fn remove(app: &App, project: &Project, id: &AccountId, revoke: bool) 
     });
     let (account, values) = removed.await?;
     if revoke && account.body.scheme.has_flow() {
-        app.accounts
-            .revoke_best_effort(&TokenOwner::for_account(app, project, &account)?, &values)
-            .await;
+        let owner = TokenOwner::for_account(app, &project.id, &account)?;
+        app.accounts.revoke_best_effort(&owner, &values).await;
     }
     Ok(())
 }
 
 /// Deletes the accounts of a project and asks their providers to revoke the tokens, if they can be
-/// reached. A repeated call continues an interrupted deletion.
+/// reached. A repeated call continues an interrupted deletion. Fails if the store refuses.
 pub(crate) async fn remove_all(app: &App, project: &Project) -> Result<()> {
-    let mut query = Query::for_project(project.id.as_str()).page(0, REVOCATION_PAGE_SIZE);
-    loop {
-        let found = app.store.list::<Account>(&query).await?;
-        for account in found.items {
-            match remove(app, project, &AccountId::parse(&account.id)?, true).await {
-                // The account has no credential that could be revoked.
-                Ok(()) => {}
-                Err(cause) if cause.is(&errors::ACCOUNT_NOT_FOUND) => {}
-                Err(cause) => return Err(cause),
-            }
+    let query = Query::for_project(project.id.as_str());
+    for_each_account(app, query, |id| async move {
+        match remove(app, project, &id, true).await {
+            // The account has no credential that could be revoked.
+            Err(cause) if cause.is(&errors::ACCOUNT_NOT_FOUND) => Ok(()),
+            done => done,
         }
-        let Some(next) = found.next else {
-            return Ok(());
-        };
-        query = query.after(next);
-    }
+    })
+    .await
 }
 
 /// Revokes the credentials of all accounts of an auth config, if the provider can be reached. The
-/// accounts stay.
+/// accounts stay. Fails if the store cannot be read.
 pub(crate) async fn revoke_all(app: &App, project: &Project, config: &AuthConfigId) -> Result<()> {
-    let mut query = Query::for_project(project.id.as_str())
+    let revocable = [Status::Active, Status::Inactive, Status::Expired].map(<&str>::from);
+    let query = Query::for_project(project.id.as_str())
         .is("auth_config", config.as_str())
-        .any_of(
-            "status",
-            [Status::Active, Status::Inactive, Status::Expired].map(<&str>::from),
-        )
-        .page(0, REVOCATION_PAGE_SIZE);
+        .any_of("status", revocable);
+    for_each_account(app, query, |id| async move {
+        if let Err(cause) = revoke(app, project, &id).await {
+            tracing::warn!(account = %id, %cause, "a credential was not revoked with its auth config");
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// Does something with the accounts that a query selects, one after the other.
+async fn for_each_account<F: Future<Output = Result<()>>>(
+    app: &App,
+    query: Query,
+    work: impl Fn(AccountId) -> F,
+) -> Result<()> {
+    let mut query = query.page(0, REVOCATION_PAGE_SIZE);
     loop {
         let found = app.store.list::<Account>(&query).await?;
         for account in found.items {
-            if let Err(cause) = revoke(app, project, &AccountId::parse(&account.id)?).await {
-                tracing::warn!(account = account.id, %cause, "a credential was not revoked with its auth config");
-            }
+            work(AccountId::parse(&account.id)?).await?;
         }
         let Some(next) = found.next else {
             return Ok(());

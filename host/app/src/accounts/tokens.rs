@@ -1,16 +1,10 @@
 //! Tokens of accounts: the client with which they are requested, and their request and revocation.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Weak},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use manifest::{AuthMode, AuthScheme};
 use oauth::{Client, Flow, MetadataCache, Refusal};
-use parking_lot::Mutex;
-use store::{Record, Store};
-use tokio::sync::Mutex as AsyncMutex;
+use store::{Record, Store, Time};
 
 use super::{
     Account, ExpiryListener, Values,
@@ -25,9 +19,9 @@ use crate::{
     catalog::{LATEST, Release},
     core::{
         ids::{AccountId, AuthConfigId, ProjectId},
+        keyed_limit::KeyedLimit,
         vault::{SealContext, Sealed, Vault},
     },
-    projects::Project,
     work::Claims,
 };
 
@@ -78,7 +72,7 @@ pub struct TokenManager {
     /// Claims on credentials and on client registrations.
     pub(super) claims: Claims,
     /// Locks of accounts that are being refreshed, so that calls in one process wait in memory.
-    pub(super) account_locks: Mutex<HashMap<String, Weak<AsyncMutex<()>>>>,
+    pub(super) account_locks: KeyedLimit<AccountId>,
     pub(super) expiry: Box<dyn ExpiryListener>,
     pub(crate) refreshes: RefreshCounts,
 }
@@ -87,12 +81,32 @@ pub struct TokenManager {
 pub(super) struct ClientContext {
     /// HTTP client for requests to the provider.
     pub net: net::Client,
+    /// Id and secret of the client.
     pub client: Client,
+    /// Scopes of the authorization request.
     pub scopes: Vec<String>,
     /// Scopes with which the provider acts for the user.
     pub user_scopes: Vec<String>,
     /// Redirect URI that replaces this server's own.
     pub redirect_uri: Option<String>,
+}
+
+impl ClientContext {
+    /// Returns the flow of a scheme between this client and the provider.
+    pub(super) fn flow<'a>(
+        &'a self,
+        scheme: &'a AuthScheme,
+        values: &'a Values,
+        now: Time,
+    ) -> Flow<'a> {
+        Flow {
+            net: &self.net,
+            now_ms: now.0,
+            scheme,
+            client: &self.client,
+            values,
+        }
+    }
 }
 
 impl TokenManager {
@@ -110,7 +124,7 @@ impl TokenManager {
             clock,
             settings,
             metadata: MetadataCache::default(),
-            account_locks: Mutex::default(),
+            account_locks: KeyedLimit::new(1),
             expiry,
             refreshes: RefreshCounts::default(),
         }
@@ -188,13 +202,7 @@ impl TokenManager {
         mut values: Values,
     ) -> Result<(Values, Option<Duration>)> {
         let context = self.client_context(config).await?;
-        let flow = Flow {
-            net: &context.net,
-            now_ms: self.clock.now().0,
-            scheme,
-            client: &context.client,
-            values: &values,
-        };
+        let flow = context.flow(scheme, &values, self.clock.now());
         let request = async {
             let scheme = self.metadata.resolve(&flow).await?;
             Flow {
@@ -225,13 +233,7 @@ impl TokenManager {
         };
         let scheme = owner.scheme()?;
         let context = self.client_context(&config).await?;
-        let flow = Flow {
-            net: &context.net,
-            now_ms: self.clock.now().0,
-            scheme,
-            client: &context.client,
-            values,
-        };
+        let flow = context.flow(scheme, values, self.clock.now());
         let request = async {
             let scheme = self.metadata.resolve(&flow).await?;
             Flow {
@@ -298,7 +300,9 @@ pub(super) struct TokenOwner {
     pub project: ProjectId,
     pub account: AccountId,
     pub auth_config: AuthConfigId,
+    /// Version of the toolkit whose scheme is used.
     pub release: Arc<Release>,
+    /// Scheme of the account.
     pub mode: AuthMode,
 }
 
@@ -306,11 +310,11 @@ impl TokenOwner {
     /// Identifies the token of an account. Fails if the account's toolkit no longer exists.
     pub(super) fn for_account(
         app: &App,
-        project: &Project,
+        project: &ProjectId,
         record: &Record<Account>,
     ) -> Result<Self> {
         Ok(Self {
-            project: project.id.clone(),
+            project: project.clone(),
             account: AccountId::parse(&record.id)?,
             auth_config: record.body.auth_config.clone(),
             release: app.catalog.release(&record.body.toolkit, LATEST)?,
@@ -318,6 +322,7 @@ impl TokenOwner {
         })
     }
 
+    /// Returns the scheme of the account. Fails if its toolkit does not offer it.
     pub(super) fn scheme(&self) -> Result<&AuthScheme> {
         self.release.scheme(self.mode).ok_or_else(|| {
             let toolkit = self.release.slug.to_string();

@@ -4,11 +4,10 @@
 use store::{Query, Record};
 
 use super::{
-    Account, Granted, Source,
+    Account, Granted,
     account::{parse_user_id, record},
     errors,
-    grant::{active_config, check_user_allowed, load_active, newest_active},
-    granted::refreshing_grant,
+    grant::{active_config, check_user_allowed, grant_account, newest_active},
 };
 use crate::{
     App, Result,
@@ -105,9 +104,6 @@ pub(crate) async fn grant_trigger(
     id: &AccountId,
 ) -> Result<Granted> {
     let account = record(app, project, id).await?;
-    let (values, proxy) = load_active(app, project, None, &account).await?;
-    let mut granted = refreshing_grant(app, project, release, &account, &values)?.via_proxy(proxy);
-    (granted.account, granted.source) = (Some(id.clone()), Source::ConnectedAccount);
-    granted.auth_config = Some(account.body.auth_config);
+    let (granted, _) = grant_account(app, project, release, &account, None).await?;
     Ok(granted)
 }

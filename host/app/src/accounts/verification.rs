@@ -27,8 +27,11 @@ use crate::{
 /// A credential to verify with the request that its toolkit declares for this purpose.
 pub(crate) struct CredentialCheck<'a> {
     pub project: &'a Project,
+    /// Version of the toolkit, which declares the request.
     pub release: &'a Release,
+    /// Scheme of the values.
     pub mode: AuthMode,
+    /// Values of the account that is being connected.
     pub values: &'a Values,
     /// The proxy of the auth config, if it has one.
     pub proxy: Option<Arc<net::Proxy>>,

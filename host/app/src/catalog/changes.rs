@@ -33,6 +33,9 @@ pub struct ChangelogEntry {
 }
 
 /// Returns the newest versions of every toolkit, newest first, with the changes of each.
+///
+/// # Errors
+/// Fails if a manifest cannot be read from the store.
 pub async fn changelog(app: &App) -> Result<Vec<(Arc<Toolkit>, Vec<ChangelogEntry>)>> {
     let snapshot = app.catalog.snapshot();
     let mut all = Vec::new();
@@ -50,6 +53,9 @@ pub async fn changelog(app: &App) -> Result<Vec<(Arc<Toolkit>, Vec<ChangelogEntr
 }
 
 /// Returns the changes of a version since the version before it in the snapshot, one per line.
+///
+/// # Errors
+/// Fails if a manifest cannot be read from the store.
 pub async fn changes(app: &App, snapshot: &Snapshot, release: &Release) -> Result<Arc<str>> {
     let version = release.version.as_str();
     let previous = snapshot.toolkit(&release.slug).and_then(|toolkit| {

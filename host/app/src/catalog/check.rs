@@ -202,6 +202,17 @@ impl Schema {
             self.validators.touch(loaded);
             return Ok(loaded.check.problems(bytes, origin));
         }
+        Box::pin(self.check_in_turn(large, project, bytes, origin)).await
+    }
+
+    /// Checks a value that is large, or whose schema is not cached.
+    async fn check_in_turn(
+        &self,
+        large: &LargeWork,
+        project: &Arc<str>,
+        bytes: &Bytes,
+        origin: Origin,
+    ) -> Result<Vec<String>> {
         let loaded = self.loaded().await?;
         let own = bytes.clone();
         let checked = large.run(project, bytes.len(), move || {

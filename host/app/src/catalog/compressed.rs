@@ -20,7 +20,7 @@ use crate::{Error, Result, catalog::errors};
 pub(super) struct Compressed(Box<RawValue>);
 
 impl Compressed {
-    /// Compresses the JSON of a manifest.
+    /// Compresses the JSON of a manifest. Fails only if memory cannot be written.
     pub(super) fn from_json(json: &str) -> Result<Self> {
         let mut compressed = DeflateEncoder::new(Vec::new(), Compression::default());
         let compressed = compressed

@@ -50,7 +50,7 @@ pub use signature::TrustedKeys;
 pub use tool_index::{Match, RankedTool, SearchField, ToolIndex};
 pub use trigger::{ResolvedTrigger, TriggerType};
 pub use usage::{Counts, usage};
-pub(crate) use usage::{USAGE, Usage};
+pub(crate) use usage::{USAGE_COLLECTION, Usage};
 pub use validators::{MAX_VALIDATOR_BYTES, MAX_VALIDATORS};
 pub use versions::{BASE, LATEST};
 use versions::{Unresolved, resolve};

@@ -21,7 +21,7 @@ use super::{Catalog, Release, SchemaFile, Snapshot, changes, check, compressed::
 use crate::{
     App, Error, Result,
     catalog::errors,
-    core::{AUDIT_LOG_TARGET, INSTALLATION},
+    core::{AUDIT_LOG_TARGET, INSTALLATION_PROJECT},
 };
 
 /// Maximum size of a component, in bytes.
@@ -95,37 +95,47 @@ pub struct Published {
 /// Returns an error if the store cannot be read or the schema file cannot be written.
 pub async fn load(store: &Store, mut schema_file: SchemaFile) -> Result<Catalog> {
     let (mut snapshot, mut newest) = (Snapshot::default(), 0);
+    let add = |record: Record<Stored>| {
+        newest = newest.max(record.updated_at.0);
+        let release = release(&record.body, record.created_at, &mut schema_file)?;
+        snapshot.put(Arc::new(release));
+        Ok(())
+    };
+    for_each_version(store, &Query::for_project(INSTALLATION_PROJECT), add).await?;
+    Ok(Catalog::new(snapshot, newest, schema_file))
+}
+
+/// Reads the versions that a query selects, page by page.
+async fn for_each_version(
+    store: &Store,
+    query: &Query,
+    mut add: impl FnMut(Record<Stored>) -> Result<()>,
+) -> Result<()> {
     for page in 0.. {
-        let query =
-            Query::for_project(INSTALLATION).page(page * VERSIONS_PER_QUERY, VERSIONS_PER_QUERY);
-        let found = store.find::<Stored>(&query).await?;
-        let last = (found.records.len() as u64) < VERSIONS_PER_QUERY;
-        for record in found.records {
-            newest = newest.max(record.updated_at.0);
-            snapshot.put(Arc::new(release(
-                &record.body,
-                record.created_at,
-                &mut schema_file,
-            )?));
-        }
-        if last {
+        let query = query.clone();
+        let query = query.page(page * VERSIONS_PER_QUERY, VERSIONS_PER_QUERY);
+        let found = store.find::<Stored>(&query).await?.records;
+        let is_last = (found.len() as u64) < VERSIONS_PER_QUERY;
+        found.into_iter().try_for_each(&mut add)?;
+        if is_last {
             break;
         }
     }
-    Ok(Catalog::new(snapshot, newest, schema_file))
+    Ok(())
 }
 
 /// Reads the versions that other servers have published or deprecated.
 ///
 /// Changed versions are found by their time of change, which the clock of the changing server
-/// gives. After an announcement, the query therefore goes back by [`MAX_CLOCK_SKEW_MS`].
+/// gives. After an announcement, the query therefore goes back by [`MAX_CLOCK_SKEW_MS`]. Fails if
+/// the store cannot be read, or a stored manifest cannot be used.
 pub(crate) async fn refresh(app: &App, change: Change) -> Result<()> {
     let newest = app.catalog.newest.load(Ordering::Relaxed);
     let since = match change {
         Change::Announced => newest.saturating_sub(MAX_CLOCK_SKEW_MS),
         Change::Possible => newest.saturating_add(1),
     };
-    let query = Query::for_project(INSTALLATION).at_least("updated_at", since);
+    let query = Query::for_project(INSTALLATION_PROJECT).at_least("updated_at", since);
     if app
         .store
         .find::<Stored>(&query.clone().page(0, 0))
@@ -141,39 +151,21 @@ pub(crate) async fn refresh(app: &App, change: Change) -> Result<()> {
 
 /// Adds the versions that were changed since a time to the catalog.
 async fn read_since(app: &App, since: i64, schema_file: &mut SchemaFile) -> Result<()> {
-    let query = Query::for_project(INSTALLATION).at_least("updated_at", since);
-    for page in 0.. {
-        let found = app
-            .store
-            .find::<Stored>(
-                &query
-                    .clone()
-                    .page(page * VERSIONS_PER_QUERY, VERSIONS_PER_QUERY),
-            )
-            .await?
-            .records;
-        let last = (found.len() as u64) < VERSIONS_PER_QUERY;
-        for record in found {
-            app.catalog
-                .newest
-                .fetch_max(record.updated_at.0, Ordering::Relaxed);
-            let snapshot = app.catalog.snapshot();
-            let known = snapshot
-                .toolkit(&record.body.slug)
-                .and_then(|known| known.releases.get(&record.body.version));
-            if known.is_none_or(|known| known.deprecated_at != record.body.deprecated_at) {
-                app.catalog.put(Arc::new(release(
-                    &record.body,
-                    record.created_at,
-                    schema_file,
-                )?));
-            }
+    let catalog = &app.catalog;
+    let add = |record: Record<Stored>| {
+        let updated_at = record.updated_at.0;
+        catalog.newest.fetch_max(updated_at, Ordering::Relaxed);
+        let snapshot = catalog.snapshot();
+        let known = snapshot.toolkit(&record.body.slug);
+        let known = known.and_then(|known| known.releases.get(&record.body.version));
+        if known.is_none_or(|known| known.deprecated_at != record.body.deprecated_at) {
+            let release = release(&record.body, record.created_at, schema_file)?;
+            catalog.put(Arc::new(release));
         }
-        if last {
-            return Ok(());
-        }
-    }
-    Ok(())
+        Ok(())
+    };
+    let query = Query::for_project(INSTALLATION_PROJECT).at_least("updated_at", since);
+    for_each_version(&app.store, &query, add).await
 }
 
 /// Returns the slug and the version that a component declares. Both are safe as parts of a URL
@@ -273,7 +265,7 @@ pub async fn manifest_of(app: &App, slug: &str, version: &str) -> Result<Manifes
     let missing = || errors::version_not_found(super::truncate(slug), super::truncate(version));
     let stored = app
         .store
-        .get::<Stored>(INSTALLATION, &id(slug, version))
+        .get::<Stored>(INSTALLATION_PROJECT, &id(slug, version))
         .await?
         .ok_or_else(missing)?;
     serde_json::from_str(&stored.body.manifest.json()?)
@@ -308,7 +300,7 @@ async fn set_deprecated(
     let slug = slug.to_ascii_lowercase();
     let mut record = app
         .store
-        .get::<Stored>(INSTALLATION, &id(&slug, version))
+        .get::<Stored>(INSTALLATION_PROJECT, &id(&slug, version))
         .await?
         .ok_or_else(missing)?;
     if record.body.deprecated_at.is_some() != deprecated {
@@ -353,7 +345,10 @@ async fn commit_version(
         .store
         .change(&PUBLICATIONS_COLLECTION, FENCE_ID, || async {
             let mut schema_file = app.catalog.changing.lock().await;
-            let fence = app.store.get::<Fence>(INSTALLATION, FENCE_ID).await?;
+            let fence = app
+                .store
+                .get::<Fence>(INSTALLATION_PROJECT, FENCE_ID)
+                .await?;
             let revision = fence.as_ref().map_or(0, |fence| fence.revision);
             // The catalog counts as incomplete until the commit succeeds.
             if app.catalog.fence.swap(UNKNOWN_FENCE, Ordering::Relaxed) != revision {
@@ -370,13 +365,15 @@ async fn commit_version(
             if !breaking {
                 changes::check_compatibility(app, manifest).await?;
             }
-            let batch = Batch::at(now).insert(INSTALLATION, &id, &stored).announce();
+            let batch = Batch::at(now)
+                .insert(INSTALLATION_PROJECT, &id, &stored)
+                .announce();
             let body = Fence {
                 version: id.clone(),
             };
             let batch = match fence {
                 Some(old) => batch.update(&Record { body, ..old }),
-                None => batch.insert(INSTALLATION, FENCE_ID, &body),
+                None => batch.insert(INSTALLATION_PROJECT, FENCE_ID, &body),
             };
             Ok::<_, Error>((batch, (schema_file, Ok((now, revision + 1)))))
         });

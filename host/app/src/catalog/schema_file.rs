@@ -62,7 +62,7 @@ impl SchemaFile {
         &self.validators
     }
 
-    /// Writes the added texts to the file.
+    /// Writes the added texts to the file. Fails if the disk is full or fails.
     pub(super) fn write(&mut self) -> Result<()> {
         let fresh = std::mem::take(&mut self.fresh);
         let at = self.end;
@@ -74,6 +74,7 @@ impl SchemaFile {
 }
 
 impl SchemaText {
+    /// Reads a schema from the file. Fails if the disk fails.
     pub(super) fn read(&self) -> Result<Box<RawValue>> {
         let mut bytes = vec![0; self.length];
         self.file

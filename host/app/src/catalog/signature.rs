@@ -11,7 +11,7 @@ use crate::{Result, catalog::errors};
 
 /// The position of the eight bytes of the id in a decoded key or signature, least significant byte
 /// first.
-const ID: std::ops::Range<usize> = 2..10;
+const ID_BYTES: std::ops::Range<usize> = 2..10;
 
 /// The public keys of trusted signers. If empty, no signature is required.
 #[derive(Debug, Clone, Default)]
@@ -83,7 +83,7 @@ fn id(line: &str) -> Option<String> {
     let bytes: [u8; 8] = STANDARD
         .decode(line.trim())
         .ok()?
-        .get(ID)?
+        .get(ID_BYTES)?
         .try_into()
         .ok()?;
     Some(format!("{:016X}", u64::from_le_bytes(bytes)))
@@ -94,15 +94,15 @@ mod tests {
     use super::*;
 
     /// Public key made by the `minisign` command, like all keys and signatures in these tests.
-    const KEY: &str = "RWSzCa9XNNJDY/2B/4Ce5J1cRsiyoMpb44jVuoHH/xnNauAkQu+rwqti";
+    const PUBLIC_KEY: &str = "RWSzCa9XNNJDY/2B/4Ce5J1cRsiyoMpb44jVuoHH/xnNauAkQu+rwqti";
     const OTHER_KEY: &str = "untrusted comment: minisign public key D9A05A072A2C13DF\n\
         RWTfEywqB1qg2WI3U1XP3/vXq1IxO6890MxHdEwyqzXpti3b8oJso+WH\n";
-    const SIGNED: &[u8] = b"component";
-    const SIGNATURE: &str = "untrusted comment: signature from minisign secret key\n\
+    const SIGNED_BYTES: &[u8] = b"component";
+    const SIGNATURE_FILE: &str = "untrusted comment: signature from minisign secret key\n\
         RUSzCa9XNNJDY//AQKOJKo9rKAFNZajVJ30RD3aYNoIxGp4pOc7dcsucaG62i48EXb3PEy8c/WvA/jCbfZCZ63vT1tDOBsBoGAQ=\n\
         trusted comment: toolkit:hello version:20260101_00\n\
         nwrmly05Ih7D8yxQ8Z/m2qcN4JiO8rsdulmQXcZ8Id6ibcQxZM0lqOa8xGjzplwMWEpm0RjJOS4Gi6galVFACw==\n";
-    const LEGACY: &str = "untrusted comment: signature from minisign secret key\n\
+    const LEGACY_SIGNATURE_FILE: &str = "untrusted comment: signature from minisign secret key\n\
         RWSzCa9XNNJDY9NzAQuTN3NBjAFKQlD+7DbXUmh7pae+jcDYPwTX1D9zQkGFezQdiNBmlsXMLxtt91IHMMKVgkmZZeEk9mP+hwU=\n\
         trusted comment: timestamp:1795246352\tfile:c\n\
         vW/21CA13r9AJit9N1vQuTF8MPtX4SkBfnYTWqd3EaJu8turbkbxIzH7KXYW+3Ryu2+1ZBgYdNJMDfD+cCBJBw==\n";
@@ -113,10 +113,10 @@ mod tests {
 
     #[test]
     fn valid_signature_names_its_key() {
-        let signer = check(&[OTHER_KEY, KEY], SIGNED, Some(SIGNATURE)).unwrap();
+        let signer = check(&[OTHER_KEY, PUBLIC_KEY], SIGNED_BYTES, Some(SIGNATURE_FILE)).unwrap();
         assert_eq!(signer.as_deref(), Some("6343D23457AF09B3"));
-        assert_eq!(check(&[], SIGNED, None).unwrap(), None);
-        assert_eq!(check(&[], SIGNED, Some("nonsense")).unwrap(), None);
+        assert_eq!(check(&[], SIGNED_BYTES, None).unwrap(), None);
+        assert_eq!(check(&[], SIGNED_BYTES, Some("nonsense")).unwrap(), None);
     }
 
     #[test]
@@ -128,32 +128,40 @@ mod tests {
                 "{text:?}: {refused}"
             );
         };
-        invalid(&[KEY], b"componenT", SIGNATURE);
-        invalid(&[KEY], SIGNED, &SIGNATURE.replace("hello", "other"));
-        invalid(&[KEY], SIGNED, LEGACY);
+        invalid(&[PUBLIC_KEY], b"componenT", SIGNATURE_FILE);
+        invalid(
+            &[PUBLIC_KEY],
+            SIGNED_BYTES,
+            &SIGNATURE_FILE.replace("hello", "other"),
+        );
+        invalid(&[PUBLIC_KEY], SIGNED_BYTES, LEGACY_SIGNATURE_FILE);
         for text in [
             "",
             "nonsense",
             "a\nb\nc\nd\n",
-            &SIGNATURE[..200],
+            &SIGNATURE_FILE[..200],
             "\n\n\n\n",
             "a\nRWSzCa9XNNJDY/2B",
         ] {
-            invalid(&[KEY], SIGNED, text);
+            invalid(&[PUBLIC_KEY], SIGNED_BYTES, text);
         }
         assert!(
-            check(&[KEY], SIGNED, None).is_err_and(|error| error.is(&errors::SIGNATURE_MISSING))
+            check(&[PUBLIC_KEY], SIGNED_BYTES, None)
+                .is_err_and(|error| error.is(&errors::SIGNATURE_MISSING))
         );
         assert!(
-            check(&[OTHER_KEY], SIGNED, Some(SIGNATURE))
+            check(&[OTHER_KEY], SIGNED_BYTES, Some(SIGNATURE_FILE))
                 .is_err_and(|error| error.is(&errors::SIGNER_UNKNOWN))
         );
     }
 
     #[test]
     fn a_key_that_is_none_is_named() {
-        for wrong in ["", "RWSz", SIGNATURE, "untrusted comment: only"] {
-            assert!(TrustedKeys::read(&[KEY, wrong]).is_err(), "{wrong:?}");
+        for wrong in ["", "RWSz", SIGNATURE_FILE, "untrusted comment: only"] {
+            assert!(
+                TrustedKeys::read(&[PUBLIC_KEY, wrong]).is_err(),
+                "{wrong:?}"
+            );
         }
     }
 }

@@ -27,7 +27,7 @@ pub struct ToolIndex {
 pub struct RankedTool {
     /// The tool.
     pub found: ResolvedTool,
-    /// The score, comparable within one search.
+    /// The score, greater for a better match and comparable within one search.
     pub score: f32,
     /// The share of the query that the tool matches, between 0 and 1.
     pub coverage: f32,

@@ -13,14 +13,14 @@ use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, Document, Store, Time};
 
-use crate::{App, Result, core::INSTALLATION};
+use crate::{App, Result, core::INSTALLATION_PROJECT};
 
 /// The collection of the single record.
-pub(crate) static USAGE: Collection = Collection {
+pub(crate) static USAGE_COLLECTION: Collection = Collection {
     name: "toolkit_usage",
     fields: &[],
 };
-const ID: &str = "runs";
+const RECORD_ID: &str = "runs";
 
 /// The number of executions by toolkit.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ pub struct Counts {
 }
 
 impl Document for Counts {
-    const COLLECTION: &'static Collection = &USAGE;
+    const COLLECTION: &'static Collection = &USAGE_COLLECTION;
 }
 
 impl Counts {
@@ -66,6 +66,7 @@ impl Usage {
     }
 
     /// Adds the counts to the record. Counts that cannot be added are kept for the next attempt.
+    /// Fails if the store refuses.
     pub(crate) async fn save(&self, store: &Store, now: Time) -> Result<()> {
         let counted = self.lock().clone();
         if counted.is_empty() {
@@ -75,12 +76,14 @@ impl Usage {
             counts.add(&counted);
             Ok(())
         };
-        let added = store.edit(INSTALLATION, ID, now, add).await?;
+        let added = store
+            .edit(INSTALLATION_PROJECT, RECORD_ID, now, add)
+            .await?;
         if added.is_none() {
             let mut first = Counts::default();
             first.add(&counted);
             store
-                .commit(Batch::at(now).insert(INSTALLATION, ID, &first))
+                .commit(Batch::at(now).insert(INSTALLATION_PROJECT, RECORD_ID, &first))
                 .await?;
         }
         let mut left = self.lock();
@@ -98,8 +101,14 @@ impl Usage {
 
 /// Returns the number of executions of each toolkit, including counts of this server that are not
 /// yet written.
+///
+/// # Errors
+/// Fails if the store cannot be read.
 pub async fn usage(app: &App) -> Result<Counts> {
-    let record = app.store.get::<Counts>(INSTALLATION, ID).await?;
+    let record = app
+        .store
+        .get::<Counts>(INSTALLATION_PROJECT, RECORD_ID)
+        .await?;
     let mut counts = record.map(|record| record.body).unwrap_or_default();
     counts.add(&app.usage.lock());
     Ok(counts)
@@ -119,7 +128,7 @@ mod tests {
         one.save(&store, Time(1)).await.unwrap();
         assert!(
             store
-                .get::<Counts>(INSTALLATION, ID)
+                .get::<Counts>(INSTALLATION_PROJECT, RECORD_ID)
                 .await
                 .unwrap()
                 .is_none(),
@@ -133,7 +142,7 @@ mod tests {
         other.count(&b);
         other.save(&store, Time(4)).await.unwrap();
         let counts = store
-            .get::<Counts>(INSTALLATION, ID)
+            .get::<Counts>(INSTALLATION_PROJECT, RECORD_ID)
             .await
             .unwrap()
             .unwrap()

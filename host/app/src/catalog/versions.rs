@@ -55,7 +55,7 @@ mod tests {
         resolve(&map, wanted, |(_, gone)| *gone).map(|(version, _)| version.clone())
     }
 
-    const THREE: [(&str, bool); 3] = [
+    const THREE_RELEASES: [(&str, bool); 3] = [
         ("20260101_00", false),
         ("20260101_01", false),
         ("20261121_00", false),
@@ -63,15 +63,19 @@ mod tests {
 
     #[test]
     fn latest_is_the_greatest_and_base_the_oldest() {
-        assert_eq!(of(&THREE, LATEST).unwrap(), "20261121_00");
-        assert_eq!(of(&THREE, BASE).unwrap(), "20260101_00");
-        assert_eq!(of(&THREE, "20260101_01").unwrap(), "20260101_01");
+        assert_eq!(of(&THREE_RELEASES, LATEST).unwrap(), "20261121_00");
+        assert_eq!(of(&THREE_RELEASES, BASE).unwrap(), "20260101_00");
+        assert_eq!(of(&THREE_RELEASES, "20260101_01").unwrap(), "20260101_01");
     }
 
     #[test]
     fn an_unknown_or_malformed_version_is_unknown() {
         for wanted in ["20260101_02", "", "LATEST", "newest", "20260101"] {
-            assert_eq!(of(&THREE, wanted), Err(Unresolved::Unknown), "{wanted}");
+            assert_eq!(
+                of(&THREE_RELEASES, wanted),
+                Err(Unresolved::Unknown),
+                "{wanted}"
+            );
         }
         assert_eq!(of(&[], LATEST), Err(Unresolved::Unknown));
     }

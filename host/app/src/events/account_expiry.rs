@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use futures::{FutureExt as _, future::BoxFuture};
 use store::{Batch, Store};
-use uuid::Uuid;
 
 use super::{
     AccountData, errors,
@@ -40,11 +39,8 @@ impl ExpiryListener for ExpiryEvents {
             let data = (self.data)(account)
                 .map_err(|cause| errors::internal(format!("cannot write an event: {cause}")))?;
             let event = NewEvent {
-                id: Uuid::new_v4(),
-                kind: EventKind::AccountExpired,
-                data: data.into(),
-                trigger: None,
                 account: Some(id),
+                ..NewEvent::new(EventKind::AccountExpired, data.into())
             };
             let sink = self.sink.as_deref();
             outbox::add_in(&self.store, &self.vault, sink, &project, batch, &event).await

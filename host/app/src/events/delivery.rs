@@ -3,18 +3,19 @@
 //! A delivery is a record in the queue of [`sending`](super::sending). It ends as delivered or as
 //! failed, and can be replayed from either until its event is erased.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, Document, Field, Kind, Listed, Query, Record, Time, Window};
+use strum::IntoStaticStr;
 use uuid::Uuid;
 
 use super::{
     errors,
     event::EventKind,
     outbox::{self, Event, NewEvent},
-    subscriptions,
+    subscriptions::{self, Subscription},
 };
 use crate::{
     App, Error, Result,
@@ -26,7 +27,7 @@ use crate::{
     work::{Claimable, WorkState},
 };
 
-/// Collection that this module owns.
+/// Collection of webhook deliveries.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "webhook_deliveries",
     fields: &[
@@ -75,8 +76,9 @@ pub struct Delivery {
 }
 
 /// Status of a delivery.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum DeliveryStatus {
     /// An attempt is due or running.
     Pending,
@@ -84,18 +86,6 @@ pub enum DeliveryStatus {
     Delivered,
     /// No attempt follows unless the delivery is replayed.
     Failed,
-}
-
-impl DeliveryStatus {
-    /// Returns the name, as stored and on the wire.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Delivered => "delivered",
-            Self::Failed => "failed",
-        }
-    }
 }
 
 /// An attempt, as stored.
@@ -269,10 +259,21 @@ pub struct DeliveryView {
 
 impl DeliveryView {
     /// Decrypts what responses show of a delivery.
-    async fn open(app: &App, project: &ProjectId, record: Record<Delivery>) -> Result<Self> {
-        let key = app.vault.key(project.as_str(), app.clock.now()).await?;
-        let url = record.body.open_url(&key, project, &record.id)?;
+    fn open(key: &DataKey, project: &ProjectId, record: Record<Delivery>) -> Result<Self> {
+        let url = record.body.open_url(key, project, &record.id)?;
         Ok(Self { record, url })
+    }
+
+    /// Reads a delivery.
+    async fn read(
+        app: &App,
+        project: &Project,
+        subscription: &SubscriptionId,
+        id: &DeliveryId,
+    ) -> Result<Self> {
+        let record = record(app, project, subscription, id).await?;
+        let key = app.vault.key(project.id.as_str(), app.clock.now()).await?;
+        Self::open(&key, &project.id, record)
     }
 }
 
@@ -298,8 +299,7 @@ pub async fn send_test(
         });
     sent.await?;
     let id = DeliveryId::for_event(event.id, subscription);
-    let record = record(app, project, subscription, &id).await?;
-    DeliveryView::open(app, &project.id, record).await
+    DeliveryView::read(app, project, subscription, &id).await
 }
 
 /// Returns a page of the deliveries of a subscription, newest first, and their total number.
@@ -319,18 +319,11 @@ pub async fn list(
         .descending()
         .window(window);
     if let Some(status) = status {
-        query = query.is("status", status.as_str());
+        query = query.is("status", status.into_str());
     }
-    let Listed { items, total, next } = app.store.list(&query).await?;
-    let mut views = Vec::with_capacity(items.len());
-    for record in items {
-        views.push(DeliveryView::open(app, &project.id, record).await?);
-    }
-    Ok(Listed {
-        items: views,
-        total,
-        next,
-    })
+    let found = app.store.list(&query).await?;
+    let key = app.vault.key(project.id.as_str(), app.clock.now()).await?;
+    found.try_map(|record| DeliveryView::open(&key, &project.id, record))
 }
 
 /// Returns a delivery of a subscription and its attempts, oldest first.
@@ -367,7 +360,7 @@ pub(super) async fn open(
     };
     let attempts = record.body.attempt_log.iter().map(open);
     let attempts = attempts.collect::<Result<_>>()?;
-    Ok((DeliveryView::open(app, project, record).await?, attempts))
+    Ok((DeliveryView::open(&key, project, record)?, attempts))
 }
 
 /// Sends the event of a delivery again, with the whole schedule of retries, to a URL or to the
@@ -398,8 +391,7 @@ pub async fn replay(
         Ok::<_, Error>((Batch::at(now).check(&event).update(&record), ()))
     });
     replayed.await?;
-    let record = record(app, project, subscription, id).await?;
-    DeliveryView::open(app, &project.id, record).await
+    DeliveryView::read(app, project, subscription, id).await
 }
 
 /// Events that are to be replayed.
@@ -498,6 +490,34 @@ async fn replay_batch(
         replayed += 1;
     }
     Ok((batch, replayed))
+}
+
+/// Returns the deliveries of events, by the event. Reads them at once.
+pub(super) async fn of_events(
+    app: &App,
+    project: &Project,
+    events: &[Uuid],
+) -> Result<HashMap<Uuid, Vec<Record<Delivery>>>> {
+    let mut deliveries = HashMap::<_, Vec<_>>::new();
+    if events.is_empty() {
+        return Ok(deliveries);
+    }
+    let owner = project.id.as_str();
+    let query = Query::for_project(owner);
+    let subscriptions = app.store.find::<Subscription>(&query).await?.records;
+    let mut ids = Vec::new();
+    for subscription in &subscriptions {
+        let subscription = SubscriptionId::parse(&subscription.id)?;
+        let of_event = |event: &Uuid| DeliveryId::for_event(*event, &subscription);
+        ids.extend(events.iter().map(of_event));
+    }
+    let ids: Vec<_> = ids.iter().map(DeliveryId::as_str).collect();
+    let found = app.store.get_many::<Delivery>(owner, &ids).await?;
+    for delivery in found.into_values() {
+        let of_event = deliveries.entry(delivery.body.event).or_default();
+        of_event.push(delivery);
+    }
+    Ok(deliveries)
 }
 
 async fn record(

@@ -24,7 +24,7 @@ use crate::{
     projects::{self, Project},
 };
 
-/// Collection that this module owns.
+/// Collection of webhook endpoints.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "webhook_endpoints",
     fields: &[
@@ -294,7 +294,7 @@ fn secrets_of(schema: &Value) -> Vec<(String, SetupField)> {
         .collect()
 }
 
-/// Decrypts the values of an endpoint.
+/// Decrypts the values of an endpoint. Fails if they cannot be decrypted.
 pub(super) async fn open_values(app: &App, endpoint: &Record<Endpoint>) -> Result<Option<Values>> {
     let Some(values) = &endpoint.body.values else {
         return Ok(None);

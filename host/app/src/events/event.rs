@@ -1,23 +1,30 @@
 //! Kinds of events, and the versions of the messages that carry them.
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 /// Kind of an event. The name on the wire carries the operator word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(const_into_str)]
 pub enum EventKind {
     /// A trigger fired.
+    #[strum(serialize = "trigger.message")]
     TriggerMessage,
     /// A connected account expired.
+    #[strum(serialize = "connected_account.expired")]
     AccountExpired,
     /// The server disabled a trigger.
+    #[strum(serialize = "trigger.disabled")]
     TriggerDisabled,
     /// The server disabled a webhook subscription. Only streams and the sink carry it.
+    #[strum(serialize = "webhook_subscription.disabled")]
     SubscriptionDisabled,
 }
 
 /// Version of the messages that carry events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
+#[strum(const_into_str)]
 pub enum MessageVersion {
     /// Flat message with the payload of the trigger.
     V1,
@@ -38,7 +45,7 @@ impl EventKind {
     /// Returns the name on the wire.
     #[must_use]
     pub fn name(self, operator_word: &str) -> String {
-        format!("{operator_word}.{}", self.base_name())
+        format!("{operator_word}.{}", self.into_str())
     }
 
     /// Returns the kind with this name on the wire, if webhook subscriptions may name it.
@@ -46,16 +53,7 @@ impl EventKind {
         let base = name.strip_prefix(operator_word)?.strip_prefix('.')?;
         Self::SUBSCRIBABLE_KINDS
             .into_iter()
-            .find(|kind| kind.base_name() == base)
-    }
-
-    fn base_name(self) -> &'static str {
-        match self {
-            Self::TriggerMessage => "trigger.message",
-            Self::AccountExpired => "connected_account.expired",
-            Self::TriggerDisabled => "trigger.disabled",
-            Self::SubscriptionDisabled => "webhook_subscription.disabled",
-        }
+            .find(|kind| kind.into_str() == base)
     }
 
     /// Returns a description for developers.
@@ -77,18 +75,6 @@ impl EventKind {
             Self::AccountExpired | Self::TriggerDisabled | Self::SubscriptionDisabled => {
                 &[MessageVersion::V3]
             }
-        }
-    }
-}
-
-impl MessageVersion {
-    /// Returns the name on the wire.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::V1 => "V1",
-            Self::V2 => "V2",
-            Self::V3 => "V3",
         }
     }
 }

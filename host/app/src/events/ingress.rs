@@ -224,7 +224,7 @@ impl Verdicts {
 }
 
 /// Returns the text of a handshake. Only a short text of plain characters is returned to a provider,
-/// because anybody may send the request that it repeats.
+/// because it repeats a request whose sender is not verified.
 fn handshake(answer: &Answer) -> String {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     let is_handshake = answer.media_type.starts_with("text/plain")

@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
-use store::{Batch, Collection, CommitError, Document, Field, Kind, Query, Record, Store, Time};
+use store::{Batch, Collection, Document, Field, Kind, Query, Record, Store, Time};
 
 use super::{
     delivery::{Delivery, DeliveryStatus},
@@ -22,7 +22,7 @@ use crate::{
     work::{Claim, Next},
 };
 
-/// Collection that this module owns.
+/// Collection of webhook lanes.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "webhook_lanes",
     fields: &[Field::new("last_at", Kind::Time)],
@@ -104,7 +104,7 @@ fn subject(event: &NewEvent) -> Option<&str> {
 }
 
 /// Makes a claimed delivery wait if the one before it has not ended, which ends the claim. Returns
-/// false if the delivery's turn has come.
+/// false if the delivery's turn has come. Fails if the claim is lost or the store refuses.
 pub(super) async fn wait(app: &App, claim: &Claim<Delivery>) -> Result<bool> {
     loop {
         let Some(previous) = claim.body().await.after else {
@@ -117,11 +117,9 @@ pub(super) async fn wait(app: &App, claim: &Claim<Delivery>) -> Result<bool> {
             return Ok(false);
         };
         let batch = claim.batch().await?.check(&previous);
-        match claim.end(batch, Delivery::wait).await {
-            Ok(()) => return Ok(true),
-            // Only the claim can tell whether the other delivery was changed or the claim is lost.
-            Err(CommitError::Stale) => claim.check().await?,
-            Err(cause) => return Err(cause.into()),
+        let ended = claim.end(batch, Delivery::wait).await;
+        if claim.succeeded(ended).await? {
+            return Ok(true);
         }
     }
 }
@@ -134,22 +132,21 @@ pub(super) async fn end(
 ) -> Result<Next> {
     loop {
         let batch = with_next(app, claim).await?;
-        match claim.end(batch, &change).await {
-            Ok(()) => return Ok(Next::Ended),
-            Err(CommitError::Stale) => claim.check().await?,
-            Err(cause) => return Err(cause.into()),
+        let ended = claim.end(batch, &change).await;
+        if claim.succeeded(ended).await? {
+            return Ok(Next::Ended);
         }
     }
 }
 
-/// Erases a claimed delivery, and makes the one after it due.
+/// Erases a claimed delivery, and makes the one after it due. Fails if the claim is lost or the
+/// store refuses.
 pub(super) async fn erase(app: &App, claim: &Claim<Delivery>) -> Result<Next> {
     loop {
         let batch = with_next(app, claim).await?;
-        match claim.erase(batch).await {
-            Ok(()) => return Ok(Next::Ended),
-            Err(CommitError::Stale) => claim.check().await?,
-            Err(cause) => return Err(cause.into()),
+        let erased = claim.erase(batch).await;
+        if claim.succeeded(erased).await? {
+            return Ok(Next::Ended);
         }
     }
 }

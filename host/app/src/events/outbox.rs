@@ -32,7 +32,7 @@ use crate::{
     },
 };
 
-/// Collection that this module owns.
+/// Collection of events.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "events",
     fields: &[
@@ -115,16 +115,22 @@ impl NewEvent {
             action: None,
         };
         Self {
-            id: Uuid::new_v4(),
-            kind: EventKind::TriggerMessage,
-            data,
             trigger: Some(source),
+            ..Self::new(EventKind::TriggerMessage, data)
+        }
+    }
+
+    /// Creates an event of this server, with a new id.
+    pub(super) fn new(kind: EventKind, data: Bytes) -> Self {
+        Self {
+            id: Uuid::new_v4(),
+            kind,
+            data,
+            trigger: None,
             account: None,
         }
     }
-}
 
-impl NewEvent {
     /// Returns the instance whose action runs for the event, and the relation of the action to webhooks.
     fn action(&self) -> Option<(&TriggerSource, ActionMode)> {
         let source = self.trigger.as_ref();
@@ -327,13 +333,13 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Returns the id of a stored event.
+/// Returns the id of a stored event. Fails if the record is damaged.
 pub(super) fn event_id(record: &Record<Event>) -> Result<Uuid> {
     let parsed = Uuid::parse_str(&record.id);
     parsed.map_err(|cause| errors::internal(format_args!("the id of event {}: {cause}", record.id)))
 }
 
-/// Decrypts the payload of an event.
+/// Decrypts the payload of an event. Fails if it cannot be decrypted.
 pub(super) async fn payload(app: &App, record: &Record<Event>) -> Result<Box<RawValue>> {
     let project = ProjectId::parse(&record.project)?;
     let key = app.vault.key(project.as_str(), app.clock.now()).await?;

@@ -15,11 +15,11 @@ use tokio::time::Instant;
 use crate::core::clock::time_after;
 
 /// Messages that an endpoint gets at a time before it has accepted one.
-const FIRST_ROOM: usize = 2;
+const FIRST_ROOM_MESSAGES: usize = 2;
 /// Failures in a row after which an endpoint is paused.
 const FAILURES_BEFORE_PAUSE: u32 = 10;
 /// Number of endpoints above which the state of idle ones is dropped.
-const MAX_REMEMBERED: usize = 10_000;
+const MAX_ENDPOINTS: usize = 10_000;
 /// Weight of a new measurement in the average time of a message, as a divisor.
 const AVERAGE_WEIGHT: u32 = 8;
 /// Time that a message is expected to take before one was measured.
@@ -52,7 +52,7 @@ impl Default for Endpoint {
     fn default() -> Self {
         Self {
             open: Vec::new(),
-            room: FIRST_ROOM,
+            room: FIRST_ROOM_MESSAGES,
             failures: 0,
             paused_until: Time(0),
             average: FIRST_ESTIMATE,
@@ -75,7 +75,7 @@ impl Endpoints {
     /// Takes room for a message to an endpoint, if there is some.
     pub(super) fn enter(&self, id: &str, now: Time) -> Option<Room> {
         let mut all = self.lock();
-        if all.len() >= MAX_REMEMBERED {
+        if all.len() >= MAX_ENDPOINTS {
             all.retain(|_, endpoint| !endpoint.open.is_empty() || endpoint.paused_until > now);
         }
         let endpoint = all.entry(id.to_owned()).or_default();
@@ -181,7 +181,7 @@ fn since_epoch(time: Time) -> Duration {
 mod tests {
     use super::*;
 
-    const PAUSE: Duration = Duration::from_secs(30);
+    const RETRY_PAUSE: Duration = Duration::from_secs(30);
 
     #[test]
     fn room_grows_with_success_and_shrinks_with_failure() {
@@ -194,7 +194,10 @@ mod tests {
         assert_eq!(taken.len(), 4);
         assert!(endpoints.enter("ws_b", now).is_some(), "others have room");
         drop(taken);
-        endpoints.enter("ws_a", now).unwrap().failed(now, PAUSE);
+        endpoints
+            .enter("ws_a", now)
+            .unwrap()
+            .failed(now, RETRY_PAUSE);
         let left = std::iter::from_fn(|| endpoints.enter("ws_a", now));
         assert_eq!(left.collect::<Vec<_>>().len(), 3);
     }
@@ -205,12 +208,12 @@ mod tests {
         let now = Time(1_000);
         for failures in 1..=FAILURES_BEFORE_PAUSE {
             let mut room = endpoints.enter("ws_a", now).unwrap();
-            assert_eq!(room.failed(now, PAUSE), failures);
+            assert_eq!(room.failed(now, RETRY_PAUSE), failures);
         }
         assert!(endpoints.enter("ws_a", now).is_none());
-        assert!(endpoints.turn("ws_a", now) > time_after(now, PAUSE));
+        assert!(endpoints.turn("ws_a", now) > time_after(now, RETRY_PAUSE));
         assert!(endpoints.enter("ws_b", now).is_some());
-        let after = time_after(now, PAUSE);
+        let after = time_after(now, RETRY_PAUSE);
         let mut probe = endpoints.enter("ws_a", after).unwrap();
         assert!(
             endpoints.enter("ws_a", after).is_none(),

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     App, Result,
+    core::clock::time_before,
     work::{JobClaim, erase_all},
 };
 
@@ -19,13 +20,13 @@ pub(crate) const RETENTION_INTERVAL: Duration = Duration::from_secs(600);
 /// Number of records that are erased in one batch.
 const RECORDS_PER_BATCH: u64 = 256;
 
-/// Erases the events, deliveries, messages for the sink and runs of actions that are older than the retention, and the lanes
-/// that are not used any more. This is a job that one server at a time runs.
+/// Erases the events, deliveries, messages for the sink and runs of actions that are older than the
+/// retention, and the lanes that are not used any more. This is a job that one server at a time
+/// runs. Fails if the claim is lost or the store refuses.
 pub(crate) async fn erase_old(app: &App, claim: &JobClaim) -> Result<()> {
-    let retention = i64::try_from(app.webhooks.retention.as_millis()).unwrap_or(i64::MAX);
-    let oldest = claim.batch().await?.now.0.saturating_sub(retention);
+    let oldest = time_before(claim.batch().await?.now, app.webhooks.retention).0;
     // A delivery that is not ended fails at its next attempt, which lets the one after it go.
-    let ended = [DeliveryStatus::Delivered, DeliveryStatus::Failed].map(DeliveryStatus::as_str);
+    let ended = [DeliveryStatus::Delivered, DeliveryStatus::Failed].map(<&str>::from);
     let ended = Query::all_projects().any_of("status", ended);
     let old = || Query::all_projects().below("created_at", oldest);
     let erased: [(&'static Collection, Query); 5] = [

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::{
-    delivery::{Attempt, Delivery},
+    delivery::{Attempt, Delivery, StoredAttempt},
     errors,
     event::MessageVersion,
     message, ordering,
@@ -43,7 +43,7 @@ pub const MAX_KEPT_BYTES: usize = 4 << 10;
 /// Maximum time that an endpoint may ask to wait.
 pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3_600);
 /// Status with which an endpoint says that it wants no more messages.
-const GONE: u16 = 410;
+const STATUS_GONE: u16 = 410;
 /// Timeout for the connection to an endpoint.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time after which another server repeats the attempt of a lost one.
@@ -114,11 +114,7 @@ async fn send(app: &App, claim: Arc<Claim<Delivery>>, mut room: Room) -> Result<
         };
         return ordering::end(app, &claim, |delivery| delivery.fail(reason)).await;
     };
-    // An event that is delivered in one version only keeps it after a change of the subscription.
-    let versions = event.body.kind.versions();
-    let version = subscription.body.version;
-    let version = [version].into_iter().find(|own| versions.contains(own));
-    let version = version.unwrap_or(MessageVersion::V3);
+    let version = version_of(&event.body, &subscription.body);
     let mut opened = subscriptions::open(app, &project, subscription).await?;
     let key = app.vault.key(project.as_str(), now).await?;
     if let Some(url) = delivery.open_url(&key, &project, claim.id())? {
@@ -155,20 +151,45 @@ async fn send(app: &App, claim: Arc<Claim<Delivery>>, mut room: Room) -> Result<
             let delays = &app.webhooks.retry_delays;
             let delay = delays.get(delivery.attempt_count as usize).copied();
             let delay = delay.map(|delay| jittered(delay).max(retry_after.unwrap_or_default()));
-            let Some(delay) = delay else {
-                let reason = "the last attempt failed";
-                return ordering::end(app, &claim, |delivery| {
-                    delivery.fail_with(attempt.clone(), reason);
-                })
-                .await;
-            };
-            let due = time_after(now, delay);
-            let batch = claim.batch().await?;
-            let retry = |delivery: &mut Delivery| delivery.retry_at(attempt, due);
-            claim.end(batch, retry).await?;
-            Ok(Next::Ended)
+            retry(
+                app,
+                &claim,
+                attempt,
+                delay.map(|delay| time_after(now, delay)),
+            )
+            .await
         }
     }
+}
+
+/// Returns the version of a message: that of the subscription, except for an event that has only
+/// one.
+fn version_of(event: &Event, subscription: &Subscription) -> MessageVersion {
+    let versions = event.kind.versions();
+    match versions.contains(&subscription.version) {
+        true => subscription.version,
+        false => MessageVersion::V3,
+    }
+}
+
+/// Makes a delivery due again after a failed attempt, or ends it if no attempt follows.
+async fn retry(
+    app: &App,
+    claim: &Claim<Delivery>,
+    attempt: StoredAttempt,
+    due: Option<Time>,
+) -> Result<Next> {
+    let Some(due) = due else {
+        let reason = "the last attempt failed";
+        return ordering::end(app, claim, |delivery| {
+            delivery.fail_with(attempt.clone(), reason);
+        })
+        .await;
+    };
+    let batch = claim.batch().await?;
+    let retry = |delivery: &mut Delivery| delivery.retry_at(attempt, due);
+    claim.end(batch, retry).await?;
+    Ok(Next::Ended)
 }
 
 /// Sends a message once.
@@ -203,7 +224,7 @@ async fn attempt(
     attempt.status = Some(response.status.as_u16());
     let outcome = match response.status.as_u16() {
         200..=299 => Outcome::Accepted,
-        GONE => Outcome::Gone,
+        STATUS_GONE => Outcome::Gone,
         _ => Outcome::Failed {
             retry_after: retry_after(&response.headers, app.clock.now()),
         },
@@ -236,7 +257,7 @@ fn request(
         ("webhook-id", id.as_str()),
         ("webhook-timestamp", &timestamp.to_string()),
         ("webhook-signature", &signature),
-        (&app.webhooks.version_header, version.as_str()),
+        (&app.webhooks.version_header, version.into_str()),
     ] {
         let invalid =
             |_| errors::internal(format_args!("header {name} of a webhook cannot be sent"));

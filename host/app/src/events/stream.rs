@@ -17,7 +17,11 @@ use super::{
     message,
     outbox::{COLLECTION, Event},
 };
-use crate::{App, Result, core::ids::ProjectId, projects::Project};
+use crate::{
+    App, Result,
+    core::{clock::time_before, ids::ProjectId},
+    projects::Project,
+};
 
 /// Maximum difference between the time of an event and that of its commit, with the difference of the
 /// clocks of two servers. A poll commits up to a thousand events at once.
@@ -195,5 +199,5 @@ fn opening_time(id: &str) -> Option<Time> {
 }
 
 fn before(time: Time) -> Time {
-    Time(time.0.saturating_sub(MAX_COMMIT_DELAY.as_millis() as i64))
+    time_before(time, MAX_COMMIT_DELAY)
 }

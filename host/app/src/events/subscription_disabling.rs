@@ -3,7 +3,6 @@
 
 use serde::Serialize;
 use store::{Batch, Record, Time};
-use uuid::Uuid;
 
 use super::{
     errors,
@@ -42,7 +41,7 @@ pub(super) async fn disable(
     let data = serde_json::to_vec(&Data {
         id,
         disabled_at: iso(at),
-        disabled_reason: reason.as_str(),
+        disabled_reason: reason.into_str(),
     });
     let data = data.map_err(|cause| errors::internal(format!("cannot write an event: {cause}")))?;
     let disabled = app.store.change(&COLLECTION, id, || async {
@@ -52,13 +51,7 @@ pub(super) async fn disable(
             return Ok((batch, ()));
         };
         found.body.disabled = Some(Disabled { at, reason });
-        let event = NewEvent {
-            id: Uuid::new_v4(),
-            kind: EventKind::SubscriptionDisabled,
-            data: data.clone().into(),
-            trigger: None,
-            account: None,
-        };
+        let event = NewEvent::new(EventKind::SubscriptionDisabled, data.clone().into());
         let batch = outbox::add(app, &owner, batch.update(&found), event).await?;
         Ok::<_, Error>((batch, ()))
     });

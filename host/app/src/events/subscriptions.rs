@@ -9,6 +9,7 @@ use store::{
     Batch, Collection, CommitError, Document, EditError, Field, Kind, Listed, Query, Record, Time,
     Window,
 };
+use strum::IntoStaticStr;
 use url::{Host, Url};
 
 use super::{
@@ -21,12 +22,12 @@ use crate::{
     core::{
         clock::time_after,
         ids::{self, ProjectId, SubscriptionId},
-        vault::{SealContext, Sealed},
+        vault::{DataKey, SealContext, Sealed},
     },
     projects::{self, Project},
 };
 
-/// Collection that this module owns.
+/// Collection of webhook subscriptions.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "webhook_subscriptions",
     fields: &[Field::unique("place", Kind::Text)],
@@ -70,24 +71,14 @@ pub struct Disabled {
 }
 
 /// Reason to disable a subscription.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum DisableReason {
     /// The endpoint answered that it is gone.
     Gone,
     /// The endpoint accepted nothing for [`disable_after`](super::WebhookSettings::disable_after).
     Failing,
-}
-
-impl DisableReason {
-    /// Returns the name on the wire.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Gone => "gone",
-            Self::Failing => "failing",
-        }
-    }
 }
 
 impl Document for Subscription {
@@ -124,6 +115,14 @@ pub struct Opened {
     pub record: Record<Subscription>,
     /// The secret parts.
     pub endpoint: Endpoint,
+}
+
+impl Opened {
+    fn new(key: &DataKey, record: Record<Subscription>) -> Result<Self> {
+        let context = SealContext::of(&record, "endpoint");
+        let endpoint = key.open(context, &record.body.endpoint)?;
+        Ok(Self { record, endpoint })
+    }
 }
 
 /// Request to create a subscription.
@@ -215,16 +214,9 @@ pub async fn list(app: &App, project: &Project, window: Window) -> Result<Listed
     let query = Query::for_project(project.id.as_str())
         .descending()
         .window(window);
-    let Listed { items, total, next } = app.store.list(&query).await?;
-    let mut opened = Vec::with_capacity(items.len());
-    for record in items {
-        opened.push(open(app, &project.id, record).await?);
-    }
-    Ok(Listed {
-        items: opened,
-        total,
-        next,
-    })
+    let found = app.store.list(&query).await?;
+    let key = app.vault.key(project.id.as_str(), app.clock.now()).await?;
+    found.try_map(|record| Opened::new(&key, record))
 }
 
 /// Returns the subscription of a project, if it has one.
@@ -398,8 +390,7 @@ pub(crate) async fn open(
     record: Record<Subscription>,
 ) -> Result<Opened> {
     let key = app.vault.key(project.as_str(), app.clock.now()).await?;
-    let endpoint = key.open(seal_context(project, &record.id), &record.body.endpoint)?;
-    Ok(Opened { record, endpoint })
+    Opened::new(&key, record)
 }
 
 async fn seal(
@@ -408,12 +399,8 @@ async fn seal(
     id: &str,
     endpoint: &Endpoint,
 ) -> Result<Sealed<Endpoint>> {
-    let key = app.vault.key(project.as_str(), app.clock.now()).await?;
-    key.seal(seal_context(project, id), endpoint)
-}
-
-fn seal_context<'a>(project: &'a ProjectId, id: &'a str) -> SealContext<'a> {
-    SealContext::new::<Subscription>(project.as_str(), id, "endpoint")
+    let context = SealContext::new::<Subscription>(project.as_str(), id, "endpoint");
+    app.vault.seal(context, endpoint, app.clock.now()).await
 }
 
 fn parse_events(app: &App, names: &[String]) -> Result<Vec<EventKind>> {
@@ -448,7 +435,7 @@ fn check_versions(app: &App, events: &[EventKind], version: MessageVersion) -> R
         Some(kind) => Err(errors::invalid(format!(
             "version: {} is not sent in {}; choose V3",
             kind.name(&app.webhooks.operator_word),
-            version.as_str()
+            version.into_str()
         ))),
     }
 }

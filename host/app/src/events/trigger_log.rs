@@ -4,8 +4,6 @@
 //! and deliveries that it reads, at most [`MAX_READ_EVENTS`] for one page, so that a page may have
 //! fewer entries than asked for although another page follows.
 
-use std::collections::HashMap;
-
 use serde_json::value::RawValue;
 use store::{Cursor, Query, Record, Time};
 use uuid::Uuid;
@@ -16,12 +14,11 @@ use super::{
     event::EventKind,
     message,
     outbox::{self, Event, TriggerSource},
-    subscriptions::Subscription,
 };
 use crate::{
     App, Result,
     accounts::auth_configs,
-    core::ids::{AuthConfigId, DeliveryId, LogId, SubscriptionId},
+    core::ids::{AuthConfigId, LogId},
     projects::Project,
 };
 
@@ -125,7 +122,6 @@ pub async fn list(
     limit: u64,
     with_payload: bool,
 ) -> Result<EntryPage> {
-    let subscriptions = subscriptions(app, project).await?;
     let auth_config = match filter.auth_config {
         Some(uuid) => auth_configs::id_of_legacy(app, project, uuid).await?,
         None => None,
@@ -146,11 +142,13 @@ pub async fn list(
     let mut read = 0;
     loop {
         let page = app.store.list::<Event>(&query).await?;
-        let deliveries = deliveries(app, project, &subscriptions, &page.items).await?;
+        let ids = page.items.iter().map(outbox::event_id);
+        let ids = ids.collect::<Result<Vec<_>>>()?;
+        let deliveries = delivery::of_events(app, project, &ids).await?;
         let last = page.items.last().map(|event| event.id.clone());
-        for event in &page.items {
+        for (event, id) in page.items.iter().zip(&ids) {
             read += 1;
-            let of_event = deliveries.get(&event.id).map_or(&[][..], Vec::as_slice);
+            let of_event = deliveries.get(id).map_or(&[][..], Vec::as_slice);
             if filter.admits(event, auth_config.as_ref(), of_event) {
                 entries.push(entry(app, project, event, of_event, with_payload).await?);
             }
@@ -184,41 +182,10 @@ pub async fn get(app: &App, project: &Project, id: &LogId) -> Result<Entry> {
     let query = Query::for_project(project.id.as_str()).is("log", id.as_str());
     let event = app.store.first::<Event>(query).await?;
     let event = event.ok_or_else(|| errors::event_log_not_found(id))?;
-    let subscriptions = subscriptions(app, project).await?;
-    let events = [event];
-    let deliveries = deliveries(app, project, &subscriptions, &events).await?;
-    let of_event = deliveries.get(&events[0].id).map_or(&[][..], Vec::as_slice);
-    entry(app, project, &events[0], of_event, true).await
-}
-
-async fn subscriptions(app: &App, project: &Project) -> Result<Vec<SubscriptionId>> {
-    let query = Query::for_project(project.id.as_str());
-    let found = app.store.find::<Subscription>(&query).await?.records;
-    let ids = found.iter().map(|record| SubscriptionId::parse(&record.id));
-    ids.collect()
-}
-
-/// Reads the deliveries of events at once. Returns them by the id of the event.
-async fn deliveries(
-    app: &App,
-    project: &Project,
-    subscriptions: &[SubscriptionId],
-    events: &[Record<Event>],
-) -> Result<HashMap<String, Vec<Record<Delivery>>>> {
-    let mut ids = Vec::new();
-    for event in events {
-        let event = outbox::event_id(event)?;
-        let of_event = subscriptions.iter();
-        ids.extend(of_event.map(|subscription| DeliveryId::for_event(event, subscription)));
-    }
-    let ids: Vec<_> = ids.iter().map(DeliveryId::as_str).collect();
-    let found = app.store.get_many::<Delivery>(project.id.as_str(), &ids);
-    let mut deliveries = HashMap::<_, Vec<_>>::new();
-    for delivery in found.await?.into_values() {
-        let event = delivery.body.event.to_string();
-        deliveries.entry(event).or_default().push(delivery);
-    }
-    Ok(deliveries)
+    let id = outbox::event_id(&event)?;
+    let deliveries = delivery::of_events(app, project, &[id]).await?;
+    let of_event = deliveries.get(&id).map_or(&[][..], Vec::as_slice);
+    entry(app, project, &event, of_event, true).await
 }
 
 async fn entry(

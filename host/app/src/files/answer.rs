@@ -95,18 +95,18 @@ pub(crate) async fn result_as_file(
     (toolkit, tool): (&str, &str),
     data: Bytes,
 ) -> Result<[Bytes; 2]> {
-    const NAME: &str = "result.json";
+    const FILE_NAME: &str = "result.json";
     const MEDIA_TYPE: &str = "application/json";
     let size = data.len();
     let made = NewFile {
         toolkit,
         tool,
-        name: NAME,
+        name: FILE_NAME,
         media_type: MEDIA_TYPE,
         bytes: data,
     };
     let link = store_new(app, project, made).await?.link;
-    let mut file = json!({ "name": NAME, "mimetype": MEDIA_TYPE, "size": size });
+    let mut file = json!({ "name": FILE_NAME, "mimetype": MEDIA_TYPE, "size": size });
     let record = json!({ "result_file": file }).to_string();
     file[FILE_MEMBER] = link.url.into();
     file["expires_at"] = iso(link.expires_at).into();

@@ -10,11 +10,10 @@ pub mod errors;
 mod link;
 pub(crate) mod total;
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use md5::{Digest, Md5};
-use parking_lot::Mutex;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 use store::{
@@ -31,11 +30,15 @@ pub(crate) use arguments::resolve_files;
 pub use arguments::{MAX_FILES_PER_CALL, MAX_SEARCH_STEPS};
 pub use link::{Link, Links, Parameters, Ticket};
 pub use store::SignedOperation;
-pub(crate) use total::TOTALS;
+pub(crate) use total::TOTALS_COLLECTION;
 
 use crate::{
     App, Error, Result,
-    core::ids::{FileId, ProjectId},
+    core::{
+        clock::time_before,
+        ids::{FileId, ProjectId},
+        keyed_limit::KeyedLimit,
+    },
     projects::{self, Project},
     work::{Claim, Claimable},
 };
@@ -151,8 +154,7 @@ pub struct Files {
     /// The operator's settings.
     pub settings: Settings,
     transfers: Arc<Semaphore>,
-    /// The permits of each project that has transfers.
-    per_project: Mutex<HashMap<ProjectId, Arc<Semaphore>>>,
+    transfers_of_projects: KeyedLimit<ProjectId>,
     large_results: Semaphore,
 }
 
@@ -166,14 +168,12 @@ pub struct TransferPermit {
 
 impl Files {
     pub(crate) fn new(links: Links, settings: Settings) -> Self {
-        let transfers = Arc::new(Semaphore::new(settings.transfers));
-        let large_results = Semaphore::new(MAX_LARGE_RESULTS);
         Self {
             links,
             settings,
-            transfers,
-            per_project: Mutex::default(),
-            large_results,
+            transfers: Arc::new(Semaphore::new(settings.transfers)),
+            transfers_of_projects: KeyedLimit::new(settings.transfers_per_project),
+            large_results: Semaphore::new(MAX_LARGE_RESULTS),
         }
     }
 
@@ -182,22 +182,10 @@ impl Files {
         self.large_results.acquire().await.ok()
     }
 
-    fn project_permits(&self, project: &ProjectId) -> Arc<Semaphore> {
-        let mut projects = self.per_project.lock();
-        if let Some(permits) = projects.get(project) {
-            return permits.clone();
-        }
-        projects.retain(|_, permits| Arc::strong_count(permits) > 1);
-        let permits = Arc::new(Semaphore::new(self.settings.transfers_per_project));
-        projects.insert(project.clone(), permits.clone());
-        permits
-    }
-
     /// Takes a permit to hold a file in memory, if one is free.
     pub fn try_acquire_transfer(&self, project: &ProjectId) -> Option<TransferPermit> {
-        let of_project = self.project_permits(project).try_acquire_owned().ok()?;
         Some(TransferPermit {
-            _of_project: of_project,
+            _of_project: self.transfers_of_projects.try_acquire(project)?,
             _all: self.transfers.clone().try_acquire_owned().ok()?,
         })
     }
@@ -209,11 +197,8 @@ impl Files {
     /// Returns [`errors::PROJECT_BUSY`] or [`errors::NODE_BUSY`] if no permit becomes free in time.
     pub async fn acquire_transfer(&self, project: &ProjectId) -> Result<TransferPermit> {
         let end = Instant::now() + MAX_TRANSFER_WAIT.min(self.settings.transfer / 2);
-        let acquired = timeout_at(end, self.project_permits(project).acquire_owned()).await;
-        let of_project = acquired
-            .ok()
-            .and_then(std::result::Result::ok)
-            .ok_or_else(errors::project_busy)?;
+        let of_project = timeout_at(end, self.transfers_of_projects.acquire(project)).await;
+        let of_project = of_project.ok().flatten().ok_or_else(errors::project_busy)?;
         let all = timeout_at(end, self.transfers.clone().acquire_owned()).await;
         let all = all
             .ok()
@@ -254,16 +239,22 @@ pub struct Upload {
 
 /// A file whose bytes were made on the server.
 pub(crate) struct NewFile<'a> {
+    /// Slug of the toolkit that made the file.
     pub toolkit: &'a str,
+    /// Slug of the tool that made the file.
     pub tool: &'a str,
+    /// File name with extension. Slashes and control characters are removed.
     pub name: &'a str,
+    /// Media type. An invalid one is replaced by `application/octet-stream`.
     pub media_type: &'a str,
+    /// Content, for which the project must have room.
     pub bytes: Bytes,
 }
 
 /// A file that was stored.
 pub(crate) struct StoredFile {
     pub id: FileId,
+    /// Link to download the file.
     pub link: Link,
 }
 
@@ -454,7 +445,7 @@ pub(crate) async fn store_new(
     let size = file.size;
     let made_room = app
         .store
-        .change(&total::TOTALS, project.id.as_str(), async || {
+        .change(&total::TOTALS_COLLECTION, project.id.as_str(), async || {
             let owner = projects::record(app, &project.organization, &project.id).await?;
             let total = total::load(app, project.id.as_str())
                 .await?
@@ -541,7 +532,7 @@ async fn mark_stored(app: &App, awaited: &Record<File>, size: u64) -> Result<()>
     let id = FileId::parse(&awaited.id)?;
     let marked = app
         .store
-        .change(&total::TOTALS, &awaited.project, async || {
+        .change(&total::TOTALS_COLLECTION, &awaited.project, async || {
             let mut file = record(app, &awaited.project, &id).await?;
             if file.body.state == State::Kept {
                 return Ok::<_, Error>((Batch::at(app.clock.now()), ()));
@@ -662,8 +653,7 @@ pub(crate) async fn erase_old<T: Claimable>(
     let Some(retention) = app.files.settings.retention else {
         return Ok(());
     };
-    let age = i64::try_from(retention.as_millis()).unwrap_or(i64::MAX);
-    let cutoff = Time(app.clock.now().0.saturating_sub(age));
+    let cutoff = time_before(app.clock.now(), retention);
     erase(app, project, cutoff, claim).await
 }
 
@@ -698,13 +688,10 @@ async fn erase<T: Claimable>(
             .fold(total.batch(app.clock.now()), |batch, record| {
                 batch.purge(record)
             });
-        match claim.commit(batch).await {
-            Ok(()) => tokio::task::yield_now().await,
-            // Another writer has changed a record, or created the total. The next query returns what
-            // is left.
-            Err(CommitError::Stale | CommitError::Taken { .. }) => claim.check().await?,
-            Err(cause) => return Err(cause.into()),
-        }
+        // If another writer has changed a record, or created the total, the next query returns what is
+        // left.
+        claim.succeeded(claim.commit(batch).await).await?;
+        tokio::task::yield_now().await;
         // An upload that read its record before the commit may have written the bytes again.
         for record in &old {
             app.store.blobs().remove(&blob(&record.id)).await?;

@@ -12,7 +12,7 @@ use store::{Batch, Collection, Document, Record, Time};
 use crate::{App, Result, files::errors};
 
 /// The collection of totals, under the id of the project.
-pub(crate) static TOTALS: Collection = Collection {
+pub(crate) static TOTALS_COLLECTION: Collection = Collection {
     name: "file_totals",
     fields: &[],
 };
@@ -23,7 +23,7 @@ struct Stored {
 }
 
 impl Document for Stored {
-    const COLLECTION: &'static Collection = &TOTALS;
+    const COLLECTION: &'static Collection = &TOTALS_COLLECTION;
 }
 
 /// The total size of a project's files, with the stored value that it will replace.
@@ -68,7 +68,7 @@ impl Total {
     }
 }
 
-/// Returns the stored total of a project.
+/// Returns the stored total of a project. Fails if the store cannot be read.
 pub(crate) async fn load(app: &App, project: &str) -> Result<Total> {
     let stored = app.store.get::<Stored>(project, project).await?;
     Ok(Total {

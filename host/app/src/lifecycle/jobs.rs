@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// All recurring jobs.
-const JOBS: &[Job] = &[
+const RECURRING_JOBS: &[Job] = &[
     Job {
         name: "log_retention",
         interval: log::RETENTION_INTERVAL,
@@ -68,7 +68,7 @@ pub(crate) async fn run(app: &App) {
         }
     };
     tokio::join!(
-        run_jobs(&claims, app, JOBS),
+        run_jobs(&claims, app, RECURRING_JOBS),
         idle_refresh.run(&claims, app),
         removals.run(&claims, app),
         deliveries.run(&claims, app),

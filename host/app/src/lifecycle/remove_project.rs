@@ -21,7 +21,7 @@ use crate::{
     accounts::{self, auth_configs},
     agents::{mcp_oauth, mcp_servers, recipes, session_files, sessions},
     core::{
-        AUDIT_LOG_TARGET, INSTALLATION,
+        AUDIT_LOG_TARGET, INSTALLATION_PROJECT,
         clock::time_after,
         errors,
         ids::{OrganizationId, ProjectId},
@@ -79,7 +79,7 @@ static ERASED_COLLECTIONS: [&Collection; 28] = [
     &recipes::CALLS_COLLECTION,
     &projects::API_KEYS,
     &idempotency::COLLECTION,
-    &files::TOTALS,
+    &files::TOTALS_COLLECTION,
 ];
 
 /// The record of a deleted project whose data is being erased.
@@ -143,7 +143,7 @@ pub async fn remove(
             let work = WorkState::due_at(time_after(now, LEASE_TTL));
             let batch = Batch::at(now).remove(&project);
             Ok((
-                batch.insert(INSTALLATION, id.as_str(), &Removal { work }),
+                batch.insert(INSTALLATION_PROJECT, id.as_str(), &Removal { work }),
                 (),
             ))
         },
@@ -158,7 +158,10 @@ pub async fn remove(
 
 /// Erases the data of a deleted project, unless a worker does so.
 async fn erase_now(app: &App, id: &ProjectId) -> Result<()> {
-    let removal = app.store.get::<Removal>(INSTALLATION, id.as_str()).await?;
+    let removal = app
+        .store
+        .get::<Removal>(INSTALLATION_PROJECT, id.as_str())
+        .await?;
     let Some(removal) = removal else {
         return Ok(());
     };
@@ -184,7 +187,10 @@ pub(crate) async fn erase_left<T: Claimable>(
     claim: &Claim<T>,
 ) -> Result<()> {
     erase(app, id, claim).await?;
-    let removal = app.store.get::<Removal>(INSTALLATION, id.as_str()).await?;
+    let removal = app
+        .store
+        .get::<Removal>(INSTALLATION_PROJECT, id.as_str())
+        .await?;
     match removal.filter(|removal| removal.body.work.due.is_none()) {
         Some(removal) => {
             let batch = claim.batch().await?.purge(&removal);

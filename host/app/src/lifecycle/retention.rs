@@ -11,13 +11,14 @@ pub(super) const FILE_RETENTION_INTERVAL: Duration = Duration::from_secs(3_600);
 /// Number of projects that are read at once.
 const PROJECTS_PER_READ: u64 = 64;
 
-/// Erases old files, and all remaining data of deleted projects.
+/// Erases old files, and all remaining data of deleted projects. Fails if the claim is lost or the
+/// store refuses.
 pub(super) async fn erase_files(app: &App, claim: &JobClaim) -> Result<()> {
     let mut after = String::new();
     loop {
         let found = app
             .store
-            .scan(&projects::PROJECTS, &after, PROJECTS_PER_READ)
+            .scan(&projects::PROJECTS_COLLECTION, &after, PROJECTS_PER_READ)
             .await?;
         let Some(last) = found.last() else {
             return Ok(());

@@ -10,11 +10,14 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use store::{Batch, Collection, CommitError, Document, Query, Record, Store, Time};
+use store::{Batch, Collection, CommitError, Document, Query, Record, Store};
 
 use crate::{
     App, Result,
-    core::vault::{SealContext, Sealed},
+    core::{
+        clock::time_before,
+        vault::{SealContext, Sealed},
+    },
     projects::{Holder, errors, quotas::Kind},
     work::{JobClaim, erase_all},
 };
@@ -132,7 +135,7 @@ pub async fn claim(app: &App, holder: &Holder, key: &str, request: &[&[u8]]) -> 
             Err(cause) => return Err(cause.into()),
         }
         match app.store.get::<IdempotencyRecord>(owner, &id).await? {
-            Some(record) if record.created_at < expiry_cutoff(now) => {
+            Some(record) if record.created_at < time_before(now, KEY_TTL) => {
                 erase(&app.store, Batch::at(now).purge(&record)).await?
             }
             Some(record) => return replay(app, &record, &body.digest).await,
@@ -166,6 +169,9 @@ async fn replay(app: &App, record: &Record<IdempotencyRecord>, digest: &str) -> 
 
 /// Records the outcome of a request. The caller does not report a request whose outcome is unknown,
 /// and its record stays unchanged.
+///
+/// # Errors
+/// Fails if the store refuses.
 pub async fn complete(app: &App, Pending { mut record }: Pending, outcome: Outcome) -> Result<()> {
     let now = app.clock.now();
     let (status, response) = match outcome {
@@ -188,9 +194,9 @@ pub async fn complete(app: &App, Pending { mut record }: Pending, outcome: Outco
     Ok(app.store.commit(Batch::at(now).update(&record)).await?)
 }
 
-/// Erases keys that are older than a day.
+/// Erases keys that are older than a day. Fails if the claim is lost or the store refuses.
 pub(crate) async fn delete_expired(app: &App, claim: &JobClaim) -> Result<()> {
-    let cutoff = expiry_cutoff(app.clock.now());
+    let cutoff = time_before(app.clock.now(), KEY_TTL);
     let expired = Query::all_projects().below("created_at", cutoff.0);
     erase_all(claim, &COLLECTION, expired, ERASE_BATCH, |_| true).await
 }
@@ -201,14 +207,6 @@ async fn erase(store: &Store, batch: Batch) -> Result<()> {
         Ok(()) | Err(CommitError::Stale) => Ok(()),
         Err(cause) => Err(cause.into()),
     }
-}
-
-/// Returns the creation time before which keys are expired.
-fn expiry_cutoff(now: Time) -> Time {
-    Time(
-        now.0
-            .saturating_sub(i64::try_from(KEY_TTL.as_millis()).unwrap_or(i64::MAX)),
-    )
 }
 
 /// Computes a digest over the parts and their lengths, so that no two lists of parts give the same

@@ -28,9 +28,9 @@ use super::{
 use crate::{
     App, Error, Result,
     core::{
-        AUDIT_LOG_TARGET, INSTALLATION, MIN_SHOWN_SECRET_CHARS,
+        AUDIT_LOG_TARGET, INSTALLATION_PROJECT, MIN_SHOWN_SECRET_CHARS,
         ids::{self, OrganizationId, ProjectId},
-        vault::{SealContext, Sealed, Vault, keyed_hash},
+        vault::{HashKey, SealContext, Sealed, Vault},
     },
     projects::errors,
 };
@@ -48,7 +48,7 @@ const MAX_NAME_CHARS: usize = 100;
 /// Interval at which last uses are written to the store.
 const USE_WRITE_INTERVAL: Duration = Duration::from_secs(60);
 /// The name of a key that was created together with its owner.
-pub(super) const FIRST_KEY_NAME: &str = "default";
+const FIRST_KEY_NAME: &str = "default";
 
 /// The collection of keys. The owner's id takes the place of the project id of other records.
 pub(crate) static COLLECTION: Collection = Collection {
@@ -217,7 +217,7 @@ impl Holder {
 /// The cache of key holders, by the keyed hash of their secret, and of the projects of requests
 /// without a key.
 pub struct KeyCache {
-    pepper: Zeroizing<[u8; 32]>,
+    hash_key: HashKey,
     holders: RwLock<HashMap<[u8; 32], Arc<Holder>>>,
     projects: RwLock<HashMap<ProjectId, SharedProject>>,
     /// The number of invalidations. A holder that was read before an invalidation is not cached
@@ -230,7 +230,7 @@ pub struct KeyCache {
 impl KeyCache {
     pub(crate) fn new(vault: &Vault) -> Self {
         Self {
-            pepper: vault.derive("api keys"),
+            hash_key: HashKey::new(&vault.derive("api keys")),
             holders: RwLock::default(),
             projects: RwLock::default(),
             invalidations: AtomicU64::new(0),
@@ -266,7 +266,7 @@ impl KeyCache {
     }
 
     fn hash(&self, secret: &str) -> [u8; 32] {
-        keyed_hash(&self.pepper, secret.as_bytes())
+        self.hash_key.hash(secret.as_bytes())
     }
 
     /// Returns the holder of a key if it is cached. Never reads the store.
@@ -395,7 +395,8 @@ pub(crate) async fn lookup_cached(app: &App, id: &ProjectId) -> Result<SharedPro
     Ok(project)
 }
 
-/// Returns the holder of the key with this record, or `None` if the key has ended.
+/// Returns the holder of the key with this record, or `None` if the key has ended. Fails if the
+/// store cannot be read.
 pub(crate) async fn holder_by_record(app: &App, id: &str) -> Result<Option<Arc<Holder>>> {
     let mut hash = [0; 32];
     hex::decode_to_slice(id, &mut hash).map_err(errors::internal)?;
@@ -424,7 +425,7 @@ async fn holder(app: &App, record: Record<ApiKey>) -> Result<Option<Holder>> {
     let key = record.body;
     let Some(organization) = app
         .store
-        .get::<Organization>(INSTALLATION, key.organization.as_str())
+        .get::<Organization>(INSTALLATION_PROJECT, key.organization.as_str())
         .await?
     else {
         return Ok(None);
@@ -463,38 +464,52 @@ async fn holder(app: &App, record: Record<ApiKey>) -> Result<Option<Holder>> {
     }))
 }
 
-/// Creates a key and adds it to a batch.
-pub(super) async fn create(
-    app: &App,
-    batch: Batch,
+/// A key to be created.
+pub(super) struct NewKey<'a> {
     kind: KeyKind,
-    owner: &str,
-    organization: &OrganizationId,
-    name: &str,
-    rights: KeyRestrictions,
-) -> Result<(ShownKey, Batch)> {
-    let secret = Zeroizing::new(new_secret(kind));
-    let id = hex::encode(app.keys.hash(&secret));
-    let key = app.vault.key(owner, batch.now).await?;
-    let stored = ApiKey {
-        key_id: format!("key_{}", ids::random_text(12)),
-        name: name.to_owned(),
-        kind,
-        secret: key.seal(SealContext::new::<ApiKey>(owner, &id, "secret"), &*secret)?,
-        organization: organization.clone(),
-        rights: rights.clone(),
-        used_at: None,
-    };
-    let (key_id, name, created_at) = (stored.key_id.clone(), name.to_owned(), batch.now);
-    let shown = ShownKey {
-        id: key_id,
-        name,
-        secret,
-        rights,
-        created_at,
-        used_at: None,
-    };
-    Ok((shown, batch.insert(owner, &id, &stored)))
+    owner: &'a str,
+    organization: &'a OrganizationId,
+    name: &'a str,
+    pub(super) rights: KeyRestrictions,
+}
+
+impl<'a> NewKey<'a> {
+    /// Returns the key that is created together with its owner.
+    pub(super) fn first(kind: KeyKind, owner: &'a str, organization: &'a OrganizationId) -> Self {
+        Self {
+            kind,
+            owner,
+            organization,
+            name: FIRST_KEY_NAME,
+            rights: KeyRestrictions::default(),
+        }
+    }
+
+    /// Adds the key to a batch.
+    pub(super) async fn create(self, app: &App, batch: Batch) -> Result<(ShownKey, Batch)> {
+        let owner = self.owner;
+        let secret = Zeroizing::new(new_secret(self.kind));
+        let id = hex::encode(app.keys.hash(&secret));
+        let key = app.vault.key(owner, batch.now).await?;
+        let stored = ApiKey {
+            key_id: format!("key_{}", ids::random_text(12)),
+            name: self.name.to_owned(),
+            kind: self.kind,
+            secret: key.seal(SealContext::new::<ApiKey>(owner, &id, "secret"), &*secret)?,
+            organization: self.organization.clone(),
+            rights: self.rights.clone(),
+            used_at: None,
+        };
+        let shown = ShownKey {
+            id: stored.key_id.clone(),
+            name: stored.name.clone(),
+            secret,
+            rights: self.rights,
+            created_at: batch.now,
+            used_at: None,
+        };
+        Ok((shown, batch.insert(owner, &id, &stored)))
+    }
 }
 
 /// Adds a key to an owner. The batch of `prepare` can require that the owner exists.
@@ -519,16 +534,12 @@ pub(super) async fn add<F: Future<Output = Result<Batch>>>(
                 "a project has at most {MAX_KEYS_PER_OWNER} keys: revoke a key that is not used"
             )));
         }
-        let (key, batch) = create(
-            app,
-            batch,
-            KeyKind::Project,
-            owner,
-            organization,
+        let new = NewKey {
             name,
-            rights.clone(),
-        )
-        .await?;
+            rights: rights.clone(),
+            ..NewKey::first(KeyKind::Project, owner, organization)
+        };
+        let (key, batch) = new.create(app, batch).await?;
         Ok((batch, key))
     });
     Ok(added.await?)
@@ -552,6 +563,9 @@ pub(crate) async fn revoke_where<R, F: Future<Output = Result<(Batch, R)>>>(
 }
 
 /// Ends the key with this secret, regardless of its owner. Does nothing if no key has this secret.
+///
+/// # Errors
+/// Fails if the store refuses.
 pub async fn revoke(app: &App, secret: &str) -> Result<()> {
     if !well_formed(secret) {
         return Ok(());
@@ -614,7 +628,8 @@ pub(crate) async fn write_key_uses(app: &App) {
     }
 }
 
-/// Returns the live keys of an owner, oldest first, at most a thousand.
+/// Returns the live keys of an owner, oldest first, at most a thousand. Fails if the store cannot
+/// be read.
 pub(super) async fn list(app: &App, owner: &str) -> Result<Vec<Record<ApiKey>>> {
     let mut found = app
         .store
@@ -625,6 +640,7 @@ pub(super) async fn list(app: &App, owner: &str) -> Result<Vec<Record<ApiKey>>> 
     Ok(found)
 }
 
+/// Decrypts the secret of a key. Fails if it cannot be decrypted.
 pub(super) async fn reveal(app: &App, record: &Record<ApiKey>) -> Result<ShownKey> {
     let (context, now) = (SealContext::of(record, "secret"), app.clock.now());
     let secret = app.vault.unseal(context, &record.body.secret, now).await?;

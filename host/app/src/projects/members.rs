@@ -10,8 +10,8 @@ use zeroize::Zeroizing;
 
 use super::{
     KeyKind, Project,
-    keys::{self, FIRST_KEY_NAME},
-    permissions::{KeyRestrictions, Permissions},
+    keys::{self, NewKey},
+    permissions::Permissions,
 };
 use crate::{
     App, Result,
@@ -110,22 +110,11 @@ pub async fn add(
     if let Some(project) = &stored.project {
         super::get(app, organization, project).await?;
     }
-    let rights = KeyRestrictions {
-        scopes: (stored.role == Role::Viewer).then(Permissions::reading),
-        ..KeyRestrictions::default()
-    };
     let (id, now) = (MemberId::random(), app.clock.now());
+    let mut new = NewKey::first(KeyKind::User, id.as_str(), organization);
+    new.rights.scopes = (stored.role == Role::Viewer).then(Permissions::reading);
     let batch = Batch::at(now).insert(organization.as_str(), id.as_str(), &stored);
-    let (key, batch) = keys::create(
-        app,
-        batch,
-        KeyKind::User,
-        id.as_str(),
-        organization,
-        FIRST_KEY_NAME,
-        rights,
-    )
-    .await?;
+    let (key, batch) = new.create(app, batch).await?;
     match app.store.commit(batch).await {
         Ok(()) => {
             tracing::info!(target: AUDIT_LOG_TARGET, member = id.as_str(), "a member was added");

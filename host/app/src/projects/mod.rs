@@ -21,6 +21,7 @@ use store::{
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
+use keys::NewKey;
 pub(crate) use keys::{COLLECTION as API_KEYS, revoke_where as revoke_keys_where};
 pub use keys::{
     Holder, KeyCache, KeyKind, MAX_KEYS_PER_OWNER, Owner, ShownKey, authenticate, revoke,
@@ -31,7 +32,7 @@ use permissions::KeyRestrictions;
 use crate::{
     App, Error, Result,
     core::{
-        AUDIT_LOG_TARGET, INSTALLATION,
+        AUDIT_LOG_TARGET, INSTALLATION_PROJECT,
         ids::{OrganizationId, ProjectId},
     },
 };
@@ -43,7 +44,7 @@ pub(crate) static ORGANIZATIONS_COLLECTION: Collection = Collection {
     fields: &[Field::unique("name", Kind::Text)],
 };
 /// The collection of projects.
-pub(crate) static PROJECTS: Collection = Collection {
+pub(crate) static PROJECTS_COLLECTION: Collection = Collection {
     name: "projects",
     fields: &[Field::unique("name", Kind::Text)],
 };
@@ -93,7 +94,7 @@ pub struct StoredProject {
 }
 
 impl Document for StoredProject {
-    const COLLECTION: &'static Collection = &PROJECTS;
+    const COLLECTION: &'static Collection = &PROJECTS_COLLECTION;
 }
 
 /// A project as requests see it.
@@ -233,19 +234,11 @@ pub async fn create_organization(
         name: name.to_owned(),
         next_number: 1,
     };
-    let (key, batch) = keys::create(
-        app,
-        Batch::at(now),
-        KeyKind::Organization,
-        id.as_str(),
-        &id,
-        keys::FIRST_KEY_NAME,
-        KeyRestrictions::default(),
-    )
-    .await?;
+    let new = NewKey::first(KeyKind::Organization, id.as_str(), &id);
+    let (key, batch) = new.create(app, Batch::at(now)).await?;
     match app
         .store
-        .commit(batch.insert(INSTALLATION, id.as_str(), &body))
+        .commit(batch.insert(INSTALLATION_PROJECT, id.as_str(), &body))
         .await
     {
         Ok(()) => Ok((id, key.secret)),
@@ -256,26 +249,23 @@ pub async fn create_organization(
 
 /// Returns the organization, or `None` if the installation has none yet.
 pub async fn organization(app: &App) -> Result<Option<Record<Organization>>> {
-    Ok(app.store.first(Query::for_project(INSTALLATION)).await?)
+    Ok(app
+        .store
+        .first(Query::for_project(INSTALLATION_PROJECT))
+        .await?)
 }
 
 /// Returns the oldest key of the organization. Creates a new key if all were revoked, so that an
 /// operator is never locked out.
+///
+/// # Errors
+/// Fails if the store refuses or a key cannot be decrypted.
 pub async fn organization_key(app: &App, id: &OrganizationId) -> Result<Zeroizing<String>> {
     if let Some(key) = show_keys(app, id.as_str()).await?.into_iter().next() {
         return Ok(key.secret);
     }
-    let (now, name) = (app.clock.now(), keys::FIRST_KEY_NAME);
-    let (key, batch) = keys::create(
-        app,
-        Batch::at(now),
-        KeyKind::Organization,
-        id.as_str(),
-        id,
-        name,
-        KeyRestrictions::default(),
-    )
-    .await?;
+    let new = NewKey::first(KeyKind::Organization, id.as_str(), id);
+    let (key, batch) = new.create(app, Batch::at(app.clock.now())).await?;
     app.store.commit(batch).await?;
     Ok(key.secret)
 }
@@ -310,16 +300,9 @@ pub async fn create(
                 .update(&owner);
             let mut key = None;
             if let Some(rights) = request.key.clone() {
-                let (created, with_key) = keys::create(
-                    app,
-                    batch,
-                    KeyKind::Project,
-                    id.as_str(),
-                    organization,
-                    keys::FIRST_KEY_NAME,
-                    rights,
-                )
-                .await?;
+                let mut new = NewKey::first(KeyKind::Project, id.as_str(), organization);
+                new.rights = rights;
+                let (created, with_key) = new.create(app, batch).await?;
                 (key, batch) = (Some(created), with_key);
             }
             Ok((batch, (stored, key)))
@@ -355,11 +338,18 @@ pub async fn get(app: &App, organization: &OrganizationId, id: &ProjectId) -> Re
     Project::from_record(organization.clone(), record(app, organization, id).await?)
 }
 
-/// Returns a project by its id alone, for callers without a key.
+/// Returns a project by its id alone, for callers without a key. Fails if there is no such project.
 pub(crate) async fn lookup(app: &App, id: &ProjectId) -> Result<Project> {
+    let found = find(app, id).await?;
+    found.ok_or_else(|| errors::project_not_found(id))
+}
+
+/// Returns a project by its id alone, if it exists. Fails if the store cannot be read.
+pub(crate) async fn find(app: &App, id: &ProjectId) -> Result<Option<Project>> {
     let found = app.store.lookup::<StoredProject>(id.as_str()).await?;
-    let record = found.ok_or_else(|| errors::project_not_found(id))?;
-    Project::from_record(OrganizationId::parse(&record.project)?, record)
+    let project =
+        found.map(|record| Project::from_record(OrganizationId::parse(&record.project)?, record));
+    project.transpose()
 }
 
 /// Returns a page of the organization's projects, newest first, and their total number.
@@ -376,6 +366,9 @@ pub async fn list(
 }
 
 /// Returns the oldest project of an organization, if it has any.
+///
+/// # Errors
+/// Fails if the store cannot be read.
 pub async fn oldest(app: &App, organization: &OrganizationId) -> Result<Option<Project>> {
     let query = Query::for_project(organization.as_str());
     let oldest = app.store.first::<StoredProject>(query).await?;
@@ -384,7 +377,8 @@ pub async fn oldest(app: &App, organization: &OrganizationId) -> Result<Option<P
         .transpose()
 }
 
-/// Returns true if the project exists, that is, was created and not deleted.
+/// Returns true if the project exists, that is, was created and not deleted. Fails if the store
+/// cannot be read.
 pub(crate) async fn is_live(store: &Store, id: &str) -> Result<bool> {
     Ok(store.lookup::<StoredProject>(id).await?.is_some())
 }
@@ -396,15 +390,17 @@ pub(crate) async fn insert<T: Document>(
     id: &str,
     body: &T,
 ) -> std::result::Result<(), EditError<Error>> {
-    let created = app.store.change(&PROJECTS, project.id.as_str(), || async {
-        let owner = record(app, &project.organization, &project.id).await?;
-        Ok((
-            Batch::at(app.clock.now())
-                .check(&owner)
-                .insert(project.id.as_str(), id, body),
-            (),
-        ))
-    });
+    let created = app
+        .store
+        .change(&PROJECTS_COLLECTION, project.id.as_str(), || async {
+            let owner = record(app, &project.organization, &project.id).await?;
+            Ok((
+                Batch::at(app.clock.now())
+                    .check(&owner)
+                    .insert(project.id.as_str(), id, body),
+                (),
+            ))
+        });
     created.await
 }
 
@@ -417,15 +413,17 @@ pub async fn configure(
     project: &Project,
     change: impl Fn(&mut Config),
 ) -> Result<Config> {
-    let changed = app.store.change(&PROJECTS, project.id.as_str(), || async {
-        let mut record = record(app, &project.organization, &project.id).await?;
-        change(&mut record.body.config);
-        record.body.config.check()?;
-        Ok((
-            Batch::at(app.clock.now()).update(&record).announce(),
-            record.body.config,
-        ))
-    });
+    let changed = app
+        .store
+        .change(&PROJECTS_COLLECTION, project.id.as_str(), || async {
+            let mut record = record(app, &project.organization, &project.id).await?;
+            change(&mut record.body.config);
+            record.body.config.check()?;
+            Ok((
+                Batch::at(app.clock.now()).update(&record).announce(),
+                record.body.config,
+            ))
+        });
     // Cached key holders contain the project's settings.
     let config = app.keys.invalidate(project.id.as_str(), changed).await?;
     tracing::info!(
@@ -452,17 +450,8 @@ pub async fn regenerate_key(
         |_| true,
         || async {
             let batch = Batch::at(app.clock.now()).check(&record(app, organization, id).await?);
-            let (name, rights) = (keys::FIRST_KEY_NAME, KeyRestrictions::default());
-            let (key, batch) = keys::create(
-                app,
-                batch,
-                KeyKind::Project,
-                id.as_str(),
-                organization,
-                name,
-                rights,
-            )
-            .await?;
+            let new = NewKey::first(KeyKind::Project, id.as_str(), organization);
+            let (key, batch) = new.create(app, batch).await?;
             Ok((batch, key))
         },
     );
@@ -540,7 +529,7 @@ pub async fn show_keys(app: &App, owner: &str) -> Result<Vec<ShownKey>> {
 async fn owner(app: &App, id: &OrganizationId) -> Result<Record<Organization>> {
     let found = app
         .store
-        .get::<Organization>(INSTALLATION, id.as_str())
+        .get::<Organization>(INSTALLATION_PROJECT, id.as_str())
         .await?;
     found.ok_or_else(|| errors::internal(format!("the organization {id} of a key does not exist")))
 }

@@ -13,14 +13,14 @@ use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, Document, Store, Time};
 
-use crate::{App, Result, core::INSTALLATION};
+use crate::{App, Result, core::INSTALLATION_PROJECT};
 
 /// The collection of the single record.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "daily_amounts",
     fields: &[],
 };
-const ID: &str = "written";
+const RECORD_ID: &str = "written";
 /// Length of a part of a day, in milliseconds.
 const PART_MS: i64 = 4 * 3_600_000;
 /// Number of past parts that count in addition to the current one.
@@ -31,9 +31,9 @@ const SAVE_INTERVAL: Duration = Duration::from_secs(60);
 /// The bytes that a project may write in a day. `None` means no limit.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Settings {
-    /// The quota of the execution log.
+    /// The quota of the execution log, in bytes.
     pub log: Option<u64>,
-    /// The quota of kept responses of idempotency keys.
+    /// The quota of kept responses of idempotency keys, in bytes.
     pub responses: Option<u64>,
 }
 
@@ -150,7 +150,9 @@ impl Quotas {
     /// # Errors
     /// Returns an error if the record cannot be read.
     pub(crate) async fn open(settings: Settings, store: &Store) -> Result<Self> {
-        let record = store.get::<Amounts>(INSTALLATION, ID).await?;
+        let record = store
+            .get::<Amounts>(INSTALLATION_PROJECT, RECORD_ID)
+            .await?;
         let shared = record.map(|record| record.body).unwrap_or_default();
         Ok(Self {
             settings,
@@ -189,7 +191,9 @@ impl Quotas {
     async fn add(&self, store: &Store, now: Time) -> Result<()> {
         let (part, own) = (now.0.div_euclid(PART_MS), self.lock().own.clone());
         let shared = if own.is_empty() {
-            let record = store.get::<Amounts>(INSTALLATION, ID).await?;
+            let record = store
+                .get::<Amounts>(INSTALLATION_PROJECT, RECORD_ID)
+                .await?;
             record.map(|record| record.body).unwrap_or_default()
         } else {
             let add = |amounts: &mut Amounts| -> Result<Amounts> {
@@ -197,11 +201,14 @@ impl Quotas {
                 amounts.subtract(&Amounts::default(), part);
                 Ok(amounts.clone())
             };
-            match store.edit(INSTALLATION, ID, now, add).await? {
+            match store
+                .edit(INSTALLATION_PROJECT, RECORD_ID, now, add)
+                .await?
+            {
                 Some(shared) => shared,
                 None => {
                     store
-                        .commit(Batch::at(now).insert(INSTALLATION, ID, &own))
+                        .commit(Batch::at(now).insert(INSTALLATION_PROJECT, RECORD_ID, &own))
                         .await?;
                     own.clone()
                 }
@@ -231,7 +238,7 @@ mod tests {
     use super::*;
     use crate::COLLECTIONS;
 
-    const LIMITED: Settings = Settings {
+    const LIMITED_SETTINGS: Settings = Settings {
         log: Some(100),
         responses: None,
     };
@@ -239,7 +246,7 @@ mod tests {
     #[test]
     fn a_quota_is_of_one_owner_and_kind() {
         let quotas = Quotas {
-            settings: LIMITED,
+            settings: LIMITED_SETTINGS,
             ..Quotas::default()
         };
         assert!(quotas.take(Kind::Log, "a", 60, Time(0)));
@@ -255,7 +262,7 @@ mod tests {
     #[test]
     fn a_quota_is_free_again_after_a_day() {
         let quotas = Quotas {
-            settings: LIMITED,
+            settings: LIMITED_SETTINGS,
             ..Quotas::default()
         };
         assert!(quotas.take(Kind::Log, "a", 100, Time(0)));
@@ -267,7 +274,7 @@ mod tests {
     async fn servers_and_starts_share_one_quota() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path(), COLLECTIONS).unwrap();
-        let open = async || Quotas::open(LIMITED, &store).await.unwrap();
+        let open = async || Quotas::open(LIMITED_SETTINGS, &store).await.unwrap();
         let (one, other) = (open().await, open().await);
         assert!(one.take(Kind::Log, "a", 50, Time(0)) && other.take(Kind::Log, "a", 40, Time(0)));
         for server in [&one, &other, &one] {
@@ -282,7 +289,7 @@ mod tests {
         assert!(one.take(Kind::Log, "a", 10, Time(0)));
         one.save(&store, Time(48 * 3_600_000)).await;
         let record = store
-            .get::<Amounts>(INSTALLATION, ID)
+            .get::<Amounts>(INSTALLATION_PROJECT, RECORD_ID)
             .await
             .unwrap()
             .unwrap();

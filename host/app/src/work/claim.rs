@@ -127,7 +127,8 @@ impl Claims {
         Self { store, clock }
     }
 
-    /// Returns the current time. All servers that share the store agree on it.
+    /// Returns the current time. All servers that share the store agree on it. Fails if the
+    /// database, whose clock counts, does not answer.
     pub(crate) async fn now(&self) -> Result<Time> {
         Ok(self.store.now().await?.unwrap_or_else(|| self.clock.now()))
     }
@@ -282,9 +283,21 @@ impl<T: Claimable> Claim<T> {
         Ok(())
     }
 
-    /// Fails as *stale* if the claim is lost or has ended. Tells this apart from a change of another
-    /// record of a batch.
-    pub(crate) async fn check(&self) -> Committed {
+    /// Returns true if a commit under the claim succeeded, and false if another record of its batch
+    /// was changed or exists already, so that it can be tried again. Fails as *stale* if the claim is
+    /// lost or has ended.
+    pub(crate) async fn succeeded(&self, committed: Committed) -> Committed<bool> {
+        match committed {
+            Ok(()) => Ok(true),
+            Err(CommitError::Stale | CommitError::Taken { .. }) => {
+                self.check().await.map(|()| false)
+            }
+            Err(cause) => Err(cause),
+        }
+    }
+
+    /// Fails as *stale* if the claim is lost or has ended.
+    pub(super) async fn check(&self) -> Committed {
         let batch = self.batch().await?;
         self.commit(batch).await
     }

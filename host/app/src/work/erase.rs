@@ -1,7 +1,7 @@
 //! Erasure of many records in small batches under a claim, so that other writers are not delayed
 //! and a server that has lost its claim erases nothing.
 
-use store::{Collection, CommitError, Query, Row};
+use store::{Collection, Query, Row};
 
 use super::claim::{Claim, Claimable};
 use crate::Result;
@@ -26,10 +26,7 @@ pub(crate) async fn erase_all<T: Claimable>(
         let batch = rows
             .iter()
             .fold(batch, |batch, row| batch.purge_row(collection, row));
-        match claim.commit(batch).await {
-            Ok(()) => tokio::task::yield_now().await,
-            Err(CommitError::Stale) => claim.check().await?,
-            Err(cause) => return Err(cause.into()),
-        }
+        claim.succeeded(claim.commit(batch).await).await?;
+        tokio::task::yield_now().await;
     }
 }

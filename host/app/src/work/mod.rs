@@ -38,4 +38,4 @@ pub use queue::QueueDepth;
 pub(crate) use queue::{Admission, Next, Queue, depth as queue_depth};
 #[cfg(test)]
 pub(crate) use recurring::claim_job;
-pub(crate) use recurring::{FENCES, JOBS, Job, JobClaim, JobState, run_jobs};
+pub(crate) use recurring::{FENCES_COLLECTION, JOBS_COLLECTION, Job, JobClaim, JobState, run_jobs};

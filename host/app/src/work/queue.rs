@@ -1,11 +1,10 @@
 //! Queues: records that workers take up when they are due.
 //!
-//! A queue is a collection with the declared field `due`. Whoever inserts a record with a due time
-//! has put it into the queue; nothing else is to be done. Each server has a number of workers. A
-//! worker claims a record that is due and works on it under the [`Claim`], so that one worker at a
-//! time does the work, and its result is stored only if the claim still holds. A record whose
-//! worker is lost is due again when the lease ends. Work may therefore happen twice; its result is
-//! stored once.
+//! A queue is a collection with the declared field `due`. A record that is inserted with a due time
+//! is in the queue without a further step. Each server has a number of workers. A worker claims a
+//! record that is due and works on it under the [`Claim`], so that one worker at a time does the
+//! work, and its result is stored only if the claim still holds. A record whose worker is lost is
+//! due again when the lease ends. Work may therefore happen twice; its result is stored once.
 //!
 //! Workers look for due records when this server commits a record of the collection, and every
 //! [`POLL_INTERVAL`], which covers other servers' commits and the passing of time. One worker looks

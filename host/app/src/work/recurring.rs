@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     App, Error, Result,
-    core::{INSTALLATION, clock::time_after},
+    core::{INSTALLATION_PROJECT, clock::time_after},
 };
 
 /// Time after which another server may continue the job of a lost one.
@@ -29,12 +29,12 @@ const MIN_RETRY_DELAY: Duration = Duration::from_secs(5);
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(300);
 
 /// The collection of jobs, by name.
-pub(crate) static JOBS: Collection = Collection {
+pub(crate) static JOBS_COLLECTION: Collection = Collection {
     name: "leases",
     fields: &[Field::due("due")],
 };
 /// A collection of earlier versions, whose records archives contain. Nothing reads or writes it.
-pub(crate) static FENCES: Collection = Collection {
+pub(crate) static FENCES_COLLECTION: Collection = Collection {
     name: "fences",
     fields: &[],
 };
@@ -66,7 +66,7 @@ pub(crate) struct JobState {
 }
 
 impl Document for JobState {
-    const COLLECTION: &'static Collection = &JOBS;
+    const COLLECTION: &'static Collection = &JOBS_COLLECTION;
 }
 
 impl Claimable for JobState {
@@ -103,10 +103,10 @@ pub(crate) async fn run_jobs<C: Sync>(claims: &Claims, context: &C, list: &[Job<
 /// Makes a job due, unless a server runs it.
 async fn make_due(claims: &Claims, name: &str) -> Result<()> {
     let store = &claims.store;
-    let scheduled = store.change(&JOBS, name, || async {
+    let scheduled = store.change(&JOBS_COLLECTION, name, || async {
         let now = claims.now().await?;
         let batch = Batch::at(now);
-        let batch = match store.get::<JobState>(INSTALLATION, name).await? {
+        let batch = match store.get::<JobState>(INSTALLATION_PROJECT, name).await? {
             Some(job) if job.body.work.is_claimed(now) => batch,
             Some(mut job) => {
                 job.body.work.due = Some(now);
@@ -117,7 +117,7 @@ async fn make_due(claims: &Claims, name: &str) -> Result<()> {
                     work: WorkState::due_at(now),
                     last_run_at: Time(0),
                 };
-                batch.insert(INSTALLATION, name, &body)
+                batch.insert(INSTALLATION_PROJECT, name, &body)
             }
         };
         Ok::<_, Error>((batch, ()))
@@ -148,7 +148,11 @@ async fn run<C: Sync>(jobs: &Jobs<'_, C>, claim: Arc<JobClaim>) -> Result<Next> 
 pub(crate) async fn claim_job(store: &store::Store) -> JobClaim {
     let claims = Claims::new(store.clone(), crate::Clock::system());
     make_due(&claims, "job").await.unwrap();
-    let job = store.get(INSTALLATION, "job").await.unwrap().unwrap();
+    let job = store
+        .get(INSTALLATION_PROJECT, "job")
+        .await
+        .unwrap()
+        .unwrap();
     claims.take(job, LEASE_TTL).await.unwrap().unwrap()
 }
 
@@ -160,7 +164,7 @@ mod tests {
     use crate::Clock;
     use store::Store;
 
-    const JOB: Job<AtomicUsize> = Job {
+    const COUNTING_JOB: Job<AtomicUsize> = Job {
         name: "sweep",
         interval: Duration::from_secs(60),
         run: |runs, _| {
@@ -171,10 +175,13 @@ mod tests {
 
     /// Waits until the job has run at a time, and returns its record.
     async fn ran_at(store: &Store, time: Time) -> JobState {
-        let signal = store.commit_signal(&JOBS);
+        let signal = store.commit_signal(&JOBS_COLLECTION);
         let ran = async {
             loop {
-                let job = store.get::<JobState>(INSTALLATION, JOB.name).await.unwrap();
+                let job = store
+                    .get::<JobState>(INSTALLATION_PROJECT, COUNTING_JOB.name)
+                    .await
+                    .unwrap();
                 if let Some(job) = job.filter(|job| job.body.last_run_at == time) {
                     return job.body;
                 }
@@ -188,19 +195,19 @@ mod tests {
     #[tokio::test]
     async fn job_runs_once_per_interval() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(folder.path(), &[&JOBS]).unwrap();
+        let store = Store::open(folder.path(), &[&JOBS_COLLECTION]).unwrap();
         let clock = Clock::standing_at(Time(1_000));
         let claims = Claims::new(store.clone(), clock.clone());
         let runs = AtomicUsize::new(0);
         let twice = async {
             let job = ran_at(&store, clock.now()).await;
-            let next = time_after(clock.now(), JOB.interval);
+            let next = time_after(clock.now(), COUNTING_JOB.interval);
             assert_eq!(job.work.due, Some(next));
-            clock.advance(JOB.interval);
+            clock.advance(COUNTING_JOB.interval);
             ran_at(&store, next).await;
         };
         tokio::select! {
-            () = run_jobs(&claims, &runs, &[JOB]) => {}
+            () = run_jobs(&claims, &runs, &[COUNTING_JOB]) => {}
             () = twice => {}
         }
         assert_eq!(runs.load(Ordering::SeqCst), 2);

@@ -110,8 +110,24 @@ pub(crate) mod webhook_subscriptions;
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::http::{ApiResult, errors};
+
+// The description of a query contains these enums, and says at each parameter what they mean.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum OrderBy {
+    CreatedAt,
+    UpdatedAt,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum Direction {
+    Asc,
+    Desc,
+}
 
 /// Reads a member that may be absent, null, or a list of texts.
 fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Member id of project keys, which belong to the operator of the server.
-const OPERATOR: &str = "operator";
+const OPERATOR_MEMBER_ID: &str = "operator";
 
 view! {
     /// The project and the member that a key belongs to.
@@ -70,7 +70,7 @@ view! {
         id: String = holder.uuid().to_string(),
         name: String = holder.key_name.clone(),
         project_id: String = project.id.to_string(),
-        org_member_id: &'static str = OPERATOR,
+        org_member_id: &'static str = OPERATOR_MEMBER_ID,
         #[schema(format = DateTime)]
         created_at: String = iso(holder.key_created_at),
         #[schema(format = DateTime)]
@@ -105,9 +105,9 @@ pub(crate) async fn info(key: ProjectKey) -> ApiResult<Json<View>> {
 impl MemberView {
     fn operator() -> Self {
         Self {
-            id: OPERATOR.to_owned(),
+            id: OPERATOR_MEMBER_ID.to_owned(),
             email: String::new(),
-            name: OPERATOR.to_owned(),
+            name: OPERATOR_MEMBER_ID.to_owned(),
             role: members::Role::Admin.into_str(),
         }
     }

@@ -29,7 +29,7 @@ use crate::{
 
 /// Path prefixes: older clients use the first, newer ones the second. They differ only in the
 /// default tool version.
-pub(crate) const PREFIXES: [&str; 2] = ["/api/v3", "/api/v3.1"];
+pub(crate) const API_PREFIXES: [&str; 2] = ["/api/v3", "/api/v3.1"];
 
 /// One operation: its path, its handler, its description and its rules.
 pub(crate) struct Row {

@@ -2,6 +2,7 @@
 
 use manifest::{AuthMode, AuthScheme};
 use oauth::Client;
+use serde::de::{Deserialize, IntoDeserializer, value::Error as ValueError};
 use serde_json::{Map, Value};
 use store::{Batch, Record};
 use uuid::Uuid;
@@ -130,12 +131,12 @@ pub async fn change(
     app: &App,
     project: &Project,
     id: &AuthConfigId,
-    changes: Changes,
+    mut changes: Changes,
 ) -> Result<()> {
     let name = changes
         .name
-        .map(|name| checked_name(name.trim().to_owned()))
-        .transpose()?;
+        .map(|name| checked_name(name.trim().to_owned()));
+    changes.name = name.transpose()?;
     changes
         .proxy
         .iter()
@@ -186,25 +187,29 @@ pub async fn change(
                 .map(|proxy| key.seal(context("proxy"), proxy))
                 .transpose()?;
         }
-        if let Some(name) = &name {
+        changes.apply_to(body);
+        Ok((Batch::at(now).update(&record), ()))
+    });
+    Ok(changed.await?)
+}
+
+impl Changes {
+    /// Changes the members of an auth config that are not sealed.
+    fn apply_to(&self, body: &mut AuthConfig) {
+        if let Some(name) = &self.name {
             (body.name, body.folded) = (name.clone(), name.to_lowercase());
         }
         for (own, changed) in [
-            (&mut body.restrict_to, &changes.restrict_to),
-            (&mut body.tools_for_execution, &changes.tools_for_execution),
-            (
-                &mut body.tools_for_connection,
-                &changes.tools_for_connection,
-            ),
+            (&mut body.restrict_to, &self.restrict_to),
+            (&mut body.tools_for_execution, &self.tools_for_execution),
+            (&mut body.tools_for_connection, &self.tools_for_connection),
         ] {
             if let Some(changed) = changed {
                 own.clone_from(changed);
             }
         }
-        body.in_sessions = changes.in_sessions.unwrap_or(body.in_sessions);
-        Ok((Batch::at(now).update(&record), ()))
-    });
-    Ok(changed.await?)
+        body.in_sessions = self.in_sessions.unwrap_or(body.in_sessions);
+    }
 }
 
 fn checked_name(name: String) -> Result<String> {
@@ -258,30 +263,14 @@ fn check_client(
 
 /// Returns the scheme with that name, if the toolkit offers it.
 pub(crate) fn offered_scheme(release: &Release, name: &str) -> Result<AuthMode> {
-    let modes = [
-        AuthMode::Oauth2,
-        AuthMode::S2sOauth2,
-        AuthMode::DcrOauth,
-        AuthMode::CimdOauth,
-        AuthMode::ApiKey,
-        AuthMode::BearerToken,
-        AuthMode::Basic,
-        AuthMode::BasicWithJwt,
-        AuthMode::GoogleServiceAccount,
-        AuthMode::ServiceAccount,
-        AuthMode::BillcomAuth,
-        AuthMode::CalcomAuth,
-        AuthMode::Oauth1,
-        AuthMode::Saml,
-        AuthMode::NoAuth,
-    ];
     let upper = name.to_ascii_uppercase();
-    let Some(mode) = modes.into_iter().find(|mode| mode.as_str() == upper) else {
+    let mode = AuthMode::deserialize(upper.as_str().into_deserializer());
+    let mode = mode.map_err(|_: ValueError| {
         let given = crate::core::truncate(name);
-        return Err(errors::invalid(format!(
+        errors::invalid(format!(
             "auth_config.authScheme: `{given}` is not an auth scheme"
-        )));
-    };
+        ))
+    })?;
     if release.scheme(mode).is_some() || (mode == AuthMode::NoAuth && release.no_auth()) {
         return Ok(mode);
     }

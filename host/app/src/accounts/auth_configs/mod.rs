@@ -31,7 +31,7 @@ use crate::{
     projects::Project,
 };
 
-/// Collection that this module owns.
+/// Collection of auth configs.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "auth_configs",
     fields: &[

@@ -28,7 +28,7 @@ pub struct Proxy {
 
 impl Proxy {
     /// Builds the proxy with its `proxy-authorization` value (RFC 9110, section 11.7.2; RFC 7617;
-    /// RFC 6750).
+    /// RFC 6750). Fails if the URL cannot be used.
     pub(super) fn to_net_proxy(&self) -> Result<net::Proxy> {
         let authorization = self.key.as_deref().map(|key| match key {
             whole if whole.contains(' ') => whole.to_owned(),

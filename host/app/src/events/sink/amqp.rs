@@ -41,7 +41,8 @@ pub(super) struct Amqp {
 }
 
 impl Amqp {
-    /// Reads the address. The connection is opened for the first message.
+    /// Reads the address. The connection is opened for the first message. Fails if it is no address
+    /// of AMQP.
     pub(super) fn new(url: &Url) -> Result<Self> {
         let uri = url.as_str().parse();
         let uri =

@@ -28,7 +28,7 @@ use crate::{
     work::{Admission, Claim, Claimable, Next, Queue, WorkState, doubled},
 };
 
-/// Collection that this module owns.
+/// Collection of sink messages.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "sink_messages",
     fields: &[Field::due("due")],

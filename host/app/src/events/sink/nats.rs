@@ -23,7 +23,8 @@ const CONNECTION_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 pub(super) struct Nats(Client);
 
 impl Nats {
-    /// Connects in the background, again and again if necessary.
+    /// Connects in the background, again and again if necessary. Fails only if the address cannot
+    /// be used.
     pub(super) async fn open(mut url: Url) -> Result<Self> {
         let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
         let user = decoded(url.username());

@@ -32,7 +32,8 @@ pub async fn set_enabled(
             return Err(errors::instance_not_found(id));
         }
         if instance.body.is_enabled() == enabled {
-            return Err(errors::instance_unchanged(id, state_name(enabled)));
+            let state = if enabled { "enabled" } else { "disabled" };
+            return Err(errors::instance_unchanged(id, state));
         }
         let now = app.clock.now();
         let mut progress = Progress::get(app, &project.id, id.as_str()).await?;
@@ -54,10 +55,6 @@ pub async fn set_enabled(
         Ok((batch.update(&instance).update(&progress), ()))
     });
     Ok(changed.await?)
-}
-
-fn state_name(enabled: bool) -> &'static str {
-    if enabled { "enabled" } else { "disabled" }
 }
 
 /// Deletes an instance and erases its configuration.

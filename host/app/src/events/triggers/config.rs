@@ -38,7 +38,7 @@ pub(super) async fn check(
     Err(errors::config_invalid(&trigger.slug, problems))
 }
 
-/// Returns a configuration as JSON.
+/// Returns a configuration as JSON. Fails only if memory cannot be written.
 pub(super) fn text(config: &Config) -> Result<String> {
     serde_json::to_string(config)
         .map_err(|cause| errors::internal(format!("cannot write a configuration: {cause}")))
@@ -46,12 +46,12 @@ pub(super) fn text(config: &Config) -> Result<String> {
 
 /// Returns the identity of an instance: equal for configurations that differ only in the order of
 /// their members. The hash is keyed, because a configuration may hold a secret.
-pub(super) fn identity(app: &App, trigger: &str, account: &str, config: &Config) -> Result<String> {
+pub(super) fn identity(app: &App, trigger: &str, account: &str, config: &Config) -> String {
     let mut sorted = Value::Object(config.clone());
     sorted.sort_all_objects();
     let message = format!("{trigger}\0{account}\0{sorted}");
     let key = app.vault.derive("identity of trigger instances");
-    Ok(hex::encode(keyed_hash(&key, message.as_bytes())))
+    hex::encode(keyed_hash(&key, message.as_bytes()))
 }
 
 /// Masks the secrets of a configuration: the values of all properties that the schema marks as

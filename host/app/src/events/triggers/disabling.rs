@@ -1,9 +1,8 @@
-//! Automatic disabling of trigger instances, which is an event.
+//! Automatic disabling of trigger instances, which is an event, and its end.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 use store::{Batch, Record};
-use uuid::Uuid;
 
 use super::{
     DisabledReason, Instance,
@@ -11,7 +10,7 @@ use super::{
     source,
 };
 use crate::{
-    App, Result,
+    App, Error, Result, accounts,
     catalog::VersionSelector,
     core::clock::iso,
     events::{
@@ -20,6 +19,7 @@ use crate::{
         outbox::{self, NewEvent},
     },
     projects::Project,
+    work::{Claim, Claimable},
 };
 
 /// Data of the event.
@@ -60,12 +60,32 @@ pub(super) async fn add(
     let data = serde_json::to_vec(&data)
         .map_err(|cause| errors::internal(format!("cannot write an event: {cause}")))?;
     let event = NewEvent {
-        id: Uuid::new_v4(),
-        kind: EventKind::TriggerDisabled,
-        data: data.into(),
         trigger: Some(source::trigger_source(app, &instance)?),
-        account: None,
+        ..NewEvent::new(EventKind::TriggerDisabled, data.into())
     };
     let batch = outbox::add(app, &project.id, batch, event).await?;
     Ok(batch.update(&instance))
+}
+
+/// Enables an instance under a claim on a record of it, if its account is active again.
+///
+/// # Errors
+/// Fails if the account is not active.
+pub(super) async fn resume<T: Claimable>(
+    app: &App,
+    project: &Project,
+    claim: &Claim<T>,
+    instance: &mut Record<Instance>,
+) -> Result<()> {
+    let account = accounts::active_account(app, project, &instance.body.account).await?;
+    let batch = claim.batch().await?.check(&account);
+    instance.body.enable(batch.now);
+    claim.commit(batch.update(instance)).await?;
+    instance.revision += 1;
+    Ok(())
+}
+
+/// Returns true if the account of an instance was deleted.
+pub(super) fn is_account_gone(cause: &Error) -> bool {
+    cause.is(&errors::ACCOUNT_NOT_FOUND) || cause.is(&errors::ACCOUNT_DELETED)
 }

@@ -3,17 +3,23 @@
 use std::collections::HashMap;
 
 use store::{Listed, Predicate, Query, Record, Time, Window};
+use uuid::Uuid;
 
 use super::{
     Instance,
     actions::Action,
     config::{self, Config},
     progress::{PollStatus, Progress, Seal},
-    recent::{Deliveries, RecentEvent},
+    recent::RecentEvent,
     schedule::Schedule,
     subscribing::{self, SubscriptionView},
 };
-use crate::{App, Result, catalog::VersionSelector, projects::Project};
+use crate::{
+    App, Result,
+    catalog::VersionSelector,
+    events::delivery::{self, Delivery},
+    projects::Project,
+};
 
 /// Filter for lists of instances. Empty fields do not filter.
 #[derive(Debug, Default)]
@@ -75,8 +81,9 @@ pub async fn list(
     let ids = items.iter().map(|record| record.id.as_str());
     let of_page = Query::for_project(project.id.as_str()).any_of("id", ids);
     let progress = app.store.find::<Progress>(&of_page).await?.records;
-    let recent = progress.iter().map(|record| &record.body.recent);
-    let deliveries = Deliveries::read(app, project, recent).await?;
+    let events = progress.iter().flat_map(|record| record.body.recent.ids());
+    let events: Vec<_> = events.collect();
+    let deliveries = delivery::of_events(app, project, &events).await?;
     let mut progress: HashMap<_, _> = progress
         .into_iter()
         .map(|record| (record.id.clone(), record))
@@ -135,7 +142,7 @@ async fn view(
     project: &Project,
     record: Record<Instance>,
     progress: &Record<Progress>,
-    deliveries: &Deliveries,
+    deliveries: &HashMap<Uuid, Vec<Record<Delivery>>>,
 ) -> Result<InstanceView> {
     let seal = Seal::new(app, &project.id, &progress.id).await?;
     let mut config = seal.open_config(&progress.body)?;

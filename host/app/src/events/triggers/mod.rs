@@ -50,7 +50,7 @@ use crate::{
     projects::Project,
 };
 
-/// Collection that this module owns.
+/// Collection of trigger instances.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "trigger_instances",
     fields: &[
@@ -163,6 +163,11 @@ impl Instance {
     #[must_use]
     pub fn is_enabled(&self) -> bool {
         self.disabled_at.is_none()
+    }
+
+    /// Returns true if the instance is disabled because its account was not active.
+    fn waits_for_account(&self) -> bool {
+        self.disabled_reason == Some(DisabledReason::ConnectionExpired)
     }
 }
 

@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use sandbox::{Action, Event, Failure, Output};
-use store::{CommitError, Record, Time};
+use store::{Batch, CommitError, Record, Time};
 
 use super::{
     DisabledReason, Instance,
@@ -20,7 +20,7 @@ use super::{
     source,
 };
 use crate::{
-    App, Error, Result, accounts,
+    App, Result, accounts,
     catalog::{ResolvedTrigger, VersionSelector},
     core::{clock::time_after, ids::ProjectId, truncate},
     events::{
@@ -62,6 +62,16 @@ pub struct Polled {
     pub error: Option<String>,
 }
 
+impl Polled {
+    fn failed(error: String) -> Self {
+        Self {
+            events: 0,
+            more: false,
+            error: Some(error),
+        }
+    }
+}
+
 /// Returns the queue of polls.
 pub(crate) fn queue() -> Queue<Progress, App> {
     Queue {
@@ -96,17 +106,13 @@ pub(super) async fn poll(app: &App, claim: &Claim<Progress>) -> Result<Polled> {
             let reason = DisabledReason::ConnectionExpired;
             subject.disable(app, claim, reason, cause.to_string()).await
         }
-        Err(cause) if is_account_gone(&cause) => {
+        Err(cause) if disabling::is_account_gone(&cause) => {
             let batch = claim.batch().await?.remove(&subject.instance);
             claim.erase(batch).await?;
             Err(errors::instance_deleted(claim.id()))
         }
         Err(cause) => Err(cause),
     }
-}
-
-fn is_account_gone(cause: &Error) -> bool {
-    cause.is(&errors::ACCOUNT_NOT_FOUND) || cause.is(&errors::ACCOUNT_DELETED)
 }
 
 /// An instance that is polled.
@@ -148,10 +154,8 @@ impl Subject {
             return Ok(None);
         };
         let project = ProjectId::parse(&instance.project)?;
-        let project = match projects::lookup(app, &project).await {
-            Ok(project) => project,
-            Err(cause) if cause.is(&errors::PROJECT_NOT_FOUND) => return Ok(None),
-            Err(cause) => return Err(cause),
+        let Some(project) = projects::find(app, &project).await? else {
+            return Ok(None);
         };
         let versions = VersionSelector::all(&instance.body.version);
         let found = app.catalog.snapshot();
@@ -176,15 +180,10 @@ impl Subject {
         claim: &Claim<Progress>,
     ) -> Result<std::result::Result<Found, Failed>> {
         if !self.instance.body.is_enabled() {
-            if self.instance.body.disabled_reason != Some(DisabledReason::ConnectionExpired) {
+            if !self.instance.body.waits_for_account() {
                 return Err(errors::instance_disabled(claim.id()));
             }
-            let account = &self.instance.body.account;
-            let account = accounts::active_account(app, &self.project, account).await?;
-            let batch = claim.batch().await?.check(&account);
-            self.instance.body.enable(batch.now);
-            claim.commit(batch.update(&self.instance)).await?;
-            self.instance.revision += 1;
+            disabling::resume(app, &self.project, claim, &mut self.instance).await?;
         }
         self.run(app).await
     }
@@ -286,15 +285,13 @@ impl Subject {
             self.next_poll(app, now, self.interval(app))
         };
         let memory = self.seal(app).await?.memory(&found.memory)?;
-        let ended = claim.end(added.batch, |progress| {
+        end(claim, added.batch, |progress| {
             progress.succeed(memory, seen, now);
             progress.recent = recent;
             progress.rounds = if more { progress.rounds + 1 } else { 0 };
             progress.work.reschedule(due);
-        });
-        ended
-            .await
-            .map_err(|cause| changed_meanwhile(claim.id(), cause))?;
+        })
+        .await?;
         Ok(Polled {
             events: added.ids.len(),
             more,
@@ -318,18 +315,12 @@ impl Subject {
         let asked = failed.retry_after.unwrap_or_default().min(MAX_RETRY_AFTER);
         let due = self.next_poll(app, now, delay.max(asked));
         let error = self.seal(app).await?.error(&failed.error)?;
-        let ended = claim.end(batch, |progress| {
+        end(claim, batch, |progress| {
             progress.fail(error, now);
             progress.work.reschedule(due);
-        });
-        ended
-            .await
-            .map_err(|cause| changed_meanwhile(claim.id(), cause))?;
-        Ok(Polled {
-            events: 0,
-            more: false,
-            error: Some(failed.error),
         })
+        .await?;
+        Ok(Polled::failed(failed.error))
     }
 
     /// Disables the instance and ends the claim.
@@ -354,21 +345,15 @@ impl Subject {
         } else {
             batch
         };
-        let ended = claim.end(batch, |progress| {
+        end(claim, batch, |progress| {
             progress.fail(sealed, now);
             progress.stop();
             progress.work.due = due;
             // An instance that is enabled again has not failed yet.
             (progress.failing_since, progress.failures) = (None, 0);
-        });
-        ended
-            .await
-            .map_err(|cause| changed_meanwhile(claim.id(), cause))?;
-        Ok(Polled {
-            events: 0,
-            more: false,
-            error: Some(error),
         })
+        .await?;
+        Ok(Polled::failed(error))
     }
 
     async fn seal(&self, app: &App) -> Result<Seal<'_>> {
@@ -386,9 +371,14 @@ impl Subject {
     }
 }
 
-fn changed_meanwhile(id: &str, cause: CommitError) -> Error {
-    match cause {
-        CommitError::Stale => errors::instance_changed(id),
-        cause => cause.into(),
+/// Ends a claim, unless the instance was changed meanwhile.
+async fn end(
+    claim: &Claim<Progress>,
+    batch: Batch,
+    change: impl FnOnce(&mut Progress),
+) -> Result<()> {
+    match claim.end(batch, change).await {
+        Err(CommitError::Stale) => Err(errors::instance_changed(claim.id())),
+        done => Ok(done?),
     }
 }

@@ -25,7 +25,7 @@ use crate::{
     work::{Claimable, WorkState},
 };
 
-/// Collection that this module owns.
+/// Collection of trigger progress.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "trigger_progress",
     fields: &[Field::due("due")],
@@ -181,7 +181,7 @@ impl<'a> Seal<'a> {
         progress.memory.as_ref().map(open).transpose()
     }
 
-    /// Returns the last and the next poll.
+    /// Returns the last and the next poll. Fails if the error cannot be decrypted.
     pub(super) fn open_status(&self, progress: &Progress) -> Result<PollStatus> {
         let open = |error| self.key.open(self.context("last_error"), error);
         Ok(PollStatus {

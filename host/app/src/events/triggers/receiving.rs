@@ -74,14 +74,9 @@ pub(in crate::events) async fn receivers(
     };
     page.items.retain(|instance| {
         let is_addressed = instance.body.subscription.is_some() == own.is_some();
-        is_addressed && (instance.body.is_enabled() || waits_for_account(&instance.body))
+        is_addressed && (instance.body.is_enabled() || instance.body.waits_for_account())
     });
     Ok(page)
-}
-
-/// Returns true if an instance is disabled because its account was not active.
-fn waits_for_account(instance: &Instance) -> bool {
-    instance.disabled_reason == Some(DisabledReason::ConnectionExpired)
 }
 
 /// A trigger instance to which a provider sent a request.
@@ -243,7 +238,7 @@ impl Receiver<'_> {
             let Some(mut instance) = self.current(app).await? else {
                 return Ok((batch, false));
             };
-            if !waits_for_account(&instance.body) {
+            if !instance.body.waits_for_account() {
                 return Ok((batch, instance.body.is_enabled()));
             }
             let account = &instance.body.account;
@@ -332,12 +327,7 @@ fn is_of_toolkit(cause: &Error) -> bool {
 
 /// Returns true if the instance or its account was deleted.
 fn is_gone(cause: &Error) -> bool {
-    let gone = [
-        &errors::ACCOUNT_NOT_FOUND,
-        &errors::ACCOUNT_DELETED,
-        &errors::INSTANCE_DELETED,
-    ];
-    gone.into_iter().any(|info| cause.is(info))
+    disabling::is_account_gone(cause) || cause.is(&errors::INSTANCE_DELETED)
 }
 
 /// Checks the number of events, and their data against the schema of the trigger type.

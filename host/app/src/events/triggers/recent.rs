@@ -5,18 +5,12 @@
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
-use store::{Query, Record, Time};
+use store::{Record, Time};
 use uuid::Uuid;
 
-use crate::{
-    App, Result,
-    core::ids::{DeliveryId, SubscriptionId},
-    events::{
-        delivery::{Delivery, DeliveryStatus},
-        message_id,
-        subscriptions::Subscription,
-    },
-    projects::Project,
+use crate::events::{
+    delivery::{Delivery, DeliveryStatus},
+    message_id,
 };
 
 /// Number of events that reads of an instance show.
@@ -51,61 +45,25 @@ impl RecentEvents {
         self.0.insert(0, Noted { id, at });
     }
 
+    /// Returns the ids of the events.
+    pub(super) fn ids(&self) -> impl Iterator<Item = Uuid> {
+        self.0.iter().map(|noted| noted.id)
+    }
+
     /// Returns the events with the status of their deliveries.
-    pub(super) fn with(&self, deliveries: &Deliveries) -> Vec<RecentEvent> {
-        let shown = |noted: &Noted| RecentEvent {
-            message_id: message_id(&noted.id.to_string()),
-            at: noted.at,
-            delivery: deliveries.status(noted.id),
+    pub(super) fn with(
+        &self,
+        deliveries: &HashMap<Uuid, Vec<Record<Delivery>>>,
+    ) -> Vec<RecentEvent> {
+        let shown = |noted: &Noted| {
+            let delivery = deliveries.get(&noted.id).and_then(|found| found.first());
+            RecentEvent {
+                message_id: message_id(&noted.id.to_string()),
+                at: noted.at,
+                delivery: delivery.map(|delivery| delivery.body.status),
+            }
         };
         self.0.iter().map(shown).collect()
-    }
-}
-
-/// Deliveries of the events of several instances.
-#[derive(Default)]
-pub(super) struct Deliveries {
-    subscriptions: Vec<SubscriptionId>,
-    found: HashMap<String, Record<Delivery>>,
-}
-
-impl Deliveries {
-    /// Reads the deliveries of all events at once.
-    pub(super) async fn read<'a>(
-        app: &App,
-        project: &Project,
-        events: impl Iterator<Item = &'a RecentEvents>,
-    ) -> Result<Self> {
-        let events: Vec<_> = events.flat_map(|events| &events.0).collect();
-        if events.is_empty() {
-            return Ok(Self::default());
-        }
-        let owner = project.id.as_str();
-        let query = Query::for_project(owner);
-        let subscriptions = app.store.find::<Subscription>(&query).await?.records;
-        let subscriptions = subscriptions.iter();
-        let subscriptions = subscriptions
-            .map(|subscription| SubscriptionId::parse(&subscription.id))
-            .collect::<Result<Vec<_>>>()?;
-        let ids = subscriptions.iter().flat_map(|subscription| {
-            let ids = events.iter();
-            ids.map(|event| DeliveryId::for_event(event.id, subscription))
-        });
-        let ids: Vec<_> = ids.collect();
-        let ids: Vec<_> = ids.iter().map(DeliveryId::as_str).collect();
-        let found = app.store.get_many(owner, &ids).await?;
-        Ok(Self {
-            subscriptions,
-            found,
-        })
-    }
-
-    fn status(&self, event: Uuid) -> Option<DeliveryStatus> {
-        let mut found = self.subscriptions.iter().filter_map(|subscription| {
-            let id = DeliveryId::for_event(event, subscription);
-            self.found.get(id.as_str())
-        });
-        found.next().map(|delivery| delivery.body.status)
     }
 }
 

@@ -19,7 +19,7 @@ pub(super) fn event_id(instance: &str, event: &str) -> Uuid {
     uuid::Builder::from_custom_bytes(bytes).into_uuid()
 }
 
-/// Returns the origin of an event that an instance reports now.
+/// Returns the origin of an event that an instance reports now. Fails if the record is damaged.
 pub(super) fn trigger_source(app: &App, instance: &Record<Instance>) -> Result<TriggerSource> {
     let Instance {
         trigger,

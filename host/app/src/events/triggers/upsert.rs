@@ -83,7 +83,7 @@ pub async fn upsert(app: &App, project: &SharedProject, request: Upsert) -> Resu
         action.check(app, project, &account).await?;
     }
     let wanted = Wanted {
-        identity: config::identity(app, &found.trigger.slug, &account.id, &request.config)?,
+        identity: config::identity(app, &found.trigger.slug, &account.id, &request.config),
         subscription,
         found: &found,
         account,

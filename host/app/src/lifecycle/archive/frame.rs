@@ -22,35 +22,46 @@ use store::{Row, Time};
 
 use super::Counts;
 
-/// The only format so far.
-pub(super) const FORMAT: u32 = 1;
+/// Number of the format that archives have.
+pub(super) const ARCHIVE_FORMAT: u32 = 1;
 /// Maximum length of a frame's content, in bytes. Components and records have limits far below.
 const MAX_FRAME_BYTES: u32 = 256 << 20;
 
-pub(super) const START: u8 = b'S';
-pub(super) const RECORD: u8 = b'R';
-pub(super) const BLOB: u8 = b'B';
-pub(super) const END: u8 = b'E';
+/// Kind of the first frame: the format, the version and the master key.
+pub(super) const START_FRAME: u8 = b'S';
+/// Kind of a frame with a record.
+pub(super) const RECORD_FRAME: u8 = b'R';
+/// Kind of a frame with a blob.
+pub(super) const BLOB_FRAME: u8 = b'B';
+/// Kind of the last frame: the counts of records, blobs and bytes.
+pub(super) const END_FRAME: u8 = b'E';
 
 /// The part of the start frame that every format has.
 #[derive(Deserialize)]
 pub(super) struct Format {
+    /// Number of the format.
     pub format: u32,
 }
 
 /// The start frame of an archive.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Start {
+    /// Number of the format.
     pub format: u32,
+    /// Version of the program that wrote the archive.
     pub made_by: String,
+    /// Master key of the installation.
     pub key: String,
 }
 
 /// The end frame of an archive.
 #[derive(Serialize, Deserialize)]
 pub(super) struct End {
+    /// Number of records.
     pub records: u64,
+    /// Number of blobs.
     pub blobs: u64,
+    /// Size of records and blobs, in bytes.
     pub bytes: u64,
 }
 
@@ -111,7 +122,9 @@ impl<'a> Entry<'a> {
 /// A frame, whose content is not decoded yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Frame {
+    /// [`START_FRAME`], [`RECORD_FRAME`], [`BLOB_FRAME`] or [`END_FRAME`].
     pub kind: u8,
+    /// JSON, or the key and the bytes of a blob.
     pub content: Bytes,
 }
 
@@ -127,7 +140,7 @@ impl Frame {
         let length = u8::try_from(key.len()).expect("a blob's key has at most 200 bytes");
         let content = [&[length], key.as_bytes(), bytes].concat().into();
         Self {
-            kind: BLOB,
+            kind: BLOB_FRAME,
             content,
         }
     }
@@ -157,7 +170,9 @@ impl Frame {
         from.read_exact(&mut head)?;
         let [kind, length @ ..] = head;
         let length = u32::from_le_bytes(length);
-        if length > MAX_FRAME_BYTES || ![START, RECORD, BLOB, END].contains(&kind) {
+        if length > MAX_FRAME_BYTES
+            || ![START_FRAME, RECORD_FRAME, BLOB_FRAME, END_FRAME].contains(&kind)
+        {
             return Err(Error::new(
                 ErrorKind::InvalidData,
                 "the archive holds a frame of an unknown kind or size",
@@ -178,8 +193,8 @@ impl Frame {
 impl Counts {
     /// Counts a record or a blob.
     pub(super) fn add(&mut self, frame: &Frame) {
-        self.records += u64::from(frame.kind == RECORD);
-        self.blobs += u64::from(frame.kind == BLOB);
+        self.records += u64::from(frame.kind == RECORD_FRAME);
+        self.blobs += u64::from(frame.kind == BLOB_FRAME);
         self.bytes += frame.content.len() as u64;
     }
 }

@@ -1,6 +1,7 @@
 //! The archive file: writing, and complete reading.
 
 use std::{
+    fmt::Display,
     fs::{self, File, OpenOptions},
     io::{Read, Write},
     os::unix::fs::OpenOptionsExt,
@@ -11,7 +12,10 @@ use zeroize::Zeroizing;
 
 use super::{
     ArchiveError, Counts, Lock, Unlock,
-    frame::{BLOB, END, End, Entry, FORMAT, Format, Frame, RECORD, START, Start},
+    frame::{
+        ARCHIVE_FORMAT, BLOB_FRAME, END_FRAME, End, Entry, Format, Frame, RECORD_FRAME,
+        START_FRAME, Start,
+    },
 };
 use crate::{
     COLLECTIONS,
@@ -85,11 +89,12 @@ fn write<R: Read>(
 ) -> Result<Counts, PackError> {
     let mut sealed = lock.lock(file).map_err(PackError::Io)?;
     let start = Start {
-        format: FORMAT,
+        format: ARCHIVE_FORMAT,
         made_by: env!("CARGO_PKG_VERSION").into(),
         key: key.render().to_string(),
     };
-    let start = Frame::json(START, &start).map_err(|cause| PackError::Frames(cause.to_string()))?;
+    let start =
+        Frame::json(START_FRAME, &start).map_err(|cause| PackError::Frames(cause.to_string()))?;
     sealed.write_all(&start.encode()).map_err(PackError::Io)?;
     // The export starts only now, because deriving a key from a passphrase takes a second, and
     // writers wait during the export.
@@ -98,7 +103,7 @@ fn write<R: Read>(
     let mut counts = Counts::default();
     loop {
         let frame = Frame::read(&mut from).map_err(|cause| PackError::Frames(cause.to_string()))?;
-        if frame.kind == RECORD {
+        if frame.kind == RECORD_FRAME {
             let entry = serde_json::from_slice::<Entry>(&frame.content);
             let entry = entry.map_err(|cause| PackError::Frames(cause.to_string()))?;
             let collection = entry.collection;
@@ -107,7 +112,7 @@ fn write<R: Read>(
             }
         }
         sealed.write_all(&frame.encode()).map_err(PackError::Io)?;
-        if frame.kind == END {
+        if frame.kind == END_FRAME {
             break;
         }
         counts.add(&frame);
@@ -143,78 +148,26 @@ pub fn check(
     unlock: &Unlock,
     progress: &mut dyn FnMut(Counts),
 ) -> Result<CheckedArchive, ArchiveError> {
-    let damaged = |reason: &str| ArchiveError::Damaged {
-        file: file.to_owned(),
-        reason: reason.to_owned(),
-    };
-    let newer = |reason: String| ArchiveError::Newer {
-        file: file.to_owned(),
-        reason,
-    };
     let mut frames = Frames::open(file, unlock)?;
-    let start = frames.next()?;
-    let unreadable = |_| damaged("the start frame cannot be read");
-    let Format { format } = serde_json::from_slice(&start.content).map_err(unreadable)?;
-    if format != FORMAT {
-        return Err(newer(format!(
-            "it has format {format}, and this version reads format {FORMAT}"
-        )));
-    }
-    let start: Start = serde_json::from_slice(&start.content).map_err(unreadable)?;
-    let text = Zeroizing::new(start.key);
-    let key =
-        KeyFile::parse(&text).ok_or_else(|| damaged("the start frame contains no master key"))?;
+    let (key, made_by) = frames.start()?;
     let verifier = KeyVerifier::new(&key);
     let mut counts = Counts::default();
     loop {
         let frame = frames.next()?;
         match frame.kind {
-            RECORD => {
-                let entry = serde_json::from_slice::<Entry>(&frame.content)
-                    .map_err(|_| damaged("a record cannot be read"))?;
-                if COLLECTIONS
-                    .iter()
-                    .all(|known| known.name != entry.collection)
-                {
-                    return Err(newer(format!(
-                        "it contains records of the unknown collection {}",
-                        entry.collection
-                    )));
-                }
-                let collection = entry.collection;
-                if !verifier.can_open(collection, &entry.into_row()) {
-                    return Err(damaged("its master key does not open its data keys"));
-                }
-            }
-            BLOB => drop(
-                frame
-                    .as_blob()
-                    .ok_or_else(|| damaged("a blob cannot be read"))?,
-            ),
-            END => {
-                let End {
-                    records,
-                    blobs,
-                    bytes,
-                } = serde_json::from_slice(&frame.content)
-                    .map_err(|_| damaged("the end frame cannot be read"))?;
-                if (Counts {
-                    records,
-                    blobs,
-                    bytes,
-                }) != counts
-                    || !frames.is_at_end()?
-                {
-                    return Err(damaged("its content does not match the end frame"));
-                }
+            RECORD_FRAME => frames.check_record(&frame, &verifier)?,
+            BLOB_FRAME if frame.as_blob().is_some() => {}
+            BLOB_FRAME => return Err(frames.damaged(&"a blob cannot be read")),
+            END_FRAME => {
+                frames.check_end(&frame, counts)?;
                 return Ok(CheckedArchive {
                     file: file.to_owned(),
                     counts,
                     key,
-                    made_by: start.made_by,
+                    made_by,
                 });
             }
-            _ => return Err(damaged("it contains a second start frame")),
+            _ => return Err(frames.damaged(&"it contains a second start frame")),
         }
         counts.add(&frame);
         progress(counts);
@@ -222,7 +175,7 @@ pub fn check(
 }
 
 impl CheckedArchive {
-    /// Reads the records and blobs again.
+    /// Reads the records and blobs again. Fails if the file cannot be decrypted.
     pub(super) fn frames(&self, unlock: &Unlock) -> Result<Frames, ArchiveError> {
         let mut frames = Frames::open(&self.file, unlock)?;
         frames.next()?;
@@ -260,10 +213,70 @@ impl Frames {
             .map_err(|cause| self.damaged(&cause))
     }
 
-    fn damaged(&self, cause: &std::io::Error) -> ArchiveError {
+    /// Reads the start frame. Returns the master key, and the version that made the archive.
+    fn start(&mut self) -> Result<(KeyFile, String), ArchiveError> {
+        let start = self.next()?;
+        let unreadable = |_| self.damaged(&"the start frame cannot be read");
+        let Format { format } = serde_json::from_slice(&start.content).map_err(unreadable)?;
+        if format != ARCHIVE_FORMAT {
+            return Err(self.newer(format!(
+                "it has format {format}, and this version reads format {ARCHIVE_FORMAT}"
+            )));
+        }
+        let start: Start = serde_json::from_slice(&start.content).map_err(unreadable)?;
+        let text = Zeroizing::new(start.key);
+        let key = KeyFile::parse(&text);
+        let key = key.ok_or_else(|| self.damaged(&"the start frame contains no master key"))?;
+        Ok((key, start.made_by))
+    }
+
+    /// Checks that this version knows the collection of a record, and that the master key opens it
+    /// if it is a data key.
+    fn check_record(&self, frame: &Frame, verifier: &KeyVerifier) -> Result<(), ArchiveError> {
+        let entry = serde_json::from_slice::<Entry>(&frame.content);
+        let entry = entry.map_err(|_| self.damaged(&"a record cannot be read"))?;
+        let collection = entry.collection;
+        if COLLECTIONS.iter().all(|known| known.name != collection) {
+            return Err(self.newer(format!(
+                "it contains records of the unknown collection {collection}"
+            )));
+        }
+        if !verifier.can_open(collection, &entry.into_row()) {
+            return Err(self.damaged(&"its master key does not open its data keys"));
+        }
+        Ok(())
+    }
+
+    /// Checks that the end frame has the counts of the frames before it, and that none follows.
+    fn check_end(&mut self, frame: &Frame, counts: Counts) -> Result<(), ArchiveError> {
+        let End {
+            records,
+            blobs,
+            bytes,
+        } = serde_json::from_slice(&frame.content)
+            .map_err(|_| self.damaged(&"the end frame cannot be read"))?;
+        let expected = Counts {
+            records,
+            blobs,
+            bytes,
+        };
+        if counts != expected || !self.is_at_end()? {
+            return Err(self.damaged(&"its content does not match the end frame"));
+        }
+        Ok(())
+    }
+
+    fn damaged(&self, reason: &dyn Display) -> ArchiveError {
         ArchiveError::Damaged {
             file: self.file.clone(),
-            reason: cause.to_string(),
+            reason: reason.to_string(),
+        }
+    }
+
+    fn newer(&self, reason: String) -> ArchiveError {
+        ArchiveError::Newer {
+            file: self.file.clone(),
+            reason,
         }
     }
 }
@@ -277,8 +290,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("newer.age");
         let start = Frame::json(
-            START,
-            &serde_json::json!({ "format": FORMAT + 1, "else": "unknown" }),
+            START_FRAME,
+            &serde_json::json!({ "format": ARCHIVE_FORMAT + 1, "else": "unknown" }),
         )
         .unwrap();
         let passphrase = "four words that rhyme";

@@ -10,7 +10,7 @@ use tokio::{
 
 use super::{
     Counts,
-    frame::{END, End, Entry, Frame, RECORD},
+    frame::{END_FRAME, End, Entry, Frame, RECORD_FRAME},
 };
 use crate::{COLLECTIONS, Result, lifecycle::errors};
 
@@ -34,8 +34,8 @@ pub async fn export_frames(store: &Store, to: &mut (impl AsyncWrite + Unpin)) ->
             let Some(last) = rows.last() else { break };
             last_id.clone_from(&last.id);
             for row in &rows {
-                let frame =
-                    Entry::new(collection.name, row).and_then(|entry| Frame::json(RECORD, &entry));
+                let frame = Entry::new(collection.name, row)
+                    .and_then(|entry| Frame::json(RECORD_FRAME, &entry));
                 let frame = frame.map_err(|cause| {
                     errors::internal(format!(
                         "record {1} of {0} is not valid JSON: {cause}",
@@ -59,7 +59,7 @@ pub async fn export_frames(store: &Store, to: &mut (impl AsyncWrite + Unpin)) ->
         bytes,
     } = counts;
     let end = Frame::json(
-        END,
+        END_FRAME,
         &End {
             records,
             blobs,

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use super::{
     ArchiveError, CheckedArchive, Counts, Unlock,
-    frame::{BLOB, END, Entry},
+    frame::{BLOB_FRAME, END_FRAME, Entry},
 };
 use crate::{COLLECTIONS, Error, Result, core::vault};
 
@@ -54,7 +54,7 @@ pub async fn restore(
         let mut all = archive.frames(&unlock)?;
         loop {
             let frame = all.next()?;
-            if frame.kind == END || frames.blocking_send(frame).is_err() {
+            if frame.kind == END_FRAME || frames.blocking_send(frame).is_err() {
                 return Ok::<_, ArchiveError>(());
             }
         }
@@ -64,7 +64,7 @@ pub async fn restore(
     let mut keys = BatchBuilder::new();
     while let Some(frame) = waiting.recv().await {
         counts.add(&frame);
-        if frame.kind == BLOB {
+        if frame.kind == BLOB_FRAME {
             // The records are written before the blobs, because a store with blobs alone would look
             // unused.
             batch.commit(store).await?;

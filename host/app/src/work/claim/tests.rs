@@ -4,14 +4,14 @@ use store::{Collection, Field};
 
 use super::*;
 
-static ITEMS: Collection = Collection {
+static ITEMS_COLLECTION: Collection = Collection {
     name: "items",
     fields: &[Field::due("due")],
 };
 
-const TTL: Duration = Duration::from_secs(6);
+const CLAIM_TTL: Duration = Duration::from_secs(6);
 /// Time for which a test waits for a change.
-const DEADLINE: Duration = Duration::from_secs(30);
+const TEST_DEADLINE: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Item {
@@ -21,7 +21,7 @@ struct Item {
 }
 
 impl Document for Item {
-    const COLLECTION: &'static Collection = &ITEMS;
+    const COLLECTION: &'static Collection = &ITEMS_COLLECTION;
 }
 
 impl Claimable for Item {
@@ -40,7 +40,7 @@ struct Fixture {
 impl Fixture {
     async fn new(clock: Clock) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(folder.path(), &[&ITEMS]).unwrap();
+        let store = Store::open(folder.path(), &[&ITEMS_COLLECTION]).unwrap();
         let item = Item {
             work: WorkState::due_at(clock.now()),
             text: "new".to_owned(),
@@ -64,13 +64,13 @@ impl Fixture {
 
     /// Waits until the stored item meets a condition.
     async fn wait_until(&self, condition: impl Fn(&Item) -> bool) {
-        let signal = self.claims.store.commit_signal(&ITEMS);
+        let signal = self.claims.store.commit_signal(&ITEMS_COLLECTION);
         let met = async {
             while !condition(&self.item().await.body) {
                 signal.committed().await;
             }
         };
-        timeout(DEADLINE, met).await.unwrap();
+        timeout(TEST_DEADLINE, met).await.unwrap();
     }
 }
 
@@ -85,16 +85,16 @@ fn insert(batch: Batch, text: &str) -> Batch {
 #[tokio::test]
 async fn only_lapsed_claim_is_taken_over() {
     let fixture = Fixture::new(Clock::standing_at(Time(1_000))).await;
-    let claim = fixture.take(TTL).await.unwrap();
+    let claim = fixture.take(CLAIM_TTL).await.unwrap();
     for _ in 0..5 {
-        fixture.clock.advance(TTL / 3);
+        fixture.clock.advance(CLAIM_TTL / 3);
         claim.check().await.unwrap();
-        assert!(fixture.take(TTL).await.is_none());
+        assert!(fixture.take(CLAIM_TTL).await.is_none());
         let due = fixture.item().await.body.work.due;
-        assert_eq!(due, Some(time_after(fixture.clock.now(), TTL)));
+        assert_eq!(due, Some(time_after(fixture.clock.now(), CLAIM_TTL)));
     }
-    fixture.clock.advance(TTL);
-    let next = fixture.take(TTL).await.unwrap();
+    fixture.clock.advance(CLAIM_TTL);
+    let next = fixture.take(CLAIM_TTL).await.unwrap();
     assert_eq!(next.body().await.work.attempts, 1, "a lost worker counts");
     assert_eq!(claim.check().await, Err(CommitError::Stale));
 }
@@ -102,11 +102,11 @@ async fn only_lapsed_claim_is_taken_over() {
 #[tokio::test]
 async fn lost_claim_commits_nothing() {
     let fixture = Fixture::new(Clock::standing_at(Time(1_000))).await;
-    let old = fixture.take(TTL).await.unwrap();
+    let old = fixture.take(CLAIM_TTL).await.unwrap();
     let batch = || Batch::at(fixture.clock.now());
     old.commit(insert(batch(), "in_time")).await.unwrap();
-    fixture.clock.advance(TTL);
-    let new = fixture.take(TTL).await.unwrap();
+    fixture.clock.advance(CLAIM_TTL);
+    let new = fixture.take(CLAIM_TTL).await.unwrap();
     let late = old.commit(insert(batch(), "late")).await;
     assert_eq!(late, Err(CommitError::Stale));
     let ended = old.end(batch(), |item| item.text = "late".to_owned()).await;
@@ -129,13 +129,13 @@ async fn guarded_batch_needs_the_claim() {
             .await?;
         fixture.claims.store.commit(batch).await
     };
-    let old = fixture.take(TTL).await.unwrap();
+    let old = fixture.take(CLAIM_TTL).await.unwrap();
     commit(&old, "first").await.unwrap();
     old.check().await.unwrap();
     commit(&old, "extended").await.unwrap();
-    fixture.clock.advance(TTL);
+    fixture.clock.advance(CLAIM_TTL);
     commit(&old, "lapsed").await.unwrap();
-    let new = fixture.take(TTL).await.unwrap();
+    let new = fixture.take(CLAIM_TTL).await.unwrap();
     assert_eq!(commit(&old, "late").await, Err(CommitError::Stale));
     commit(&new, "mine").await.unwrap();
     let ended = new.end(Batch::at(fixture.clock.now()), |_| {}).await;
@@ -156,7 +156,7 @@ async fn guarded_batch_needs_the_claim() {
 #[tokio::test]
 async fn refused_end_leaves_the_claim() {
     let fixture = Fixture::new(Clock::standing_at(Time(1_000))).await;
-    let claim = fixture.take(TTL).await.unwrap();
+    let claim = fixture.take(CLAIM_TTL).await.unwrap();
     let batch = || Batch::at(fixture.clock.now());
     let taken = claim
         .end(insert(batch(), "item"), |item| item.text.clear())
@@ -170,7 +170,7 @@ async fn refused_end_leaves_the_claim() {
 #[tokio::test]
 async fn claim_is_extended_while_its_work_runs() {
     let fixture = Fixture::new(Clock::system()).await;
-    let claim = fixture.take(TTL / 10).await.unwrap();
+    let claim = fixture.take(CLAIM_TTL / 10).await.unwrap();
     let first = claim.body().await.work.due;
     let work = fixture.wait_until(|item| item.work.due > first);
     claim.keep(work).await.unwrap();
@@ -182,10 +182,10 @@ async fn claim_is_extended_while_its_work_runs() {
 #[tokio::test]
 async fn work_ends_when_its_claim_is_lost() {
     let fixture = Fixture::new(Clock::system()).await;
-    let claim = fixture.take(TTL / 10).await.unwrap();
+    let claim = fixture.take(CLAIM_TTL / 10).await.unwrap();
     let other = Batch::at(fixture.clock.now()).update(&fixture.item().await);
     fixture.claims.store.commit(other).await.unwrap();
     let work = claim.keep(std::future::pending::<()>());
-    let lost = timeout(DEADLINE, work).await.unwrap();
+    let lost = timeout(TEST_DEADLINE, work).await.unwrap();
     assert_eq!(lost, Err(Lost::Taken));
 }

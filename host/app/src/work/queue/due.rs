@@ -157,8 +157,8 @@ impl<'a, T: Claimable, C, R> Due<'a, T, C, R> {
         self.ended.notify_one();
     }
 
-    /// Waits for a due record for which there is room, and claims it. Returns none if another server
-    /// was faster.
+    /// Waits for a due record for which there is room, and claims it. Returns none if another
+    /// server was faster. Fails if the store refuses.
     pub(super) async fn claim_next(&self, ttl: Duration) -> Result<Option<(Claim<T>, R)>> {
         let (record, room) = self.next().await?;
         let id = record.id.clone();

@@ -24,18 +24,18 @@ use crate::{
 
 mod admission;
 
-static ITEMS: Collection = Collection {
+static ITEMS_COLLECTION: Collection = Collection {
     name: "items",
     fields: &[Field::due("due")],
 };
-static RESULTS: Collection = Collection {
+static RESULTS_COLLECTION: Collection = Collection {
     name: "results",
     fields: &[],
 };
 
 const LEASE_TTL: Duration = Duration::from_secs(60);
 /// Time for which a test waits for work.
-const DEADLINE: Duration = Duration::from_secs(60);
+const TEST_DEADLINE: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Item {
@@ -57,7 +57,7 @@ impl Item {
 }
 
 impl Document for Item {
-    const COLLECTION: &'static Collection = &ITEMS;
+    const COLLECTION: &'static Collection = &ITEMS_COLLECTION;
 }
 
 impl Claimable for Item {
@@ -77,12 +77,12 @@ struct Done {
 }
 
 impl Document for Done {
-    const COLLECTION: &'static Collection = &RESULTS;
+    const COLLECTION: &'static Collection = &RESULTS_COLLECTION;
 }
 
-/// The world in which workers work.
+/// Shared state of the workers of a test.
 #[derive(Default)]
-struct World {
+struct Fixture {
     clock: Clock,
     /// The leases of the workers that are working, by item.
     working: Mutex<BTreeMap<String, BTreeMap<u64, Time>>>,
@@ -92,7 +92,7 @@ struct World {
     violations: Mutex<Vec<String>>,
 }
 
-impl World {
+impl Fixture {
     fn at(clock: &Clock) -> Self {
         Self {
             clock: clock.clone(),
@@ -112,7 +112,7 @@ impl World {
         }
         workers.insert(number, lease_until);
         Working {
-            world: self,
+            fixture: self,
             item: item.to_owned(),
             number,
         }
@@ -121,21 +121,21 @@ impl World {
 
 /// A worker in the middle of its work.
 struct Working<'a> {
-    world: &'a World,
+    fixture: &'a Fixture,
     item: String,
     number: u64,
 }
 
 impl Drop for Working<'_> {
     fn drop(&mut self) {
-        let mut working = self.world.working.lock();
+        let mut working = self.fixture.working.lock();
         if let Some(workers) = working.get_mut(&self.item) {
             workers.remove(&self.number);
         }
     }
 }
 
-fn queue(concurrency: usize) -> Queue<Item, World> {
+fn queue(concurrency: usize) -> Queue<Item, Fixture> {
     Queue {
         name: "items",
         concurrency,
@@ -145,18 +145,18 @@ fn queue(concurrency: usize) -> Queue<Item, World> {
             (attempts < 1_000).then(|| doubled(first, max, attempts))
         },
         admission: Admission::always(),
-        work: |world, claim, ()| Box::pin(work(world, claim)),
+        work: |fixture, claim, ()| Box::pin(work(fixture, claim)),
     }
 }
 
-async fn work(world: &World, claim: Arc<Claim<Item>>) -> Result<Next> {
+async fn work(fixture: &Fixture, claim: Arc<Claim<Item>>) -> Result<Next> {
     let item = claim.body().await;
     // A claimed record is due when its lease ends.
     let lease_until = item.work.due.unwrap_or_default();
-    let working = world.begin(claim.id(), lease_until);
-    // A third of the attempts stay in the middle until the world lets them go on.
+    let working = fixture.begin(claim.id(), lease_until);
+    // A third of the attempts wait in the middle until the test lets them go on.
     if working.number.is_multiple_of(3) {
-        world.go.notified().await;
+        fixture.go.notified().await;
     }
     if item.failures > 0 {
         let failed = claim.batch().await?;
@@ -233,7 +233,7 @@ async fn wake(store: &Store) {
 async fn run(store: &Store, prefix: &str, failures: &[u32], events: &[Event]) {
     let clock = Clock::standing_at(Time(1_000));
     let claims = Claims::new(store.clone(), clock.clone());
-    let world = World::at(&clock);
+    let fixture = Fixture::at(&clock);
     let queue = queue(3);
     let mut batch = Batch::at(clock.now());
     for (number, failures) in failures.iter().enumerate() {
@@ -244,7 +244,7 @@ async fn run(store: &Store, prefix: &str, failures: &[u32], events: &[Event]) {
         batch = batch.insert("p", &format!("{prefix}{number}"), &item);
     }
     store.commit(batch).await.unwrap();
-    let start = || Box::pin(queue.run(&claims, &world));
+    let start = || Box::pin(queue.run(&claims, &fixture));
     let mut servers = [start(), start(), start()];
     let mut events = events.iter();
     let finished = async {
@@ -252,11 +252,11 @@ async fn run(store: &Store, prefix: &str, failures: &[u32], events: &[Event]) {
             match events.next() {
                 Some(Event::Jump(seconds)) => clock.advance(Duration::from_secs(*seconds)),
                 Some(Event::Kill(server)) => servers[*server] = start(),
-                Some(Event::Go) => world.go.notify_waiters(),
+                Some(Event::Go) => fixture.go.notify_waiters(),
                 Some(Event::Work) => {}
                 None => {
                     clock.advance(LEASE_TTL);
-                    world.go.notify_waiters();
+                    fixture.go.notify_waiters();
                     if results(store, prefix).await.len() == failures.len() {
                         return;
                     }
@@ -264,7 +264,7 @@ async fn run(store: &Store, prefix: &str, failures: &[u32], events: &[Event]) {
             }
             wake(store).await;
             let mut all: FuturesUnordered<_> = servers.iter_mut().collect();
-            let commits = store.commit_signal(&ITEMS);
+            let commits = store.commit_signal(&ITEMS_COLLECTION);
             let steps = async {
                 for _ in 0..4 {
                     commits.committed().await;
@@ -276,10 +276,10 @@ async fn run(store: &Store, prefix: &str, failures: &[u32], events: &[Event]) {
             }
         }
     };
-    tokio::time::timeout(DEADLINE, finished).await.unwrap();
+    tokio::time::timeout(TEST_DEADLINE, finished).await.unwrap();
     let counts = results(store, prefix).await;
     assert!(counts.values().all(|count| *count == 1), "{counts:?}");
-    assert_eq!(*world.violations.lock(), Vec::<String>::new());
+    assert_eq!(*fixture.violations.lock(), Vec::<String>::new());
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn every_item_is_done_by_one_worker() {
         .build()
         .unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path(), &[&ITEMS, &RESULTS]).unwrap();
+    let store = Store::open(folder.path(), &[&ITEMS_COLLECTION, &RESULTS_COLLECTION]).unwrap();
     let case = AtomicUsize::new(0);
     let config = ProptestConfig {
         cases: 16,
@@ -358,7 +358,11 @@ async fn looking_costs_what_is_due() {
     const ITEM_COUNT: usize = 20_000;
     const DUE_COUNT: usize = ITEM_COUNT / 100;
     let folder = tempfile::tempdir().unwrap();
-    let sled = Store::open(&folder.path().join("store"), &[&ITEMS, &RESULTS]).unwrap();
+    let sled = Store::open(
+        &folder.path().join("store"),
+        &[&ITEMS_COLLECTION, &RESULTS_COLLECTION],
+    )
+    .unwrap();
     let clock = Clock::standing_at(Time(1_000));
     let numbers: Vec<usize> = (0..ITEM_COUNT).collect();
     for part in numbers.chunks(5_000) {
@@ -380,18 +384,18 @@ async fn looking_costs_what_is_due() {
     });
     let blobs = Arc::new(Folder::open(&folder.path().join("blobs")).unwrap());
     let claims = Claims::new(Store::new(counted.clone(), blobs), clock.clone());
-    let world = World::at(&clock);
+    let fixture = Fixture::at(&clock);
     let queue = queue(8);
-    let signal = claims.store.commit_signal(&RESULTS);
+    let signal = claims.store.commit_signal(&RESULTS_COLLECTION);
     let finished = async {
         while results(&sled, "i").await.len() < DUE_COUNT {
             signal.committed().await;
-            world.go.notify_waiters();
+            fixture.go.notify_waiters();
         }
     };
     tokio::select! {
-        () = queue.run(&claims, &world) => {}
-        done = tokio::time::timeout(DEADLINE, finished) => done.unwrap(),
+        () = queue.run(&claims, &fixture) => {}
+        done = tokio::time::timeout(TEST_DEADLINE, finished) => done.unwrap(),
     }
     let read = counted.records.load(Ordering::SeqCst);
     assert!((DUE_COUNT..DUE_COUNT * 3).contains(&read), "{read}");
@@ -400,16 +404,16 @@ async fn looking_costs_what_is_due() {
 #[tokio::test]
 async fn record_without_further_attempts_is_dead() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path(), &[&ITEMS, &RESULTS]).unwrap();
+    let store = Store::open(folder.path(), &[&ITEMS_COLLECTION, &RESULTS_COLLECTION]).unwrap();
     let clock = Clock::standing_at(Time(1_000));
     let claims = Claims::new(store.clone(), clock.clone());
     let item = Item::due_at(clock.now());
     let batch = Batch::at(clock.now()).insert("p", "item", &item);
     store.commit(batch).await.unwrap();
-    let queue = Queue::<Item, World> {
+    let queue = Queue::<Item, Fixture> {
         retry_delay: |attempts| (attempts < 3).then_some(Duration::from_secs(10)),
-        work: |world, _, ()| {
-            world.attempts.fetch_add(1, Ordering::SeqCst);
+        work: |fixture, _, ()| {
+            fixture.attempts.fetch_add(1, Ordering::SeqCst);
             Box::pin(async {
                 Ok(Next::Retry {
                     reason: "the provider is down".to_owned(),
@@ -419,8 +423,8 @@ async fn record_without_further_attempts_is_dead() {
         },
         ..queue(1)
     };
-    let world = World::at(&clock);
-    let signal = store.commit_signal(&ITEMS);
+    let fixture = Fixture::at(&clock);
+    let signal = store.commit_signal(&ITEMS_COLLECTION);
     let states = async {
         let mut dues = Vec::new();
         loop {
@@ -437,10 +441,10 @@ async fn record_without_further_attempts_is_dead() {
         }
     };
     let (item, dues) = tokio::select! {
-        () = queue.run(&claims, &world) => unreachable!("a queue has no end"),
-        dead = tokio::time::timeout(DEADLINE, states) => dead.unwrap(),
+        () = queue.run(&claims, &fixture) => unreachable!("a queue has no end"),
+        dead = tokio::time::timeout(TEST_DEADLINE, states) => dead.unwrap(),
     };
-    assert_eq!(world.attempts.load(Ordering::SeqCst), 3);
+    assert_eq!(fixture.attempts.load(Ordering::SeqCst), 3);
     assert_eq!((item.work.due, item.work.attempts), (None, 3));
     assert_eq!(dues[0], Some(Time(100_000)), "it waits as it was told");
     assert!(dues[1] > Some(Time(101_000)), "and as the schedule says");

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{sharing::Share, status::AccountStatus};
+use crate::api::{Direction, OrderBy};
 
 /// Filters and order of the list.
 #[derive(Deserialize, IntoParams)]
@@ -43,20 +44,6 @@ pub(crate) struct ListQuery {
     /// `PRIVATE` without it.
     #[param(inline)]
     account_type: Option<AccountTypeFilter>,
-}
-
-#[derive(PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-enum OrderBy {
-    CreatedAt,
-    UpdatedAt,
-}
-
-#[derive(PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-enum Direction {
-    Asc,
-    Desc,
 }
 
 #[derive(Deserialize, ToSchema)]

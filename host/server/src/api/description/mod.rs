@@ -21,19 +21,19 @@ use utoipa::{
 };
 
 use crate::{
-    api::table::{PREFIXES, Row},
+    api::table::{API_PREFIXES, Row},
     http::{auth, branding::Branding, error::Refusal},
 };
 
 /// Name of the component for the envelope of every error.
-const REFUSAL: &str = "Refusal";
+const REFUSAL_SCHEMA: &str = "Refusal";
 
 /// Name of the security scheme of a project's key.
-const PROJECT: &str = "project";
+const PROJECT_KEY_SCHEME: &str = "project";
 /// Name of the security scheme of an organization's key.
-const ORGANIZATION: &str = "organization";
+const ORGANIZATION_KEY_SCHEME: &str = "organization";
 /// Name of the security scheme of a user's key.
-const USER: &str = "user";
+const USER_KEY_SCHEME: &str = "user";
 
 /// Description of the whole API.
 const API_DESCRIPTION: &str = "Connects the accounts of a project's users at providers and runs tools with them.\n\n\
@@ -108,7 +108,7 @@ const OPERATION_GROUPS: [(&str, &str); 21] = [
 type ErrorResponse = (&'static str, &'static str);
 
 /// Errors of every operation.
-const ERRORS: [ErrorResponse; 3] = [
+const COMMON_ERRORS: [ErrorResponse; 3] = [
     (
         "429",
         "Too many requests in a period of time or at the same time",
@@ -117,22 +117,22 @@ const ERRORS: [ErrorResponse; 3] = [
     ("503", "The server is temporarily unavailable"),
 ];
 /// Error of operations that need a key.
-const UNAUTHORIZED: ErrorResponse = (
+const UNAUTHORIZED_ERROR: ErrorResponse = (
     "401",
     "The key is missing, invalid or of another kind, or there are several keys",
 );
 /// Error of operations that need a permission.
-const FORBIDDEN: ErrorResponse = (
+const FORBIDDEN_ERROR: ErrorResponse = (
     "403",
     "The key does not have the permission, or does not allow the client's address",
 );
 /// Error of operations that have parameters or a body.
-const INVALID: ErrorResponse = (
+const INVALID_ERROR: ErrorResponse = (
     "400",
     "The request is invalid; `errors` has one line for each problem",
 );
 /// Error of operations whose path has parameters.
-const NOT_FOUND: ErrorResponse = (
+const NOT_FOUND_ERROR: ErrorResponse = (
     "404",
     "The object does not exist in the project or in the catalog",
 );
@@ -163,13 +163,14 @@ fn describe(rows: &[Row]) -> OpenApi {
     add_refusal(&mut components);
     add_security_schemes(&mut components);
     // Tools that read the description use the first server, so the newer prefix is the first one.
-    let mut servers = PREFIXES.map(|prefix| ServerBuilder::new().url(prefix).build());
+    let mut servers = API_PREFIXES.map(|prefix| ServerBuilder::new().url(prefix).build());
     servers.reverse();
     let tags = OPERATION_GROUPS.map(|(name, description)| {
         let tag = TagBuilder::new().name(name);
         tag.description(Some(description)).build()
     });
-    let security = [PROJECT, USER].map(|scheme| SecurityRequirement::new(scheme, [""; 0]));
+    let security = [PROJECT_KEY_SCHEME, USER_KEY_SCHEME]
+        .map(|scheme| SecurityRequirement::new(scheme, [""; 0]));
     OpenApiBuilder::new()
         .info(info())
         .servers(Some(servers))
@@ -196,14 +197,16 @@ fn add_refusal(components: &mut Components) {
         .description("The request failed")
         .content("application/json", content);
     let response = response.build().into();
-    components.responses.insert(REFUSAL.to_owned(), response);
+    components
+        .responses
+        .insert(REFUSAL_SCHEMA.to_owned(), response);
 }
 
 fn add_security_schemes(components: &mut Components) {
     let schemes = [
-        (PROJECT, auth::PROJECT),
-        (ORGANIZATION, auth::ORGANIZATION),
-        (USER, auth::USER),
+        (PROJECT_KEY_SCHEME, auth::PROJECT_KEY_HEADER),
+        (ORGANIZATION_KEY_SCHEME, auth::ORGANIZATION_KEY_HEADER),
+        (USER_KEY_SCHEME, auth::USER_KEY_HEADER),
     ];
     for (name, header) in schemes {
         let value = ApiKeyValue::with_description(header, &format!("Key of the {name}"));
@@ -279,20 +282,20 @@ fn path_parameter(name: &str) -> Parameter {
 
 /// Returns the errors that follow from the key, the parameters and the body of an operation.
 fn errors(row: &Row, operation: &Operation) -> Vec<ErrorResponse> {
-    let mut errors = ERRORS.to_vec();
+    let mut errors = COMMON_ERRORS.to_vec();
     if operation.security.as_deref() != Some(&[SecurityRequirement::default()]) {
-        errors.push(UNAUTHORIZED);
+        errors.push(UNAUTHORIZED_ERROR);
     }
     if operation.security.is_none() {
-        errors.push(FORBIDDEN);
+        errors.push(FORBIDDEN_ERROR);
     }
     if operation.parameters.is_some() || operation.request_body.is_some() {
-        errors.push(INVALID);
+        errors.push(INVALID_ERROR);
     }
     // A PUT request creates an object that does not exist.
     let has_path_parameters = path_parameters(row.path).next().is_some();
     if has_path_parameters && row.description.method != HttpMethod::Put {
-        errors.push(NOT_FOUND);
+        errors.push(NOT_FOUND_ERROR);
     }
     if operation.request_body.is_some() {
         errors.extend(BODY_ERRORS);
@@ -302,7 +305,7 @@ fn errors(row: &Row, operation: &Operation) -> Vec<ErrorResponse> {
 
 /// Refers to the response of every error, with a description of its own.
 fn error_response(description: &str) -> RefOr<Response> {
-    let mut response = Ref::from_response_name(REFUSAL);
+    let mut response = Ref::from_response_name(REFUSAL_SCHEMA);
     response.description = description.to_owned();
     RefOr::Ref(response)
 }

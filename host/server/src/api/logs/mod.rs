@@ -17,9 +17,9 @@ use self::{
 use crate::http::{ApiResult, IN_TABLE, Json, OptionalJson, Page, Path, ProjectKey, errors};
 
 /// Maximum characters of a value in a condition.
-pub(super) const MAX_VALUE_CHARS: usize = 256;
+const MAX_VALUE_CHARS: usize = 256;
 /// Maximum number of conditions of one list.
-pub(super) const MAX_CONDITIONS: usize = 20;
+const MAX_CONDITIONS: usize = 20;
 
 /// Fields that can be searched.
 const SEARCHABLE_FIELDS: [(&str, Field); 10] = [
@@ -44,9 +44,7 @@ pub(crate) async fn list(
     let cursor = body.cursor.filter(|cursor| !cursor.is_empty());
     let page = Page::new(body.limit, cursor.as_deref())?;
     let filters = body.filters.unwrap_or_default();
-    if filters.len() > MAX_CONDITIONS {
-        return Err(errors::invalid(format!("filters: at most {MAX_CONDITIONS}")).into());
-    }
+    check_conditions("filters", filters.len())?;
     let filter = Filter {
         conditions: filters
             .into_iter()
@@ -129,32 +127,39 @@ pub(crate) async fn cassette(
 }
 
 fn condition(key: &ProjectKey, given: ConditionBody) -> ApiResult<Condition> {
-    let field = match SEARCHABLE_FIELDS
-        .iter()
-        .find(|(name, _)| *name == given.field)
-    {
-        Some((_, field)) => *field,
-        None => {
-            return Err(errors::invalid(format!(
-                "filters: `{}` is not a field of the log",
-                given.field
-            ))
-            .into());
-        }
-    };
-    let operator = operator("filters: `operator`", &given.operator)?;
-    if given.value.chars().count() > MAX_VALUE_CHARS {
-        return Err(errors::invalid(format!(
-            "filters: `value` has at most {MAX_VALUE_CHARS} characters"
-        ))
-        .into());
-    }
+    let field = named_field("filters", &SEARCHABLE_FIELDS, &given.field)?;
+    let value = searched_text("filters: `value`", given.value)?;
     Ok(Condition {
         field,
-        operator,
-        value: stored_value(key, field, given.value),
+        operator: operator("filters: `operator`", &given.operator)?,
+        value: stored_value(key, field, value),
         ignore_case: false,
     })
+}
+
+/// Refuses more conditions than a list may have.
+pub(super) fn check_conditions(member: &str, count: usize) -> ApiResult<()> {
+    if count > MAX_CONDITIONS {
+        return Err(errors::invalid(format!("{member}: at most {MAX_CONDITIONS}")).into());
+    }
+    Ok(())
+}
+
+/// Returns the field that a condition names.
+pub(super) fn named_field<F: Copy>(member: &str, fields: &[(&str, F)], name: &str) -> ApiResult<F> {
+    let named = fields.iter().find(|(known, _)| *known == name);
+    let unknown = || errors::invalid(format!("{member}: `{name}` is not a field of the log"));
+    let (_, field) = named.ok_or_else(unknown)?;
+    Ok(*field)
+}
+
+/// Refuses a text that is too long to be searched for.
+pub(super) fn searched_text(place: &str, text: String) -> ApiResult<String> {
+    if text.chars().count() > MAX_VALUE_CHARS {
+        let problem = format!("{place} has at most {MAX_VALUE_CHARS} characters");
+        return Err(errors::invalid(problem).into());
+    }
+    Ok(text)
 }
 
 /// Parses the operator of a condition.

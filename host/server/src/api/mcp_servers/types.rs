@@ -16,7 +16,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::commands::Added;
 use crate::{
     Server,
-    api::{texts, toolkits::logo_url},
+    api::{Direction, OrderBy, texts, toolkits::logo_url},
     http::{ApiResult, Page, branding::Branding, errors, page::MAX_LIMIT, query::number_or_null},
 };
 
@@ -219,20 +219,6 @@ pub(crate) struct ListQuery {
     /// Servers on a page, 10 without it and at most 1000.
     #[serde(default, deserialize_with = "number_or_null")]
     limit: Option<f64>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-enum OrderBy {
-    CreatedAt,
-    UpdatedAt,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-enum Direction {
-    Asc,
-    Desc,
 }
 
 fn order(by: Option<OrderBy>, direction: Option<Direction>) -> Order {

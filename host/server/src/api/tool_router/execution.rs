@@ -28,7 +28,7 @@ use crate::{
     http::{
         ApiResult, IN_TABLE, Json, Path, ProjectKey,
         body::{UnparsedJson, borrowed},
-        context::REQUEST,
+        context::CURRENT_REQUEST,
         errors,
         reply::{RawJson, SerializedJson},
     },
@@ -184,7 +184,7 @@ pub(crate) async fn execute(
     let turns = &server.app.large_work;
     let parsed: ApiResult<_> = turns.run(&key.project.tenant, size, parse).await?;
     let (call, warnings) = parsed?;
-    REQUEST.with(|context| context.names.warn(warnings));
+    CURRENT_REQUEST.with(|context| context.names.warn(warnings));
     let caller = open(&key, &id).await?;
     let outcome = if let Some(tool) = meta_tool(&server, &call.slug) {
         Approvable::Executed(execute_meta_tool(&server, &caller, tool, call.arguments).await?)
@@ -215,7 +215,7 @@ pub(crate) async fn execute_meta(
     UnparsedJson { bytes, .. }: UnparsedJson<ExecuteMetaBody<'static>>,
 ) -> ApiResult<SerializedJson<ResultView>> {
     let (body, warnings) = parse::<ExecuteMetaBody<'_>>(&bytes)?;
-    REQUEST.with(|context| context.names.warn(warnings));
+    CURRENT_REQUEST.with(|context| context.names.warn(warnings));
     let arguments = arguments(&bytes, body.arguments)?;
     let caller = open(&key, &id).await?;
     let tool = meta_tool(&server, &body.slug);

@@ -16,7 +16,7 @@ use crate::http::{
 };
 
 /// Header of a publication: base64 of the component's minisign file.
-pub(crate) const SIGNATURE: &str = "x-toolkit-signature";
+pub(crate) const SIGNATURE_HEADER: &str = "x-toolkit-signature";
 
 view! {
     /// A published version.
@@ -124,7 +124,7 @@ pub(crate) async fn publish(
 
 /// Reads the signature header: a minisign file, in base64 because it has several lines.
 fn signature(headers: &HeaderMap) -> ApiResult<Option<String>> {
-    let Some(value) = headers.get(SIGNATURE) else {
+    let Some(value) = headers.get(SIGNATURE_HEADER) else {
         return Ok(None);
     };
     let text = STANDARD
@@ -132,7 +132,7 @@ fn signature(headers: &HeaderMap) -> ApiResult<Option<String>> {
         .ok()
         .and_then(|bytes| String::from_utf8(bytes).ok());
     text.map(Some).ok_or_else(|| {
-        errors::signature_invalid(format!("`{SIGNATURE}` is not base64 of a text")).into()
+        errors::signature_invalid(format!("`{SIGNATURE_HEADER}` is not base64 of a text")).into()
     })
 }
 

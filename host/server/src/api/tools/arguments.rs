@@ -1,15 +1,21 @@
 //! Arguments that a language model generates from a prompt.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use app::runs::{self, prompt::Prompt};
-use axum::http::HeaderMap;
+use axum::{extract::FromRequestParts, http::request::Parts};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::not_blank;
-use crate::http::{ApiResult, IN_TABLE, Json, Path, Prefix, ProjectKey, errors, reply::RawJson};
+use crate::{
+    Server,
+    http::{
+        ApiError, ApiResult, IN_TABLE, Json, Path, Prefix, ProjectKey, errors, reply::RawJson,
+        signature::Input,
+    },
+};
 
 /// Header that contains headers for the language model.
 const GATEWAY_HEADERS: &str = "x-llm-gateway-headers";
@@ -49,7 +55,7 @@ pub(crate) async fn generate(
     key: ProjectKey,
     prefix: Prefix,
     Path(slug): Path<String>,
-    headers: HeaderMap,
+    GatewayHeaders(headers): GatewayHeaders,
     Json(body): Json<PromptRequest>,
 ) -> ApiResult<Json<ArgumentsView>> {
     let version = not_blank(body.version).unwrap_or_else(|| prefix.tool_version().to_owned());
@@ -57,7 +63,7 @@ pub(crate) async fn generate(
         text: body.text,
         description: not_blank(body.custom_description),
         system_prompt: not_blank(body.system_prompt),
-        headers: gateway_headers(&headers)?,
+        headers,
     };
     let arguments =
         runs::arguments_for_prompt(key.app(), &key.project, &slug, &version, &prompt).await?;
@@ -66,20 +72,28 @@ pub(crate) async fn generate(
     }))
 }
 
-/// Reads the headers for the language model.
-pub(super) fn gateway_headers(headers: &HeaderMap) -> ApiResult<Vec<(String, String)>> {
-    let Some(given) = headers.get(GATEWAY_HEADERS) else {
-        return Ok(Vec::new());
-    };
-    let object = serde_json::from_slice::<BTreeMap<String, Value>>(given.as_bytes());
-    let headers =
-        object.map_err(|_| errors::invalid(format!("{GATEWAY_HEADERS}: must be a JSON object")))?;
-    let text = |value| match value {
-        Value::String(text) => text,
-        other => other.to_string(),
-    };
-    Ok(headers
-        .into_iter()
-        .map(|(name, value)| (name, text(value)))
-        .collect())
+/// Headers for the language model.
+pub(crate) struct GatewayHeaders(pub(super) Vec<(String, String)>);
+
+impl Input for GatewayHeaders {}
+
+impl FromRequestParts<Arc<Server>> for GatewayHeaders {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<Server>) -> ApiResult<Self> {
+        let Some(given) = parts.headers.get(GATEWAY_HEADERS) else {
+            return Ok(Self(Vec::new()));
+        };
+        let object = serde_json::from_slice::<BTreeMap<String, Value>>(given.as_bytes());
+        let headers = object
+            .map_err(|_| errors::invalid(format!("{GATEWAY_HEADERS}: must be a JSON object")))?;
+        let text = |value| match value {
+            Value::String(text) => text,
+            other => other.to_string(),
+        };
+        let headers = headers.into_iter();
+        Ok(Self(
+            headers.map(|(name, value)| (name, text(value))).collect(),
+        ))
+    }
 }

@@ -10,17 +10,14 @@ use app::{
     },
     runs::{self, Execute, Execution, Input, prompt::Prompt},
 };
-use axum::{
-    extract::State,
-    http::{HeaderMap, HeaderName},
-};
+use axum::{extract::State, http::HeaderName};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 use utoipa::ToSchema;
 
 use super::{
-    arguments::gateway_headers,
+    arguments::GatewayHeaders,
     custom_credential::{AuthParameters, ConnectionData, custom_credential, refuse_nul},
     not_blank,
 };
@@ -29,7 +26,7 @@ use crate::{
     http::{
         auth::ProjectKey,
         body::{UnparsedJson, borrowed_object},
-        context::{REQUEST, request_id},
+        context::{CURRENT_REQUEST, request_id},
         error::ApiResult,
         errors,
         path::{Path, Prefix},
@@ -117,10 +114,9 @@ pub(crate) async fn execute(
     State(server): State<Arc<Server>>,
     prefix: Prefix,
     Path(slug): Path<String>,
-    headers: HeaderMap,
+    GatewayHeaders(headers): GatewayHeaders,
     UnparsedJson { bytes, .. }: UnparsedJson<ExecuteRequest<'static>>,
 ) -> ApiResult<SerializedJson<ExecutionView>> {
-    let headers = gateway_headers(&headers)?;
     let size = bytes.len();
     // A large body is parsed on another thread, which does not know the request.
     let request_id = request_id();
@@ -130,7 +126,7 @@ pub(crate) async fn execute(
         request(slug, prefix, &bytes, headers, request_id)
     });
     let (request, notes) = parsed.await??;
-    REQUEST.with(|context| context.names.warn(notes.warnings));
+    CURRENT_REQUEST.with(|context| context.names.warn(notes.warnings));
     let tells_versions = prefix == Prefix::V3 && !notes.names_version;
     let versions = tells_versions.then(|| versions(&server.app.catalog.snapshot(), &request));
     let execution = runs::execute(&server.app, &key.project, request).await?;

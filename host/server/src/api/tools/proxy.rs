@@ -33,7 +33,7 @@ use crate::{
 };
 
 /// Methods that a proxy request may have.
-const METHODS: [&str; 6] = ["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD"];
+const PROXY_METHODS: [&str; 6] = ["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD"];
 /// Maximum number of parameters of a proxy request.
 const MAX_PARAMETERS: usize = 100;
 
@@ -154,8 +154,8 @@ impl TryFrom<ProxyRequest> for Proxy {
 
     fn try_from(request: ProxyRequest) -> ApiResult<Self> {
         let method = request.method.to_ascii_uppercase();
-        if !METHODS.contains(&method.as_str()) {
-            let methods = METHODS.join(", ");
+        if !PROXY_METHODS.contains(&method.as_str()) {
+            let methods = PROXY_METHODS.join(", ");
             return Err(errors::invalid(format!("method: must be one of {methods}")).into());
         }
         let parameters = request.parameters.unwrap_or_default();

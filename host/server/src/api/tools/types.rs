@@ -244,7 +244,7 @@ impl View {
             description,
             toolkit: ToolkitView {
                 slug: branding.rename("SERVICE").into_owned(),
-                name: branding.rename(branding::DEFAULT).into_owned(),
+                name: branding.rename(branding::DEFAULT_WORD).into_owned(),
                 logo: String::new(),
             },
             input_parameters: text.expect("a JSON value is valid JSON text"),

@@ -360,32 +360,21 @@ view! {
     }
 }
 
-/// State of a subscription at a provider.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-#[schema(as = TriggerInstanceSubscriptionStatus)]
-enum SubscriptionStatus {
-    /// The provider is being asked to send events.
-    Pending,
-    /// The provider sends events.
-    Subscribed,
-    /// The provider could not be asked, or has refused.
-    Failed,
-    /// The provider is being asked to send no more events.
-    Unsubscribing,
-    /// The provider sends no events.
-    Unsubscribed,
-}
-
-impl From<triggers::SubscriptionState> for SubscriptionStatus {
-    fn from(state: triggers::SubscriptionState) -> Self {
-        match state {
-            triggers::SubscriptionState::Pending => Self::Pending,
-            triggers::SubscriptionState::Subscribed => Self::Subscribed,
-            triggers::SubscriptionState::Failed => Self::Failed,
-            triggers::SubscriptionState::Unsubscribing => Self::Unsubscribing,
-            triggers::SubscriptionState::Unsubscribed => Self::Unsubscribed,
-        }
+mirror! {
+    /// State of a subscription at a provider.
+    #[serde(rename_all = "snake_case")]
+    #[schema(as = TriggerInstanceSubscriptionStatus)]
+    enum SubscriptionStatus of triggers::SubscriptionState {
+        /// The provider is being asked to send events.
+        Pending,
+        /// The provider sends events.
+        Subscribed,
+        /// The provider could not be asked, or has refused.
+        Failed,
+        /// The provider is being asked to send no more events.
+        Unsubscribing,
+        /// The provider sends no events.
+        Unsubscribed,
     }
 }
 
@@ -424,26 +413,15 @@ struct DeprecatedView {
     created_at: String,
 }
 
-/// Reason of an automatic disabling.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-#[schema(as = TriggerDisabledReason)]
-enum DisabledReason {
-    ConnectionExpired,
-    PollingFailureInServiceInfra,
-    SubscriptionAuthFailure,
-    SubscriptionRefreshFailure,
-}
-
-impl From<triggers::DisabledReason> for DisabledReason {
-    fn from(reason: triggers::DisabledReason) -> Self {
-        match reason {
-            triggers::DisabledReason::ConnectionExpired => Self::ConnectionExpired,
-            triggers::DisabledReason::SubscriptionAuthFailure => Self::SubscriptionAuthFailure,
-            triggers::DisabledReason::SubscriptionRefreshFailure => {
-                Self::SubscriptionRefreshFailure
-            }
-            triggers::DisabledReason::PollingFailure => Self::PollingFailureInServiceInfra,
-        }
+mirror! {
+    /// Reason of an automatic disabling.
+    #[serde(rename_all = "snake_case")]
+    #[schema(as = TriggerDisabledReason)]
+    enum DisabledReason of triggers::DisabledReason {
+        ConnectionExpired,
+        #[serde(rename = "polling_failure_in_service_infra")]
+        PollingFailure,
+        SubscriptionAuthFailure,
+        SubscriptionRefreshFailure,
     }
 }

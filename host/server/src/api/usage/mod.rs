@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 
 use app::{
     App, Listed, Window,
+    core::truncate,
     projects::{self, Project},
     runs::log::{Filter, usage},
 };
 
-use self::types::{Direction, ENTITY, GroupsView, OrderBy, SummaryView, UsageRequest};
+use self::types::{COUNTED_ENTITY, Direction, GroupsView, OrderBy, SummaryView, UsageRequest};
 use crate::http::{
     ApiResult, IN_TABLE, Json, OptionalJson, OrganizationKey, Path, ProjectKey, errors,
 };
@@ -67,11 +68,10 @@ pub(crate) async fn organization_groups(
 }
 
 fn check_entity(entity: &str) -> ApiResult<()> {
-    if entity == ENTITY {
+    if entity == COUNTED_ENTITY {
         Ok(())
     } else {
-        let shown: String = entity.chars().take(80).collect();
-        Err(errors::usage_not_found(shown).into())
+        Err(errors::usage_not_found(truncate(entity)).into())
     }
 }
 
@@ -148,7 +148,7 @@ fn grouping(name: Option<&str>) -> ApiResult<usage::Grouping> {
 
 fn summary(request: &UsageRequest, counts: &BTreeMap<String, u64>) -> SummaryView {
     let types = request.entity_types.as_ref();
-    let is_selected = types.is_none_or(|types| types.iter().any(|name| name == ENTITY));
+    let is_selected = types.is_none_or(|types| types.iter().any(|name| name == COUNTED_ENTITY));
     SummaryView::new(is_selected.then(|| counts.values().sum()))
 }
 

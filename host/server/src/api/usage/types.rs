@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// The only counted entity.
-pub(crate) const ENTITY: &str = "tool_execution";
+pub(crate) const COUNTED_ENTITY: &str = "tool_execution";
 /// Unit of the quantity of the entity.
-const UNIT: &str = "execution";
+const QUANTITY_UNIT: &str = "execution";
 
 /// Selection and order of the counted executions.
 #[derive(Deserialize, ToSchema)]
@@ -57,7 +57,7 @@ view! {
     /// Usage totals by counted entity.
     #[schema(as = UsageSummary)]
     pub(crate) struct SummaryView from (executions: Option<u64>) where {
-        let entities = executions.map(|count| (ENTITY, UsageSum::from(count)));
+        let entities = executions.map(|count| (COUNTED_ENTITY, UsageSum::from(count)));
     } {
         #[schema(value_type = BTreeMap<String, UsageSum>)]
         entities: BTreeMap<&'static str, UsageSum> = entities.into_iter().collect(),
@@ -66,7 +66,7 @@ view! {
 
 view! {
     struct UsageSum from count: u64 {
-        unit: &'static str = UNIT,
+        unit: &'static str = QUANTITY_UNIT,
         /// A number, as text.
         total_quantity: String = count.to_string(),
         event_count: u64 = count,
@@ -86,8 +86,8 @@ view! {
             event_count: count,
         };
     } {
-        entity_type: &'static str = ENTITY,
-        unit: &'static str = UNIT,
+        entity_type: &'static str = COUNTED_ENTITY,
+        unit: &'static str = QUANTITY_UNIT,
         /// A number, as text. It includes groups beyond the limit.
         total_quantity: String = total.to_string(),
         event_count: u64 = total,

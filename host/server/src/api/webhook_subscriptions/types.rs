@@ -105,7 +105,7 @@ view! {
         /// `gone` if the endpoint answered 410, `failing` if it accepted nothing for days.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schema(nullable = false)]
-        disabled_reason: Option<&'static str> = disabled.map(|disabled| disabled.reason.as_str()),
+        disabled_reason: Option<&'static str> = disabled.map(|disabled| disabled.reason.into_str()),
         #[schema(format = DateTime)]
         created_at: String = iso(record.created_at),
         #[schema(format = DateTime)]

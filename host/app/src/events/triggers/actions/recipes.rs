@@ -33,9 +33,11 @@ pub(crate) trait RecipeActions: Send + Sync {
 
 /// A recipe that is to run for an event.
 pub(crate) struct RecipeAction<'a> {
+    /// Project of the event and of the recipe.
     pub project: &'a SharedProject,
     /// Id of the event.
     pub event: Uuid,
+    /// Instance that reported the event.
     pub instance: &'a TriggerInstanceId,
     /// Slug of the recipe.
     pub slug: &'a str,
@@ -45,5 +47,6 @@ pub(crate) struct RecipeAction<'a> {
     pub toolkit: &'a str,
     /// Account of the instance, which is used for tools of its toolkit.
     pub account: &'a AccountId,
+    /// Arguments of the recipe, with the values of the event filled in.
     pub arguments: Map<String, Value>,
 }

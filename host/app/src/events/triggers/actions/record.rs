@@ -5,10 +5,11 @@
 
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, Document, Field, Kind, Listed, Query, Record, Time, Window};
+use strum::IntoStaticStr;
 use uuid::Uuid;
 
 use crate::{
-    App, Error, Result,
+    App, Result,
     core::{
         ids::{LogId, ProjectId, TriggerInstanceId},
         vault::{SealContext, Sealed},
@@ -18,7 +19,7 @@ use crate::{
     work::{Claimable, WorkState},
 };
 
-/// Collection that this module owns.
+/// Collection of trigger actions.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "trigger_actions",
     fields: &[
@@ -53,8 +54,9 @@ pub struct ActionRun {
 }
 
 /// Status of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum RunStatus {
     /// An attempt is due or running.
     Pending,
@@ -62,17 +64,6 @@ pub enum RunStatus {
     Succeeded,
     /// No attempt follows.
     Failed,
-}
-
-impl RunStatus {
-    /// Returns the name, as stored.
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Succeeded => "succeeded",
-            Self::Failed => "failed",
-        }
-    }
 }
 
 impl Document for ActionRun {
@@ -143,7 +134,7 @@ pub(crate) async fn add(
         log_id: None,
         error: None,
     };
-    let pending = Query::for_project(project.as_str()).is("status", RunStatus::Pending.as_str());
+    let pending = Query::for_project(project.as_str()).is("status", RunStatus::Pending.into_str());
     let count = app.store.rows(&COLLECTION, &pending.page(0, 0)).await?;
     let most = app.triggers.max_pending_actions;
     if count.total >= most {
@@ -195,19 +186,14 @@ pub async fn list(
         .descending()
         .window(window);
     if let Some(status) = status {
-        query = query.is("status", status.as_str());
+        query = query.is("status", status.into_str());
     }
-    let Listed { items, total, next } = app.store.list::<ActionRun>(&query).await?;
+    let found = app.store.list::<ActionRun>(&query).await?;
     let key = app.vault.key(project.id.as_str(), app.clock.now()).await?;
-    let view = |record: Record<ActionRun>| {
+    found.try_map(|record| {
         let context = seal_context(&project.id, &record.id);
         let error = record.body.error.as_ref();
         let error = error.map(|error| key.open(context, error)).transpose()?;
-        Ok::<_, Error>(ActionRunView { record, error })
-    };
-    Ok(Listed {
-        items: items.into_iter().map(view).collect::<Result<_>>()?,
-        total,
-        next,
+        Ok(ActionRunView { record, error })
     })
 }

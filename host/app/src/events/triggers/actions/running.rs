@@ -131,10 +131,8 @@ async fn find_instance(
     project: &ProjectId,
     instance: &TriggerInstanceId,
 ) -> Result<Option<(SharedProject, Record<Instance>)>> {
-    let project = match projects::lookup(app, project).await {
-        Ok(project) => project,
-        Err(cause) if cause.is(&errors::PROJECT_NOT_FOUND) => return Ok(None),
-        Err(cause) => return Err(cause),
+    let Some(project) = projects::find(app, project).await? else {
+        return Ok(None);
     };
     let owner = project.id.as_str();
     let instance = app.store.get::<Instance>(owner, instance.as_str()).await?;

@@ -19,7 +19,7 @@ use crate::{
     work::{Claimable, WorkState},
 };
 
-/// Collection that this module owns.
+/// Collection of trigger subscriptions.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "trigger_subscriptions",
     fields: &[Field::due("due")],

@@ -49,7 +49,7 @@ const REMOVAL_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_ENDED_AT_REMOVAL: u64 = 100;
 
 /// Kinds of failures that mean that the account may not subscribe.
-const REFUSALS: [&str; 2] = ["unauthorized", "forbidden"];
+const REFUSAL_KINDS: [&str; 2] = ["unauthorized", "forbidden"];
 /// Kinds of failures that do not pass by themselves.
 const LASTING_FAILURES: [&str; 3] = ["invalid_input", "not_found", "denied"];
 
@@ -93,10 +93,8 @@ impl Subject {
     /// Reads all that a call needs. Returns none if the project does not exist.
     async fn load(app: &App, claim: &Claim<ProviderSubscription>) -> Result<Option<Self>> {
         let project = ProjectId::parse(claim.project())?;
-        let project = match projects::lookup(app, &project).await {
-            Ok(project) => project,
-            Err(cause) if cause.is(&errors::PROJECT_NOT_FOUND) => return Ok(None),
-            Err(cause) => return Err(cause),
+        let Some(project) = projects::find(app, &project).await? else {
+            return Ok(None);
         };
         let subscription = claim.body().await;
         let versions = VersionSelector::all(&subscription.version);
@@ -173,16 +171,18 @@ impl Subject {
         let Some(mut instance) = instance else {
             return Ok(claim.erase(claim.batch().await?).await?);
         };
-        let called = match self.resume(app, claim, &mut instance).await {
-            Ok(()) => self.call(app, SubscriptionAction::Subscribe).await,
-            Err(cause) => Err(cause),
+        let called = async {
+            if instance.body.waits_for_account() {
+                disabling::resume(app, &self.project, claim, &mut instance).await?;
+            }
+            self.call(app, SubscriptionAction::Subscribe).await
         };
-        let output = match called {
+        let output = match called.await {
             Ok(output) => output,
             Err(cause) if cause.is(&errors::ACCOUNT_NOT_ACTIVE) => {
                 return self.wait_for_account(app, claim, instance, &cause).await;
             }
-            Err(cause) if is_account_gone(&cause) => {
+            Err(cause) if disabling::is_account_gone(&cause) => {
                 return Ok(claim.erase(claim.batch().await?).await?);
             }
             Err(cause) => return Err(cause),
@@ -213,25 +213,6 @@ impl Subject {
         let life = u64::try_from(expires_at.0.saturating_sub(now.0)).unwrap_or_default();
         let delay = Duration::from_millis(life / 4 * 3);
         time_after(now, delay.max(app.triggers.poll_interval.min(RETRY_DELAY)))
-    }
-
-    /// Enables the instance again if its account was not active and is again.
-    async fn resume(
-        &self,
-        app: &App,
-        claim: &Claim<ProviderSubscription>,
-        instance: &mut Record<Instance>,
-    ) -> Result<()> {
-        if instance.body.disabled_reason != Some(DisabledReason::ConnectionExpired) {
-            return Ok(());
-        }
-        let account = &self.subscription.account;
-        let account = accounts::active_account(app, &self.project, account).await?;
-        let batch = claim.batch().await?.check(&account);
-        instance.body.enable(batch.now);
-        claim.commit(batch.update(instance)).await?;
-        instance.revision += 1;
-        Ok(())
     }
 
     /// Disables the instance, whose account is not active, and looks again later.
@@ -286,7 +267,7 @@ impl Subject {
         let is_too_long =
             failures >= MIN_FAILURES && time_after(since, app.triggers.disable_after) <= now;
         let kind = &*failure.kind;
-        let reason = if REFUSALS.contains(&kind) {
+        let reason = if REFUSAL_KINDS.contains(&kind) {
             Some(DisabledReason::SubscriptionAuthFailure)
         } else if LASTING_FAILURES.contains(&kind) || is_too_long {
             Some(DisabledReason::SubscriptionRefreshFailure)
@@ -316,7 +297,11 @@ impl Subject {
             Ok(Err(failure)) if failure.kind == "not_found" => None,
             Ok(Err(failure)) => Some(failure),
             // Without the account, the provider cannot be asked.
-            Err(cause) if cause.is(&errors::ACCOUNT_NOT_ACTIVE) || is_account_gone(&cause) => None,
+            Err(cause)
+                if cause.is(&errors::ACCOUNT_NOT_ACTIVE) || disabling::is_account_gone(&cause) =>
+            {
+                None
+            }
             Err(cause) => return Err(cause),
         };
         let batch = claim.batch().await?;
@@ -340,10 +325,6 @@ impl Subject {
         });
         Ok(ended.await?)
     }
-}
-
-fn is_account_gone(cause: &Error) -> bool {
-    cause.is(&errors::ACCOUNT_NOT_FOUND) || cause.is(&errors::ACCOUNT_DELETED)
 }
 
 /// Asks the providers to send no more events for the instances of an account, or of all accounts of a

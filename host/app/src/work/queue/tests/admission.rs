@@ -7,7 +7,7 @@ use super::*;
 /// Time after which an item that was put off has its turn.
 const TURN_DELAY: Duration = Duration::from_secs(60);
 
-/// A world in which there is room only for some items.
+/// Shared state of workers that have room for only some items.
 #[derive(Default)]
 struct Limited {
     has_room: AtomicBool,
@@ -42,7 +42,7 @@ impl Limited {
     }
 
     async fn wait_for(&self, store: &Store, items: usize) {
-        let signal = store.commit_signal(&ITEMS);
+        let signal = store.commit_signal(&ITEMS_COLLECTION);
         while self.begun.lock().len() < items {
             signal.committed().await;
         }
@@ -53,7 +53,7 @@ impl Limited {
 /// have room after some time. Returns the number of items that were written before.
 async fn written_without_room(items: usize, time: Duration) -> usize {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path(), &[&ITEMS, &RESULTS]).unwrap();
+    let store = Store::open(folder.path(), &[&ITEMS_COLLECTION, &RESULTS_COLLECTION]).unwrap();
     let clock = Clock::standing_at(Time(1_000));
     let claims = Claims::new(store.clone(), clock.clone());
     let mut batch = Batch::at(clock.now()).insert("p", "free", &Item::due_at(clock.now()));
@@ -78,7 +78,7 @@ async fn written_without_room(items: usize, time: Duration) -> usize {
     };
     tokio::select! {
         () = queue.run(&claims, &limited) => unreachable!("a queue has no end"),
-        written = tokio::time::timeout(DEADLINE, all) => written.unwrap(),
+        written = tokio::time::timeout(TEST_DEADLINE, all) => written.unwrap(),
     }
 }
 

@@ -18,20 +18,20 @@ use self::{
 };
 use crate::{
     api::{
-        logs::{MAX_CONDITIONS, MAX_VALUE_CHARS, branded, operator, stored_value},
+        logs::{branded, check_conditions, named_field, operator, searched_text, stored_value},
         toolkits::logo_url,
     },
     http::{ApiResult, IN_TABLE, Json, OptionalJson, Page, Path, ProjectKey, errors},
 };
 
-/// Fields that can be searched: their id and their display name.
-const SEARCHABLE_FIELDS: [(&str, &str, Field); 6] = [
-    ("actionKey", "Tool", Field::Tool),
-    ("appKey", "Toolkit", Field::Toolkit),
-    ("connectedAccountId", "Connected account", Field::Account),
-    ("entityId", "User", Field::User),
-    ("status", "Status", Field::Status),
-    ("id", "Log", Field::Id),
+/// Fields that can be searched, with their display name.
+const SEARCHABLE_FIELDS: [(&str, (&str, Field)); 6] = [
+    ("actionKey", ("Tool", Field::Tool)),
+    ("appKey", ("Toolkit", Field::Toolkit)),
+    ("connectedAccountId", ("Connected account", Field::Account)),
+    ("entityId", ("User", Field::User)),
+    ("status", ("Status", Field::Status)),
+    ("id", ("Log", Field::Id)),
 ];
 /// Maximum number of executions that a cursor may skip.
 const MAX_SKIPPED: f64 = 1_000_000.0;
@@ -39,7 +39,7 @@ const MAX_SKIPPED: f64 = 1_000_000.0;
 /// Lists the fields that can be searched.
 #[utoipa::path(get, path = IN_TABLE)]
 pub(crate) async fn fields(_key: ProjectKey) -> ApiResult<Json<FieldsView>> {
-    let fields = SEARCHABLE_FIELDS.map(|(id, name, _)| SearchableField::new(id, name));
+    let fields = SEARCHABLE_FIELDS.map(|(id, (name, _))| SearchableField::new(id, name));
     Ok(Json(FieldsView {
         fields: SearchableFields {
             action_execution: fields.into(),
@@ -86,9 +86,7 @@ pub(crate) async fn read(key: ProjectKey, Path(id): Path<LogId>) -> ApiResult<Js
 fn filter(key: &ProjectKey, body: Search) -> ApiResult<Filter> {
     let ignore_case = body.case_sensitive == Some(false);
     let conditions = body.search_params.unwrap_or_default();
-    if conditions.len() > MAX_CONDITIONS {
-        return Err(errors::invalid(format!("search_params: at most {MAX_CONDITIONS}")).into());
-    }
+    check_conditions("search_params", conditions.len())?;
     Ok(Filter {
         conditions: conditions
             .into_iter()
@@ -101,26 +99,16 @@ fn filter(key: &ProjectKey, body: Search) -> ApiResult<Filter> {
 
 fn condition(key: &ProjectKey, given: ConditionBody, ignore_case: bool) -> ApiResult<Condition> {
     let name = given.field.unwrap_or_default();
-    let Some((_, _, field)) = SEARCHABLE_FIELDS.iter().find(|(id, ..)| *id == name) else {
-        return Err(
-            errors::invalid(format!("search_params: `{name}` is not a field of the log")).into(),
-        );
-    };
+    let (_, field) = named_field("search_params", &SEARCHABLE_FIELDS, &name)?;
     let operator = match given.operation.as_deref() {
         None => Operator::Contains,
         Some(given) => operator("search_params: `operation`", given)?,
     };
-    let value = given.value.unwrap_or_default();
-    if value.chars().count() > MAX_VALUE_CHARS {
-        return Err(errors::invalid(format!(
-            "search_params: `value` has at most {MAX_VALUE_CHARS} characters"
-        ))
-        .into());
-    }
+    let value = searched_text("search_params: `value`", given.value.unwrap_or_default())?;
     Ok(Condition {
-        field: *field,
+        field,
         operator,
-        value: stored_value(key, *field, value),
+        value: stored_value(key, field, value),
         ignore_case,
     })
 }

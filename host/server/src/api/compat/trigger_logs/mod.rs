@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use self::types::{ConditionBody, DetailView, ListView, Search, View, WantedStatus};
 use crate::{
-    api::logs::{MAX_CONDITIONS, MAX_VALUE_CHARS},
+    api::logs::{check_conditions, named_field, searched_text},
     http::{ApiResult, IN_TABLE, Json, OptionalJson, Page, Path, ProjectKey, errors},
 };
 
@@ -57,15 +57,13 @@ pub(crate) async fn read(key: ProjectKey, Path(id): Path<LogId>) -> ApiResult<Js
 
 fn filter(body: Search, now: Time) -> ApiResult<Filter> {
     let conditions = body.search_params.unwrap_or_default();
-    if conditions.len() > MAX_CONDITIONS {
-        return Err(errors::invalid(format!("search_params: at most {MAX_CONDITIONS}")).into());
-    }
+    check_conditions("search_params", conditions.len())?;
     let mut contained = conditions
         .into_iter()
         .map(condition)
         .collect::<ApiResult<Vec<_>>>()?;
     if let Some(text) = body.search.filter(|text| !text.is_empty()) {
-        contained.push((SearchField::Any, text_of_search("search", text)?));
+        contained.push((SearchField::Any, searched_text("search", text)?));
     }
     let auth_config = body.integration_id.as_deref().map(Uuid::parse_str);
     let since = body.from.map(|from| Time(from as i64));
@@ -87,26 +85,13 @@ fn filter(body: Search, now: Time) -> ApiResult<Filter> {
 
 fn condition(given: ConditionBody) -> ApiResult<(SearchField, String)> {
     let name = given.field.unwrap_or_default();
-    let Some((_, field)) = SEARCHABLE_FIELDS.iter().find(|(known, _)| *known == name) else {
-        return Err(
-            errors::invalid(format!("search_params: `{name}` is not a field of the log")).into(),
-        );
-    };
+    let field = named_field("search_params", &SEARCHABLE_FIELDS, &name)?;
     if given
         .operation
         .is_some_and(|operation| operation != "contains")
     {
         return Err(errors::invalid("search_params: `operation` must be contains").into());
     }
-    let value = text_of_search("search_params: `value`", given.value.unwrap_or_default())?;
-    Ok((*field, value))
-}
-
-fn text_of_search(place: &str, text: String) -> ApiResult<String> {
-    if text.chars().count() > MAX_VALUE_CHARS {
-        return Err(
-            errors::invalid(format!("{place} has at most {MAX_VALUE_CHARS} characters")).into(),
-        );
-    }
-    Ok(text)
+    let value = searched_text("search_params: `value`", given.value.unwrap_or_default())?;
+    Ok((field, value))
 }
