@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use harness::{
     Client, Finished, Guest, Host, Registry, guest,
     host::Setup,
-    registry::{NAME, PASSWORD},
+    registry::{REGISTRY_PASSWORD, REGISTRY_USER},
     toolkit, unique,
 };
 use reqwest::Method;
@@ -338,10 +338,21 @@ async fn registry_password_sources_are_tried() {
     };
     let said = run(&[], &[]).failed();
     assert!(said.contains("docker login"), "{said}");
-    run(&[], &["--username", NAME, "--password", "wrong"]).failed();
-    run(&[], &["--username", NAME, "--password", PASSWORD]).succeeded();
-    run(&[("OCI_USERNAME", NAME), ("OCI_PASSWORD", PASSWORD)], &[]).succeeded();
-    let kept = json!({ "auths": { &registry.host: { "auth": base64(format!("{NAME}:{PASSWORD}").as_bytes()) } } });
+    run(&[], &["--username", REGISTRY_USER, "--password", "wrong"]).failed();
+    run(
+        &[],
+        &["--username", REGISTRY_USER, "--password", REGISTRY_PASSWORD],
+    )
+    .succeeded();
+    run(
+        &[
+            ("OCI_USERNAME", REGISTRY_USER),
+            ("OCI_PASSWORD", REGISTRY_PASSWORD),
+        ],
+        &[],
+    )
+    .succeeded();
+    let kept = json!({ "auths": { &registry.host: { "auth": base64(format!("{REGISTRY_USER}:{REGISTRY_PASSWORD}").as_bytes()) } } });
     std::fs::create_dir(author.path(".docker")).unwrap();
     std::fs::write(author.path(".docker/config.json"), kept.to_string()).unwrap();
     let home = author.folder.path().display().to_string();
@@ -349,7 +360,7 @@ async fn registry_password_sources_are_tried() {
     let pull = ["pull", &reference, "-o", "b.wasm"];
     let said = author.run(&pull).failed();
     assert!(
-        said.contains("docker login") && !said.contains(PASSWORD),
+        said.contains("docker login") && !said.contains(REGISTRY_PASSWORD),
         "{said}"
     );
     toolkit(author.folder.path(), &[("HOME", &home)], &pull).succeeded();

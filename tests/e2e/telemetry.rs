@@ -233,6 +233,32 @@ async fn refused_spans_are_lost_and_counted() {
 }
 
 #[tokio::test]
+async fn spans_that_a_collector_rejects_are_logged() {
+    // ExportTraceServiceResponse: partial_success (1) with rejected_spans (1) and error_message (2).
+    let reason = "attributes are too large";
+    let mut said = vec![0x08, 1, 0x12, reason.len() as u8];
+    said.extend(reason.as_bytes());
+    let response = [&[0x0a, said.len() as u8][..], &said].concat();
+    let exports = AtomicUsize::new(0);
+    let collector = Collector::with(move |_| match exports.fetch_add(1, Ordering::Relaxed) {
+        0 => Reply::Body(response.clone()),
+        _ => Reply::Status(200),
+    });
+    let host = traced(&collector)
+        .with("metrics.listen", "127.0.0.1:0")
+        .start()
+        .await;
+    let tool = given::echo(&host).await;
+    host.as_project().execute(&tool, json!({})).await.data();
+    harness::wait_until("the rejected span is counted", || async {
+        let metrics = Metrics::scrape(&host).await;
+        metrics.value("toolhost_spans_total", &[("result", "dropped")]) == Some(1.0)
+    })
+    .await;
+    assert!(host.output().contains(reason), "{}", host.output());
+}
+
+#[tokio::test]
 async fn silent_collector_delays_no_call() {
     let collector = Collector::with(|_| Reply::Hanging);
     let host = traced(&collector).start().await;

@@ -9,14 +9,14 @@ use std::{
 };
 
 /// Crates of the library, by their folder in the repository.
-const CRATES: [&str; 3] = [
+const LIBRARY_CRATES: [&str; 3] = [
     "toolkit-sdk/macros",
     "toolkit-sdk/manifest",
     "toolkit-sdk/sdk",
 ];
 /// Folder of the contract that the library is generated from.
-const CONTRACT: &str = "toolkit-sdk/wit/v1";
-const MANIFEST: &str = "Cargo.toml";
+const CONTRACT_FOLDER: &str = "toolkit-sdk/wit/v1";
+const MANIFEST_FILE: &str = "Cargo.toml";
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
@@ -25,14 +25,18 @@ fn main() -> Result<(), Box<dyn Error>> {
         .canonicalize()?;
     let output = output_folder()?;
     let mut files = Vec::new();
-    let mut folders = vec![root.join(CONTRACT)];
+    let mut folders = vec![root.join(CONTRACT_FOLDER)];
     let mut manifests = String::new();
-    for folder in CRATES.map(|folder| root.join(folder)) {
+    for folder in LIBRARY_CRATES.map(|folder| root.join(folder)) {
         folders.push(folder.join("src"));
-        manifests.push_str(&fs::read_to_string(folder.join(MANIFEST))?);
-        files.push(folder.join(MANIFEST));
+        manifests.push_str(&fs::read_to_string(folder.join(MANIFEST_FILE))?);
+        files.push(folder.join(MANIFEST_FILE));
     }
-    for file in folders.iter().chain(&files).chain([&root.join(MANIFEST)]) {
+    for file in folders
+        .iter()
+        .chain(&files)
+        .chain([&root.join(MANIFEST_FILE)])
+    {
         println!("cargo::rerun-if-changed={}", file.display());
     }
     for folder in &folders {
@@ -40,10 +44,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     files.sort();
     let workspace = output.join("workspace.toml");
-    let whole = fs::read_to_string(root.join(MANIFEST))?;
+    let whole = fs::read_to_string(root.join(MANIFEST_FILE))?;
     fs::write(&workspace, inherited(&whole, &manifests))?;
 
-    let mut list = format!("&[({MANIFEST:?}, include_str!({workspace:?})),\n");
+    let mut list = format!("&[({MANIFEST_FILE:?}, include_str!({workspace:?})),\n");
     for file in files {
         let path = file.strip_prefix(&root)?;
         writeln!(list, "({path:?}, include_str!({file:?})),")?;
@@ -77,7 +81,7 @@ fn inherited(workspace: &str, manifests: &str) -> String {
             })
         })
     };
-    let mut kept = format!("[workspace]\nresolver = \"3\"\nmembers = {CRATES:?}\n");
+    let mut kept = format!("[workspace]\nresolver = \"3\"\nmembers = {LIBRARY_CRATES:?}\n");
     let mut section = "";
     let is_text = |line: &&str| !line.is_empty() && !line.starts_with('#');
     for line in workspace.lines().filter(is_text) {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use app::{
     agents::{self, session_files},
     catalog,
-    core::{json, large_work, mapping, trace},
+    core::{json, large_work, mapping, shares, trace},
     events::{self, triggers},
     files, lifecycle,
     projects::{MAX_KEYS_PER_OWNER, idempotency},
@@ -34,7 +34,7 @@ use crate::{
     },
 };
 
-const INTRODUCTION: &str = "# Limits
+const PAGE_INTRODUCTION: &str = "# Limits
 
 Everything has a limit. A request or a value that exceeds a limit is refused or cut, as the column *Past the limit* says. A refused
 request changes nothing. Every refusal uses the error envelope, with its slug and a `suggested_fix`. Responses with status 429 or 503 say
@@ -46,7 +46,7 @@ Files are counted for all servers together. The bytes that a project writes in a
 except for those of the last minute of each server.
 ";
 
-const WORK: &str = "
+const WORK_SECTION: &str = "
 ## Work and memory
 
 These limits bound the work and the memory that one request can cause. They do not depend on settings, except where the value names one.
@@ -138,7 +138,7 @@ pub(crate) fn page() -> String {
         ("Prompts", prompts(&settings)),
         ("Webhooks", webhooks(&settings)),
     ];
-    let mut page = INTRODUCTION.to_owned();
+    let mut page = PAGE_INTRODUCTION.to_owned();
     for (group, rows) in groups {
         page.push_str(&format!(
             "\n## {group}\n\n| Limit | Value | Setting | Range | Past the limit |\n|---|---|---|---|---|\n"
@@ -161,7 +161,7 @@ pub(crate) fn page() -> String {
             ));
         }
     }
-    page.push_str(WORK);
+    page.push_str(WORK_SECTION);
     for Bound {
         name,
         value,
@@ -182,13 +182,14 @@ fn work() -> Vec<Bound> {
     vec![
         bound("Body that the thread of its request parses, checks or hashes", &size(large_work::MAX_INLINE_BYTES as u64), "a thread of low priority does the work", "host/app/src/core/large_work.rs large_bodies_leave_their_thread_to_others"),
         bound("Larger bodies that are parsed, checked or hashed concurrently", &format!("{}; for one project: {}", large_work::MAX_LARGE_BODIES, large_work::MAX_LARGE_BODIES_PER_PROJECT), "projects take turns", "host/app/src/core/large_work.rs large_bodies_wait_for_their_project"),
-        bound("Connections and calls of one project that run or are ready to, while other projects send requests", &"one fewer than there are processors, but at least one", "the others wait for their turn", "host/app/src/core/turns.rs project_without_turns_leaves_others_alone"),
+        bound("Use of the processors by one project at the threads of all projects, while others are active", &"an equal share, measured over 20 ms", "its tasks run on threads of busy projects, one fewer than there are processors, but at least one", "host/app/src/core/shares.rs project_beyond_equal_share_is_busy"),
+        bound("Threads for blocking work of busy projects, such as reads of the store", &shares::MAX_BLOCKING_THREADS, "further work waits", "host/app/src/core/shares.rs blocking_work_of_busy_projects_is_limited"),
         bound("Steps of the validation of a value", &format!("{}, and {} more for each byte", catalog::MAX_STEPS, catalog::MAX_STEPS_PER_BYTE), "400 `ActionExecute_ArgumentsInvalid`; for the result of a tool `tool_output_invalid`", "tests/e2e/abuse/values.rs value_with_too_many_steps_is_refused"),
         bound("Deadline for the validation of a larger value, including its wait", &time(catalog::LARGE_CHECK_DEADLINE), "503 `Server_DeadlineExceeded`; for the result of a tool `tool_host_error`", "host/app/src/core/large_work.rs large_bodies_wait_for_their_project"),
-        bound("Schemas that check one value, references followed", &manifest::MAX_SCHEMAS_PER_VALUE, BROKEN, "tests/e2e/abuse/values.rs references_that_double_are_refused_at_publish"),
-        bound("Schemas that follow from one another for the same value, references followed", &manifest::MAX_SCHEMA_CHAIN, BROKEN, "tests/e2e/abuse/values.rs recursive_schema_is_refused_at_publish"),
-        bound("Different regular expressions in a schema", &manifest::MAX_PATTERNS_PER_SCHEMA, BROKEN, "tests/e2e/abuse/values.rs too_many_patterns_are_refused_at_publish"),
-        bound("Estimated memory of the validator of one schema", &size(catalog::MAX_SCHEMA_BYTES as u64), BROKEN, "tests/e2e/abuse/values.rs too_many_patterns_are_refused_at_publish"),
+        bound("Schemas that check one value, references followed", &manifest::MAX_SCHEMAS_PER_VALUE, COMPONENT_INVALID, "tests/e2e/abuse/values.rs references_that_double_are_refused_at_publish"),
+        bound("Schemas that follow from one another for the same value, references followed", &manifest::MAX_SCHEMA_CHAIN, COMPONENT_INVALID, "tests/e2e/abuse/values.rs recursive_schema_is_refused_at_publish"),
+        bound("Different regular expressions in a schema", &manifest::MAX_PATTERNS_PER_SCHEMA, COMPONENT_INVALID, "tests/e2e/abuse/values.rs too_many_patterns_are_refused_at_publish"),
+        bound("Estimated memory of the validator of one schema", &size(catalog::MAX_SCHEMA_BYTES as u64), COMPONENT_INVALID, "tests/e2e/abuse/values.rs too_many_patterns_are_refused_at_publish"),
         bound("Estimated memory of all cached validators", &size(catalog::MAX_VALIDATOR_BYTES as u64), "a validator that was not used lately is dropped", "host/app/src/catalog/validators.rs validators_used_longest_ago_are_let_go"),
         bound("Cached validators", &catalog::MAX_VALIDATORS, "a validator that was not used lately is dropped", "host/app/src/catalog/validators.rs validators_of_dropped_schemas_take_no_room"),
         bound("Descriptions of tools that are kept for MCP clients", &size(MAX_DESCRIPTION_BYTES as u64), "those that no client listed lately are dropped", "host/server/src/mcp/descriptions.rs unused_descriptions_are_dropped"),
@@ -218,13 +219,13 @@ fn work() -> Vec<Bound> {
         bound("Memory reserved for a record in addition to arguments and result", &size(runs::log::RECORD_OVERHEAD_BYTES as u64), "log lines and requests of the execution are left out if no more memory is free, and the record says so", "host/app/src/runs/log/pending.rs long_trace_takes_room_or_is_omitted"),
         bound("Spans that wait to be exported", &trace::MAX_WAITING_SPANS, "further spans are dropped, and counted in `toolhost_spans_total`", "host/app/src/core/trace.rs spans_beyond_the_buffer_are_counted"),
         bound("Size of the records that are written to the store together", &size(runs::log::MAX_GROUP_BYTES as u64), "the other records are written afterwards", "host/app/src/runs/log/write.rs large_records_are_written_in_small_groups"),
-        bound("Calls of `run_tool`, `search_tools`, `proxy` and `upload_file` in one script", &PROGRAM.requests, "the script gets `ToolError`", "host/workbench/tests/python.rs calls_of_host_are_limited"),
-        bound("Size of the arguments or the result of such a call", &size(PROGRAM.message), "the script gets an error", "host/workbench/tests/python.rs large_call_of_host_is_refused"),
-        bound("Each standard output of a script", &size(PROGRAM.output), "the script gets `OSError`: no space left", "host/workbench/tests/python.rs endless_output_ends"),
+        bound("Calls of `run_tool`, `search_tools`, `proxy` and `upload_file` in one script", &PROGRAM_LIMITS.requests, "the script gets `ToolError`", "host/workbench/tests/python.rs calls_of_host_are_limited"),
+        bound("Size of the arguments or the result of such a call", &size(PROGRAM_LIMITS.message), "the script gets an error", "host/workbench/tests/python.rs large_call_of_host_is_refused"),
+        bound("Each standard output of a script", &size(PROGRAM_LIMITS.output), "the script gets `OSError`: no space left", "host/workbench/tests/python.rs endless_output_ends"),
         bound("Each standard output and the result of a script in the response", &size(workbench::MAX_EXCERPT_BYTES as u64), "the whole is a file in `outputs`", "host/workbench/tests/python.rs long_output_becomes_file"),
         bound("Result of a script, the value of its last expression", &format!("{} characters", workbench::MAX_RESULT_CHARS), "it is cut", "host/workbench/tests/python.rs long_result_is_cut"),
-        bound("Files and folders of a session, with those of the interpreter", &PROGRAM.files, "the script gets `OSError`: no space left", "host/workbench/tests/python.rs files_are_limited_in_size_and_number"),
-        bound("Size of all files of a session", &size(PROGRAM.file_bytes), "the script gets `OSError`: no space left", "host/workbench/tests/python.rs files_are_limited_in_size_and_number"),
+        bound("Files and folders of a session, with those of the interpreter", &PROGRAM_LIMITS.files, "the script gets `OSError`: no space left", "host/workbench/tests/python.rs files_are_limited_in_size_and_number"),
+        bound("Size of all files of a session", &size(PROGRAM_LIMITS.file_bytes), "the script gets `OSError`: no space left", "host/workbench/tests/python.rs files_are_limited_in_size_and_number"),
         bound("Size of the variables that a script leaves to the next", &size(workbench::MAX_VARIABLES_BYTES as u64), "the largest are not kept, and the result names them", "host/workbench/tests/python.rs variables_that_cannot_be_kept_are_named"),
         bound("Size of the source text of a script", &size(workbench::MAX_CODE_BYTES as u64), "the script is refused", "host/workbench/tests/python.rs long_script_is_refused"),
         bound("Shell commands that run at the same time on a server", &format!("{}; of one project {}", workbench::MAX_CONCURRENT_COMMANDS, workbench::MAX_COMMANDS_PER_TENANT), "the others wait", "tests/e2e/bash_tool.rs commands_of_a_session_take_turns"),
@@ -238,23 +239,23 @@ fn work() -> Vec<Bound> {
     ]
 }
 
-const PROGRAM: ProgramLimits = ProgramLimits::DEFAULT;
+const PROGRAM_LIMITS: ProgramLimits = ProgramLimits::DEFAULT;
 const TOO_LARGE: &str = "413 `HTTP_PayloadTooLarge`";
 /// Effect of an invalid request to a session.
 const SESSION_INVALID: &str = "400 `ToolRouterV2_BadRequest`";
 /// Effect of too many files in a session, or too large ones.
 const FILES_FULL: &str = "400 `ToolRouterV2_FilesFull`";
 const RECIPE_INVALID: &str = "400 `ToolRouterV2_RecipeInvalid`";
-const INVALID: &str = "400 `Request_Invalid`";
+const REQUEST_INVALID: &str = "400 `Request_Invalid`";
 const NODE_BUSY: &str = "503 `Server_Busy`";
 const PROJECT_BUSY: &str = "429 `Server_ProjectBusy`";
 const TOO_MANY: &str = "429 `HTTP_TooManyRequests`";
-const COSTLY: &str = "422 `Toolkit_ComponentLimit`";
-const BROKEN: &str = "400 `Toolkit_ComponentInvalid`";
-const REFUSED: &str = "the tool gets an error of kind `limit`";
-const LARGE: &str = "the tool gets an error of kind `too_large`";
-const SLOW: &str = "the tool gets an error of kind `timeout`";
-const CUT: &str = "the rest is left out, and one more line says so";
+const COMPONENT_TOO_COSTLY: &str = "422 `Toolkit_ComponentLimit`";
+const COMPONENT_INVALID: &str = "400 `Toolkit_ComponentInvalid`";
+const TOOL_GETS_LIMIT: &str = "the tool gets an error of kind `limit`";
+const TOOL_GETS_TOO_LARGE: &str = "the tool gets an error of kind `too_large`";
+const TOOL_GETS_TIMEOUT: &str = "the tool gets an error of kind `timeout`";
+const REST_LEFT_OUT: &str = "the rest is left out, and one more line says so";
 
 #[rustfmt::skip]
 fn requests(settings: &[Setting]) -> Vec<Row> {
@@ -265,13 +266,13 @@ fn requests(settings: &[Setting]) -> Vec<Row> {
         row("Number of headers", MAX_HEADERS, "431 `HTTP_HeadersTooLarge`"),
         set("JSON body of an execution", "limits.execute_body_kib", TOO_LARGE),
         row("JSON body of a proxy request", size(MAX_JSON_BYTES as u64), TOO_LARGE),
-        row("Body that a proxy request sends to the provider", size(runs::MAX_PROXY_BODY_BYTES as u64), INVALID),
+        row("Body that a proxy request sends to the provider", size(runs::MAX_PROXY_BODY_BYTES as u64), REQUEST_INVALID),
         set("Any other JSON body", "limits.body_kib", TOO_LARGE),
-        row("Nesting depth of a JSON body", json::MAX_DEPTH, INVALID),
-        row("Characters in a query parameter", MAX_TEXT_CHARS, INVALID),
-        row("Entries of a list in the query", MAX_LIST_ENTRIES, INVALID),
+        row("Nesting depth of a JSON body", json::MAX_DEPTH, REQUEST_INVALID),
+        row("Characters in a query parameter", MAX_TEXT_CHARS, REQUEST_INVALID),
+        row("Entries of a list in the query", MAX_LIST_ENTRIES, REQUEST_INVALID),
         row("Entries of a page", MAX_LIMIT, "a larger `limit` is lowered to this number; a cursor with a larger one gets 400 `Request_CursorInvalid`"),
-        row("Characters in an `Idempotency-Key`", crate::http::idempotency::MAX_KEY_CHARS, INVALID),
+        row("Characters in an `Idempotency-Key`", crate::http::idempotency::MAX_KEY_CHARS, REQUEST_INVALID),
         row("Response stored for an `Idempotency-Key`", size(idempotency::MAX_RESPONSE_BYTES as u64), "the response is not stored; a repeated request gets 409 `Idempotency_AnswerGone`"),
         set("Responses stored for one project in a day", "limits.answers_mib", "the request is performed, but its response is not stored; a repeated request gets 409 `Idempotency_AnswerGone`"),
         set("Timeout for the arrival of a body", "limits.body_s", "408 `HTTP_RequestTimeout`, and the connection is closed"),
@@ -296,7 +297,7 @@ fn callers(settings: &[Setting]) -> Vec<Row> {
         set("Requests of the organization in ten minutes", "limits.rate", TOO_MANY),
         set("Requests of one project in ten minutes", "limits.rate_per_project", TOO_MANY),
         set("Requests with one key in ten minutes", "limits.rate_per_key", TOO_MANY),
-        row("Keys of a project", MAX_KEYS_PER_OWNER, INVALID),
+        row("Keys of a project", MAX_KEYS_PER_OWNER, REQUEST_INVALID),
         set("Failed authentications from one address in a minute", "limits.failed_auth", "429 `HTTP_TooManyFailedAuthentications`"),
         set("Time that a stopping server waits for running requests", "limits.drain_s", "their connections are closed"),
     ]
@@ -341,16 +342,16 @@ fn execution_resources(limits: sandbox::Limits, ceiling: sandbox::Limits) -> Vec
         row("Wall-clock time", requestable(time(wall), time(ceiling.wall)), "`tool_timeout`"),
         row("Host function calls", host_calls, "`tool_host_call_limit`"),
         row("Result", size(result), "`tool_output_too_large`"),
-        row("Log lines", log_lines, CUT),
-        row("Size of all log lines", size(log_bytes), CUT),
-        row("Outgoing requests", requests, REFUSED),
-        row("Body of an outgoing request", size(request_body), LARGE),
-        row("Body of a response", size(response_body), LARGE),
-        row("Bodies of all responses", size(responses), REFUSED),
-        row("Timeout for opening an outgoing connection", time(connect), SLOW),
-        row("Timeout for the headers of a response", time(first_byte), SLOW),
-        row("Timeout of an outgoing request", time(exchange), SLOW),
-        row("Files that an execution creates", files, REFUSED),
+        row("Log lines", log_lines, REST_LEFT_OUT),
+        row("Size of all log lines", size(log_bytes), REST_LEFT_OUT),
+        row("Outgoing requests", requests, TOOL_GETS_LIMIT),
+        row("Body of an outgoing request", size(request_body), TOOL_GETS_TOO_LARGE),
+        row("Body of a response", size(response_body), TOOL_GETS_TOO_LARGE),
+        row("Bodies of all responses", size(responses), TOOL_GETS_LIMIT),
+        row("Timeout for opening an outgoing connection", time(connect), TOOL_GETS_TIMEOUT),
+        row("Timeout for the headers of a response", time(first_byte), TOOL_GETS_TIMEOUT),
+        row("Timeout of an outgoing request", time(exchange), TOOL_GETS_TIMEOUT),
+        row("Files that an execution creates", files, TOOL_GETS_LIMIT),
     ]
 }
 
@@ -359,20 +360,20 @@ fn components(settings: &[Setting]) -> Vec<Row> {
     let set = |name, key, past| setting_row(settings, name, key, past);
     vec![
         row("Component", size(catalog::MAX_COMPONENT_BYTES as u64), "413 `HTTP_PayloadTooLarge`"),
-        row("Functions", sandbox::MAX_FUNCTIONS, COSTLY),
-        row("Body of a function", size(sandbox::MAX_FUNCTION_BYTES as u64), COSTLY),
-        row("Module instances", sandbox::MAX_CORE_INSTANCES, COSTLY),
-        row("Memories", sandbox::MAX_MEMORIES, COSTLY),
-        row("Tables", sandbox::MAX_TABLES, COSTLY),
+        row("Functions", sandbox::MAX_FUNCTIONS, COMPONENT_TOO_COSTLY),
+        row("Body of a function", size(sandbox::MAX_FUNCTION_BYTES as u64), COMPONENT_TOO_COSTLY),
+        row("Module instances", sandbox::MAX_CORE_INSTANCES, COMPONENT_TOO_COSTLY),
+        row("Memories", sandbox::MAX_MEMORIES, COMPONENT_TOO_COSTLY),
+        row("Tables", sandbox::MAX_TABLES, COMPONENT_TOO_COSTLY),
         row("Elements of a table", sandbox::MAX_TABLE_ELEMENTS, "the table does not grow"),
-        set("Processor time for compiling", "sandbox.compile_cpu_s", COSTLY),
-        set("Wall-clock time for compiling", "sandbox.compile_wall_s", COSTLY),
-        set("Memory for compiling", "sandbox.compile_memory_mib", COSTLY),
-        row("Manifest", size(manifest::MAX_MANIFEST_BYTES as u64), BROKEN),
-        row("Tools", manifest::MAX_TOOLS, BROKEN),
-        row("Description", size(manifest::MAX_DESCRIPTION_BYTES as u64), BROKEN),
-        row("Schema", size(manifest::MAX_SCHEMA_BYTES as u64), BROKEN),
-        row("Nesting depth of a schema", manifest::MAX_SCHEMA_DEPTH, BROKEN),
+        set("Processor time for compiling", "sandbox.compile_cpu_s", COMPONENT_TOO_COSTLY),
+        set("Wall-clock time for compiling", "sandbox.compile_wall_s", COMPONENT_TOO_COSTLY),
+        set("Memory for compiling", "sandbox.compile_memory_mib", COMPONENT_TOO_COSTLY),
+        row("Manifest", size(manifest::MAX_MANIFEST_BYTES as u64), COMPONENT_INVALID),
+        row("Tools", manifest::MAX_TOOLS, COMPONENT_INVALID),
+        row("Description", size(manifest::MAX_DESCRIPTION_BYTES as u64), COMPONENT_INVALID),
+        row("Schema", size(manifest::MAX_SCHEMA_BYTES as u64), COMPONENT_INVALID),
+        row("Nesting depth of a schema", manifest::MAX_SCHEMA_DEPTH, COMPONENT_INVALID),
     ]
 }
 
@@ -386,7 +387,7 @@ fn storage(settings: &[Setting]) -> Vec<Row> {
         set("Timeout for the upload or download of a file", "files.transfer_s", "408 `HTTP_RequestTimeout`, or the connection is closed"),
         set("Size of all files of one call", "files.size_mib", "400 `ActionExecute_ArgumentsInvalid`"),
         row("Number of files of one call", files::MAX_FILES_PER_CALL, "400 `ActionExecute_ArgumentsInvalid`"),
-        row("Characters in a file name", files::MAX_NAME_CHARS, INVALID),
+        row("Characters in a file name", files::MAX_NAME_CHARS, REQUEST_INVALID),
         set("Size of all files of one project", "files.quota_mib", "507 `File_QuotaExceeded`; for a file of a tool `file_not_kept`"),
         set("Arguments or result in a record", "logs.payload_kib", "left out, and the record says so"),
         set("Execution log of one project in a day", "logs.quota_mib", "arguments, result, log lines and requests are left out, and the record says so"),
@@ -394,7 +395,7 @@ fn storage(settings: &[Setting]) -> Vec<Row> {
         set("Content of a cassette", "logs.cassette_kib", "the execution leaves no cassette: 404 `Log_NoCassette`"),
         set("Time that an account waits for its user to connect it", "connections.pending_s", "the account becomes `EXPIRED`"),
         set("Time that a user may take at the provider", "connections.away_s", "the callback is refused with 400"),
-        row("Users in a list of a shared account", app::accounts::MAX_LISTED_USERS, INVALID),
+        row("Users in a list of a shared account", app::accounts::MAX_LISTED_USERS, REQUEST_INVALID),
         set("Lease for refreshing a token", "connections.refresh_lease_s", "another server may refresh the token"),
         row("Configuration of a session as JSON", size(agents::MAX_CONFIG_BYTES as u64), SESSION_INVALID),
         row("Accounts of one toolkit that a session pins", agents::MAX_PINNED_ACCOUNTS, SESSION_INVALID),
@@ -416,7 +417,7 @@ fn storage(settings: &[Setting]) -> Vec<Row> {
         row("Input schemas in the result of a search for tools", size(agents::meta::MAX_SCHEMAS_BYTES as u64), "further ones are left out; `SERVICE_GET_TOOL_SCHEMAS` returns them"),
         row("Tools of a request for schemas in a session", agents::meta::MAX_SLUGS, "400 `ActionExecute_ArgumentsInvalid`"),
         row("Toolkits of a call that manages the connections of a session", agents::meta::MAX_TOOLKITS, "400 `ActionExecute_ArgumentsInvalid`"),
-        row("Calls of one project that wait for connections on one server", agents::MAX_WAITS_PER_PROJECT, "429 `ToolRouterV2_TooManyWaits`"),
+        row("Calls of one project that wait for connections on one server", agents::meta::MAX_WAITS_PER_PROJECT, "429 `ToolRouterV2_TooManyWaits`"),
         set("Time that a call waits for connections", "sessions.connection_wait_s", "the result has the connections as they are"),
         row("Calls of a parallel execution in a session", agents::meta::MAX_CALLS, "400 `ActionExecute_ArgumentsInvalid`"),
         row("Data of a call of a parallel execution in a session", size(agents::meta::MAX_INLINE_BYTES as u64), "the data becomes a file, and the result has a link to it"),
@@ -437,8 +438,8 @@ fn storage(settings: &[Setting]) -> Vec<Row> {
         row("Runs of recipes of one project that have not ended", agents::recipes::MAX_PENDING_RUNS, "429 `ToolRouterV2_TooManyRecipeRuns`"),
         set("Trigger instances of one project", "triggers.max_per_project", "422 `TriggerInstance_TooMany`"),
         row("Configuration of a trigger instance as JSON", size(triggers::MAX_CONFIG_BYTES as u64), "400 `TriggerInstance_ConfigInvalid`"),
-        set("Interval between two polls of a trigger instance", "triggers.poll_interval_s", INVALID).at_least(),
-        row("Characters in a cron expression", triggers::MAX_CRON_CHARS, INVALID),
+        set("Interval between two polls of a trigger instance", "triggers.poll_interval_s", REQUEST_INVALID).at_least(),
+        row("Characters in a cron expression", triggers::MAX_CRON_CHARS, REQUEST_INVALID),
         row("Polls that follow one another without an interval", triggers::MAX_ROUNDS, "the next poll follows after the interval"),
         row("Events of one poll", triggers::MAX_EVENTS, "the poll fails, and nothing of it is stored"),
         row("Cursor and state that a poll leaves, as base64", size(triggers::MAX_MEMORY_BYTES as u64), "the poll fails, and nothing of it is stored"),
@@ -446,7 +447,7 @@ fn storage(settings: &[Setting]) -> Vec<Row> {
         row("Events that are read for one page of the log of triggers", events::trigger_log::MAX_READ_EVENTS, "the page has fewer entries, and its cursor continues"),
         row("Events that a read of a trigger instance shows", triggers::MAX_RECENT_EVENTS, "only the newest are shown"),
         set("Actions of one project that wait or run", "triggers.pending_actions", "the actions of further events fail"),
-        row("Arguments of an action as JSON", size(triggers::actions::MAX_ARGUMENTS_BYTES as u64), INVALID),
+        row("Arguments of an action as JSON", size(triggers::actions::MAX_ARGUMENTS_BYTES as u64), REQUEST_INVALID),
         row("Values of an event in the arguments of an action", size(mapping::MAX_FILLED_BYTES as u64), "the action fails"),
         row("Attempts of an action", triggers::actions::MAX_ATTEMPTS, "the action fails"),
         set("Time in which every poll, or every attempt to subscribe at a provider, has failed", "triggers.disable_after_s", "the trigger instance is disabled"),
@@ -459,7 +460,7 @@ fn storage(settings: &[Setting]) -> Vec<Row> {
 fn prompts(settings: &[Setting]) -> Vec<Row> {
     let set = |name, key, past| setting_row(settings, name, key, past);
     vec![
-        row("Characters in a prompt", runs::prompt::MAX_PROMPT_CHARS, INVALID),
+        row("Characters in a prompt", runs::prompt::MAX_PROMPT_CHARS, REQUEST_INVALID),
         set("Timeout for making arguments", "llm.timeout_s", "502 `ActionExecute_ModelFailed`"),
         set("Tokens of a completion", "llm.max_tokens", "the completion is cut off"),
         set("Concurrent prompts", "llm.at_once", NODE_BUSY),
@@ -473,21 +474,21 @@ fn webhooks(settings: &[Setting]) -> Vec<Row> {
     vec![
         row("Webhook subscriptions of one project", 1, "409 `Webhook_SubscriptionExists`"),
         row("Webhook endpoints of one project", events::endpoints::MAX_ENDPOINTS, "422 `Webhook_TooManyEndpoints`"),
-        row("Characters in the client id of a webhook endpoint", events::endpoints::MAX_CLIENT_ID_CHARS, INVALID),
-        row("Value of a webhook endpoint", size(events::endpoints::MAX_VALUE_BYTES as u64), INVALID),
+        row("Characters in the client id of a webhook endpoint", events::endpoints::MAX_CLIENT_ID_CHARS, REQUEST_INVALID),
+        row("Value of a webhook endpoint", size(events::endpoints::MAX_VALUE_BYTES as u64), REQUEST_INVALID),
         row("Body of a webhook of a provider", size(ingress::MAX_WEBHOOK_BYTES as u64), TOO_LARGE),
         set("Webhooks of providers to one address in a minute", "limits.webhook_rate", "429 `Webhook_TooManyRequests`"),
         row("Time in which trigger instances receive a webhook of a provider", time(events::ingress::RECEPTION_TIMEOUT), "503 `Webhook_Failed`; the provider sends it again"),
         row("Events of one webhook of a provider for one trigger instance", triggers::MAX_EVENTS, "503 `Webhook_Failed`, and nothing of it is stored"),
         row("Characters of a handshake that are returned to a provider", events::ingress::MAX_ANSWER_CHARS, "nothing is returned"),
-        row("Characters in the URL of a webhook", events::subscriptions::MAX_URL_CHARS, INVALID),
+        row("Characters in the URL of a webhook", events::subscriptions::MAX_URL_CHARS, REQUEST_INVALID),
         set("Attempts of a delivery after the first", "webhooks.retry_delays_s", "the delivery has failed"),
         set("Timeout of an attempt", "webhooks.timeout_s", "the attempt has failed"),
         row("Time that an endpoint may ask to wait in `Retry-After`", time(events::sending::MAX_RETRY_AFTER), "the next attempt begins then"),
         row("Size of an endpoint's response that is read", size(events::sending::MAX_RESPONSE_BYTES), "the rest is not read"),
         row("Size of an endpoint's response that is kept", size(events::sending::MAX_KEPT_BYTES as u64), "the rest is left out"),
         row("Attempts of a delivery that are kept", events::delivery::MAX_KEPT_ATTEMPTS, "the oldest ones are left out"),
-        set("Events in the range of a replay", "webhooks.replay_events", INVALID),
+        set("Events in the range of a replay", "webhooks.replay_events", REQUEST_INVALID),
         set("Concurrent deliveries", "webhooks.concurrency", "the other deliveries wait in the store"),
         set("Concurrent messages to one endpoint", "webhooks.concurrency_per_endpoint", "the other deliveries wait in the store"),
         set("Time for which an endpoint may accept nothing", "webhooks.disable_after_s", "the subscription is disabled"),

@@ -44,10 +44,13 @@ use crate::{
 /// State that handlers share.
 pub(crate) struct Server {
     pub app: Arc<App>,
+    /// Limits of requests by client, key and project.
     pub limiter: RequestLimiter,
     /// Counts of requests.
     pub requests: metrics::Requests,
+    /// Work that goes on after its request was cancelled.
     pub detached: Detached,
+    /// Operator word in identifiers of the API.
     pub branding: Arc<Branding>,
     /// Address ranges of the proxies whose forwarding headers are trusted.
     pub trusted_proxies: Vec<IpNet>,
@@ -55,6 +58,7 @@ pub(crate) struct Server {
     pub mcp_calls: mcp::Calls,
     /// Descriptions of tools for clients of MCP endpoints.
     pub mcp_descriptions: mcp::Descriptions,
+    /// Settings as read at the start.
     pub config: Config,
     serving: AtomicBool,
 }
@@ -126,7 +130,7 @@ enum Command {
     /// List, set and remove the operator's OAuth apps at providers
     OauthApps(oauth_apps::Args),
     /// Follow the events of a project; list its webhook deliveries and send them again
-    #[command(after_help = events::EXAMPLES)]
+    #[command(after_help = events::HELP_EXAMPLES)]
     Events(events::Args),
     /// Export the cassette of an execution from the execution log
     Logs(logs::Args),
@@ -137,7 +141,7 @@ enum Command {
     /// Print the OpenAPI description that the server returns at /api/v3/openapi.json
     Openapi,
     /// Print the settings in effect and the source of each, or a settings file with every setting
-    #[command(after_help = commands::config::EXAMPLES)]
+    #[command(after_help = commands::config::HELP_EXAMPLES)]
     Config(commands::config::Args),
     /// Print every limit with its value, its setting and the effect of exceeding it
     Limits,

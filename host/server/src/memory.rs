@@ -10,7 +10,7 @@ use std::time::Duration;
 /// A call makes many small allocations on several threads. This allocator makes a whole request
 /// about a tenth faster.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static GLOBAL_ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Interval at which freed memory is returned.
 const COLLECT_INTERVAL: Duration = Duration::from_secs(5);

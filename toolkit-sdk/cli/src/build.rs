@@ -230,7 +230,7 @@ fn build_imports(
     let build = |folder: &&PathBuf| {
         let (made, report) = folder::added(
             folder,
-            interpreter::MODULE.to_vec(),
+            interpreter::INTERPRETER_MODULE.to_vec(),
             serde_json::Value::Null,
         )
         .and_then(|guest| component_of(guest, version))

@@ -23,7 +23,7 @@ use std::{
 
 use anyhow::{Context, Result};
 
-use crate::{component::MANIFEST_EXPORT, toolchain::TARGET};
+use crate::{component::MANIFEST_EXPORT, toolchain::GUEST_TARGET};
 
 /// Environment variable that is set while this command acts as wrapper; its value is the linker to
 /// use.
@@ -92,7 +92,7 @@ fn compile(
     let mut command = Command::new(compiler);
     command.args(arguments);
     // Build scripts and macros run on this machine and are compiled unchanged.
-    if arguments.iter().any(|argument| argument == TARGET) {
+    if arguments.iter().any(|argument| argument == GUEST_TARGET) {
         command.args(remap_flags(variable));
         let mut linker = OsString::from("-Clinker=");
         linker.push(env::current_exe().context("this command has no path")?);

@@ -52,7 +52,7 @@ use sources::{Snapshot, Sources};
 /// The server lives as long as this command. It has one project, whose key is part of the printed
 /// command to paste.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = HELP_EXAMPLES)]
 pub(crate) struct Dev {
     /// Folder of the toolkit [default: the current one].
     path: Option<PathBuf>,
@@ -87,7 +87,7 @@ pub(crate) struct Dev {
     json: bool,
 }
 
-const EXAMPLES: &str = "Examples:
+const HELP_EXAMPLES: &str = "Examples:
   toolkit dev
   toolkit dev my-toolkit --port 8080
   TOOLKIT_API_KEY=… toolkit dev my-toolkit       connects an account with the key

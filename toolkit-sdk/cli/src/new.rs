@@ -209,7 +209,7 @@ fn dependency(requested: Option<&str>, folder: &Path) -> Result<String> {
 
 /// Returns the dependency on the SDK of this command.
 fn packed() -> String {
-    format!("\"{}\"", sdk::VERSION)
+    format!("\"{}\"", sdk::LIBRARY_VERSION)
 }
 
 /// Finds the SDK of the repository that contains a folder.

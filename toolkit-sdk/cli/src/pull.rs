@@ -8,13 +8,13 @@ use registry::{Access, RegistryReference};
 
 use crate::{component, progress, sign};
 
-const EXAMPLES: &str = "Examples:
+const HELP_EXAMPLES: &str = "Examples:
   toolkit pull registry.example/tools/hello:20260101_00 --key toolkit.pub
   toolkit pull registry.example/tools/hello@sha256:6c3c… -o hello.wasm";
 
 /// Pull a component from an OCI registry.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = HELP_EXAMPLES)]
 pub(crate) struct Pull {
     /// Source: HOST[:PORT]/PATH[:TAG][@sha256:…]. A tag and a digest together must mean the same.
     reference: String,

@@ -4,17 +4,17 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use registry::{Access, ComponentInfo, RegistryReference, SCHEME};
+use registry::{Access, ComponentInfo, OCI_SCHEME, RegistryReference};
 
 use crate::{build::BuildTarget, component, progress, sign};
 
-const EXAMPLES: &str = "Examples:
+const HELP_EXAMPLES: &str = "Examples:
   toolkit push registry.example/tools/hello            # builds the toolkit here; its version becomes the tag
   toolkit push localhost:5000/hello:20260101_00 dist/hello.wasm";
 
 /// Push a component, or a toolkit that is built first, to an OCI registry.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = HELP_EXAMPLES)]
 pub(crate) struct Push {
     /// Destination: HOST[:PORT]/PATH[:TAG].
     reference: String,
@@ -60,7 +60,7 @@ pub(crate) async fn run(options: &Push) -> Result<ExitCode> {
             "pushed {slug} {version}{}",
             signer.map_or_else(String::new, |key| format!(", signed by {key}"))
         );
-        println!("toolhost toolkits add {SCHEME}{}", pushed.reference);
+        println!("toolhost toolkits add {OCI_SCHEME}{}", pushed.reference);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -28,7 +28,7 @@ const MAX_RESPONSE_BYTES: usize = 32 << 20;
 /// A cassette holds requests, responses, time and randomness, and no credential. `toolkit replay`
 /// runs the call again with it. A case holds the same call as `toolkit check` runs it.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = HELP_EXAMPLES)]
 pub(crate) struct Record {
     #[command(flatten)]
     call: CallOptions,
@@ -41,7 +41,7 @@ pub(crate) struct Record {
     case: Option<String>,
 }
 
-const EXAMPLES: &str = "Examples:
+const HELP_EXAMPLES: &str = "Examples:
   toolkit record . get_item '{\"id\": 7}' -o item-7.json
   toolkit replay . item-7.json
   toolkit record . get_item '{\"id\": 7}' --case success

@@ -18,11 +18,12 @@ use anyhow::{Context, Result};
 use crate::{foreign::files, host};
 
 /// Name of the library, as dependencies name it.
-pub(crate) const PACKAGE: &str = "toolkit-sdk";
+pub(crate) const LIBRARY_NAME: &str = "toolkit-sdk";
 /// Version requirement of a toolkit that takes the library from this command.
-pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+pub(crate) const LIBRARY_VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Sources by their path in the repository.
-pub(crate) const FILES: &[files::File] = include!(concat!(env!("OUT_DIR"), "/sdk_sources.rs"));
+pub(crate) const LIBRARY_FILES: &[files::File] =
+    include!(concat!(env!("OUT_DIR"), "/sdk_sources.rs"));
 /// Lock file with tested versions of the dependencies of the library. Toolkits that begin with it
 /// share the compiled dependencies.
 pub(crate) const LOCK_FILE: &str = include_str!("../interpreter/Cargo.lock");
@@ -33,13 +34,13 @@ const LOCKED_CRATE: &str = "name = \"interpreter\"\nversion = \"0.1.0\"\ndepende
 const NEW_DEPENDENCIES: [&str; 3] = ["schemars", "serde", "serde_json"];
 
 /// Folder of the library among the sources.
-const FOLDER: &str = "toolkit-sdk/sdk";
+const LIBRARY_FOLDER: &str = "toolkit-sdk/sdk";
 /// Configuration of cargo beside the unpacked sources.
 const CONFIG_FILE: &str = "config.toml";
 /// File in which cargo looks for the configuration of a toolkit.
 const TOOLKIT_CONFIG_FILE: &str = ".cargo/config.toml";
 /// First line of the configuration. A file that does not begin with it is the author's.
-const MARK: &str =
+const CONFIG_MARK: &str =
     "# Written by `toolkit`, which contains the SDK. Keep it out of version control.";
 
 /// Returns the lock file of a new toolkit with this name.
@@ -57,7 +58,9 @@ pub(crate) fn link(toolkit: &Path) -> Result<PathBuf> {
         fs::read_to_string(&config).with_context(|| format!("cannot read {}", config.display()))?;
     let own = toolkit.join(TOOLKIT_CONFIG_FILE);
     let old = fs::read_to_string(&own);
-    let is_ours = old.as_ref().map_or(true, |old| old.starts_with(MARK));
+    let is_ours = old
+        .as_ref()
+        .map_or(true, |old| old.starts_with(CONFIG_MARK));
     if is_ours && old.ok().as_ref() != Some(&text) {
         files::write_file(&own, &text)?;
     }
@@ -66,8 +69,12 @@ pub(crate) fn link(toolkit: &Path) -> Result<PathBuf> {
 
 /// Unpacks the sources below a folder, unless they are there, and returns their folder.
 fn unpack(below: &Path) -> Result<PathBuf> {
-    let digest = files::digest_of(FILES.iter().map(|(path, text)| (*path, text.as_bytes())));
-    let folder = below.join(format!("{VERSION}-{}", &digest[..16]));
+    let digest = files::digest_of(
+        LIBRARY_FILES
+            .iter()
+            .map(|(path, text)| (*path, text.as_bytes())),
+    );
+    let folder = below.join(format!("{LIBRARY_VERSION}-{}", &digest[..16]));
     if folder.is_dir() {
         return Ok(folder);
     }
@@ -75,11 +82,11 @@ fn unpack(below: &Path) -> Result<PathBuf> {
         .with_context(|| format!("cannot make the folder {}", below.display()))?;
     let fresh = tempfile::tempdir_in(below)
         .with_context(|| format!("cannot make a folder in {}", below.display()))?;
-    files::write(fresh.path(), FILES)?;
-    let library = folder.join(FOLDER);
+    files::write(fresh.path(), LIBRARY_FILES)?;
+    let library = folder.join(LIBRARY_FOLDER);
     // TOML and Rust have the same escapes for all common characters of a path.
     let config = format!(
-        "{MARK}\n[patch.crates-io]\n{PACKAGE} = {{ path = {:?} }}\n",
+        "{CONFIG_MARK}\n[patch.crates-io]\n{LIBRARY_NAME} = {{ path = {:?} }}\n",
         library.to_string_lossy()
     );
     files::write_file(&fresh.path().join(CONFIG_FILE), &config)?;
@@ -99,7 +106,7 @@ mod tests {
     fn sources_are_unpacked_once_and_whole() {
         let cache = tempfile::tempdir().unwrap();
         let folder = unpack(cache.path()).unwrap();
-        assert!(folder.join(FOLDER).join("src/lib.rs").is_file());
+        assert!(folder.join(LIBRARY_FOLDER).join("src/lib.rs").is_file());
         let config = fs::read_to_string(folder.join(CONFIG_FILE)).unwrap();
         assert!(config.contains(folder.to_str().unwrap()), "{config}");
         assert_eq!(unpack(cache.path()).unwrap(), folder);
@@ -108,8 +115,8 @@ mod tests {
 
     #[test]
     fn packed_workspace_states_what_its_crates_inherit() {
-        let (_, workspace) = FILES[0];
-        for (path, manifest) in FILES
+        let (_, workspace) = LIBRARY_FILES[0];
+        for (path, manifest) in LIBRARY_FILES
             .iter()
             .filter(|(path, _)| path.ends_with("/Cargo.toml"))
         {

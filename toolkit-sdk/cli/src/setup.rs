@@ -1,6 +1,7 @@
-//! `toolkit setup`: finds or installs the compiler for toolkits.
+//! `toolkit setup`: finds or installs the compiler for toolkits, and lets cargo find the SDK.
 
 use std::{
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     thread,
     time::{Duration, Instant},
@@ -12,16 +13,20 @@ use clap::Args;
 use crate::{
     foreign::{self, Language},
     progress,
-    toolchain::{self, AttemptedSteps, DEBIAN_PACKAGES, Mode, Step, TARGET},
+    toolchain::{self, AttemptedSteps, DEBIAN_PACKAGES, GUEST_TARGET, Mode, Step},
+    workspace::Workspace,
 };
 
 /// Timeout of `rustup target add`, which downloads about 20 MB. Without a network it fails
 /// immediately or hangs.
 const TARGET_INSTALL_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// Find or install what compiles toolkits.
+/// Find or install what compiles toolkits, and let cargo find the SDK from a toolkit in Rust.
 #[derive(Debug, Args)]
 pub(crate) struct Setup {
+    /// Folder of a toolkit in Rust, such as a fresh clone, from which cargo finds the SDK.
+    #[arg(default_value = ".")]
+    path: PathBuf,
     /// Set up for toolkits in another language than Rust; may be given several times.
     #[arg(long, value_enum, conflicts_with = "toolchain")]
     lang: Vec<Language>,
@@ -45,6 +50,7 @@ pub(crate) fn run(options: &Setup) -> Result<()> {
         Some(wanted) => toolchain::wanted_mode(toolchain::probe(), wanted)?,
         None => search()?,
     };
+    let linked = link_sdk(mode, &options.path)?;
     if options.json {
         println!(
             "{}",
@@ -52,8 +58,20 @@ pub(crate) fn run(options: &Setup) -> Result<()> {
         );
     } else {
         println!("toolkits are compiled by {}", mode.describe());
+        if linked {
+            println!("cargo finds the SDK from {}", options.path.display());
+        }
     }
     Ok(())
+}
+
+/// Lets cargo find the SDK from the toolkit in a folder. Returns false if there is no toolkit that
+/// takes it from this command.
+fn link_sdk(mode: Mode, folder: &Path) -> Result<bool> {
+    if !folder.join("Cargo.toml").is_file() {
+        return Ok(false);
+    }
+    Workspace::read(mode, folder)?.link_sdk()
 }
 
 /// Installs the compiler of another language, and the packages that it needs if this is possible.
@@ -88,7 +106,7 @@ fn search() -> Result<Mode> {
                 install(&DEBIAN_PACKAGES).with_context(toolchain::install_instructions)?;
             }
             Step::GiveUp => bail!(
-                "no toolchain compiles for {TARGET} here\n\n{}",
+                "no toolchain compiles for {GUEST_TARGET} here\n\n{}",
                 toolchain::install_instructions()
             ),
         }
@@ -97,10 +115,10 @@ fn search() -> Result<Mode> {
 
 /// Adds the target with rustup. A failure is no error: the search continues with its next step.
 fn add_target() {
-    let _spinner = progress::spinner(&format!("rustup target add {TARGET}"));
+    let _spinner = progress::spinner(&format!("rustup target add {GUEST_TARGET}"));
     let mut command = toolchain::clean_command("rustup");
     command
-        .args(["target", "add", TARGET])
+        .args(["target", "add", GUEST_TARGET])
         .env("RUSTUP_MAX_RETRIES", "0");
     command
         .stdin(Stdio::null())

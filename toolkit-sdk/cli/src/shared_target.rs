@@ -18,7 +18,7 @@ use crate::{
     compiler,
     foreign::files,
     host,
-    toolchain::{Mode, TARGET},
+    toolchain::{GUEST_TARGET, Mode},
     workspace::{Module, Package},
 };
 
@@ -64,7 +64,7 @@ impl SharedTarget {
         if fs::read_to_string(&owner).is_ok_and(|owner| owner == crate_folder) {
             return Ok(());
         }
-        let release = self.folder.join(TARGET).join("release");
+        let release = self.folder.join(GUEST_TARGET).join("release");
         let module = release.join(&package.module).with_extension("wasm");
         let original = release.join("deps").join(&package.module);
         let lean = compiler::lean_of(&module);
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn module_of_another_crate_is_removed() {
         let target = tempfile::tempdir().unwrap();
-        let release = target.path().join(TARGET).join("release");
+        let release = target.path().join(GUEST_TARGET).join("release");
         let module = release.join("hello.wasm");
         fs::create_dir_all(&release).unwrap();
         let lock = |folder: &str| {

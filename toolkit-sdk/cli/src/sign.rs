@@ -20,14 +20,14 @@ use serde_json::{Value, json};
 
 use crate::{build::BuildTarget, component};
 
-const EXAMPLES: &str = "Examples:
+const HELP_EXAMPLES: &str = "Examples:
   toolkit sign --generate --key toolkit.key      # once; share toolkit.pub, keep toolkit.key
   toolkit sign dist/hello.wasm --key toolkit.key
   toolkit publish dist/hello.wasm                # sends the signature along";
 
 /// Sign a component, a toolkit that is built first, or any other file; or make a pair of keys.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = HELP_EXAMPLES)]
 pub(crate) struct Sign {
     #[command(flatten)]
     target: BuildTarget,

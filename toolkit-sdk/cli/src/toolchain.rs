@@ -22,7 +22,7 @@ use clap::ValueEnum;
 use crate::compiler;
 
 /// Target of every toolkit.
-pub(crate) const TARGET: &str = "wasm32-unknown-unknown";
+pub(crate) const GUEST_TARGET: &str = "wasm32-unknown-unknown";
 /// Debian packages of [`Mode::Debian`].
 pub(crate) const DEBIAN_PACKAGES: [&str; 4] = ["rustc-web", "cargo-web", "rust-web-src", "lld"];
 
@@ -125,7 +125,7 @@ pub(crate) fn find(wanted: Option<Mode>) -> Result<Mode> {
     ) {
         Step::Use(mode) => Ok(mode),
         _ => bail!(
-            "no toolchain compiles for {TARGET} here; run `toolkit setup`\n\n{}",
+            "no toolchain compiles for {GUEST_TARGET} here; run `toolkit setup`\n\n{}",
             install_instructions()
         ),
     }
@@ -136,7 +136,9 @@ pub(crate) fn wanted_mode(probed: Probe, mode: Mode) -> Result<Mode> {
     let (there, missing) = match mode {
         Mode::Native => (
             probed.target,
-            format!("the active rustc has no target {TARGET}: `rustup target add {TARGET}`"),
+            format!(
+                "the active rustc has no target {GUEST_TARGET}: `rustup target add {GUEST_TARGET}`"
+            ),
         ),
         Mode::BuildStd => (
             probed.source,
@@ -156,7 +158,7 @@ pub(crate) fn wanted_mode(probed: Probe, mode: Mode) -> Result<Mode> {
 /// Returns the two installation options as text.
 pub(crate) fn install_instructions() -> String {
     format!(
-        "There are two ways to get one:\n  with rustup:           rustup target add {TARGET}\n  \
+        "There are two ways to get one:\n  with rustup:           rustup target add {GUEST_TARGET}\n  \
          on Debian, as root:    apt-get install -y {}",
         DEBIAN_PACKAGES.join(" ")
     )
@@ -165,7 +167,7 @@ pub(crate) fn install_instructions() -> String {
 /// Collects the facts about this machine.
 pub(crate) fn probe() -> Probe {
     let libraries =
-        rustc_output(&["--print", "target-libdir", "--target", TARGET]).map(PathBuf::from);
+        rustc_output(&["--print", "target-libdir", "--target", GUEST_TARGET]).map(PathBuf::from);
     let sysroot = rustc_output(&["--print", "sysroot"]).map(PathBuf::from);
     Probe {
         target: libraries.is_some_and(|folder| has_core(&folder)),
@@ -265,7 +267,7 @@ impl Mode {
     /// Returns `cargo build` for the target in the release profile.
     pub(crate) fn cargo_build(self) -> Command {
         let mut command = self.cargo();
-        command.args(["build", "--release", "--target", TARGET]);
+        command.args(["build", "--release", "--target", GUEST_TARGET]);
         for (name, value) in self.environment() {
             command.env(name, value);
         }

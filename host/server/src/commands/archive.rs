@@ -142,6 +142,8 @@ pub(crate) async fn import(
     args: &Import,
     terminal: Terminal,
 ) -> Result<ExitCode, Stop> {
+    let archive_file = tokio::fs::metadata(&args.file).await;
+    archive_file.with_context(|| format!("cannot read {}", args.file.display()))?;
     let unlock = match &args.identity {
         Some(file) => Unlock::identities(file).map_err(|cause| anyhow!(cause))?,
         None => Unlock::passphrase(&args.passphrase.get("Passphrase of the file", false)?),

@@ -8,7 +8,7 @@ use crate::{
     terminal::Terminal,
 };
 
-pub(crate) const EXAMPLES: &str = "\
+pub(crate) const HELP_EXAMPLES: &str = "\
 Examples:
   toolhost config                              print the settings of a server started here
   TOOLHOST_LIMITS__RATE=0 toolhost config      print the effect of a change

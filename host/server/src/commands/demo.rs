@@ -14,7 +14,7 @@ use super::{
 use crate::{config::Config, open::Stop, terminal::Terminal};
 
 /// Tool and argument by file extension. Every other file is hashed.
-const TOOLS: [(&str, &str, &str); 5] = [
+const TOOLS_BY_EXTENSION: [(&str, &str, &str); 5] = [
     ("md", "DOCUMENTS_MARKDOWN_TO_HTML", "markdown"),
     ("html", "DOCUMENTS_HTML_TO_MARKDOWN", "html"),
     ("htm", "DOCUMENTS_HTML_TO_MARKDOWN", "html"),
@@ -40,8 +40,8 @@ pub(super) async fn run(
         .unwrap_or_default()
         .to_string_lossy()
         .to_ascii_lowercase();
-    let [.., fallback] = TOOLS;
-    let (_, tool, argument) = TOOLS
+    let [.., fallback] = TOOLS_BY_EXTENSION;
+    let (_, tool, argument) = TOOLS_BY_EXTENSION
         .into_iter()
         .find(|(own, ..)| *own == extension)
         .unwrap_or(fallback);

@@ -21,7 +21,7 @@ use crate::{
     terminal::Terminal,
 };
 
-const SUBSCRIPTIONS: &str = "webhook_subscriptions";
+const SUBSCRIPTIONS_PATH: &str = "webhook_subscriptions";
 /// Characters of a response body that `show` prints.
 const MAX_SHOWN_CHARS: usize = 200;
 
@@ -90,7 +90,7 @@ enum Status {
     Failed,
 }
 
-pub(crate) const EXAMPLES: &str = "Examples:
+pub(crate) const HELP_EXAMPLES: &str = "Examples:
   toolhost events tail --toolkit github
   toolhost events list --status failed
   toolhost events replay --since 2026-11-25T00:00:00Z";
@@ -157,14 +157,14 @@ async fn get(server: &Running, path: &str) -> Result<Value, Stop> {
 
 /// Returns the path of the deliveries of the project's subscription.
 async fn deliveries(server: &Running) -> Result<String, Stop> {
-    let all = server.items(SUBSCRIPTIONS).await?;
+    let all = server.items(SUBSCRIPTIONS_PATH).await?;
     let id = all.first().map(|subscription| text(subscription, "id"));
     let id = id.ok_or_else(|| {
         anyhow!(
-            "the project has no webhook subscription: create one with POST /api/v3.1/{SUBSCRIPTIONS}, or follow its events with `toolhost events tail`"
+            "the project has no webhook subscription: create one with POST /api/v3.1/{SUBSCRIPTIONS_PATH}, or follow its events with `toolhost events tail`"
         )
     })?;
-    Ok(format!("{SUBSCRIPTIONS}/{id}/deliveries"))
+    Ok(format!("{SUBSCRIPTIONS_PATH}/{id}/deliveries"))
 }
 
 async fn delivery(server: &Running, id: &str) -> Result<String, Stop> {

@@ -22,6 +22,9 @@ const ORGANIZATION_NAME: &str = "default";
 /// Name of the project that the first start creates.
 const PROJECT_NAME: &str = "demo";
 
+/// Maximum number of toolkits that a first start names.
+const MAX_LISTED_TOOLKITS: usize = 12;
+
 /// Keys that clients of the first project need.
 pub(crate) struct Keys {
     pub project: String,
@@ -147,14 +150,17 @@ pub(crate) fn print_summary(server: &Server, url: &str, new: bool, terminal: Ter
     terminal.pair("keys", &config.env_file().display().to_string());
     if new {
         let index = server.app.catalog.snapshot();
-        let toolkits: Vec<_> = index
+        let names = index.toolkits().take(MAX_LISTED_TOOLKITS);
+        let names: Vec<_> = names.map(|toolkit| &*toolkit.slug).collect();
+        let tools: usize = index
             .toolkits()
-            .map(|toolkit| format!("{} ({} tools)", toolkit.slug, toolkit.current().tools.len()))
-            .collect();
-        let toolkits = if toolkits.is_empty() {
-            "none yet; publish one with `toolkit publish`".to_owned()
-        } else {
-            toolkits.join(", ")
+            .map(|toolkit| toolkit.current().tools.len())
+            .sum();
+        let more = index.toolkits().count() - names.len();
+        let toolkits = match (names.is_empty(), more) {
+            (true, _) => "none yet; publish one with `toolkit publish`".to_owned(),
+            (false, 0) => format!("{} ({tools} tools)", names.join(", ")),
+            (false, more) => format!("{} and {more} more ({tools} tools)", names.join(", ")),
         };
         terminal.pair("toolkits", &toolkits);
     }

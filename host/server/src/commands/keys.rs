@@ -24,7 +24,7 @@ use crate::{
 };
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = HELP_EXAMPLES)]
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Option<Action>,
@@ -44,6 +44,7 @@ enum Action {
     /// List the API keys of a project, with the time of their last use
     List {
         /// Name or id of the project
+        #[arg(env = "TOOLHOST_PROJECT_ID")]
         project: String,
         #[command(flatten)]
         server: ServerArgs,
@@ -75,7 +76,7 @@ enum Action {
     },
 }
 
-const EXAMPLES: &str =
+const HELP_EXAMPLES: &str =
     "Without a command: print the master keys and the number of data keys that each of them seals.
 
 Examples:

@@ -23,7 +23,7 @@ enum Action {
     /// Write the cassette of an execution, which `toolkit replay` replays
     ///
     /// The server keeps cassettes when `logs.cassettes` is `failed` or `all`.
-    #[command(after_help = EXAMPLES)]
+    #[command(after_help = HELP_EXAMPLES)]
     Export(Export),
 }
 
@@ -38,7 +38,7 @@ struct Export {
     project: ProjectArgs,
 }
 
-const EXAMPLES: &str = "Examples:
+const HELP_EXAMPLES: &str = "Examples:
   toolhost logs export log_a1b2C3d4E5f6 -o failed.json
   toolkit replay my-toolkit failed.json";
 

@@ -13,10 +13,10 @@ use crate::{
     terminal::Terminal,
 };
 
-const PATH: &str = "org/members";
+const MEMBERS_PATH: &str = "org/members";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = HELP_EXAMPLES)]
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,
@@ -49,7 +49,7 @@ enum Action {
     },
 }
 
-const EXAMPLES: &str = "Examples:
+const HELP_EXAMPLES: &str = "Examples:
   toolhost members add ada@example.com --role admin
   toolhost members remove ada@example.com";
 
@@ -61,7 +61,7 @@ pub(crate) async fn run(
     let server = args.server.reach(config)?;
     match &args.action {
         Action::List => {
-            for member in server.all(PATH, "items").await? {
+            for member in server.all(MEMBERS_PATH, "items").await? {
                 let text = |name| text(&member, name);
                 let columns = format!("{}  {:<32}", text("id"), text("email"));
                 terminal.entry(&columns, &format!("{}  {}", text("role"), text("name")));
@@ -78,11 +78,11 @@ pub(crate) async fn run(
                 None => None,
             };
             let body = json!({"email": email, "role": role, "name": name, "project_id": project});
-            let created = server.send_json(Method::POST, PATH, &body).await?;
+            let created = server.send_json(Method::POST, MEMBERS_PATH, &body).await?;
             terminal.line(text(&created, "key"));
         }
         Action::Remove { member } => {
-            let all = server.all(PATH, "items").await?;
+            let all = server.all(MEMBERS_PATH, "items").await?;
             let found = all
                 .iter()
                 .find(|own| own["id"] == *member || own["email"] == member.to_lowercase());
@@ -92,7 +92,7 @@ pub(crate) async fn run(
                     "member `{member}` does not exist: `toolhost members list` prints all members"
                 )
             })?;
-            server.delete(&format!("{PATH}/{id}")).await?;
+            server.delete(&format!("{MEMBERS_PATH}/{id}")).await?;
             terminal.good(&format!("{member} is removed"));
         }
     }

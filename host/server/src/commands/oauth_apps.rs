@@ -15,10 +15,10 @@ use crate::{
     terminal::Terminal,
 };
 
-const PATH: &str = "org/oauth_apps";
+const OAUTH_APPS_PATH: &str = "org/oauth_apps";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = HELP_EXAMPLES)]
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,
@@ -51,7 +51,7 @@ enum Action {
     },
 }
 
-const EXAMPLES: &str =
+const HELP_EXAMPLES: &str =
     "With an OAuth app of the operator, projects connect accounts without an OAuth app of their own. Register the callback
 URL <server>/api/v3/toolkits/auth/callback at the provider.
 
@@ -67,7 +67,7 @@ pub(crate) async fn run(
     let server = args.server.reach(config)?;
     match &args.action {
         Action::List => {
-            for client in server.items(PATH).await? {
+            for client in server.items(OAUTH_APPS_PATH).await? {
                 let toolkit = format!("{:<24}", text(&client, "toolkit"));
                 terminal.entry(&toolkit, text(&client, "client_id"));
             }
@@ -86,14 +86,16 @@ pub(crate) async fn run(
             let body =
                 json!({"client_id": client_id, "client_secret": secret.as_str(), "scopes": scope});
             server
-                .send_json(Method::PUT, &format!("{PATH}/{toolkit}"), &body)
+                .send_json(Method::PUT, &format!("{OAUTH_APPS_PATH}/{toolkit}"), &body)
                 .await?;
             terminal.good(&format!(
                 "projects can connect accounts of {toolkit} with this OAuth app"
             ));
         }
         Action::Remove { toolkit } => {
-            server.delete(&format!("{PATH}/{toolkit}")).await?;
+            server
+                .delete(&format!("{OAUTH_APPS_PATH}/{toolkit}"))
+                .await?;
             terminal.good(&format!("the OAuth app of {toolkit} is removed"));
         }
     }

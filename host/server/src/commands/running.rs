@@ -85,7 +85,7 @@ impl ProjectArgs {
     /// Returns a client for the server.
     pub(super) fn reach(&self, config: &Config) -> Result<Running, Stop> {
         let key = Key {
-            header: auth::PROJECT,
+            header: auth::PROJECT_KEY_HEADER,
             flag: "--api-key",
             name: "TOOLHOST_API_KEY",
             given: self.api_key.clone(),
@@ -99,7 +99,7 @@ impl ServerArgs {
     pub(super) fn reach(&self, config: &Config) -> Result<Running, Stop> {
         let given = self.org_key.clone();
         let key = Key {
-            header: auth::ORGANIZATION,
+            header: auth::ORGANIZATION_KEY_HEADER,
             flag: "--org-key",
             name: "TOOLHOST_ORG_API_KEY",
             given,

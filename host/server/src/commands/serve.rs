@@ -22,7 +22,7 @@ use tokio::{
     signal::unix::{SignalKind, signal},
     sync::{oneshot, watch},
     task::JoinSet,
-    time::timeout,
+    time::{sleep, timeout},
 };
 
 use crate::{
@@ -47,6 +47,8 @@ const LOG_FLUSH_TIMEOUT: Duration = Duration::from_secs(15);
 const SPAN_EXPORT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Interval at which the store is checked for a failure.
 const STORE_CHECK_INTERVAL: Duration = Duration::from_millis(500);
+/// Interval at which a start that publishes toolkits says how far it is.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 /// Exit code of a server whose store failed while it ran (`EX_IOERR`).
 const EXIT_STORE_FAILED: u8 = 74;
 
@@ -233,7 +235,7 @@ async fn failure(store: &Store) -> String {
         if let Health::Failed(why) = store.health() {
             return why;
         }
-        tokio::time::sleep(STORE_CHECK_INTERVAL).await;
+        sleep(STORE_CHECK_INTERVAL).await;
     }
 }
 
@@ -255,7 +257,7 @@ async fn announce(
 ) -> Result<(), Stop> {
     let folder = args.toolkits.as_ref().or(server.config.toolkits.as_ref());
     let problems = match folder {
-        Some(folder) => publish(server, folder).await?,
+        Some(folder) => publish(server, folder, (!args.json_ready).then_some(terminal)).await?,
         None => Vec::new(),
     };
     server.set_serving(true);
@@ -302,7 +304,11 @@ async fn announce(
 
 /// Publishes the components of a folder, and returns the problems. A component that cannot be
 /// published does not prevent the others.
-async fn publish(server: &Arc<Server>, folder: &Path) -> Result<Vec<String>> {
+async fn publish(
+    server: &Arc<Server>,
+    folder: &Path,
+    progress: Option<Terminal>,
+) -> Result<Vec<String>> {
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
         .with_context(|| format!("cannot read the folder of toolkits {}", folder.display()))?
         .filter_map(|entry| Some(entry.ok()?.path()))
@@ -317,7 +323,7 @@ async fn publish(server: &Arc<Server>, folder: &Path) -> Result<Vec<String>> {
             .unwrap_or_else(|_| ProgressStyle::default_bar()),
     );
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let problems = stream::iter(files)
+    let publications = stream::iter(files)
         .map(|path| {
             let server = server.clone();
             let bar = bar.clone();
@@ -335,8 +341,25 @@ async fn publish(server: &Arc<Server>, folder: &Path) -> Result<Vec<String>> {
         })
         .buffer_unordered(cores)
         .filter_map(std::future::ready)
-        .collect()
-        .await;
+        .collect::<Vec<_>>();
+    // On a terminal there is a bar.
+    let progress = progress.filter(|_| bar.is_hidden());
+    let reported = async {
+        loop {
+            sleep(PROGRESS_INTERVAL).await;
+            if let Some(terminal) = progress {
+                let total = bar.length().unwrap_or_default();
+                terminal.line(&format!(
+                    "publishing toolkits: {} of {total}",
+                    bar.position()
+                ));
+            }
+        }
+    };
+    let problems = tokio::select! {
+        problems = publications => problems,
+        () = reported => Vec::new(),
+    };
     bar.finish_and_clear();
     Ok(problems)
 }

@@ -15,7 +15,7 @@ use std::{
 use anyhow::Context;
 use app::catalog::Terms;
 use bytes::Bytes;
-use registry::{Access, RegistryReference, SCHEME};
+use registry::{Access, OCI_SCHEME, RegistryReference};
 use serde_json::Value;
 use target::Target;
 
@@ -128,10 +128,10 @@ pub(crate) async fn run(
 }
 
 async fn fetch(from: &str, access: &Access) -> anyhow::Result<Fetched> {
-    if from.starts_with(SCHEME) {
+    if from.starts_with(OCI_SCHEME) {
         let pulled = RegistryReference::new(from, access)?.pull().await?;
         return Ok(Fetched {
-            origin: format!("{SCHEME}{}", pulled.reference),
+            origin: format!("{OCI_SCHEME}{}", pulled.reference),
             component: pulled.component,
             signature: pulled.signature,
         });
@@ -139,7 +139,7 @@ async fn fetch(from: &str, access: &Access) -> anyhow::Result<Fetched> {
     let path = Path::new(from);
     let read = tokio::fs::read(path).await;
     let component = read.with_context(|| {
-        format!("cannot read the file {from}; a reference to a registry begins with {SCHEME}")
+        format!("cannot read the file {from}; a reference to a registry begins with {OCI_SCHEME}")
     })?;
     let signature = signature_beside(path)?;
     Ok(Fetched {

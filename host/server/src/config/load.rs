@@ -81,7 +81,7 @@ pub(super) fn read(
     let known = sources.check_known(&settings);
     known.map_err(|problem| sources.blame(problem))?;
     let mut builder = config::Config::builder();
-    for (key, name) in s3::VARIABLES {
+    for (key, name) in s3::AWS_VARIABLES {
         let value = variables.get(name).filter(|value| !value.is_empty());
         if let Some(value) = value.filter(|_| !sources.contains(key)) {
             builder = builder.set_default(key, value.as_str())?;

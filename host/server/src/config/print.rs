@@ -8,7 +8,7 @@ use super::{
     setting::{ANY_NAME, Setting},
     sources::{Source, Sources},
     value_at,
-    values::{HIDDEN, has_credentials},
+    values::{HIDDEN_TEXT, has_credentials},
 };
 
 /// Width of comments in the example file.
@@ -141,7 +141,7 @@ fn line(setting: &Setting, value: &Value, source: &Source) -> String {
         return format!("# {name} is not set: {default}\n");
     }
     if is_secret(value) {
-        return format!("# {name} = {}  # {source}\n", toml(&HIDDEN.into()));
+        return format!("# {name} = {}  # {source}\n", toml(&HIDDEN_TEXT.into()));
     }
     let unit = setting.unit.map(|unit| format!("{unit}, "));
     format!(
@@ -154,7 +154,7 @@ fn line(setting: &Setting, value: &Value, source: &Source) -> String {
 /// Returns true for a secret setting, and for an address that contains a credential.
 fn is_secret(value: &Value) -> bool {
     match value {
-        Value::String(text) => text == HIDDEN || has_credentials(text),
+        Value::String(text) => text == HIDDEN_TEXT || has_credentials(text),
         Value::Array(parts) => parts.iter().any(is_secret),
         _ => false,
     }

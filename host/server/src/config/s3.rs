@@ -7,7 +7,7 @@ use url::Url;
 use super::{Config, setting::settings, values::Secret};
 
 /// Settings that are also read from the names that other programs use in the environment.
-pub(super) const VARIABLES: [(&str, &str); 6] = [
+pub(super) const AWS_VARIABLES: [(&str, &str); 6] = [
     ("s3.endpoint", "AWS_ENDPOINT_URL"),
     ("s3.region", "AWS_REGION"),
     ("s3.region", "AWS_DEFAULT_REGION"),

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use zeroize::Zeroizing;
 
 /// Text shown in place of a secret.
-pub(super) const HIDDEN: &str = "(hidden)";
+pub(super) const HIDDEN_TEXT: &str = "(hidden)";
 
 /// Returns true if a text contains an address with a user name or a password.
 pub(super) fn has_credentials(text: &str) -> bool {
@@ -39,7 +39,7 @@ impl std::fmt::Debug for Secret {
 
 impl Serialize for Secret {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(HIDDEN)
+        serializer.serialize_str(HIDDEN_TEXT)
     }
 }
 

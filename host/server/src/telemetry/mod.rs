@@ -1,7 +1,7 @@
 //! Export of traces and metrics to a collector of the operator, by OTLP over HTTP.
 //!
 //! Spans wait in a bounded buffer, and requests never wait for an export. Spans that the collector
-//! does not take are dropped and counted.
+//! does not take are dropped and counted. What it says about an export is logged.
 
 mod measures;
 mod otlp;
@@ -36,11 +36,14 @@ const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
 const RETRY_DELAYS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
 /// Size of a collector's response that is read, in bytes.
 const MAX_RESPONSE_BYTES: u64 = 64 << 10;
+/// Maximum length of a collector's message in the log.
+const MAX_MESSAGE_CHARS: usize = 500;
 /// Statuses after which OTLP lets a client try again.
 const TRANSIENT_STATUSES: [u16; 4] = [429, 502, 503, 504];
 
 /// The operator's collector.
 pub(crate) struct Collector {
+    /// HTTP client, which may reach private addresses.
     pub client: net::Client,
     /// Address, below which each signal has a path.
     pub endpoint: Url,
@@ -123,8 +126,8 @@ impl Exporter {
             let _ = timeout(MAX_BATCH_DELAY, more).await;
             let spans = batch.len() as u64;
             let request = spans::request(self.resource.clone(), std::mem::take(&mut batch));
-            let counter = match self.send_with_retries(request.encode_to_vec()).await {
-                Ok(()) => &counts.exported,
+            let dropped = match self.send_with_retries(request.encode_to_vec()).await {
+                Ok(rejected) => rejected.min(spans),
                 Err(failure) => {
                     let reason = failure.reason;
                     tracing::warn!(
@@ -132,10 +135,13 @@ impl Exporter {
                         spans,
                         "spans were dropped: the collector did not take them"
                     );
-                    &counts.dropped
+                    spans
                 }
             };
-            counter.fetch_add(spans, Ordering::Relaxed);
+            counts.dropped.fetch_add(dropped, Ordering::Relaxed);
+            counts
+                .exported
+                .fetch_add(spans - dropped, Ordering::Relaxed);
         }
     }
 
@@ -163,7 +169,7 @@ impl Exporter {
         }
     }
 
-    async fn send_with_retries(&self, spans: Vec<u8>) -> Result<(), Failure> {
+    async fn send_with_retries(&self, spans: Vec<u8>) -> Result<u64, Failure> {
         for delay in RETRY_DELAYS {
             match self.send(&self.traces_url, spans.clone()).await {
                 Err(failure) if failure.is_transient => sleep(delay).await,
@@ -173,7 +179,9 @@ impl Exporter {
         self.send(&self.traces_url, spans).await
     }
 
-    async fn send(&self, url: &Url, message: Vec<u8>) -> Result<(), Failure> {
+    /// Returns the number of spans or data points that the collector rejected of an export that it
+    /// took.
+    async fn send(&self, url: &Url, message: Vec<u8>) -> Result<u64, Failure> {
         let request = Request {
             method: Method::POST,
             url: url.clone(),
@@ -193,7 +201,7 @@ impl Exporter {
             is_transient: true,
         })?;
         if response.status.is_success() {
-            return Ok(());
+            return Ok(rejected(url, &response.body));
         }
         let status = response.status.as_u16();
         Err(Failure {
@@ -201,6 +209,25 @@ impl Exporter {
             is_transient: TRANSIENT_STATUSES.contains(&status),
         })
     }
+}
+
+/// Logs what a collector says about an export that it took, and returns how many spans or data
+/// points it rejected. A body that is no message of OTLP says nothing.
+fn rejected(url: &Url, body: &[u8]) -> u64 {
+    let response = otlp::ExportResponse::decode(body).unwrap_or_default();
+    let said = response.partial_success.unwrap_or_default();
+    let rejected = u64::try_from(said.rejected).unwrap_or(0);
+    if rejected > 0 || !said.error_message.is_empty() {
+        let reason: String = said.error_message.chars().take(MAX_MESSAGE_CHARS).collect();
+        let signal = url.path();
+        tracing::warn!(
+            signal,
+            rejected,
+            reason,
+            "the collector reported a problem with an export"
+        );
+    }
+    rejected
 }
 
 fn now(clock: &Clock) -> u64 {

@@ -1,4 +1,4 @@
-//! Messages of OTLP 1.x: the fields of its Protocol Buffers that the server fills.
+//! Messages of OTLP 1.x: the fields of its Protocol Buffers that the server fills or reads.
 
 /// `SPAN_KIND_INTERNAL`, and those that follow it, of `SpanKind`.
 pub(super) const INTERNAL_KIND: i32 = 1;
@@ -165,6 +165,24 @@ pub(super) struct HistogramDataPoint {
     pub bucket_counts: Vec<u64>,
     #[prost(double, repeated, tag = "7")]
     pub explicit_bounds: Vec<f64>,
+}
+
+/// `ExportTraceServiceResponse` and `ExportMetricsServiceResponse`, which have the same field.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct ExportResponse {
+    #[prost(message, optional, tag = "1")]
+    pub partial_success: Option<PartialSuccess>,
+}
+
+/// `ExportTracePartialSuccess` and `ExportMetricsPartialSuccess`, which have the same fields.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct PartialSuccess {
+    /// Number of spans or data points that the collector did not take.
+    #[prost(int64, tag = "1")]
+    pub rejected: i64,
+    /// Reason, or a warning if everything was taken.
+    #[prost(string, tag = "2")]
+    pub error_message: String,
 }
 
 /// Server that spans and metrics come from.

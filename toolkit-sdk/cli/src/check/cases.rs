@@ -14,7 +14,7 @@ use anyhow::{Context, Result, anyhow};
 use bytes::Bytes;
 use manifest::{
     AuthScheme, EgressRule, Manifest,
-    cases::{Case, NOW},
+    cases::{Case, DEFAULT_TIME_MS},
 };
 use net::Origin;
 use sandbox::{Clock, Inbound, Limits, Outcome};
@@ -46,7 +46,7 @@ pub(super) async fn run(
     bless: bool,
 ) -> Result<Vec<CaseReport>> {
     let upstream = Upstream::start(origins(manifest, &files)).await?;
-    let clock = Arc::new(AtomicU64::new(NOW));
+    let clock = Arc::new(AtomicU64::new(DEFAULT_TIME_MS));
     let network = host::network(upstream.rewrites(), Vec::new());
     let runner = CaseRunner {
         host: Host::open(component, network, Clock::Set(clock.clone())).await?,
@@ -154,7 +154,8 @@ impl CaseRunner {
     async fn run(&self, file: &CaseFile<'_>) -> Result<RunResult> {
         let manifest = &self.host.installed.manifest;
         let case = &file.case;
-        self.clock.store(case.now.unwrap_or(NOW), Ordering::Relaxed);
+        self.clock
+            .store(case.now.unwrap_or(DEFAULT_TIME_MS), Ordering::Relaxed);
         let account = dummy_account(&manifest.auth, file.subject, case);
         let context = CompareContext {
             placements: account.placements.clone(),

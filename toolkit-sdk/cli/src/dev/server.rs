@@ -14,7 +14,7 @@ use url::Url;
 use super::{Api, Dev};
 use crate::toolchain;
 
-const PROGRAM: &str = "toolhost";
+const HOST_PROGRAM: &str = "toolhost";
 /// Timeout of the start.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time that the server may take to finish running work.
@@ -166,9 +166,9 @@ async fn start(options: &Dev) -> Result<Server> {
 fn program() -> Result<PathBuf> {
     let beside = env::current_exe()
         .ok()
-        .map(|executable| executable.with_file_name(PROGRAM))
+        .map(|executable| executable.with_file_name(HOST_PROGRAM))
         .filter(|file| file.is_file());
-    beside.or_else(|| toolchain::on_path(PROGRAM)).context(
+    beside.or_else(|| toolchain::on_path(HOST_PROGRAM)).context(
         "`toolhost` was not found next to this command or in PATH; install it, or name a running server with --server",
     )
 }

@@ -201,7 +201,7 @@ impl Declaration {
             .map(|told| told.manifest(&slug))
             .collect::<Result<Vec<_>>>()?;
         Ok(json!({
-            "abi": manifest::ABI,
+            "abi": manifest::ABI_VERSION,
             "sdk": sdk,
             "name": self.name,
             "description": self.description,

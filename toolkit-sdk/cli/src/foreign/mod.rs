@@ -29,7 +29,7 @@ use crate::progress;
 pub(crate) use {compiler::prepare, files::unpack};
 
 /// Name and version of the library, as stated in manifests.
-const SDK: &str = concat!("toolkit-sdk ", env!("CARGO_PKG_VERSION"));
+const SDK_VERSION: &str = concat!("toolkit-sdk ", env!("CARGO_PKG_VERSION"));
 /// Interface that every toolkit exports.
 const ENTRY_INTERFACE: &str = "toolhost:toolkit/entry@1.0.0";
 /// Name, without its version, of the interface that verifies webhook requests.
@@ -129,7 +129,7 @@ impl Source {
                 closed
             }
         };
-        let sdk = format!("{SDK} ({})", self.language.name());
+        let sdk = format!("{SDK_VERSION} ({})", self.language.name());
         let described = declaration::find(&component)?.manifest(&folder, &sdk)?;
         Ok(Compiled {
             component,

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The guest without its own description.
-pub(crate) const MODULE: &[u8] = include_bytes!("../../interpreter/interpreter.wasm");
+pub(crate) const INTERPRETER_MODULE: &[u8] = include_bytes!("../../interpreter/interpreter.wasm");
 
 const MODULE_FILE: &str = "interpreter.wasm";
 /// File with the digest of the sources that the module was compiled from.
@@ -68,7 +68,7 @@ fn sources() -> [files::File; 3] {
 /// Returns a digest of the crate and of the SDK.
 fn digest() -> String {
     let files = sources();
-    let files = files.iter().chain(sdk::FILES);
+    let files = files.iter().chain(sdk::LIBRARY_FILES);
     files::digest_of(files.map(|(path, text)| (*path, text.as_bytes())))
 }
 

@@ -172,7 +172,7 @@ mod tests {
 
     use super::*;
 
-    const GUEST: &str = r#"(module
+    const GUEST_TEXT: &str = r#"(module
         (memory (export "memory") 2)
         (global (export "toolkit_plan") i32 (i32.const 16))
         (data (i32.const 8) "before\00\00\ff\ff\ff\ff\ff\ff\ff\ffafter")
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn plan_is_placed_behind_all_data() {
         let plan = [b"P".to_vec(), vec![7; PAGE_BYTES]].concat();
-        let bytes = with_plan(&wat::parse_str(GUEST).unwrap(), &plan).unwrap();
+        let bytes = with_plan(&wat::parse_str(GUEST_TEXT).unwrap(), &plan).unwrap();
         let engine = Engine::default();
         let mut store = Store::new(&engine, ());
         let instance =

@@ -19,7 +19,7 @@ use crate::{
     terminal::Terminal,
 };
 
-const STREAM: &str = "trigger_instances/stream";
+const STREAM_PATH: &str = "trigger_instances/stream";
 /// Time without a byte after which a connection counts as broken. The server sends a comment every
 /// 15 s.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -66,7 +66,7 @@ impl Filter {
         ] {
             query.extend_pairs(values.iter().map(|value| (name, value)));
         }
-        format!("{STREAM}?{}", query.finish())
+        format!("{STREAM_PATH}?{}", query.finish())
     }
 }
 

@@ -10,7 +10,7 @@ use net::{Body, Method};
 use serde_json::{Value, json};
 
 use crate::{
-    api::toolkits::publication::{PublishedView, SIGNATURE},
+    api::toolkits::publication::{PublishedView, SIGNATURE_HEADER},
     commands::running::{self, Running, ServerArgs},
     config::Config,
     open::{self, Opened, Stop},
@@ -61,7 +61,7 @@ impl Target {
                 );
                 let signature = terms
                     .signature
-                    .map(|text| (SIGNATURE, STANDARD.encode(text)));
+                    .map(|text| (SIGNATURE_HEADER, STANDARD.encode(text)));
                 let (status, view) = server
                     .send(Method::PUT, &path, Body::Bytes(component), signature)
                     .await?;

@@ -22,16 +22,17 @@ use crate::{
 
 /// Scripts and requests may only use this server. Inline styles are allowed because the page sets
 /// them from its script.
-const POLICY: HeaderValue = HeaderValue::from_static(
+const PAGE_POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 );
 
-const PAGE: &str = include_str!("page.html");
+const PAGE_HTML: &str = include_str!("page.html");
 const START_SCRIPT: &str = include_str!("start.js");
 
-static STYLE: LazyLock<Option<Bytes>> = LazyLock::new(|| unpack("/dist/swagger-ui.css"));
-static SCRIPT: LazyLock<Option<Bytes>> = LazyLock::new(|| unpack("/dist/swagger-ui-bundle.js"));
+static SWAGGER_STYLE: LazyLock<Option<Bytes>> = LazyLock::new(|| unpack("/dist/swagger-ui.css"));
+static SWAGGER_SCRIPT: LazyLock<Option<Bytes>> =
+    LazyLock::new(|| unpack("/dist/swagger-ui-bundle.js"));
 
 /// Answers with the API description.
 pub(crate) fn description(text: String) -> MethodRouter<Arc<Server>> {
@@ -43,7 +44,7 @@ pub(crate) fn description(text: String) -> MethodRouter<Arc<Server>> {
 pub(crate) async fn page() -> Response {
     with_policy(
         "text/html; charset=utf-8",
-        Bytes::from_static(PAGE.as_bytes()),
+        Bytes::from_static(PAGE_HTML.as_bytes()),
     )
 }
 
@@ -54,8 +55,8 @@ pub(crate) async fn asset(Path(name): Path<String>) -> ApiResult<Response> {
             "text/javascript",
             Bytes::from_static(START_SCRIPT.as_bytes()),
         )),
-        "swagger-ui.css" => Ok(with_policy("text/css", unpacked(&STYLE)?)),
-        "swagger-ui-bundle.js" => Ok(with_policy("text/javascript", unpacked(&SCRIPT)?)),
+        "swagger-ui.css" => Ok(with_policy("text/css", unpacked(&SWAGGER_STYLE)?)),
+        "swagger-ui-bundle.js" => Ok(with_policy("text/javascript", unpacked(&SWAGGER_SCRIPT)?)),
         _ => Err(HttpError::UnknownRoute.into()),
     }
 }
@@ -84,7 +85,7 @@ fn with_policy(content_type: &'static str, bytes: Bytes) -> Response {
     (
         [
             (header::CONTENT_TYPE, HeaderValue::from_static(content_type)),
-            (header::CONTENT_SECURITY_POLICY, POLICY),
+            (header::CONTENT_SECURITY_POLICY, PAGE_POLICY),
         ],
         bytes,
     )

@@ -9,7 +9,7 @@ use axum::{extract::State, http::StatusCode, response::Response};
 
 use crate::{
     Server,
-    http::auth::{ORGANIZATION, PROJECT, USER},
+    http::auth::{ORGANIZATION_KEY_HEADER, PROJECT_KEY_HEADER, USER_KEY_HEADER},
     web::link::render::{NONCE_CHARS, html, policy},
 };
 
@@ -36,9 +36,9 @@ pub(crate) async fn page(State(server): State<Arc<Server>>) -> Response {
         version: env!("CARGO_PKG_VERSION"),
         problem: server.app.store_problem(),
         toolkits: server.app.catalog.snapshot().toolkits().count(),
-        project_header: PROJECT,
-        organization_header: ORGANIZATION,
-        user_header: USER,
+        project_header: PROJECT_KEY_HEADER,
+        organization_header: ORGANIZATION_KEY_HEADER,
+        user_header: USER_KEY_HEADER,
     };
     html(StatusCode::OK, &page, &policy(&nonce, "'none'"))
 }

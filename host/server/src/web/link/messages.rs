@@ -34,6 +34,19 @@ pub(super) fn used(brand: &Brand) -> Response {
     message(StatusCode::GONE, "This link was used", &text, Some(brand))
 }
 
+/// Reports that the server is no longer registered at the provider.
+pub(super) fn no_oauth_app(brand: &Brand) -> Response {
+    let Brand {
+        project, toolkit, ..
+    } = brand;
+    let title = format!("{toolkit} cannot be connected");
+    let text = format!(
+        "The operator of this server has removed its registration at {toolkit}. Tell {project} \
+         about it. Nothing was sent to {toolkit}, and there is nothing that you can change."
+    );
+    message(StatusCode::SERVICE_UNAVAILABLE, &title, &text, Some(brand))
+}
+
 /// Reports the result of a connection attempt.
 pub(super) fn result(is_connected: bool) -> Response {
     let (title, text) = if is_connected {

@@ -54,8 +54,9 @@ pub(crate) async fn submit(
 
 async fn accept_form(server: &Server, token: &str, request: Request) -> ApiResult<Response> {
     // A request without a valid link is answered without reading its body.
-    if let page @ (LinkPage::Expired(_) | LinkPage::Used(_)) = open_link(server, token).await? {
-        return Ok(render::link_page(server, &page, StatusCode::GONE, ""));
+    match open_link(server, token).await? {
+        LinkPage::Form(_) => {}
+        page => return Ok(render::link_page(server, &page, StatusCode::GONE, "")),
     }
     let browser = browser_cookie::read(server, request.headers());
     let body = body::read(server, request, MAX_FORM_BYTES).await?;

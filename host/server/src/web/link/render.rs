@@ -59,7 +59,7 @@ struct MessagePage<'a> {
     text: &'a str,
 }
 
-/// Renders the page of a link. A link without a form is answered with status 410.
+/// Renders the page of a link. A page without a form has a status of its own.
 pub(super) fn link_page(
     server: &Server,
     page: &LinkPage,
@@ -70,6 +70,7 @@ pub(super) fn link_page(
         LinkPage::Form(form) => form_page(server, form, status, form_token),
         LinkPage::Expired(brand) => messages::expired(brand),
         LinkPage::Used(brand) => messages::used(brand),
+        LinkPage::NoOauthApp(brand) => messages::no_oauth_app(brand),
     }
 }
 

@@ -1,14 +1,14 @@
 //! OAuth scopes in words, because users cannot read identifiers.
 
 /// Scopes that providers have in common, in words.
-const WORDS_OF_KNOWN_SCOPES: [(&str, &str); 4] = [
+const KNOWN_SCOPES: [(&str, &str); 4] = [
     ("openid", "Know who you are"),
     ("profile", "Read your profile"),
     ("email", "Read your email address"),
     ("offline_access", "Stay connected while you are away"),
 ];
 /// Words of a scope that say what is done, and the verb for each.
-const VERBS: [(&str, &str); 11] = [
+const SCOPE_VERBS: [(&str, &str); 11] = [
     ("read", "Read"),
     ("readonly", "Read"),
     ("write", "Write"),
@@ -40,10 +40,7 @@ pub(super) fn in_words(scopes: &[String]) -> Vec<Scope> {
 
 /// Turns `https://api.example.com/auth/mail.readonly` and `mail:read` into "Read mail".
 fn words(scope: &str) -> String {
-    if let Some((_, words)) = WORDS_OF_KNOWN_SCOPES
-        .iter()
-        .find(|(name, _)| *name == scope)
-    {
+    if let Some((_, words)) = KNOWN_SCOPES.iter().find(|(name, _)| *name == scope) {
         return (*words).to_owned();
     }
     let path = scope.split_once("://").map_or(scope, |(_, path)| path);
@@ -54,7 +51,7 @@ fn words(scope: &str) -> String {
     let mut objects = Vec::new();
     for part in name.split(|letter: char| !letter.is_alphanumeric()) {
         let part = part.to_lowercase();
-        match VERBS.iter().find(|(word, _)| *word == part) {
+        match SCOPE_VERBS.iter().find(|(word, _)| *word == part) {
             Some((_, found)) if verb.is_none() => verb = Some(*found),
             _ if part.is_empty() => {}
             _ => objects.push(part),

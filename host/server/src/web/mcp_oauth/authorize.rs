@@ -1,8 +1,8 @@
 //! Handlers of the page on which a project member gives an assistant access to an MCP endpoint.
 //!
-//! A request that is not valid is answered on the page, also if its redirect URI is: anyone may
-//! register a client, so that a redirect without the consent of a member would lead anywhere (RFC
-//! 9700, section 4.11.2).
+//! An invalid request is answered on the page, even if its redirect URI is valid: registration of
+//! clients is public, so that a redirect without the consent of a member could lead to any address
+//! (RFC 9700, section 4.11.2).
 
 use std::sync::Arc;
 

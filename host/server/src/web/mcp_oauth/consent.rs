@@ -128,22 +128,22 @@ fn form_target(uri: &Url) -> String {
 mod tests {
     use super::*;
 
-    const HOSTILE: &str = "\"><script>alert('x')</script>{{ 7 * 7 }}";
+    const HOSTILE_TEXT: &str = "\"><script>alert('x')</script>{{ 7 * 7 }}";
 
     #[test]
     fn untrusted_text_is_escaped() {
         let page = ConsentPage {
             nonce: "nonce",
             brand: None,
-            client: HOSTILE,
-            destination: HOSTILE.into(),
+            client: HOSTILE_TEXT,
+            destination: HOSTILE_TEXT.into(),
             endpoint: "MCP server",
-            id: HOSTILE,
-            user: Some(HOSTILE),
-            accounts: HOSTILE.into(),
+            id: HOSTILE_TEXT,
+            user: Some(HOSTILE_TEXT),
+            accounts: HOSTILE_TEXT.into(),
             problem: None,
             form_token_field: FORM_TOKEN_FIELD,
-            form_token: HOSTILE,
+            form_token: HOSTILE_TEXT,
         };
         let html = page.render().unwrap();
         assert!(

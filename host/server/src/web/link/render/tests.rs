@@ -4,8 +4,8 @@ use app::{accounts::FormField, catalog::Field};
 
 use super::*;
 
-const HOSTILE: &str = "\"><script>alert('x')</script>&amp;{{ 7 * 7 }}";
-const ESCAPED: &str =
+const HOSTILE_TEXT: &str = "\"><script>alert('x')</script>&amp;{{ 7 * 7 }}";
+const ESCAPED_TEXT: &str =
     "&#34;&#62;&#60;script&#62;alert(&#39;x&#39;)&#60;/script&#62;&#38;amp;{{ 7 * 7 }}";
 
 fn form(field: Field) -> Form {
@@ -46,31 +46,34 @@ fn assert_escaped(html: &str, times: usize) {
         !html.contains("<script") && !html.contains("alert('"),
         "{html}"
     );
-    assert_eq!(html.matches(ESCAPED).count(), times, "{html}");
+    assert_eq!(html.matches(ESCAPED_TEXT).count(), times, "{html}");
 }
 
 #[test]
 fn untrusted_text_is_escaped_in_forms() {
     let mut form = form(Field {
-        name: HOSTILE.into(),
-        title: HOSTILE.into(),
-        description: HOSTILE.into(),
-        prefix: HOSTILE.into(),
-        suffix: HOSTILE.into(),
+        name: HOSTILE_TEXT.into(),
+        title: HOSTILE_TEXT.into(),
+        description: HOSTILE_TEXT.into(),
+        prefix: HOSTILE_TEXT.into(),
+        suffix: HOSTILE_TEXT.into(),
         ..Field::default()
     });
-    form.fields[0].value = HOSTILE.into();
-    form.fields[0].problem = Some(HOSTILE.into());
+    form.fields[0].value = HOSTILE_TEXT.into();
+    form.fields[0].problem = Some(HOSTILE_TEXT.into());
     assert_escaped(&rendered(&form, ""), 7);
-    form.brand.project = HOSTILE.into();
-    form.brand.toolkit = HOSTILE.into();
-    form.brand.logos = vec![HOSTILE.into()];
-    form.brand.return_url = Some(HOSTILE.into());
-    form.problem = Some(HOSTILE.into());
+    form.brand.project = HOSTILE_TEXT.into();
+    form.brand.toolkit = HOSTILE_TEXT.into();
+    form.brand.logos = vec![HOSTILE_TEXT.into()];
+    form.brand.return_url = Some(HOSTILE_TEXT.into());
+    form.problem = Some(HOSTILE_TEXT.into());
     form.redirects = true;
     // The title, the logo, the heading, the introduction, the problem, the form token, the button,
     // the link.
-    assert_escaped(&rendered(&form, HOSTILE), 7 + 2 + 1 + 1 + 2 + 2 + 1 + 1 + 2);
+    assert_escaped(
+        &rendered(&form, HOSTILE_TEXT),
+        7 + 2 + 1 + 1 + 2 + 2 + 1 + 1 + 2,
+    );
 }
 
 #[test]
@@ -78,7 +81,7 @@ fn untrusted_choices_are_escaped() {
     let html = rendered(
         &form(Field {
             name: "region".into(),
-            one_of: vec![HOSTILE.into()],
+            one_of: vec![HOSTILE_TEXT.into()],
             ..Field::default()
         }),
         "",
@@ -89,16 +92,16 @@ fn untrusted_choices_are_escaped() {
 #[test]
 fn untrusted_text_is_escaped_in_messages() {
     let brand = Brand {
-        project: HOSTILE.into(),
-        toolkit: HOSTILE.into(),
-        logos: vec![HOSTILE.into()],
-        return_url: Some(HOSTILE.into()),
+        project: HOSTILE_TEXT.into(),
+        toolkit: HOSTILE_TEXT.into(),
+        logos: vec![HOSTILE_TEXT.into()],
+        return_url: Some(HOSTILE_TEXT.into()),
     };
     let page = MessagePage {
         nonce: "nonce",
         brand: Some(&brand),
-        title: HOSTILE,
-        text: HOSTILE,
+        title: HOSTILE_TEXT,
+        text: HOSTILE_TEXT,
     };
     // The title twice, the logo, the text, and the link with the project.
     assert_escaped(&page.render().unwrap(), 6);
