@@ -9,15 +9,15 @@ use std::{
     process::Command,
 };
 
-const PACKAGE: &str = "bashkit-cpython-wasm";
-const FILES: [&str; 2] = ["python.wasm.xz", "python314.zip"];
+const PACKAGE_NAME: &str = "bashkit-cpython-wasm";
+const PACKAGE_FILES: [&str; 2] = ["python.wasm.xz", "python314.zip"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=interpreter/Cargo.lock");
     let output = output_folder()?;
     let artifacts = package_folder()?.join("artifacts");
-    for file in FILES {
+    for file in PACKAGE_FILES {
         fs::copy(artifacts.join(file), output.join(file))?;
     }
     Ok(())
@@ -39,11 +39,13 @@ fn package_folder() -> Result<PathBuf, Box<dyn Error>> {
         .output()?;
     if !metadata.status.success() {
         let problem = String::from_utf8_lossy(&metadata.stderr);
-        return Err(format!("cargo cannot fetch {PACKAGE}: {problem}").into());
+        return Err(format!("cargo cannot fetch {PACKAGE_NAME}: {problem}").into());
     }
     let metadata: serde_json::Value = serde_json::from_slice(&metadata.stdout)?;
     let packages = metadata["packages"].as_array().ok_or("no packages")?;
-    let package = packages.iter().find(|package| package["name"] == PACKAGE);
+    let package = packages
+        .iter()
+        .find(|package| package["name"] == PACKAGE_NAME);
     let manifest = package
         .and_then(|package| package["manifest_path"].as_str())
         .ok_or("the package is not in the lock file")?;

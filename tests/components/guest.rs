@@ -14,7 +14,7 @@ use wasmparser::{
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
-const CONTRACT: &str = include_str!("../../toolkit-sdk/wit/v1/toolkit.wit");
+const CONTRACT_TEXT: &str = include_str!("../../toolkit-sdk/wit/v1/toolkit.wit");
 const MANIFEST_SECTION: &str = "toolhost:manifest";
 const ENTRY_INTERFACE: &str = "toolhost:toolkit/entry@1.0.0";
 
@@ -50,7 +50,7 @@ pub struct Guest<'a> {
 
 /// Function that parses the number in a text:
 /// `(call $number (local.get $args) (local.get $args_len))`.
-pub const NUMBER: &str = include_str!("number.wat");
+pub const PARSE_NUMBER: &str = include_str!("number.wat");
 
 /// Number of events of one poll of [`Guest::batch_poll`].
 pub const EVENTS_PER_BATCH: u64 = 500;
@@ -201,7 +201,7 @@ impl Guest<'static> {
 }
 
 /// Response to a webhook: status 200 and the text `hello_1`. `$events` and `$count` are its events.
-const RECEIVED: &str = "(i32.store8 (i32.const 1024) (i32.const 0))
+const RECEIVED_RESPONSE: &str = "(i32.store8 (i32.const 1024) (i32.const 0))
     (i32.store (i32.const 1032) (local.get $events))
     (i32.store (i32.const 1036) (local.get $count))
     (i32.store16 (i32.const 1040) (i32.const 200))
@@ -212,7 +212,8 @@ const RECEIVED: &str = "(i32.store8 (i32.const 1024) (i32.const 0))
     (i32.const 1024)";
 
 /// Fills `$events` with `$count` equal events.
-const EVENTS: &str = "(local.set $events (call $realloc (i32.const 0) (i32.const 0) (i32.const 1)
+const FILL_EVENTS: &str =
+    "(local.set $events (call $realloc (i32.const 0) (i32.const 0) (i32.const 1)
         (i32.mul (local.get $count) (i32.const 16))))
     (loop $next
         (local.set $at (i32.add (local.get $events) (i32.mul (local.get $i) (i32.const 16))))
@@ -228,7 +229,8 @@ impl Guest<'static> {
     /// and answers `hello_1`.
     #[must_use]
     pub fn receive(events: u32) -> Self {
-        let receive = format!("(local.set $count (i32.const {events})) {EVENTS} {RECEIVED}");
+        let receive =
+            format!("(local.set $count (i32.const {events})) {FILL_EVENTS} {RECEIVED_RESPONSE}");
         Self {
             items: r#"(data (i32.const 2048) "x{}") (data (i32.const 2064) "text/plain") (data (i32.const 2080) "hello_1")"#,
             receive: receive.leak(),
@@ -240,14 +242,14 @@ impl Guest<'static> {
     /// id of the event.
     #[must_use]
     pub fn receive_ids() -> Self {
-        const EVENT: &str = "(local.set $count (i32.const 1))
+        const FILL_ONE_EVENT: &str = "(local.set $count (i32.const 1))
             (local.set $events (call $realloc (i32.const 0) (i32.const 0) (i32.const 4) (i32.const 16)))
             (i32.store (local.get $events) (i32.load offset=40 (local.get $request)))
             (i32.store offset=4 (local.get $events) (i32.load offset=44 (local.get $request)))
             (i32.store offset=8 (local.get $events) (i32.const 2049))
             (i32.store offset=12 (local.get $events) (i32.const 2))";
         Self {
-            receive: format!("{EVENT} {RECEIVED}").leak(),
+            receive: format!("{FILL_ONE_EVENT} {RECEIVED_RESPONSE}").leak(),
             ..Self::receive(1)
         }
     }
@@ -255,7 +257,7 @@ impl Guest<'static> {
     /// Returns a guest that receives a webhook for three seconds and reports nothing.
     #[must_use]
     pub fn slow_receive() -> Self {
-        let receive = format!("(call $sleep (i32.const 3000)) {RECEIVED}");
+        let receive = format!("(call $sleep (i32.const 3000)) {RECEIVED_RESPONSE}");
         Self {
             imports: imports::SLEEP,
             receive: receive.leak(),
@@ -357,7 +359,7 @@ impl Guest<'_> {
     /// If the module does not match the contract.
     #[must_use]
     pub fn component(&self) -> Vec<u8> {
-        let mut contract = CONTRACT.to_owned();
+        let mut contract = CONTRACT_TEXT.to_owned();
         if let Some((packages, items)) = self.foreign {
             contract = contract.replace(
                 "    export entry;\n",

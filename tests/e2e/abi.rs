@@ -5,26 +5,27 @@ use harness::{Answer, Client, Host, unique};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-const KEY: &str = harness::marked!("k-");
+const ACCOUNT_KEY: &str = harness::marked!("k-");
 
 /// Publishes the kept component once on the shared server.
 async fn published() -> &'static Host {
-    static DONE: OnceCell<()> = OnceCell::const_new();
+    static PUBLISHED_ONCE: OnceCell<()> = OnceCell::const_new();
     let host = Host::shared().await;
-    DONE.get_or_init(|| async {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/components/abi-v1.wasm");
-        let bytes = std::fs::read(path).unwrap_or_else(|cause| panic!("{path}: {cause}"));
-        assert!(
-            bytes.len() <= 300 << 10,
-            "the kept component has {} bytes",
-            bytes.len()
-        );
-        host.as_org()
-            .put("/toolkits/abi/versions/20261121_00", bytes)
-            .await
-            .expect(201);
-    })
-    .await;
+    PUBLISHED_ONCE
+        .get_or_init(|| async {
+            let path = concat!(env!("CARGO_MANIFEST_DIR"), "/components/abi-v1.wasm");
+            let bytes = std::fs::read(path).unwrap_or_else(|cause| panic!("{path}: {cause}"));
+            assert!(
+                bytes.len() <= 300 << 10,
+                "the kept component has {} bytes",
+                bytes.len()
+            );
+            host.as_org()
+                .put("/toolkits/abi/versions/20261121_00", bytes)
+                .await
+                .expect(201);
+        })
+        .await;
     host
 }
 
@@ -32,7 +33,12 @@ async fn published() -> &'static Host {
 async fn connected() -> Client {
     let project = published().await.new_project().await;
     project
-        .connect("abi", "API_KEY", "default", json!({ "api_key": KEY }))
+        .connect(
+            "abi",
+            "API_KEY",
+            "default",
+            json!({ "api_key": ACCOUNT_KEY }),
+        )
         .await;
     project
 }
@@ -72,7 +78,10 @@ async fn http_sends_methods_headers_and_bodies() {
             ),
             (method, "q=1", "yes")
         );
-        assert_eq!(seen.header("authorization"), format!("Bearer {KEY}"));
+        assert_eq!(
+            seen.header("authorization"),
+            format!("Bearer {ACCOUNT_KEY}")
+        );
         if !body.is_null() {
             assert_eq!(serde_json::from_slice::<Value>(&seen.body).unwrap(), body);
         }

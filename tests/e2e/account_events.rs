@@ -1,21 +1,21 @@
 //! Events about connected accounts.
 
 use futures::future::join_all;
-use harness::{Host, Inbox, fake_app, inbox::ORIGIN, wait_until};
+use harness::{Host, Inbox, fake_app, inbox::INBOX_ORIGIN, wait_until};
 use serde_json::json;
 
 use crate::given::Oauth;
 
-const EXPIRED: &str = "service.connected_account.expired";
+const EXPIRED_EVENT: &str = "service.connected_account.expired";
 
 #[tokio::test]
 async fn expired_account_is_one_event() {
     let inbox = Inbox::start();
     let setup = inbox.setup();
-    let setup = setup.with_application(&fake_app::HOSTS, Host::application());
+    let setup = setup.with_application(&fake_app::FAKE_APP_HOSTS, Host::application());
     let host = setup.start().await;
     let project = host.as_project();
-    let body = json!({ "webhook_url": ORIGIN, "enabled_events": [EXPIRED] });
+    let body = json!({ "webhook_url": INBOX_ORIGIN, "enabled_events": [EXPIRED_EVENT] });
     let subscription = project.post("/webhook_subscriptions", &body).await;
     let subscription = subscription.expect(201);
     let oauth = Oauth::new(&host, &project).await;
@@ -30,7 +30,7 @@ async fn expired_account_is_one_event() {
     wait_until("the event arrived", async || !inbox.received().is_empty()).await;
     let message = inbox.received().remove(0);
     let event = message.json();
-    assert_eq!(event["type"], EXPIRED);
+    assert_eq!(event["type"], EXPIRED_EVENT);
     assert_eq!(event["id"], message.id());
     let session = project.get("/auth/session/info").await.expect(200);
     let owner = &session["project"];
@@ -65,7 +65,7 @@ async fn expired_account_is_one_event() {
 async fn event_masks_secrets_that_reads_show() {
     let inbox = Inbox::start();
     let setup = inbox.setup();
-    let setup = setup.with_application(&fake_app::HOSTS, Host::application());
+    let setup = setup.with_application(&fake_app::FAKE_APP_HOSTS, Host::application());
     let host = setup.start().await;
     let project = host.as_project();
     let shown = json!({ "mask_secret_keys_in_connected_account": false });
@@ -73,7 +73,7 @@ async fn event_masks_secrets_that_reads_show() {
         .patch("/org/project/config", &shown)
         .await
         .expect(200);
-    let body = json!({ "webhook_url": ORIGIN, "enabled_events": [EXPIRED] });
+    let body = json!({ "webhook_url": INBOX_ORIGIN, "enabled_events": [EXPIRED_EVENT] });
     let subscription = project.post("/webhook_subscriptions", &body).await;
     subscription.expect(201);
     let oauth = Oauth::new(&host, &project).await;

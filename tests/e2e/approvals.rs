@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{
     tool_router_execution::{execute, mail},
-    tool_router_sessions::{SESSION, connect, create, keyed},
+    tool_router_sessions::{SESSION_PATH, connect, create, keyed},
 };
 
 /// Returns the call that answers the question of a result.
@@ -137,11 +137,11 @@ async fn only_execute_asks_for_approval() {
         let error = result["error"].as_str().unwrap();
         assert!(error.contains("approved"), "{error}");
         let proxy = json!({ "toolkit_slug": toolkit, "endpoint": "/x", "method": "GET" });
-        let path = format!("{SESSION}/{session}/proxy_execute");
+        let path = format!("{SESSION_PATH}/{session}/proxy_execute");
         let refused = project.post(&path, &proxy).await.expect(403);
         assert_eq!(refused["error"]["code"], 4311, "{config}");
         let read = project
-            .get(&format!("{SESSION}/{session}"))
+            .get(&format!("{SESSION_PATH}/{session}"))
             .await
             .expect(200);
         for part in ["toolkits", "tools", "tags"] {
@@ -151,7 +151,7 @@ async fn only_execute_asks_for_approval() {
         }
         let null = json!({ "toolkits": null, "tools": null, "tags": null,
             "experimental": { "permissions": { "default": "allow_all" } } });
-        let path = format!("{SESSION}/{session}");
+        let path = format!("{SESSION_PATH}/{session}");
         project.patch(&path, &null).await.expect(200);
         let ran = execute(&project, &session, call).await.expect(200);
         assert_eq!(ran["result_type"], "completed", "{config}");
@@ -180,7 +180,7 @@ async fn one_approval_holds_for_the_session() {
     let other = create(&project, config).await;
     ask(&project, &other, &eve).await;
 
-    let path = format!("{SESSION}/{session}");
+    let path = format!("{SESSION_PATH}/{session}");
     let unrelated = json!({ "search": { "enable": false } });
     project.patch(&path, &unrelated).await.expect(200);
     runs(&project, &session, &eve).await;
@@ -246,7 +246,7 @@ async fn overrides_apply_to_tools_before_toolkits() {
         runs(&project, &session, &call(slug)).await;
     }
     let proxy = json!({ "toolkit_slug": toolkit, "endpoint": "/x", "method": "GET" });
-    let path = format!("{SESSION}/{session}/proxy_execute");
+    let path = format!("{SESSION_PATH}/{session}/proxy_execute");
     let refused = project.post(&path, &proxy).await.expect(403);
     assert_eq!(refused["error"]["code"], 4311);
 }
@@ -257,7 +257,7 @@ async fn shown_with_approval(project: &Client, default: &str) -> (String, String
     let tool = format!("{}_SEND", toolkit.to_uppercase());
     let mut config = with_permissions(json!({ "default": default }));
     config["preload"] = json!({ "tools": [tool] });
-    let created = project.post(SESSION, &config).await.expect(201);
+    let created = project.post(SESSION_PATH, &config).await.expect(201);
     (created["mcp"]["url"].as_str().unwrap().to_owned(), tool)
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     mounts::{download, upload},
-    tool_router_sessions::{SESSION, create},
+    tool_router_sessions::{SESSION_PATH, create},
 };
 
 /// Command that needs much processor time and little memory.
@@ -21,7 +21,7 @@ async fn session(project: &Client) -> String {
 
 async fn shell(project: &Client, session: &str, command: &str) -> Answer {
     let body = json!({ "slug": "SERVICE_REMOTE_BASH_TOOL", "arguments": { "command": command } });
-    let path = format!("{SESSION}/{session}/execute_meta");
+    let path = format!("{SESSION_PATH}/{session}/execute_meta");
     project.post(&path, &body).await
 }
 

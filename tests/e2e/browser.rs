@@ -102,7 +102,7 @@ async fn link_page_works_with_keyboard_alone() {
     assert_eq!(read["state"]["val"], val);
 }
 
-const LOGO: &str = r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8"><circle cx="4" cy="4" r="4"/></svg>"#;
+const LOGO_SVG: &str = r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8"><circle cx="4" cy="4" r="4"/></svg>"#;
 
 /// Creates a link for a toolkit, and returns its address.
 async fn link(project: &Client, toolkit: &str, settings: Value) -> String {
@@ -138,7 +138,7 @@ async fn link_page_shows_logos_and_scopes_in_words() {
     let project = host.new_project().await;
     let mut manifest = guest::manifest(&given::slug());
     manifest["name"] = json!("Mail");
-    manifest["logo"] = json!(LOGO);
+    manifest["logo"] = json!(LOGO_SVG);
     manifest["auth"] = json!([Host::application().issuer(&harness::unique(8)).scheme()]);
     host.publish(Guest::echo().component(), &manifest).await;
     let toolkit = manifest["slug"].as_str().unwrap();

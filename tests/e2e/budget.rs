@@ -28,7 +28,7 @@ fn page() -> String {
 
 /// Test of each row: one in this file, or an existing test elsewhere if the test here would be
 /// slow.
-const ROWS: &[(&str, &str)] = &[
+const TESTS_OF_ROWS: &[(&str, &str)] = &[
     (
         "Request line",
         "tests/e2e/budget.rs request_limits_are_enforced",
@@ -741,11 +741,11 @@ const NO_LIMITS: [&str; 16] = [
 ];
 
 /// Section whose rows name their tests themselves.
-const WORK: &str = "## Work and memory";
+const WORK_HEADING: &str = "## Work and memory";
 
-/// Returns the first cells of the page's rows, without those of [`WORK`].
+/// Returns the first cells of the page's rows, without those of [`WORK_HEADING`].
 fn listed(page: &str) -> Vec<&str> {
-    let (page, _) = page.split_once(WORK).unwrap();
+    let (page, _) = page.split_once(WORK_HEADING).unwrap();
     let rows = page
         .lines()
         .filter(|line| line.starts_with("| ") && !line.starts_with("| Limit |"));
@@ -755,7 +755,7 @@ fn listed(page: &str) -> Vec<&str> {
 
 #[test]
 fn documented_limits_and_tests_match() {
-    let driven: Vec<_> = ROWS.iter().map(|(row, _)| *row).collect();
+    let driven: Vec<_> = TESTS_OF_ROWS.iter().map(|(row, _)| *row).collect();
     assert_eq!(
         listed(&page()),
         driven,
@@ -767,11 +767,11 @@ fn documented_limits_and_tests_match() {
         "a name stands once"
     );
     let page = page();
-    let (_, work) = page.split_once(WORK).unwrap();
+    let (_, work) = page.split_once(WORK_HEADING).unwrap();
     let bounds = work
         .lines()
         .filter_map(|line| Some((line, line.strip_suffix("` |")?.rsplit_once("| `")?.1)));
-    for (row, test) in ROWS.iter().copied().chain(bounds) {
+    for (row, test) in TESTS_OF_ROWS.iter().copied().chain(bounds) {
         let (file, name) = test.split_once(' ').unwrap();
         let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file))
             .unwrap();
@@ -1179,7 +1179,7 @@ async fn concurrent_request_limits_are_enforced() {
 
 /// Publishes a tool that sleeps for `millis` milliseconds.
 pub(crate) async fn sleeper(host: &Host, millis: u32) -> String {
-    let execute = format!("(call $sleep (i32.const {millis})) {ANSWER}");
+    let execute = format!("(call $sleep (i32.const {millis})) {ANSWER_ARGUMENTS}");
     let guest = Guest {
         imports: imports::SLEEP,
         execute: &execute,
@@ -1260,9 +1260,9 @@ async fn concurrent_run_limits_are_enforced() {
 }
 
 /// WebAssembly text shared by the guests of these tests.
-const READ: &str = "(local.set $i (call $number (local.get $args) (local.get $args_len)))";
-const ANSWER: &str = "(call $ok (local.get $args) (local.get $args_len))";
-const AGAIN: &str =
+const READ_COUNT: &str = "(local.set $i (call $number (local.get $args) (local.get $args_len)))";
+const ANSWER_ARGUMENTS: &str = "(call $ok (local.get $args) (local.get $args_len))";
+const COUNT_DOWN: &str =
     "(local.set $i (i32.sub (local.get $i) (i32.const 1))) (br_if $again (local.get $i))";
 
 /// A tool that consumes a resource to the extent given by the number in its arguments.
@@ -1275,8 +1275,8 @@ impl Greedy {
     /// needs.
     async fn new(imports: &str, items: &str, execute: &str) -> Self {
         let (items, execute) = (
-            format!("{}{items}", guest::NUMBER),
-            format!("{READ} {execute}"),
+            format!("{}{items}", guest::PARSE_NUMBER),
+            format!("{READ_COUNT} {execute}"),
         );
         Self::of(&Guest {
             imports,
@@ -1328,7 +1328,7 @@ async fn sender(address: &str, with_body: bool) -> Greedy {
     let execute = if with_body {
         let content = "(i32.const 1) (i32.const 0) (local.get $j) (local.get $i)";
         format!(
-            "(local.set $j (call $realloc (i32.const 0) (i32.const 0) (i32.const 1) (local.get $i))) {} {ANSWER}",
+            "(local.set $j (call $realloc (i32.const 0) (i32.const 0) (i32.const 1) (local.get $i))) {} {ANSWER_ARGUMENTS}",
             send(content)
         )
     } else {
@@ -1336,7 +1336,7 @@ async fn sender(address: &str, with_body: bool) -> Greedy {
         let nothing = "(i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0)";
         format!(
             "(local.set $j (global.get $top))
-            (loop $again (global.set $top (local.get $j)) {} {AGAIN}) {ANSWER}",
+            (loop $again (global.set $top (local.get $j)) {} {COUNT_DOWN}) {ANSWER_ARGUMENTS}",
             send(nothing)
         )
     };
@@ -1347,8 +1347,8 @@ async fn sender(address: &str, with_body: bool) -> Greedy {
 async fn run_resource_limits_are_enforced() {
     let project = Host::shared().await.new_project().await;
     let grow = "(if (i32.eq (i32.const -1) (memory.grow (i32.sub (local.get $i) (memory.size)))) (then unreachable))";
-    let memory = Greedy::new("", "", &format!("{grow} {ANSWER}")).await;
-    let calls = format!("(loop $again (drop (call $now)) {AGAIN}) {ANSWER}");
+    let memory = Greedy::new("", "", &format!("{grow} {ANSWER_ARGUMENTS}")).await;
+    let calls = format!("(loop $again (drop (call $now)) {COUNT_DOWN}) {ANSWER_ARGUMENTS}");
     let calls = Greedy::new(imports::NOW, "", &calls).await;
     let result = Greedy::of(&Guest::filler()).await;
     let requests = sender("https://api.example.com/echo/budget", false).await;
@@ -1384,8 +1384,8 @@ async fn run_resource_limits_are_enforced() {
         ),
         (
             "Result",
-            (&result, RESULT),
-            (&result, RESULT + 1),
+            (&result, MAX_RESULT_BYTES),
+            (&result, MAX_RESULT_BYTES + 1),
             "tool_output_too_large",
         ),
         (
@@ -1431,13 +1431,13 @@ async fn run_resource_limits_are_enforced() {
 }
 
 /// Size limit of a tool's result, in bytes.
-const RESULT: usize = 16 << 20;
+const MAX_RESULT_BYTES: usize = 16 << 20;
 
 #[tokio::test]
 async fn log_line_limit_is_enforced() {
     let project = Host::shared().await.new_project().await;
     let write = format!(
-        "(loop $again (call $log (i32.const 1) (i32.const 2048) (i32.const 1)) {AGAIN}) {ANSWER}"
+        "(loop $again (call $log (i32.const 1) (i32.const 2048) (i32.const 1)) {COUNT_DOWN}) {ANSWER_ARGUMENTS}"
     );
     let writes = Greedy::new(imports::LOG, &data(2048, "x"), &write).await;
     for (lines, kept, last) in [

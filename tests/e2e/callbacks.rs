@@ -15,7 +15,7 @@ use Lands::{Connected, Nowhere, With};
 use Meanwhile::{AccountDeleted, BegunAgain, ConfigDeleted, Nothing, ProjectDeleted};
 
 /// Address of an attacker.
-const EVIL: &str = "https://evil.example/";
+const ATTACKER_URL: &str = "https://evil.example/";
 
 /// Event that happens while the user is at the provider.
 #[derive(Debug, Clone, Copy)]
@@ -220,7 +220,7 @@ async fn manipulated_authorization_never_leaks_the_code() {
         .opening(|url, _| {
             with(url, |name, value| {
                 Some(if name == "redirect_uri" {
-                    EVIL.into()
+                    ATTACKER_URL.into()
                 } else {
                     value
                 })
@@ -409,7 +409,7 @@ async fn concurrent_callbacks_on_three_servers_exchange_once() {
         .on(Postgres::shared().database(None))
         .in_bucket(&bucket);
     let one = setup
-        .with_application(&fake_app::HOSTS, Host::application())
+        .with_application(&fake_app::FAKE_APP_HOSTS, Host::application())
         .start()
         .await;
     let (two, three) = tokio::join!(one.setup().another().start(), one.setup().another().start());

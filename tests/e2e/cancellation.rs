@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::given;
 
-const LOGS: &str = "/logs/tool_execution";
+const LOGS_PATH: &str = "/logs/tool_execution";
 
 /// Server on which one call runs at a time, and a project with an account.
 struct Scene {
@@ -82,14 +82,14 @@ impl Scene {
 
     /// Returns the only record of the project in the log.
     async fn record(&self) -> Value {
-        let list = async || self.project.post(LOGS, &json!({})).await.expect(200);
+        let list = async || self.project.post(LOGS_PATH, &json!({})).await.expect(200);
         wait_until("the record is there", async || {
             list().await["logs"].as_array().unwrap().len() == 1
         })
         .await;
         let id = list().await["logs"][0]["id"].as_str().unwrap().to_owned();
         self.project
-            .get(&format!("{LOGS}/{id}"))
+            .get(&format!("{LOGS_PATH}/{id}"))
             .await
             .expect(200)
             .json

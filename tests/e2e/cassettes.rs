@@ -6,9 +6,11 @@ use std::{fs, path::PathBuf, process::Command};
 use harness::{Author, Host, host::Setup, unique};
 use serde_json::{Value, json};
 
+use crate::given;
+
 /// Guest that uses every import of the contract.
-const ABI: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/components/abi-v1.wasm");
-const SECRET: &str = harness::marked!("sk-");
+const ABI_GUEST_PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/components/abi-v1.wasm");
+const ACCOUNT_SECRET: &str = harness::marked!("sk-");
 const YEAR_MS: u64 = 365 * 24 * 3600 * 1000;
 
 /// Records a call of the guest. `what` is a tool and its arguments, or options.
@@ -17,7 +19,7 @@ fn record(author: &Author, what: &[&str]) -> (PathBuf, Value) {
     let rewrite = format!("https://api.example.com={}", Host::application().origin);
     let mut command = author.command(&[
         "record",
-        ABI,
+        ABI_GUEST_PATH,
         "--json",
         "--user",
         "amy",
@@ -28,7 +30,7 @@ fn record(author: &Author, what: &[&str]) -> (PathBuf, Value) {
     let output = command
         .arg(&file)
         .args(what)
-        .env("TOOLKIT_API_KEY", SECRET)
+        .env("TOOLKIT_API_KEY", ACCOUNT_SECRET)
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -132,11 +134,11 @@ async fn recorded_calls_replay_without_sending_requests() {
         );
         let text = fs::read_to_string(&file).unwrap();
         assert!(
-            !text.contains(SECRET),
+            !text.contains(ACCOUNT_SECRET),
             "the cassette holds the credential: {text}"
         );
         let sent = Host::application().seen(&tag).len();
-        let (same, again) = replay(&author, ABI, &file);
+        let (same, again) = replay(&author, ABI_GUEST_PATH, &file);
         assert!(same, "{call:?}: {again:#}");
         for part in ["data", "error", "files"] {
             assert_eq!(again[part], ran[part], "{call:?}");
@@ -165,7 +167,7 @@ async fn time_and_randomness_come_from_the_cassette() {
         .unwrap();
     data["now"] = (ran["data"]["now"].as_u64().unwrap() - YEAR_MS).into();
     fs::write(&file, cassette.to_string()).unwrap();
-    let (same, again) = replay(&author, ABI, &file);
+    let (same, again) = replay(&author, ABI_GUEST_PATH, &file);
     assert!(same, "{again:#}");
 }
 
@@ -178,7 +180,7 @@ async fn first_differing_request_is_shown() {
     let mut cassette = read(&file);
     cassette["call"]["execute"]["arguments"]["json"]["body"]["page"] = 3.into();
     fs::write(&file, cassette.to_string()).unwrap();
-    let (same, again) = replay(&author, ABI, &file);
+    let (same, again) = replay(&author, ABI_GUEST_PATH, &file);
     let how = again["differs"].as_str().unwrap();
     assert!(!same && how.contains("request 1 differs"), "{again:#}");
     for line in [r#"-   "page": 2,"#, r#"+   "page": 3,"#] {
@@ -186,7 +188,7 @@ async fn first_differing_request_is_shown() {
     }
     cassette["imports"] = json!([]);
     fs::write(&file, cassette.to_string()).unwrap();
-    let (_, again) = replay(&author, ABI, &file);
+    let (_, again) = replay(&author, ABI_GUEST_PATH, &file);
     assert!(
         again["differs"]
             .as_str()
@@ -202,7 +204,7 @@ async fn differing_result_is_shown() {
     let (file, _) = record(&author, &["keep", r#"{"message":"thrice"}"#]);
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, text.replace("thrice, twice", "never, twice")).unwrap();
-    let (same, again) = replay(&author, ABI, &file);
+    let (same, again) = replay(&author, ABI_GUEST_PATH, &file);
     let how = again["differs"].as_str().unwrap();
     assert!(
         !same && how.contains("never, twice") && how.contains("thrice, twice"),
@@ -234,7 +236,7 @@ async fn unplayable_cassette_is_refused_with_a_reason() {
         ),
     ] {
         fs::write(&file, text).unwrap();
-        let output = author.toolkit(&["replay", ABI, file.to_str().unwrap()]);
+        let output = author.toolkit(&["replay", ABI_GUEST_PATH, file.to_str().unwrap()]);
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(
             !output.status.success() && said.contains(why),
@@ -275,12 +277,20 @@ async fn exported_failure_replays_on_the_authors_machine() {
         .with_application(&["api.example.com"], Host::application());
     let host = host.start().await;
     host.as_org()
-        .put("/toolkits/abi/versions/20261121_00", fs::read(ABI).unwrap())
+        .put(
+            "/toolkits/abi/versions/20261121_00",
+            fs::read(ABI_GUEST_PATH).unwrap(),
+        )
         .await
         .expect(201);
     let project = host.as_project();
     project
-        .connect("abi", "API_KEY", "default", json!({ "api_key": SECRET }))
+        .connect(
+            "abi",
+            "API_KEY",
+            "default",
+            json!({ "api_key": ACCOUNT_SECRET }),
+        )
         .await;
     let tag = unique(8);
     let failed = project
@@ -299,7 +309,7 @@ async fn exported_failure_replays_on_the_authors_machine() {
         &file,
     )
     .unwrap();
-    let (same, again) = replay(&author, ABI, &file);
+    let (same, again) = replay(&author, ABI_GUEST_PATH, &file);
     assert!(same, "{again:#}");
     let error = format!(
         "{}: {}",
@@ -345,22 +355,23 @@ async fn cassette_is_sealed_bounded_and_respects_log_setting() {
         .start()
         .await;
     host.as_org()
-        .put("/toolkits/abi/versions/20261121_00", fs::read(ABI).unwrap())
+        .put(
+            "/toolkits/abi/versions/20261121_00",
+            fs::read(ABI_GUEST_PATH).unwrap(),
+        )
         .await
         .expect(201);
-    let body = json!({ "name": unique(8), "should_create_api_key": true, "config": { "log_visibility_setting": "dont_store_data" } });
-    let made = host
-        .as_org()
-        .post("/org/owner/project/new", &body)
-        .await
-        .expect(200);
-    let (stores, quiet) = (
-        host.as_project(),
-        host.with_key(made["api_key"].as_str().unwrap()),
-    );
+    let stores = host.as_project();
+    let settings = json!({ "log_visibility_setting": "dont_store_data" });
+    let (_, quiet) = given::project(&host, settings).await;
     let cassette = async |project: &harness::Client, path: &str| {
         project
-            .connect("abi", "API_KEY", "default", json!({ "api_key": SECRET }))
+            .connect(
+                "abi",
+                "API_KEY",
+                "default",
+                json!({ "api_key": ACCOUNT_SECRET }),
+            )
             .await;
         let arguments = json!({ "url": format!("https://api.example.com/{path}") });
         let ran = project.execute("ABI_FETCH", arguments).await.expect(200);
@@ -374,7 +385,9 @@ async fn cassette_is_sealed_bounded_and_respects_log_setting() {
     let tag = unique(8);
     let kept = cassette(&stores, &format!("leak/{tag}")).await.expect(200);
     assert!(
-        kept.text.contains(&tag) && kept.text.contains("redacted") && !kept.text.contains(SECRET),
+        kept.text.contains(&tag)
+            && kept.text.contains("redacted")
+            && !kept.text.contains(ACCOUNT_SECRET),
         "{}",
         kept.text
     );

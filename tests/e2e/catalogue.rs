@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use crate::given;
 
-const WORDS: [&str; 5] = ["letter", "parcel", "calendar", "invoice", "needle"];
-const TAGS: [&str; 3] = ["important", "daily", "Beta"];
-const SCOPES: [&str; 3] = ["read", "write", "admin:all"];
+const DRAWN_WORDS: [&str; 5] = ["letter", "parcel", "calendar", "invoice", "needle"];
+const DRAWN_TAGS: [&str; 3] = ["important", "daily", "Beta"];
+const DRAWN_SCOPES: [&str; 3] = ["read", "write", "admin:all"];
 
 /// A tool in the model of the test.
 #[derive(Debug, Clone)]
@@ -38,10 +38,10 @@ async fn published(host: &Host, dice: &mut Dice, toolkits: u64) -> Vec<Tool> {
             tools.push(Tool {
                 slug: format!("{}_T{number}", slug.to_uppercase()),
                 toolkit: slug.clone(),
-                text: format!("Sends one {}.", WORDS[dice.below(5) as usize]),
-                tags: some(dice, &TAGS),
+                text: format!("Sends one {}.", DRAWN_WORDS[dice.below(5) as usize]),
+                tags: some(dice, &DRAWN_TAGS),
                 read_only: dice.below(2) == 0,
-                scopes: some(dice, &SCOPES),
+                scopes: some(dice, &DRAWN_SCOPES),
             });
         }
         let record = |tool: &Tool| {
@@ -73,7 +73,10 @@ fn condition(dice: &mut Dice, toolkits: &[String]) -> Condition {
             )
         }
         1 => {
-            let wanted = [pick(dice, &TAGS), pick(dice, &["readOnlyHint", "none"])];
+            let wanted = [
+                pick(dice, &DRAWN_TAGS),
+                pick(dice, &["readOnlyHint", "none"]),
+            ];
             let lets = move |tool: &Tool| {
                 tool.tags.contains(&wanted[0]) || (wanted[1] == "readOnlyHint" && tool.read_only)
             };
@@ -87,7 +90,7 @@ fn condition(dice: &mut Dice, toolkits: &[String]) -> Condition {
             )
         }
         3 => {
-            let wanted = [pick(dice, &SCOPES), pick(dice, &SCOPES)];
+            let wanted = [pick(dice, &DRAWN_SCOPES), pick(dice, &DRAWN_SCOPES)];
             let lets = move |tool: &Tool| wanted.iter().any(|scope| tool.scopes.contains(scope));
             (
                 format!("scopes[]={}&scopes[]={}", wanted[0], wanted[1]),
@@ -95,7 +98,7 @@ fn condition(dice: &mut Dice, toolkits: &[String]) -> Condition {
             )
         }
         _ => {
-            let word = pick(dice, &WORDS);
+            let word = pick(dice, &DRAWN_WORDS);
             (
                 format!("search={}", word.to_uppercase()),
                 Box::new(move |tool| tool.text.contains(word)),
@@ -187,7 +190,7 @@ async fn toolkit_lists_match_a_plain_filter() {
             ["b", "A", "c"][dice.below(3) as usize],
             dice.below(1_000)
         ));
-        manifest["description"] = json!(WORDS[dice.below(5) as usize]);
+        manifest["description"] = json!(DRAWN_WORDS[dice.below(5) as usize]);
         host.publish(Guest::echo().component(), &manifest).await;
         let gone = dice.below(3) == 0;
         if gone {
@@ -212,7 +215,7 @@ async fn toolkit_lists_match_a_plain_filter() {
             if dice.below(2) == 0 {
                 ""
             } else {
-                WORDS[dice.below(5) as usize]
+                DRAWN_WORDS[dice.below(5) as usize]
             },
             dice.below(2) == 0,
         );

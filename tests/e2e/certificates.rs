@@ -220,7 +220,7 @@ async fn revoked_or_deleted_certificate_is_erased() {
         "erased",
         "erased",
     ];
-    assert_eq!(schemes::table()[schemes::CERTIFICATE], cells);
+    assert_eq!(schemes::table()[schemes::CERTIFICATE_ROW], cells);
 }
 
 #[tokio::test]

@@ -90,7 +90,7 @@ async fn several_servers_on_one_database_register_one_client() {
     let setup = Setup::embedded()
         .on(Postgres::shared().database(None))
         .in_bucket(&bucket);
-    let setup = setup.with_application(&harness::fake_app::HOSTS, Host::application());
+    let setup = setup.with_application(&harness::fake_app::FAKE_APP_HOSTS, Host::application());
     let one = setup.start().await;
     let two = one.setup().another().start().await;
     let project = one.as_project();

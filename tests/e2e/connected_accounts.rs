@@ -5,14 +5,17 @@ use serde_json::{Value, json};
 
 use crate::given;
 
-const KEY: &str = harness::marked!("sk-live-");
+const ACCOUNT_KEY: &str = harness::marked!("sk-live-");
 
 #[tokio::test]
 async fn connected_at_once_and_masked_everywhere() {
     let project = Host::shared().await.new_project().await;
     let config = given::auth_config(&project).await;
     let made = project
-        .post("/connected_accounts", &given::account(&config, "amy", KEY))
+        .post(
+            "/connected_accounts",
+            &given::account(&config, "amy", ACCOUNT_KEY),
+        )
         .await
         .expect(201);
     let id = made["id"].as_str().unwrap();
@@ -33,7 +36,7 @@ async fn connected_at_once_and_masked_everywhere() {
     );
     let list = project.get("/connected_accounts").await.expect(200);
     for answer in [&made, &read, &list] {
-        assert!(!answer.text.contains(KEY), "{}", answer.text);
+        assert!(!answer.text.contains(ACCOUNT_KEY), "{}", answer.text);
     }
 }
 
@@ -55,27 +58,21 @@ async fn short_secrets_are_masked_whole() {
         "REDACTED"
     );
 
-    let body = json!({
-        "name": harness::unique(8), "should_create_api_key": true,
-        "config": { "mask_secret_keys_in_connected_account": false },
-    });
-    let open = host
-        .as_org()
-        .post("/org/owner/project/new", &body)
-        .await
-        .expect(200);
-    let open = host
-        .with_key(open["api_key"].as_str().unwrap())
-        .may_show_secrets("masking is off");
+    let settings = json!({ "mask_secret_keys_in_connected_account": false });
+    let (_, open) = given::project(host, settings).await;
+    let open = open.may_show_secrets("masking is off");
     let config = given::auth_config(&open).await;
     let made = open
-        .post("/connected_accounts", &given::account(&config, "amy", KEY))
+        .post(
+            "/connected_accounts",
+            &given::account(&config, "amy", ACCOUNT_KEY),
+        )
         .await
         .expect(201);
     let path = format!("/connected_accounts/{}", made["id"].as_str().unwrap());
     assert_eq!(
         open.get(&path).await.expect(200)["state"]["val"]["api_key"],
-        KEY
+        ACCOUNT_KEY
     );
 }
 
@@ -83,8 +80,7 @@ async fn short_secrets_are_masked_whole() {
 async fn old_spellings_are_understood() {
     let project = Host::shared().await.new_project().await;
     let config = given::auth_config(&project).await;
-    let body =
-        json!({ "auth_config": { "id": config }, "connection": { "data": { "api_key": KEY } } });
+    let body = json!({ "auth_config": { "id": config }, "connection": { "data": { "api_key": ACCOUNT_KEY } } });
     let made = project.post("/connected_accounts", &body).await.expect(201);
     let read = project
         .get(&format!(
@@ -105,13 +101,13 @@ async fn key_under_general_name_reads_back() {
     let project = Host::shared().await.new_project().await;
     let config = given::auth_config(&project).await;
     let state = |name: &str, key: &str| json!({ "authScheme": "API_KEY", "val": { name: key } });
-    let connection = json!({ "state": state("generic_api_key", KEY) });
+    let connection = json!({ "state": state("generic_api_key", ACCOUNT_KEY) });
     let body = json!({ "auth_config": { "id": config }, "connection": connection });
     let made = project.post("/connected_accounts", &body).await.expect(201);
     let path = format!("/connected_accounts/{}", made["id"].as_str().unwrap());
     let other = harness::secret();
     let changed = json!({ "connection": { "state": state("api_key", &other) } });
-    for key in [KEY, &other] {
+    for key in [ACCOUNT_KEY, &other] {
         let read = project.get(&path).await.expect(200);
         let shown = json!(format!("{}...", &key[..4]));
         let val = &read["state"]["val"];
@@ -138,7 +134,7 @@ async fn missing_fields_are_named_and_nothing_is_made() {
             .any(|line| line.contains("api_key")),
         "{refused:?}"
     );
-    let unknown = given::account("ac_AAAAAAAAAAAA", "amy", KEY);
+    let unknown = given::account("ac_AAAAAAAAAAAA", "amy", ACCOUNT_KEY);
     project
         .post("/connected_accounts", &unknown)
         .await
@@ -156,7 +152,10 @@ async fn the_list_filters_and_sorts() {
     let mut ids = Vec::new();
     for user in ["amy", "bob", "cleo"] {
         let made = project
-            .post("/connected_accounts", &given::account(&config, user, KEY))
+            .post(
+                "/connected_accounts",
+                &given::account(&config, user, ACCOUNT_KEY),
+            )
             .await
             .expect(201);
         ids.push(made["id"].as_str().unwrap().to_owned());
@@ -222,7 +221,10 @@ async fn switched_off_on_and_deleted() {
     let project = Host::shared().await.new_project().await;
     let config = given::auth_config(&project).await;
     let made = project
-        .post("/connected_accounts", &given::account(&config, "amy", KEY))
+        .post(
+            "/connected_accounts",
+            &given::account(&config, "amy", ACCOUNT_KEY),
+        )
         .await
         .expect(201);
     let path = format!("/connected_accounts/{}", made["id"].as_str().unwrap());
@@ -333,7 +335,11 @@ async fn rows_of_a_page_are_read_at_once() {
     let config = json!({ "toolkit": { "slug": manifest["slug"] }, "auth_config": scheme });
     for user in ["amy", "bob", "eve"] {
         let made = project.post("/auth_configs", &config).await.expect(201);
-        let account = given::account(made["auth_config"]["id"].as_str().unwrap(), user, KEY);
+        let account = given::account(
+            made["auth_config"]["id"].as_str().unwrap(),
+            user,
+            ACCOUNT_KEY,
+        );
         let made = project.post("/connected_accounts", &account).await;
         made.expect(201);
     }

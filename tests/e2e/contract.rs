@@ -8,27 +8,32 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
-    description::{self, Clients, Key, OPERATIONS, Operation, TEXT, Takes, WHOLE},
+    description::{
+        self, API_DESCRIPTION, CLIENT_OPERATIONS, Clients, DESCRIPTION_TEXT, Key, Operation, Takes,
+    },
     given,
 };
 
 /// Statuses described for every operation and tested elsewhere: with faults of the store, full
 /// queues and incomplete bodies.
-const ELSEWHERE: [u16; 3] = [408, 500, 503];
+const TESTED_ELSEWHERE: [u16; 3] = [408, 500, 503];
 
 #[tokio::test]
 async fn the_committed_description_is_the_servers_own() {
     let setup = Setup::new();
     let printed = setup.command(&["openapi"]).succeeded();
     assert!(
-        printed == TEXT,
+        printed == DESCRIPTION_TEXT,
         "the description has changed: `toolhost openapi > docs/openapi.json`, and look at what changed"
     );
     let host = Host::shared().await;
     for client in [host.anonymous(), host.anonymous().with_newer_prefix()] {
         let served = client.get("/openapi.json").await.expect(200);
         assert_eq!(served.header("content-type"), "application/json");
-        assert!(served.text == TEXT, "what is served is not what is printed");
+        assert!(
+            served.text == DESCRIPTION_TEXT,
+            "what is served is not what is printed"
+        );
     }
 }
 
@@ -57,7 +62,7 @@ fn routes_and_description_list_the_same_operations() {
 #[test]
 fn every_operation_is_described_whole() {
     let mut names = BTreeSet::new();
-    for operation in OPERATIONS.iter() {
+    for operation in CLIENT_OPERATIONS.iter() {
         let help = format!(
             "{} {}: a handler tells of itself in its doc comment and in `#[utoipa::path]`; see its neighbours",
             operation.method, operation.path
@@ -105,7 +110,9 @@ fn every_reference_in_the_description_leads_somewhere() {
     fn walk(value: &Value) {
         if let Some(place) = value["$ref"].as_str() {
             assert!(
-                WHOLE.pointer(place.trim_start_matches('#')).is_some(),
+                API_DESCRIPTION
+                    .pointer(place.trim_start_matches('#'))
+                    .is_some(),
                 "{place} leads nowhere"
             );
         }
@@ -115,7 +122,7 @@ fn every_reference_in_the_description_leads_somewhere() {
             _ => {}
         }
     }
-    walk(&WHOLE);
+    walk(&API_DESCRIPTION);
 }
 
 #[tokio::test]
@@ -123,7 +130,7 @@ async fn requests_made_of_the_schemas_get_described_answers() {
     let host = Host::shared().await;
     let mut seen = ReceivedRequest::default();
     let clients = Clients::of(host, host.new_project().await).await;
-    for operation in OPERATIONS
+    for operation in CLIENT_OPERATIONS
         .iter()
         .filter(|operation| operation.id() != "org_create" && !operation.is_stream())
     {
@@ -161,10 +168,10 @@ async fn every_described_response_occurs_as_described() {
         .start()
         .await;
     too_many(&few, &mut seen).await;
-    for operation in OPERATIONS.iter() {
+    for operation in CLIENT_OPERATIONS.iter() {
         for status in operation
             .statuses()
-            .filter(|status| !ELSEWHERE.contains(status))
+            .filter(|status| !TESTED_ELSEWHERE.contains(status))
             // Its own tests read a stream.
             .filter(|status| *status != 200 || !operation.is_stream())
         {
@@ -207,7 +214,9 @@ impl ReceivedRequest {
         body: Body,
         headers: &[(&str, &str)],
     ) -> Answer {
-        let operation = OPERATIONS.iter().find(|operation| operation.id() == id);
+        let operation = CLIENT_OPERATIONS
+            .iter()
+            .find(|operation| operation.id() == id);
         let operation = operation.unwrap_or_else(|| panic!("there is no operation {id}"));
         let method = Method::from_bytes(operation.method.as_bytes()).unwrap();
         let answer = client
@@ -1317,7 +1326,7 @@ async fn common_refusals(host: &Host, seen: &mut ReceivedRequest) {
     let elsewhere = json!({ "name": "elsewhere", "allowed_ips": ["192.0.2.1"] });
     let elsewhere = host.as_org().post(&keys, &elsewhere).await.expect(201);
     let elsewhere = host.with_key(elsewhere["key"].as_str().unwrap());
-    for operation in OPERATIONS.iter() {
+    for operation in CLIENT_OPERATIONS.iter() {
         let right = clients.right(operation);
         let path = operation.addressed();
         let has = |status: u16| operation.statuses().any(|one| one == status);
@@ -1390,7 +1399,7 @@ async fn too_many(host: &Host, seen: &mut ReceivedRequest) {
         .get("/toolkits/auth/callback?state=none")
         .await
         .expect(400);
-    for operation in OPERATIONS.iter() {
+    for operation in CLIENT_OPERATIONS.iter() {
         let right = clients.right(operation);
         let answer = send(
             right,

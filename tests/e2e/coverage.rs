@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use harness::{Answer, Client, Host, client::Body};
 use reqwest::Method;
 
-use crate::description::{Clients, Key, OPERATIONS, Operation, Takes};
+use crate::description::{CLIENT_OPERATIONS, Clients, Key, Operation, Takes};
 
 async fn send(client: &Client, operation: &Operation, body: Body) -> Answer {
     let method = Method::from_bytes(operation.method.as_bytes()).unwrap();
@@ -16,7 +16,7 @@ async fn send(client: &Client, operation: &Operation, body: Body) -> Answer {
 async fn every_route_refuses_missing_or_wrong_keys() {
     let host = Host::shared().await;
     let clients = Clients::of(host, host.new_project().await).await;
-    for operation in OPERATIONS
+    for operation in CLIENT_OPERATIONS
         .iter()
         .filter(|operation| operation.key() != Key::Nobody)
     {
@@ -48,7 +48,7 @@ async fn every_route_refuses_missing_or_wrong_keys() {
 async fn every_route_accepts_both_prefixes() {
     let host = Host::shared().await;
     let clients = Clients::of(host, host.new_project().await).await;
-    for operation in OPERATIONS
+    for operation in CLIENT_OPERATIONS
         .iter()
         .filter(|operation| operation.id() != "org_create" && !operation.is_stream())
     {
@@ -87,7 +87,7 @@ async fn every_route_refuses_a_malformed_body() {
         ("too deep", deep.as_bytes()),
         ("NUL", b"{\"name\":\"a\\u0000b\",\"toolkit\":{\"slug\":\"\\u0000\"},\"arguments\":{\"a\":\"\\u0000\"}}"),
     ];
-    for operation in OPERATIONS
+    for operation in CLIENT_OPERATIONS
         .iter()
         .filter(|operation| operation.takes() == Takes::Json)
     {
@@ -125,7 +125,7 @@ async fn every_route_refuses_a_malformed_body() {
 async fn every_body_field_refuses_a_wrong_type() {
     let host = Host::shared().await;
     let clients = Clients::of(host, host.new_project().await).await;
-    for operation in OPERATIONS
+    for operation in CLIENT_OPERATIONS
         .iter()
         .filter(|operation| operation.takes() == Takes::Json)
     {
@@ -161,12 +161,12 @@ async fn every_body_field_refuses_a_wrong_type() {
 async fn every_route_refuses_other_methods() {
     let host = Host::shared().await;
     let project = host.new_project().await;
-    let paths: BTreeSet<_> = OPERATIONS
+    let paths: BTreeSet<_> = CLIENT_OPERATIONS
         .iter()
         .map(|operation| (&operation.path, operation.addressed()))
         .collect();
     for (path, addressed) in paths {
-        let here = OPERATIONS
+        let here = CLIENT_OPERATIONS
             .iter()
             .filter(|operation| operation.path == *path);
         let has: BTreeSet<_> = here.map(|operation| operation.method.as_str()).collect();
@@ -197,7 +197,7 @@ async fn every_route_refuses_other_methods() {
 async fn every_response_has_the_standard_headers() {
     let host = Host::shared().await;
     let clients = Clients::of(host, host.new_project().await).await;
-    for operation in OPERATIONS
+    for operation in CLIENT_OPERATIONS
         .iter()
         .filter(|operation| operation.id() != "org_create" && !operation.is_stream())
     {

@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 
 use crate::given;
 
-const CLIENTS: usize = 8;
+const CLIENT_COUNT: usize = 8;
 /// Number of acknowledgements before each kill.
 const ACKS_PER_CYCLE: usize = 50;
 
@@ -383,7 +383,7 @@ fn read(kind: Kind, item: &Value) -> (Name, Thing) {
 
 #[tokio::test]
 async fn nothing_acknowledged_is_lost_and_nothing_is_torn() {
-    let (kills, acks) = size((60, 3_000), (300, 20_000));
+    let (kills, acks) = size((25, 1_250), (300, 20_000));
     survive(
         Setup::new(),
         Load {
@@ -441,7 +441,7 @@ async fn survive(setup: Setup, load: Load) -> Host {
     let mut manifest = given::manifest_with_note("crashing");
     manifest["tools"][0]["no_auth"] = json!(true);
     host.publish(Guest::echo().component(), &manifest).await;
-    let seeds: Vec<_> = (0..CLIENTS).map(|_| dice.below(u64::MAX)).collect();
+    let seeds: Vec<_> = (0..CLIENT_COUNT).map(|_| dice.below(u64::MAX)).collect();
     let mut workers = join_all(
         seeds
             .into_iter()
@@ -510,7 +510,7 @@ async fn publication_is_atomic_across_a_kill() {
     let mut dice = Dice::new(seed);
     let mut host = Setup::new().start().await;
     let mut published: Vec<String> = Vec::new();
-    for _ in 0..size(8, 40) {
+    for _ in 0..size(5, 40) {
         let mut doubtful = None;
         let client = host.as_org();
         let publishing = async {

@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::given;
 
 /// Exit code `EX_CONFIG`: the operator must act.
-const EXIT: i32 = 78;
+const EX_CONFIG: i32 = 78;
 
 #[derive(Debug, Clone, Copy)]
 enum Harm {
@@ -26,7 +26,7 @@ enum Harm {
 }
 
 /// Weights by which kinds of damage are drawn.
-const SHARES: [(Harm, u64); 6] = [
+const HARM_WEIGHTS: [(Harm, u64); 6] = [
     (Harm::Truncate, 25),
     (Harm::Flip, 35),
     (Harm::Zero, 15),
@@ -160,7 +160,7 @@ fn harm(data: &Path, other: &Path, dice: &mut Dice) -> String {
     };
     let mut share = dice.below(100);
     let mut kind = Harm::Leave;
-    for (candidate, size) in SHARES {
+    for (candidate, size) in HARM_WEIGHTS {
         if share < size {
             kind = candidate;
             break;
@@ -230,7 +230,7 @@ async fn case(
                 && line.contains(&data)
                 && line.contains("restore a backup");
             let clear =
-                refused.code == Some(EXIT) && names && !refused.output.contains("panicked at");
+                refused.code == Some(EX_CONFIG) && names && !refused.output.contains("panicked at");
             if clear {
                 Ok(false)
             } else {
@@ -313,7 +313,7 @@ async fn missing_master_key_prevents_start() {
             .try_start()
             .await
             .expect_err("it started with a wrong key");
-        assert_eq!(refused.code, Some(EXIT), "{refused:?}");
+        assert_eq!(refused.code, Some(EX_CONFIG), "{refused:?}");
         assert!(!refused.output.contains("panicked at"), "{refused:?}");
     }
     std::fs::write(&key, kept).unwrap();
@@ -351,7 +351,7 @@ async fn folder_of_a_newer_version_is_refused() {
     };
     let before: Vec<_> = files().collect();
     let refused = setup.clone().try_start().await.unwrap_err();
-    assert_eq!(refused.code, Some(EXIT), "{}", refused.output);
+    assert_eq!(refused.code, Some(EX_CONFIG), "{}", refused.output);
     for said in [
         "newer version",
         "start that version",

@@ -24,9 +24,9 @@ use serde_json::json;
 use crate::given;
 
 /// Time within which a request gets a response, whatever the database does.
-const ANSWERED: Duration = Duration::from_secs(10);
+const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
 /// Number of clients per server.
-const CLIENTS: usize = 3;
+const CLIENTS_PER_SERVER: usize = 3;
 
 /// Load of clients on servers, and the number of completed requests.
 #[derive(Default)]
@@ -75,7 +75,7 @@ impl Load {
     async fn through(&self, hosts: &[&Host], trouble: impl Future<Output = ()>) {
         let clients = hosts
             .iter()
-            .flat_map(|host| (0..CLIENTS).map(|_| host.as_project()));
+            .flat_map(|host| (0..CLIENTS_PER_SERVER).map(|_| host.as_project()));
         let working = join_all(clients.map(|client| self.work(client)));
         let trouble = async {
             self.goes_on().await;
@@ -119,8 +119,8 @@ fn config(name: &str) -> Body {
 
 /// Sends a request that must get a response in time.
 async fn answered(client: &Client, method: Method, path: &str, body: Body) -> harness::Answer {
-    let answer = tokio::time::timeout(ANSWERED, client.send(method, path, body, &[])).await;
-    answer.unwrap_or_else(|_| panic!("no answer about {path} in {ANSWERED:?}"))
+    let answer = tokio::time::timeout(ANSWERED_WITHIN, client.send(method, path, body, &[])).await;
+    answer.unwrap_or_else(|_| panic!("no answer about {path} in {ANSWERED_WITHIN:?}"))
 }
 
 /// Starts two servers on a new database of this PostgreSQL server, with a toolkit for the auth
@@ -204,7 +204,7 @@ async fn frozen_database_is_reported_within_bounded_time() {
                 .status
                 == 201
         };
-        wait_for(ANSWERED, "it is used again", recovered).await;
+        wait_for(ANSWERED_WITHIN, "it is used again", recovered).await;
     }
     assert_eq!(
         one.anonymous().try_get_root("/health/ready").await,

@@ -8,14 +8,15 @@ use harness::{Client, Host, client::Body};
 use serde_json::{Map, Value, json};
 
 /// Text of the committed description.
-pub(crate) const TEXT: &str = include_str!("../../docs/openapi.json");
+pub(crate) const DESCRIPTION_TEXT: &str = include_str!("../../docs/openapi.json");
 
 /// Description as JSON.
-pub(crate) static WHOLE: LazyLock<Value> = LazyLock::new(|| serde_json::from_str(TEXT).unwrap());
+pub(crate) static API_DESCRIPTION: LazyLock<Value> =
+    LazyLock::new(|| serde_json::from_str(DESCRIPTION_TEXT).unwrap());
 
 /// Every operation that clients call, ordered by path. Those that providers call answer without
 /// envelopes; `webhook_ingress` tests them.
-pub(crate) static OPERATIONS: LazyLock<Vec<Operation>> = LazyLock::new(|| {
+pub(crate) static CLIENT_OPERATIONS: LazyLock<Vec<Operation>> = LazyLock::new(|| {
     let mut operations = described();
     operations.retain(|operation| !operation.is_called_by_provider());
     operations
@@ -23,7 +24,7 @@ pub(crate) static OPERATIONS: LazyLock<Vec<Operation>> = LazyLock::new(|| {
 
 /// Returns every operation, ordered by path.
 pub(crate) fn described() -> Vec<Operation> {
-    let paths = WHOLE["paths"].as_object().unwrap();
+    let paths = API_DESCRIPTION["paths"].as_object().unwrap();
     let of_path = |(path, item): (&String, &Value)| {
         let methods = item.as_object().unwrap().clone().into_iter();
         let path = path.clone();
@@ -41,7 +42,7 @@ const NO_MCP_SERVER: &str = "00000000-0000-4000-8000-000000000000";
 
 /// Values of path parameters: preceding path, parameter name, and an id that does not exist. The
 /// part before the `_` is the kind of id.
-const UNKNOWN: [(&str, &str, &str); 28] = [
+const UNKNOWN_IDS: [(&str, &str, &str); 28] = [
     ("/org/owner/project/", "nano_id", "proj_AAAAAAAAAAAA"),
     ("/org/owner/project/", "key_id", "key_AAAAAAAAAAAA"),
     ("/org/members/", "member_id", "om_AAAAAAAAAAAA"),
@@ -184,7 +185,9 @@ impl Operation {
     pub(crate) fn answer_schema(&self, status: u16) -> Value {
         let mut response = &self.described["responses"][status.to_string()];
         if let Some(place) = response["$ref"].as_str() {
-            response = WHOLE.pointer(place.trim_start_matches('#')).unwrap();
+            response = API_DESCRIPTION
+                .pointer(place.trim_start_matches('#'))
+                .unwrap();
         }
         resolved(&response["content"]["application/json"]["schema"])
     }
@@ -207,7 +210,7 @@ impl Operation {
             .split('/')
             .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
         let value = |name| {
-            let known = UNKNOWN
+            let known = UNKNOWN_IDS
                 .iter()
                 .find(|(start, own, _)| self.path.starts_with(start) && *own == name);
             let Some((.., value)) = known else {
@@ -253,7 +256,11 @@ impl Operation {
 /// Resolves all references of a schema, merges the parts of an object, and closes every object.
 fn resolved(schema: &Value) -> Value {
     if let Some(place) = schema["$ref"].as_str() {
-        return resolved(WHOLE.pointer(place.trim_start_matches('#')).unwrap());
+        return resolved(
+            API_DESCRIPTION
+                .pointer(place.trim_start_matches('#'))
+                .unwrap(),
+        );
     }
     if let Some(parts) = schema["allOf"].as_array() {
         let mut whole = json!({ "type": "object", "properties": {}, "required": [], "additionalProperties": false });

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::given;
 
 /// Time within which writes succeed again after space is free.
-const RESUMED: Duration = Duration::from_secs(5);
+const RESUMED_WITHIN: Duration = Duration::from_secs(5);
 /// Size of an account's note in bytes: large, so that few accounts fill the disk.
 const NOTE_BYTES: usize = 48 << 10;
 
@@ -97,7 +97,12 @@ async fn full_disk_refuses_writes_until_space_returns() {
     assert_there(&client, &accounts).await;
     disk.clear();
     let resumed = || async { connect(&client, &config).await.unwrap().status == 201 };
-    wait_for(RESUMED, "there is space again, and it is used", resumed).await;
+    wait_for(
+        RESUMED_WITHIN,
+        "there is space again, and it is used",
+        resumed,
+    )
+    .await;
     assert_eq!(client.try_get_root("/health/ready").await, Some(200));
     let key = host.project_key.clone();
     let host = host.kill().start().await;

@@ -7,14 +7,18 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
-pub(crate) const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../toolkits/dist");
+pub(crate) const BUILT_TOOLKITS_FOLDER: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../toolkits/dist");
 
 /// Returns a folder with only these of the built toolkits, so that a server starts sooner.
 pub(crate) fn folder_with(names: &[&str]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for name in names {
         let file = format!("{name}.wasm");
-        let copied = fs::copy(Path::new(FOLDER).join(&file), folder.path().join(&file));
+        let copied = fs::copy(
+            Path::new(BUILT_TOOLKITS_FOLDER).join(&file),
+            folder.path().join(&file),
+        );
         copied.unwrap_or_else(|cause| panic!("{file}: {cause}: `cargo toolkit build --all` first"));
     }
     folder
@@ -22,19 +26,20 @@ pub(crate) fn folder_with(names: &[&str]) -> TempDir {
 
 /// Returns a server that published the built toolkits at its start.
 pub(crate) async fn host() -> &'static Host {
-    static HOST: OnceCell<&Host> = OnceCell::const_new();
-    HOST.get_or_init(|| async {
-        let built = std::fs::read_dir(FOLDER).map_or(0, Iterator::count);
-        assert!(
-            built > 0,
-            "nothing is built in {FOLDER}: `cargo toolkit build --all` first"
-        );
-        let setup = Setup::new()
-            .with("toolkits", FOLDER)
-            .with_application(&["api.resend.com"], Host::application());
-        setup.start().await.until_exit()
-    })
-    .await
+    static TOOLKITS_HOST: OnceCell<&Host> = OnceCell::const_new();
+    TOOLKITS_HOST
+        .get_or_init(|| async {
+            let built = std::fs::read_dir(BUILT_TOOLKITS_FOLDER).map_or(0, Iterator::count);
+            assert!(
+                built > 0,
+                "nothing is built in {BUILT_TOOLKITS_FOLDER}: `cargo toolkit build --all` first"
+            );
+            let setup = Setup::new()
+                .with("toolkits", BUILT_TOOLKITS_FOLDER)
+                .with_application(&["api.resend.com"], Host::application());
+            setup.start().await.until_exit()
+        })
+        .await
 }
 
 async fn project() -> Client {
@@ -43,7 +48,10 @@ async fn project() -> Client {
 
 #[tokio::test]
 async fn toolkit_folder_is_published_idempotently_at_start() {
-    let host = Setup::new().with("toolkits", FOLDER).start().await;
+    let host = Setup::new()
+        .with("toolkits", BUILT_TOOLKITS_FOLDER)
+        .start()
+        .await;
     // The URLs of logos begin with the address of the server, and its port changes with a restart.
     let list = async |host: &Host| {
         let listed = host.as_project().get("/toolkits").await.expect(200);

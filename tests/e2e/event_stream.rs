@@ -7,15 +7,16 @@ use harness::{
     Client, Host, Inbox,
     event_reader::EventReader,
     host::Setup,
-    inbox::{ORIGIN, Reply},
+    inbox::{INBOX_ORIGIN, Reply},
 };
 use serde_json::{Value, json};
 
-const PATH: &str = "/trigger_instances/stream";
+const STREAM_PATH: &str = "/trigger_instances/stream";
 
 /// Creates a subscription, through which test events are sent, and returns its path.
 async fn subscribe(project: &Client) -> String {
-    let body = json!({ "webhook_url": ORIGIN, "enabled_events": ["service.trigger.message"] });
+    let body =
+        json!({ "webhook_url": INBOX_ORIGIN, "enabled_events": ["service.trigger.message"] });
     let made = project
         .post("/webhook_subscriptions", &body)
         .await
@@ -47,14 +48,14 @@ async fn stream_sends_envelopes_of_own_project_only() {
     let host = Host::shared().await;
     let [project, other] = [host.new_project().await, host.new_project().await];
     let [own, foreign] = [subscribe(&project).await, subscribe(&other).await];
-    let mut stream = project.open_stream(PATH, None).await;
+    let mut stream = project.open_stream(STREAM_PATH, None).await;
     send(&other, &foreign, 100).await;
     send(&project, &own, 1).await;
     let event = stream.next().await.unwrap();
     assert_eq!(event.data["type"], "service.trigger.message");
     assert_eq!(event.data["data"], json!({ "number": 1 }));
     assert_eq!(event.data["metadata"]["trigger_slug"], "TEST_EVENT");
-    let path = format!("{PATH}?last_event_id={}", event.id);
+    let path = format!("{STREAM_PATH}?last_event_id={}", event.id);
     other.get(&path).await.expect(404).assert_envelope();
 }
 
@@ -64,7 +65,7 @@ async fn disabled_subscription_is_told_on_the_stream() {
     let host = inbox.setup().start().await;
     let project = host.as_project();
     let subscription = subscribe(&project).await;
-    let mut stream = project.open_stream(PATH, None).await;
+    let mut stream = project.open_stream(STREAM_PATH, None).await;
     for number in 0..4 {
         send(&project, &subscription, number).await;
     }
@@ -88,7 +89,7 @@ async fn disabled_subscription_is_told_on_the_stream() {
 async fn filters_select_events_of_a_stream() {
     let project = Host::shared().await.new_project().await;
     let subscription = subscribe(&project).await;
-    let path = format!("{PATH}?trigger_slugs=test_event&toolkit_slugs=test&user_ids=test");
+    let path = format!("{STREAM_PATH}?trigger_slugs=test_event&toolkit_slugs=test&user_ids=test");
     let mut all = project.open_stream(&path, None).await;
     let mut events = Vec::new();
     for number in 0..3 {
@@ -97,7 +98,7 @@ async fn filters_select_events_of_a_stream() {
     }
     for name in ["trigger_id", "connected_account_id", "auth_config_id"] {
         let id = events[2].data["metadata"][name].as_str().unwrap();
-        let path = format!("{PATH}?{name}s={id}");
+        let path = format!("{STREAM_PATH}?{name}s={id}");
         let mut one = project.open_stream(&path, Some(&events[0].id)).await;
         assert_eq!(one.next().await.unwrap(), events[2], "{name}");
     }
@@ -107,7 +108,7 @@ async fn filters_select_events_of_a_stream() {
 async fn stream_resumes_after_a_kill_without_loss() {
     let host = Setup::new().start().await;
     let subscription = subscribe(&host.as_project()).await;
-    let mut stream = host.as_project().open_stream(PATH, None).await;
+    let mut stream = host.as_project().open_stream(STREAM_PATH, None).await;
     for number in 0..20 {
         send(&host.as_project(), &subscription, number).await;
     }
@@ -120,9 +121,12 @@ async fn stream_resumes_after_a_kill_without_loss() {
     for number in 40..260 {
         send(&host.as_project(), &subscription, number).await;
     }
-    let mut resumed = host.as_project().open_stream(PATH, Some(&last)).await;
+    let mut resumed = host
+        .as_project()
+        .open_stream(STREAM_PATH, Some(&last))
+        .await;
     read(&mut resumed, 20..260).await;
-    let path = format!("{PATH}?last_event_id={last}");
+    let path = format!("{STREAM_PATH}?last_event_id={last}");
     let mut by_parameter = host.as_project().open_stream(&path, None).await;
     read(&mut by_parameter, 20..260).await;
 }
@@ -131,20 +135,23 @@ async fn stream_resumes_after_a_kill_without_loss() {
 async fn stream_without_events_resumes_without_loss() {
     let host = Setup::new().start().await;
     let subscription = subscribe(&host.as_project()).await;
-    let mut stream = host.as_project().open_stream(PATH, None).await;
+    let mut stream = host.as_project().open_stream(STREAM_PATH, None).await;
     let opening_id = stream.opening_id().await;
     let host = host.kill().start().await;
     assert_eq!(stream.next().await, None);
     send(&host.as_project(), &subscription, 1).await;
-    let mut resumed = host.as_project().open_stream(PATH, Some(&opening_id)).await;
+    let mut resumed = host
+        .as_project()
+        .open_stream(STREAM_PATH, Some(&opening_id))
+        .await;
     read(&mut resumed, 1..2).await;
-    let path = format!("{PATH}?last_event_id=at_noon");
+    let path = format!("{STREAM_PATH}?last_event_id=at_noon");
     host.as_project().get(&path).await.expect(404);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn thousand_streams_cost_little_memory() {
-    const STREAMS: u64 = 1_000;
+    const STREAM_COUNT: u64 = 1_000;
     const MAX_COST_KIB: u64 = 100_000;
     let host = Setup::new()
         .with("limits.connections_per_address", "1100")
@@ -155,7 +162,7 @@ async fn thousand_streams_cost_little_memory() {
     let project = host.as_project();
     let subscription = subscribe(&project).await;
     let before = host.footprint().resident_kib;
-    let open = (0..STREAMS).map(|_| project.open_stream(PATH, None));
+    let open = (0..STREAM_COUNT).map(|_| project.open_stream(STREAM_PATH, None));
     let opened = stream::iter(open).buffer_unordered(32);
     let mut streams: Vec<_> = opened.collect().await;
     send(&project, &subscription, 1).await;
@@ -163,13 +170,16 @@ async fn thousand_streams_cost_little_memory() {
         read(stream, 1..2).await;
     }
     let cost = host.footprint().resident_kib.saturating_sub(before);
-    assert!(cost < MAX_COST_KIB, "{STREAMS} streams cost {cost} KiB");
+    assert!(
+        cost < MAX_COST_KIB,
+        "{STREAM_COUNT} streams cost {cost} KiB"
+    );
 }
 
 #[tokio::test]
 async fn stopping_server_ends_its_streams() {
     let host = Setup::new().start().await;
-    let mut stream = host.as_project().open_stream(PATH, None).await;
+    let mut stream = host.as_project().open_stream(STREAM_PATH, None).await;
     let ended = async { while stream.next().await.is_some() {} };
     let ((_, status), ()) = tokio::join!(host.terminate(), ended);
     assert!(status.success(), "{status}");
@@ -177,8 +187,8 @@ async fn stopping_server_ends_its_streams() {
 
 #[tokio::test]
 async fn description_names_the_media_type() {
-    let found: Value = serde_json::from_str(crate::description::TEXT).unwrap();
-    let answer = &found["paths"][PATH]["get"]["responses"]["200"];
+    let found: Value = serde_json::from_str(crate::description::DESCRIPTION_TEXT).unwrap();
+    let answer = &found["paths"][STREAM_PATH]["get"]["responses"]["200"];
     assert!(
         answer["content"]["text/event-stream"].is_object(),
         "{answer}"

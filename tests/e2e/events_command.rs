@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use harness::{
     Client, Inbox,
     host::Setup,
-    inbox::{ORIGIN, Reply},
+    inbox::{INBOX_ORIGIN, Reply},
     wait_until,
 };
 use serde_json::{Value, json};
@@ -16,7 +16,8 @@ use tokio::{
 
 /// Creates a subscription, through which test events are sent, and returns its path.
 async fn subscribe(project: &Client) -> String {
-    let body = json!({ "webhook_url": ORIGIN, "enabled_events": ["service.trigger.message"] });
+    let body =
+        json!({ "webhook_url": INBOX_ORIGIN, "enabled_events": ["service.trigger.message"] });
     let made = project
         .post("/webhook_subscriptions", &body)
         .await
@@ -171,7 +172,7 @@ async fn failed_delivery_is_listed_shown_replayed() {
     assert!(replayed.contains("0 events"), "{replayed}");
     let replayed = run(&[&range[..], &["--delivered"]].concat()).succeeded();
     assert!(replayed.contains("1 event is"), "{replayed}");
-    let copy = format!("{ORIGIN}/copy");
+    let copy = format!("{INBOX_ORIGIN}/copy");
     run(&["replay", &id, "--to", &copy]).succeeded();
     let copied = async || !inbox.received_at("/copy").is_empty();
     wait_until("it arrives at the other URL", copied).await;

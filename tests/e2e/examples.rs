@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use crate::{
-    description::{self, Clients, OPERATIONS, Operation, Takes, WHOLE},
+    description::{self, API_DESCRIPTION, CLIENT_OPERATIONS, Clients, Operation, Takes},
     given, mounts,
 };
 
 /// User of the examples.
-const USER: &str = "amy";
-const TOOLKIT: &str = "github";
+const USER_ID: &str = "amy";
+const TOOLKIT_SLUG: &str = "github";
 
 /// Kinds of objects that examples name, by their id there.
 const EXAMPLE_IDS: [(&str, Kind); 14] = [
@@ -93,7 +93,7 @@ impl<'a> Objects<'a> {
     async fn config(&self) -> String {
         let settings =
             json!({ "type": "use_custom_auth", "authScheme": "BEARER_TOKEN", "credentials": {} });
-        let body = json!({ "toolkit": { "slug": TOOLKIT }, "auth_config": settings });
+        let body = json!({ "toolkit": { "slug": TOOLKIT_SLUG }, "auth_config": settings });
         let make = || self.post("/auth_configs", body, "/auth_config/id");
         self.config.get_or_init(make).await.clone()
     }
@@ -103,7 +103,7 @@ impl<'a> Objects<'a> {
         let state = json!({ "authScheme": "BEARER_TOKEN", "val": values });
         let body = json!({
             "auth_config": { "id": self.config().await },
-            "connection": { "user_id": USER, "state": state },
+            "connection": { "user_id": USER_ID, "state": state },
         });
         let make = || self.post("/connected_accounts", body, "/id");
         self.account.get_or_init(make).await.clone()
@@ -127,8 +127,8 @@ impl<'a> Objects<'a> {
         let verifier = json!({ "oauth_callback_verifier_url": "https://app.example/verify" });
         let changed = self.project.patch("/org/project/config", &verifier).await;
         changed.expect(200);
-        let config = given::oauth_config(&self.project, TOOLKIT, Issuer::credentials()).await;
-        let body = json!({ "auth_config": { "id": config }, "connection": { "user_id": USER } });
+        let config = given::oauth_config(&self.project, TOOLKIT_SLUG, Issuer::credentials()).await;
+        let body = json!({ "auth_config": { "id": config }, "connection": { "user_id": USER_ID } });
         let url = self
             .post("/connected_accounts", body, "/redirect_url")
             .await;
@@ -165,7 +165,7 @@ impl<'a> Objects<'a> {
                 self.post(path, body, "/trigger_id").await
             }
             Kind::Execution => {
-                let body = json!({ "user_id": USER, "arguments": {} });
+                let body = json!({ "user_id": USER_ID, "arguments": {} });
                 let path = "/tools/execute/GITHUB_CREATE_ISSUE";
                 self.post(path, body, "/log_id").await
             }
@@ -177,7 +177,7 @@ impl<'a> Objects<'a> {
             Kind::Subscription => self.subscription().await,
             Kind::Delivery => self.delivery().await,
             Kind::Endpoint => {
-                let body = json!({ "toolkit_slug": TOOLKIT, "client_id": "app" });
+                let body = json!({ "toolkit_slug": TOOLKIT_SLUG, "client_id": "app" });
                 let id = self.post("/webhook_endpoints", body, "/id").await;
                 let values = json!({ "data": { "secret": harness::secret() } });
                 let path = format!("/webhook_endpoints/{id}");
@@ -185,7 +185,7 @@ impl<'a> Objects<'a> {
                 id
             }
             Kind::Session => {
-                let body = json!({ "user_id": USER });
+                let body = json!({ "user_id": USER_ID });
                 let path = "/tool_router/session";
                 let id = self.post(path, body, "/session_id").await;
                 mounts::upload(&self.project, &id, "notes.txt", b"Buy milk.").await;
@@ -196,7 +196,7 @@ impl<'a> Objects<'a> {
                 let id = self.post("/mcp/servers", body, "/id").await;
                 if operation.id() == "mcp_remove_instance" {
                     let path = format!("/mcp/servers/{id}/instances");
-                    self.post(&path, json!({ "user_id": USER }), "/id").await;
+                    self.post(&path, json!({ "user_id": USER_ID }), "/id").await;
                 }
                 id
             }
@@ -227,7 +227,7 @@ fn text(value: Option<&Value>) -> String {
 
 /// Returns the manifest of the toolkit that examples name.
 fn manifest(issuer: &Issuer) -> Value {
-    let mut manifest = guest::manifest(TOOLKIT);
+    let mut manifest = guest::manifest(TOOLKIT_SLUG);
     manifest["version"] = json!("20261121_00");
     manifest["tools"][0]["slug"] = json!("GITHUB_CREATE_ISSUE");
     manifest["egress"] = json!([{ "host": "api.github.com" }, { "host": "api.example.com" }]);
@@ -236,8 +236,8 @@ fn manifest(issuer: &Issuer) -> Value {
     let bearer =
         json!({ "mode": "BEARER_TOKEN", "name": "Token", "fields": [token], "request": [header] });
     manifest["auth"] = json!([issuer.scheme(), bearer]);
-    let webhook = given::webhook_trigger(TOOLKIT, "ISSUE_CHANGED");
-    manifest["triggers"] = json!([given::trigger(TOOLKIT, "NEW_ISSUE"), webhook]);
+    let webhook = given::webhook_trigger(TOOLKIT_SLUG, "ISSUE_CHANGED");
+    manifest["triggers"] = json!([given::trigger(TOOLKIT_SLUG, "NEW_ISSUE"), webhook]);
     manifest
 }
 
@@ -277,7 +277,7 @@ async fn every_example_works_when_sent() {
     let manifest = manifest(&issuer);
     host.publish(Guest::receive(1).component(), &manifest).await;
     let component = guest::with_manifest(Guest::receive(1).component(), &manifest);
-    let oauth_app = format!("/org/oauth_apps/{TOOLKIT}");
+    let oauth_app = format!("/org/oauth_apps/{TOOLKIT_SLUG}");
     // A browser calls it with what a provider has given it. The last one ends the toolkit.
     let (callback, last) = ("toolkits_callback", "toolkits_deprecate");
     let mut operations = description::described();
@@ -338,7 +338,10 @@ fn every_member_and_parameter_is_described() {
             }
         }
     }
-    for (name, schema) in WHOLE["components"]["schemas"].as_object().unwrap() {
+    for (name, schema) in API_DESCRIPTION["components"]["schemas"]
+        .as_object()
+        .unwrap()
+    {
         find_undescribed(name, schema, &mut missing);
     }
     let help = "write a doc comment, or a line in host/server/src/api/description/members.json";
@@ -384,10 +387,14 @@ fn every_operation_has_an_example() {
 
 #[test]
 fn newer_prefix_is_the_first_server() {
-    let servers: Vec<_> = WHOLE["servers"].as_array().unwrap().iter().collect();
+    let servers: Vec<_> = API_DESCRIPTION["servers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .collect();
     assert_eq!(servers[0]["url"], "/api/v3.1");
     assert_eq!(servers[1]["url"], "/api/v3");
-    let about = WHOLE["info"]["description"].as_str().unwrap();
+    let about = API_DESCRIPTION["info"]["description"].as_str().unwrap();
     assert!(about.contains("The prefixes differ"), "{about}");
 }
 
@@ -396,7 +403,7 @@ async fn every_value_of_a_described_filter_is_accepted() {
     let host = Host::shared().await;
     let clients = Clients::of(host, host.new_project().await).await;
     let mut sent = 0;
-    let operations = OPERATIONS.iter().filter(|one| one.method == "GET");
+    let operations = CLIENT_OPERATIONS.iter().filter(|one| one.method == "GET");
     for operation in operations.filter(|operation| !operation.is_stream()) {
         let query = operation.parameters("query");
         if query.iter().any(|parameter| parameter["required"] == true) {
@@ -421,7 +428,7 @@ async fn every_value_of_a_described_filter_is_accepted() {
 
 /// Returns the values that a member of a schema can have.
 fn values(pointer: &str) -> Vec<&'static str> {
-    let member = WHOLE.pointer(&format!("/components/schemas/{pointer}"));
+    let member = API_DESCRIPTION.pointer(&format!("/components/schemas/{pointer}"));
     let values = member.unwrap()["enum"].as_array().unwrap().iter();
     values.filter_map(Value::as_str).collect()
 }

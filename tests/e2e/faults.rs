@@ -3,7 +3,7 @@
 
 use harness::{
     Answer, BucketService, Client, Database, Host, Issuer, Postgres, client::Body, fake_app, guest,
-    host::Setup, issuer::Fault, unique, wait_until,
+    host::Setup, issuer::Fault, wait_until,
 };
 use reqwest::Method;
 use serde_json::json;
@@ -11,9 +11,9 @@ use serde_json::json;
 use crate::given::{self, Oauth};
 
 /// Lease during which another server does not refresh the token, in seconds.
-const LEASE: &str = "1";
+const LEASE_SECONDS: &str = "1";
 /// Trigger that delays the commit of a refreshed token until no caller waits for it.
-const STALLED: &str = "
+const STALL_TRIGGER: &str = "
     create function stalled() returns trigger language plpgsql as $$ begin
         if json_typeof(new.body->'lease') = 'null' then perform pg_sleep(3600); end if;
         return new;
@@ -69,14 +69,14 @@ fn on_database(database: Database, bucket: &BucketService) -> Setup {
     let setup = Setup::embedded()
         .on(database)
         .in_bucket(bucket)
-        .with("connections.refresh_lease_s", LEASE);
-    setup.with_application(&fake_app::HOSTS, Host::application())
+        .with("connections.refresh_lease_s", LEASE_SECONDS);
+    setup.with_application(&fake_app::FAKE_APP_HOSTS, Host::application())
 }
 
 #[tokio::test]
 async fn kill_before_refresh_keeps_the_account_usable() {
     let host = given::with_application()
-        .with("connections.refresh_lease_s", LEASE)
+        .with("connections.refresh_lease_s", LEASE_SECONDS)
         .start()
         .await;
     let project = host.as_project();
@@ -102,7 +102,7 @@ async fn kill_before_refresh_keeps_the_account_usable() {
 #[tokio::test]
 async fn kill_during_refresh_response_keeps_reusable_tokens() {
     let host = given::with_application()
-        .with("connections.refresh_lease_s", LEASE)
+        .with("connections.refresh_lease_s", LEASE_SECONDS)
         .start()
         .await;
     let project = host.as_project();
@@ -137,7 +137,7 @@ async fn kill_before_commit_tries_old_token_once() {
     let (oauth, id) = ended(&host, &project).await;
     let setup = host.setup().clone();
     let database = setup.database();
-    database.say(STALLED);
+    database.say(STALL_TRIGGER);
     let stalled = "select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'";
     let (answer, setup) = tokio::join!(execute(&oauth, &project), async {
         wait_until("the new token is about to be kept", || async {
@@ -193,13 +193,8 @@ async fn two(bucket: &BucketService) -> ([Host; 2], [Client; 2], Oauth, String) 
         .await;
     let other = one.setup().another().start().await;
     let settings = json!({ "mask_secret_keys_in_connected_account": false });
-    let project = json!({ "name": unique(8), "should_create_api_key": true, "config": settings });
-    let project = one
-        .as_org()
-        .post("/org/owner/project/new", &project)
-        .await
-        .expect(200);
-    let key = project["api_key"].as_str().unwrap();
+    let (_, project) = given::project(&one, settings).await;
+    let key = project.key();
     let projects = [&one, &other].map(|host| host.with_key(key).may_show_secrets("masking is off"));
     let (oauth, id) = ended(&one, &projects[0]).await;
     let path = format!("/toolkits/{}", oauth.slug);

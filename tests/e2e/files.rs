@@ -33,9 +33,9 @@ pub(crate) async fn copier(host: &Host) -> String {
 
 /// Returns the copying toolkit of the shared server.
 async fn shared() -> (&'static Host, &'static str) {
-    static SLUG: OnceCell<String> = OnceCell::const_new();
+    static COPY_SLUG: OnceCell<String> = OnceCell::const_new();
     let host = Host::shared().await;
-    (host, SLUG.get_or_init(|| copier(host)).await)
+    (host, COPY_SLUG.get_or_init(|| copier(host)).await)
 }
 
 fn hex_md5(bytes: &[u8]) -> String {
@@ -341,13 +341,7 @@ async fn empty_file_argument_is_dropped() {
 async fn with_its_project_a_file_is_gone() {
     let host = Setup::new().start().await;
     let slug = copier(&host).await;
-    let body = json!({ "name": format!("gone-{}", unique(4)), "should_create_api_key": true });
-    let made = host
-        .as_org()
-        .post("/org/owner/project/new", &body)
-        .await
-        .expect(200);
-    let project = host.with_key(made["api_key"].as_str().unwrap());
+    let (id, project) = given::project(&host, json!({})).await;
     let bytes = unique(20_000).into_bytes();
     let key = uploaded(&project, &slug, &bytes).await;
     let link = copy(&project, &slug, &key).await.data()["file"]["s3url"]
@@ -365,10 +359,7 @@ async fn with_its_project_a_file_is_gone() {
     };
     assert_eq!(files(), 2);
     host.as_org()
-        .delete(&format!(
-            "/org/owner/project/{}",
-            made["id"].as_str().unwrap()
-        ))
+        .delete(&format!("/org/owner/project/{id}"))
         .await;
     wait_until("the files are erased", || async { files() == 0 }).await;
     assert_eq!(get(&host.as_project(), &link).await.status, 404);

@@ -10,16 +10,16 @@ use harness::{Finished, Guest, Host, guest, host::Setup};
 use tempfile::TempDir;
 
 use crate::{
-    description::{Clients, Key, OPERATIONS, Operation, Takes},
+    description::{CLIENT_OPERATIONS, Clients, Key, Operation, Takes},
     given,
 };
 
 /// Settings of the program. A refusal for a feature that is not configured is not a server error.
-const SETTINGS: &str = r#"
+const PROGRAM_SETTINGS: &str = r#"
 [checks.not_a_server_error]
 expected-statuses = ["2xx", "3xx", "4xx", "501"]
 "#;
-const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,\
+const ENABLED_CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,\
                       unsupported_method,allow_header_conformance";
 
 #[tokio::test]
@@ -43,7 +43,7 @@ async fn generated_requests_get_only_described_responses() {
 fn try_out(host: &Host, key: Key, header: &str) -> Finished {
     let folder = TempDir::new().unwrap();
     let settings = folder.path().join("settings.toml");
-    std::fs::write(&settings, SETTINGS).unwrap();
+    std::fs::write(&settings, PROGRAM_SETTINGS).unwrap();
     let mut command = Command::new(program());
     command
         .current_dir(folder.path())
@@ -57,7 +57,7 @@ fn try_out(host: &Host, key: Key, header: &str) -> Finished {
         "--header",
         header,
         "--checks",
-        CHECKS,
+        ENABLED_CHECKS,
     ]);
     command.args([
         "--phases",
@@ -82,7 +82,7 @@ fn try_out(host: &Host, key: Key, header: &str) -> Finished {
     let made = |operation: &&Operation| {
         operation.key() == key && operation.takes() != Takes::Component && !operation.is_stream()
     };
-    for operation in OPERATIONS.iter().filter(made) {
+    for operation in CLIENT_OPERATIONS.iter().filter(made) {
         command.args(["--include-operation-id", operation.id()]);
     }
     Finished::run(command)

@@ -17,6 +17,15 @@ pub(crate) fn slug() -> String {
     format!("t{}", unique(6))
 }
 
+/// Creates a project with these settings. Returns its id, and a client with its key.
+pub(crate) async fn project(host: &Host, settings: Value) -> (String, Client) {
+    let body = json!({ "name": unique(8), "should_create_api_key": true, "config": settings });
+    let made = host.as_org().post("/org/owner/project/new", &body).await;
+    let made = made.expect(200);
+    let project = host.with_key(made["api_key"].as_str().unwrap());
+    (made["id"].as_str().unwrap().to_owned(), project)
+}
+
 /// Publishes a toolkit whose tool returns its arguments, and returns the tool.
 pub(crate) async fn echo(host: &Host) -> String {
     let slug = slug();
@@ -27,28 +36,30 @@ pub(crate) async fn echo(host: &Host) -> String {
 
 /// Returns the echo tool that tests of the shared server have in common.
 pub(crate) async fn shared_echo() -> &'static str {
-    static TOOL: OnceCell<String> = OnceCell::const_new();
-    TOOL.get_or_init(|| async { echo(Host::shared().await).await })
+    static ECHO_TOOL: OnceCell<String> = OnceCell::const_new();
+    ECHO_TOOL
+        .get_or_init(|| async { echo(Host::shared().await).await })
         .await
 }
 
 /// Returns the slug of a toolkit on the shared server that requires an API key. Its tool fetches
 /// the given address.
 pub(crate) async fn keyed() -> &'static str {
-    static SLUG: OnceCell<String> = OnceCell::const_new();
-    SLUG.get_or_init(|| async {
-        let slug = slug();
-        let mut manifest = guest::manifest_with_key(&slug, bearer());
-        let mut webhook = trigger(&slug, "ARRIVED");
-        webhook["kind"] = json!("webhook");
-        manifest["triggers"] = json!([webhook]);
-        Host::shared()
-            .await
-            .publish(Guest::fetch().component(), &manifest)
-            .await;
-        manifest["slug"].as_str().unwrap().to_owned()
-    })
-    .await
+    static KEYED_SLUG: OnceCell<String> = OnceCell::const_new();
+    KEYED_SLUG
+        .get_or_init(|| async {
+            let slug = slug();
+            let mut manifest = guest::manifest_with_key(&slug, bearer());
+            let mut webhook = trigger(&slug, "ARRIVED");
+            webhook["kind"] = json!("webhook");
+            manifest["triggers"] = json!([webhook]);
+            Host::shared()
+                .await
+                .publish(Guest::fetch().component(), &manifest)
+                .await;
+            manifest["slug"].as_str().unwrap().to_owned()
+        })
+        .await
 }
 
 /// Returns the trigger type of [`keyed`], whose events arrive by webhook.
@@ -146,7 +157,7 @@ pub(crate) async fn status(project: &Client, id: &str) -> String {
 
 /// Returns settings of a separate server that reaches the fake provider of the shared one.
 pub(crate) fn with_application() -> Setup {
-    Setup::new().with_application(&fake_app::HOSTS, Host::application())
+    Setup::new().with_application(&fake_app::FAKE_APP_HOSTS, Host::application())
 }
 
 /// A toolkit whose accounts are connected at an authorization server, and its auth config in a

@@ -7,9 +7,9 @@ use harness::{
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::given;
+use crate::{budget::assert_refused, given};
 
-const NEW: &str = "/org/owner/project/new";
+const NEW_PROJECT_PATH: &str = "/org/owner/project/new";
 
 async fn send(client: &Client, path: &str, body: &Value, key: &str) -> Answer {
     client
@@ -113,16 +113,31 @@ async fn idempotency_key_is_bound_to_one_request() {
 async fn a_refused_request_leaves_its_key_free() {
     let host = Host::shared().await;
     let name = unique(8);
-    send(&host.as_org(), NEW, &json!({ "name": "no" }), &name)
-        .await
-        .expect(400);
-    let made = send(&host.as_org(), NEW, &json!({ "name": name }), &name)
-        .await
-        .expect(200);
+    send(
+        &host.as_org(),
+        NEW_PROJECT_PATH,
+        &json!({ "name": "no" }),
+        &name,
+    )
+    .await
+    .expect(400);
+    let made = send(
+        &host.as_org(),
+        NEW_PROJECT_PATH,
+        &json!({ "name": name }),
+        &name,
+    )
+    .await
+    .expect(200);
     assert_eq!(
-        send(&host.as_org(), NEW, &json!({ "name": name }), &name)
-            .await
-            .expect(200)["id"],
+        send(
+            &host.as_org(),
+            NEW_PROJECT_PATH,
+            &json!({ "name": name }),
+            &name
+        )
+        .await
+        .expect(200)["id"],
         made["id"]
     );
 }
@@ -243,7 +258,9 @@ async fn tool_results_follow_the_log_setting() {
 async fn stored_response_is_encrypted() {
     let host = Setup::embedded().start().await;
     let body = json!({ "name": unique(8), "should_create_api_key": true });
-    let made = send(&host.as_org(), NEW, &body, "k").await.expect(200);
+    let made = send(&host.as_org(), NEW_PROJECT_PATH, &body, "k")
+        .await
+        .expect(200);
     let key = made["api_key"].as_str().unwrap().to_owned();
     let (setup, _) = host.terminate().await;
     let found = std::process::Command::new("grep")
@@ -256,4 +273,56 @@ async fn stored_response_is_encrypted() {
         "{}",
         String::from_utf8_lossy(&found.stdout)
     );
+}
+
+#[tokio::test]
+async fn deadline_ends_work_with_idempotency_key() {
+    let host = given::with_application()
+        .with("limits.deadline_s", "2")
+        .with("limits.in_flight_per_project", "1")
+        .start()
+        .await;
+    let (project, slug, tag) = (host.new_project().await, given::slug(), unique(8));
+    let request =
+        json!([{ "in": "header", "name": "authorization", "value": "Bearer {access_token}" }]);
+    let flow = json!({ "token_url": format!("https://api.example.com/hang/{tag}") });
+    let scheme = json!({ "mode": "S2S_OAUTH2", "name": "S2S", "request": request, "oauth2": flow });
+    host.publish(
+        Guest::fetch().component(),
+        &guest::manifest_with_scheme(&slug, scheme),
+    )
+    .await;
+    let credentials = json!({ "client_id": "c", "client_secret": harness::secret() });
+    let config = json!({ "type": "use_custom_auth", "authScheme": "S2S_OAUTH2", "credentials": credentials });
+    let made = project
+        .post(
+            "/auth_configs",
+            &json!({ "toolkit": { "slug": slug }, "auth_config": config }),
+        )
+        .await;
+    let connection =
+        json!({ "user_id": "default", "state": { "authScheme": "S2S_OAUTH2", "val": {} } });
+    let body = json!({ "auth_config": { "id": made.expect(201)["auth_config"]["id"] }, "connection": connection });
+    let send = async || {
+        let body = Body::Json(body.clone());
+        project
+            .send(
+                Method::POST,
+                "/connected_accounts",
+                body,
+                &[("idempotency-key", "k")],
+            )
+            .await
+    };
+    assert_refused(
+        "Deadline of an operation",
+        &send().await,
+        503,
+        "Server_DeadlineExceeded",
+    );
+    assert_eq!(Host::application().seen(&tag).len(), 1);
+    // The concurrency slot is free, because no work continues in the background.
+    project.get("/auth/session/info").await.expect(200);
+    let again = send().await.expect(409);
+    assert_eq!(again["error"]["slug"], "Idempotency_Unanswered");
 }

@@ -33,7 +33,7 @@ async fn imported(host: &Host, slug: &str, description: &str, more: &[&str]) -> 
     made
 }
 
-const DESCRIPTION: &str = r##"
+const API_DESCRIPTION: &str = r##"
 openapi: 3.1.0
 info: { title: Acme, description: Items. }
 servers: [{ url: "https://api.example.com/items/{tag}", variables: { tag: { default: none } } }]
@@ -69,7 +69,7 @@ async fn imported_tool_sends_the_described_request() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let slug = given::slug();
-    let made = imported(host, &slug, DESCRIPTION, &[]).await;
+    let made = imported(host, &slug, API_DESCRIPTION, &[]).await;
     let tool = |name: &str| format!("{}_{name}", slug.to_uppercase());
     assert_eq!(
         made["operations"],
@@ -154,7 +154,7 @@ async fn an_overlay_chooses_renames_and_fixes() {
     let made = imported(
         host,
         &slug,
-        DESCRIPTION,
+        API_DESCRIPTION,
         &["--overlay", overlay.to_str().unwrap()],
     )
     .await;
@@ -183,7 +183,7 @@ async fn an_overlay_chooses_renames_and_fixes() {
 #[test]
 fn imports_are_built_with_other_toolkits() {
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("api.yaml"), DESCRIPTION).unwrap();
+    fs::write(folder.path().join("api.yaml"), API_DESCRIPTION).unwrap();
     for slug in ["one", "two"] {
         as_author(
             folder.path(),
@@ -213,7 +213,7 @@ fn imports_are_built_with_other_toolkits() {
 #[tokio::test]
 async fn recorded_call_becomes_a_passing_case() {
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("api.yaml"), DESCRIPTION).unwrap();
+    fs::write(folder.path().join("api.yaml"), API_DESCRIPTION).unwrap();
     let run = |arguments: &[&str]| run(folder.path(), arguments);
     run(&["import", "openapi", "api.yaml", "--slug", "acme"]).succeeded();
     let secret = harness::marked!("sk-acme-");

@@ -7,11 +7,11 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
-    description::{Key, OPERATIONS},
+    description::{CLIENT_OPERATIONS, Key},
     given,
 };
 
-const REQUEST: &str = "isolation-probe";
+const PROBE_REQUEST_ID: &str = "isolation-probe";
 
 /// Records of a project, by the kind of id.
 struct Possessions {
@@ -110,7 +110,7 @@ fn place(kind: &str) -> &'static str {
 
 /// Returns the kinds of id that operations of a project take in their paths.
 fn kinds() -> BTreeSet<&'static str> {
-    let of_projects = OPERATIONS
+    let of_projects = CLIENT_OPERATIONS
         .iter()
         .filter(|operation| operation.key() == Key::Project);
     of_projects
@@ -136,7 +136,7 @@ async fn probe(client: &Client, method: &str, path: &str, body: &Value) -> Answe
             Method::from_bytes(method.as_bytes()).unwrap(),
             path,
             body,
-            &[("x-request-id", REQUEST)],
+            &[("x-request-id", PROBE_REQUEST_ID)],
         )
         .await
 }
@@ -144,7 +144,7 @@ async fn probe(client: &Client, method: &str, path: &str, body: &Value) -> Answe
 /// Returns every position at which an id of a project can occur: method, path, body.
 fn places(wanted: &str) -> Vec<(&'static str, String, Value)> {
     let mut places = Vec::new();
-    for operation in OPERATIONS
+    for operation in CLIENT_OPERATIONS
         .iter()
         .filter(|operation| operation.key() == Key::Project)
     {

@@ -19,11 +19,11 @@ const TAKEN_OVER: Duration = Duration::from_secs(10);
 const INTERVAL_MS: u64 = 3_600_000;
 /// Number of excess pages in the log: more than a batch, so that the job can be interrupted in its
 /// middle.
-const PAGES: usize = 80;
+const EXCESS_PAGES: usize = 80;
 
 /// Triggers that record which user takes the lease and which one erases a page, and delay each
 /// erasure by `pace` seconds.
-const WATCH: &str = "
+const WATCH_TRIGGERS: &str = "
     create table pace as select 0.05 as seconds;
     create table notes (number serial, what text, who text default session_user, claim text);
     create function erased() returns trigger language plpgsql as $$ begin
@@ -82,7 +82,7 @@ impl Watched {
             })
             .await;
         }
-        watched.database().say(WATCH);
+        watched.database().say(WATCH_TRIGGERS);
         watched
     }
 
@@ -119,14 +119,14 @@ impl Watched {
         first
             .publish(Guest::echo().component(), &guest::manifest("logged"))
             .await;
-        for _ in 0..PAGES {
+        for _ in 0..EXCESS_PAGES {
             first
                 .as_project()
                 .execute(&guest::tool("logged"), json!({}))
                 .await
                 .data();
         }
-        assert_eq!(self.pages(), PAGES);
+        assert_eq!(self.pages(), EXCESS_PAGES);
         self.make_due();
         let begun = "select count(*) from notes where what = 'erased'";
         wait_until("somebody has begun", || async { self.count(begun) > 0 }).await;
@@ -160,7 +160,7 @@ impl Watched {
             erased.iter().all(|by| leases.contains(by)),
             "{leases:?} {erased:?}"
         );
-        assert_eq!(erased.len(), PAGES - self.pages());
+        assert_eq!(erased.len(), EXCESS_PAGES - self.pages());
     }
 }
 

@@ -13,19 +13,19 @@ use serde_json::{Value, json};
 use crate::{
     given, mounts,
     tool_router_execution::execute,
-    tool_router_sessions::{SESSION, create},
+    tool_router_sessions::{SESSION_PATH, create},
 };
 
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/kept");
-const PASSPHRASE: &str = "nothing secret is in here";
-const LOGS: &str = "/logs/tool_execution";
+const KEPT_FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/kept");
+const ARCHIVE_PASSPHRASE: &str = "nothing secret is in here";
+const LOGS_PATH: &str = "/logs/tool_execution";
 /// File of a session.
 const FILE_PATH: &str = "kept/file.txt";
 const FILE_CONTENT: &[u8] = b"a kept file";
 
 fn run(setup: &Setup, what: &str, archive: &Path) -> String {
     let passphrase = setup.data().with_extension("passphrase");
-    fs::write(&passphrase, PASSPHRASE).unwrap();
+    fs::write(&passphrase, ARCHIVE_PASSPHRASE).unwrap();
     let (archive, passphrase) = (archive.to_str().unwrap(), passphrase.to_str().unwrap());
     setup
         .command(&[what, archive, "--passphrase-file", passphrase])
@@ -114,14 +114,14 @@ async fn keep(name: &str, application: &FakeApp) {
         "recipe": recipe, "subscribed": subscribed,
     });
     let (setup, _) = host.terminate().await;
-    fs::create_dir_all(FOLDER).unwrap();
+    fs::create_dir_all(KEPT_FOLDER).unwrap();
     run(
         &setup,
         "export",
-        &Path::new(FOLDER).join(name).with_extension("age"),
+        &Path::new(KEPT_FOLDER).join(name).with_extension("age"),
     );
     fs::write(
-        Path::new(FOLDER).join(name).with_extension("json"),
+        Path::new(KEPT_FOLDER).join(name).with_extension("json"),
         format!("{told:#}\n"),
     )
     .unwrap();
@@ -135,8 +135,8 @@ async fn keep_session(project: &Client, toolkit: &str, account: &str) -> Value {
         "tools": { toolkit: { "tags": { "disable": ["destructiveHint"] } } },
         "workbench": { "auto_offload_threshold": 10_000 }, "preload": { "tools": "all" },
     });
-    let made = project.post(SESSION, &config).await.expect(201);
-    let path = format!("{SESSION}/{}", made["session_id"].as_str().unwrap());
+    let made = project.post(SESSION_PATH, &config).await.expect(201);
+    let path = format!("{SESSION_PATH}/{}", made["session_id"].as_str().unwrap());
     let change = json!({ "multi_account": { "enable": true } });
     project.patch(&path, &change).await.expect(200);
     made["session_id"].clone()
@@ -258,7 +258,7 @@ async fn keep_mcp_server(project: &Client, account: &str) -> Value {
 
 /// Checks the session and the MCP server of an archive.
 async fn assert_agents(project: &Client, toolkit: &str, session: &str, server: &str) {
-    let path = format!("{SESSION}/{session}");
+    let path = format!("{SESSION_PATH}/{session}");
     let read = project.get(&path).await.expect(200);
     assert_eq!(read["config_version"], 2);
     assert_eq!(read["config"]["toolkits"], json!({ "enabled": [toolkit] }));
@@ -346,7 +346,7 @@ async fn assert_answers(archive: &Path, application: &FakeApp) {
         .get(&format!("/connected_accounts/{}", told("removed_account")))
         .await
         .expect(404);
-    let detail = project.get(&format!("{LOGS}/{log}")).await.expect(200);
+    let detail = project.get(&format!("{LOGS_PATH}/{log}")).await.expect(200);
     assert!(
         detail.text.contains("api.example.com/echo/kept"),
         "{}",
@@ -367,7 +367,7 @@ async fn assert_answers(archive: &Path, application: &FakeApp) {
         );
     }
     project
-        .get(&format!("{LOGS}/{log}/cassette"))
+        .get(&format!("{LOGS_PATH}/{log}/cassette"))
         .await
         .expect(200);
     // Earlier archives have no webhooks.
@@ -425,7 +425,7 @@ async fn kept_exports_of_earlier_versions_work() {
     if let Some(name) = name_to_keep() {
         keep(&name, &application).await;
     }
-    let entries = fs::read_dir(FOLDER)
+    let entries = fs::read_dir(KEPT_FOLDER)
         .unwrap()
         .map(|entry| entry.unwrap().path());
     let archives: Vec<_> = entries

@@ -7,12 +7,12 @@ use tokio::task::JoinSet;
 
 use crate::given;
 
-const INFO: &str = "/auth/session/info";
+const SESSION_INFO_PATH: &str = "/auth/session/info";
 
 /// Creates a project and returns its client and the path of its keys.
 async fn project(host: &Host) -> (Client, String) {
     let project = host.new_project().await;
-    let id = project.get(INFO).await.expect(200)["project"]["nano_id"]
+    let id = project.get(SESSION_INFO_PATH).await.expect(200)["project"]["nano_id"]
         .as_str()
         .unwrap()
         .to_owned();
@@ -38,10 +38,14 @@ async fn project_keys_are_revoked_independently() {
     let host = Host::shared().await;
     let (first, keys) = project(host).await;
     let (second, made) = key(host, &keys, json!({ "name": "ci" })).await;
-    let of =
-        async |client: &Client| client.get(INFO).await.expect(200)["project"]["nano_id"].clone();
+    let of = async |client: &Client| {
+        client.get(SESSION_INFO_PATH).await.expect(200)["project"]["nano_id"].clone()
+    };
     assert_eq!(of(&first).await, of(&second).await);
-    assert_eq!(second.get(INFO).await.expect(200)["api_key"]["name"], "ci");
+    assert_eq!(
+        second.get(SESSION_INFO_PATH).await.expect(200)["api_key"]["name"],
+        "ci"
+    );
     let listed = host.as_org().get(&keys).await.expect(200);
     let names: Vec<_> = listed["items"]
         .as_array()
@@ -54,8 +58,12 @@ async fn project_keys_are_revoked_independently() {
         .delete(&format!("{keys}/{}", made["id"].as_str().unwrap()))
         .await
         .expect(200);
-    second.get(INFO).await.expect(401).assert_envelope();
-    first.get(INFO).await.expect(200);
+    second
+        .get(SESSION_INFO_PATH)
+        .await
+        .expect(401)
+        .assert_envelope();
+    first.get(SESSION_INFO_PATH).await.expect(200);
     host.as_org()
         .delete(&format!("{keys}/{}", made["id"].as_str().unwrap()))
         .await
@@ -76,7 +84,7 @@ async fn key_cannot_be_revoked_through_another_project() {
         .await
         .expect(404)
         .assert_envelope();
-    victim.get(INFO).await.expect(200);
+    victim.get(SESSION_INFO_PATH).await.expect(200);
     for path in ["/org/owner/project/proj_AAAAAAAAAAAA/api_keys"] {
         host.as_org().get(path).await.expect(404).assert_envelope();
         host.as_org()
@@ -96,7 +104,7 @@ async fn list_shows_last_use_of_a_key() {
     let idle =
         async || host.as_org().get(&keys).await.expect(200)["items"][1]["last_used_at"].clone();
     assert_eq!(idle().await, Value::Null);
-    client.get(INFO).await.expect(200);
+    client.get(SESSION_INFO_PATH).await.expect(200);
     assert!(
         idle()
             .await
@@ -211,7 +219,7 @@ async fn restricted_key_reaches_only_its_areas() {
         ),
     ] {
         let (restricted, _) = key(host, &keys, may_do.clone()).await;
-        restricted.get(INFO).await.expect(200);
+        restricted.get(SESSION_INFO_PATH).await.expect(200);
         for (place, (method, path)) in requests.into_iter().enumerate() {
             let expected = reached.contains(&place);
             assert_eq!(
@@ -258,14 +266,17 @@ async fn key_is_refused_from_a_disallowed_address() {
         json!({ "name": "away", "allowed_ips": ["192.0.2.0/24"] }),
     )
     .await;
-    away.get(INFO).await.expect(403).assert_envelope();
+    away.get(SESSION_INFO_PATH)
+        .await
+        .expect(403)
+        .assert_envelope();
     let (here, _) = key(
         host,
         &keys,
         json!({ "name": "here", "allowed_ips": ["192.0.2.1", "127.0.0.0/8"] }),
     )
     .await;
-    here.get(INFO).await.expect(200);
+    here.get(SESSION_INFO_PATH).await.expect(200);
 }
 
 #[tokio::test]
@@ -283,8 +294,8 @@ async fn leaked_key_can_be_revoked_without_disclosure() {
         .await
         .expect(200);
     assert_eq!(unknown.json, answer.json);
-    found.get(INFO).await.expect(401);
-    untouched.get(INFO).await.expect(200);
+    found.get(SESSION_INFO_PATH).await.expect(401);
+    untouched.get(SESSION_INFO_PATH).await.expect(200);
     for bad in [
         json!({ "api_keys": [] }),
         json!({ "api_keys": vec!["x"; 101] }),
@@ -362,12 +373,12 @@ async fn commands_manage_keys_and_members() {
     let ada =
         host.with_user_key(run(&["members", "add", "ada@example.com", "--project", "demo"]).trim());
     assert_eq!(
-        ada.get(INFO).await.expect(200)["org_member"]["role"],
+        ada.get(SESSION_INFO_PATH).await.expect(200)["org_member"]["role"],
         "viewer"
     );
     assert!(run(&["members", "list"]).contains("ada@example.com"));
     run(&["members", "remove", "ada@example.com"]);
-    ada.get(INFO).await.expect(401);
+    ada.get(SESSION_INFO_PATH).await.expect(401);
 
     let refused = host.setup().command(&["keys", "add", "nowhere", "x"]);
     assert!(

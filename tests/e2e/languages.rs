@@ -1,5 +1,5 @@
-//! Toolkits in each language: created from the template by a command that was copied elsewhere,
-//! published, called, and limited like any other guest.
+//! Toolkits in other languages, published, called, and limited like any other guest, and toolkits
+//! created by a command that was copied elsewhere. `walks` makes one of each language with it.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Tools in addition to those of the template.
-const JS: &str = r#"
+const JS_TOOLS: &str = r#"
     fetch: tool({ description: "Fetches.", readOnly: true, input: z.object({ tag: z.string() }), output: z.looseObject({}),
       run: ({ tag }) => http.get("https://api.example.com/echo/{tag}").path("tag", tag).query("a b", ["ä", null, 2]).send().json() }),
     refused: tool({ description: "Reaches where it may not.", run: () => http.get("https://other.example.com/").send().json() }),
@@ -22,7 +22,7 @@ const JS: &str = r#"
     spin: tool({ description: "Never ends.", run() { for (;;); } }),
     hog: tool({ description: "Takes all memory.", run() { const all = []; for (;;) all.push(new Uint8Array(1 << 20).fill(1)); } }),
 "#;
-const PYTHON: &str = r#"
+const PYTHON_TOOLS: &str = r#"
 
 @toolkit.tool(read_only=True)
 def fetch(tag: str) -> dict[str, Any]:
@@ -85,7 +85,7 @@ fn build(language: &str, slug: &str) -> PathBuf {
         let text = fs::read_to_string(&file).unwrap();
         let text = text
             .replace("{ client,", "{ client, http,")
-            .replace("  tools: {\n", &format!("  tools: {{{JS}"));
+            .replace("  tools: {\n", &format!("  tools: {{{JS_TOOLS}"));
         fs::write(
             file,
             text.replace("egress:", "limits: { cpuMs: 500 },\n  egress:"),
@@ -101,7 +101,7 @@ fn build(language: &str, slug: &str) -> PathBuf {
         let text = text
             .replace("import Client,", "import Client, http,")
             .replace("egress=", "limits={\"cpu_ms\": 500},\n    egress=");
-        fs::write(file, text + PYTHON).unwrap();
+        fs::write(file, text + PYTHON_TOOLS).unwrap();
     }
     let built: Value = serde_json::from_str(&toolkit(&folder, &["build", "--json"])).unwrap();
     folder.join(built[0]["file"].as_str().unwrap())
@@ -244,21 +244,6 @@ impl Elsewhere {
 }
 
 #[test]
-fn copied_command_makes_toolkits_of_every_language() {
-    let elsewhere = Elsewhere::new();
-    for (name, language) in [("one", "rust"), ("two", "js"), ("three", "python")] {
-        let language: &[_] = if language == "rust" {
-            &[]
-        } else {
-            &["--lang", language]
-        };
-        let new = [&["new", name], language].concat();
-        elsewhere.run(".", &new).succeeded();
-        elsewhere.run(name, &["check"]).succeeded();
-    }
-}
-
-#[test]
 fn toolkits_share_compiled_library_but_no_module() {
     let elsewhere = Elsewhere::new();
     for place in ["here", "there"] {
@@ -285,7 +270,7 @@ fn toolkits_share_compiled_library_but_no_module() {
 }
 
 /// Tool that sends two requests at once, one with a file, and makes a file of a response.
-const LABEL: &str = r#"
+const RUST_LABEL_TOOL: &str = r#"
 #[derive(Deserialize, JsonSchema)]
 struct Label {
     note: File,
@@ -389,7 +374,7 @@ fn cargo_test_agrees_with_check() {
     author.edit(
         "agreed/src/lib.rs",
         "cases!();",
-        &format!("{LABEL}\ncases!();"),
+        &format!("{RUST_LABEL_TOOL}\ncases!();"),
     );
     let cases = label_cases();
     fs::create_dir_all(author.path("agreed/cases/label")).unwrap();

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::given;
 
-const INLINE: usize = 4 << 20;
+const MAX_INLINE_BYTES: usize = 4 << 20;
 
 /// Publishes a tool that returns `{"a":"x…"}` with the number of bytes given in its arguments, and
 /// returns the toolkit's slug.
@@ -48,9 +48,9 @@ async fn large_result_is_a_file_with_expiring_link() {
         host.new_project().await,
         talker(host).await,
     );
-    let inline = say(&project, &slug, INLINE).await.data();
-    assert_eq!(inline.to_string(), said(INLINE));
-    for size in [INLINE + 1, 16 << 20] {
+    let inline = say(&project, &slug, MAX_INLINE_BYTES).await.data();
+    assert_eq!(inline.to_string(), said(MAX_INLINE_BYTES));
+    for size in [MAX_INLINE_BYTES + 1, 16 << 20] {
         let answer = say(&project, &slug, size).await;
         let id = answer["log_id"].as_str().unwrap().to_owned();
         let data = answer.data();
@@ -134,9 +134,9 @@ async fn large_result_is_stored_in_the_bucket() {
             .start()
             .await;
         let (project, slug) = (host.as_project(), talker(&host).await);
-        let data = say(&project, &slug, INLINE + 1).await.data();
+        let data = say(&project, &slug, MAX_INLINE_BYTES + 1).await.data();
         let (file, got) = fetched(&project, &data).await;
-        assert!(got.bytes == said(INLINE + 1).as_bytes());
+        assert!(got.bytes == said(MAX_INLINE_BYTES + 1).as_bytes());
         let from = if presigned == "true" {
             service.endpoint()
         } else {
@@ -153,7 +153,10 @@ async fn large_result_file_is_redacted() {
     project
         .connect(slug, "API_KEY", "default", json!({ "api_key": secret }))
         .await;
-    let url = format!("https://api.example.com/leak/{}/{INLINE}", unique(8));
+    let url = format!(
+        "https://api.example.com/leak/{}/{MAX_INLINE_BYTES}",
+        unique(8)
+    );
     let data = project
         .execute(&guest::tool(slug), json!({ "url": url }))
         .await

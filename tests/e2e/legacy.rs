@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::given;
 
-const UUID: &str = "0d3f1f7e-6a57-4a8e-9a41-3c1b6f0a9e11";
+const LEGACY_ID: &str = "0d3f1f7e-6a57-4a8e-9a41-3c1b6f0a9e11";
 
 async fn asked(project: &Client, kind: &str, uuid: &str) -> Answer {
     project
@@ -72,8 +72,8 @@ async fn legacy_uuid_resolves_until_deletion() {
     for (kind, uuid) in [
         ("CONNECTED_ACCOUNT", "7"),
         ("CONNECTED_ACCOUNT", ""),
-        ("SHOE", UUID),
-        ("", UUID),
+        ("SHOE", LEGACY_ID),
+        ("", LEGACY_ID),
     ] {
         asked(&project, kind, uuid)
             .await
@@ -123,9 +123,9 @@ async fn legacy_id_import_is_atomic() {
     let line = |kind: &str, uuid: &str, nanoid: &str| {
         json!({ "project": id, "type": kind, "uuid": uuid, "nanoid": nanoid }).to_string() + "\n"
     };
-    let good = line("CONNECTED_ACCOUNT", UUID, &account)
+    let good = line("CONNECTED_ACCOUNT", LEGACY_ID, &account)
         + "\n"
-        + &line("TRIGGER_INSTANCE", UUID, "ti_AAAAAAAAAAAA");
+        + &line("TRIGGER_INSTANCE", LEGACY_ID, "ti_AAAAAAAAAAAA");
     let (setup, _) = host.terminate().await;
     let load = |text: &str| {
         let file = tempfile::NamedTempFile::new().unwrap();
@@ -134,17 +134,17 @@ async fn legacy_id_import_is_atomic() {
     };
     for (wrong, why) in [
         (
-            line("CONNECTED_ACCOUNT", UUID, "ca_AAAAAAAAAAAA"),
+            line("CONNECTED_ACCOUNT", LEGACY_ID, "ca_AAAAAAAAAAAA"),
             "has no connected account",
         ),
         (
-            line("AUTH_CONFIG", UUID, &account),
+            line("AUTH_CONFIG", LEGACY_ID, &account),
             "is not the id of an auth config",
         ),
-        (line("SHOE", UUID, &account), "unknown variant"),
+        (line("SHOE", LEGACY_ID, &account), "unknown variant"),
         ("{".to_owned(), "line 4"),
         (
-            line("TRIGGER_INSTANCE", UUID, "ti_BBBBBBBBBBBB"),
+            line("TRIGGER_INSTANCE", LEGACY_ID, "ti_BBBBBBBBBBBB"),
             "an earlier line",
         ),
     ] {
@@ -165,7 +165,7 @@ async fn legacy_id_import_is_atomic() {
             .succeeded()
             .contains("0 legacy ids loaded, 2 already known")
     );
-    let second = load(&line("TRIGGER_INSTANCE", UUID, "ti_BBBBBBBBBBBB")).failed();
+    let second = load(&line("TRIGGER_INSTANCE", LEGACY_ID, "ti_BBBBBBBBBBBB")).failed();
     assert!(
         second.contains("is already the legacy id of ti_AAAAAAAAAAAA"),
         "{second}"
@@ -173,19 +173,25 @@ async fn legacy_id_import_is_atomic() {
     let host = setup.clone().start().await;
     let project = host.as_project();
     assert_eq!(
-        asked(&project, "CONNECTED_ACCOUNT", UUID).await.expect(200)["nanoid"],
+        asked(&project, "CONNECTED_ACCOUNT", LEGACY_ID)
+            .await
+            .expect(200)["nanoid"],
         account
     );
     assert_eq!(
-        asked(&project, "TRIGGER_INSTANCE", UUID).await.expect(200)["nanoid"],
+        asked(&project, "TRIGGER_INSTANCE", LEGACY_ID)
+            .await
+            .expect(200)["nanoid"],
         "ti_AAAAAAAAAAAA"
     );
-    asked(&host.new_project().await, "TRIGGER_INSTANCE", UUID)
+    asked(&host.new_project().await, "TRIGGER_INSTANCE", LEGACY_ID)
         .await
         .expect(404);
     project
         .delete(&format!("/connected_accounts/{account}"))
         .await
         .expect(200);
-    asked(&project, "CONNECTED_ACCOUNT", UUID).await.expect(410);
+    asked(&project, "CONNECTED_ACCOUNT", LEGACY_ID)
+        .await
+        .expect(410);
 }

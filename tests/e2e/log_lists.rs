@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::given;
 
-const LOGS: &str = "/logs/tool_execution";
-const USERS: [&str; 3] = ["amy", "bob", "Amy-2"];
+const LOGS_PATH: &str = "/logs/tool_execution";
+const USER_IDS: [&str; 3] = ["amy", "bob", "Amy-2"];
 
 /// A run in the model of the test.
 #[derive(Debug, Clone)]
@@ -21,7 +21,7 @@ struct Run {
 
 /// Runs one of two tools for one of three users. The second tool fails.
 async fn run(project: &Client, dice: &mut Dice) -> Run {
-    let user = USERS[dice.below(3) as usize];
+    let user = USER_IDS[dice.below(3) as usize];
     let fails = dice.below(3) == 0;
     let tool = if fails {
         guest::tool(given::keyed().await)
@@ -54,7 +54,7 @@ async fn run(project: &Client, dice: &mut Dice) -> Run {
 
 async fn project() -> Client {
     let project = Host::shared().await.new_project().await;
-    for user in USERS {
+    for user in USER_IDS {
         project
             .connect(
                 given::keyed().await,
@@ -149,7 +149,7 @@ async fn log_lists_match_a_plain_filter() {
         let mut told = Vec::new();
         let mut later = Vec::new();
         loop {
-            let page = project.post(LOGS, &body).await.expect(200);
+            let page = project.post(LOGS_PATH, &body).await.expect(200);
             told.extend(ids(&page));
             if page["next_cursor"].is_null() {
                 break;
@@ -172,7 +172,7 @@ async fn legacy_page_cursor_is_accepted() {
         runs.push(run(&project, &mut dice).await.id);
     }
     let second = project
-        .post(LOGS, &json!({ "cursor": "Mi0y" }))
+        .post(LOGS_PATH, &json!({ "cursor": "Mi0y" }))
         .await
         .expect(200);
     assert_eq!(ids(&second), runs[..1]);
@@ -189,7 +189,7 @@ async fn record_names_component_and_its_requests() {
         .await
         .expect(200);
     let id = ran["log_id"].as_str().unwrap();
-    let detail = project.get(&format!("{LOGS}/{id}")).await.expect(200);
+    let detail = project.get(&format!("{LOGS_PATH}/{id}")).await.expect(200);
     let version = host
         .as_org()
         .get(&format!("/toolkits/{slug}/versions/20260101_00"))
@@ -234,7 +234,7 @@ async fn oversized_payloads_are_omitted_from_records() {
         .await
         .expect(200);
     let detail = project
-        .get(&format!("{LOGS}/{}", ran["log_id"].as_str().unwrap()))
+        .get(&format!("{LOGS_PATH}/{}", ran["log_id"].as_str().unwrap()))
         .await
         .expect(200);
     for kept in [
@@ -322,7 +322,7 @@ async fn deprecated_log_paths_return_the_same_records() {
     }
     assert_eq!(
         project
-            .post(LOGS, &json!({}))
+            .post(LOGS_PATH, &json!({}))
             .await
             .expect(200)
             .header("deprecation"),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::given;
 
-const LOGS: &str = "/logs/tool_execution";
+const LOGS_PATH: &str = "/logs/tool_execution";
 
 #[tokio::test]
 async fn every_execution_can_be_looked_up() {
@@ -16,7 +16,7 @@ async fn every_execution_can_be_looked_up() {
         .await
         .expect(200);
     let detail = project
-        .get(&format!("{LOGS}/{}", ran["log_id"].as_str().unwrap()))
+        .get(&format!("{LOGS_PATH}/{}", ran["log_id"].as_str().unwrap()))
         .await
         .expect(200);
     assert_eq!(
@@ -29,7 +29,7 @@ async fn every_execution_can_be_looked_up() {
         detail.text
     );
     assert!(detail.text.contains(tool), "{}", detail.text);
-    let list = project.post(LOGS, &json!({})).await.expect(200);
+    let list = project.post(LOGS_PATH, &json!({})).await.expect(200);
     assert_eq!(list["logs"][0]["id"], ran["log_id"]);
 }
 
@@ -51,7 +51,10 @@ async fn failures_and_what_the_guest_wrote_are_kept() {
         .await
         .expect(200);
     let detail = project
-        .get(&format!("{LOGS}/{}", failed["log_id"].as_str().unwrap()))
+        .get(&format!(
+            "{LOGS_PATH}/{}",
+            failed["log_id"].as_str().unwrap()
+        ))
         .await
         .expect(200);
     assert_eq!(
@@ -64,7 +67,10 @@ async fn failures_and_what_the_guest_wrote_are_kept() {
         .await
         .expect(200);
     let detail = project
-        .get(&format!("{LOGS}/{}", worked["log_id"].as_str().unwrap()))
+        .get(&format!(
+            "{LOGS_PATH}/{}",
+            worked["log_id"].as_str().unwrap()
+        ))
         .await
         .expect(200);
     assert!(
@@ -89,7 +95,7 @@ async fn log_list_filters_and_pages() {
     let count = |body: Value| {
         let project = project.clone();
         async move {
-            project.post(LOGS, &body).await.expect(200)["logs"]
+            project.post(LOGS_PATH, &body).await.expect(200)["logs"]
                 .as_array()
                 .unwrap()
                 .len()
@@ -104,10 +110,13 @@ async fn log_list_filters_and_pages() {
         count(json!({ "time_range": { "from": 0, "to": 1000 } })).await,
         0
     );
-    let first = project.post(LOGS, &json!({ "limit": 2 })).await.expect(200);
+    let first = project
+        .post(LOGS_PATH, &json!({ "limit": 2 }))
+        .await
+        .expect(200);
     assert_eq!(first["logs"].as_array().unwrap().len(), 2);
     let second = project
-        .post(LOGS, &json!({ "cursor": first["next_cursor"] }))
+        .post(LOGS_PATH, &json!({ "cursor": first["next_cursor"] }))
         .await
         .expect(200);
     assert_eq!(
@@ -118,11 +127,11 @@ async fn log_list_filters_and_pages() {
         (1, &Value::Null)
     );
     project
-        .post(LOGS, &filter("shoe_size", "==", "44"))
+        .post(LOGS_PATH, &filter("shoe_size", "==", "44"))
         .await
         .expect(400);
     project
-        .post(LOGS, &filter("status", "~", "x"))
+        .post(LOGS_PATH, &filter("status", "~", "x"))
         .await
         .expect(400);
 }
@@ -130,21 +139,14 @@ async fn log_list_filters_and_pages() {
 #[tokio::test]
 async fn project_can_disable_payload_storage() {
     let host = Host::shared().await;
-    let config = json!({ "log_visibility_setting": "dont_store_data" });
-    let body =
-        json!({ "name": harness::unique(8), "should_create_api_key": true, "config": config });
-    let made = host
-        .as_org()
-        .post("/org/owner/project/new", &body)
-        .await
-        .expect(200);
-    let project = host.with_key(made["api_key"].as_str().unwrap());
+    let settings = json!({ "log_visibility_setting": "dont_store_data" });
+    let (_, project) = given::project(host, settings).await;
     let ran = project
         .execute(given::shared_echo().await, json!({ "word": "unheard" }))
         .await
         .expect(200);
     let detail = project
-        .get(&format!("{LOGS}/{}", ran["log_id"].as_str().unwrap()))
+        .get(&format!("{LOGS_PATH}/{}", ran["log_id"].as_str().unwrap()))
         .await
         .expect(200);
     assert!(!detail.text.contains("unheard"), "{}", detail.text);
@@ -154,7 +156,7 @@ async fn project_can_disable_payload_storage() {
 async fn an_unknown_log_is_not_found() {
     let project = Host::shared().await.new_project().await;
     project
-        .get(&format!("{LOGS}/log_AAAAAAAAAAAA"))
+        .get(&format!("{LOGS_PATH}/log_AAAAAAAAAAAA"))
         .await
         .expect(404)
         .assert_envelope();
@@ -182,11 +184,11 @@ async fn newest_runs_of_each_project_are_kept() {
     let host = setup.with("logs.keep_count", "3").start().await;
     let project = host.as_project();
     wait_until("old runs are gone", || async {
-        project.get(&format!("{LOGS}/{}", ids[0])).await.status == 404
+        project.get(&format!("{LOGS_PATH}/{}", ids[0])).await.status == 404
     })
     .await;
     wait_until("only the newest are listed", || async {
-        project.post(LOGS, &json!({})).await.expect(200)["logs"]
+        project.post(LOGS_PATH, &json!({})).await.expect(200)["logs"]
             .as_array()
             .unwrap()
             .len()
@@ -194,11 +196,11 @@ async fn newest_runs_of_each_project_are_kept() {
     })
     .await;
     project
-        .get(&format!("{LOGS}/{}", ids[11]))
+        .get(&format!("{LOGS_PATH}/{}", ids[11]))
         .await
         .expect(200);
     host.with_key(other.key())
-        .get(&format!("{LOGS}/{kept}"))
+        .get(&format!("{LOGS_PATH}/{kept}"))
         .await
         .expect(200);
 }

@@ -3,12 +3,12 @@
 use harness::{Client, Host};
 use serde_json::{Value, json};
 
-use crate::tool_router_sessions::{SESSION, connect, create, keyed};
+use crate::tool_router_sessions::{SESSION_PATH, connect, create, keyed};
 
 /// Asks for the connections of a session, and returns the data of the result.
 async fn manage(project: &Client, session: &str, arguments: Value) -> Value {
     let request = json!({ "slug": "SERVICE_MANAGE_CONNECTIONS", "arguments": arguments });
-    let path = format!("{SESSION}/{session}/execute_meta");
+    let path = format!("{SESSION_PATH}/{session}/execute_meta");
     let answer = project.post(&path, &request).await.expect(200);
     answer["data"].clone()
 }
@@ -50,7 +50,7 @@ async fn toolkits_are_connected_by_links() {
     for wrong in [json!([]), json!(too_many)] {
         let request =
             json!({ "slug": "SERVICE_MANAGE_CONNECTIONS", "arguments": { "toolkits": wrong } });
-        let path = format!("{SESSION}/{session}/execute_meta");
+        let path = format!("{SESSION_PATH}/{session}/execute_meta");
         let refused = project.post(&path, &request).await.expect(400);
         assert_eq!(refused["error"]["slug"], "ActionExecute_ArgumentsInvalid");
     }

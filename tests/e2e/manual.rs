@@ -13,26 +13,26 @@ use std::{
 use harness::{
     Host, Registry, author,
     host::{Setup, beside},
-    inbox::ORIGIN,
+    inbox::INBOX_ORIGIN,
     manual::{Shell, Step, rows, steps},
 };
 use serde_json::{Value, json};
 
 use crate::documents;
 
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+const REPOSITORY_ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 /// Toolkits of the repository. A new toolkit that uses their target folder and lock file builds
 /// with the already compiled dependencies.
-const TOOLKITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../toolkits");
+const TOOLKITS_FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../toolkits");
 
 fn page(name: &str) -> PathBuf {
-    Path::new(ROOT).join(name)
+    Path::new(REPOSITORY_ROOT).join(name)
 }
 
 /// Lets the toolkit in a folder build with the already compiled dependencies.
 fn prepare(folder: &Path) {
     fs::copy(
-        Path::new(TOOLKITS).join("Cargo.lock"),
+        Path::new(TOOLKITS_FOLDER).join("Cargo.lock"),
         folder.join("Cargo.lock"),
     )
     .unwrap();
@@ -51,7 +51,10 @@ fn variables(rewrite: &str) -> Vec<(&'static str, String)> {
         .unwrap()
         .display()
         .to_string();
-    let target = PathBuf::from(TOOLKITS).join("target").display().to_string();
+    let target = PathBuf::from(TOOLKITS_FOLDER)
+        .join("target")
+        .display()
+        .to_string();
     vec![
         ("PATH", format!("{programs}:{}", env::var("PATH").unwrap())),
         ("CARGO_TARGET_DIR", target),
@@ -149,7 +152,7 @@ async fn served(folder: &Path, toolkits: &Path, rewrite: &str) -> Shell {
             "a passphrase of the tests".to_owned(),
         ),
         ("TOOLHOST_TRIGGERS__POLL_INTERVAL_S", "1".to_owned()),
-        ("WEBHOOK_URL", ORIGIN.to_owned()),
+        ("WEBHOOK_URL", INBOX_ORIGIN.to_owned()),
     ]);
     let mut shell = Shell::open(folder, &known);
     shell

@@ -23,8 +23,8 @@ const PROTOCOL_VERSIONS: [&str; 3] = ["2025-06-18", "2025-11-25", "2026-07-28"];
 
 /// Publishes the toolkit of the suite and returns its slug.
 async fn toolkit() -> &'static str {
-    static PUBLISHED: OnceCell<()> = OnceCell::const_new();
-    PUBLISHED
+    static PUBLISHED_ONCE: OnceCell<()> = OnceCell::const_new();
+    PUBLISHED_ONCE
         .get_or_init(|| async {
             let mut manifest = guest::manifest("test");
             let tool = manifest["tools"][0].clone();

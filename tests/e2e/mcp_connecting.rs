@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{
     given,
-    mcp_endpoints::{Given, MODES, failure, request, result},
+    mcp_endpoints::{Given, VERSION_MODES, failure, request, result},
 };
 
 /// Returns the options of an assistant whose user opens addresses, and which fetches an address once.
@@ -86,7 +86,7 @@ async fn client_without_elicitation_gets_a_failure() {
     let given = Given::new().await;
     let call = json!({ "name": given.fetch, "arguments": { "url": "https://api.example.com/" } });
     for library in Library::ALL {
-        for (mode, _) in MODES {
+        for (mode, _) in VERSION_MODES {
             let options = json!({ "url": given.url, "mode": mode, "calls": [call] });
             let report = Assistant::start(library, &options).report().await;
             let called = &report["calls"][0];

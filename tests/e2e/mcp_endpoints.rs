@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use crate::given;
 
 /// Ways in which assistants agree on a version, with the version.
-pub(crate) const MODES: [(&str, &str); 2] = [("legacy", "2025-11-25"), ("auto", "2026-07-28")];
+pub(crate) const VERSION_MODES: [(&str, &str); 2] =
+    [("legacy", "2025-11-25"), ("auto", "2026-07-28")];
 
 /// A project with an MCP server of a tool that echoes and a tool that fetches with an account.
 pub(crate) struct Given {
@@ -117,7 +118,7 @@ async fn data_of_tools_is_marked_untrusted() {
 async fn official_libraries_list_and_call_tools() {
     let given = Given::new().await;
     for library in Library::ALL {
-        for (mode, version) in MODES {
+        for (mode, version) in VERSION_MODES {
             let said = json!({ "said": unique(6) });
             let options = json!({
                 "url": format!("{}?user_id=amy", given.url), "mode": mode,
@@ -162,7 +163,7 @@ async fn cancelled_call_aborts_its_outgoing_request() {
     let given = Given::new().await;
     given.connect("amy", &harness::secret()).await;
     for library in Library::ALL {
-        for (mode, _) in MODES {
+        for (mode, _) in VERSION_MODES {
             let tag = unique(8);
             let url = format!("https://api.example.com/hang/{tag}");
             let options = json!({
@@ -466,7 +467,7 @@ async fn session_exposes_exactly_its_tools() {
     expected.sort_by_key(ToString::to_string);
     let hidden = guest::tool(given::keyed().await);
     for library in Library::ALL {
-        for (mode, version) in MODES {
+        for (mode, version) in VERSION_MODES {
             let options = json!({
                 "url": url, "key": project.key(), "mode": mode,
                 "calls": [

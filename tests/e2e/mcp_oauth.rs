@@ -630,7 +630,7 @@ async fn access_ends_with_key_endpoint_and_project() {
 }
 
 #[tokio::test]
-async fn page_gives_access_with_keys_of_the_project_only() {
+async fn page_gives_access_with_project_keys_only() {
     let given = Given::new().await;
     let attempt = given.begin(&given.url).await;
     let stranger = given.host.new_project().await;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::given;
 
-const PATH: &str = "/mcp/servers";
+const SERVERS_PATH: &str = "/mcp/servers";
 
 /// A project with an auth config of a toolkit, and a toolkit that needs no account.
 struct Given {
@@ -33,7 +33,7 @@ impl Given {
     /// Creates a server of the auth config and returns its id.
     async fn server(&self, name: &str) -> String {
         let body = json!({ "name": name, "auth_config_ids": [self.config] });
-        let made = self.project.post(PATH, &body).await.expect(201);
+        let made = self.project.post(SERVERS_PATH, &body).await.expect(201);
         text(&made["id"])
     }
 
@@ -98,7 +98,7 @@ async fn unknown_parts_of_a_server_are_listed() {
     let other = given.project.post("/auth_configs", &body).await.expect(201);
     let both =
         json!({ "name": "Mail", "auth_config_ids": [given.config, other["auth_config"]["id"]] });
-    given.project.post(PATH, &both).await.expect(400);
+    given.project.post(SERVERS_PATH, &both).await.expect(400);
 }
 
 #[tokio::test]
@@ -136,7 +136,12 @@ async fn lists_filter_and_page_by_number() {
     given.custom(custom).await.expect(201);
     let list = |query: String| {
         let project = given.project.clone();
-        async move { project.get(&format!("{PATH}?{query}")).await.expect(200) }
+        async move {
+            project
+                .get(&format!("{SERVERS_PATH}?{query}"))
+                .await
+                .expect(200)
+        }
     };
     let page = list("limit=2&order_by=created_at&order_direction=asc&page_no=2".to_owned()).await;
     assert_eq!(names(&page), ["Third one", "Without"]);
@@ -191,7 +196,7 @@ async fn generated_addresses_keep_the_order() {
 async fn instance_needs_an_account_and_deletes_it() {
     let given = Given::new().await;
     let id = given.server("Mail").await;
-    let path = format!("{PATH}/{id}/instances");
+    let path = format!("{SERVERS_PATH}/{id}/instances");
     let create = json!({ "user_id": "amy" });
     let refused = given.project.post(&path, &create).await.expect(403);
     assert!(text(&refused["error"]["message"]).contains(&given.config));
@@ -232,7 +237,7 @@ async fn deleted_server_takes_its_instances_along() {
     let given = Given::new().await;
     let id = given.server("Mail").await;
     given.connect("amy").await;
-    let path = format!("{PATH}/{id}/instances");
+    let path = format!("{SERVERS_PATH}/{id}/instances");
     given
         .project
         .post(&path, &json!({ "user_id": "amy" }))
@@ -267,8 +272,8 @@ async fn server_of_another_project_is_not_found() {
         .expect(404);
     other.delete(&format!("/mcp/{id}")).await.expect(404);
     let body = json!({ "name": "Mail", "auth_config_ids": [given.config] });
-    other.post(PATH, &body).await.expect(400);
-    assert_eq!(names(&other.get(PATH).await.expect(200)).len(), 0);
+    other.post(SERVERS_PATH, &body).await.expect(400);
+    assert_eq!(names(&other.get(SERVERS_PATH).await.expect(200)).len(), 0);
 }
 
 #[tokio::test]
@@ -279,7 +284,7 @@ async fn operator_word_names_the_helper_tools() {
         .await;
     let project = host.as_project();
     let body = json!({ "name": "Mail", "auth_config_ids": [], "no_auth_apps": ["acme", slug] });
-    let made = project.post(PATH, &body).await.expect(201);
+    let made = project.post(SERVERS_PATH, &body).await.expect(201);
     assert_eq!(made["managed_auth_via_acme"], true);
     assert_eq!(made["toolkits"], json!([slug]));
     assert!(text(&made["mcp_url"]).ends_with("include_acme_helper_actions=true"));

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::given;
 
-const INFO: &str = "/auth/session/info";
-const MEMBERS: &str = "/org/members";
+const SESSION_INFO_PATH: &str = "/auth/session/info";
+const MEMBERS_PATH: &str = "/org/members";
 
 async fn as_member(client: &Client, path: &str, headers: &[(&str, &str)]) -> harness::Answer {
     client.send(Method::GET, path, Body::None, headers).await
@@ -18,19 +18,19 @@ async fn member_is_added_listed_and_removed() {
     let host = Host::shared().await;
     let email = format!("{}@Example.com", unique(8));
     let body = json!({ "email": email, "name": "Ada", "role": "admin" });
-    let made = host.as_org().post(MEMBERS, &body).await.expect(201);
+    let made = host.as_org().post(MEMBERS_PATH, &body).await.expect(201);
     let (id, key) = (made["id"].as_str().unwrap(), made["key"].as_str().unwrap());
     assert!(key.starts_with("uak_"), "{key}");
     host.as_org()
         .post(
-            MEMBERS,
+            MEMBERS_PATH,
             &json!({ "email": email.to_lowercase(), "role": "viewer" }),
         )
         .await
         .expect(400);
     let listed = host
         .as_org()
-        .get(&format!("{MEMBERS}?limit=1000"))
+        .get(&format!("{MEMBERS_PATH}?limit=1000"))
         .await
         .expect(200);
     assert!(!listed.text.contains(key));
@@ -44,18 +44,21 @@ async fn member_is_added_listed_and_removed() {
         (&found["email"], &found["role"]),
         (&email.to_lowercase().into(), &"admin".into())
     );
-    host.with_user_key(key).get(INFO).await.expect(200);
+    host.with_user_key(key)
+        .get(SESSION_INFO_PATH)
+        .await
+        .expect(200);
     host.as_org()
-        .delete(&format!("{MEMBERS}/{id}"))
+        .delete(&format!("{MEMBERS_PATH}/{id}"))
         .await
         .expect(200);
     host.with_user_key(key)
-        .get(INFO)
+        .get(SESSION_INFO_PATH)
         .await
         .expect(401)
         .assert_envelope();
     host.as_org()
-        .delete(&format!("{MEMBERS}/{id}"))
+        .delete(&format!("{MEMBERS_PATH}/{id}"))
         .await
         .expect(404)
         .assert_envelope();
@@ -64,7 +67,7 @@ async fn member_is_added_listed_and_removed() {
         json!({ "email": "a@b", "role": "owner" }),
     ] {
         host.as_org()
-            .post(MEMBERS, &bad)
+            .post(MEMBERS_PATH, &bad)
             .await
             .expect(400)
             .assert_envelope();
@@ -74,38 +77,52 @@ async fn member_is_added_listed_and_removed() {
 #[tokio::test]
 async fn member_acts_in_named_or_default_project() {
     let host = Host::shared().await;
-    let project = host.new_project().await.get(INFO).await.expect(200);
+    let project = host
+        .new_project()
+        .await
+        .get(SESSION_INFO_PATH)
+        .await
+        .expect(200);
     let (org, id) = (
         project["project"]["org_id"].as_str().unwrap(),
         project["project"]["nano_id"].as_str().unwrap(),
     );
-    let oldest = host.as_project().get(INFO).await.expect(200)["project"]["nano_id"].clone();
+    let oldest =
+        host.as_project().get(SESSION_INFO_PATH).await.expect(200)["project"]["nano_id"].clone();
     let member = host.new_member("admin").await;
-    let default = member.get(INFO).await.expect(200);
+    let default = member.get(SESSION_INFO_PATH).await.expect(200);
     assert_eq!(
         (&default["project"]["nano_id"], &default["api_key"]),
         (&oldest, &Value::Null)
     );
     assert_eq!(default["org_member"]["role"], "admin");
-    let named = as_member(&member, INFO, &[("x-org-id", org), ("x-project-id", id)])
-        .await
-        .expect(200);
+    let named = as_member(
+        &member,
+        SESSION_INFO_PATH,
+        &[("x-org-id", org), ("x-project-id", id)],
+    )
+    .await
+    .expect(200);
     assert_eq!(named["project"]["nano_id"], id);
-    as_member(&member, INFO, &[("x-project-id", id)])
+    as_member(&member, SESSION_INFO_PATH, &[("x-project-id", id)])
         .await
         .expect(400)
         .assert_envelope();
     for (org, id) in [("ok_AAAAAAAAAAAA", id), (org, "proj_AAAAAAAAAAAA")] {
-        as_member(&member, INFO, &[("x-org-id", org), ("x-project-id", id)])
-            .await
-            .expect(404)
-            .assert_envelope();
+        as_member(
+            &member,
+            SESSION_INFO_PATH,
+            &[("x-org-id", org), ("x-project-id", id)],
+        )
+        .await
+        .expect(404)
+        .assert_envelope();
     }
     let body = json!({ "email": format!("{}@example.com", unique(8)), "role": "viewer", "project_id": id });
-    let made = host.as_org().post(MEMBERS, &body).await.expect(201);
+    let made = host.as_org().post(MEMBERS_PATH, &body).await.expect(201);
     let own = host
         .with_user_key(made["key"].as_str().unwrap())
-        .get(INFO)
+        .get(SESSION_INFO_PATH)
         .await
         .expect(200);
     assert_eq!(own["project"]["nano_id"], id);
@@ -176,5 +193,5 @@ async fn member_lists_projects_in_pages() {
         .await
         .expect(401)
         .assert_envelope();
-    member.get(MEMBERS).await.expect(401).assert_envelope();
+    member.get(MEMBERS_PATH).await.expect(401).assert_envelope();
 }

@@ -6,7 +6,10 @@ use harness::{Answer, Client, Host, client::RawResponse, host::Setup, unique, wa
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::tool_router_sessions::{SESSION, create};
+use crate::{
+    given,
+    tool_router_sessions::{SESSION_PATH, create},
+};
 
 /// Limits of `host/app/src/agents/session_files.rs`.
 const MAX_FILES: usize = 900;
@@ -18,12 +21,12 @@ async fn session(project: &Client) -> String {
 }
 
 async fn mount(project: &Client, session: &str, operation: &str, body: Value) -> Answer {
-    let path = format!("{SESSION}/{session}/mounts/files/{operation}");
+    let path = format!("{SESSION_PATH}/{session}/mounts/files/{operation}");
     project.post(&path, &body).await
 }
 
 async fn items(project: &Client, session: &str, query: &str) -> Answer {
-    let path = format!("{SESSION}/{session}/mounts/files/items?{query}");
+    let path = format!("{SESSION_PATH}/{session}/mounts/files/items?{query}");
     project.get(&path).await.expect(200)
 }
 
@@ -157,9 +160,9 @@ async fn files_of_other_projects_are_not_found() {
         let refused = mount(&other, &session, operation, body.clone()).await;
         assert_eq!(slug(&refused.expect(404)), "ToolRouterV2_SessionNotFound");
     }
-    let path = format!("{SESSION}/{session}/mounts/files/items");
+    let path = format!("{SESSION_PATH}/{session}/mounts/files/items");
     other.get(&path).await.expect(404);
-    let mount = format!("{SESSION}/{session}/mounts/other/items");
+    let mount = format!("{SESSION_PATH}/{session}/mounts/other/items");
     let refused = project.get(&mount).await.expect(404);
     assert_eq!(slug(&refused), "ToolRouterV2_MountNotFound");
     assert_eq!(download(&project, &session, "a.txt").await.bytes, b"a");
@@ -239,7 +242,7 @@ async fn quota_of_project_counts_session_files() {
     let url = upload_url(&project, &other, "a").await;
     assert_eq!(put(&project, &url, &most).await.status, 507);
     project
-        .delete(&format!("{SESSION}/{one}"))
+        .delete(&format!("{SESSION_PATH}/{one}"))
         .await
         .expect(200);
     assert_eq!(put(&project, &url, &most).await.status, 200);
@@ -248,10 +251,7 @@ async fn quota_of_project_counts_session_files() {
 #[tokio::test]
 async fn files_are_erased_with_session_and_project() {
     let host = Setup::new().start().await;
-    let body = json!({ "name": format!("gone-{}", unique(4)), "should_create_api_key": true });
-    let made = host.as_org().post("/org/owner/project/new", &body).await;
-    let made = made.expect(200);
-    let project = host.with_key(made["api_key"].as_str().unwrap());
+    let (id, project) = given::project(&host, json!({})).await;
     let blobs = host.data().join("store/blobs");
     let blobs = || {
         let names = std::fs::read_dir(&blobs).unwrap();
@@ -270,14 +270,13 @@ async fn files_are_erased_with_session_and_project() {
     assert_eq!(blobs(), 2, "replaced content is erased");
     let link = download_url(&project, &one, "a.txt").await.expect(201);
     project
-        .delete(&format!("{SESSION}/{one}"))
+        .delete(&format!("{SESSION_PATH}/{one}"))
         .await
         .expect(200);
     assert_eq!(blobs(), 1);
     let link = link["download_url"].as_str().unwrap();
     let got = project.exchange(Method::GET, link, &[], vec![]).await;
     assert_eq!(got.status, 404);
-    let id = made["id"].as_str().unwrap();
     let path = format!("/org/owner/project/{id}");
     host.as_org().delete(&path).await.expect(200);
     wait_until("the files are erased", || async { blobs() == 0 }).await;

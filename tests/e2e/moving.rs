@@ -19,8 +19,8 @@ use serde_json::json;
 
 use crate::given;
 
-const PASSPHRASE: &str = "four words that rhyme";
-const APPLICATION: &str = "https://api.example.com";
+const ARCHIVE_PASSPHRASE: &str = "four words that rhyme";
+const PROVIDER_ORIGIN: &str = "https://api.example.com";
 
 /// A folder for archives, outside of both installations.
 struct Shelf(tempfile::TempDir);
@@ -28,7 +28,7 @@ struct Shelf(tempfile::TempDir);
 impl Shelf {
     fn new() -> Self {
         let shelf = Self(tempfile::tempdir().unwrap());
-        std::fs::write(shelf.path("passphrase"), format!("{PASSPHRASE}\n")).unwrap();
+        std::fs::write(shelf.path("passphrase"), format!("{ARCHIVE_PASSPHRASE}\n")).unwrap();
         shelf
     }
 
@@ -90,7 +90,10 @@ async fn furnished(application: &FakeApp) -> (Host, String, String) {
 async fn assert_connected(client: &Client, application: &FakeApp, tool: &str, secret: &str) {
     let tag = unique(8);
     let answer = client
-        .execute(tool, json!({ "url": format!("{APPLICATION}/echo/{tag}") }))
+        .execute(
+            tool,
+            json!({ "url": format!("{PROVIDER_ORIGIN}/echo/{tag}") }),
+        )
         .await
         .expect(200);
     assert_eq!(answer["successful"], true, "{answer:#?}");

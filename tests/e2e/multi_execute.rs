@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     given,
     mounts::download,
-    tool_router_sessions::{SESSION, create},
+    tool_router_sessions::{SESSION_PATH, create},
 };
 
 /// Executes calls in a session, and returns the results.
@@ -18,7 +18,7 @@ async fn execute(project: &Client, session: &str, calls: &[(&str, Value)]) -> Va
     let calls: Vec<_> = calls.collect();
     let arguments = json!({ "tools": calls, "sync_response_to_workbench": false });
     let body = json!({ "slug": "SERVICE_MULTI_EXECUTE_TOOL", "arguments": arguments });
-    let path = format!("{SESSION}/{session}/execute_meta");
+    let path = format!("{SESSION_PATH}/{session}/execute_meta");
     project.post(&path, &body).await.expect(200)["data"]["results"].clone()
 }
 
@@ -154,7 +154,7 @@ async fn many_meta_calls_leave_room_for_neighbors() {
     let call = json!({ "tool_slug": fetch, "arguments": { "url": url } });
     let arguments = json!({ "tools": vec![call; 16], "sync_response_to_workbench": false });
     let body = json!({ "slug": "SERVICE_MULTI_EXECUTE_TOOL", "arguments": arguments });
-    let path = format!("{SESSION}/{session}/execute_meta");
+    let path = format!("{SESSION_PATH}/{session}/execute_meta");
     let mut calls: FuturesUnordered<_> = (0..200).map(|_| busy.post(&path, &body)).collect();
 
     let hanging = || Host::application().seen(&tag).len();
@@ -167,7 +167,7 @@ async fn many_meta_calls_leave_room_for_neighbors() {
             let calls = [(&*echo, json!({ "number": number }))];
             let results = execute(&neighbor, &session, &calls).await;
             assert_eq!(results[0]["response"]["successful"], true, "{results:#}");
-            let path = format!("{SESSION}/{session}/search");
+            let path = format!("{SESSION_PATH}/{session}/search");
             neighbor.post(&path, &search).await.expect(200);
         }
     };
@@ -193,7 +193,7 @@ async fn results_become_a_file_of_the_workbench() {
     let call = json!({ "tool_slug": echo, "arguments": { "number": 7 } });
     let arguments = json!({ "tools": [call], "sync_response_to_workbench": true });
     let body = json!({ "slug": "SERVICE_MULTI_EXECUTE_TOOL", "arguments": arguments });
-    let path = format!("{SESSION}/{session}/execute_meta");
+    let path = format!("{SESSION_PATH}/{session}/execute_meta");
     let done = project.post(&path, &body).await.expect(200);
     let file = &done["data"]["remote_file_info"];
     let name = file["file_path"].as_str().unwrap();

@@ -11,10 +11,10 @@ use harness::{
 use reqwest::Method;
 use serde_json::json;
 
-use crate::mcp_endpoints::request;
+use crate::{given, mcp_endpoints::request};
 
 /// Time within which other servers must see a change.
-const SEEN: Duration = Duration::from_secs(2);
+const SEEN_WITHIN: Duration = Duration::from_secs(2);
 
 /// Starts servers on one database, which the first one initializes.
 async fn nodes<const N: usize>(bucket: &BucketService, database: Database) -> [Host; N] {
@@ -36,13 +36,13 @@ fn database() -> Database {
 async fn published_toolkit_reaches_all_servers() {
     let bucket = BucketService::start();
     let hosts: [Host; 3] = nodes(&bucket, database()).await;
-    let slug = crate::given::slug();
+    let slug = given::slug();
     hosts[0]
         .publish(Guest::echo().component(), &guest::manifest(&slug))
         .await;
     for host in &hosts {
         let path = format!("/toolkits/{slug}");
-        wait_for(SEEN, "the toolkit is seen", || async {
+        wait_for(SEEN_WITHIN, "the toolkit is seen", || async {
             host.as_project().get(&path).await.status == 200
         })
         .await;
@@ -65,16 +65,8 @@ async fn published_toolkit_reaches_all_servers() {
 async fn revoked_key_is_refused_by_all_servers() {
     let bucket = BucketService::start();
     let [one, two]: [Host; 2] = nodes(&bucket, database()).await;
-    let body = json!({ "name": format!("test-{}", unique(8)), "should_create_api_key": true });
-    let made = one
-        .as_org()
-        .post("/org/owner/project/new", &body)
-        .await
-        .expect(200);
-    let (id, key) = (
-        made["id"].as_str().unwrap(),
-        made["api_key"].as_str().unwrap(),
-    );
+    let (id, project) = given::project(&one, json!({})).await;
+    let key = project.key();
     for host in [&one, &two] {
         host.with_key(key)
             .get("/auth/session/info")
@@ -93,19 +85,19 @@ async fn revoked_key_is_refused_by_all_servers() {
         .await
         .expect(401);
     let refused = || async { two.with_key(key).get("/auth/session/info").await.status == 401 };
-    wait_for(SEEN, "the other server refuses the key", refused).await;
+    wait_for(SEEN_WITHIN, "the other server refuses the key", refused).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn required_mcp_key_is_required_by_all_servers() {
     let bucket = BucketService::start();
     let [one, two]: [Host; 2] = nodes(&bucket, database()).await;
-    let slug = crate::given::slug();
+    let slug = given::slug();
     one.publish(Guest::echo().component(), &guest::manifest(&slug))
         .await;
     let project = one.as_project();
     let body = json!({ "name": "Echo", "auth_config_ids": [], "no_auth_apps": [slug] });
-    let url = crate::given::mcp_server(&project, &body).await;
+    let url = given::mcp_server(&project, &body).await;
     let id = url.rsplit('/').next().unwrap();
     let url = format!("{}/v3/mcp/{id}", two.url);
     let status = async || {
@@ -116,7 +108,7 @@ async fn required_mcp_key_is_required_by_all_servers() {
     let require = json!({ "require_mcp_api_key": true });
     let changed = project.patch("/org/project/config", &require).await;
     changed.expect(200);
-    wait_for(SEEN, "the other server requires a key", || async {
+    wait_for(SEEN_WITHIN, "the other server requires a key", || async {
         status().await == 401
     })
     .await;
@@ -126,12 +118,12 @@ async fn required_mcp_key_is_required_by_all_servers() {
 async fn deleted_mcp_server_is_gone_on_all_servers() {
     let bucket = BucketService::start();
     let [one, two]: [Host; 2] = nodes(&bucket, database()).await;
-    let slug = crate::given::slug();
+    let slug = given::slug();
     one.publish(Guest::echo().component(), &guest::manifest(&slug))
         .await;
     let project = one.as_project();
     let body = json!({ "name": "Echo", "auth_config_ids": [], "no_auth_apps": [slug] });
-    let url = crate::given::mcp_server(&project, &body).await;
+    let url = given::mcp_server(&project, &body).await;
     let id = url.rsplit('/').next().unwrap();
     let [here, there] = [&one, &two].map(|host| format!("{}/v3/mcp/{id}", host.url));
     let client = one.anonymous();
@@ -140,7 +132,7 @@ async fn deleted_mcp_server_is_gone_on_all_servers() {
     let removed = project.delete(&format!("/mcp/{id}")).await;
     removed.expect(200);
     assert_eq!(status(&here).await, 404);
-    wait_for(SEEN, "the other server misses it", || async {
+    wait_for(SEEN_WITHIN, "the other server misses it", || async {
         status(&there).await == 404
     })
     .await;
@@ -213,7 +205,7 @@ async fn killed_or_stopped_server_loses_nothing() {
 async fn mcp_call_is_cancelled_through_any_server() {
     let bucket = BucketService::start();
     let [one, two]: [Host; 2] = nodes(&bucket, database()).await;
-    let slug = crate::given::slug();
+    let slug = given::slug();
     let sleeping = Guest {
         imports: guest::imports::SLEEP,
         execute: "(call $sleep (i32.const 50000)) (call $ok (local.get $args) (local.get $args_len))",
@@ -223,7 +215,7 @@ async fn mcp_call_is_cancelled_through_any_server() {
         .await;
     let project = one.as_project();
     let body = json!({ "name": "Sleep", "auth_config_ids": [], "no_auth_apps": [slug] });
-    let url = crate::given::mcp_server(&project, &body).await;
+    let url = given::mcp_server(&project, &body).await;
     let id = url.rsplit('/').next().unwrap();
     let connection = unique(22);
     let headers = [("mcp-session-id", &*connection)];
@@ -257,7 +249,7 @@ async fn usage_order_is_the_same_on_all_servers() {
     let hosts: [Host; 2] = nodes(&bucket, database()).await;
     let mut tools = Vec::new();
     for _ in 0..2 {
-        let slug = crate::given::slug();
+        let slug = given::slug();
         hosts[0]
             .publish(Guest::echo().component(), &guest::manifest(&slug))
             .await;
@@ -270,13 +262,17 @@ async fn usage_order_is_the_same_on_all_servers() {
             let path = format!("/tools/execute/{}", guest::tool(slug));
             project.post(&path, &called).await.status == 200
         };
-        wait_for(SEEN, "the toolkit is seen", ran).await;
+        wait_for(SEEN_WITHIN, "the toolkit is seen", ran).await;
     }
     for host in &hosts {
-        wait_for(SEEN, "the counts of both servers are seen", || async {
-            let listed = host.as_project().get("/toolkits?sort_by=usage").await;
-            listed["items"][0]["slug"] == tools[1] && listed["items"][1]["slug"] == tools[0]
-        })
+        wait_for(
+            SEEN_WITHIN,
+            "the counts of both servers are seen",
+            || async {
+                let listed = host.as_project().get("/toolkits?sort_by=usage").await;
+                listed["items"][0]["slug"] == tools[1] && listed["items"][1]["slug"] == tools[0]
+            },
+        )
         .await;
     }
 }

@@ -3,7 +3,10 @@
 use harness::{Answer, Client, Host, Issuer, guest, issuer::Fault, wait_until};
 use serde_json::{Value, json};
 
-use crate::given::{self, Oauth, open};
+use crate::{
+    given::{self, Oauth, open},
+    link::Browser,
+};
 
 async fn account(project: &Client, id: &str) -> Answer {
     project
@@ -545,9 +548,19 @@ async fn operator_oauth_app_serves_projects_and_hides_secret() {
     };
     oauth.connect(&project).await;
     oauth.execute(&project).await.data();
+    let body = json!({ "auth_config_id": oauth.config, "user_id": "ada" });
+    let made = project.post("/connected_accounts/link", &body).await;
+    let link = made.expect(201)["redirect_url"].clone();
     host.setup()
         .command(&["oauth-apps", "remove", &slug])
         .succeeded();
+    let refused = project.post("/connected_accounts/link", &body).await;
+    assert_eq!(refused.expect(400)["error"]["code"], 306);
+    let page = Browser::new(&project).open(link.as_str().unwrap()).await;
+    let text = String::from_utf8_lossy(&page.bytes);
+    assert_eq!(page.status, 503, "{text}");
+    assert!(text.contains("has removed its registration"), "{text}");
+    assert!(host.output().contains("toolhost oauth-apps set"));
     org.delete(&format!("/org/oauth_apps/{slug}"))
         .await
         .expect(404);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use harness::{Answer, Client, Guest, Host, Inbox, guest, inbox::ORIGIN, unique, wait_until};
+use harness::{Answer, Client, Guest, Host, Inbox, guest, inbox::INBOX_ORIGIN, unique, wait_until};
 use serde_json::{Value, json};
 
 use crate::given;
@@ -333,7 +333,7 @@ impl Numbers {
         let project = host.as_project();
         let path = format!("/{}", unique(6));
         let subscription = json!({
-            "webhook_url": format!("{ORIGIN}{path}"), "enabled_events": ["service.trigger.message"], "version": "V3",
+            "webhook_url": format!("{INBOX_ORIGIN}{path}"), "enabled_events": ["service.trigger.message"], "version": "V3",
         });
         project
             .post("/webhook_subscriptions", &subscription)
@@ -430,11 +430,11 @@ async fn polls_without_interval_are_limited() {
 
 #[tokio::test]
 async fn kills_lose_and_double_no_event() {
-    const NUMBERS: u64 = 60;
+    const EVENT_COUNT: u64 = 60;
     let inbox = Inbox::start();
     let setup = inbox.setup().with("triggers.poll_interval_s", "1");
     let mut host = setup.start().await;
-    let mut numbers = Numbers::new(&host, NUMBERS).await;
+    let mut numbers = Numbers::new(&host, EVENT_COUNT).await;
     for part in 1..=3 {
         wait_until("some numbers arrived", async || {
             numbers.received(&inbox).len() as u64 >= part * 15
@@ -444,7 +444,7 @@ async fn kills_lose_and_double_no_event() {
         numbers.project = host.as_project();
     }
     wait_until("every number arrived", async || {
-        numbers.received(&inbox).len() as u64 == NUMBERS
+        numbers.received(&inbox).len() as u64 == EVENT_COUNT
     })
     .await;
     for (number, ids) in numbers.received(&inbox) {

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use crate::given;
 
-const CONFIG: &str = "/org/project/config";
-const LOGS: &str = "/logs/tool_execution";
+const CONFIG_PATH: &str = "/org/project/config";
+const LOGS_PATH: &str = "/logs/tool_execution";
 
 #[tokio::test]
 async fn a_new_project_has_the_documented_settings() {
@@ -14,7 +14,7 @@ async fn a_new_project_has_the_documented_settings() {
         .await
         .new_project()
         .await
-        .get(CONFIG)
+        .get(CONFIG_PATH)
         .await
         .expect(200);
     let expected = json!({
@@ -39,8 +39,12 @@ async fn config_patch_keeps_unnamed_fields() {
         "signed_url_file_expiry_in_seconds": 90,
         "oauth_callback_verifier_url": "https://example.com/verify",
     });
-    let before = host.as_project().get(CONFIG).await.expect(200);
-    let changed = host.as_project().patch(CONFIG, &given).await.expect(200);
+    let before = host.as_project().get(CONFIG_PATH).await.expect(200);
+    let changed = host
+        .as_project()
+        .patch(CONFIG_PATH, &given)
+        .await
+        .expect(200);
     let mut expected = before.json.clone();
     for (name, value) in given.as_object().unwrap() {
         expected[name] = value.clone();
@@ -48,12 +52,15 @@ async fn config_patch_keeps_unnamed_fields() {
     assert_eq!(changed.json, expected);
     let again = host.kill().start().await;
     assert_eq!(
-        again.as_project().get(CONFIG).await.expect(200).json,
+        again.as_project().get(CONFIG_PATH).await.expect(200).json,
         expected
     );
     let cleared = again
         .as_project()
-        .patch(CONFIG, &json!({ "logo_url": "", "display_name": null }))
+        .patch(
+            CONFIG_PATH,
+            &json!({ "logo_url": "", "display_name": null }),
+        )
         .await
         .expect(200);
     assert_eq!(
@@ -63,7 +70,7 @@ async fn config_patch_keeps_unnamed_fields() {
     assert_eq!(
         again
             .as_project()
-            .patch(CONFIG, &json!({}))
+            .patch(CONFIG_PATH, &json!({}))
             .await
             .expect(200)
             .json,
@@ -74,7 +81,7 @@ async fn config_patch_keeps_unnamed_fields() {
 #[tokio::test]
 async fn invalid_config_value_changes_nothing() {
     let project = Host::shared().await.new_project().await;
-    let before = project.get(CONFIG).await.expect(200);
+    let before = project.get(CONFIG_PATH).await.expect(200);
     for bad in [
         json!({ "logo_url": "javascript:alert(1)" }),
         json!({ "display_name": "x".repeat(101) }),
@@ -86,28 +93,18 @@ async fn invalid_config_value_changes_nothing() {
         json!({ "is_2FA_enabled": "yes" }),
         json!({ "is_service_link_enabled_for_managed_auth": "no" }),
     ] {
-        let refused = project.patch(CONFIG, &bad).await.expect(400);
+        let refused = project.patch(CONFIG_PATH, &bad).await.expect(400);
         refused.assert_envelope();
     }
-    assert_eq!(project.get(CONFIG).await.expect(200).json, before.json);
+    assert_eq!(project.get(CONFIG_PATH).await.expect(200).json, before.json);
 }
 
 #[tokio::test]
 async fn new_project_takes_its_config() {
     let host = Host::shared().await;
-    let config = json!({ "display_name": "Acme", "signed_url_file_expiry_in_seconds": 120 });
-    let body =
-        json!({ "name": harness::unique(8), "should_create_api_key": true, "config": config });
-    let made = host
-        .as_org()
-        .post("/org/owner/project/new", &body)
-        .await
-        .expect(200);
-    let found = host
-        .with_key(made["api_key"].as_str().unwrap())
-        .get(CONFIG)
-        .await
-        .expect(200);
+    let settings = json!({ "display_name": "Acme", "signed_url_file_expiry_in_seconds": 120 });
+    let (_, project) = given::project(host, settings).await;
+    let found = project.get(CONFIG_PATH).await.expect(200);
     assert_eq!(
         (
             &found["display_name"],
@@ -139,7 +136,7 @@ async fn disabled_masking_applies_immediately() {
     assert!(!project.get(&path).await.expect(200).text.contains(&key));
     project
         .patch(
-            CONFIG,
+            CONFIG_PATH,
             &json!({ "mask_secret_keys_in_connected_account": false }),
         )
         .await
@@ -148,7 +145,7 @@ async fn disabled_masking_applies_immediately() {
     assert!(open.get(&path).await.expect(200).text.contains(&key));
     project
         .patch(
-            CONFIG,
+            CONFIG_PATH,
             &json!({ "mask_secret_keys_in_connected_account": true }),
         )
         .await
@@ -166,7 +163,7 @@ async fn disabled_data_storage_applies_immediately() {
             .await
             .expect(200);
         let detail = project
-            .get(&format!("{LOGS}/{}", ran["log_id"].as_str().unwrap()))
+            .get(&format!("{LOGS_PATH}/{}", ran["log_id"].as_str().unwrap()))
             .await
             .expect(200);
         detail.text.contains(word)
@@ -174,7 +171,7 @@ async fn disabled_data_storage_applies_immediately() {
     assert!(said("spoken").await);
     project
         .patch(
-            CONFIG,
+            CONFIG_PATH,
             &json!({ "log_visibility_setting": "dont_store_data" }),
         )
         .await
@@ -201,7 +198,7 @@ async fn pinned_account_needs_user_by_default() {
         1811
     );
     project
-        .patch(CONFIG, &json!({ "is_2FA_enabled": false }))
+        .patch(CONFIG_PATH, &json!({ "is_2FA_enabled": false }))
         .await
         .expect(200);
     project.post(&path, &call).await.data();
@@ -212,12 +209,12 @@ async fn project_configs_are_independent() {
     let host = Host::shared().await;
     let (one, other) = (host.new_project().await, host.new_project().await);
     one.patch(
-        CONFIG,
+        CONFIG_PATH,
         &json!({ "display_name": "One", "require_mcp_api_key": true }),
     )
     .await
     .expect(200);
-    let other = other.get(CONFIG).await.expect(200);
+    let other = other.get(CONFIG_PATH).await.expect(200);
     assert_eq!(
         (&other["display_name"], &other["require_mcp_api_key"]),
         (&Value::Null, &false.into())
@@ -249,7 +246,7 @@ async fn file_link_ttl_follows_project_config() {
     let hour = ends().await;
     project
         .patch(
-            CONFIG,
+            CONFIG_PATH,
             &json!({ "signed_url_file_expiry_in_seconds": 604_800 }),
         )
         .await

@@ -2,7 +2,7 @@
 
 use harness::{
     Answer, Client, Guest, Host, IdentityProvider, client::RawResponse, guest, host::Setup,
-    provider::ISSUER, unique,
+    provider::ISSUER_URL,
 };
 use reqwest::Method;
 use serde_json::json;
@@ -14,13 +14,7 @@ use crate::given;
 async fn connecting(provider: &IdentityProvider) -> (Host, Client, String, String) {
     let host = Setup::new().with_provider(provider).start().await;
     let settings = json!({ "mask_secret_keys_in_connected_account": false });
-    let project = json!({ "name": unique(8), "should_create_api_key": true, "config": settings });
-    let project = host
-        .as_org()
-        .post("/org/owner/project/new", &project)
-        .await
-        .expect(200);
-    let project = host.with_key(project["api_key"].as_str().unwrap());
+    let (_, project) = given::project(&host, settings).await;
     let bearer = "Bearer {access_token}";
     let mut manifest = guest::manifest(&given::slug());
     manifest["egress"] = json!([{ "host": "login.example.com" }]);
@@ -28,9 +22,9 @@ async fn connecting(provider: &IdentityProvider) -> (Host, Client, String, Strin
         "mode": "DCR_OAUTH", "name": "OAuth",
         "request": [{ "in": "header", "name": "authorization", "value": bearer }],
         "oauth2": {
-            "issuer": ISSUER, "scopes": ["openid", "offline_access"], "authorize_params": { "prompt": "consent" },
+            "issuer": ISSUER_URL, "scopes": ["openid", "offline_access"], "authorize_params": { "prompt": "consent" },
             "identity": {
-                "request": { "url": format!("{ISSUER}/me"), "method": "GET", "headers": { "authorization": bearer } },
+                "request": { "url": format!("{ISSUER_URL}/me"), "method": "GET", "headers": { "authorization": bearer } },
                 "path": "sub",
             },
         },
@@ -106,7 +100,7 @@ async fn account_completes_life_cycle_at_real_provider() {
         project
             .execute(
                 &guest::tool(&slug),
-                json!({ "url": format!("{ISSUER}/me") }),
+                json!({ "url": format!("{ISSUER_URL}/me") }),
             )
             .await
             .data()["sub"]

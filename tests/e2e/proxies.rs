@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use crate::given;
 
-const PAIR: &str = harness::marked!("tunnel-user:");
-const KEY: &str = harness::marked!("k-");
+const PROXY_CREDENTIALS: &str = harness::marked!("tunnel-user:");
+const ACCOUNT_KEY: &str = harness::marked!("k-");
 
 fn basic() -> String {
-    format!("Basic {}", BASE64.encode(PAIR))
+    format!("Basic {}", BASE64.encode(PROXY_CREDENTIALS))
 }
 
 /// Returns settings of a server that reaches the provider only through the proxy.
@@ -50,7 +50,7 @@ async fn connected(host: &Host, proxy: Value) -> (String, String, String) {
     let account = project
         .post(
             "/connected_accounts",
-            &given::account(&config, "default", KEY),
+            &given::account(&config, "default", ACCOUNT_KEY),
         )
         .await;
     (
@@ -79,7 +79,7 @@ fn names(tunnel: &Tunnel) -> Vec<String> {
 async fn requests_leave_through_the_account_proxy() {
     let tunnel = Tunnel::start(Host::application(), &["api.example.com"], Some(&basic()));
     let host = behind(&tunnel).start().await;
-    let proxy = json!({ "proxy_url": tunnel.address, "proxy_auth_key": PAIR });
+    let proxy = json!({ "proxy_url": tunnel.address, "proxy_auth_key": PROXY_CREDENTIALS });
     let (slug, config, account) = connected(&host, proxy).await;
     let tag = unique(8);
     let data = fetch(&host, &slug, &format!("https://api.example.com/echo/{tag}"))
@@ -109,7 +109,7 @@ async fn requests_leave_through_the_account_proxy() {
     for head in &asked {
         assert!(head.starts_with("CONNECT api.example.com:443 "), "{head}");
         assert!(
-            !head.contains(KEY) && !head.contains(&tag),
+            !head.contains(ACCOUNT_KEY) && !head.contains(&tag),
             "what is sent is in the tunnel: {head}"
         );
     }
@@ -257,7 +257,7 @@ async fn refused_proxy_key_stays_secret() {
         Some("Bearer another"),
     );
     let host = behind(&tunnel).with("log", "trace").start().await;
-    let proxy = json!({ "proxy_url": tunnel.address, "proxy_auth_key": PAIR });
+    let proxy = json!({ "proxy_url": tunnel.address, "proxy_auth_key": PROXY_CREDENTIALS });
     let (slug, config, _) = connected(&host, proxy).await;
     let answer = fetch(&host, &slug, "https://api.example.com/echo/x").await;
     assert_eq!(answer.failure(), "connect", "{}", answer.text);
@@ -276,7 +276,8 @@ async fn refused_proxy_key_stays_secret() {
     let log = host.as_project().get(&log).await.expect(200).text;
     for text in [&answer.text, &view.text, &log, &host.output()] {
         assert!(
-            !text.contains(harness::SECRET_MARK) && !text.contains(&BASE64.encode(PAIR)),
+            !text.contains(harness::SECRET_MARK)
+                && !text.contains(&BASE64.encode(PROXY_CREDENTIALS)),
             "{text}"
         );
     }

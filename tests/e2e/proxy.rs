@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::given;
 
-const KEY: &str = harness::marked!("k-");
+const ACCOUNT_KEY: &str = harness::marked!("k-");
 
 /// Creates a project with an account of the toolkit that requires a key, and returns the account's
 /// id.
@@ -18,7 +18,7 @@ async fn connected() -> (Client, String) {
             given::keyed().await,
             "API_KEY",
             "default",
-            json!({ "api_key": KEY }),
+            json!({ "api_key": ACCOUNT_KEY }),
         )
         .await;
     (project, account)
@@ -55,7 +55,7 @@ async fn proxy_request_within_domain_carries_the_credential() {
             let seen = &Host::application().seen(&tag)[0];
             assert_eq!(
                 (seen.header("authorization"), seen.header("x-own")),
-                (&*format!("Bearer {KEY}"), "mine")
+                (&*format!("Bearer {ACCOUNT_KEY}"), "mine")
             );
         }
     }
@@ -152,7 +152,10 @@ async fn caller_parameters_cannot_override_the_credential() {
     .await
     .expect(200);
     let seen = &Host::application().seen(&tag)[0];
-    assert_eq!(seen.header("authorization"), format!("Bearer {KEY}"));
+    assert_eq!(
+        seen.header("authorization"),
+        format!("Bearer {ACCOUNT_KEY}")
+    );
     assert_eq!(seen.header("cookie"), "");
     assert!(!format!("{seen:?}").contains("evil"), "{seen:?}");
     let log = format!(
@@ -175,7 +178,12 @@ async fn caller_parameters_cannot_override_the_credential() {
         .publish(Guest::fetch().component(), &in_query)
         .await;
     let account = project
-        .connect(&slug, "API_KEY", "default", json!({ "api_key": KEY }))
+        .connect(
+            &slug,
+            "API_KEY",
+            "default",
+            json!({ "api_key": ACCOUNT_KEY }),
+        )
         .await;
     let tag = unique(8);
     let parameters = json!([{ "name": "KEY", "value": "forged", "type": "query" }]);
@@ -190,7 +198,7 @@ async fn caller_parameters_cannot_override_the_credential() {
     .expect(200);
     assert_eq!(
         Host::application().seen(&tag)[0].query,
-        format!("a=b&key={KEY}")
+        format!("a=b&key={ACCOUNT_KEY}")
     );
 }
 
@@ -364,7 +372,7 @@ async fn nothing_that_comes_back_holds_the_credential() {
     )
     .await
     .expect(200);
-    assert!(!answer.text.contains(KEY), "{}", answer.text);
+    assert!(!answer.text.contains(ACCOUNT_KEY), "{}", answer.text);
     assert!(answer.text.contains("redacted"));
     let log = format!(
         "/logs/tool_execution/{}",
@@ -374,7 +382,7 @@ async fn nothing_that_comes_back_holds_the_credential() {
     assert_eq!(log["metadata"]["tool_slug"], "PROXY_EXECUTE");
     assert_eq!(log["metadata"]["connected_account_id"], account);
     assert_eq!(log["data"]["requests"][0]["status"], 200);
-    assert!(!log.text.contains(KEY), "{}", log.text);
+    assert!(!log.text.contains(ACCOUNT_KEY), "{}", log.text);
 }
 
 #[tokio::test]
@@ -440,7 +448,10 @@ async fn tool_restricted_config_refuses_proxy_requests() {
     let config = project.post("/auth_configs", &config).await.expect(201);
     let id = config["auth_config"]["id"].as_str().unwrap();
     let account = project
-        .post("/connected_accounts", &given::account(id, "default", KEY))
+        .post(
+            "/connected_accounts",
+            &given::account(id, "default", ACCOUNT_KEY),
+        )
         .await
         .expect(201);
     let refused = proxy(

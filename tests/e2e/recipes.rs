@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use crate::{
     given,
     mcp_endpoints::{request, result},
-    tool_router_sessions::{SESSION, connect, create},
+    tool_router_sessions::{SESSION_PATH, connect, create},
 };
 
 /// A session, and two tools that request their argument `url` with an account of the user.
@@ -99,7 +99,7 @@ impl Given {
 }
 
 async fn execute(project: &Client, session: &str, slug: &str, arguments: Value) -> Answer {
-    let path = format!("{SESSION}/{session}/execute");
+    let path = format!("{SESSION_PATH}/{session}/execute");
     let body = json!({ "tool_slug": slug, "arguments": arguments });
     project.post(&path, &body).await
 }
@@ -474,7 +474,7 @@ async fn assistants_see_recipes_as_prompts() {
     stored["input_schema"] =
         json!({ "type": "object", "properties": { "week": week }, "required": ["week"] });
     given.upsert(stored).await.expect(200);
-    let path = format!("{SESSION}/{}", given.session);
+    let path = format!("{SESSION_PATH}/{}", given.session);
     let session = given.project.get(&path).await.expect(200);
     let url = session["mcp"]["url"].as_str().unwrap();
     let key = [("x-api-key", given.project.key())];
@@ -599,13 +599,13 @@ async fn trigger_runs_recipe_for_its_event() {
 /// A server is killed while a step runs, for each step of a recipe in turn.
 #[tokio::test]
 async fn kill_at_any_step_repeats_no_effect() {
-    const STEPS: [&str; 4] = ["change", "read", "change", "read"];
+    const STEP_KINDS: [&str; 4] = ["change", "read", "change", "read"];
     let mut host = given::with_application().start().await;
     let mut given = Given::with(&host, host.as_project()).await;
     let mut runs = Vec::new();
-    for hung in 0..STEPS.len() {
-        let tags: Vec<_> = STEPS.iter().map(|_| unique(8)).collect();
-        let steps = STEPS.iter().zip(&tags).enumerate();
+    for hung in 0..STEP_KINDS.len() {
+        let tags: Vec<_> = STEP_KINDS.iter().map(|_| unique(8)).collect();
+        let steps = STEP_KINDS.iter().zip(&tags).enumerate();
         let steps: Vec<_> = steps
             .map(|(index, (kind, tag))| {
                 let tool = if *kind == "read" {
@@ -622,7 +622,7 @@ async fn kill_at_any_step_repeats_no_effect() {
     let mut calls = JoinSet::new();
     for (slug, _) in &runs {
         let body = Body::Json(json!({ "tool_slug": slug, "arguments": {} }));
-        let path = format!("{SESSION}/{}/execute", given.session);
+        let path = format!("{SESSION_PATH}/{}/execute", given.session);
         let project = given.project.clone();
         calls.spawn(async move {
             let sent = project.try_send(Method::POST, &path, body, &[]).await;
@@ -643,9 +643,9 @@ async fn kill_at_any_step_repeats_no_effect() {
     for (hung, (slug, tags)) in runs.iter().enumerate() {
         let run = given.wait_for_end(slug).await;
         let unknown = run["error"].to_string().contains("outcome_unknown");
-        let (status, calls) = match STEPS[hung] {
+        let (status, calls) = match STEP_KINDS[hung] {
             "change" => ("failed", hung + 1),
-            _ => ("succeeded", STEPS.len()),
+            _ => ("succeeded", STEP_KINDS.len()),
         };
         assert_eq!(
             (&run["status"], unknown),
@@ -654,7 +654,7 @@ async fn kill_at_any_step_repeats_no_effect() {
         );
         assert_eq!(run["steps"].as_array().unwrap().len(), calls, "{run:#}");
         for (index, tag) in tags.iter().enumerate() {
-            let requests = match STEPS[hung] {
+            let requests = match STEP_KINDS[hung] {
                 "read" if index == hung => 2,
                 "change" if index > hung => 0,
                 _ => 1,

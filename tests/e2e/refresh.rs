@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::given::{self, Oauth};
 
 /// Number of concurrent calls: the concurrency limit of a project.
-const AT_ONCE: usize = 64;
+const CONCURRENT_CALLS: usize = 64;
 
 async fn status(project: &Client, id: &str) -> (String, String) {
     let read = project
@@ -43,7 +43,8 @@ fn refreshes(oauth: &Oauth) -> usize {
 }
 
 async fn many(oauth: &Oauth, projects: &[Client]) -> Vec<Answer> {
-    join_all((0..AT_ONCE).map(|number| oauth.execute(&projects[number % projects.len()]))).await
+    join_all((0..CONCURRENT_CALLS).map(|number| oauth.execute(&projects[number % projects.len()])))
+        .await
 }
 
 #[tokio::test]
@@ -62,7 +63,7 @@ async fn concurrent_calls_refresh_an_expired_token_once() {
         );
     }
     let used = oauth.tokens_used();
-    assert_eq!(used.len(), 3 * AT_ONCE);
+    assert_eq!(used.len(), 3 * CONCURRENT_CALLS);
     assert!(
         used.iter().all(|token| oauth.issuer.knows(token)),
         "a token that had ended was sent"

@@ -18,16 +18,16 @@ use serde_json::json;
 use crate::given::Oauth;
 
 /// Number of accounts with expired tokens.
-const ACCOUNTS: usize = 200;
+const ACCOUNT_COUNT: usize = 200;
 /// Number of concurrent calls to one server: the concurrency limit of a project.
-const AT_ONCE: usize = 64;
+const CONCURRENT_CALLS: usize = 64;
 /// Backoff times after failed refreshes, in seconds.
-const PAUSES: [u64; 8] = [30, 60, 120, 240, 480, 960, 1_920, 3_600];
+const BACKOFF_SECONDS: [u64; 8] = [30, 60, 120, 240, 480, 960, 1_920, 3_600];
 
 fn settings() -> Setup {
     Setup::embedded()
         .on(Postgres::shared().database(None))
-        .with_application(&fake_app::HOSTS, Host::application())
+        .with_application(&fake_app::FAKE_APP_HOSTS, Host::application())
 }
 
 /// Starts three servers on one database and returns them with a client of the same project on each.
@@ -113,7 +113,7 @@ async fn each_expired_token_is_refreshed_once() {
     let bucket = BucketService::start();
     let (hosts, projects) = three(&bucket).await;
     let oauth = toolkit(&hosts[0], &projects).await;
-    let users: Vec<_> = (0..ACCOUNTS)
+    let users: Vec<_> = (0..ACCOUNT_COUNT)
         .map(|number| format!("user-{number}"))
         .collect();
     let connecting = users.iter().map(|user| connect(&oauth, &projects[0], user));
@@ -125,27 +125,27 @@ async fn each_expired_token_is_refreshed_once() {
     // The provider is strict: reuse of a refresh token ends the account.
     oauth
         .issuer
-        .fault(Fault::Slow(Duration::from_millis(300)), ACCOUNTS);
+        .fault(Fault::Slow(Duration::from_millis(300)), ACCOUNT_COUNT);
     let workers = size(1, 20);
     let calls = users
         .iter()
         .flat_map(|user| (0..3 * workers).map(move |number| (user, number % 3)));
     let calls = calls.map(|(user, node)| execute(&oauth, &projects[node], user));
     let answers: Vec<_> = stream::iter(calls)
-        .buffer_unordered(2 * AT_ONCE)
+        .buffer_unordered(2 * CONCURRENT_CALLS)
         .collect()
         .await;
-    assert_eq!(answers.len(), 3 * workers * ACCOUNTS);
+    assert_eq!(answers.len(), 3 * workers * ACCOUNT_COUNT);
     for answer in answers {
         answer.data();
     }
     assert_eq!(
         (asked(&oauth), oauth.issuer.granted("refresh_token")),
-        (ACCOUNTS, ACCOUNTS)
+        (ACCOUNT_COUNT, ACCOUNT_COUNT)
     );
     let statuses = statuses(&projects[1]).await;
     assert!(
-        statuses.len() == ACCOUNTS && statuses.iter().all(|status| status == "ACTIVE"),
+        statuses.len() == ACCOUNT_COUNT && statuses.iter().all(|status| status == "ACTIVE"),
         "{statuses:?}"
     );
     assert!(
@@ -165,7 +165,8 @@ async fn three_servers_share_one_token_refresh() {
     connect(&oauth, &projects[0], "default").await;
     end(&oauth);
     oauth.issuer.hold(true);
-    let calls = (0..AT_ONCE).map(|number| execute(&oauth, &projects[number % 3], "default"));
+    let calls =
+        (0..CONCURRENT_CALLS).map(|number| execute(&oauth, &projects[number % 3], "default"));
     let (answers, ()) = tokio::join!(join_all(calls), async {
         wait_until("a refresh is under way", || async { asked(&oauth) > 0 }).await;
         oauth.issuer.hold(false);
@@ -226,7 +227,7 @@ async fn long_outage_is_retried_with_backoff() {
     let over = format!(
         "update credentials set body = jsonb_set(body::jsonb, '{{retry_at}}', '1')::json where id = '{id}' returning id"
     );
-    for (step, pause) in PAUSES.into_iter().enumerate() {
+    for (step, pause) in BACKOFF_SECONDS.into_iter().enumerate() {
         for _ in 0..2 {
             let calls = (0..4).map(|_| execute(&oauth, &projects[0], "default"));
             for answer in join_all(calls).await {
@@ -250,7 +251,7 @@ async fn long_outage_is_retried_with_backoff() {
     execute(&oauth, &projects[0], "default").await.data();
     assert_eq!(
         (asked(&oauth), oauth.issuer.granted("refresh_token")),
-        (PAUSES.len() + 1, 1)
+        (BACKOFF_SECONDS.len() + 1, 1)
     );
     assert_eq!(statuses(&projects[0]).await, ["ACTIVE"]);
     assert_eq!(oauth.tokens_used().len(), 1);

@@ -17,9 +17,9 @@ use serde_json::json;
 
 use crate::given;
 
-const URL: &str = "https://api.example.com/echo";
+const ECHO_URL: &str = "https://api.example.com/echo";
 /// Number of projects, each with its own data key.
-const PROJECTS: usize = 150;
+const PROJECT_COUNT: usize = 150;
 
 /// Starts a server with many data keys, and an account whose secret its provider receives.
 async fn furnished(application: &FakeApp) -> (Host, String, String) {
@@ -27,7 +27,7 @@ async fn furnished(application: &FakeApp) -> (Host, String, String) {
         .with_application(&["api.example.com"], application)
         .start()
         .await;
-    for _ in 0..PROJECTS {
+    for _ in 0..PROJECT_COUNT {
         host.new_project().await;
     }
     let slug = given::slug();
@@ -47,7 +47,7 @@ async fn assert_connected(host: &Host, application: &FakeApp, tool: &str, secret
     let tag = unique(8);
     let answer = host
         .as_project()
-        .execute(tool, json!({ "url": format!("{URL}/{tag}") }))
+        .execute(tool, json!({ "url": format!("{ECHO_URL}/{tag}") }))
         .await
         .expect(200);
     assert_eq!(answer["successful"], true, "{answer:#?}");

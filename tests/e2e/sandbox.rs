@@ -3,16 +3,17 @@
 use std::time::Instant;
 
 use futures::{StreamExt, future::join_all, stream};
-use harness::{Guest, Host, guest, host::Setup, wait_until};
+use harness::{
+    Guest, Host, guest,
+    host::{Setup, size},
+    wait_until,
+};
 use serde_json::{Value, json};
 
 use crate::{
     given,
     hostile::{self, Ends, Hostile},
 };
-
-/// Number of runs of each guest. Rare races need more; this number limits the cost of a test run.
-const RUNS: usize = 5;
 
 async fn start(allocator: &str) -> Host {
     let application = Host::application();
@@ -103,7 +104,8 @@ async fn each_hostile_guest_is_contained() {
     // A loaded component holds a file descriptor. No new component is loaded after this point.
     project.execute(&echo, json!({})).await.data();
     let before = host.footprint();
-    for _ in 1..RUNS {
+    // Rare races need more runs.
+    for _ in 1..size(3, 10) {
         for (guest, right) in &running {
             wrong.extend(wrong_end(&host, guest, right).await);
             let next = project.execute(&echo, json!({ "after": guest.name })).await;

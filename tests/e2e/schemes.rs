@@ -18,10 +18,10 @@ use serde_json::{Value, json};
 use crate::given;
 
 /// A symmetric key for rows whose accounts sign with one.
-const KEY: &str = harness::marked!("shared-secret-0123456789abcdef-");
+const SYMMETRIC_KEY: &str = harness::marked!("shared-secret-0123456789abcdef-");
 const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 /// Row of accounts with a client certificate, which `certificates.rs` tests.
-pub(crate) const CERTIFICATE: &str = "API_KEY, a client certificate";
+pub(crate) const CERTIFICATE_ROW: &str = "API_KEY, a client certificate";
 
 /// An auth scheme with the data of an account.
 struct Row {
@@ -170,7 +170,7 @@ fn keys() -> Vec<Row> {
         { "in": "header", "name": "x-time", "value": "{now}" },
         { "in": "header", "name": "x-signature", "value": "{hmac_sha256({key},{method}{path}{now})}" },
     ] });
-    let own = json!({ "id": "AKIDEXAMPLE", "key": KEY });
+    let own = json!({ "id": "AKIDEXAMPLE", "key": SYMMETRIC_KEY });
     vec![
         Row {
             scheme: Value::Null,
@@ -195,11 +195,11 @@ fn keys() -> Vec<Row> {
             "Basic YW15Om9wZW4gc2VzYW1l",
         ),
         Row::signing("by AWS Signature Version 4", own.clone(), aws, |seen| {
-            is_signed_by_aws_key(seen, KEY)
+            is_signed_by_aws_key(seen, SYMMETRIC_KEY)
         }),
         Row::signing("as the toolkit describes", own, digest, |seen| {
             let text = format!("{}{}{}", seen.method, seen.path, seen.header("x-time"));
-            seen.header("x-signature") == hmac_sha256(KEY, &text)
+            seen.header("x-signature") == hmac_sha256(SYMMETRIC_KEY, &text)
         }),
     ]
 }
@@ -248,7 +248,7 @@ fn exchanged() -> Vec<Row> {
         flow
     };
     let grant = |params: Value| json!({ "token": { "params": params } });
-    let file = json!({ "credentials_json": json!({ "private_key": KEY }).to_string() });
+    let file = json!({ "credentials_json": json!({ "private_key": SYMMETRIC_KEY }).to_string() });
     let installed = grant(json!({ "grant_type": JWT_BEARER, "assertion": "{assertion}" }));
     let password = |name: &str| json!({ "grant_type": "password", "username": name, "password": "{password}" });
     let mut renewed = grant(password("{username}"));
@@ -281,7 +281,7 @@ fn exchanged() -> Vec<Row> {
         Row::of_flow(
             "SERVICE_ACCOUNT",
             json!({}),
-            json!({ "private_key": KEY }),
+            json!({ "private_key": SYMMETRIC_KEY }),
             signed("{private_key}", installed),
         ),
         Row::of_flow(
@@ -421,7 +421,7 @@ impl<'a> Life<'a> {
             }
             At::Signature(is_good) => {
                 assert!(
-                    is_good(&seen) && !format!("{seen:?}").contains(KEY),
+                    is_good(&seen) && !format!("{seen:?}").contains(SYMMETRIC_KEY),
                     "{name}: {seen:?}"
                 );
                 "signed with what was filled in"
@@ -531,6 +531,6 @@ async fn auth_schemes_behave_as_the_table_says() {
         (row.name.clone(), cells.map(str::to_owned).to_vec())
     }));
     let mut table = table();
-    assert!(table.remove(CERTIFICATE).is_some());
+    assert!(table.remove(CERTIFICATE_ROW).is_some());
     assert_eq!(seen.await.into_iter().collect::<BTreeMap<_, _>>(), table);
 }

@@ -6,7 +6,7 @@ use harness::{
     client::Body,
     fake_app, guest,
     host::{Setup, on_postgres},
-    inbox::ORIGIN,
+    inbox::INBOX_ORIGIN,
     signed::hmac_sha256,
     unique, wait_until,
 };
@@ -15,11 +15,12 @@ use serde_json::{Value, json};
 
 use crate::{
     given::{self, Oauth},
+    tool_router_sessions::{SESSION_PATH, create},
     webhook_subscribing::{self, GITHUB_TRIGGER, Given, path_of},
 };
 
 /// Secret that no response may contain if decryption fails.
-const SECRET: &str = "k-canary-0123456789";
+const SEALED_SECRET: &str = "k-canary-0123456789";
 
 /// An encrypted member in the records of a table, and a request that needs one of them.
 struct Kept {
@@ -129,9 +130,9 @@ async fn furnished(
 ) -> Vec<Kept> {
     let [slug, managed] = toolkits;
     let config = json!({
-        "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": { "own": SECRET },
-        "shared_credentials": { "all": SECRET },
-        "proxy_config": { "proxy_url": "http://proxy.example", "proxy_auth_key": SECRET },
+        "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": { "own": SEALED_SECRET },
+        "shared_credentials": { "all": SEALED_SECRET },
+        "proxy_config": { "proxy_url": "http://proxy.example", "proxy_auth_key": SEALED_SECRET },
     });
     let made = project
         .post(
@@ -146,12 +147,14 @@ async fn furnished(
     let account = project
         .post(
             "/connected_accounts",
-            &given::account(&config, "amy", SECRET),
+            &given::account(&config, "amy", SEALED_SECRET),
         )
         .await
         .expect(201);
     let account = account["id"].as_str().unwrap().to_owned();
-    let ran = project.execute(tool, json!({ "said": SECRET })).await;
+    let ran = project
+        .execute(tool, json!({ "said": SEALED_SECRET }))
+        .await;
     let log = ran.expect(200)["log_id"].as_str().unwrap().to_owned();
     let info = project.get("/auth/session/info").await.expect(200);
     let id = info["project"]["nano_id"].as_str().unwrap().to_owned();
@@ -180,12 +183,12 @@ async fn furnished(
         "/webhook_endpoints/{}",
         endpoint.expect(201)["id"].as_str().unwrap()
     );
-    let secrets = json!({ "data": { "secret": SECRET } });
+    let secrets = json!({ "data": { "secret": SEALED_SECRET } });
     project.patch(&endpoint, &secrets).await.expect(200);
     let upsert = format!("/trigger_instances/{}_ARRIVED/upsert", slug.to_uppercase());
     let instance = json!({
-        "connected_account_id": account, "trigger_config": { "secret": SECRET },
-        "action": { "tool_slug": tool, "arguments": { "said": SECRET } },
+        "connected_account_id": account, "trigger_config": { "secret": SEALED_SECRET },
+        "action": { "tool_slug": tool, "arguments": { "said": SEALED_SECRET } },
     });
     project.post(&upsert, &instance).await.expect(201);
     let (subscription, delivery, event) = replayed(&project).await;
@@ -266,6 +269,7 @@ async fn furnished(
         },
     ];
     all.extend(subscribed(&project, provider).await);
+    all.extend(ran_recipe(&project, tool).await);
     for kept in &all {
         let answer = kept.read().await;
         assert!(
@@ -316,10 +320,50 @@ async fn subscribed(project: &Client, provider: &HookProvider) -> [Kept; 2] {
     [webhook, read]
 }
 
+/// Stores a recipe in two versions and runs it. Returns reads of both versions and of the run, which
+/// opens the results of the run and of its call.
+async fn ran_recipe(project: &Client, tool: &str) -> [Kept; 4] {
+    let session = create(project, json!({ "user_id": "amy" })).await;
+    let path = format!("{SESSION_PATH}/{session}/execute");
+    let call = |slug: &str, arguments| json!({ "tool_slug": slug, "arguments": arguments });
+    let step = json!({ "name": "one", "tool_slug": tool, "arguments": { "said": SEALED_SECRET } });
+    let recipe = json!({ "name": "Says", "description": SEALED_SECRET, "steps": [step] });
+    let stored = call("SERVICE_UPSERT_RECIPE", recipe);
+    project.post(&path, &stored).await.expect(200);
+    project.post(&path, &stored).await.expect(200);
+    let slug = "RECIPE_SAYS";
+    let ran = project
+        .post(&path, &call(slug, json!({})))
+        .await
+        .expect(200);
+    assert_eq!(ran["error"], Value::Null, "{ran:#?}");
+    let run = json!({ "run_id": ran["data"]["run_id"] });
+    [
+        ("recipes", "{definition}", json!({ "slug": slug })),
+        (
+            "recipe_versions",
+            "{definition}",
+            json!({ "slug": slug, "version": 1 }),
+        ),
+        ("recipe_runs", "{result}", run.clone()),
+        ("recipe_calls", "{result}", run),
+    ]
+    .map(|(table, member, arguments)| Kept {
+        table,
+        member,
+        client: project.clone(),
+        method: Method::POST,
+        path: path.clone(),
+        body: call("SERVICE_GET_RECIPE", arguments),
+        headers: Vec::new(),
+    })
+}
+
 /// Replays an event to another URL, which fails. Returns the paths of its subscription, its delivery
 /// and its entry in the log of triggers.
 async fn replayed(project: &Client) -> (String, String, String) {
-    let body = json!({ "webhook_url": ORIGIN, "enabled_events": ["service.trigger.message"] });
+    let body =
+        json!({ "webhook_url": INBOX_ORIGIN, "enabled_events": ["service.trigger.message"] });
     let made = project.post("/webhook_subscriptions", &body).await;
     let subscription = format!(
         "/webhook_subscriptions/{}",
@@ -332,7 +376,7 @@ async fn replayed(project: &Client) -> (String, String, String) {
         "{subscription}/deliveries/{}",
         sent.expect(201)["id"].as_str().unwrap()
     );
-    let elsewhere = json!({ "webhook_url": format!("{ORIGIN}/elsewhere") });
+    let elsewhere = json!({ "webhook_url": format!("{INBOX_ORIGIN}/elsewhere") });
     let replay = format!("{delivery}/replay");
     project.post(&replay, &elsewhere).await.expect(200);
     wait_until("the replay has failed", async || {
@@ -359,7 +403,7 @@ async fn moved_or_altered_ciphertext_never_decrypts() {
         .with("logs.cassettes", "all")
         .with("webhooks.retry_delays_s", "0.1");
     let host = setup
-        .with_application(&fake_app::HOSTS, Host::application())
+        .with_application(&fake_app::FAKE_APP_HOSTS, Host::application())
         .start()
         .await;
     let tool = given::echo(&host).await;
@@ -384,8 +428,8 @@ async fn moved_or_altered_ciphertext_never_decrypts() {
     let project = host.new_project().await;
     furnished(&host, project, &tool, toolkits(1), &provider).await;
     let database = host.setup().database();
-    // No repeatable request decrypts these three: one is opened by a callback, one by the first use of
-    // a project, and one by the end of a subscription.
+    // No repeatable request decrypts these: they are opened by the first use of a project, by a
+    // callback, by the server that runs a recipe, and by the end of a subscription.
     let mut known: Vec<_> = mine
         .iter()
         .map(|kept| format!("{} {}", kept.table, kept.member))
@@ -393,6 +437,7 @@ async fn moved_or_altered_ciphertext_never_decrypts() {
     let others = [
         "data_keys {key}",
         "flows {held}",
+        "recipe_runs {plan}",
         "trigger_subscriptions {current}",
     ];
     known.extend(others.map(str::to_owned));
@@ -496,7 +541,12 @@ async fn copied_data_opens_only_with_its_key() {
     )
     .await;
     project
-        .connect(&slug, "API_KEY", "default", json!({ "api_key": SECRET }))
+        .connect(
+            &slug,
+            "API_KEY",
+            "default",
+            json!({ "api_key": SEALED_SECRET }),
+        )
         .await;
     let (setup, status) = host.terminate().await;
     assert!(status.success(), "{status}");
@@ -542,6 +592,6 @@ async fn copied_data_opens_only_with_its_key() {
         .data();
     assert_eq!(
         Host::application().seen(&tag)[0].header("authorization"),
-        format!("Bearer {SECRET}")
+        format!("Bearer {SEALED_SECRET}")
     );
 }

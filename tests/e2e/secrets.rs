@@ -23,7 +23,7 @@ use crate::{
     given::{self, Oauth},
 };
 
-const SHARED: &str = harness::marked!("shared-");
+const SHARED_SECRET: &str = harness::marked!("shared-");
 
 /// Responses to clients, except the two that must contain a secret: the address of a link, and the
 /// redirect to a provider.
@@ -167,7 +167,7 @@ async fn account_secrets_never_leave_the_server() {
         &guest::manifest_with_key(&slug, given::bearer()),
     )
     .await;
-    let config = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {}, "shared_credentials": { "team_secret": SHARED } });
+    let config = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {}, "shared_credentials": { "team_secret": SHARED_SECRET } });
     let config = project
         .post(
             "/auth_configs",
@@ -228,7 +228,7 @@ async fn account_secrets_never_leave_the_server() {
     secrets.extend([
         key,
         link["link_token"].as_str().unwrap().to_owned(),
-        SHARED.to_owned(),
+        SHARED_SECRET.to_owned(),
     ]);
     secrets.extend([
         harness::issuer::CLIENT_SECRET.to_owned(),
@@ -272,7 +272,7 @@ async fn account_secrets_never_leave_the_server() {
 /// tokens.
 async fn furnished(setup: Setup) -> (Host, String) {
     let host = setup
-        .with_application(&harness::fake_app::HOSTS, Host::application())
+        .with_application(&harness::fake_app::FAKE_APP_HOSTS, Host::application())
         .with("log", "trace")
         .start()
         .await;

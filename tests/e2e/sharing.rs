@@ -9,12 +9,12 @@ use crate::{
     link::{self, Browser},
 };
 
-const KEY: &str = harness::marked!("sk-shared-");
+const SHARED_KEY: &str = harness::marked!("sk-shared-");
 
 /// Connects an account of Amy with the sharing settings of a request.
 async fn made(project: &Client, experimental: Value) -> Answer {
     let config = given::auth_config(project).await;
-    let mut body = given::account(&config, "amy", KEY);
+    let mut body = given::account(&config, "amy", SHARED_KEY);
     body["connection"]["experimental"] = experimental;
     project.post("/connected_accounts", &body).await
 }
@@ -106,7 +106,7 @@ async fn shared_account_serves_only_admitted_users() {
                     (refused.status, &refused["error"]["slug"]),
                     (403, &"ActionExecute_ConnectedAccountNotShared".into())
                 );
-                assert!(!refused.text.contains(KEY), "{}", refused.text);
+                assert!(!refused.text.contains(SHARED_KEY), "{}", refused.text);
             }
         }
         assert_eq!(

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use harness::{
     Client, Inbox, Nats, RabbitMq,
-    inbox::ORIGIN,
+    inbox::INBOX_ORIGIN,
     nats::{MAX_MESSAGE_BYTES, StoredMessage},
     unique, wait_until,
 };
@@ -21,7 +21,7 @@ impl Given {
     async fn new(project: Client) -> Self {
         let path = format!("/{}", unique(6));
         let body = json!({
-            "webhook_url": format!("{ORIGIN}{path}"), "enabled_events": ["service.trigger.message"], "version": "V3",
+            "webhook_url": format!("{INBOX_ORIGIN}{path}"), "enabled_events": ["service.trigger.message"], "version": "V3",
         });
         let made = project.post("/webhook_subscriptions", &body).await;
         let made = made.expect(201);

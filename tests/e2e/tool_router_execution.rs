@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     given,
-    tool_router_sessions::{SESSION, connect, create, keyed},
+    tool_router_sessions::{SESSION_PATH, connect, create, keyed},
 };
 
 /// Publishes a toolkit with a read-only tool `LIST`, a destructive tool `SEND` and a tool `DRAFT`,
@@ -30,7 +30,7 @@ pub(crate) async fn mail(host: &Host) -> String {
 }
 
 pub(crate) async fn execute(project: &Client, session: &str, body: Value) -> Answer {
-    let path = format!("{SESSION}/{session}/execute");
+    let path = format!("{SESSION_PATH}/{session}/execute");
     project.post(&path, &body).await
 }
 
@@ -115,11 +115,11 @@ async fn auth_configs_kept_from_sessions_are_not_used() {
     let call = json!({ "tool_slug": guest::tool(&toolkit), "arguments": {} });
     let missing = execute(&project, &session, call).await.expect(400);
     assert_eq!(missing["error"]["code"], 4302);
-    let link = format!("{SESSION}/{session}/link");
+    let link = format!("{SESSION_PATH}/{session}/link");
     let refused = project.post(&link, &json!({ "toolkit": toolkit })).await;
     assert_eq!(refused.expect(400)["error"]["code"], 4308);
     let named = json!({ "user_id": "amy", "auth_configs": { &toolkit: config } });
-    let refused = project.post(SESSION, &named).await.expect(400);
+    let refused = project.post(SESSION_PATH, &named).await.expect(400);
     assert_eq!(refused["error"]["code"], 4307);
 }
 
@@ -173,7 +173,7 @@ async fn switched_off_meta_tools_are_refused() {
         "manage_connections": { "enable": false }, "workbench": { "enable": false },
     });
     let session = create(&project, session).await;
-    let meta = format!("{SESSION}/{session}/execute_meta");
+    let meta = format!("{SESSION_PATH}/{session}/execute_meta");
     for slug in [
         "SERVICE_SEARCH_TOOLS",
         "SERVICE_MULTI_EXECUTE_TOOL",
@@ -205,7 +205,7 @@ async fn multi_execute_keeps_order_and_partial_failures() {
     let project = host.new_project().await;
     let toolkit = mail(host).await;
     let session = create(&project, json!({ "user_id": "amy" })).await;
-    let meta = format!("{SESSION}/{session}/execute_meta");
+    let meta = format!("{SESSION_PATH}/{session}/execute_meta");
     let tool = format!("{}_LIST", toolkit.to_uppercase());
     let call = |number: usize| json!({ "tool_slug": tool, "arguments": { "number": number } });
     let several = |calls: Vec<Value>| {
@@ -260,7 +260,7 @@ async fn proxy_requests_stay_in_the_scope() {
         let project = project.clone();
         let body = json!({ "toolkit_slug": toolkit, "endpoint": "/echo/x", "method": "GET" });
         async move {
-            let path = format!("{SESSION}/{session}/proxy_execute");
+            let path = format!("{SESSION_PATH}/{session}/proxy_execute");
             project.post(&path, &body).await
         }
     };
@@ -321,7 +321,7 @@ async fn keys_without_permission_use_no_session() {
         let key = json!({ "name": "scoped", "permissions": permissions });
         let key = host.as_org().post(&keys, &key).await.expect(201);
         let client = host.with_key(key["key"].as_str().unwrap());
-        let read = client.get(&format!("{SESSION}/{session}")).await;
+        let read = client.get(&format!("{SESSION_PATH}/{session}")).await;
         assert_eq!(read.status, reads, "{permissions}");
         let call = json!({ "tool_slug": tool, "arguments": {} });
         let executed = execute(&client, &session, call).await;

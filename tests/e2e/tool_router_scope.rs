@@ -8,7 +8,7 @@ use crate::{
     given,
     mcp_endpoints::{request, result},
     tool_router_execution::{execute, mail},
-    tool_router_sessions::{SESSION, create},
+    tool_router_sessions::{SESSION_PATH, create},
     workbench,
 };
 
@@ -42,7 +42,7 @@ impl By {
 
 impl Scene {
     async fn new(project: &Client, config: &Value) -> Self {
-        let created = project.post(SESSION, config).await.expect(201);
+        let created = project.post(SESSION_PATH, config).await.expect(201);
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         Self {
             project: project.clone(),
@@ -116,7 +116,7 @@ impl Scene {
 
     /// Returns the names of the tools that the session lists, by REST and by MCP.
     async fn listed(&self) -> [Vec<String>; 2] {
-        let path = format!("{SESSION}/{}/tools", self.session);
+        let path = format!("{SESSION_PATH}/{}/tools", self.session);
         let by_rest = self.project.get(&path).await.expect(200);
         let by_mcp = self.mcp("tools/list", json!({})).await;
         let names = |list: &Value, name: &str| {
@@ -268,7 +268,7 @@ async fn texts_of_a_toolkit_change_no_other_tool() {
         "tools": { &victim: { "enable": [list] } }, "preload": { "tools": [tool, list] },
     });
     let scene = Scene::new(&project, &config).await;
-    let session = format!("{SESSION}/{}", scene.session);
+    let session = format!("{SESSION_PATH}/{}", scene.session);
     let created = project.get(&session).await.expect(200);
     let search = json!({ "queries": [{ "use_case": format!("{victim} list") }] });
     let found = project.post(&format!("{session}/search"), &search).await;

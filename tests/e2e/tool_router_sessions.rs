@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use crate::given;
 
-pub(crate) const SESSION: &str = "/tool_router/session";
+pub(crate) const SESSION_PATH: &str = "/tool_router/session";
 
 /// Creates a session and returns its id.
 pub(crate) async fn create(project: &Client, config: Value) -> String {
-    let created = project.post(SESSION, &config).await.expect(201);
+    let created = project.post(SESSION_PATH, &config).await.expect(201);
     created["session_id"].as_str().unwrap().to_owned()
 }
 
@@ -52,7 +52,7 @@ async fn session_echoes_its_configuration() {
         "search": { "enable": false },
         "unknown_member": 1,
     });
-    let older = project.post(SESSION, &body).await.expect(201);
+    let older = project.post(SESSION_PATH, &body).await.expect(201);
     let id = older["session_id"].as_str().unwrap();
     assert!(id.starts_with("trs_"), "{id}");
     assert_eq!(older["mcp"]["type"], "http");
@@ -87,7 +87,7 @@ async fn session_echoes_its_configuration() {
     assert!(prompt.contains("SERVICE_MULTI_EXECUTE_TOOL"), "{prompt}");
     assert!(!prompt.contains("SERVICE_SEARCH_TOOLS"), "{prompt}");
     let newer = project.clone().with_newer_prefix();
-    let newer = newer.get(&format!("{SESSION}/{id}")).await.expect(200);
+    let newer = newer.get(&format!("{SESSION_PATH}/{id}")).await.expect(200);
     assert_eq!(
         newer["config"]["connected_accounts"],
         json!({ &toolkit: [account] })
@@ -200,11 +200,11 @@ async fn unusable_configurations_are_refused() {
         let mut body = json!({ "user_id": "amy" });
         let members = part.as_object().unwrap().clone();
         body.as_object_mut().unwrap().extend(members);
-        let refused = project.post(SESSION, &body).await.expect(400);
+        let refused = project.post(SESSION_PATH, &body).await.expect(400);
         assert_eq!(error(&refused), expected, "{refused:#?}");
     }
     let misspelled = json!({ "user_id": "amy", "toolkits": { "allow": [toolkit] } });
-    project.post(SESSION, &misspelled).await.expect(400);
+    project.post(SESSION_PATH, &misspelled).await.expect(400);
     for permissions in [
         json!({ "default": "ask_sometimes" }),
         json!({ "default": "allow_all", "overrides": { &toolkit: "never" } }),
@@ -212,7 +212,7 @@ async fn unusable_configurations_are_refused() {
         json!({ "overrides": { &toolkit: "always_deny" } }),
     ] {
         let body = json!({ "user_id": "amy", "experimental": { "permissions": permissions } });
-        project.post(SESSION, &body).await.expect(400);
+        project.post(SESSION_PATH, &body).await.expect(400);
     }
     let listed = project.get("/session_configs").await.expect(200);
     assert_eq!(listed["items"], json!([]));
@@ -228,7 +228,7 @@ async fn patch_replaces_parts_and_raises_the_version() {
         json!({ "user_id": "amy", "tags": ["readOnlyHint"] }),
     )
     .await;
-    let path = format!("{SESSION}/{id}");
+    let path = format!("{SESSION_PATH}/{id}");
     let change = json!({ "toolkits": { "disable": [toolkit] }, "workbench": { "enable": false } });
     let second = project.patch(&path, &change).await.expect(200);
     assert_eq!(second["config_version"], 2);
@@ -276,7 +276,7 @@ async fn paused_account_prevents_no_other_change() {
     let toolkit = keyed(host).await;
     let account = connect(&project, &toolkit, "amy").await;
     let pinned = json!({ "user_id": "amy", "connected_accounts": { &toolkit: account } });
-    let path = format!("{SESSION}/{}", create(&project, pinned.clone()).await);
+    let path = format!("{SESSION_PATH}/{}", create(&project, pinned.clone()).await);
     let status = format!("/connected_accounts/{account}/status");
     let paused = json!({ "enabled": false });
     project.patch(&status, &paused).await.expect(200);
@@ -285,7 +285,7 @@ async fn paused_account_prevents_no_other_change() {
     let call = json!({ "tool_slug": guest::tool(&toolkit) });
     let refused = project.post(&format!("{path}/execute"), &call).await;
     refused.expect(422);
-    let refused = project.post(SESSION, &pinned).await.expect(400);
+    let refused = project.post(SESSION_PATH, &pinned).await.expect(400);
     assert_eq!(error(&refused).0, 4309);
 }
 
@@ -293,7 +293,7 @@ async fn paused_account_prevents_no_other_change() {
 async fn history_keeps_a_hundred_versions() {
     let project = Host::shared().await.new_project().await;
     let id = create(&project, json!({ "user_id": "amy" })).await;
-    let path = format!("{SESSION}/{id}");
+    let path = format!("{SESSION_PATH}/{id}");
     for _ in 0..101 {
         project.patch(&path, &json!({})).await.expect(200);
     }
@@ -312,7 +312,7 @@ async fn deleted_session_is_gone() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let id = create(&project, json!({ "user_id": "amy" })).await;
-    let path = format!("{SESSION}/{id}");
+    let path = format!("{SESSION_PATH}/{id}");
     let removed = project.delete(&path).await.expect(200);
     assert_eq!(removed.json, json!({ "session_id": id, "deleted": true }));
     let execute = json!({ "tool_slug": given::shared_echo().await });
@@ -328,7 +328,7 @@ async fn deleted_session_is_gone() {
         let answer = answer.expect(404);
         assert_eq!(error(&answer), (4301, "ToolRouterV2_SessionNotFound"));
     }
-    let malformed = project.get(&format!("{SESSION}/session_1")).await;
+    let malformed = project.get(&format!("{SESSION_PATH}/session_1")).await;
     malformed.expect(400).assert_envelope();
 }
 
@@ -370,7 +370,7 @@ async fn configurations_of_sessions_are_listed() {
 async fn attach_repeats_tools_of_the_client() {
     let project = Host::shared().await.new_project().await;
     let id = create(&project, json!({ "user_id": "amy" })).await;
-    let attach = format!("{SESSION}/{id}/attach");
+    let attach = format!("{SESSION_PATH}/{id}/attach");
     let tool = |slug: &str| json!({ "slug": slug, "name": "Grep", "description": "Searches files.", "input_schema": { "type": "object" } });
     let mut preloaded = tool("grep-files");
     preloaded["preload"] = json!(true);
@@ -387,10 +387,15 @@ async fn attach_repeats_tools_of_the_client() {
     );
     let tools = attached["tool_router_tools"].as_array().unwrap();
     assert!(tools.contains(&json!("LOCAL_GREP-FILES")), "{tools:?}");
-    let read = project.get(&format!("{SESSION}/{id}")).await.expect(200);
+    let read = project
+        .get(&format!("{SESSION_PATH}/{id}"))
+        .await
+        .expect(200);
     assert_eq!(read["experimental"]["custom_tools"], Value::Null);
     let run = json!({ "tool_slug": "LOCAL_GREP-FILES", "arguments": {} });
-    let refused = project.post(&format!("{SESSION}/{id}/execute"), &run).await;
+    let refused = project
+        .post(&format!("{SESSION_PATH}/{id}/execute"), &run)
+        .await;
     assert_eq!(error(&refused.expect(400)).0, 4300);
     for tools in [
         vec![tool("a b")],
@@ -415,7 +420,7 @@ async fn tools_list_meta_and_preloaded_tools() {
         "preload": { "tools": [tool, other] },
     });
     let id = create(&project, config).await;
-    let tools = format!("{SESSION}/{id}/tools");
+    let tools = format!("{SESSION_PATH}/{id}/tools");
     let listed = project
         .get(&format!("{tools}?limit=9999"))
         .await
@@ -443,7 +448,7 @@ async fn tools_list_meta_and_preloaded_tools() {
         .expect(200);
     assert_eq!(page["items"][0]["slug"], slugs[1]);
     let all = json!({ "user_id": "amy", "toolkits": { "enable": [toolkit] }, "preload": { "tools": "all" } });
-    let created = project.post(SESSION, &all).await.expect(201);
+    let created = project.post(SESSION_PATH, &all).await.expect(201);
     let tools = created["tool_router_tools"].as_array().unwrap();
     assert_eq!(tools.last(), Some(&json!(tool)));
 }
@@ -456,7 +461,7 @@ async fn toolkits_show_the_accounts_in_use() {
     let other = keyed(host).await;
     let session = json!({ "user_id": "amy", "toolkits": { "enable": [toolkit, other] } });
     let id = create(&project, session).await;
-    let path = format!("{SESSION}/{id}/toolkits");
+    let path = format!("{SESSION_PATH}/{id}/toolkits");
     let list = |query: String| {
         let (project, path) = (project.clone(), path.clone());
         async move {
@@ -492,7 +497,7 @@ async fn toolkits_show_the_accounts_in_use() {
     assert_eq!(list(format!("toolkits={foreign}")).await, named);
     let pinned = json!({ "connected_accounts": { &toolkit: [older] } });
     project
-        .patch(&format!("{SESSION}/{id}"), &pinned)
+        .patch(&format!("{SESSION_PATH}/{id}"), &pinned)
         .await
         .expect(200);
     let connected = [(toolkit.clone(), json!(true), json!(older))];
@@ -513,7 +518,7 @@ async fn link_connects_an_account_of_the_user() {
         json!({ "user_id": "amy", "toolkits": { "disable": [excluded] } }),
     )
     .await;
-    let path = format!("{SESSION}/{id}/link");
+    let path = format!("{SESSION_PATH}/{id}/link");
     for (toolkit, status, code) in [
         (&*toolkit, 400, 4308),
         (&*free, 400, 4326),
@@ -556,7 +561,10 @@ async fn older_clients_create_labs_sessions() {
         let url = created[url].as_str().unwrap();
         assert!(url.ends_with(&format!("/tool_router/{id}/mcp")), "{url}");
     }
-    let session = project.get(&format!("{SESSION}/{id}")).await.expect(200);
+    let session = project
+        .get(&format!("{SESSION_PATH}/{id}"))
+        .await
+        .expect(200);
     assert_eq!(
         session["config"]["toolkits"],
         json!({ "enabled": [toolkit] })
@@ -567,17 +575,17 @@ async fn older_clients_create_labs_sessions() {
 #[tokio::test]
 async fn deleting_a_project_ends_its_sessions() {
     let host = Host::shared().await;
-    let organization = host.as_org();
-    let made = json!({ "name": harness::unique(8), "should_create_api_key": true });
-    let made = organization
-        .post("/org/owner/project/new", &made)
+    let (id, project) = given::project(host, json!({})).await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let path = format!("/org/owner/project/{id}");
+    host.as_org().delete(&path).await.expect(200);
+    project
+        .get(&format!("{SESSION_PATH}/{session}"))
         .await
-        .expect(200);
-    let project = host.with_key(made["api_key"].as_str().unwrap());
-    let id = create(&project, json!({ "user_id": "amy" })).await;
-    let path = format!("/org/owner/project/{}", made["id"].as_str().unwrap());
-    organization.delete(&path).await.expect(200);
-    project.get(&format!("{SESSION}/{id}")).await.expect(401);
+        .expect(401);
     let other = host.new_project().await;
-    other.get(&format!("{SESSION}/{id}")).await.expect(404);
+    other
+        .get(&format!("{SESSION_PATH}/{session}"))
+        .await
+        .expect(404);
 }

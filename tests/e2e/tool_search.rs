@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     given,
-    tool_router_sessions::{SESSION, create, keyed},
+    tool_router_sessions::{SESSION_PATH, create, keyed},
 };
 
 /// Publishes a toolkit whose tools send, delete and list things that no other toolkit has.
@@ -30,7 +30,7 @@ async fn parcels(host: &Host, thing: &str) -> String {
 }
 
 async fn meta(project: &Client, session: &str, slug: &str, arguments: Value) -> Answer {
-    let path = format!("{SESSION}/{session}/execute_meta");
+    let path = format!("{SESSION_PATH}/{session}/execute_meta");
     let body = json!({ "slug": slug, "arguments": arguments });
     project.post(&path, &body).await
 }
@@ -235,7 +235,7 @@ async fn search_operation_refers_to_left_out_schemas() {
     parcels(host, &thing).await;
     parcels(host, &thing).await;
     let session = create(&project, json!({ "user_id": "amy" })).await;
-    let path = format!("{SESSION}/{session}/search");
+    let path = format!("{SESSION_PATH}/{session}/search");
     let queries = json!([{ "use_case": thing }, { "use_case": "" }]);
     let request = json!({ "queries": queries, "model": "any" });
     let found = project.post(&path, &request).await.expect(200);
@@ -252,14 +252,14 @@ async fn search_operation_refers_to_left_out_schemas() {
     assert_eq!(related["hasFullSchema"], false);
     let call = &related["schemaRef"];
     let schemas = json!({ "slug": call["tool"], "arguments": call["args"] });
-    let meta = format!("{SESSION}/{session}/execute_meta");
+    let meta = format!("{SESSION_PATH}/{session}/execute_meta");
     let schemas = project.post(&meta, &schemas).await.expect(200);
     assert_eq!(schemas["data"]["success"], true);
 
     let refused = project.post(&path, &json!({ "queries": [] })).await;
     refused.expect(400);
     let off = json!({ "user_id": "amy", "search": { "enable": false } });
-    let path = format!("{SESSION}/{}/search", create(&project, off).await);
+    let path = format!("{SESSION_PATH}/{}/search", create(&project, off).await);
     let refused = project.post(&path, &request).await.expect(403);
     assert_eq!(refused["error"]["code"], 4312);
 }

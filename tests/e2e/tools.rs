@@ -7,8 +7,8 @@ use crate::given;
 
 /// Returns the slug of a toolkit with a strict schema, a tag and a second tool.
 async fn strict() -> &'static str {
-    static SLUG: tokio::sync::OnceCell<String> = tokio::sync::OnceCell::const_new();
-    SLUG.get_or_init(|| async {
+    static STRICT_SLUG: tokio::sync::OnceCell<String> = tokio::sync::OnceCell::const_new();
+    STRICT_SLUG.get_or_init(|| async {
         let slug = given::slug();
         let mut manifest = guest::manifest(&slug);
         let tool = &mut manifest["tools"][0];

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::given;
 
-const ACTIVE: &str = "/trigger_instances/active";
+const ACTIVE_PATH: &str = "/trigger_instances/active";
 
 /// A toolkit with a webhook trigger, and an account of the user `amy` in a project.
 struct Given {
@@ -55,7 +55,7 @@ impl Given {
 
     /// Lists the ids of the instances that a query selects.
     async fn ids(&self, query: &str) -> Vec<String> {
-        let listed = self.project.get(&format!("{ACTIVE}?{query}")).await;
+        let listed = self.project.get(&format!("{ACTIVE_PATH}?{query}")).await;
         let listed = listed.expect(200);
         let items = listed["items"].as_array().unwrap().iter();
         items.map(|item| text(&item["id"])).collect()
@@ -132,7 +132,7 @@ async fn upsert_accepts_older_spellings_of_members() {
     });
     let both = given.upsert(both).await.expect(201);
     assert_ne!(older["trigger_id"], both["trigger_id"]);
-    let listed = given.project.get(ACTIVE).await.expect(200);
+    let listed = given.project.get(ACTIVE_PATH).await.expect(200);
     assert_eq!(
         listed["items"][0]["trigger_config"],
         json!({ "word": "newer" })
@@ -148,7 +148,7 @@ async fn upsert_without_account_uses_the_users_newest() {
     let given = Given::new(Host::shared().await).await;
     let newest = connect(&given.project, &given.toolkit, "amy").await;
     given.upsert(json!({ "user_id": "amy" })).await.expect(201);
-    let listed = given.project.get(ACTIVE).await.expect(200);
+    let listed = given.project.get(ACTIVE_PATH).await.expect(200);
     assert_eq!(listed["items"][0]["connected_account_id"], newest);
     assert_eq!(listed["items"][0]["user_id"], "amy");
     let nobody = given.upsert(json!({ "user_id": "bob" })).await.expect(404);
@@ -215,7 +215,7 @@ async fn list_filters_by_every_member() {
     let path = format!("/trigger_instances/{}_OTHER/upsert", given.toolkit);
     let body = json!({ "connected_account_id": bob });
     let second = id(&given.project.post(&path, &body).await.expect(201));
-    let listed = given.project.get(ACTIVE).await.expect(200);
+    let listed = given.project.get(ACTIVE_PATH).await.expect(200);
     let [second_item, first_item] = [0, 1].map(|index| listed["items"][index].clone());
     assert_eq!(first_item["id"], *first);
     assert_eq!(first_item["trigger_name"], *given.trigger);
@@ -275,7 +275,7 @@ async fn list_filters_by_every_member() {
     assert_eq!(second_item["id"], *second);
     let page = given
         .project
-        .get(&format!("{ACTIVE}?limit=1"))
+        .get(&format!("{ACTIVE_PATH}?limit=1"))
         .await
         .expect(200);
     let cursor = text(&page["next_cursor"]);
@@ -297,7 +297,7 @@ async fn disabled_instance_is_hidden_until_enabled() {
     );
     let listed = given
         .project
-        .get(&format!("{ACTIVE}?show_disabled=true"))
+        .get(&format!("{ACTIVE_PATH}?show_disabled=true"))
         .await;
     let listed = listed.expect(200);
     assert!(listed["items"][0]["disabled_at"].is_string(), "{listed:#?}");
@@ -338,7 +338,7 @@ async fn secrets_of_configurations_are_masked() {
     given
         .instance(json!({ "word": "visible", "secret": secret }))
         .await;
-    let listed = given.project.get(ACTIVE).await.expect(200);
+    let listed = given.project.get(ACTIVE_PATH).await.expect(200);
     let config = &listed["items"][0]["trigger_config"];
     assert_eq!(config["word"], "visible");
     assert_eq!(config["secret"], format!("{}...", &secret[..4]));

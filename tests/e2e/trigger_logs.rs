@@ -2,12 +2,12 @@
 
 use harness::{
     Answer, Client, Host, Inbox, Postgres,
-    inbox::{ORIGIN, Reply},
+    inbox::{INBOX_ORIGIN, Reply},
     wait_until,
 };
 use serde_json::{Value, json};
 
-const LOGS: &str = "/internal/trigger/logs";
+const TRIGGER_LOGS_PATH: &str = "/internal/trigger/logs";
 
 /// A project with a subscription, through which events of a test trigger are sent.
 struct Given {
@@ -17,7 +17,8 @@ struct Given {
 
 impl Given {
     async fn new(project: Client) -> Self {
-        let body = json!({ "webhook_url": ORIGIN, "enabled_events": ["service.trigger.message"] });
+        let body =
+            json!({ "webhook_url": INBOX_ORIGIN, "enabled_events": ["service.trigger.message"] });
         let made = project.post("/webhook_subscriptions", &body).await;
         let subscription = made.expect(201)["id"].as_str().unwrap().to_owned();
         Self {
@@ -33,7 +34,10 @@ impl Given {
     }
 
     async fn list(&self, search: Value) -> Answer {
-        self.project.post(LOGS, &search).await.expect(200)
+        self.project
+            .post(TRIGGER_LOGS_PATH, &search)
+            .await
+            .expect(200)
     }
 
     /// Returns the payloads of the entries that a search finds.
@@ -127,7 +131,7 @@ async fn filters_select_entries() {
         json!({ "search": "x".repeat(257) }),
         condition("payload", "x"),
     ] {
-        let answer = given.project.post(LOGS, &refused).await;
+        let answer = given.project.post(TRIGGER_LOGS_PATH, &refused).await;
         answer.expect(400).assert_envelope();
     }
 }

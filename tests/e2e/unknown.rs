@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
-    description::{Clients, OPERATIONS},
+    description::{CLIENT_OPERATIONS, Clients},
     given,
 };
 
@@ -233,7 +233,7 @@ async fn malformed_ids_are_refused_in_every_path() {
     let host = Host::shared().await;
     let clients = Clients::of(host, host.new_project().await).await;
     let mut sent = 0;
-    for operation in OPERATIONS.iter() {
+    for operation in CLIENT_OPERATIONS.iter() {
         let unknown = operation.unknown();
         for (name, id) in &unknown {
             let kind = id.split_once('_').map_or("", |(kind, _)| kind);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{
     given,
-    tool_router_sessions::{SESSION, connect, create, keyed},
+    tool_router_sessions::{SESSION_PATH, connect, create, keyed},
 };
 
 /// Number of calls of one project that may wait.
@@ -29,7 +29,7 @@ fn config() -> Value {
 
 async fn wait(project: &Client, session: &str, arguments: Value) -> Answer {
     let request = json!({ "slug": "SERVICE_WAIT_FOR_CONNECTIONS", "arguments": arguments });
-    let path = format!("{SESSION}/{session}/execute_meta");
+    let path = format!("{SESSION_PATH}/{session}/execute_meta");
     project.post(&path, &request).await
 }
 
@@ -49,7 +49,7 @@ impl Scene {
     }
 
     async fn create_link(&self, toolkit: &str) {
-        let link = format!("{SESSION}/{}/link", self.session);
+        let link = format!("{SESSION_PATH}/{}/link", self.session);
         let body = json!({ "toolkit": toolkit });
         self.project.post(&link, &body).await.expect(201);
     }

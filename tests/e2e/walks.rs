@@ -10,13 +10,13 @@ use harness::{
 
 use crate::{documents, manual::providers};
 
-const TESTS: &str = env!("CARGO_MANIFEST_DIR");
+const TESTS_FOLDER: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Runs a script with these environment variables. Its output is not captured, so that the seconds
 /// are shown by each run.
 async fn walk(script: &str, variables: &[(&str, String)]) {
     let folder = tempfile::tempdir().unwrap();
-    let file = Path::new(TESTS).join("walk").join(script);
+    let file = Path::new(TESTS_FOLDER).join("walk").join(script);
     let mut command = Command::new("bash");
     command
         .arg(&file)
@@ -33,7 +33,7 @@ async fn walk(script: &str, variables: &[(&str, String)]) {
 
 #[tokio::test]
 async fn operator_gets_from_install_to_restore() {
-    let component = Path::new(documents::FOLDER).join("documents.wasm");
+    let component = Path::new(documents::BUILT_TOOLKITS_FOLDER).join("documents.wasm");
     let component = component.display().to_string();
     walk("operator.sh", &[("COMPONENT", component)]).await;
 }
@@ -52,7 +52,7 @@ async fn developer_gets_from_key_to_log() {
         .with("toolkits", toolkits.path().to_str().unwrap())
         .with("net.rewrite", &rewrite);
     let host = setup.start().await;
-    let tests = Path::new(TESTS);
+    let tests = Path::new(TESTS_FOLDER);
     let path = |relative: &str| tests.join(relative).display().to_string();
     let variables = [
         ("TOOLHOST_URL", host.url.clone()),

@@ -33,9 +33,9 @@ enum Way {
 }
 
 /// Kinds of request with a free choice of the whole address.
-const FREE: [Way; 4] = [Way::Guest, Way::Passed, Way::Body, Way::Proxy];
+const FREE_WAYS: [Way; 4] = [Way::Guest, Way::Passed, Way::Body, Way::Proxy];
 /// Kinds of request with a choice of a name below `example.com`.
-const ALL: [Way; 7] = [
+const ALL_WAYS: [Way; 7] = [
     Way::Guest,
     Way::Passed,
     Way::Body,
@@ -248,8 +248,8 @@ async fn no_spelling_of_private_address_is_reached() {
     ]
     .map(str::to_owned);
     for spelling in spelt.chain(hidden).chain(others) {
-        let all = FREE.map(|way| traveller.goes(way, &spelling));
-        for (way, gone) in FREE.into_iter().zip(join_all(all).await) {
+        let all = FREE_WAYS.map(|way| traveller.goes(way, &spelling));
+        for (way, gone) in FREE_WAYS.into_iter().zip(join_all(all).await) {
             assert!(
                 gone.as_ref().is_err_and(|why| refused(way, why)),
                 "{way:?} to {spelling}: {gone:?}"
@@ -449,7 +449,7 @@ async fn resolved_names_cannot_reach_private_addresses() {
         names.say(&format!("{name}.example.com"), record.clone());
     }
     for (name, record) in &cases {
-        for way in ALL {
+        for way in ALL_WAYS {
             let name = format!("{name}.example.com");
             // Each kind of request uses a new name.
             let fresh = format!("{}.example.com", unique(6));

@@ -10,7 +10,7 @@ use harness::{
     BucketService, Client, Dice, Guest, Host, Inbox,
     guest::{self, EVENTS_PER_BATCH},
     host::{on_postgres, size},
-    inbox::{Message, ORIGIN, Reply},
+    inbox::{INBOX_ORIGIN, Message, Reply},
     verifiers, wait_for,
 };
 use serde_json::json;
@@ -18,7 +18,7 @@ use serde_json::json;
 use crate::given;
 
 /// Origin that redirects lead to.
-const ELSEWHERE: &str = "https://elsewhere.example.com";
+const REDIRECT_ORIGIN: &str = "https://elsewhere.example.com";
 /// Failures of a message after which it is accepted, fewer than a delivery may have.
 const MAX_FAILURES: usize = 5;
 /// Messages that one server sends to one endpoint at a time, so that a kill cuts no more off.
@@ -45,7 +45,7 @@ fn reply(message: &Message) -> Reply {
         13..18 => Reply::Broken,
         18..21 => Reply::Hanging,
         21..23 => Reply::Dripping,
-        23..27 => Reply::With(302, "location", format!("{ELSEWHERE}/")),
+        23..27 => Reply::With(302, "location", format!("{REDIRECT_ORIGIN}/")),
         27..30 => Reply::Large(500, 10 << 20),
         _ => Reply::Status(200),
     }
@@ -53,7 +53,10 @@ fn reply(message: &Message) -> Reply {
 
 /// Starts a server, or two on one database.
 async fn start(inbox: &Inbox, elsewhere: &Inbox, bucket: &BucketService) -> Vec<Host> {
-    let rewrite = format!("{ORIGIN}={},{ELSEWHERE}={}", inbox.origin, elsewhere.origin);
+    let rewrite = format!(
+        "{INBOX_ORIGIN}={},{REDIRECT_ORIGIN}={}",
+        inbox.origin, elsewhere.origin
+    );
     let setup = inbox
         .setup()
         .with("net.rewrite", rewrite)
@@ -172,14 +175,15 @@ async fn check_attempts(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_event_of_a_failing_endpoint_is_lost() {
-    let polls = size(20, 60);
+    let polls = size(8, 60);
     let kills = size(3, 15);
     let events = polls * EVENTS_PER_BATCH;
     let inbox = Inbox::with(reply);
     let elsewhere = Inbox::start();
     let bucket = BucketService::start();
     let mut hosts = start(&inbox, &elsewhere, &bucket).await;
-    let body = json!({ "webhook_url": ORIGIN, "enabled_events": ["service.trigger.message"] });
+    let body =
+        json!({ "webhook_url": INBOX_ORIGIN, "enabled_events": ["service.trigger.message"] });
     let path = "/webhook_subscriptions";
     let made = hosts[0].as_project().post(path, &body).await.expect(201);
     let deliveries = format!("{path}/{}/deliveries", made["id"].as_str().unwrap());

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::given;
 
-const PATH: &str = "/webhook_endpoints";
+const ENDPOINTS_PATH: &str = "/webhook_endpoints";
 
 /// A toolkit with a trigger that receives webhooks, and a project.
 struct Given {
@@ -28,13 +28,13 @@ impl Given {
 
     async fn create(&self, client_id: &str) -> Answer {
         let body = json!({ "toolkit_slug": self.toolkit, "client_id": client_id });
-        self.project.post(PATH, &body).await
+        self.project.post(ENDPOINTS_PATH, &body).await
     }
 
     /// Creates an endpoint and returns its path.
     async fn endpoint(&self) -> String {
         let made = self.create("app").await.expect(201);
-        format!("{PATH}/{}", made["id"].as_str().unwrap())
+        format!("{ENDPOINTS_PATH}/{}", made["id"].as_str().unwrap())
     }
 }
 
@@ -60,13 +60,17 @@ async fn repeated_creation_finds_the_same_endpoint() {
     );
     let again = given.create(" app 1 ").await.expect(200);
     assert_eq!(again.json, made.json);
-    let read = given.project.get(&format!("{PATH}/{id}")).await.expect(200);
+    let read = given
+        .project
+        .get(&format!("{ENDPOINTS_PATH}/{id}"))
+        .await
+        .expect(200);
     assert_eq!(read.json, made.json);
     let other = given.create("app 2").await.expect(201);
     assert_ne!(other["id"], made["id"]);
     let stranger = Host::shared().await.new_project().await;
     let body = json!({ "toolkit_slug": given.toolkit, "client_id": "app 1" });
-    let of_stranger = stranger.post(PATH, &body).await.expect(201);
+    let of_stranger = stranger.post(ENDPOINTS_PATH, &body).await.expect(201);
     assert_ne!(of_stranger["id"], made["id"]);
 }
 
@@ -90,10 +94,13 @@ async fn list_shows_endpoints_without_values() {
     let expected = json!({ "items": [item(&second, "two"), item(&first, "one")] });
     let upper = given.toolkit.to_uppercase();
     for query in ["", &format!("?toolkit_slug={upper}")] {
-        let listed = given.project.get(&format!("{PATH}{query}")).await;
+        let listed = given.project.get(&format!("{ENDPOINTS_PATH}{query}")).await;
         assert_eq!(listed.expect(200).json, expected, "{query}");
     }
-    let other = given.project.get(&format!("{PATH}?toolkit_slug=x")).await;
+    let other = given
+        .project
+        .get(&format!("{ENDPOINTS_PATH}?toolkit_slug=x"))
+        .await;
     assert_eq!(other.expect(200)["items"], json!([]));
 }
 
@@ -141,7 +148,7 @@ async fn unusable_values_change_nothing() {
 #[tokio::test]
 async fn schema_lists_secrets_of_webhook_triggers() {
     let given = Given::new(Host::shared().await).await;
-    let path = format!("{PATH}/schema?toolkit_slug={}", given.toolkit);
+    let path = format!("{ENDPOINTS_PATH}/schema?toolkit_slug={}", given.toolkit);
     let schema = given.project.get(&path).await.expect(200);
     let expected = json!({
         "toolkit_slug": given.toolkit,
@@ -151,9 +158,9 @@ async fn schema_lists_secrets_of_webhook_triggers() {
         },
     });
     assert_eq!(schema.json, expected);
-    let unknown = format!("{PATH}/schema?toolkit_slug=no_such_toolkit");
+    let unknown = format!("{ENDPOINTS_PATH}/schema?toolkit_slug=no_such_toolkit");
     given.project.get(&unknown).await.expect(404);
-    let missing = format!("{PATH}/schema");
+    let missing = format!("{ENDPOINTS_PATH}/schema");
     given.project.get(&missing).await.expect(400);
 }
 
@@ -172,7 +179,7 @@ async fn unusable_endpoints_are_not_created() {
         (json!("no_such_toolkit"), 404),
     ] {
         let body = json!({ "toolkit_slug": toolkit, "client_id": "app" });
-        let answer = given.project.post(PATH, &body).await;
+        let answer = given.project.post(ENDPOINTS_PATH, &body).await;
         answer.expect(status).assert_envelope();
     }
 }
@@ -199,7 +206,7 @@ async fn deleted_endpoint_is_gone_with_its_values() {
     given.project.get(&path).await.expect(404);
     given.project.patch(&path, &values).await.expect(404);
     given.project.delete(&path).await.expect(404);
-    assert_eq!(given.project.get(PATH).await["items"], json!([]));
+    assert_eq!(given.project.get(ENDPOINTS_PATH).await["items"], json!([]));
     let again = given.create("app").await.expect(201);
     assert_eq!(again["data"], Value::Null);
 }

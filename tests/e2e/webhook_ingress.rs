@@ -17,7 +17,7 @@ use harness::{
     fake_app::gzip_of_spaces,
     guest,
     host::{Setup, size},
-    inbox::ORIGIN,
+    inbox::INBOX_ORIGIN,
     signed::hmac_sha256,
     unique, wait_until,
 };
@@ -26,12 +26,12 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::{
-    documents::{self, FOLDER},
+    documents::{self, BUILT_TOOLKITS_FOLDER},
     given,
 };
 
-const STREAM: &str = "/trigger_instances/stream";
-const JSON: &str = "application/json";
+const STREAM_PATH: &str = "/trigger_instances/stream";
+const JSON_MEDIA_TYPE: &str = "application/json";
 
 /// A repository of the shipped GitHub toolkit that sends webhooks to an endpoint of a project.
 struct GitHub {
@@ -65,7 +65,7 @@ fn opened(number: u64) -> String {
 }
 
 async fn send(client: &Client, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
-    let body = Body::Raw(JSON, body.as_bytes().to_vec());
+    let body = Body::Raw(JSON_MEDIA_TYPE, body.as_bytes().to_vec());
     client.send(Method::POST, path, body, headers).await
 }
 
@@ -122,7 +122,7 @@ impl GitHub {
     }
 
     async fn stream(&self) -> EventReader {
-        self.project.open_stream(STREAM, None).await
+        self.project.open_stream(STREAM_PATH, None).await
     }
 
     /// Sends a signed delivery to the endpoint.
@@ -310,7 +310,7 @@ async fn unusable_requests_are_refused() {
     let signed = signature(&github.secret, &body);
     let mut packed = headers("d1", &signed).to_vec();
     packed.push(("content-encoding", "gzip"));
-    let bomb = Body::Raw(JSON, gzip_of_spaces(8 << 20));
+    let bomb = Body::Raw(JSON_MEDIA_TYPE, gzip_of_spaces(8 << 20));
     let answer = github
         .project
         .send(Method::POST, &github.address, bomb, &packed)
@@ -519,19 +519,19 @@ impl Receiving {
 
 #[tokio::test]
 async fn every_matching_instance_receives_a_webhook() {
-    const INSTANCES: u64 = 70;
+    const INSTANCE_COUNT: u64 = 70;
     let given = Receiving::new(Host::shared().await, &Guest::receive(2)).await;
-    for number in 1..INSTANCES {
+    for number in 1..INSTANCE_COUNT {
         given.instance(number).await;
     }
-    let mut stream = given.project.open_stream(STREAM, None).await;
+    let mut stream = given.project.open_stream(STREAM_PATH, None).await;
     // A slow machine needs several requests, as a provider repeats them.
     wait_until("every instance has its event", async || {
         given.send().await.status == 200
     })
     .await;
     let mut triggers = BTreeSet::new();
-    while (triggers.len() as u64) < INSTANCES {
+    while (triggers.len() as u64) < INSTANCE_COUNT {
         let event = stream.next().await.expect("the stream is open");
         let trigger = text(&event.data["metadata"]["trigger_id"]);
         assert!(triggers.insert(trigger), "one event of each instance");
@@ -631,7 +631,7 @@ async fn send_numbers(
         let signed = signature(&secret, &body);
         let delivery = number.to_string();
         let headers = headers(&delivery, &signed);
-        let body = Body::Raw(JSON, body.into_bytes());
+        let body = Body::Raw(JSON_MEDIA_TYPE, body.into_bytes());
         match client
             .try_send(Method::POST, &address, body, &headers)
             .await
@@ -647,10 +647,10 @@ async fn send_numbers(
 
 #[tokio::test]
 async fn kills_lose_no_acknowledged_webhook() {
-    const KILLS: u64 = 4;
+    const KILL_COUNT: u64 = 4;
     let part = size(100, 400);
     let toolkits = tempfile::tempdir().unwrap();
-    let component = Path::new(FOLDER).join("github.wasm");
+    let component = Path::new(BUILT_TOOLKITS_FOLDER).join("github.wasm");
     fs::copy(component, toolkits.path().join("github.wasm")).unwrap();
     let inbox = Inbox::start();
     let setup = inbox
@@ -660,7 +660,7 @@ async fn kills_lose_no_acknowledged_webhook() {
     let github = GitHub::new(host.as_project()).await;
     let path = format!("/{}", unique(6));
     let subscription = json!({
-        "webhook_url": format!("{ORIGIN}{path}"), "enabled_events": ["service.trigger.message"],
+        "webhook_url": format!("{INBOX_ORIGIN}{path}"), "enabled_events": ["service.trigger.message"],
     });
     github
         .project
@@ -668,7 +668,7 @@ async fn kills_lose_no_acknowledged_webhook() {
         .await
         .expect(201);
     let (next, acknowledged) = (Arc::<AtomicU64>::default(), Arc::default());
-    for kill in 0..=KILLS {
+    for kill in 0..=KILL_COUNT {
         let mut senders = JoinSet::new();
         let end = (kill + 1) * part;
         next.store(kill * part, Ordering::Relaxed);
@@ -682,7 +682,7 @@ async fn kills_lose_no_acknowledged_webhook() {
                 Arc::clone(&acknowledged),
             ));
         }
-        if kill < KILLS {
+        if kill < KILL_COUNT {
             wait_until("half of a part was sent", async || {
                 next.load(Ordering::Relaxed) >= end - part / 2
             })

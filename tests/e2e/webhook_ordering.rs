@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use harness::{
     Client, Host, Inbox,
-    inbox::{Message, ORIGIN, Reply},
+    inbox::{INBOX_ORIGIN, Message, Reply},
     wait_for, wait_until,
 };
 use serde_json::json;
@@ -18,7 +18,7 @@ async fn subscribe(host: &Host) -> Client {
     host.as_org().put(version, component).await.expect(201);
     let project = host.as_project();
     let subscription = json!({
-        "webhook_url": ORIGIN, "enabled_events": ["service.trigger.message"], "ordered": true,
+        "webhook_url": INBOX_ORIGIN, "enabled_events": ["service.trigger.message"], "ordered": true,
     });
     let made = project.post("/webhook_subscriptions", &subscription).await;
     assert_eq!(made.expect(201)["ordered"], true);
@@ -61,7 +61,7 @@ fn arrivals(inbox: &Inbox) -> BTreeMap<String, Vec<u64>> {
 
 #[tokio::test]
 async fn ordered_messages_keep_their_order_despite_kills() {
-    const NUMBERS: u64 = 40;
+    const EVENTS_PER_INSTANCE: u64 = 40;
     // A third of the messages fails twice at first.
     let inbox = Inbox::with(|message| match (number(message) % 3, message.repetition) {
         (0, 0 | 1) => Reply::Status(500),
@@ -73,7 +73,7 @@ async fn ordered_messages_keep_their_order_despite_kills() {
     let account = connect(&project).await;
     let mut instances = Vec::new();
     for more in 0..3 {
-        instances.push(instance(&project, &account, NUMBERS + more).await);
+        instances.push(instance(&project, &account, EVENTS_PER_INSTANCE + more).await);
     }
     let accepted = || {
         let all = inbox.received();
@@ -88,7 +88,7 @@ async fn ordered_messages_keep_their_order_despite_kills() {
         host = host.kill().start().await;
         project = host.as_project();
     }
-    let all = NUMBERS * 3 + 3;
+    let all = EVENTS_PER_INSTANCE * 3 + 3;
     let limit = Duration::from_secs(240);
     wait_for(limit, "every number arrived", async || accepted() == all).await;
     for (instance, numbers) in arrivals(&inbox) {
@@ -142,7 +142,7 @@ async fn stuck_message_delays_only_its_own_instance() {
     };
 
     // The others go on once the stuck one has ended.
-    let change = json!({ "webhook_url": format!("{ORIGIN}/open") });
+    let change = json!({ "webhook_url": format!("{INBOX_ORIGIN}/open") });
     let path = format!("/webhook_subscriptions/{subscription}");
     project.patch(&path, &change).await.expect(200);
     let replay = format!("{deliveries}/{}/replay", stuck["id"].as_str().unwrap());

@@ -2,18 +2,19 @@
 
 use harness::{
     Answer, Client, Host, Inbox,
-    inbox::{ORIGIN, Reply},
+    inbox::{INBOX_ORIGIN, Reply},
     wait_until,
 };
 use serde_json::{Value, json};
 
-const PATH: &str = "/webhook_subscriptions";
+const SUBSCRIPTIONS_PATH: &str = "/webhook_subscriptions";
 
 /// Creates a subscription whose endpoint is at the root of the inbox, and returns its path.
 async fn subscribe(project: &Client) -> String {
-    let body = json!({ "webhook_url": ORIGIN, "enabled_events": ["service.trigger.message"] });
-    let made = project.post(PATH, &body).await.expect(201);
-    format!("{PATH}/{}", made["id"].as_str().unwrap())
+    let body =
+        json!({ "webhook_url": INBOX_ORIGIN, "enabled_events": ["service.trigger.message"] });
+    let made = project.post(SUBSCRIPTIONS_PATH, &body).await.expect(201);
+    format!("{SUBSCRIPTIONS_PATH}/{}", made["id"].as_str().unwrap())
 }
 
 async fn send(project: &Client, subscription: &str, number: u64) -> String {
@@ -47,7 +48,7 @@ async fn replay_to_another_url_leaves_the_endpoint_alone() {
     assert_eq!(plain["webhook_url"], Value::Null);
 
     // A URL that is gone fails, and the subscription goes on.
-    let gone = json!({ "webhook_url": format!("{ORIGIN}/gone") });
+    let gone = json!({ "webhook_url": format!("{INBOX_ORIGIN}/gone") });
     let replay = format!("{first}/replay");
     project.post(&replay, &gone).await.expect(200);
     let failed = wait_for(&project, &first, "failed").await;
@@ -60,7 +61,7 @@ async fn replay_to_another_url_leaves_the_endpoint_alone() {
     wait_for(&project, &second, "failed").await;
     let read = project.get(&subscription).await.expect(200);
     assert_eq!(read["disabled_reason"], "gone");
-    let copy = json!({ "webhook_url": format!("{ORIGIN}/copy") });
+    let copy = json!({ "webhook_url": format!("{INBOX_ORIGIN}/copy") });
     let range = format!("{subscription}/deliveries/replay");
     let replayed = project.post(&range, &copy).await.expect(200);
     assert_eq!(replayed["replayed"], 2);
@@ -74,7 +75,7 @@ async fn replay_to_another_url_leaves_the_endpoint_alone() {
     assert!(copies.iter().all(|message| message.is_signed_with(secret)));
 
     // A replay without a URL goes to the endpoint again.
-    let new = json!({ "webhook_url": format!("{ORIGIN}/copy") });
+    let new = json!({ "webhook_url": format!("{INBOX_ORIGIN}/copy") });
     project.patch(&subscription, &new).await.expect(200);
     project.post(&replay, &json!({})).await.expect(200);
     let delivered = wait_for(&project, &first, "delivered").await;

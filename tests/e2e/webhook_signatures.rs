@@ -2,10 +2,10 @@
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use ed25519_dalek::{Signature, Verifier, VerifyingKey};
-use harness::{Answer, Inbox, inbox::Message, inbox::ORIGIN, wait_until};
+use harness::{Answer, Inbox, inbox::INBOX_ORIGIN, inbox::Message, wait_until};
 use serde_json::{Value, json};
 
-const PATH: &str = "/webhook_subscriptions";
+const SUBSCRIPTIONS_PATH: &str = "/webhook_subscriptions";
 
 fn key(shown: &Answer) -> VerifyingKey {
     let text = shown["public_key"].as_str().unwrap();
@@ -27,7 +27,8 @@ fn is_signed_with(message: &Message, key: &VerifyingKey) -> bool {
 }
 
 fn body(more: &Value) -> Value {
-    let mut body = json!({ "webhook_url": ORIGIN, "enabled_events": ["service.trigger.message"] });
+    let mut body =
+        json!({ "webhook_url": INBOX_ORIGIN, "enabled_events": ["service.trigger.message"] });
     body.as_object_mut()
         .unwrap()
         .extend(more.as_object().unwrap().clone());
@@ -49,8 +50,8 @@ async fn asymmetric_signature_stands_beside_symmetric_one() {
     let host = inbox.setup().start().await;
     let project = host.as_project();
     let asked = body(&json!({ "asymmetric_signatures": true }));
-    let created = project.post(PATH, &asked).await.expect(201);
-    let path = format!("{PATH}/{}", created["id"].as_str().unwrap());
+    let created = project.post(SUBSCRIPTIONS_PATH, &asked).await.expect(201);
+    let path = format!("{SUBSCRIPTIONS_PATH}/{}", created["id"].as_str().unwrap());
     let read = project.get(&path).await.expect(200);
     assert_eq!(read["public_key"], created["public_key"]);
     let message = send(&project, &inbox, &path).await;
@@ -77,8 +78,8 @@ async fn rotated_key_signs_alone_or_beside_old() {
         let host = settings.start().await;
         let project = host.as_project();
         let asked = body(&json!({ "asymmetric_signatures": true }));
-        let old = project.post(PATH, &asked).await.expect(201);
-        let path = format!("{PATH}/{}", old["id"].as_str().unwrap());
+        let old = project.post(SUBSCRIPTIONS_PATH, &asked).await.expect(201);
+        let path = format!("{SUBSCRIPTIONS_PATH}/{}", old["id"].as_str().unwrap());
         let rotate = format!("{path}/rotate_secret");
         let new = project.post(&rotate, &json!({})).await.expect(200);
         let read = project.get(&path).await.expect(200);

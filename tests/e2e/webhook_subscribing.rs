@@ -11,17 +11,21 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
-use crate::documents::FOLDER;
+use crate::documents::BUILT_TOOLKITS_FOLDER;
 
-const STREAM: &str = "/trigger_instances/stream";
+const STREAM_PATH: &str = "/trigger_instances/stream";
 pub(crate) const GITHUB_TRIGGER: &str = "GITHUB_ISSUE_CHANGED";
-const CALENDAR: &str = "GOOGLECALENDAR_CALENDAR_CHANGED";
+const CALENDAR_TRIGGER: &str = "GOOGLECALENDAR_CALENDAR_CHANGED";
 
 /// Returns settings of a server with the toolkits that subscribe, and their folder.
 pub(crate) fn setup(provider: &HookProvider) -> (Setup, TempDir) {
     let toolkits = tempfile::tempdir().unwrap();
     for name in ["github.wasm", "googlecalendar.wasm"] {
-        fs::copy(Path::new(FOLDER).join(name), toolkits.path().join(name)).unwrap();
+        fs::copy(
+            Path::new(BUILT_TOOLKITS_FOLDER).join(name),
+            toolkits.path().join(name),
+        )
+        .unwrap();
     }
     let setup = provider
         .setup()
@@ -39,8 +43,8 @@ struct Shared {
 }
 
 async fn shared() -> &'static Shared {
-    static SHARED: OnceCell<Shared> = OnceCell::const_new();
-    SHARED
+    static SHARED_SETUP: OnceCell<Shared> = OnceCell::const_new();
+    SHARED_SETUP
         .get_or_init(|| async {
             let provider = HookProvider::start();
             let (setup, toolkits) = setup(&provider);
@@ -151,7 +155,7 @@ async fn subscribed_instance_receives_with_a_hidden_secret() {
         "the log has the secret"
     );
     assert!(!read.to_string().contains(&hook.secret));
-    let mut stream = given.project.open_stream(STREAM, None).await;
+    let mut stream = given.project.open_stream(STREAM_PATH, None).await;
     // Another instance has its own webhook, and gets nothing of this one.
     let other = format!("o/{}", unique(6));
     let other_id = given
@@ -266,7 +270,7 @@ async fn given_secret_is_not_subscribed() {
 #[tokio::test]
 async fn refused_subscription_disables_the_instance() {
     let given = Given::github().await;
-    let mut stream = given.project.open_stream(STREAM, None).await;
+    let mut stream = given.project.open_stream(STREAM_PATH, None).await;
     let repository = format!("o/refused-{}", unique(6));
     let id = given
         .instance(GITHUB_TRIGGER, json!({ "repository": repository }))
@@ -287,7 +291,7 @@ async fn subscription_is_renewed_before_it_expires() {
     let given = Given::calendar().await;
     let calendar = format!("brief-{}", unique(6));
     let id = given
-        .instance(CALENDAR, json!({ "calendar_id": calendar }))
+        .instance(CALENDAR_TRIGGER, json!({ "calendar_id": calendar }))
         .await;
     let read = given.wait_for(&id, "subscribed").await;
     let first = provider.hooks(&calendar).remove(0);
@@ -302,7 +306,7 @@ async fn subscription_is_renewed_before_it_expires() {
     .await;
     let renewed = provider.hooks(&calendar);
     assert_ne!(renewed[0].id, first.id);
-    let mut stream = given.project.open_stream(STREAM, None).await;
+    let mut stream = given.project.open_stream(STREAM_PATH, None).await;
     let send = async |token: &str| {
         let headers = [
             ("x-goog-channel-id", renewed[0].id.as_str()),
@@ -326,7 +330,7 @@ async fn failing_renewal_disables_the_instance() {
     let given = Given::calendar().await;
     let calendar = format!("brief-broken-{}", unique(6));
     let id = given
-        .instance(CALENDAR, json!({ "calendar_id": calendar }))
+        .instance(CALENDAR_TRIGGER, json!({ "calendar_id": calendar }))
         .await;
     given.wait_for(&id, "subscribed").await;
     wait_until("the instance is disabled", async || {

@@ -8,12 +8,12 @@ use chrono::DateTime;
 use harness::{
     Answer, Client, Host, Inbox,
     host::Setup,
-    inbox::{Message, ORIGIN, Reply},
+    inbox::{INBOX_ORIGIN, Message, Reply},
     unique, wait_for, wait_until,
 };
 use serde_json::{Value, json};
 
-const PATH: &str = "/webhook_subscriptions";
+const SUBSCRIPTIONS_PATH: &str = "/webhook_subscriptions";
 const TRIGGER_MESSAGE: &str = "service.trigger.message";
 
 /// A subscription of a project.
@@ -32,11 +32,11 @@ impl Subscription {
 
     async fn with(client: Client, more: Value) -> Self {
         let path = format!("/{}", unique(6));
-        let mut body = json!({ "webhook_url": format!("{ORIGIN}{path}"), "enabled_events": [TRIGGER_MESSAGE] });
+        let mut body = json!({ "webhook_url": format!("{INBOX_ORIGIN}{path}"), "enabled_events": [TRIGGER_MESSAGE] });
         for (name, value) in more.as_object().unwrap() {
             body[name] = value.clone();
         }
-        let made = client.post(PATH, &body).await.expect(201);
+        let made = client.post(SUBSCRIPTIONS_PATH, &body).await.expect(201);
         Self {
             id: made["id"].as_str().unwrap().to_owned(),
             secret: made["secret"].as_str().unwrap().to_owned(),
@@ -46,7 +46,7 @@ impl Subscription {
     }
 
     fn at(&self, tail: &str) -> String {
-        format!("{PATH}/{}{tail}", self.id)
+        format!("{SUBSCRIPTIONS_PATH}/{}{tail}", self.id)
     }
 
     /// Sends a test event and returns its delivery.
@@ -92,12 +92,18 @@ fn body(url: &str) -> Value {
 #[tokio::test]
 async fn subscription_is_created_read_changed_deleted() {
     let project = Host::shared().await.new_project().await;
-    let created = project.post(PATH, &body(ORIGIN)).await.expect(201);
+    let created = project
+        .post(SUBSCRIPTIONS_PATH, &body(INBOX_ORIGIN))
+        .await
+        .expect(201);
     assert_eq!(created["version"], "V3");
-    assert_eq!(created["webhook_url"], ORIGIN);
-    let path = format!("{PATH}/{}", created["id"].as_str().unwrap());
+    assert_eq!(created["webhook_url"], INBOX_ORIGIN);
+    let path = format!("{SUBSCRIPTIONS_PATH}/{}", created["id"].as_str().unwrap());
     assert_eq!(project.get(&path).await.expect(200).json, created.json);
-    let list = project.get(&format!("{PATH}?limit=1")).await.expect(200);
+    let list = project
+        .get(&format!("{SUBSCRIPTIONS_PATH}?limit=1"))
+        .await
+        .expect(200);
     assert_eq!(list["items"], json!([created.json]));
     assert_eq!(list["total_items"], 1);
     project
@@ -105,7 +111,7 @@ async fn subscription_is_created_read_changed_deleted() {
         .await
         .expect(400)
         .assert_envelope();
-    let change = json!({ "version": "V1", "webhook_url": format!("{ORIGIN}/new") });
+    let change = json!({ "version": "V1", "webhook_url": format!("{INBOX_ORIGIN}/new") });
     let changed = project.patch(&path, &change).await.expect(200);
     assert_eq!(
         (&changed["version"], &changed["secret"]),
@@ -117,14 +123,17 @@ async fn subscription_is_created_read_changed_deleted() {
         json!({ "success": true })
     );
     project.get(&path).await.expect(404).assert_envelope();
-    project.post(PATH, &body(ORIGIN)).await.expect(201);
+    project
+        .post(SUBSCRIPTIONS_PATH, &body(INBOX_ORIGIN))
+        .await
+        .expect(201);
 }
 
 #[tokio::test]
 async fn second_subscription_is_refused() {
     let project = Host::shared().await.new_project().await;
-    let body = body(ORIGIN);
-    let attempts = (0..8).map(|_| project.post(PATH, &body));
+    let body = body(INBOX_ORIGIN);
+    let attempts = (0..8).map(|_| project.post(SUBSCRIPTIONS_PATH, &body));
     let mut statuses: Vec<_> = futures::future::join_all(attempts)
         .await
         .iter()
@@ -138,26 +147,26 @@ async fn second_subscription_is_refused() {
 async fn events_must_fit_the_version() {
     let project = Host::shared().await.new_project().await;
     let types = project
-        .get(&format!("{PATH}/event_types"))
+        .get(&format!("{SUBSCRIPTIONS_PATH}/event_types"))
         .await
         .expect(200);
     for kind in types["items"].as_array().unwrap() {
         for version in ["V1", "V2", "V3"] {
-            let mut body = body(ORIGIN);
+            let mut body = body(INBOX_ORIGIN);
             body["enabled_events"] = json!([kind["event_type"]]);
             body["version"] = json!(version);
             let fits = kind["supported_versions"]
                 .as_array()
                 .unwrap()
                 .contains(&json!(version));
-            let answer = project.post(PATH, &body).await;
+            let answer = project.post(SUBSCRIPTIONS_PATH, &body).await;
             assert_eq!(
                 answer.status,
                 if fits { 201 } else { 400 },
                 "{body}: {answer:#?}"
             );
             if fits {
-                let path = format!("{PATH}/{}", answer["id"].as_str().unwrap());
+                let path = format!("{SUBSCRIPTIONS_PATH}/{}", answer["id"].as_str().unwrap());
                 project.delete(&path).await.expect(200);
             }
         }
@@ -167,16 +176,19 @@ async fn events_must_fit_the_version() {
         json!(["service.nothing"]),
         json!(["trigger.message"]),
     ] {
-        let mut body = body(ORIGIN);
+        let mut body = body(INBOX_ORIGIN);
         body["enabled_events"] = events;
         project
-            .post(PATH, &body)
+            .post(SUBSCRIPTIONS_PATH, &body)
             .await
             .expect(400)
             .assert_envelope();
     }
-    let created = project.post(PATH, &body(ORIGIN)).await.expect(201);
-    let path = format!("{PATH}/{}", created["id"].as_str().unwrap());
+    let created = project
+        .post(SUBSCRIPTIONS_PATH, &body(INBOX_ORIGIN))
+        .await
+        .expect(201);
+    let path = format!("{SUBSCRIPTIONS_PATH}/{}", created["id"].as_str().unwrap());
     let expired = json!({ "enabled_events": ["service.connected_account.expired"] });
     project.patch(&path, &expired).await.expect(200);
     project
@@ -188,8 +200,11 @@ async fn events_must_fit_the_version() {
 #[tokio::test]
 async fn urls_that_must_not_be_reached_are_refused() {
     let project = Host::shared().await.new_project().await;
-    let created = project.post(PATH, &body(ORIGIN)).await.expect(201);
-    let path = format!("{PATH}/{}", created["id"].as_str().unwrap());
+    let created = project
+        .post(SUBSCRIPTIONS_PATH, &body(INBOX_ORIGIN))
+        .await
+        .expect(201);
+    let path = format!("{SUBSCRIPTIONS_PATH}/{}", created["id"].as_str().unwrap());
     let other = Host::shared().await.new_project().await;
     for url in [
         "http://hooks.example.com/",
@@ -208,7 +223,7 @@ async fn urls_that_must_not_be_reached_are_refused() {
         "",
     ] {
         other
-            .post(PATH, &body(url))
+            .post(SUBSCRIPTIONS_PATH, &body(url))
             .await
             .expect(400)
             .assert_envelope();
@@ -219,9 +234,20 @@ async fn urls_that_must_not_be_reached_are_refused() {
             .expect(400)
             .assert_envelope();
     }
-    let url = |characters: usize| format!("{ORIGIN}/{}", "x".repeat(characters - ORIGIN.len() - 1));
-    other.post(PATH, &body(&url(2_049))).await.expect(400);
-    other.post(PATH, &body(&url(2_048))).await.expect(201);
+    let url = |characters: usize| {
+        format!(
+            "{INBOX_ORIGIN}/{}",
+            "x".repeat(characters - INBOX_ORIGIN.len() - 1)
+        )
+    };
+    other
+        .post(SUBSCRIPTIONS_PATH, &body(&url(2_049)))
+        .await
+        .expect(400);
+    other
+        .post(SUBSCRIPTIONS_PATH, &body(&url(2_048)))
+        .await
+        .expect(201);
 }
 
 #[tokio::test]
@@ -230,22 +256,31 @@ async fn loopback_url_needs_two_settings() {
     let setup = || Setup::new().with("webhooks.loopback_http", "true");
     let allowed = setup().with("net.allow", "127.0.0.0/8").start().await;
     let project = allowed.as_project();
-    let created = project.post(PATH, &body(&inbox.origin)).await.expect(201);
-    let test = format!("{PATH}/{}/test", created["id"].as_str().unwrap());
+    let created = project
+        .post(SUBSCRIPTIONS_PATH, &body(&inbox.origin))
+        .await
+        .expect(201);
+    let test = format!(
+        "{SUBSCRIPTIONS_PATH}/{}/test",
+        created["id"].as_str().unwrap()
+    );
     project.post(&test, &json!({})).await.expect(201);
     wait_until("it arrives", || async { !inbox.received().is_empty() }).await;
     let unsure = setup().start().await;
     unsure
         .as_project()
-        .post(PATH, &body(&inbox.origin))
+        .post(SUBSCRIPTIONS_PATH, &body(&inbox.origin))
         .await
         .expect(400);
     let plain = body("http://hooks.example.com/");
     project
-        .delete(&format!("{PATH}/{}", created["id"].as_str().unwrap()))
+        .delete(&format!(
+            "{SUBSCRIPTIONS_PATH}/{}",
+            created["id"].as_str().unwrap()
+        ))
         .await
         .expect(200);
-    project.post(PATH, &plain).await.expect(400);
+    project.post(SUBSCRIPTIONS_PATH, &plain).await.expect(400);
 }
 
 #[tokio::test]
@@ -262,9 +297,9 @@ async fn views_of_project_mirror_its_subscription() {
         host.as_org().get(&path).await.expect(200)
     };
     assert_eq!(detail().await["webhook_url"], Value::Null);
-    let mut wanted = body(ORIGIN);
+    let mut wanted = body(INBOX_ORIGIN);
     wanted["version"] = json!("V2");
-    let created = project.post(PATH, &wanted).await.expect(201);
+    let created = project.post(SUBSCRIPTIONS_PATH, &wanted).await.expect(201);
     let list = host
         .as_org()
         .get("/org/owner/project/list")
@@ -275,7 +310,7 @@ async fn views_of_project_mirror_its_subscription() {
         (list["data"][0].clone(), &created["secret"]),
         (info().await, &Value::Null),
     ] {
-        assert_eq!(view["webhook_url"], ORIGIN, "{view}");
+        assert_eq!(view["webhook_url"], INBOX_ORIGIN, "{view}");
         assert_eq!(view["webhook_version"], "V2");
         assert_eq!(view["is_new_webhook"], true);
         assert_eq!(view["event_webhook_url"], Value::Null);
@@ -287,13 +322,16 @@ async fn views_of_project_mirror_its_subscription() {
 async fn secret_is_shown_on_reads_unless_unset() {
     let host = Setup::new().with("keys.reveal", "false").start().await;
     let project = host.as_project();
-    let created = project.post(PATH, &body(ORIGIN)).await.expect(201);
+    let created = project
+        .post(SUBSCRIPTIONS_PATH, &body(INBOX_ORIGIN))
+        .await
+        .expect(201);
     let secret = created["secret"].as_str().unwrap();
     assert!(
         secret.len() >= 32 && !secret.starts_with("whsec_"),
         "{secret}"
     );
-    let path = format!("{PATH}/{}", created["id"].as_str().unwrap());
+    let path = format!("{SUBSCRIPTIONS_PATH}/{}", created["id"].as_str().unwrap());
     let list = host
         .as_org()
         .get("/org/owner/project/list")
@@ -493,7 +531,7 @@ async fn gone_endpoint_is_disabled_until_changed() {
     let second = subscription.send(json!({})).await;
     let unsent = subscription.wait_for(&second, "failed").await;
     assert_eq!(unsent["attempt_count"], 0);
-    let change = json!({ "webhook_url": format!("{ORIGIN}{}/new", subscription.path) });
+    let change = json!({ "webhook_url": format!("{INBOX_ORIGIN}{}/new", subscription.path) });
     let enabled = host
         .as_project()
         .patch(&subscription.at(""), &change)
@@ -536,7 +574,7 @@ async fn endpoint_that_keeps_failing_is_disabled() {
 async fn redirect_is_a_failure_and_not_followed() {
     let inbox = Inbox::with(|message| match message.path.as_str() {
         "/elsewhere" => Reply::Status(200),
-        _ => Reply::With(307, "location", format!("{ORIGIN}/elsewhere")),
+        _ => Reply::With(307, "location", format!("{INBOX_ORIGIN}/elsewhere")),
     });
     let host = inbox
         .setup()
@@ -714,7 +752,7 @@ async fn change_applies_to_unfinished_deliveries() {
     let tried = || async { !inbox.received().is_empty() };
     wait_until("an attempt failed", tried).await;
     let new = format!("{}/new", subscription.path);
-    let change = json!({ "webhook_url": format!("{ORIGIN}{new}"), "version": "V1" });
+    let change = json!({ "webhook_url": format!("{INBOX_ORIGIN}{new}"), "version": "V1" });
     host.as_project()
         .patch(&subscription.at(""), &change)
         .await
@@ -776,8 +814,8 @@ async fn send_numbered(subscription: &Subscription, numbers: std::ops::Range<u64
 
 #[tokio::test]
 async fn no_event_is_lost_when_servers_are_killed() {
-    const EVENTS: u64 = 2_000;
-    const KILLS: u64 = 3;
+    const EVENT_COUNT: u64 = 2_000;
+    const KILL_COUNT: u64 = 3;
     // A third of the messages fails at first.
     let inbox = Inbox::with(|message| {
         let number = message.json()["data"]["number"].as_u64().unwrap_or(0);
@@ -791,8 +829,8 @@ async fn no_event_is_lost_when_servers_are_killed() {
     let mut host = inbox.setup().start().await;
     let mut subscription = Subscription::new(host.as_project()).await;
     let mut ids = Vec::new();
-    for part in 0..KILLS {
-        let numbers = EVENTS * part / KILLS..EVENTS * (part + 1) / KILLS;
+    for part in 0..KILL_COUNT {
+        let numbers = EVENT_COUNT * part / KILL_COUNT..EVENT_COUNT * (part + 1) / KILL_COUNT;
         ids.extend(send_numbered(&subscription, numbers).await);
         host = host.kill().start().await;
         subscription.client = host.as_project();
@@ -804,7 +842,7 @@ async fn no_event_is_lost_when_servers_are_killed() {
         none_left,
     )
     .await;
-    assert_eq!(subscription.count("delivered").await, EVENTS);
+    assert_eq!(subscription.count("delivered").await, EVENT_COUNT);
     let mut accepted = BTreeMap::<String, usize>::new();
     for message in subscription.received(&inbox) {
         assert!(message.is_signed_with(&subscription.secret));
@@ -817,11 +855,11 @@ async fn no_event_is_lost_when_servers_are_killed() {
         .filter(|id| !accepted.contains_key(*id))
         .collect();
     assert!(lost.is_empty(), "{lost:?}");
-    assert_eq!(accepted.len() as u64, EVENTS);
+    assert_eq!(accepted.len() as u64, EVENT_COUNT);
     let repeated: usize = accepted.values().map(|count| count - 1).sum();
     // Only a message under way at a kill may arrive twice.
     assert!(
-        repeated as u64 <= KILLS * 16,
+        repeated as u64 <= KILL_COUNT * 16,
         "{repeated} messages arrived twice"
     );
 }

@@ -9,14 +9,14 @@ use crate::{
     given,
     mounts::download,
     tool_router_execution::mail,
-    tool_router_sessions::{SESSION, connect, create, keyed},
+    tool_router_sessions::{SESSION_PATH, connect, create, keyed},
 };
 
 /// Runs a script and returns the body of the response.
 async fn run(project: &Client, session: &str, code: &str) -> Value {
     let arguments = json!({ "code_to_execute": code, "thought": "to see it run" });
     let body = json!({ "slug": "SERVICE_REMOTE_WORKBENCH", "arguments": arguments });
-    let path = format!("{SESSION}/{session}/execute_meta");
+    let path = format!("{SESSION_PATH}/{session}/execute_meta");
     project.post(&path, &body).await.expect(200).json
 }
 
@@ -29,7 +29,7 @@ async fn result(project: &Client, session: &str, code: &str) -> String {
 
 /// Returns the paths of a session's files.
 async fn files(project: &Client, session: &str) -> Vec<String> {
-    let path = format!("{SESSION}/{session}/mounts/files/items");
+    let path = format!("{SESSION_PATH}/{session}/mounts/files/items");
     let listed = project.get(&path).await.expect(200);
     let items = listed["items"].as_array().unwrap().iter();
     let paths = items.map(|item| item["mount_relative_path"].as_str().unwrap().to_owned());
@@ -81,7 +81,7 @@ async fn script_returns_result_output_and_exit_code() {
     assert_eq!(ended["error"], "the script ended with exit code 3");
 
     let execute = json!({ "tool_slug": "SERVICE_REMOTE_WORKBENCH", "arguments": { "code_to_execute": "6 * 7" } });
-    let path = format!("{SESSION}/{session}/execute");
+    let path = format!("{SESSION_PATH}/{session}/execute");
     let executed = project.post(&path, &execute).await.expect(200);
     assert_eq!(executed["data"]["results"], "42");
     let log = executed["log_id"].as_str().unwrap();
@@ -374,7 +374,7 @@ async fn switches_of_the_session_bind_scripts() {
     let body =
         json!({ "slug": "SERVICE_REMOTE_WORKBENCH", "arguments": { "code_to_execute": "1" } });
     let off = project
-        .post(&format!("{SESSION}/{session}/execute_meta"), &body)
+        .post(&format!("{SESSION_PATH}/{session}/execute_meta"), &body)
         .await;
     assert_eq!(
         off.expect(403)["error"]["slug"],
@@ -534,7 +534,7 @@ async fn scripts_wait_for_others_for_a_limited_time() {
         let project = project.clone();
         async move {
             project
-                .post(&format!("{SESSION}/{session}/execute_meta"), &body)
+                .post(&format!("{SESSION_PATH}/{session}/execute_meta"), &body)
                 .await
         }
     };
@@ -570,13 +570,13 @@ async fn deleted_session_leaves_no_variables() {
     let session = create(&project, json!({ "user_id": "amy" })).await;
     run(&project, &session, "kept = 1").await;
     project
-        .delete(&format!("{SESSION}/{session}"))
+        .delete(&format!("{SESSION_PATH}/{session}"))
         .await
         .expect(200);
     let body =
         json!({ "slug": "SERVICE_REMOTE_WORKBENCH", "arguments": { "code_to_execute": "kept" } });
     let gone = project
-        .post(&format!("{SESSION}/{session}/execute_meta"), &body)
+        .post(&format!("{SESSION_PATH}/{session}/execute_meta"), &body)
         .await;
     assert_eq!(
         gone.expect(404)["error"]["slug"],

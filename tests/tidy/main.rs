@@ -190,7 +190,7 @@ fn dependencies_point_down() {
 }
 
 /// Modules of `app`, from bottom to top. A module may import only those before it.
-const FLOORS: [&str; 10] = [
+const APP_FLOORS: [&str; 10] = [
     "core",
     "work",
     "projects",
@@ -228,7 +228,7 @@ fn modules_named(text: &str) -> BTreeSet<&'static str> {
             }
         }
     }
-    let floors = FLOORS.into_iter();
+    let floors = APP_FLOORS.into_iter();
     floors.filter(|floor| found.contains(floor)).collect()
 }
 
@@ -244,10 +244,10 @@ fn modules_of_app_import_downwards() {
         if name == "lib.rs" {
             continue;
         }
-        let own = FLOORS.iter().position(|floor| *floor == name);
+        let own = APP_FLOORS.iter().position(|floor| *floor == name);
         let own = own.unwrap_or_else(|| panic!("{name} has no floor"));
         for module in modules_named(&text) {
-            if FLOORS.iter().position(|floor| *floor == module) > Some(own) {
+            if APP_FLOORS.iter().position(|floor| *floor == module) > Some(own) {
                 found.push(format!("{} imports {module}", path.display()));
             }
         }
@@ -385,6 +385,80 @@ fn leftovers_are_refused() {
         );
     }
     assert!(found.is_empty(), "{found:#?}");
+}
+
+/// Constants that are understood as one word, with the reason.
+const KNOWN_CONSTANTS: [(&str, &str); 7] = [
+    (
+        "API",
+        "client of a toolkit's provider, as the guide for toolkit authors has it",
+    ),
+    ("BASE", "version selector of the public API"),
+    (
+        "COLLECTION",
+        "collection of a module's records, written with the module",
+    ),
+    (
+        "COLLECTIONS",
+        "list of all of them, which a store is opened with",
+    ),
+    ("LATEST", "version selector of the public API"),
+    (
+        "REGISTRATION",
+        "made by the macro of a tool, in a module with its name",
+    ),
+    ("TOOLKIT", "made by `toolkit!` for the tests of authors"),
+];
+
+/// Returns the constants whose names are one word. Constants of types, traits and inline modules
+/// are left out, because they are written with the name of their owner.
+fn one_word_constants(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut has_owner = false;
+    for line in text.lines() {
+        let code = line.trim_start();
+        let indent = line.len() - code.len();
+        let code = code.strip_prefix("pub").map_or(code, |rest| {
+            rest.strip_prefix('(')
+                .and_then(|rest| rest.split_once(')'))
+                .map_or(rest, |(_, rest)| rest)
+                .trim_start()
+        });
+        if indent == 0 && code.starts_with(|first: char| first.is_ascii_lowercase()) {
+            let owners = ["impl", "unsafe impl", "trait ", "mod "];
+            has_owner = code == "where" && has_owner
+                || owners.iter().any(|owner| code.starts_with(owner))
+                    && !code.starts_with("mod tests");
+        }
+        let declared = code
+            .strip_prefix("const ")
+            .or_else(|| code.strip_prefix("static "));
+        let Some((name, rest)) = declared.and_then(|declared| declared.split_once(':')) else {
+            continue;
+        };
+        let is_word = name
+            .chars()
+            .all(|letter| letter.is_ascii_uppercase() || letter.is_ascii_digit());
+        let is_owned =
+            indent == 4 && has_owner || rest.split('=').next().unwrap_or_default().contains("Self");
+        if is_word && !is_owned && !KNOWN_CONSTANTS.iter().any(|(known, _)| *known == name) {
+            found.push(name);
+        }
+    }
+    found
+}
+
+#[test]
+fn constants_say_more_than_one_word() {
+    let mut found = Vec::new();
+    for (path, text) in sources() {
+        let names = one_word_constants(&text).into_iter();
+        found.extend(names.map(|name| format!("{}: {name}", path.display())));
+    }
+    assert!(
+        found.is_empty(),
+        "a constant says what it is and in which unit: {found:#?}"
+    );
 }
 
 /// Returns the text of a source file before its unit tests.

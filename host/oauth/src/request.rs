@@ -19,14 +19,14 @@ const MAX_RESPONSE_BYTES: u64 = 1 << 20;
 /// Timeout of a request. Token endpoints of some providers take ten seconds.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// All characters except the unreserved ones (RFC 3986, section 2.3).
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
+const RESERVED_CHARACTERS: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
 
 pub(super) fn percent_encode(text: &str) -> String {
-    utf8_percent_encode(text, RESERVED).to_string()
+    utf8_percent_encode(text, RESERVED_CHARACTERS).to_string()
 }
 
 /// Fills in the template of an address. A field value cannot lead outside its place in the

@@ -10,8 +10,8 @@ use tokio::{
 
 use super::*;
 
-const NOW: i64 = 1_767_225_600_000;
-const TOKENS: &str =
+const NOW_MS: i64 = 1_767_225_600_000;
+const TOKEN_RESPONSE: &str =
     r#"{"access_token":"at-1","refresh_token":"rt-2","token_type":"Bearer","expires_in":3600}"#;
 
 /// A provider at `https://app.example`.
@@ -129,7 +129,7 @@ async fn refreshed(about: Value, raw: String) -> (Result<Tokens>, Vec<String>) {
     let values = values(json!({ "refresh_token": "rt-1", "access_token": "at-0" }));
     let flow = Flow {
         net: &application.net,
-        now_ms: NOW,
+        now_ms: NOW_MS,
         scheme: &scheme,
         client: &client,
         values: &values,
@@ -153,7 +153,7 @@ fn authorized(
     let net = net::Client::new(net::Settings::default()).unwrap();
     let flow = Flow {
         net: &net,
-        now_ms: NOW,
+        now_ms: NOW_MS,
         scheme: &scheme,
         client: &client,
         values: &values,
@@ -233,7 +233,7 @@ fn user_scopes_have_their_own_parameter() {
     }));
     let flow = Flow {
         net: &net,
-        now_ms: NOW,
+        now_ms: NOW_MS,
         scheme: &scheme,
         client: &client(),
         values: &Values::new(),
@@ -298,13 +298,13 @@ fn fields_cannot_change_the_host() {
 
 #[tokio::test]
 async fn a_code_becomes_tokens() {
-    let application = Application::answering(&[ok(TOKENS)]).await;
+    let application = Application::answering(&[ok(TOKEN_RESPONSE)]).await;
     let scheme = scheme(json!({}));
     let client = client();
     let values = Values::new();
     let flow = Flow {
         net: &application.net,
-        now_ms: NOW,
+        now_ms: NOW_MS,
         scheme: &scheme,
         client: &client,
         values: &values,
@@ -312,9 +312,9 @@ async fn a_code_becomes_tokens() {
     let tokens = flow.exchange(code(Some("v-1"))).await.unwrap();
     assert_eq!(
         Value::Object(tokens.values.clone()),
-        serde_json::from_str::<Value>(TOKENS).unwrap()
+        serde_json::from_str::<Value>(TOKEN_RESPONSE).unwrap()
     );
-    assert_eq!(tokens.expires_at_ms, Some(NOW + 3_600_000));
+    assert_eq!(tokens.expires_at_ms, Some(NOW_MS + 3_600_000));
     assert!(
         !format!("{tokens:?}").contains("at-1"),
         "tokens do not print"
@@ -329,7 +329,7 @@ async fn a_code_becomes_tokens() {
 
 #[tokio::test]
 async fn client_secret_is_sent_as_basic_authentication() {
-    let (_, seen) = refreshed(json!({ "client_auth": "basic" }), ok(TOKENS)).await;
+    let (_, seen) = refreshed(json!({ "client_auth": "basic" }), ok(TOKEN_RESPONSE)).await;
     assert!(
         seen[0].contains("\r\nauthorization: Basic aWQlMjAxOnMlMkJjcmV0\r\n"),
         "{}",
@@ -514,7 +514,7 @@ async fn connection_failure_and_missing_token_differ() {
     .unwrap();
     let flow = Flow {
         net: &net,
-        now_ms: NOW,
+        now_ms: NOW_MS,
         scheme: &scheme,
         client: &client,
         values: &none,

@@ -26,13 +26,13 @@ use host_search::{Document, Index};
 use serde_json::{Value, json};
 
 /// Number of tools that time and memory are measured with.
-const TOOLS: usize = 20_000;
+const TOOL_COUNT: usize = 20_000;
 /// One word of this many is changed in a copy, so that the vocabulary grows with the tools.
 const CHANGED_WORD: usize = 12;
 /// Number of tools that are asked for.
-const LIMIT: usize = 10;
+const RESULT_LIMIT: usize = 10;
 /// Number of times that every query is measured.
-const ROUNDS: usize = 5;
+const QUERY_ROUNDS: usize = 5;
 const BYTES_PER_MIB: f64 = 1_048_576.0;
 
 struct Labelled {
@@ -98,7 +98,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     print_quality("held out", &held_out);
     let [build_time, p50, p99, mib] = speed(&tools, &queries);
     println!(
-        "{TOOLS} tools: built in {build_time:.0} ms; {mib:.1} MiB; a query p50 {p50:.2} ms, p99 {p99:.2} ms"
+        "{TOOL_COUNT} tools: built in {build_time:.0} ms; {mib:.1} MiB; a query p50 {p50:.2} ms, p99 {p99:.2} ms"
     );
     let written = json!({
         "recall_at_1": held_out.first, "recall_at_5": held_out.among_five, "mrr": held_out.reciprocal,
@@ -170,7 +170,7 @@ fn build(tools: &[Tool]) -> Index {
 
 /// Returns the place of the first acceptable tool, beginning with 1.
 fn place(index: &Index, tools: &[Tool], query: &Labelled) -> Option<usize> {
-    let hits = index.search(&query.text, LIMIT, |_| true);
+    let hits = index.search(&query.text, RESULT_LIMIT, |_| true);
     let fits = |slug: &String| query.acceptable.contains(slug);
     let place = hits.iter().position(|hit| fits(&tools[hit.tool].slug));
     place.map(|place| place + 1)
@@ -223,10 +223,10 @@ fn speed(tools: &[Tool], queries: &[Labelled]) -> [f64; 4] {
     let index = build(&many);
     let build_time = begun.elapsed();
     let mut times = Vec::new();
-    for _ in 0..ROUNDS {
+    for _ in 0..QUERY_ROUNDS {
         for query in queries {
             let begun = Instant::now();
-            black_box(index.search(&query.text, LIMIT, |_| true));
+            black_box(index.search(&query.text, RESULT_LIMIT, |_| true));
             times.push(begun.elapsed());
         }
     }
@@ -265,7 +265,7 @@ fn copies(tools: &[Tool]) -> Vec<Tool> {
             ..tool.clone()
         }
     };
-    (0..TOOLS).map(copy).collect()
+    (0..TOOL_COUNT).map(copy).collect()
 }
 
 /// Returns a number as letters, which no stemmer removes.

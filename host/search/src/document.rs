@@ -18,7 +18,7 @@ const MAX_WORDS_PER_FIELD: usize = 400;
 /// have the same words in another order, such as those that convert in both directions.
 const LATER_WORD: f32 = 0.99;
 /// Words of a slug that are methods of HTTP and say little about the action of the tool.
-const METHODS: [&str; 4] = ["get", "post", "put", "patch"];
+const HTTP_METHODS: [&str; 4] = ["get", "post", "put", "patch"];
 
 /// The searchable texts of a tool.
 #[derive(Debug, Clone, Default)]
@@ -200,7 +200,7 @@ fn action(stems: &[String], field: Field, lexicon: &Lexicon) -> Actions {
     };
     match &**first {
         // The slug and the name of a tool that was imported may begin with a method of HTTP.
-        method if field != Field::Summary && METHODS.contains(&method) => 0,
+        method if field != Field::Summary && HTTP_METHODS.contains(&method) => 0,
         "return" | "retriev" if rest.first().is_some_and(|next| next == "list") => lexicon.listing,
         "return" | "retriev" => lexicon.getting,
         first => lexicon.actions(first),

@@ -12,9 +12,9 @@ use crate::{
 };
 
 /// Saturation of BM25: how much a second occurrence of a term adds.
-const SATURATION: f32 = 1.2;
+const BM25_SATURATION: f32 = 1.2;
 /// The greatest strength of a term in a tool, which is stored as the greatest integer.
-const MAX_STRENGTH: f32 = SATURATION + 1.0;
+const MAX_STRENGTH: f32 = BM25_SATURATION + 1.0;
 
 /// Identifier of a term: its position in the tables of the index.
 pub(crate) type Term = u32;
@@ -203,7 +203,7 @@ impl Building {
             things,
         } = document.terms(&self.lexicon, &mut self.known);
         for (spelling, weight, fields) in weights {
-            let strength = weight * MAX_STRENGTH / (weight + SATURATION);
+            let strength = weight * MAX_STRENGTH / (weight + BM25_SATURATION);
             let share = strength / MAX_STRENGTH * f32::from(u16::MAX);
             #[expect(
                 clippy::cast_possible_truncation,

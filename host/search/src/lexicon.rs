@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::words::{Language, Stemmers, fold, words};
 
-const TEXT: &str = include_str!("lexicon.txt");
+const LEXICON_TEXT: &str = include_str!("lexicon.txt");
 /// Maximum number of words in a phrase.
 pub(crate) const MAX_PHRASE_WORDS: usize = 3;
 
@@ -56,7 +56,7 @@ impl Lexicon {
             names: Vec::new(),
         };
         let mut section = "";
-        for line in TEXT.lines() {
+        for line in LEXICON_TEXT.lines() {
             let line = line.split('#').next().unwrap_or_default().trim();
             if let Some(name) = line.strip_prefix('[') {
                 section = name.trim_end_matches(']');

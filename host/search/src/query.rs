@@ -27,7 +27,7 @@ const MIN_WORD_LETTERS: usize = 2;
 /// Share of the name of a toolkit from which a query names the toolkit.
 const NAMED_SHARE: f32 = 0.6;
 /// Words after which a query describes the thing that it asks for.
-const PREPOSITIONS: [&str; 14] = [
+const OBJECT_PREPOSITIONS: [&str; 14] = [
     "in", "of", "to", "from", "for", "with", "on", "by", "at", "about", "into", "through", "as",
     "without",
 ];
@@ -88,7 +88,7 @@ impl Query {
                 leading = may_act(scope.index.lexicon.leading_actions(&stem));
             }
             let has_thing = query.units.iter().any(|unit| !unit.is_action);
-            is_context |= has_thing && PREPOSITIONS.contains(&&*word.folded);
+            is_context |= has_thing && OBJECT_PREPOSITIONS.contains(&&*word.folded);
             let is_known = scope.index.lexicon.is_ignored(&word.folded) || stems.contains(&stem);
             if is_known || word.folded.chars().count() < MIN_WORD_LETTERS {
                 continue;

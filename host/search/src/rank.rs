@@ -216,7 +216,7 @@ mod tests {
 
     use crate::{Document, Field, Index};
 
-    const TOOLS: [(&str, &str, &str); 8] = [
+    const TEST_TOOLS: [(&str, &str, &str); 8] = [
         ("mail", "MAIL_SEND_EMAIL", "Sends an email now."),
         ("mail", "MAIL_TRASH_EMAIL", "Moves an email to the bin."),
         (
@@ -254,8 +254,8 @@ mod tests {
     }
 
     fn first(query: &str) -> &'static str {
-        let hits = index(&TOOLS).search(query, 1, |_| true);
-        hits.first().map_or("", |hit| TOOLS[hit.tool].1)
+        let hits = index(&TEST_TOOLS).search(query, 1, |_| true);
+        hits.first().map_or("", |hit| TEST_TOOLS[hit.tool].1)
     }
 
     #[test]
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn hits_say_why_they_matched() {
-        let hits = index(&TOOLS).search("send a Mail", 1, |_| true);
+        let hits = index(&TEST_TOOLS).search("send a Mail", 1, |_| true);
         let words: Vec<_> = hits[0].matches.iter().map(|one| &*one.word).collect();
         assert_eq!(words, ["send", "Mail"]);
         assert_eq!(hits[0].matches[1].fields, [Field::Slug, Field::Summary]);
@@ -323,7 +323,11 @@ mod tests {
     #[test]
     fn queries_without_weight_find_nothing() {
         for query in ["", "  ", "the of", "%&/", "xyzzyplugh"] {
-            assert_eq!(index(&TOOLS).search(query, 5, |_| true), [], "{query:?}");
+            assert_eq!(
+                index(&TEST_TOOLS).search(query, 5, |_| true),
+                [],
+                "{query:?}"
+            );
         }
         assert_eq!(index(&[]).search("mail", 5, |_| true), []);
     }
@@ -340,13 +344,13 @@ mod tests {
         #[test]
         fn tools_out_of_scope_have_no_influence(query in queries(), scope: u8, limit in 0_usize..10) {
             let permitted = |tool: usize| scope & 1 << tool != 0;
-            let whole = index(&TOOLS);
+            let whole = index(&TEST_TOOLS);
             let hits = whole.search(&query, limit, permitted);
             prop_assert!(hits.len() <= limit);
             prop_assert!(hits.iter().all(|hit| permitted(hit.tool)));
             prop_assert_eq!(&hits, &whole.search(&query, limit, permitted));
-            let tools: Vec<_> = (0..TOOLS.len()).filter(|tool| permitted(*tool)).collect();
-            let alone: Vec<_> = tools.iter().map(|tool| TOOLS[*tool]).collect();
+            let tools: Vec<_> = (0..TEST_TOOLS.len()).filter(|tool| permitted(*tool)).collect();
+            let alone: Vec<_> = tools.iter().map(|tool| TEST_TOOLS[*tool]).collect();
             let mut expected = index(&alone).search(&query, limit, |_| true);
             expected.iter_mut().for_each(|hit| hit.tool = tools[hit.tool]);
             prop_assert_eq!(hits, expected);

@@ -11,25 +11,25 @@ use sandbox::{Digest, InstallError, Refusal, Sandbox};
 /// Maximum size of a script, in bytes.
 pub const MAX_CODE_BYTES: usize = 1 << 20;
 
-static MODULE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/python.wasm.xz"));
-static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/python314.zip"));
+static PACKED_MODULE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/python.wasm.xz"));
+static LIBRARY_ZIP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/python314.zip"));
 
 /// SHA-256 of the unpacked module. It changes with the version in `interpreter/Cargo.toml`.
 const MODULE_DIGEST: &str = "71df1f2cf7b3dbc0ee56b7fc58243f6ae17d9d57cdbb50855598241a7a357600";
 /// Place of the library; the snapshot expects it there.
 pub(crate) const LIBRARY_PATH: &str = "/usr/local/lib/python314.zip";
 /// Exported function that runs a script.
-pub(crate) const ENTRY: &str = "bashkit_run";
+pub(crate) const ENTRY_FUNCTION: &str = "bashkit_run";
 
 /// Returns the digest by which the sandbox knows the module.
 pub(crate) fn digest() -> Digest {
-    static DIGEST: OnceLock<Digest> = OnceLock::new();
-    *DIGEST.get_or_init(|| MODULE_DIGEST.parse().expect("the constant is a digest"))
+    static PARSED_DIGEST: OnceLock<Digest> = OnceLock::new();
+    *PARSED_DIGEST.get_or_init(|| MODULE_DIGEST.parse().expect("the constant is a digest"))
 }
 
 /// Returns the library.
 pub(crate) fn library() -> Bytes {
-    Bytes::from_static(LIBRARY)
+    Bytes::from_static(LIBRARY_ZIP)
 }
 
 /// Compiles the module, unless its compiled form is stored.
@@ -57,6 +57,7 @@ pub(crate) async fn install(sandbox: &Sandbox) -> Result<(), Refusal> {
 
 fn unpack() -> Result<Bytes, String> {
     let mut module = Vec::new();
-    lzma_rs::xz_decompress(&mut &MODULE[..], &mut module).map_err(|cause| cause.to_string())?;
+    lzma_rs::xz_decompress(&mut &PACKED_MODULE[..], &mut module)
+        .map_err(|cause| cause.to_string())?;
     Ok(module.into())
 }

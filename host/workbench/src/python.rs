@@ -23,7 +23,7 @@ pub const MAX_VARIABLES_BYTES: usize = 8 << 20;
 /// Maximum length of the value of the last expression, in characters.
 pub const MAX_RESULT_CHARS: usize = 1 << 20;
 
-const DRIVER: &str = include_str!("driver.py");
+const DRIVER_SOURCE: &str = include_str!("driver.py");
 const DRIVER_PATH: &str = "/workbench/driver.py";
 const SCRIPT_PATH: &str = "/workbench/script.py";
 const VARIABLES_PATH: &str = "/workbench/variables";
@@ -73,7 +73,7 @@ fn program(script: &Script, host: &Arc<Host>) -> Program {
         (interpreter::LIBRARY_PATH.to_owned(), interpreter::library()),
         (
             DRIVER_PATH.to_owned(),
-            Bytes::from_static(DRIVER.as_bytes()),
+            Bytes::from_static(DRIVER_SOURCE.as_bytes()),
         ),
         (SCRIPT_PATH.to_owned(), script.code.clone().into()),
     ];
@@ -91,7 +91,7 @@ fn program(script: &Script, host: &Arc<Host>) -> Program {
     });
     Program {
         module: interpreter::digest(),
-        entry: interpreter::ENTRY,
+        entry: interpreter::ENTRY_FUNCTION,
         tenant: script.tenant.clone(),
         arguments: vec!["python3".to_owned(), DRIVER_PATH.to_owned()],
         environment: environment

@@ -23,7 +23,7 @@ use sandbox::{FileChange, ProgramLimits, Sandbox, Settings, StoredFile, kind};
 use serde_json::{Value, json};
 
 /// Workbench of all tests. The interpreter is compiled once and stays compiled under `target/`.
-static WORKBENCH: LazyLock<Workbench> = LazyLock::new(|| {
+static SHARED_WORKBENCH: LazyLock<Workbench> = LazyLock::new(|| {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compiled");
     let net = net::Client::new(net::Settings::default()).unwrap();
     Workbench::new(Sandbox::open(Settings::new(cache, [1; 32], net)).unwrap())
@@ -73,7 +73,7 @@ impl Kept {
             limits,
             session: self.clone(),
         };
-        let finished = WORKBENCH.run_python(script).await.unwrap();
+        let finished = SHARED_WORKBENCH.run_python(script).await.unwrap();
         for FileChange { path, content } in &finished.changes {
             match content {
                 Some(bytes) => drop(self.files.lock().insert(path.clone(), bytes.clone())),
@@ -280,7 +280,7 @@ async fn long_script_is_refused() {
         limits: ProgramLimits::default(),
         session,
     };
-    let refused = WORKBENCH.run_python(script).await.unwrap_err();
+    let refused = SHARED_WORKBENCH.run_python(script).await.unwrap_err();
     assert!(matches!(refused, NotRun::TooLong(_)), "{refused}");
 }
 

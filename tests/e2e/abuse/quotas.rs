@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{budget::assert_refused, files, given};
 
-const LOGS: &str = "/logs/tool_execution";
+const LOGS_PATH: &str = "/logs/tool_execution";
 
 /// Runs a tool that returns its arguments, which have `bytes` bytes of filler.
 async fn run(project: &Client, tool: &str, bytes: usize) -> Answer {
@@ -21,7 +21,7 @@ async fn run(project: &Client, tool: &str, bytes: usize) -> Answer {
 /// Returns the record of a run.
 async fn record(project: &Client, ran: &Answer) -> Answer {
     project
-        .get(&format!("{LOGS}/{}", ran["log_id"].as_str().unwrap()))
+        .get(&format!("{LOGS_PATH}/{}", ran["log_id"].as_str().unwrap()))
         .await
         .expect(200)
 }
@@ -68,7 +68,7 @@ async fn records_that_wait_are_bounded_in_bytes() {
     })
     .await;
     let listed = project
-        .post(LOGS, &json!({ "limit": 100 }))
+        .post(LOGS_PATH, &json!({ "limit": 100 }))
         .await
         .expect(200);
     assert_eq!(

@@ -17,14 +17,14 @@ use crate::{
 };
 
 /// Number of concurrent writers of one record: as many requests as a project may have.
-const WRITERS: usize = 64;
+const WRITER_COUNT: usize = 64;
 /// Number of records in a list that is read page by page.
-const LISTED: usize = 16;
+const LISTED_RECORDS: usize = 16;
 
 fn on_its_own_database() -> Setup {
     Setup::embedded()
         .on(Postgres::shared().database(None))
-        .with_application(&fake_app::HOSTS, Host::application())
+        .with_application(&fake_app::FAKE_APP_HOSTS, Host::application())
 }
 
 /// Publishes a toolkit that requires an API key and returns its slug.
@@ -68,21 +68,21 @@ async fn refused(clients: &[Client], slug: &str) -> Vec<u16> {
         format!("/connected_accounts/{id}"),
     );
     let name = |writer: usize| format!("writer {writer}");
-    let renamed = (0..WRITERS).map(async |writer| {
+    let renamed = (0..WRITER_COUNT).map(async |writer| {
         client(writer)
             .patch(&config, &json!({ "type": "custom", "name": name(writer) }))
             .await
             .status
     });
     let mut statuses = join_all(renamed).await;
-    let aliased = (0..WRITERS).map(async |writer| {
+    let aliased = (0..WRITER_COUNT).map(async |writer| {
         client(writer)
             .patch(&id, &json!({ "alias": name(writer) }))
             .await
             .status
     });
     statuses.extend(join_all(aliased).await);
-    let shown = (0..WRITERS).map(async |writer| {
+    let shown = (0..WRITER_COUNT).map(async |writer| {
         client(writer)
             .patch(
                 "/org/project/config",
@@ -95,7 +95,7 @@ async fn refused(clients: &[Client], slug: &str) -> Vec<u16> {
     let asked = files::ask(project, slug, b"the same", json!({}))
         .await
         .expect(200);
-    let put = (0..WRITERS).map(async |writer| {
+    let put = (0..WRITER_COUNT).map(async |writer| {
         client(writer)
             .exchange(Method::PUT, files::url(&asked), &[], b"the same".to_vec())
             .await
@@ -335,7 +335,7 @@ async fn lists_miss_nothing_while_records_are_deleted() {
         let before = project.get("/connected_accounts").await.expect(200)["total_items"]
             .as_u64()
             .unwrap() as usize;
-        for _ in before..LISTED {
+        for _ in before..LISTED_RECORDS {
             account(&project, &config, "default").await;
         }
         let delete = async |item: &Value| by_id(&project, "/connected_accounts", &item["id"]).await;
@@ -346,31 +346,31 @@ async fn lists_miss_nothing_while_records_are_deleted() {
             delete,
         )
         .await;
-        assert_eq!(read, LISTED, "{query}");
+        assert_eq!(read, LISTED_RECORDS, "{query}");
     }
-    for _ in 1..LISTED {
+    for _ in 1..LISTED_RECORDS {
         auth_config(&project, &slug).await;
     }
     let delete = async |item: &Value| by_id(&project, "/auth_configs", &item["id"]).await;
     assert_eq!(
         read_and_delete(&project, "/auth_configs?", "items", delete).await,
-        LISTED
+        LISTED_RECORDS
     );
-    for _ in 1..LISTED {
+    for _ in 1..LISTED_RECORDS {
         host.new_project().await;
     }
     let delete = async |item: &Value| by_id(&org, "/org/owner/project", &item["id"]).await;
     assert_eq!(
         read_and_delete(&org, "/org/owner/project/list?", "data", delete).await,
-        LISTED
+        LISTED_RECORDS
     );
-    for _ in 0..LISTED {
+    for _ in 0..LISTED_RECORDS {
         host.new_member("viewer").await;
     }
     let delete = async |item: &Value| by_id(&org, "/org/members", &item["id"]).await;
     assert_eq!(
         read_and_delete(&org, "/org/members?", "items", delete).await,
-        LISTED
+        LISTED_RECORDS
     );
 }
 

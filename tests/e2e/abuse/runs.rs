@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::given;
 
-const KEY: &str = harness::marked!("k-");
+const ACCOUNT_KEY: &str = harness::marked!("k-");
 
 /// Runs a tool with secrets sent along with the call.
 async fn with_params(project: &Client, tool: &str, url: &str, params: Value) -> Answer {
@@ -170,7 +170,12 @@ async fn media_types_of_answers_show_no_secret() {
     let slug = manifest["slug"].as_str().unwrap();
     let project = host.new_project().await;
     project
-        .connect(slug, "API_KEY", "default", json!({ "api_key": KEY }))
+        .connect(
+            slug,
+            "API_KEY",
+            "default",
+            json!({ "api_key": ACCOUNT_KEY }),
+        )
         .await;
     let told = project.execute(&guest::tool(slug), json!({})).await;
     assert_eq!(told["data"]["message"], "Bearer/[redacted]", "{told:#?}");
@@ -309,7 +314,7 @@ async fn response_bytes_count_toward_shared_run_memory() {
             manifest["slug"].as_str().unwrap(),
             "API_KEY",
             "default",
-            json!({ "api_key": KEY }),
+            json!({ "api_key": ACCOUNT_KEY }),
         )
         .await;
     let ask = |mebibytes: usize| {

@@ -3,7 +3,9 @@
 use harness::{Guest, guest::imports};
 use serde_json::json;
 
-use super::{ANSWER, Ends, HOST_CALLS, Hostile, INVALID, TOO_LARGE, TRAP};
+use super::{
+    ANSWER_ARGUMENTS, Ends, GUEST_TRAP, HOST_CALL_LIMIT, Hostile, OUTPUT_INVALID, OUTPUT_TOO_LARGE,
+};
 
 /// Returns guests that pass excessive amounts of data to the host.
 pub(super) fn floods() -> Vec<Hostile> {
@@ -18,10 +20,12 @@ pub(super) fn floods() -> Vec<Hostile> {
     let wide = format!(
         "(local.set $i (i32.const 2000))
         (loop $l (call $log (i32.const 1) (i32.const 65536) (i32.const 65536))
-            (local.set $i (i32.sub (local.get $i) (i32.const 1))) (br_if $l (local.get $i))) {ANSWER}"
+            (local.set $i (i32.sub (local.get $i) (i32.const 1))) (br_if $l (local.get $i))) {ANSWER_ARGUMENTS}"
     );
     let one = |level: i64, at: i64, length: i64| {
-        format!("(call $log (i32.const {level}) (i32.const {at}) (i32.const {length})) {ANSWER}")
+        format!(
+            "(call $log (i32.const {level}) (i32.const {at}) (i32.const {length})) {ANSWER_ARGUMENTS}"
+        )
     };
     let (gigabyte, outside, level) = (one(1, 0, 1 << 30), one(1, -16, 64), one(77, 2048, 8));
     let wider = Guest {
@@ -47,8 +51,8 @@ pub(super) fn floods() -> Vec<Hostile> {
         ..plain.clone()
     };
     vec![
-        Hostile::new("flood_host_calls", &calls, HOST_CALLS),
-        Hostile::new("flood_log_lines", &logging(endless), HOST_CALLS),
+        Hostile::new("flood_host_calls", &calls, HOST_CALL_LIMIT),
+        Hostile::new("flood_log_lines", &logging(endless), HOST_CALL_LIMIT),
         Hostile::new("flood_log_bytes", &logging(&wide), Ends::Well)
             .limited(json!({ "cpu_ms": 20_000, "wall_ms": 30_000 })),
         Hostile::new(
@@ -56,18 +60,18 @@ pub(super) fn floods() -> Vec<Hostile> {
             &random,
             Ends::With(&["tool_host_call_limit", "tool_cpu_limit"]),
         ),
-        Hostile::new("flood_string", &logging(&gigabyte), TRAP),
-        Hostile::new("flood_fuel", &wider, HOST_CALLS),
-        Hostile::new("flood_out_of_bounds", &logging(&outside), TRAP),
-        Hostile::new("flood_not_text", &not_text, TRAP),
-        Hostile::new("flood_no_such_level", &logging(&level), TRAP),
+        Hostile::new("flood_string", &logging(&gigabyte), GUEST_TRAP),
+        Hostile::new("flood_fuel", &wider, HOST_CALL_LIMIT),
+        Hostile::new("flood_out_of_bounds", &logging(&outside), GUEST_TRAP),
+        Hostile::new("flood_not_text", &not_text, GUEST_TRAP),
+        Hostile::new("flood_no_such_level", &logging(&level), GUEST_TRAP),
         Hostile::new(
             "flood_result_out_of_bounds",
             &Guest {
                 execute: "(i32.const -8)",
                 ..plain.clone()
             },
-            INVALID,
+            OUTPUT_INVALID,
         ),
         Hostile::new(
             "flood_result_unaligned",
@@ -75,7 +79,7 @@ pub(super) fn floods() -> Vec<Hostile> {
                 execute: "(i32.const 1025)",
                 ..plain
             },
-            INVALID,
+            OUTPUT_INVALID,
         ),
     ]
 }
@@ -98,23 +102,23 @@ pub(super) fn output() -> Vec<Hostile> {
     let fill = "(memory.fill (i32.const 65536) (i32.const 49) (i32.const 20000000))";
     let large = format!("{fill} (call $ok (i32.const 65536) (i32.const 16777217))");
     let larger = format!("{fill} (call $ok (i32.const 65536) (i32.const 19922944))");
-    let mut schema = Hostile::new("output_schema", &Guest::constant(), INVALID);
+    let mut schema = Hostile::new("output_schema", &Guest::constant(), OUTPUT_INVALID);
     schema.manifest["tools"][0]["output"] = json!({ "type": "object", "properties": { "answer": { "type": "string" } }, "required": ["answer"] });
     vec![
-        Hostile::new("output_large", &sized(&large), TOO_LARGE),
+        Hostile::new("output_large", &sized(&large), OUTPUT_TOO_LARGE),
         Hostile::new(
             "output_larger",
             &sized(&larger),
             Ends::With(&["tool_output_too_large", "tool_host_call_limit"]),
         ),
-        Hostile::new("output_deep", &sized(deep), INVALID),
+        Hostile::new("output_deep", &sized(deep), OUTPUT_INVALID),
         Hostile::new(
             "output_not_text",
             &constant(
                 r#"(data (i32.const 2048) "{\"a\":\"\ff\"}")"#,
                 "(call $ok (i32.const 2048) (i32.const 9))",
             ),
-            INVALID,
+            OUTPUT_INVALID,
         ),
         Hostile::new(
             "output_nan",
@@ -122,7 +126,7 @@ pub(super) fn output() -> Vec<Hostile> {
                 r#"(data (i32.const 2048) "{\"a\":NaN}")"#,
                 "(call $ok (i32.const 2048) (i32.const 9))",
             ),
-            INVALID,
+            OUTPUT_INVALID,
         ),
         Hostile::new(
             "output_twice",
@@ -130,12 +134,12 @@ pub(super) fn output() -> Vec<Hostile> {
                 r#"(data (i32.const 2048) "{\"a\":1}{}")"#,
                 "(call $ok (i32.const 2048) (i32.const 9))",
             ),
-            INVALID,
+            OUTPUT_INVALID,
         ),
         Hostile::new(
             "output_nothing",
             &constant("", "(call $ok (i32.const 0) (i32.const 0))"),
-            INVALID,
+            OUTPUT_INVALID,
         ),
         schema,
     ]

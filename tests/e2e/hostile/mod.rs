@@ -60,16 +60,16 @@ impl Hostile {
     }
 }
 
-const CPU: Ends = Ends::With(&["tool_cpu_limit"]);
-const TIME: Ends = Ends::With(&["tool_timeout"]);
-const TRAP: Ends = Ends::With(&["tool_trap"]);
-const MEMORY: Ends = Ends::With(&["tool_memory_limit"]);
-const HOST_CALLS: Ends = Ends::With(&["tool_host_call_limit"]);
-const TOO_LARGE: Ends = Ends::With(&["tool_output_too_large"]);
-const INVALID: Ends = Ends::With(&["tool_output_invalid"]);
+const CPU_LIMIT: Ends = Ends::With(&["tool_cpu_limit"]);
+const TIME_LIMIT: Ends = Ends::With(&["tool_timeout"]);
+const GUEST_TRAP: Ends = Ends::With(&["tool_trap"]);
+const MEMORY_LIMIT: Ends = Ends::With(&["tool_memory_limit"]);
+const HOST_CALL_LIMIT: Ends = Ends::With(&["tool_host_call_limit"]);
+const OUTPUT_TOO_LARGE: Ends = Ends::With(&["tool_output_too_large"]);
+const OUTPUT_INVALID: Ends = Ends::With(&["tool_output_invalid"]);
 
-const FOREVER: &str = "(loop $l (br $l))";
-const ANSWER: &str = "(call $ok (local.get $args) (local.get $args_len))";
+const ENDLESS_LOOP: &str = "(loop $l (br $l))";
+const ANSWER_ARGUMENTS: &str = "(call $ok (local.get $args) (local.get $args_len))";
 
 /// Returns all hostile guests.
 pub(crate) fn all() -> Vec<Hostile> {

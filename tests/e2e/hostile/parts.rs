@@ -4,21 +4,24 @@
 use harness::{Guest, guest};
 use serde_json::json;
 
-use super::{ANSWER, CPU, Ends, FOREVER, HOST_CALLS, Hostile, TIME, TRAP};
+use super::{
+    ANSWER_ARGUMENTS, CPU_LIMIT, ENDLESS_LOOP, Ends, GUEST_TRAP, HOST_CALL_LIMIT, Hostile,
+    TIME_LIMIT,
+};
 
 /// Resource defined by the guest: `$new` makes a handle, and `$drop` drops it and so runs the
 /// destructor.
-const RESOURCE: &str = r#"
+const RESOURCE_IMPORTS: &str = r#"
     (import "[export]evil:parts/things@1.0.0" "[resource-new]thing" (func $new (param i32) (result i32)))
     (import "[export]evil:parts/things@1.0.0" "[resource-drop]thing" (func $drop (param i32)))"#;
-const THINGS: (&str, &str) = (
+const THINGS_INTERFACE: (&str, &str) = (
     "\npackage evil:parts@1.0.0 { interface things { resource thing; } }",
     "export evil:parts/things@1.0.0;",
 );
 
 /// Function of another component.
-const RUN: &str = r#"(import "evil:parts/other@1.0.0" "run" (func $run))"#;
-const OTHER: (&str, &str) = (
+const RUN_IMPORT: &str = r#"(import "evil:parts/other@1.0.0" "run" (func $run))"#;
+const OTHER_INTERFACE: (&str, &str) = (
     "\npackage evil:parts@1.0.0 { interface other { run: func(); } }",
     "import evil:parts/other@1.0.0;",
 );
@@ -30,10 +33,10 @@ pub(super) fn resources() -> Vec<Hostile> {
             r#"(func (export "evil:parts/things@1.0.0#[dtor]thing") (param $rep i32) {destructor})"#
         );
         Guest {
-            imports: RESOURCE,
+            imports: RESOURCE_IMPORTS,
             items: &destructor,
             execute,
-            foreign: Some(THINGS),
+            foreign: Some(THINGS_INTERFACE),
             ..Guest::default()
         }
         .component()
@@ -46,9 +49,9 @@ pub(super) fn resources() -> Vec<Hostile> {
     let twice = "(local.set $i (call $new (i32.const 1))) (call $drop (local.get $i)) (call $drop (local.get $i))
         (call $ok (local.get $args) (local.get $args_len))";
     vec![
-        Hostile::of("destructor_spin", with(FOREVER, once), CPU),
-        Hostile::of("destructor_trap", with("unreachable", once), TRAP),
-        Hostile::of("destructor_recursion", with("(call $drop (call $new (i32.const 1)))", once), TRAP),
+        Hostile::of("destructor_spin", with(ENDLESS_LOOP, once), CPU_LIMIT),
+        Hostile::of("destructor_trap", with("unreachable", once), GUEST_TRAP),
+        Hostile::of("destructor_recursion", with("(call $drop (call $new (i32.const 1)))", once), GUEST_TRAP),
         Hostile::of(
             "destructor_calls_execute",
             with(
@@ -57,12 +60,12 @@ pub(super) fn resources() -> Vec<Hostile> {
             (i64.const 0)))",
                 once,
             ),
-            TRAP,
+            GUEST_TRAP,
         ),
-        Hostile::of("handles_hoarded", with("", hoard), TRAP),
-        Hostile::of("handles_churned", with("", churn), CPU),
-        Hostile::of("handles_forged", with("", forged), TRAP),
-        Hostile::of("handles_dropped_twice", with("", twice), TRAP),
+        Hostile::of("handles_hoarded", with("", hoard), GUEST_TRAP),
+        Hostile::of("handles_churned", with("", churn), CPU_LIMIT),
+        Hostile::of("handles_forged", with("", forged), GUEST_TRAP),
+        Hostile::of("handles_dropped_twice", with("", twice), GUEST_TRAP),
     ]
 }
 
@@ -72,9 +75,9 @@ pub(super) fn nested() -> Vec<Hostile> {
     let with = |other: &str| {
         let execute = "(call $run) (call $ok (local.get $args) (local.get $args_len))";
         let caller = Guest {
-            imports: RUN,
+            imports: RUN_IMPORT,
             execute,
-            foreign: Some(OTHER),
+            foreign: Some(OTHER_INTERFACE),
             ..Guest::default()
         };
         let other = wat::parse_str(other).unwrap_or_else(|cause| panic!("{cause}"));
@@ -110,9 +113,9 @@ pub(super) fn nested() -> Vec<Hostile> {
         (export "run" (func $run)))"#;
     vec![
         Hostile::of("nested_well", plain(""), Ends::Well),
-        Hostile::of("nested_spin", plain(FOREVER), CPU),
-        Hostile::of("nested_recursion", plain("(call $run)"), TRAP),
-        Hostile::of("nested_circle", with(circle), TRAP),
+        Hostile::of("nested_spin", plain(ENDLESS_LOOP), CPU_LIMIT),
+        Hostile::of("nested_recursion", plain("(call $run)"), GUEST_TRAP),
+        Hostile::of("nested_circle", with(circle), GUEST_TRAP),
         Hostile::of(
             "nested_memory",
             plain("(loop $l (br_if $l (i32.ne (i32.const -1) (memory.grow (i32.const 16)))))"),
@@ -148,7 +151,7 @@ pub(super) fn wasi() -> Vec<Hostile> {
     );
     // Both functions return a list. A list that is not empty traps.
     let nothing = format!(
-        "(call $list (i32.const 1280)) (if (i32.load (i32.const 1284)) (then unreachable)) {ANSWER}"
+        "(call $list (i32.const 1280)) (if (i32.load (i32.const 1284)) (then unreachable)) {ANSWER_ARGUMENTS}"
     );
     let environment = Guest {
         imports: r#"(import "wasi:cli/environment@0.2.0" "get-environment" (func $list (param i32)))"#,
@@ -172,8 +175,8 @@ pub(super) fn wasi() -> Vec<Hostile> {
     };
     let short = json!({ "cpu_ms": 200, "wall_ms": 1000 });
     vec![
-        Hostile::new("wasi_poll_for_ever", &block, TIME).limited(short),
-        Hostile::new("wasi_poll_often", &ready, HOST_CALLS),
+        Hostile::new("wasi_poll_for_ever", &block, TIME_LIMIT).limited(short),
+        Hostile::new("wasi_poll_often", &ready, HOST_CALL_LIMIT),
         Hostile::new("wasi_environment", &environment, Ends::Well),
         Hostile::new("wasi_folders", &folders, Ends::Well),
     ]

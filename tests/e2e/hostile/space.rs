@@ -2,23 +2,23 @@
 
 use harness::{Guest, guest};
 
-use super::{ANSWER, Ends, Hostile, MEMORY};
+use super::{ANSWER_ARGUMENTS, Ends, Hostile, MEMORY_LIMIT};
 
 /// Returns guests that consume memory.
 pub(super) fn memory() -> Vec<Hostile> {
     let plain = Guest::default();
     let grow = "(block $full (loop $more (br_if $full (i32.eq (i32.const -1) (memory.grow (i32.const 16)))) (br $more)))";
-    let grow_only = format!("{grow} {ANSWER}");
+    let grow_only = format!("{grow} {ANSWER_ARGUMENTS}");
     let touch = format!(
         "(block $full (loop $more
             (local.set $i (memory.grow (i32.const 1)))
             (br_if $full (i32.eq (local.get $i) (i32.const -1)))
             (i32.store (i32.shl (local.get $i) (i32.const 16)) (i32.const 1))
-            (br $more))) {ANSWER}"
+            (br $more))) {ANSWER_ARGUMENTS}"
     );
     let fill = format!(
         "{grow} (memory.fill (i32.const 131072) (i32.const 255)
-            (i32.sub (i32.shl (memory.size) (i32.const 16)) (i32.const 131072))) {ANSWER}"
+            (i32.sub (i32.shl (memory.size) (i32.const 16)) (i32.const 131072))) {ANSWER_ARGUMENTS}"
     );
     let with = |memory| Guest {
         memory,
@@ -57,7 +57,7 @@ pub(super) fn memory() -> Vec<Hostile> {
         Hostile::new(
             "memory_over_limit",
             &with(r#"(memory (export "memory") 1100)"#),
-            MEMORY,
+            MEMORY_LIMIT,
         ),
         Hostile::new(
             "memory_grow_for_ever",

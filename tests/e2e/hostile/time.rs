@@ -3,7 +3,7 @@
 use harness::{Guest, guest::imports};
 use serde_json::json;
 
-use super::{CPU, Ends, FOREVER, Hostile, TIME, TRAP};
+use super::{CPU_LIMIT, ENDLESS_LOOP, Ends, GUEST_TRAP, Hostile, TIME_LIMIT};
 
 /// Returns guests that burn processor time, at every point where guest code runs.
 pub(crate) fn spin() -> Vec<Hostile> {
@@ -11,8 +11,8 @@ pub(crate) fn spin() -> Vec<Hostile> {
     let guests = [
         ("spin_export", Guest { execute: "(loop $l (br $l)) unreachable", ..plain.clone() }),
         ("spin_start", Guest { items: "(func $spin (loop $l (br $l))) (start $spin)", ..plain.clone() }),
-        ("spin_realloc", Guest { realloc: FOREVER, ..plain.clone() }),
-        ("spin_post_return", Guest { post_return: FOREVER, ..plain.clone() }),
+        ("spin_realloc", Guest { realloc: ENDLESS_LOOP, ..plain.clone() }),
+        ("spin_post_return", Guest { post_return: ENDLESS_LOOP, ..plain.clone() }),
         (
             "spin_fill",
             Guest {
@@ -33,7 +33,7 @@ pub(crate) fn spin() -> Vec<Hostile> {
         ),
     ];
     guests
-        .map(|(name, guest)| Hostile::new(name, &guest, CPU))
+        .map(|(name, guest)| Hostile::new(name, &guest, CPU_LIMIT))
         .into()
 }
 
@@ -57,9 +57,9 @@ pub(super) fn block() -> Vec<Hostile> {
     fetch.manifest["egress"] = json!([{ "host": "api.example.com" }]);
     fetch.arguments = json!({ "url": "https://api.example.com/hang/forever" });
     vec![
-        Hostile::new("block_sleep_once", &once, TIME).limited(short.clone()),
-        Hostile::new("block_sleep", &long, TIME).limited(short.clone()),
-        Hostile::new("block_sleep_often", &often, TIME).limited(short),
+        Hostile::new("block_sleep_once", &once, TIME_LIMIT).limited(short.clone()),
+        Hostile::new("block_sleep", &long, TIME_LIMIT).limited(short.clone()),
+        Hostile::new("block_sleep_often", &often, TIME_LIMIT).limited(short),
         fetch,
     ]
 }
@@ -84,9 +84,9 @@ pub(super) fn stack() -> Vec<Hostile> {
         ..Guest::default()
     };
     vec![
-        Hostile::new("stack_recursion", &called(plain), TRAP),
-        Hostile::new("stack_mutual", &called(mutual), TRAP),
-        Hostile::new("stack_indirect", &called(indirect), TRAP),
-        Hostile::new("stack_realloc", &in_realloc, TRAP),
+        Hostile::new("stack_recursion", &called(plain), GUEST_TRAP),
+        Hostile::new("stack_mutual", &called(mutual), GUEST_TRAP),
+        Hostile::new("stack_indirect", &called(indirect), GUEST_TRAP),
+        Hostile::new("stack_realloc", &in_realloc, GUEST_TRAP),
     ]
 }

@@ -2,7 +2,7 @@
 
 use harness::{
     Browser, Inbox,
-    inbox::ORIGIN,
+    inbox::INBOX_ORIGIN,
     manual::{Step, steps},
     wait_until,
 };
@@ -28,7 +28,7 @@ async fn commands_of_developer_page_work() {
     let folder = tempfile::tempdir().unwrap();
     let inbox = Inbox::start();
     let rewrite = format!(
-        "https://api.resend.com={},{ORIGIN}={},https://hacker-news.firebaseio.com={}",
+        "https://api.resend.com={},{INBOX_ORIGIN}={},https://hacker-news.firebaseio.com={}",
         resend().await,
         inbox.origin,
         news().await

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::ROOT;
+use super::REPOSITORY_ROOT;
 
 /// Lines of the first screen of a page.
 const SCREEN_LINES: usize = 20;
@@ -14,7 +14,7 @@ fn documents() -> Vec<PathBuf> {
     let folders = ["", "docs", "docs/decisions", "toolkit-sdk"];
     let files = folders
         .iter()
-        .flat_map(|folder| fs::read_dir(Path::new(ROOT).join(folder)).unwrap());
+        .flat_map(|folder| fs::read_dir(Path::new(REPOSITORY_ROOT).join(folder)).unwrap());
     files
         .map(|entry| entry.unwrap().path())
         .filter(|file| file.extension().is_some_and(|extension| extension == "md"))
@@ -71,7 +71,7 @@ fn links_lead_to_files_and_headings() {
 #[test]
 fn page_of_each_role_begins_with_a_quickstart() {
     for page in ["operator", "developer", "author", "javascript", "python"] {
-        let file = Path::new(ROOT).join(format!("docs/{page}.md"));
+        let file = Path::new(REPOSITORY_ROOT).join(format!("docs/{page}.md"));
         let text = fs::read_to_string(&file).unwrap();
         let first = text.lines().position(|line| line == "```sh");
         assert!(

@@ -4,13 +4,13 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::Given;
-use crate::{given, tool_router_sessions::SESSION};
+use crate::{given, tool_router_sessions::SESSION_PATH};
 
 #[tokio::test]
 async fn assistants_see_steps_as_progress() {
     let host = given::with_application().start().await;
     let given = Given::with(&host, host.as_project()).await;
-    let path = format!("{SESSION}/{}", given.session);
+    let path = format!("{SESSION_PATH}/{}", given.session);
     let session = given.project.get(&path).await.expect(200);
     let url = session["mcp"]["url"].as_str().unwrap();
     let headers = [

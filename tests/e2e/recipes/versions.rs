@@ -1,6 +1,6 @@
 //! Older versions of recipes: how many are kept, and when they are erased.
 
-use harness::{Host, Postgres, unique, wait_until};
+use harness::{Host, Postgres, wait_until};
 use serde_json::{Value, json};
 
 use super::{Given, recipe};
@@ -52,10 +52,7 @@ async fn older_versions_of_recipe_are_kept() {
 async fn deleted_project_leaves_no_recipe() {
     let setup = given::with_application().on(Postgres::shared().database(None));
     let host = setup.start().await;
-    let body = json!({ "name": unique(8), "should_create_api_key": true });
-    let made = host.as_org().post("/org/owner/project/new", &body).await;
-    let made = made.expect(200);
-    let project = host.with_key(made["api_key"].as_str().unwrap());
+    let (id, project) = given::project(&host, json!({})).await;
     let given = Given::with(&host, project).await;
     let stored = recipe("A", json!([given.step("one", &given.read, "/echo/a")]));
     for _ in 0..2 {
@@ -71,7 +68,7 @@ async fn deleted_project_leaves_no_recipe() {
         })
     };
     assert_eq!(counts(), ["1"; 4]);
-    let path = format!("/org/owner/project/{}", made["id"].as_str().unwrap());
+    let path = format!("/org/owner/project/{id}");
     host.as_org().delete(&path).await.expect(200);
     wait_until("the recipe is erased", async || counts() == ["0"; 4]).await;
 }

@@ -16,7 +16,7 @@ fn samples() -> Vec<(Reader, String)> {
             discovery::tests::document().to_string(),
         ),
         (mcp as Reader, mcp::tests::listing().to_string()),
-        (graphql as Reader, graphql::tests::SDL.to_owned()),
+        (graphql as Reader, graphql::tests::SCHEMA_TEXT.to_owned()),
         (graphql as Reader, introspection().to_string()),
     ];
     documents.into()

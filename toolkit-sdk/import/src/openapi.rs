@@ -173,7 +173,7 @@ impl<'a> Reader<'a> {
 
 /// Returns true if a member of a path is an operation.
 fn is_method(word: &str) -> bool {
-    manifest::METHODS
+    manifest::HTTP_METHODS
         .iter()
         .any(|method| method.eq_ignore_ascii_case(word))
 }

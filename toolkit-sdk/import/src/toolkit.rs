@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use manifest::plan::{self, Call};
-use manifest::{ABI, EgressRule, Manifest, Tool, Version};
+use manifest::{ABI_VERSION, EgressRule, Manifest, Tool, Version};
 use serde_json::{Value, json};
 
 use crate::{
@@ -17,9 +17,9 @@ use crate::{
 };
 
 /// Name and version of the toolkit's generator, as manifests state it.
-const SDK: &str = concat!("toolkit-sdk ", env!("CARGO_PKG_VERSION"));
+const SDK_VERSION: &str = concat!("toolkit-sdk ", env!("CARGO_PKG_VERSION"));
 /// Placeholder for the version until the build stamps one.
-const UNSTAMPED: &str = "19700101_00";
+const UNSTAMPED_VERSION: &str = "19700101_00";
 /// Largest size in bytes of a tool's description. A manifest allows more, but an agent reads the
 /// descriptions of all tools.
 const MAX_DESCRIPTION_BYTES: usize = 1500;
@@ -297,8 +297,8 @@ impl Builder<'_> {
         };
         let description = text::block(&api.description, 1000);
         Manifest {
-            abi: ABI.to_owned(),
-            sdk: SDK.to_owned(),
+            abi: ABI_VERSION.to_owned(),
+            sdk: SDK_VERSION.to_owned(),
             slug: self.slug.to_owned(),
             description: if description.is_empty() {
                 format!("Tools of {name}.")
@@ -386,7 +386,7 @@ impl Builder<'_> {
 
 fn unstamped() -> Version {
     #[expect(clippy::expect_used, reason = "a constant that a test reads")]
-    UNSTAMPED.parse().expect("a version")
+    UNSTAMPED_VERSION.parse().expect("a version")
 }
 
 /// Returns the readable title: that of the operation, or the words of its id.

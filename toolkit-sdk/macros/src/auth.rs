@@ -24,7 +24,7 @@ const KNOWN_MODES: &str = "api_key(…), bearer_token(…), basic(…), oauth2(�
                      service_account(…), basic_with_jwt(…), billcom_auth(…), calcom_auth(…), dcr_oauth(…), cimd_oauth(…), oauth1(…), saml(…) or no_auth()";
 /// Modes in which the provider issues a token: the word in the macro, the variant in the manifest,
 /// and the readable name.
-const FLOWS: [(&str, &str, &str); 10] = [
+const TOKEN_MODES: [(&str, &str, &str); 10] = [
     ("oauth2", "Oauth2", "OAuth"),
     ("s2s_oauth2", "S2sOauth2", "OAuth, server to server"),
     ("dcr_oauth", "DcrOauth", "OAuth"),
@@ -177,7 +177,7 @@ impl Scheme {
         let oauth1 = option(oauth1::expression(self)?);
         names.extend(
             self.is_oauth1()
-                .then_some(oauth1::VALUES)
+                .then_some(oauth1::TEMPLATE_VALUES)
                 .into_iter()
                 .flatten()
                 .map(str::to_owned),
@@ -221,7 +221,7 @@ impl Scheme {
     }
 
     fn has_flow(&self) -> bool {
-        FLOWS.iter().any(|(word, ..)| self.mode == word)
+        TOKEN_MODES.iter().any(|(word, ..)| self.mode == word)
     }
 
     pub(crate) fn is_oauth1(&self) -> bool {
@@ -274,7 +274,7 @@ impl Scheme {
                 fields: &[],
                 value: "",
             },
-            other => match FLOWS.iter().find(|(word, ..)| *word == other) {
+            other => match TOKEN_MODES.iter().find(|(word, ..)| *word == other) {
                 Some(&(_, variant, name)) => Mode {
                     variant,
                     name,

@@ -5,7 +5,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::LitStr;
 
-const METHODS: [&str; 7] = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"];
+const HTTP_METHODS: [&str; 7] = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"];
 const EXPECTED_FORM: &str = "write a host, for example \"api.example.com\", \"*.example.com\" or \"POST api.example.com/graphql\"";
 
 /// Returns the expression that builds one `EgressRule`.
@@ -24,8 +24,11 @@ pub(crate) fn rule(text: &LitStr) -> syn::Result<TokenStream> {
         Some((methods, target)) => (methods.split(',').collect::<Vec<_>>(), target),
         None => (Vec::new(), value.as_str()),
     };
-    if let Some(unknown) = methods.iter().find(|method| !METHODS.contains(method)) {
-        return fail(format!("`{unknown}` is not one of {}", METHODS.join(", ")));
+    if let Some(unknown) = methods.iter().find(|method| !HTTP_METHODS.contains(method)) {
+        return fail(format!(
+            "`{unknown}` is not one of {}",
+            HTTP_METHODS.join(", ")
+        ));
     }
     let (authority, path) = match target.find('/') {
         Some(at) => (&target[..at], Some(&target[at..])),

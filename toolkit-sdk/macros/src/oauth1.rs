@@ -8,7 +8,7 @@ use crate::auth::Scheme;
 use crate::oauth2::object;
 
 /// Values that templates of the scheme may name besides its fields.
-pub(crate) const VALUES: [&str; 4] = [
+pub(crate) const TEMPLATE_VALUES: [&str; 4] = [
     "consumer_key",
     "consumer_secret",
     "oauth_token",

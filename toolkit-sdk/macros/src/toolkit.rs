@@ -194,12 +194,12 @@ impl Declaration {
         let logo = option(self.logo.as_ref().map(logo).transpose()?);
         let version = match &self.version {
             Some(version) => quote!(#version),
-            None => quote!(::toolkit_sdk::rt::UNSTAMPED),
+            None => quote!(::toolkit_sdk::rt::UNSTAMPED_VERSION),
         };
         Ok(quote! {
             ::toolkit_sdk::rt::manifest::Manifest {
-                abi: ::std::string::String::from(::toolkit_sdk::rt::manifest::ABI),
-                sdk: ::std::string::String::from(::toolkit_sdk::rt::SDK),
+                abi: ::std::string::String::from(::toolkit_sdk::rt::manifest::ABI_VERSION),
+                sdk: ::std::string::String::from(::toolkit_sdk::rt::SDK_VERSION),
                 slug: ::std::string::String::from(#slug),
                 name: ::std::string::String::from(#name),
                 description: ::std::string::String::from(#description),

@@ -1,6 +1,6 @@
 //! The manifest: a toolkit's description of itself.
 //!
-//! The manifest is stored in a custom section of the component ([`SECTION`]), so listing toolkits
+//! The manifest is stored in a custom section of the component ([`SECTION_NAME`]), so listing toolkits
 //! never runs guest code. It is untrusted data: [`Manifest::from_json`] refuses anything that is
 //! not JSON of this shape, and [`Manifest::problems`] lists all other errors at once.
 
@@ -50,8 +50,8 @@ pub use problems::{
     MAX_SCHEMA_CHAIN, MAX_SCHEMA_DEPTH, MAX_SCHEMAS_PER_VALUE, MAX_TOOLS, SchemaCost, cleaned,
     host_problem, is_hidden, is_slug, sanitized_logo, schema_cost, template_matches_host,
 };
-pub use request::{METHODS, is_platform_header};
-pub use section::{ReadError, SECTION, embed, extract};
+pub use request::{HTTP_METHODS, is_platform_header};
+pub use section::{ReadError, SECTION_NAME, embed, extract};
 pub use sign::{OAUTH1_VALUES, REQUEST_VALUES, RSA_SHA1_PROBLEM, Sign, SignatureMethod};
 pub use subscription::{
     CASE_URL, SECRET_PLACEHOLDER, Subscribing, Subscription, SubscriptionAction, SubscriptionCall,
@@ -62,7 +62,7 @@ pub use trigger::{Trigger, TriggerKind, write_only_names};
 pub use version::{InvalidVersion, Version};
 
 /// The contract version this crate describes: the WIT package `toolhost:toolkit@1.0.0`.
-pub const ABI: &str = "1.0.0";
+pub const ABI_VERSION: &str = "1.0.0";
 
 /// A toolkit: tools, triggers and auth schemes of one provider.
 ///

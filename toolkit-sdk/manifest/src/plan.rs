@@ -5,7 +5,7 @@
 //! the module. A guest reads only one tool's call, so the memory pages of the other calls are never
 //! touched and cost no memory.
 //!
-//! Layout: [`MAGIC`], the number of tools, and for each tool (in the order of names) offset and
+//! Layout: [`PLAN_MAGIC`], the number of tools, and for each tool (in the order of names) offset and
 //! length of its name and of its call, followed by the texts. Numbers are 32 bits, little endian.
 //! Offsets count from the beginning. A call is JSON.
 
@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::is_false;
 
 /// Beginning of a plan. Its last byte is the version of the layout.
-pub const MAGIC: [u8; 4] = *b"TPL\x01";
+pub const PLAN_MAGIC: [u8; 4] = *b"TPL\x01";
 
 const HEADER_BYTES: usize = 8;
 const ENTRY_BYTES: usize = 16;
@@ -287,7 +287,7 @@ impl ResponseRule {
 /// An error if the plan would be larger than 4 GiB.
 pub fn write(calls: &BTreeMap<String, Call>) -> Result<Vec<u8>, std::num::TryFromIntError> {
     let mut index = Vec::with_capacity(HEADER_BYTES + calls.len() * ENTRY_BYTES);
-    index.extend_from_slice(&MAGIC);
+    index.extend_from_slice(&PLAN_MAGIC);
     index.extend_from_slice(&u32::try_from(calls.len())?.to_le_bytes());
     let begin = HEADER_BYTES + calls.len() * ENTRY_BYTES;
     let mut texts = Vec::new();
@@ -313,7 +313,7 @@ pub fn find(plan: &[u8], name: &str) -> Option<Call> {
     };
     let text =
         |place: usize| -> Option<&[u8]> { plan.get(number(place)?..)?.get(..number(place + 4)?) };
-    if !plan.starts_with(&MAGIC) {
+    if !plan.starts_with(&PLAN_MAGIC) {
         return None;
     }
     let mut low = 0;

@@ -2,7 +2,7 @@
 
 /// Allowed methods. CONNECT and TRACE concern the connection, not the provider (RFC 9110, section
 /// 9.3).
-pub const METHODS: [&str; 7] = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"];
+pub const HTTP_METHODS: [&str; 7] = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"];
 
 /// Headers that carry credentials, frame the message or route it, in lower case.
 const RESERVED_HEADERS: [&str; 21] = [

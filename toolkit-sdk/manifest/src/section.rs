@@ -8,7 +8,7 @@ use std::fmt;
 use crate::Manifest;
 
 /// Name of the custom section.
-pub const SECTION: &str = "toolhost:manifest";
+pub const SECTION_NAME: &str = "toolhost:manifest";
 
 const COMPONENT_HEADER: [u8; 8] = [0x00, 0x61, 0x73, 0x6d, 0x0d, 0x00, 0x01, 0x00];
 const MODULE_HEADER: [u8; 8] = [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00];
@@ -58,7 +58,7 @@ pub fn extract(component: &[u8]) -> Result<Manifest, ReadError> {
         }
         let (name_length, named) = leb128(content).ok_or(ReadError::Truncated)?;
         let name = named.get(..name_length).ok_or(ReadError::Truncated)?;
-        if name == SECTION.as_bytes() && found.replace(&named[name_length..]).is_some() {
+        if name == SECTION_NAME.as_bytes() && found.replace(&named[name_length..]).is_some() {
             return Err(ReadError::Duplicate);
         }
     }
@@ -69,9 +69,9 @@ pub fn extract(component: &[u8]) -> Result<Manifest, ReadError> {
 #[must_use]
 pub fn embed(mut component: Vec<u8>, manifest: &Manifest) -> Vec<u8> {
     let json = serde_json::to_vec(manifest).unwrap_or_default();
-    let mut content = Vec::with_capacity(json.len() + SECTION.len() + 5);
-    push_leb128(&mut content, SECTION.len());
-    content.extend_from_slice(SECTION.as_bytes());
+    let mut content = Vec::with_capacity(json.len() + SECTION_NAME.len() + 5);
+    push_leb128(&mut content, SECTION_NAME.len());
+    content.extend_from_slice(SECTION_NAME.as_bytes());
     content.extend_from_slice(&json);
     component.push(0);
     push_leb128(&mut component, content.len());
@@ -110,8 +110,8 @@ impl fmt::Display for ReadError {
                 f.write_str("the file is a core WebAssembly module, not a component; build it with `toolkit build`")
             }
             Self::Truncated => f.write_str("the file is truncated: a section extends past its end"),
-            Self::Missing => write!(f, "the component has no `{SECTION}` section; build it with `toolkit build`"),
-            Self::Duplicate => write!(f, "the component has more than one `{SECTION}` section"),
+            Self::Missing => write!(f, "the component has no `{SECTION_NAME}` section; build it with `toolkit build`"),
+            Self::Duplicate => write!(f, "the component has more than one `{SECTION_NAME}` section"),
             Self::Invalid(cause) => write!(f, "the manifest cannot be read: {cause}"),
         }
     }

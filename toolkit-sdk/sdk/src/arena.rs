@@ -27,7 +27,7 @@ unsafe impl Sync for Arena {}
 
 #[cfg(target_arch = "wasm32")]
 #[global_allocator]
-static ARENA: Arena = Arena::new();
+static GLOBAL_ARENA: Arena = Arena::new();
 
 impl Arena {
     const fn new() -> Self {

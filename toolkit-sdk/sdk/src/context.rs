@@ -15,19 +15,19 @@ pub(crate) struct Context {
 }
 
 thread_local! {
-    static CONTEXT: RefCell<Context> = const {
+    static CURRENT_CONTEXT: RefCell<Context> = const {
         RefCell::new(Context { run_id: String::new(), user_id: String::new(), fields: Vec::new(), deadline_ms: 0 })
     };
 }
 
 pub(crate) fn set(context: Context) {
-    CONTEXT.set(context);
+    CURRENT_CONTEXT.set(context);
 }
 
 /// Returns a non-secret field of the connected account, for example `subdomain`.
 #[must_use]
 pub fn field(name: &str) -> Option<String> {
-    CONTEXT.with_borrow(|context| {
+    CURRENT_CONTEXT.with_borrow(|context| {
         context
             .fields
             .iter()
@@ -50,19 +50,19 @@ pub fn require(name: &str) -> crate::Result<String> {
 /// Returns the identifier of this run in logs.
 #[must_use]
 pub fn run_id() -> String {
-    CONTEXT.with_borrow(|context| context.run_id.clone())
+    CURRENT_CONTEXT.with_borrow(|context| context.run_id.clone())
 }
 
 /// Returns the project's own identifier of the user on whose behalf the call runs. Empty if the
 /// call runs for no user.
 #[must_use]
 pub fn user_id() -> String {
-    CONTEXT.with_borrow(|context| context.user_id.clone())
+    CURRENT_CONTEXT.with_borrow(|context| context.user_id.clone())
 }
 
 /// Returns the wall-clock time that this call may still take.
 #[must_use]
 pub fn remaining() -> Duration {
-    Duration::from_millis(CONTEXT.with_borrow(|context| context.deadline_ms))
+    Duration::from_millis(CURRENT_CONTEXT.with_borrow(|context| context.deadline_ms))
         .saturating_sub(clock::elapsed())
 }

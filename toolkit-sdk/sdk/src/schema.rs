@@ -36,7 +36,7 @@ fn schema<T: JsonSchema>(contract: Contract) -> Value {
 }
 
 fn plain(schema: &mut Schema) {
-    const RUST: [&str; 16] = [
+    const RUST_FORMATS: [&str; 16] = [
         "int8",
         "int16",
         "int32",
@@ -57,7 +57,7 @@ fn plain(schema: &mut Schema) {
     if schema
         .get("format")
         .and_then(Value::as_str)
-        .is_some_and(|format| RUST.contains(&format))
+        .is_some_and(|format| RUST_FORMATS.contains(&format))
     {
         schema.remove("format");
     }

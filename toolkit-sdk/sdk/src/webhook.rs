@@ -23,7 +23,7 @@ use crate::{Inbound, Result, ToolError, host};
 /// Number of bytes of an HMAC-SHA256.
 const SIGNATURE_BYTES: usize = 32;
 /// Kind of the platform's failure for a secret that is empty or malformed.
-const UNUSABLE: &str = "unusable";
+const UNUSABLE_SECRET: &str = "unusable";
 
 /// Secret of a trigger's configuration, which the platform keeps. Its schema has `writeOnly`.
 ///
@@ -59,7 +59,7 @@ impl Secret {
     /// the platform accepts.
     pub fn verify(&self, algorithm: Algorithm, message: &[u8], signature: &[u8]) -> Result<bool> {
         host::verify_webhook(&self.0, algorithm, message, signature).map_err(|failure| {
-            if failure.kind == UNUSABLE {
+            if failure.kind == UNUSABLE_SECRET {
                 ToolError::unauthorized(failure.message)
             } else {
                 ToolError::internal(format!(
@@ -135,7 +135,7 @@ mod sealed {
 
     impl Sealed for &str {
         fn is_signature(&self, message: &[&[u8]], signature: &[u8]) -> Result<bool> {
-            // Anybody can sign with an empty secret.
+            // Every sender can sign with an empty secret.
             if self.is_empty() {
                 return Err(ToolError::unauthorized("the secret is empty"));
             }
@@ -269,11 +269,11 @@ fn decode_hex(digits: &str) -> Option<[u8; SIGNATURE_BYTES]> {
 mod tests {
     use super::*;
 
-    const SIGNATURE: Signature = Signature::header("x-signature").prefix("sha256=");
+    const HEADER_SIGNATURE: Signature = Signature::header("x-signature").prefix("sha256=");
     /// Example of GitHub's documentation ("Validating webhook deliveries").
-    const SECRET: &str = "It's a Secret to Everybody";
-    const BODY: &[u8] = b"Hello, World!";
-    const DIGITS: &str = "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
+    const EXAMPLE_SECRET: &str = "It's a Secret to Everybody";
+    const EXAMPLE_BODY: &[u8] = b"Hello, World!";
+    const EXAMPLE_DIGITS: &str = "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
 
     fn request(header: Option<&str>, body: &[u8]) -> Inbound {
         let headers = header.map(|value| ("x-signature".to_owned(), value.to_owned()));
@@ -286,7 +286,7 @@ mod tests {
     }
 
     fn refusal(header: Option<&str>, secret: &str, body: &[u8]) -> String {
-        let error = SIGNATURE
+        let error = HEADER_SIGNATURE
             .verify(&request(header, body), secret)
             .expect_err("the request is refused");
         assert_eq!(error.kind(), "unauthorized");
@@ -295,24 +295,26 @@ mod tests {
 
     #[test]
     fn documented_example_is_accepted() {
-        for digits in [DIGITS.to_owned(), DIGITS.to_uppercase()] {
-            let signed = request(Some(&format!("sha256={digits}")), BODY);
-            SIGNATURE.verify(&signed, SECRET).expect("it is valid");
+        for digits in [EXAMPLE_DIGITS.to_owned(), EXAMPLE_DIGITS.to_uppercase()] {
+            let signed = request(Some(&format!("sha256={digits}")), EXAMPLE_BODY);
+            HEADER_SIGNATURE
+                .verify(&signed, EXAMPLE_SECRET)
+                .expect("it is valid");
         }
     }
 
     #[test]
     fn platform_verifies_with_its_secret() {
-        let header = format!("sha256={DIGITS}");
-        let signed = request(Some(&header), BODY);
-        SIGNATURE
-            .verify(&signed, &Secret::from(SECRET))
+        let header = format!("sha256={EXAMPLE_DIGITS}");
+        let signed = request(Some(&header), EXAMPLE_BODY);
+        HEADER_SIGNATURE
+            .verify(&signed, &Secret::from(EXAMPLE_SECRET))
             .expect("it is valid");
         for (secret, problem) in [
             ("other", "the signature is wrong; enter"),
             ("", "the secret is empty; enter"),
         ] {
-            let error = SIGNATURE.verify(&signed, &Secret::from(secret));
+            let error = HEADER_SIGNATURE.verify(&signed, &Secret::from(secret));
             let error = error.expect_err("the request is refused");
             assert_eq!(error.kind(), "unauthorized");
             assert!(error.text().starts_with(problem), "{}", error.text());
@@ -345,7 +347,7 @@ mod tests {
         let mut generator = SchemaGenerator::default();
         let schema = Secret::json_schema(&mut generator);
         assert_eq!(schema.get("writeOnly"), Some(&true.into()));
-        assert!(!format!("{:?}", Secret::from(SECRET)).contains("Secret to"));
+        assert!(!format!("{:?}", Secret::from(EXAMPLE_SECRET)).contains("Secret to"));
     }
 
     #[test]
@@ -360,8 +362,8 @@ mod tests {
 
     #[test]
     fn other_secret_or_body_is_refused() {
-        let header = format!("sha256={DIGITS}");
-        for (secret, body) in [("other", BODY), (SECRET, b"Hello, world!")] {
+        let header = format!("sha256={EXAMPLE_DIGITS}");
+        for (secret, body) in [("other", EXAMPLE_BODY), (EXAMPLE_SECRET, b"Hello, world!")] {
             let message = refusal(Some(&header), secret, body);
             assert_eq!(
                 message,
@@ -372,8 +374,8 @@ mod tests {
 
     #[test]
     fn missing_signature_names_the_header() {
-        for header in [None, Some(DIGITS), Some("")] {
-            let message = refusal(header, SECRET, BODY);
+        for header in [None, Some(EXAMPLE_DIGITS), Some("")] {
+            let message = refusal(header, EXAMPLE_SECRET, EXAMPLE_BODY);
             assert!(
                 message.starts_with("the request is not signed: the header `x-signature`"),
                 "{message}"
@@ -383,18 +385,22 @@ mod tests {
 
     #[test]
     fn malformed_signatures_are_refused() {
-        let long = format!("{DIGITS}00");
-        let signed = format!("+{}", &DIGITS[1..]);
+        let long = format!("{EXAMPLE_DIGITS}00");
+        let signed = format!("+{}", &EXAMPLE_DIGITS[1..]);
         let wide = "é".repeat(32);
-        for digits in ["", "00", &DIGITS[2..], &long, &signed, &wide] {
-            let message = refusal(Some(&format!("sha256={digits}")), SECRET, BODY);
+        for digits in ["", "00", &EXAMPLE_DIGITS[2..], &long, &signed, &wide] {
+            let message = refusal(
+                Some(&format!("sha256={digits}")),
+                EXAMPLE_SECRET,
+                EXAMPLE_BODY,
+            );
             assert!(message.starts_with("the signature is wrong"), "{message}");
         }
     }
 
     #[test]
     fn empty_secret_is_refused() {
-        let message = refusal(Some(&format!("sha256={DIGITS}")), "", BODY);
+        let message = refusal(Some(&format!("sha256={EXAMPLE_DIGITS}")), "", EXAMPLE_BODY);
         assert!(message.starts_with("the secret is empty"), "{message}");
     }
 }

@@ -78,9 +78,9 @@ fn an_address_with_a_hole_is_not_sent() {
 
 #[test]
 fn a_base_takes_fields_of_the_account() {
-    const SITE: Client = Client::new("https://{site}.example.org/api");
+    const SITE_CLIENT: Client = Client::new("https://{site}.example.org/api");
     let host = gets(&[("https://acme.example.org/api/me", json!({}))]).field("site", "acme");
-    run(host, || SITE.get("/me").send()).unwrap();
+    run(host, || SITE_CLIENT.get("/me").send()).unwrap();
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn failed_request_keeps_its_error_kind() {
 
 #[test]
 fn error_rule_applies_to_status_200() {
-    const CHAT: Client = Client::new("https://chat.example.com").errors(|response| {
+    const CHAT_CLIENT: Client = Client::new("https://chat.example.com").errors(|response| {
         let body: Value = response.json().ok()?;
         let code = body.get("error")?.as_str()?;
         (body["ok"] == false)
@@ -248,13 +248,13 @@ fn error_rule_applies_to_status_200() {
     });
     let no = json!({ "body": { "ok": false, "error": "channel_not_found" } });
     let error = run(gets(&[("https://chat.example.com/post", no)]), || {
-        CHAT.get("/post").send()
+        CHAT_CLIENT.get("/post").send()
     })
     .unwrap_err();
     assert_eq!(error.kind(), "channel_not_found");
     let yes = json!({ "body": { "ok": true } });
     run(gets(&[("https://chat.example.com/post", yes)]), || {
-        CHAT.get("/post").send()
+        CHAT_CLIENT.get("/post").send()
     })
     .unwrap();
 }

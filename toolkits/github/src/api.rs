@@ -14,7 +14,7 @@ pub(crate) const API: Client = Client::new("https://api.github.com")
     .errors(refusal);
 
 /// Client for uploads of binary content.
-const UPLOADS: Client = Client::new("https://uploads.github.com")
+const UPLOADS_API: Client = Client::new("https://uploads.github.com")
     .headers(&[
         ("accept", "application/vnd.github+json"),
         ("x-github-api-version", "2022-11-28"),
@@ -58,7 +58,7 @@ impl Repo {
     }
 
     pub(crate) fn upload(&self, path: &str) -> Request {
-        self.fill(UPLOADS.post(&below(path)))
+        self.fill(UPLOADS_API.post(&below(path)))
     }
 
     pub(crate) fn put(&self, path: &str) -> Request {

@@ -14,7 +14,7 @@ use crate::releases::Release;
 
 /// Signature of a delivery: HMAC-SHA256 over the body ("Validating webhook deliveries"
 /// on docs.github.com).
-const SIGNATURE: Signature = Signature::header("x-hub-signature-256")
+const WEBHOOK_SIGNATURE: Signature = Signature::header("x-hub-signature-256")
     .prefix("sha256=")
     .hint("enter the same secret at GitHub and here");
 
@@ -212,7 +212,7 @@ fn receive<T: DeserializeOwned>(
     request: &Inbound,
     event: &str,
 ) -> Result<Received<T>> {
-    SIGNATURE.verify(request, &config.secret)?;
+    WEBHOOK_SIGNATURE.verify(request, &config.secret)?;
     match request.header("x-github-event") {
         Some("ping") => return Ok(Received::nothing().answer("pong")),
         Some(sent) if sent == event => {}

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use toolkit_sdk::testing::{self, Case, Exchange};
 
 /// 2026-01-01T00:00:00Z, the current time in tests.
-const NOW: u64 = 1_767_225_600;
+const NOW_SECONDS: u64 = 1_767_225_600;
 
 /// Returns the wait that the tool reports for this response of GitHub.
 fn wait(status: u16, message: &str, headers: Value) -> Option<Duration> {
@@ -35,8 +35,7 @@ fn wait(status: u16, message: &str, headers: Value) -> Option<Duration> {
 
 #[test]
 fn exhausted_limit_waits_until_its_reset() {
-    let headers =
-        json!({ "x-ratelimit-remaining": "0", "x-ratelimit-reset": (NOW + 90).to_string() });
+    let headers = json!({ "x-ratelimit-remaining": "0", "x-ratelimit-reset": (NOW_SECONDS + 90).to_string() });
     for status in [403, 429] {
         let wait = wait(
             status,
@@ -51,11 +50,9 @@ fn exhausted_limit_waits_until_its_reset() {
 fn secondary_limit_waits_a_minute_by_default() {
     let message =
         "You have exceeded a secondary rate limit. Please wait a few minutes before you try again.";
-    let left =
-        json!({ "x-ratelimit-remaining": "4321", "x-ratelimit-reset": (NOW + 3000).to_string() });
+    let left = json!({ "x-ratelimit-remaining": "4321", "x-ratelimit-reset": (NOW_SECONDS + 3000).to_string() });
     let said = json!({ "retry-after": "17", "x-ratelimit-remaining": "4321" });
-    let used_up =
-        json!({ "x-ratelimit-remaining": "0", "x-ratelimit-reset": (NOW + 200).to_string() });
+    let used_up = json!({ "x-ratelimit-remaining": "0", "x-ratelimit-reset": (NOW_SECONDS + 200).to_string() });
     for status in [403, 429] {
         assert_eq!(
             wait(status, message, left.clone()),

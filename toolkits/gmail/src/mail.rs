@@ -9,7 +9,7 @@ use crate::API;
 use crate::mime::{Message, addresses, text};
 use crate::text::to_html;
 
-const UPLOAD: Client = Client::new("https://gmail.googleapis.com/upload/gmail/v1/users/me");
+const UPLOAD_API: Client = Client::new("https://gmail.googleapis.com/upload/gmail/v1/users/me");
 /// Max size of a message sent in memory, in bytes. A larger message is sent as a file: a request
 /// from memory has at most 4 MiB, and base64 adds a third.
 const MAX_IN_MEMORY_BYTES: u64 = 2_900_000;
@@ -19,7 +19,7 @@ const MAX_MESSAGE_BYTES: u64 = 35_000_000;
 const UPLOAD_TIMEOUT: Duration = Duration::from_secs(100);
 /// Boundary between the parts of such a request. No line of a message begins with it, see
 /// [`crate::mime`].
-const BOUNDARY: &str = "=_upload";
+const PART_BOUNDARY: &str = "=_upload";
 
 /// Text and attachments of a mail.
 #[derive(Deserialize, JsonSchema)]
@@ -198,17 +198,17 @@ pub(crate) fn deliver<T: serde::de::DeserializeOwned>(
     }
     let file = File::create(
         "message",
-        format!("multipart/related; boundary=\"{BOUNDARY}\""),
+        format!("multipart/related; boundary=\"{PART_BOUNDARY}\""),
     )?;
     let about = target.body(about);
     let head = format!(
-        "--{BOUNDARY}\r\nContent-Type: application/json\r\n\r\n{about}\r\n--{BOUNDARY}\r\nContent-Type: message/rfc822\r\n\r\n"
+        "--{PART_BOUNDARY}\r\nContent-Type: application/json\r\n\r\n{about}\r\n--{PART_BOUNDARY}\r\nContent-Type: message/rfc822\r\n\r\n"
     );
     file.append(head.as_bytes())?;
     message.write(&mut |piece| file.append(piece))?;
-    file.append(format!("\r\n--{BOUNDARY}--\r\n").as_bytes())?;
+    file.append(format!("\r\n--{PART_BOUNDARY}--\r\n").as_bytes())?;
     let request = target
-        .request(&UPLOAD)
+        .request(&UPLOAD_API)
         .query("uploadType", "multipart")
         .timeout(UPLOAD_TIMEOUT);
     request.body_file(&file).send()?.json()

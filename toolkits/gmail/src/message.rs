@@ -7,7 +7,7 @@ use toolkit_sdk::prelude::*;
 use crate::text::{cut, to_markdown};
 
 /// Headers that are returned. In lists, only these are requested from Google.
-pub(crate) const HEADERS: [&str; 6] = ["From", "To", "Cc", "Reply-To", "Subject", "Date"];
+pub(crate) const RETURNED_HEADERS: [&str; 6] = ["From", "To", "Cc", "Reply-To", "Subject", "Date"];
 /// Max depth of nested parts.
 const MAX_PART_DEPTH: usize = 20;
 

@@ -3,7 +3,7 @@
 use toolkit_sdk::prelude::*;
 
 use crate::API;
-use crate::message::{Email, HEADERS, RawMessage};
+use crate::message::{Email, RETURNED_HEADERS, RawMessage};
 
 /// Max size of the text of a single mail, in bytes.
 const MAX_TEXT_BYTES: usize = 100_000;
@@ -101,7 +101,7 @@ pub(crate) fn summary_of(path: &str, id: &str, fields: &str) -> Request {
         .get(path)
         .path("id", id)
         .query("format", "metadata")
-        .query_each("metadataHeaders", HEADERS);
+        .query_each("metadataHeaders", RETURNED_HEADERS);
     request.query("fields", fields)
 }
 

@@ -7,7 +7,7 @@ use crate::API;
 use crate::message::is_false;
 use crate::text::{to_html, to_markdown};
 
-const PATH: &str = "/settings/vacation";
+const VACATION_PATH: &str = "/settings/vacation";
 
 /// Settings of the automatic reply in Google's format.
 #[derive(Default, Deserialize, Serialize)]
@@ -82,7 +82,11 @@ impl From<VacationSettings> for Reply {
     example = "{}"
 )]
 pub(crate) fn get_vacation_reply() -> Result<Reply> {
-    Ok(API.get(PATH).send()?.json::<VacationSettings>()?.into())
+    Ok(API
+        .get(VACATION_PATH)
+        .send()?
+        .json::<VacationSettings>()?
+        .into())
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -129,7 +133,7 @@ pub(crate) fn set_vacation_reply(input: Change) -> Result<Reply> {
         .as_ref()
         .map(|text| moment("until", text))
         .transpose()?;
-    let mut kept: VacationSettings = API.get(PATH).send()?.json()?;
+    let mut kept: VacationSettings = API.get(VACATION_PATH).send()?.json()?;
     kept.enable_auto_reply = input.enabled;
     kept.response_subject = input.subject.or(kept.response_subject);
     if let Some(body) = input.body {
@@ -141,7 +145,7 @@ pub(crate) fn set_vacation_reply(input: Change) -> Result<Reply> {
     kept.start_time = from.or(kept.start_time);
     kept.end_time = until.or(kept.end_time);
     Ok(API
-        .put(PATH)
+        .put(VACATION_PATH)
         .json(&kept)
         .send()?
         .json::<VacationSettings>()?

@@ -9,8 +9,8 @@ use data_encoding::{BASE64_MIME_PERMISSIVE, BASE64URL};
 use serde_json::{Value, json};
 use toolkit_sdk::testing::{self, Host};
 
-const API: &str = "https://gmail.googleapis.com/gmail/v1/users/me";
-const UPLOAD: &str = "https://gmail.googleapis.com/upload/gmail/v1/users/me";
+const API_URL: &str = "https://gmail.googleapis.com/gmail/v1/users/me";
+const UPLOAD_URL: &str = "https://gmail.googleapis.com/upload/gmail/v1/users/me";
 
 /// Generates bytes in which no two pieces are equal.
 fn bytes(count: usize) -> Vec<u8> {
@@ -48,13 +48,13 @@ fn large_reply_is_uploaded_into_its_conversation() {
         .map(|name| format!("&metadataHeaders={name}"))
         .collect();
     let original = format!(
-        "{API}/messages/m1?format=metadata{headers}&fields=id%2CthreadId%2ClabelIds%2Cpayload%2Fheaders"
+        "{API_URL}/messages/m1?format=metadata{headers}&fields=id%2CthreadId%2ClabelIds%2Cpayload%2Fheaders"
     );
     let told = json!({ "id": "m1", "threadId": "t1", "payload": { "headers": [{ "name": "From", "value": "ada@example.com" }] } });
     let host = host.exchange("GET", &original, 200, told);
     let host = host.exchange(
         "POST",
-        &format!("{UPLOAD}/messages/send?uploadType=multipart"),
+        &format!("{UPLOAD_URL}/messages/send?uploadType=multipart"),
         200,
         json!({ "id": "m2" }),
     );
@@ -96,12 +96,16 @@ fn fetched(data: &str) -> Vec<u8> {
     let part = json!({ "partId": "1", "mimeType": "application/pdf", "filename": "a.pdf", "body": { "attachmentId": "x", "size": 1 } });
     let mail =
         json!({ "id": "m1", "threadId": "t1", "payload": { "partId": "", "parts": [part] } });
-    let host =
-        testing::host().exchange("GET", &format!("{API}/messages/m1?format=full"), 200, mail);
+    let host = testing::host().exchange(
+        "GET",
+        &format!("{API_URL}/messages/m1?format=full"),
+        200,
+        mail,
+    );
     let answer = json!({ "data": data });
     let host = host.exchange(
         "GET",
-        &format!("{API}/messages/m1/attachments/x?fields=data"),
+        &format!("{API_URL}/messages/m1/attachments/x?fields=data"),
         200,
         answer,
     );

@@ -2,7 +2,7 @@
 
 use toolkit_sdk::prelude::*;
 
-const SEARCH: Client = Client::new("https://hn.algolia.com/api/v1");
+const SEARCH_API: Client = Client::new("https://hn.algolia.com/api/v1");
 const DAY_SECONDS: u64 = 24 * 3600;
 
 /// Kind of post to search for.
@@ -173,7 +173,7 @@ pub(crate) fn search_posts(input: Search) -> Result<Found> {
         Order::Relevance => "/search",
         Order::Date => "/search_by_date",
     };
-    let request = SEARCH
+    let request = SEARCH_API
         .get(path)
         .query("query", &input.query)
         .query_list("tags", tags, ",");

@@ -5,7 +5,7 @@ use toolkit_sdk::prelude::*;
 use crate::api::{Page, Part, ask, name, page};
 use crate::issues::OfIssue;
 
-const FIELDS: &str = "id body url createdAt user { name } parent { name: id }";
+const COMMENT_FIELDS: &str = "id body url createdAt user { name } parent { name: id }";
 
 /// A comment.
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -49,7 +49,7 @@ pub(crate) struct ListComments {
 )]
 pub(crate) fn list_comments(input: ListComments) -> Result<Page<Comment>> {
     let query = format!(
-        "query($id: String!, $first: Int, $after: String) {{ issue(id: $id) {{ comments(first: $first, after: $after) {{ nodes {{ {FIELDS} \
+        "query($id: String!, $first: Int, $after: String) {{ issue(id: $id) {{ comments(first: $first, after: $after) {{ nodes {{ {COMMENT_FIELDS} \
          }} pageInfo {{ hasNextPage endCursor }} }} }} }}"
     );
     let mut variables = json!({ "id": input.of.issue });
@@ -80,7 +80,7 @@ pub(crate) fn create_comment(input: NewComment) -> Result<Comment> {
         body["parentId"] = parent.into();
     }
     let query = format!(
-        "mutation($input: CommentCreateInput!) {{ commentCreate(input: $input) {{ success comment {{ {FIELDS} }} }} }}"
+        "mutation($input: CommentCreateInput!) {{ commentCreate(input: $input) {{ success comment {{ {COMMENT_FIELDS} }} }} }}"
     );
     ask(&query, &json!({ "input": body }), "/commentCreate/comment")
 }
@@ -105,7 +105,7 @@ pub(crate) struct ChangedComment {
 pub(crate) fn update_comment(input: ChangedComment) -> Result<Comment> {
     let query = format!(
         "mutation($id: String!, $input: CommentUpdateInput!) {{ commentUpdate(id: $id, input: $input) \
-         {{ success comment {{ {FIELDS} }} }} }}"
+         {{ success comment {{ {COMMENT_FIELDS} }} }} }}"
     );
     ask(
         &query,

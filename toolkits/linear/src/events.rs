@@ -7,7 +7,7 @@ use crate::api::name;
 use crate::hooks::{EventHooks, IssueHooks};
 
 /// Signature of a delivery: HMAC-SHA256 over the body (<https://linear.app/developers/webhooks>).
-const SIGNATURE: Signature = Signature::header("linear-signature")
+const WEBHOOK_SIGNATURE: Signature = Signature::header("linear-signature")
     .hint("enter the signing secret of the webhook that sends here");
 /// Max age of a delivery, in milliseconds. An older one may be a replay of a captured delivery.
 const MAX_DELIVERY_AGE_MS: u64 = 60_000;
@@ -201,7 +201,7 @@ fn issue(config: &Issues, request: &Inbound, action: &str) -> Result<Received<Is
 
 /// Verifies a delivery, and returns its id and its event.
 fn receive(secret: &Secret, request: &Inbound) -> Result<(String, Event)> {
-    SIGNATURE.verify(request, secret)?;
+    WEBHOOK_SIGNATURE.verify(request, secret)?;
     let Sent { webhook_timestamp } = request.json()?;
     if clock::now().abs_diff(webhook_timestamp) > MAX_DELIVERY_AGE_MS {
         return Err(ToolError::unauthorized(

@@ -6,10 +6,10 @@ use toolkit_sdk::subscription::{Endpoint, Subscribe, Subscription};
 use crate::api::{ask, done};
 use crate::events::{Config, Issues};
 
-const LIST: &str = "query { webhooks(first: 250) { nodes { id url } } }";
-const CREATE: &str =
+const LIST_WEBHOOKS: &str = "query { webhooks(first: 250) { nodes { id url } } }";
+const CREATE_WEBHOOK: &str =
     "mutation($input: WebhookCreateInput!) { webhookCreate(input: $input) { webhook { id url } } }";
-const DELETE: &str = "mutation($id: String!) { webhookDelete(id: $id) { success } }";
+const DELETE_WEBHOOK: &str = "mutation($id: String!) { webhookDelete(id: $id) { success } }";
 
 /// A webhook.
 #[derive(Deserialize)]
@@ -63,7 +63,7 @@ impl Subscribe for IssueHooks {
 
 /// Finds the webhook of an address.
 fn find(endpoint: &Endpoint) -> Result<Option<Hook>> {
-    let hooks: Vec<Hook> = ask(LIST, &json!({}), "/webhooks/nodes")?;
+    let hooks: Vec<Hook> = ask(LIST_WEBHOOKS, &json!({}), "/webhooks/nodes")?;
     let mut hooks = hooks.into_iter();
     Ok(hooks.find(|hook| hook.url.as_ref() == Some(&endpoint.url)))
 }
@@ -80,13 +80,17 @@ fn subscribe(endpoint: &Endpoint, types: &[String], team: Option<&str>) -> Resul
         Some(key) => input["teamId"] = key.into(),
         None => input["allPublicTeams"] = true.into(),
     }
-    let hook: Hook = ask(CREATE, &json!({ "input": input }), "/webhookCreate/webhook")?;
+    let hook: Hook = ask(
+        CREATE_WEBHOOK,
+        &json!({ "input": input }),
+        "/webhookCreate/webhook",
+    )?;
     Ok(Subscription::new(hook.id))
 }
 
 fn unsubscribe(endpoint: &Endpoint) -> Result<()> {
     if let Some(hook) = find(endpoint)? {
-        done(DELETE, &json!({ "id": hook.id }), "/webhookDelete")?;
+        done(DELETE_WEBHOOK, &json!({ "id": hook.id }), "/webhookDelete")?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use toolkit_sdk::prelude::*;
 use crate::api::{Done, Page, Part, ask, done, list, name, names, nodes, page};
 use crate::names::{self, of_person, of_team};
 
-const FIELDS: &str = "id identifier title url priorityLabel estimate dueDate createdAt updatedAt state { name } assignee { name } \
+const ISSUE_FIELDS: &str = "id identifier title url priorityLabel estimate dueDate createdAt updatedAt state { name } assignee { name } \
     team { name: key } project { name } labels { nodes { name } }";
 
 /// An issue, without its description.
@@ -65,7 +65,7 @@ pub(crate) struct Search {
 pub(crate) fn search_issues(input: Search) -> Result<Page<Issue>> {
     let query = format!(
         "query($term: String!, $first: Int, $after: String) {{ searchIssues(term: $term, includeComments: true, first: $first, \
-         after: $after) {{ nodes {{ {FIELDS} }} pageInfo {{ hasNextPage endCursor }} }} }}"
+         after: $after) {{ nodes {{ {ISSUE_FIELDS} }} pageInfo {{ hasNextPage endCursor }} }} }}"
     );
     let mut variables = json!({ "term": input.query });
     input.part.fill(&mut variables);
@@ -141,7 +141,7 @@ pub(crate) fn list_issues(input: ListIssues) -> Result<Page<Issue>> {
     if !input.closed && input.state.is_none() {
         filter["state"] = json!({ "type": { "nin": ["completed", "canceled", "duplicate"] } });
     }
-    list("issues", "IssueFilter", FIELDS, filter, &input.part)
+    list("issues", "IssueFilter", ISSUE_FIELDS, filter, &input.part)
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -216,7 +216,7 @@ pub(crate) struct Attachment {
 )]
 pub(crate) fn get_issue(input: OfIssue) -> Result<Whole> {
     let query = format!(
-        "query($id: String!) {{ issue(id: $id) {{ {FIELDS} description branchName parent {{ name: identifier }} \
+        "query($id: String!) {{ issue(id: $id) {{ {ISSUE_FIELDS} description branchName parent {{ name: identifier }} \
          children {{ nodes {{ name: identifier }} }} relations {{ nodes {{ id type relatedIssue {{ name: identifier }} }} }} \
          attachments {{ nodes {{ id title url }} }} }} }}"
     );
@@ -345,7 +345,7 @@ pub(crate) fn create_issue(input: NewIssue) -> Result<Issue> {
         body["labelIds"] = names::labels(&input.labels, &team)?.into();
     }
     let query = format!(
-        "mutation($input: IssueCreateInput!) {{ issueCreate(input: $input) {{ success issue {{ {FIELDS} }} }} }}"
+        "mutation($input: IssueCreateInput!) {{ issueCreate(input: $input) {{ success issue {{ {ISSUE_FIELDS} }} }} }}"
     );
     ask(&query, &json!({ "input": body }), "/issueCreate/issue")
 }
@@ -400,7 +400,7 @@ pub(crate) fn update_issue(input: Changes) -> Result<Issue> {
         ));
     }
     let query = format!(
-        "mutation($id: String!, $input: IssueUpdateInput!) {{ issueUpdate(id: $id, input: $input) {{ success issue {{ {FIELDS} }} }} }}"
+        "mutation($id: String!, $input: IssueUpdateInput!) {{ issueUpdate(id: $id, input: $input) {{ success issue {{ {ISSUE_FIELDS} }} }} }}"
     );
     ask(
         &query,

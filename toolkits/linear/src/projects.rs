@@ -5,7 +5,7 @@ use toolkit_sdk::prelude::*;
 use crate::api::{Page, Part, ask, list, name, names, nodes};
 use crate::names::{self as known, of_person, of_team};
 
-const FIELDS: &str = "id name description url progress health startDate targetDate updatedAt \
+const PROJECT_FIELDS: &str = "id name description url progress health startDate targetDate updatedAt \
     status { name } lead { name } teams { nodes { name: key } }";
 
 /// A project.
@@ -72,7 +72,13 @@ pub(crate) fn list_projects(input: ListProjects) -> Result<Page<Project>> {
     if let Some(name) = &input.name {
         filter["name"] = json!({ "containsIgnoreCase": name });
     }
-    list("projects", "ProjectFilter", FIELDS, filter, &input.part)
+    list(
+        "projects",
+        "ProjectFilter",
+        PROJECT_FIELDS,
+        filter,
+        &input.part,
+    )
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -111,7 +117,7 @@ struct Listed {
 )]
 pub(crate) fn get_project(input: OfProject) -> Result<Whole> {
     let query = format!(
-        "query($id: String!) {{ project(id: $id) {{ {FIELDS} content documents {{ nodes {{ id title }} }} }} }}"
+        "query($id: String!) {{ project(id: $id) {{ {PROJECT_FIELDS} content documents {{ nodes {{ id title }} }} }} }}"
     );
     ask(
         &query,
@@ -218,7 +224,7 @@ pub(crate) fn create_project(input: NewProject) -> Result<Project> {
     let mut body = json!({ "name": input.name, "teamIds": teams });
     input.details.fill(&mut body)?;
     let query = format!(
-        "mutation($input: ProjectCreateInput!) {{ projectCreate(input: $input) {{ success project {{ {FIELDS} }} }} }}"
+        "mutation($input: ProjectCreateInput!) {{ projectCreate(input: $input) {{ success project {{ {PROJECT_FIELDS} }} }} }}"
     );
     ask(&query, &json!({ "input": body }), "/projectCreate/project")
 }
@@ -251,7 +257,7 @@ pub(crate) fn update_project(input: Changes) -> Result<Project> {
     input.details.fill(&mut body)?;
     let query = format!(
         "mutation($id: String!, $input: ProjectUpdateInput!) {{ projectUpdate(id: $id, input: $input) \
-         {{ success project {{ {FIELDS} }} }} }}"
+         {{ success project {{ {PROJECT_FIELDS} }} }} }}"
     );
     ask(
         &query,

@@ -5,7 +5,7 @@ use toolkit_sdk::prelude::*;
 use crate::api::{Page, Part, ask, list, name, nodes};
 use crate::names::{self, of_team};
 
-const PERSON: &str = "id name displayName email active";
+const PERSON_FIELDS: &str = "id name displayName email active";
 
 /// A user.
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -30,7 +30,7 @@ pub(crate) struct Person {
 )]
 pub(crate) fn get_me() -> Result<Person> {
     ask(
-        &format!("query {{ viewer {{ {PERSON} }} }}"),
+        &format!("query {{ viewer {{ {PERSON_FIELDS} }} }}"),
         &json!({}),
         "/viewer",
     )
@@ -57,7 +57,7 @@ pub(crate) fn list_users(input: ListUsers) -> Result<Page<Person>> {
         || json!({}),
         |name| json!({ "name": { "containsIgnoreCase": name } }),
     );
-    list("users", "UserFilter", PERSON, filter, &input.part)
+    list("users", "UserFilter", PERSON_FIELDS, filter, &input.part)
 }
 
 /// A team.

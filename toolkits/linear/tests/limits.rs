@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use toolkit_sdk::testing::{self, Exchange};
 
 /// 2026-01-01T00:00:00Z, the current time in tests, in milliseconds.
-const NOW: u64 = 1_767_225_600_000;
+const NOW_MS: u64 = 1_767_225_600_000;
 
 /// Returns the wait that the tool reports for this response of Linear.
 fn wait(status: u16, headers: &Value) -> Option<Duration> {
@@ -30,10 +30,10 @@ fn wait(status: u16, headers: &Value) -> Option<Duration> {
 
 #[test]
 fn exhausted_limit_waits_until_reset_for_any_status() {
-    let requests = json!({ "x-ratelimit-requests-remaining": "0", "x-ratelimit-requests-reset": (NOW + 90_000).to_string() });
+    let requests = json!({ "x-ratelimit-requests-remaining": "0", "x-ratelimit-requests-reset": (NOW_MS + 90_000).to_string() });
     let complexity = json!({
-        "x-ratelimit-requests-remaining": "7", "x-ratelimit-requests-reset": (NOW + 90_000).to_string(),
-        "x-ratelimit-complexity-remaining": "0", "x-ratelimit-complexity-reset": (NOW + 30_000).to_string(),
+        "x-ratelimit-requests-remaining": "7", "x-ratelimit-requests-reset": (NOW_MS + 90_000).to_string(),
+        "x-ratelimit-complexity-remaining": "0", "x-ratelimit-complexity-reset": (NOW_MS + 30_000).to_string(),
     });
     for status in [200, 400, 429] {
         assert_eq!(wait(status, &requests), Some(Duration::from_secs(90)));

@@ -11,7 +11,7 @@ use crate::pages::Described;
 
 /// Signature of a delivery: HMAC-SHA256 with the token over the body
 /// (<https://developers.notion.com/reference/webhooks>).
-const SIGNATURE: Signature = Signature::header("x-notion-signature")
+const WEBHOOK_SIGNATURE: Signature = Signature::header("x-notion-signature")
     .prefix("sha256=")
     .hint("enter the token that the subscription was verified with");
 /// Number of pages that one request reads.
@@ -231,7 +231,7 @@ pub(crate) fn event_received(config: Subscription, request: Inbound) -> Result<R
         let id = HEXLOWER.encode(&Sha256::digest(&verification_token));
         return Ok(Received::event(id, event));
     };
-    SIGNATURE.verify(&request, token)?;
+    WEBHOOK_SIGNATURE.verify(&request, token)?;
     let Delivery { id, event } = request.json()?;
     let wanted = config.types.is_empty() || config.types.contains(&event.kind);
     Ok(if wanted {

@@ -9,9 +9,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
-const LIBRARY: &str =
+const LIBRARY_FOLDER: &str =
     "../../target/descriptions/notionhq-client-5.26.0/package/build/src/api-endpoints";
-const API: &str = "https://api.notion.com/v1/";
+const API_URL: &str = "https://api.notion.com/v1/";
 
 /// An endpoint of the API.
 struct Endpoint {
@@ -71,7 +71,7 @@ fn entries(folder: &Path) -> Vec<std::path::PathBuf> {
 }
 
 fn endpoints() -> Vec<Endpoint> {
-    let mut files = entries(&Path::new(env!("CARGO_MANIFEST_DIR")).join(LIBRARY));
+    let mut files = entries(&Path::new(env!("CARGO_MANIFEST_DIR")).join(LIBRARY_FOLDER));
     files.retain(|file| file.extension().is_some_and(|end| end == "js"));
     let read = |file: &Path| fs::read_to_string(file).expect("the library can be read");
     files
@@ -106,7 +106,7 @@ fn every_request_is_one_that_notion_knows() {
             let url = request["url"].as_str().unwrap_or_default();
             let (path, query) = url.split_once('?').unwrap_or((url, ""));
             let segments: Vec<&str> = path
-                .strip_prefix(API)
+                .strip_prefix(API_URL)
                 .unwrap_or_default()
                 .split('/')
                 .collect();

@@ -12,7 +12,7 @@ use crate::messages::Message;
 
 /// Signature of a request: HMAC-SHA256 over version, time and body
 /// (<https://docs.slack.dev/authentication/verifying-requests-from-slack>).
-const SIGNATURE: Signature = Signature::header("x-slack-signature")
+const WEBHOOK_SIGNATURE: Signature = Signature::header("x-slack-signature")
     .prefix("v0=")
     .hint("enter the signing secret of the app that sends here");
 /// Max age of a request, in seconds. An older one may be a replay of a captured request.
@@ -289,7 +289,7 @@ fn verify(secret: &Secret, request: &Inbound) -> Result<()> {
         .header("x-slack-request-timestamp")
         .unwrap_or_default();
     let message = [b"v0:", time.as_bytes(), b":", &request.body];
-    SIGNATURE.verify_message(request, secret, message)?;
+    WEBHOOK_SIGNATURE.verify_message(request, secret, message)?;
     let sent: u64 = time
         .parse()
         .map_err(|_| ToolError::unauthorized("the request is not signed with a time"))?;

@@ -11,8 +11,8 @@ use std::path::Path;
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
-const LIBRARY: &str = "../../target/descriptions/slack_sdk-3.47.0/slack_sdk/web/client.py";
-const API: &str = "https://slack.com/api/";
+const LIBRARY_FILE: &str = "../../target/descriptions/slack_sdk-3.47.0/slack_sdk/web/client.py";
+const API_URL: &str = "https://slack.com/api/";
 
 /// A method of the Web API.
 #[derive(Default)]
@@ -101,7 +101,7 @@ fn requests() -> Vec<(String, Value)> {
             let request = &exchange["request"];
             if request["url"]
                 .as_str()
-                .is_some_and(|url| url.starts_with(API))
+                .is_some_and(|url| url.starts_with(API_URL))
             {
                 requests.push((file.display().to_string(), request.clone()));
             }
@@ -139,7 +139,7 @@ fn sent(request: &Value) -> Vec<(String, Value)> {
 
 #[test]
 fn every_request_is_one_that_slack_knows() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(LIBRARY);
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(LIBRARY_FILE);
     let library = fs::read_to_string(&file).unwrap_or_else(|cause| {
         panic!("{}: {cause}; `tests/setup` fetches it", file.display());
     });
@@ -154,7 +154,7 @@ fn every_request_is_one_that_slack_knows() {
     for (place, request) in &requests {
         let name = request["url"]
             .as_str()
-            .and_then(|url| url[API.len()..].split('?').next())
+            .and_then(|url| url[API_URL.len()..].split('?').next())
             .unwrap_or_default();
         let Some(method) = methods.get(name) else {
             problems.push(format!("{place}: Slack has no method `{name}`"));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolkit_sdk::testing::{self, Case, Exchange};
 
-const HISTORY: &str = "https://slack.com/api/conversations.history?channel=C012AB3CD";
+const HISTORY_URL: &str = "https://slack.com/api/conversations.history?channel=C012AB3CD";
 
 #[test]
 fn rate_limit_gives_its_wait_for_any_status() {
@@ -54,7 +54,7 @@ fn new_messages_are_reported_oldest_first() {
             "arguments": { "channel": "C012AB3CD" },
             "cursor": { "ts": format!("{after}.000000") },
             "exchanges": [{
-                "request": { "method": "GET", "url": format!("{HISTORY}&oldest={after}.000000&limit=100") },
+                "request": { "method": "GET", "url": format!("{HISTORY_URL}&oldest={after}.000000&limit=100") },
                 "response": { "body": { "ok": true, "messages": answer } },
             }],
             "data": {

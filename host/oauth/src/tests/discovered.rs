@@ -33,7 +33,7 @@ async fn resolve_at(answers: &[String], moments: &[i64]) -> (Vec<Result<OAuth2>>
     let cache = MetadataCache::default();
     let mut all = Vec::new();
     for moment in moments {
-        let now_ms = NOW + moment;
+        let now_ms = NOW_MS + moment;
         let flow = Flow {
             net: &application.net,
             now_ms,
@@ -147,7 +147,7 @@ async fn private_token_endpoint_is_refused() {
         let values = Values::new();
         let flow = Flow {
             net: &application.net,
-            now_ms: NOW,
+            now_ms: NOW_MS,
             scheme: &scheme,
             client: &client,
             values: &values,

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const PAIR: &str = "oauth_token=t%2B1&oauth_token_secret=s1";
+const TOKEN_PAIR: &str = "oauth_token=t%2B1&oauth_token_secret=s1";
 
 fn scheme_with(more: Value) -> AuthScheme {
     let mut flow = json!({
@@ -31,7 +31,7 @@ async fn authorized(raw: String) -> (Result<(Url, Values)>, Vec<String>) {
         values(json!({ "site": "n&s", "oauth_token": "old", "oauth_token_secret": "old" }));
     let flow = Flow {
         net: &application.net,
-        now_ms: NOW,
+        now_ms: NOW_MS,
         scheme: &scheme,
         client: &client,
         values: &values,
@@ -53,7 +53,7 @@ async fn exchanged(
     let values = values(json!({ "site": "n", "oauth_token": "t+1", "oauth_token_secret": "s1" }));
     let flow = Flow {
         net: &application.net,
-        now_ms: NOW,
+        now_ms: NOW_MS,
         scheme: &scheme,
         client: &client,
         values: &values,
@@ -74,7 +74,7 @@ async fn exchanged(
 #[tokio::test]
 async fn oauth1_authorization_needs_confirmed_callback() {
     let (answered, seen) = authorized(form(&format!(
-        "{PAIR}&oauth_callback_confirmed=true&more=x"
+        "{TOKEN_PAIR}&oauth_callback_confirmed=true&more=x"
     )))
     .await;
     let (url, temporary) = answered.unwrap();
@@ -100,8 +100,8 @@ async fn oauth1_authorization_needs_confirmed_callback() {
         seen[0]
     );
     for answer in [
-        form(PAIR),
-        form(&format!("{PAIR}&oauth_callback_confirmed=false")),
+        form(TOKEN_PAIR),
+        form(&format!("{TOKEN_PAIR}&oauth_callback_confirmed=false")),
         form("oauth_token=t"),
     ] {
         assert!(matches!(
@@ -162,7 +162,7 @@ async fn oauth1_token_response_fills_account_fields() {
 #[tokio::test]
 async fn verifier_for_another_token_is_not_sent() {
     for back in [&[("oauth_token", "t+2")][..], &[]] {
-        let (refused, seen) = exchanged(json!({}), form(PAIR), back).await;
+        let (refused, seen) = exchanged(json!({}), form(TOKEN_PAIR), back).await;
         assert!(matches!(refused, Err(Refusal::Unsent { .. })) && seen.is_empty());
     }
     let echo = answer(

@@ -21,7 +21,7 @@ async fn exchanged(
     let values = values(json!({ "site": "north" }));
     let flow = Flow {
         net: &application.net,
-        now_ms: NOW,
+        now_ms: NOW_MS,
         scheme: &scheme,
         client: &client,
         values: &values,
@@ -67,7 +67,7 @@ async fn token_request_can_be_nested_json() {
         "format": "json", "headers": { "x-site": "{site}", "x-none": "{absent}" },
         "params": { "auth.client.key": "{client_id}", "at": "{now}" }, "drop": ["client_secret"], "rename": { "code": "auth_code" },
     });
-    let (tokens, seen) = of(json!({ "token": token }), &[ok(TOKENS)]).await;
+    let (tokens, seen) = of(json!({ "token": token }), &[ok(TOKEN_RESPONSE)]).await;
     tokens.unwrap();
     assert!(
         seen[0].contains("\r\nx-site: north\r\n") && !seen[0].contains("x-none"),
@@ -84,7 +84,11 @@ async fn token_request_can_be_nested_json() {
 
 #[tokio::test]
 async fn token_request_can_be_a_get() {
-    let (tokens, seen) = of(json!({ "token": { "method": "GET" } }), &[ok(TOKENS)]).await;
+    let (tokens, seen) = of(
+        json!({ "token": { "method": "GET" } }),
+        &[ok(TOKEN_RESPONSE)],
+    )
+    .await;
     tokens.unwrap();
     assert!(
         seen[0].starts_with("GET /token?grant_type=authorization_code&code=c-1&"),
@@ -101,7 +105,7 @@ async fn a_client_shows_itself_as_the_application_wants() {
         ("none", "", false, false),
         ("body", "", true, true),
     ] {
-        let (tokens, seen) = of(json!({ "client_auth": how }), &[ok(TOKENS)]).await;
+        let (tokens, seen) = of(json!({ "client_auth": how }), &[ok(TOKEN_RESPONSE)]).await;
         tokens.unwrap();
         let request = &seen[0];
         assert_eq!(
@@ -154,7 +158,7 @@ async fn the_whole_answer_is_the_token() {
 
 #[tokio::test]
 async fn token_expiry_is_parsed_in_every_format() {
-    let later = NOW / 1000 + 90;
+    let later = NOW_MS / 1000 + 90;
     for (kind, written, default, seconds) in [
         ("at", format!("{later}"), Value::Null, Some(90)),
         ("at", format!("{later}000"), Value::Null, Some(90)),
@@ -237,7 +241,7 @@ async fn callback_values_cannot_leave_provider_hosts() {
         here.clone(),
         hidden("dc"),
         &[("location", "eu")],
-        &[ok(TOKENS)],
+        &[ok(TOKEN_RESPONSE)],
     )
     .await;
     assert_eq!(tokens.unwrap().values["dc"], "eu");
@@ -262,7 +266,7 @@ async fn access_token_can_refresh_itself() {
         "url": "https://app.example/refresh", "method": "GET", "drop": ["refresh_token", "client_id", "client_secret"],
         "params": { "grant_type": "ig_refresh", "access_token": "{access_token}" },
     } });
-    let (tokens, seen) = refreshed(about, ok(TOKENS)).await;
+    let (tokens, seen) = refreshed(about, ok(TOKEN_RESPONSE)).await;
     tokens.unwrap();
     assert!(
         seen[0].starts_with("GET /refresh?access_token=at-0&grant_type=ig_refresh HTTP"),
@@ -378,7 +382,7 @@ async fn tokens_are_revoked_at_the_provider() {
         let values = values(json!({ "refresh_token": "rt-1", "access_token": "at-0" }));
         let flow = Flow {
             net: &application.net,
-            now_ms: NOW,
+            now_ms: NOW_MS,
             scheme: &scheme,
             client: &client,
             values: &values,

@@ -4,7 +4,7 @@ use jsonwebtoken::{DecodingKey, Validation};
 
 use super::*;
 
-const RSA: &str = include_str!("rsa.pem");
+const RSA_KEY: &str = include_str!("rsa.pem");
 
 /// Obtains tokens from a provider that sends this response. The second value holds the recorded
 /// requests.
@@ -19,7 +19,7 @@ async fn obtained(
     let account = values(account);
     let flow = Flow {
         net: &application.net,
-        now_ms: NOW,
+        now_ms: NOW_MS,
         scheme: &scheme,
         client: &client,
         values: &account,
@@ -71,7 +71,7 @@ async fn client_credentials_yield_a_token() {
         &[],
         json!({ "client_auth": "basic", "scopes": ["a"], "token": { "params": { "audience": "x" } } }),
     );
-    let (tokens, request) = obtained(scheme, client(), json!({}), TOKENS).await;
+    let (tokens, request) = obtained(scheme, client(), json!({}), TOKEN_RESPONSE).await;
     assert_eq!(tokens.unwrap().values["access_token"], "at-1");
     assert!(
         request.ends_with("\r\n\r\ngrant_type=client_credentials&scope=a%20extra&audience=x"),
@@ -92,7 +92,7 @@ async fn password_is_exchanged_for_a_token() {
         scheme,
         client(),
         json!({ "username": "amy", "password": "p&w" }),
-        TOKENS,
+        TOKEN_RESPONSE,
     )
     .await;
     tokens.unwrap();
@@ -123,13 +123,13 @@ async fn a_key_file_of_google_becomes_a_token() {
         about,
     );
     let file =
-        json!({ "client_email": "robot@example.com", "private_key_id": "k1", "private_key": RSA })
+        json!({ "client_email": "robot@example.com", "private_key_id": "k1", "private_key": RSA_KEY })
             .to_string();
     let (tokens, request) = obtained(
         scheme.clone(),
         Client::default(),
         json!({ "credentials_json": file }),
-        TOKENS,
+        TOKEN_RESPONSE,
     )
     .await;
     tokens.unwrap();
@@ -147,7 +147,7 @@ async fn a_key_file_of_google_becomes_a_token() {
     );
     let mut claims = claims(&assertion);
     assert!(claims.as_object_mut().unwrap().remove("jti").is_some());
-    let issued = NOW / 1000 - 30;
+    let issued = NOW_MS / 1000 - 30;
     let expected = json!({
         "iat": issued, "exp": issued + 3600, "iss": "robot@example.com", "aud": "https://app.example/token",
         "scope": "https://www.example.com/auth/drive extra",
@@ -161,7 +161,7 @@ async fn a_key_file_of_google_becomes_a_token() {
         scheme,
         Client::default(),
         json!({ "credentials_json": "{\"private_key\":\"no key\"}" }),
-        TOKENS,
+        TOKEN_RESPONSE,
     )
     .await;
     assert!(
@@ -188,7 +188,7 @@ async fn app_installation_yields_a_token() {
         about,
     );
     // The key as it is pasted from JSON.
-    let account = json!({ "application_id": 7, "installation_id": 42, "private_key": RSA.replace('\n', "\\n") });
+    let account = json!({ "application_id": 7, "installation_id": 42, "private_key": RSA_KEY.replace('\n', "\\n") });
     let answer = r#"{"token":"ghs_1","expires_at":"2026-01-01T01:00:00Z"}"#;
     let (tokens, request) = obtained(scheme, Client::default(), account, answer).await;
     let tokens = tokens.unwrap();
@@ -218,13 +218,13 @@ async fn a_client_signs_instead_of_showing_a_secret() {
             "claims": { "iss": "{client_id}", "sub": "{client_id}", "aud": "https://app.example/token" },
         },
     });
-    let credentials = values(json!({ "client_id": "c1", "private_key": RSA, "key_id": "k9" }));
+    let credentials = values(json!({ "client_id": "c1", "private_key": RSA_KEY, "key_id": "k9" }));
     let client = Client::from_credentials(&credentials).unwrap();
     let (tokens, request) = obtained(
         scheme_json("S2S_OAUTH2", &[], about),
         client,
         json!({}),
-        TOKENS,
+        TOKEN_RESPONSE,
     )
     .await;
     tokens.unwrap();
@@ -297,8 +297,13 @@ async fn digests_are_those_of_the_standards() {
         &[("key", true)],
         json!({ "client_auth": "none", "token": { "params": params } }),
     );
-    let (tokens, request) =
-        obtained(scheme, Client::default(), json!({ "key": "Jefe" }), TOKENS).await;
+    let (tokens, request) = obtained(
+        scheme,
+        Client::default(),
+        json!({ "key": "Jefe" }),
+        TOKEN_RESPONSE,
+    )
+    .await;
     tokens.unwrap();
     assert_eq!(
         parameter(&request, "sha"),
@@ -328,7 +333,7 @@ async fn registration_and_metadata_document_agree() {
     let values = Values::new();
     let flow = Flow {
         net: &application.net,
-        now_ms: NOW,
+        now_ms: NOW_MS,
         scheme: &scheme,
         client: &nobody,
         values: &values,

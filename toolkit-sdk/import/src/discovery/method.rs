@@ -8,7 +8,7 @@ use super::scopes::{self, Counts};
 use super::{pages, root_url, schema, server};
 use crate::{Answer, Api, Body, Media, Operation, Parameter, Unsupported, file, hints, text};
 
-const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
+const HTTP_METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 /// Prefixes of the names of methods that are destructive although their requests are POST.
 const DESTRUCTIVE_VERBS: [&str; 10] = [
     "batchDelete",
@@ -41,7 +41,7 @@ impl<'a> Reader<'a> {
     /// Adds the operations of a method: the plain one, the one that uploads, and the one that
     /// downloads.
     pub(super) fn method(&self, id: &str, resource: &str, method: &Method, api: &mut Api) {
-        if !METHODS.contains(&method.http_method.as_str()) {
+        if !HTTP_METHODS.contains(&method.http_method.as_str()) {
             let what = format!("the method {}", text::line(&method.http_method, 40));
             api.unsupported.push(Unsupported::unusable(id, what));
         }

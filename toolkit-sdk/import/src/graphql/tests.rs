@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{Overlay, toolkit};
 
-pub(crate) const SDL: &str = r#"
+pub(crate) const SCHEMA_TEXT: &str = r#"
 directive @oneOf on INPUT_OBJECT
 "A moment." scalar DateTime
 scalar Upload
@@ -50,7 +50,7 @@ schema { query: Query mutation: Mutation subscription: Subscription }
 "#;
 
 fn api() -> Api {
-    graphql(SDL.as_bytes()).unwrap()
+    graphql(SCHEMA_TEXT.as_bytes()).unwrap()
 }
 
 fn operation<'a>(api: &'a Api, id: &str) -> &'a Operation {
@@ -73,7 +73,7 @@ fn variables(api: &Api, id: &str) -> Value {
 
 #[test]
 fn every_document_is_valid() {
-    let schema = Checked::parse_and_validate(SDL, "schema.graphql").unwrap();
+    let schema = Checked::parse_and_validate(SCHEMA_TEXT, "schema.graphql").unwrap();
     let api = api();
     let unusable: Vec<_> = api
         .unsupported

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::Direction;
 use crate::text;
 
-const TYPES: [&str; 7] = [
+const JSON_TYPES: [&str; 7] = [
     "array", "boolean", "integer", "null", "number", "object", "string",
 ];
 /// Bounds of values. They are checked for arguments but are of no use in outputs.
@@ -32,7 +32,7 @@ const MAX_COMPILED_PATTERN_BYTES: usize = 1 << 20;
 const MAX_VALUE_BYTES: usize = 500;
 
 pub(super) fn is_type(kind: &Value) -> bool {
-    let known = |kind: &Value| kind.as_str().is_some_and(|kind| TYPES.contains(&kind));
+    let known = |kind: &Value| kind.as_str().is_some_and(|kind| JSON_TYPES.contains(&kind));
     match kind {
         Value::Array(kinds) => !kinds.is_empty() && kinds.iter().all(known),
         kind => known(kind),

@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// Default time of a case: 2026-01-01T00:00:00Z, in milliseconds since 1970.
-pub const NOW: u64 = 1_767_225_600_000;
+pub const DEFAULT_TIME_MS: u64 = 1_767_225_600_000;
 
 /// One case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -44,7 +44,7 @@ pub struct Case {
     /// Part of a subscription's life, instead of a webhook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subscription: Option<GivenSubscription>,
-    /// Time of the call, in milliseconds since 1970. [`NOW`] when missing.
+    /// Time of the call, in milliseconds since 1970. [`DEFAULT_TIME_MS`] when missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub now: Option<u64>,
     /// Non-secret fields of the account.

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashSet};
 use serde_json::{Map, Value};
 
 use super::{Party, Report};
-use node::{ARRAY, Node, OBJECT, STRING, mask_of};
+use node::{ARRAY_KIND, Node, OBJECT_KIND, STRING_KIND, mask_of};
 
 /// Maximum number of steps to compare two manifests. Comparing a schema of 64 KiB with a similar
 /// one takes about ten thousand.
@@ -47,16 +47,16 @@ const KEYWORDS_COMPARED_WHOLE: [&str; 20] = [
 /// Keywords for bounds: the name, whether a greater value is stricter, and the kinds of values that
 /// it applies to.
 const BOUND_KEYWORDS: [(&str, bool, u8); 10] = [
-    ("exclusiveMaximum", false, node::NUMBER),
-    ("exclusiveMinimum", true, node::NUMBER),
-    ("maximum", false, node::NUMBER),
-    ("minimum", true, node::NUMBER),
-    ("maxItems", false, ARRAY),
-    ("minItems", true, ARRAY),
-    ("maxLength", false, STRING),
-    ("minLength", true, STRING),
-    ("maxProperties", false, OBJECT),
-    ("minProperties", true, OBJECT),
+    ("exclusiveMaximum", false, node::NUMBER_KIND),
+    ("exclusiveMinimum", true, node::NUMBER_KIND),
+    ("maximum", false, node::NUMBER_KIND),
+    ("minimum", true, node::NUMBER_KIND),
+    ("maxItems", false, ARRAY_KIND),
+    ("minItems", true, ARRAY_KIND),
+    ("maxLength", false, STRING_KIND),
+    ("minLength", true, STRING_KIND),
+    ("maxProperties", false, OBJECT_KIND),
+    ("minProperties", true, OBJECT_KIND),
 ];
 
 /// The direction of the values.
@@ -306,20 +306,20 @@ impl Comparison {
                     && !first
                         .values(keyword)
                         .any(|own| is_as_strict(own, bound, more))
-                    && !(more && about != node::NUMBER && *bound == 0)
+                    && !(more && about != node::NUMBER_KIND && *bound == 0)
                 {
                     self.find(place, keyword, first.keyword(keyword), Some(bound));
                 }
             }
             self.whole(first, demand, place);
-            if kinds & OBJECT != 0 {
+            if kinds & OBJECT_KIND != 0 {
                 self.object(first, second, demand, place);
             }
-            if kinds & ARRAY != 0 {
+            if kinds & ARRAY_KIND != 0 {
                 self.items(first, second, demand, place);
             }
         }
-        if kinds & OBJECT != 0 {
+        if kinds & OBJECT_KIND != 0 {
             for name in first.declared().difference(&second.declared()) {
                 if !first.forbids(name) {
                     self.put(&below(place, name), "property", None, None, true);

@@ -1,7 +1,7 @@
 //! Checks of hosts, and of rules that must lie within others.
 
 use super::Report;
-use crate::{EgressRule, METHODS};
+use crate::{EgressRule, HTTP_METHODS};
 
 const MAX_RULES: usize = 100;
 /// Top-level names that are used only inside private networks.
@@ -78,11 +78,11 @@ fn check_rule(rule: &EgressRule, report: &mut Report) {
     for method in rule
         .methods
         .iter()
-        .filter(|method| !METHODS.contains(&method.as_str()))
+        .filter(|method| !HTTP_METHODS.contains(&method.as_str()))
     {
         report.add(format_args!(
             "`{method}` is not one of {}",
-            METHODS.join(", ")
+            HTTP_METHODS.join(", ")
         ));
     }
     super::unique(&rule.methods, report);

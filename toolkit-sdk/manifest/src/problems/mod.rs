@@ -30,7 +30,7 @@ pub use logo::sanitized_logo;
 pub use schema::{MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH};
 pub use text::{cleaned, is_hidden};
 
-use crate::{ABI, Manifest};
+use crate::{ABI_VERSION, Manifest};
 
 /// Maximum size of a manifest, in bytes. A description of an API with 1,200 operations results in
 /// one of 3 MiB.
@@ -66,10 +66,10 @@ impl Manifest {
 }
 
 fn identity(manifest: &Manifest, report: &mut Report) {
-    if manifest.abi != ABI {
+    if manifest.abi != ABI_VERSION {
         let hint = "build the toolkit with the SDK of this server, or update the server";
         report.at("abi").add(format_args!(
-            "`{}` is not supported; the supported version is {ABI}; {hint}",
+            "`{}` is not supported; the supported version is {ABI_VERSION}; {hint}",
             manifest.abi
         ));
     }

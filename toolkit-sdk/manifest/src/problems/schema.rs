@@ -19,7 +19,7 @@ const MAX_PATTERN_BYTES: usize = 1024;
 const MAX_COMPILED_PATTERN_BYTES: usize = 1024 * 1024;
 
 /// Values of `type`.
-const TYPES: [&str; 7] = [
+const JSON_TYPES: [&str; 7] = [
     "array", "boolean", "integer", "null", "number", "object", "string",
 ];
 /// Keywords with one schema.
@@ -211,19 +211,19 @@ fn check_keywords(keywords: &Map<String, Value>, root: &Value, report: &mut Repo
 /// Checks the keywords that hold values and not schemas.
 fn check_values(keywords: &Map<String, Value>, report: &mut Report) {
     let names = |value: &Value| match value {
-        Value::String(name) => TYPES.contains(&name.as_str()),
+        Value::String(name) => JSON_TYPES.contains(&name.as_str()),
         Value::Array(names) => {
             !names.is_empty()
                 && names
                     .iter()
-                    .all(|name| name.as_str().is_some_and(|name| TYPES.contains(&name)))
+                    .all(|name| name.as_str().is_some_and(|name| JSON_TYPES.contains(&name)))
         }
         _ => false,
     };
     if let Some(kind) = keywords.get("type").filter(|kind| !names(kind)) {
         report.at("type").add(format_args!(
             "{kind} is not one of {}, or a list of them",
-            TYPES.join(", ")
+            JSON_TYPES.join(", ")
         ));
     }
     if keywords

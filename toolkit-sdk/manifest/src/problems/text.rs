@@ -73,8 +73,8 @@ pub fn cleaned(text: &str) -> String {
 
 /// Returns the single character for a vowel and an accent.
 fn composed(base: char, mark: char) -> Option<char> {
-    const MARKS: [char; 4] = ['\u{300}', '\u{301}', '\u{302}', '\u{308}'];
-    const VOWELS: [(char, &str); 10] = [
+    const ACCENT_MARKS: [char; 4] = ['\u{300}', '\u{301}', '\u{302}', '\u{308}'];
+    const ACCENTED_VOWELS: [(char, &str); 10] = [
         ('A', "ÀÁÂÄ"),
         ('E', "ÈÉÊË"),
         ('I', "ÌÍÎÏ"),
@@ -86,10 +86,10 @@ fn composed(base: char, mark: char) -> Option<char> {
         ('o', "òóôö"),
         ('u', "ùúûü"),
     ];
-    let (_, letters) = VOWELS.iter().find(|(vowel, _)| *vowel == base)?;
+    let (_, letters) = ACCENTED_VOWELS.iter().find(|(vowel, _)| *vowel == base)?;
     letters
         .chars()
-        .nth(MARKS.iter().position(|known| *known == mark)?)
+        .nth(ACCENT_MARKS.iter().position(|known| *known == mark)?)
 }
 
 /// Returns true for control, zero-width, bidirectional, variation and tag characters, fillers and

@@ -101,29 +101,29 @@ mod tests {
 
     use super::read;
 
-    const NOW: u64 = 1_792_584_000_000;
+    const NOW_MS: u64 = 1_792_584_000_000;
 
     #[test]
     fn every_known_form_of_a_hint_is_read() {
         let seconds = |number| Some(Duration::from_secs(number));
-        assert_eq!(read("120", NOW), seconds(120));
-        assert_eq!(read("1.5", NOW), Some(Duration::from_millis(1500)));
-        assert_eq!(read("1792584060", NOW), seconds(60));
-        assert_eq!(read("1792584060000", NOW), seconds(60));
+        assert_eq!(read("120", NOW_MS), seconds(120));
+        assert_eq!(read("1.5", NOW_MS), Some(Duration::from_millis(1500)));
+        assert_eq!(read("1792584060", NOW_MS), seconds(60));
+        assert_eq!(read("1792584060000", NOW_MS), seconds(60));
         assert_eq!(
-            read("Wed, 21 Oct 2026 08:00:30 GMT", NOW),
-            read("1792569630", NOW)
+            read("Wed, 21 Oct 2026 08:00:30 GMT", NOW_MS),
+            read("1792569630", NOW_MS)
         );
-        assert_eq!(read("6m0s", NOW), seconds(360));
-        assert_eq!(read("20ms", NOW), Some(Duration::from_millis(20)));
+        assert_eq!(read("6m0s", NOW_MS), seconds(360));
+        assert_eq!(read("20ms", NOW_MS), Some(Duration::from_millis(20)));
     }
 
     #[test]
     fn past_reset_means_now_and_nonsense_nothing() {
-        assert_eq!(read("1500000000", NOW), Some(Duration::ZERO));
+        assert_eq!(read("1500000000", NOW_MS), Some(Duration::ZERO));
         for nonsense in ["soon", "", "-5", "NaN", "5 minutes", "m"] {
             assert_eq!(
-                read(nonsense, NOW).filter(|wait| !wait.is_zero()),
+                read(nonsense, NOW_MS).filter(|wait| !wait.is_zero()),
                 None,
                 "{nonsense}"
             );

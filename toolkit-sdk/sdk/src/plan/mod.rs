@@ -152,7 +152,9 @@ fn fill_fields(url: &mut String, call: &Call) {
 }
 
 fn method(name: &str) -> Result<&'static str> {
-    let found = manifest::METHODS.into_iter().find(|known| *known == name);
+    let found = manifest::HTTP_METHODS
+        .into_iter()
+        .find(|known| *known == name);
     found.ok_or_else(|| ToolError::internal(format!("the plan has the unknown method `{name}`")))
 }
 

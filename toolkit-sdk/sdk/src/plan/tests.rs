@@ -484,7 +484,7 @@ fn a_file_goes_together_with_its_description() {
     assert_eq!(host.bytes_of("file_1").unwrap(), expected.as_bytes());
 }
 
-const MCP: &str = "https://mcp.example.com/mcp";
+const MCP_URL: &str = "https://mcp.example.com/mcp";
 
 /// Scripts one message to the server with the expected headers, and its response.
 fn message(method: &str, headers: Value, response: Value) -> Exchange {
@@ -498,7 +498,7 @@ fn message(method: &str, headers: Value, response: Value) -> Exchange {
         notification => json!({ "jsonrpc": "2.0", "method": notification }),
     });
     let http = if method == "DELETE" { "DELETE" } else { "POST" };
-    let mut request = json!({ "method": http, "url": MCP, "headers": headers });
+    let mut request = json!({ "method": http, "url": MCP_URL, "headers": headers });
     if let Some(body) = body {
         request["body"] = body;
     }
@@ -507,7 +507,8 @@ fn message(method: &str, headers: Value, response: Value) -> Exchange {
 
 /// Returns the result of the tool `add` of a server without sessions that responds like this.
 fn converted(answer: Value) -> Result<Value> {
-    let call = json!({ "method": "POST", "url": MCP, "body": { "media": "mcp", "tool": "add" } });
+    let call =
+        json!({ "method": "POST", "url": MCP_URL, "body": { "media": "mcp", "tool": "add" } });
     let hello = json!({ "body": { "jsonrpc": "2.0", "id": 1, "result": { "protocolVersion": "2025-03-26" } } });
     let both = json!({ "accept": "application/json, text/event-stream" });
     let version = json!({ "mcp-protocol-version": "2025-03-26" });
@@ -524,7 +525,8 @@ fn result_of(result: Value) -> Result<Value> {
 
 #[test]
 fn mcp_tool_is_called_in_own_session() {
-    let call = json!({ "method": "POST", "url": MCP, "body": { "media": "mcp", "tool": "add" } });
+    let call =
+        json!({ "method": "POST", "url": MCP_URL, "body": { "media": "mcp", "tool": "add" } });
     let event = |value: Value| format!("event: message\r\ndata: {value}\r\n\r\n");
     let stream = |events: String, session: bool| {
         let mut headers = json!({ "content-type": "text/event-stream; charset=utf-8" });
@@ -607,7 +609,7 @@ fn mcp_tool_errors_keep_their_message() {
 
 #[test]
 fn imported_calls_use_client_headers_and_errors() {
-    const CLIENT: crate::http::Client = crate::http::Client::new("https://other.example")
+    const OTHER_CLIENT: crate::http::Client = crate::http::Client::new("https://other.example")
         .headers(&[("x-version", "2")])
         .errors(|response| {
             response
@@ -622,6 +624,6 @@ fn imported_calls_use_client_headers_and_errors() {
     );
     let (answer, _) = testing::host()
         .expect(sent)
-        .run(|| run(&call, Some(CLIENT), b"{}"));
+        .run(|| run(&call, Some(OTHER_CLIENT), b"{}"));
     assert_eq!(answer.unwrap_err().kind(), "not_found");
 }

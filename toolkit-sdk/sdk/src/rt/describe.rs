@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use schemars::JsonSchema;
 use serde_json::Value;
 
-use super::UNSTAMPED;
+use super::UNSTAMPED_VERSION;
 use crate::subscription::Subscribe;
 use crate::{Polled, Received, Result, ToolError, schema};
 
@@ -103,10 +103,10 @@ pub fn example(json: &str) -> Value {
     serde_json::from_str(json).unwrap_or(Value::Null)
 }
 
-/// Parses the version that the author wrote, or returns the placeholder [`UNSTAMPED`].
+/// Parses the version that the author wrote, or returns the placeholder [`UNSTAMPED_VERSION`].
 pub fn version(text: &str) -> manifest::Version {
     text.parse()
-        .or_else(|_| UNSTAMPED.parse())
+        .or_else(|_| UNSTAMPED_VERSION.parse())
         .expect("the version that stands for none is valid")
 }
 
@@ -158,7 +158,7 @@ pub fn png(bytes: &[u8]) -> String {
 pub fn manifest_json(manifest: &manifest::Manifest) -> Vec<u8> {
     let mut json = serde_json::to_value(manifest).unwrap_or_default();
     if let Value::Object(members) = &mut json
-        && manifest.version.as_str() == UNSTAMPED
+        && manifest.version.as_str() == UNSTAMPED_VERSION
     {
         members.shift_remove("version");
     }

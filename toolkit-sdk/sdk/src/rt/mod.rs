@@ -31,10 +31,10 @@ pub use export::manifest_address;
 pub use wit_bindgen::rt as wit_bindgen_rt;
 
 /// Name and version of this crate, as manifests state it.
-pub const SDK: &str = concat!("toolkit-sdk ", env!("CARGO_PKG_VERSION"));
+pub const SDK_VERSION: &str = concat!("toolkit-sdk ", env!("CARGO_PKG_VERSION"));
 
 /// Placeholder for the version until the build stamps one.
-pub const UNSTAMPED: &str = "19700101_00";
+pub const UNSTAMPED_VERSION: &str = "19700101_00";
 
 /// Function that runs an imported tool by its name, or returns `None` if no tool has this name.
 pub type Imported = fn(&str, &[u8]) -> Option<Result<Vec<u8>>>;

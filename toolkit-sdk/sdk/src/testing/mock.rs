@@ -43,7 +43,7 @@ struct Blob {
 }
 
 thread_local! {
-    static HOST: RefCell<Host> = RefCell::new(Host::default());
+    static CURRENT_HOST: RefCell<Host> = RefCell::new(Host::default());
 }
 
 impl Host {
@@ -117,9 +117,9 @@ impl Host {
             fields: self.fields.clone(),
             deadline_ms: 30_000,
         });
-        HOST.set(self);
+        CURRENT_HOST.set(self);
         let result = code();
-        let host = HOST.take();
+        let host = CURRENT_HOST.take();
         if let Some(missing) = host.script.front() {
             let ExpectedRequest { method, url, .. } = &missing.request;
             panic!(
@@ -322,13 +322,13 @@ fn last_segment(url: &str) -> &str {
 
 /// The platform's functions, served by the host of this thread.
 pub(crate) mod calls {
-    use super::{Failure, HOST, Info, Level, Line, Request, Response, cases};
+    use super::{CURRENT_HOST, Failure, Info, Level, Line, Request, Response, cases};
 
     const MAX_STATE_BYTES: usize = 64 * 1024;
     const MAX_STATE_KEYS: usize = 128;
 
     pub(crate) fn send(request: Request) -> Result<Response, Failure> {
-        HOST.with_borrow_mut(|host| host.answer(&request))
+        CURRENT_HOST.with_borrow_mut(|host| host.answer(&request))
     }
 
     pub(crate) fn send_all(requests: Vec<Request>) -> Vec<Result<Response, Failure>> {
@@ -336,7 +336,7 @@ pub(crate) mod calls {
     }
 
     pub(crate) fn log(level: Level, message: &str) {
-        HOST.with_borrow_mut(|host| {
+        CURRENT_HOST.with_borrow_mut(|host| {
             host.log.push(Line {
                 level,
                 message: message.to_owned(),
@@ -345,19 +345,19 @@ pub(crate) mod calls {
     }
 
     pub(crate) fn now() -> u64 {
-        HOST.with_borrow(|host| host.start.unwrap_or(cases::NOW) + host.slept)
+        CURRENT_HOST.with_borrow(|host| host.start.unwrap_or(cases::DEFAULT_TIME_MS) + host.slept)
     }
 
     pub(crate) fn elapsed() -> u64 {
-        HOST.with_borrow(|host| host.slept)
+        CURRENT_HOST.with_borrow(|host| host.slept)
     }
 
     pub(crate) fn sleep(ms: u32) {
-        HOST.with_borrow_mut(|host| host.slept += u64::from(ms));
+        CURRENT_HOST.with_borrow_mut(|host| host.slept += u64::from(ms));
     }
 
     pub(crate) fn random(length: u32) -> Vec<u8> {
-        HOST.with_borrow_mut(|host| {
+        CURRENT_HOST.with_borrow_mut(|host| {
             let next = || {
                 host.random = host.random.wrapping_add(1);
                 host.random
@@ -367,11 +367,11 @@ pub(crate) mod calls {
     }
 
     pub(crate) fn state_get(key: &str) -> Option<Vec<u8>> {
-        HOST.with_borrow(|host| host.state.get(key).cloned())
+        CURRENT_HOST.with_borrow(|host| host.state.get(key).cloned())
     }
 
     pub(crate) fn state_set(key: &str, value: &[u8]) -> bool {
-        HOST.with_borrow_mut(|host| {
+        CURRENT_HOST.with_borrow_mut(|host| {
             let room = host.state.len() < MAX_STATE_KEYS || host.state.contains_key(key);
             let fits = room && key.len() <= 256 && value.len() <= MAX_STATE_BYTES;
             if fits {
@@ -382,11 +382,11 @@ pub(crate) mod calls {
     }
 
     pub(crate) fn state_remove(key: &str) {
-        HOST.with_borrow_mut(|host| host.state.remove(key));
+        CURRENT_HOST.with_borrow_mut(|host| host.state.remove(key));
     }
 
     pub(crate) fn blob_stat(id: &str) -> Result<Info, Failure> {
-        HOST.with_borrow(|host| {
+        CURRENT_HOST.with_borrow(|host| {
             let blob = host.blobs.get(id).ok_or_else(|| missing(id))?;
             let name = blob.name.clone();
             let media_type = blob.media_type.clone();
@@ -400,7 +400,7 @@ pub(crate) mod calls {
     }
 
     pub(crate) fn blob_read(id: &str, offset: u64, length: u32) -> Result<Vec<u8>, Failure> {
-        HOST.with_borrow(|host| {
+        CURRENT_HOST.with_borrow(|host| {
             let bytes = &host.blobs.get(id).ok_or_else(|| missing(id))?.bytes;
             let start = usize::try_from(offset)
                 .unwrap_or(usize::MAX)
@@ -411,11 +411,11 @@ pub(crate) mod calls {
     }
 
     pub(crate) fn blob_create(name: &str, media_type: &str) -> Result<String, Failure> {
-        HOST.with_borrow_mut(|host| Ok(host.create(name, media_type, Vec::new())))
+        CURRENT_HOST.with_borrow_mut(|host| Ok(host.create(name, media_type, Vec::new())))
     }
 
     pub(crate) fn blob_append(id: &str, bytes: &[u8]) -> Result<u64, Failure> {
-        HOST.with_borrow_mut(|host| {
+        CURRENT_HOST.with_borrow_mut(|host| {
             let blob = host.blobs.get_mut(id).ok_or_else(|| missing(id))?;
             if !blob.created {
                 let message = format!("the file `{id}` was not made in this call");

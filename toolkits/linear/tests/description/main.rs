@@ -14,7 +14,7 @@ use apollo_compiler::validation::Valid;
 use apollo_compiler::{ExecutableDocument, Schema};
 use serde_json::Value;
 
-const LIBRARY: &str = "../../target/descriptions/linear-sdk-98.0.0/package/dist";
+const LIBRARY_FOLDER: &str = "../../target/descriptions/linear-sdk-98.0.0/package/dist";
 
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder)
@@ -25,7 +25,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn schema() -> Valid<Schema> {
-    let mut files = entries(&Path::new(env!("CARGO_MANIFEST_DIR")).join(LIBRARY));
+    let mut files = entries(&Path::new(env!("CARGO_MANIFEST_DIR")).join(LIBRARY_FOLDER));
     files.retain(|file| file.extension().is_some_and(|end| end == "mts"));
     let texts = files
         .iter()

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-const SCALARS: [&str; 5] = ["ID", "String", "Boolean", "Int", "Float"];
+const SCALAR_TYPES: [&str; 5] = ["ID", "String", "Boolean", "Int", "Float"];
 
 /// A type with fields, as declared in TypeScript.
 struct Declared<'a> {
@@ -136,7 +136,7 @@ impl<'a> Reader<'a> {
             .filter(|it| it.name == "Scalars")
             .flat_map(|it| &it.fields)
         {
-            if !SCALARS.contains(&scalar.name) {
+            if !SCALAR_TYPES.contains(&scalar.name) {
                 let _ = writeln!(schema, "scalar {}", scalar.name);
             }
         }

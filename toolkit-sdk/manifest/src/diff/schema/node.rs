@@ -4,17 +4,25 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-pub(super) const NULL: u8 = 1;
-pub(super) const BOOLEAN: u8 = 2;
-pub(super) const INTEGER: u8 = 4;
+pub(super) const NULL_KIND: u8 = 1;
+pub(super) const BOOLEAN_KIND: u8 = 2;
+pub(super) const INTEGER_KIND: u8 = 4;
 /// A number with a fraction.
-pub(super) const FRACTION: u8 = 8;
-pub(super) const NUMBER: u8 = INTEGER | FRACTION;
-pub(super) const STRING: u8 = 16;
-pub(super) const ARRAY: u8 = 32;
-pub(super) const OBJECT: u8 = 64;
+pub(super) const FRACTION_KIND: u8 = 8;
+pub(super) const NUMBER_KIND: u8 = INTEGER_KIND | FRACTION_KIND;
+pub(super) const STRING_KIND: u8 = 16;
+pub(super) const ARRAY_KIND: u8 = 32;
+pub(super) const OBJECT_KIND: u8 = 64;
 const ALL_KINDS: u8 = 127;
-const KINDS: [u8; 7] = [NULL, BOOLEAN, INTEGER, FRACTION, STRING, ARRAY, OBJECT];
+const EVERY_KIND: [u8; 7] = [
+    NULL_KIND,
+    BOOLEAN_KIND,
+    INTEGER_KIND,
+    FRACTION_KIND,
+    STRING_KIND,
+    ARRAY_KIND,
+    OBJECT_KIND,
+];
 /// Maximum number of references in a row. More are treated as a cycle.
 const MAX_REFERENCE_CHAIN: usize = 64;
 /// Maximum number of listed values that are split into separate nodes.
@@ -185,7 +193,7 @@ impl<'a> Node<'a> {
                 .collect();
         }
         let mask = self.mask();
-        KINDS
+        EVERY_KIND
             .into_iter()
             .filter(|kind| mask & kind != 0)
             .map(|kind| Self {
@@ -297,7 +305,7 @@ impl<'a> Node<'a> {
         {
             return true;
         }
-        if depth == 0 || self.mask() != OBJECT || other.mask() != OBJECT {
+        if depth == 0 || self.mask() != OBJECT_KIND || other.mask() != OBJECT_KIND {
             return false;
         }
         let needed = self
@@ -319,13 +327,13 @@ fn property_of<'a>(map: &'a Map<String, Value>, name: &str) -> Option<&'a Value>
 /// Returns the kinds of values that the `type` of a schema allows.
 pub(super) fn mask_of(map: &Map<String, Value>) -> u8 {
     let mask = |name: &Value| match name.as_str() {
-        Some("null") => NULL,
-        Some("boolean") => BOOLEAN,
-        Some("integer") => INTEGER,
-        Some("number") => NUMBER,
-        Some("string") => STRING,
-        Some("array") => ARRAY,
-        Some("object") => OBJECT,
+        Some("null") => NULL_KIND,
+        Some("boolean") => BOOLEAN_KIND,
+        Some("integer") => INTEGER_KIND,
+        Some("number") => NUMBER_KIND,
+        Some("string") => STRING_KIND,
+        Some("array") => ARRAY_KIND,
+        Some("object") => OBJECT_KIND,
         _ => 0,
     };
     match map.get("type") {
@@ -337,14 +345,14 @@ pub(super) fn mask_of(map: &Map<String, Value>) -> u8 {
 
 fn kind_of(value: &Value) -> u8 {
     match value {
-        Value::Null => NULL,
-        Value::Bool(_) => BOOLEAN,
+        Value::Null => NULL_KIND,
+        Value::Bool(_) => BOOLEAN_KIND,
         Value::Number(number) if number.as_f64().is_some_and(|number| number.fract() == 0.0) => {
-            INTEGER
+            INTEGER_KIND
         }
-        Value::Number(_) => FRACTION,
-        Value::String(_) => STRING,
-        Value::Array(_) => ARRAY,
-        Value::Object(_) => OBJECT,
+        Value::Number(_) => FRACTION_KIND,
+        Value::String(_) => STRING_KIND,
+        Value::Array(_) => ARRAY_KIND,
+        Value::Object(_) => OBJECT_KIND,
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::given;
 
-const KEY: &str = harness::marked!("llm-key-");
+const MODEL_KEY: &str = harness::marked!("llm-key-");
 
 /// Starts a server with this model. Returns it with a project, the tag of the model's requests, and
 /// a tool that requires a number.
@@ -17,7 +17,7 @@ async fn with_model(setup: Setup, answers: &[&str]) -> (Host, Client, String, St
     let setup = setup
         .with("llm.base_url", Host::application().model(&tag, answers))
         .with("llm.model", "small-one")
-        .with("llm.key", KEY)
+        .with("llm.key", MODEL_KEY)
         .with("llm.headers", "x-team,authorization-of-gateway");
     let host = setup.start().await;
     let slug = given::slug();
@@ -70,7 +70,7 @@ async fn prompt_becomes_valid_arguments() {
     assert!(seen.path.ends_with("/chat/completions"), "{}", seen.path);
     assert_eq!(
         (seen.header("authorization"), seen.header("x-team")),
-        (format!("Bearer {KEY}").as_str(), &*team)
+        (format!("Bearer {MODEL_KEY}").as_str(), &*team)
     );
     assert_eq!(
         seen.header("x-other"),
@@ -228,7 +228,7 @@ async fn model_failure_is_reported_without_its_key() {
         let setup = Setup::new()
             .with("llm.base_url", base)
             .with("llm.model", "m")
-            .with("llm.key", KEY);
+            .with("llm.key", MODEL_KEY);
         let host = setup.with("llm.timeout_s", "1").start().await;
         let tool = given::echo(&host).await;
         let answer = say(&host.as_project().with_newer_prefix(), &tool, "hello", &[])
@@ -237,7 +237,7 @@ async fn model_failure_is_reported_without_its_key() {
         answer.assert_envelope();
         assert!(answer.text.contains(why), "{behaviour}: {answer:#?}");
         assert!(
-            !answer.text.contains(KEY) && !host.output().contains(KEY),
+            !answer.text.contains(MODEL_KEY) && !host.output().contains(MODEL_KEY),
             "{behaviour}"
         );
         assert!(

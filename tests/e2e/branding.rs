@@ -5,11 +5,11 @@ use serde_json::json;
 
 use crate::{
     given,
-    tool_router_sessions::{SESSION, create},
+    tool_router_sessions::{SESSION_PATH, create},
 };
 
 /// Returns everything that lists and records contain, with this word in identifiers.
-async fn said(host: &Host, slug: &str, config: &str, account: &str, word: &str) -> Vec<Answer> {
+async fn contents(host: &Host, slug: &str, config: &str, account: &str, word: &str) -> Vec<Answer> {
     let project = host.as_project();
     let all = [
         format!("/toolkits?managed_by={word}"),
@@ -73,7 +73,7 @@ async fn operator_word_can_change_without_data_loss() {
         .as_str()
         .unwrap()
         .to_owned();
-    let acme = said(&host, &slug, &config, &account, "acme").await;
+    let acme = contents(&host, &slug, &config, &account, "acme").await;
     for (answer, name) in acme.iter().zip([
         "acme_managed_auth_schemes",
         "acme_managed_auth",
@@ -102,20 +102,20 @@ async fn operator_word_can_change_without_data_loss() {
     }
     let (setup, _) = host.terminate().await;
     let host = setup.with("operator_word", "service").start().await;
-    let default = said(&host, &slug, &config, &account, "service").await;
+    let default = contents(&host, &slug, &config, &account, "service").await;
     for (answer, before) in default.iter().zip(&acme) {
         assert_eq!(answer.text.replace("service", "acme"), before.text);
     }
 }
 
 #[tokio::test]
-async fn logs_of_meta_tools_are_found_by_operator_word() {
+async fn meta_tool_logs_are_found_by_operator_word() {
     let host = Setup::new().with("operator_word", "acme").start().await;
     let project = host.as_project();
     let session = create(&project, json!({ "user_id": "amy" })).await;
     let search = json!({ "queries": [{ "use_case": "list mails" }] });
     let body = json!({ "slug": "ACME_SEARCH_TOOLS", "arguments": search });
-    let meta = format!("{SESSION}/{session}/execute_meta");
+    let meta = format!("{SESSION_PATH}/{session}/execute_meta");
     project.post(&meta, &body).await.expect(200);
     let schemas = json!({ "slug": "ACME_GET_TOOL_SCHEMAS", "arguments": { "tool_slugs": ["X"] } });
     project.post(&meta, &schemas).await.expect(200);
