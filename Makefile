@@ -8,8 +8,8 @@ CARGO = cargo $(if $(LINTING_COMPILER),--config 'build.rustc-workspace-wrapper="
 STORELESS = $(addprefix --skip ,$(addsuffix ::,abi abuse::edge abuse::runs bash_tool browser cassettes certificates clients damage dev disk \
 	distribution documents examples generated hostile hostile_answers imports instructions languages manual mcp_conformance overload \
 	packaging proxies refused sandbox walks ways_out workbench))
-# These use one store in every run: several servers on PostgreSQL, or the embedded store whose file they read.
-TRIED = $(addprefix --skip ,database:: jobs:: nodes:: seals::moved_or_altered_ crash::nothing_is_lost_while_space_)
+# Tests that choose their store themselves: several servers on PostgreSQL, or the embedded store whose files they read.
+ONE_STORE = $(addprefix --skip ,database:: jobs:: nodes:: seals::moved_or_altered_ crash::nothing_is_lost_while_space_)
 
 # Tests wait half of their time: for servers that start, for timers and for disks.
 export RUST_TEST_THREADS ?= $(shell expr $$(nproc) '*' 3 / 2)
@@ -50,7 +50,7 @@ test: ## every test: units, toolkits, and the real server over HTTP, on each sto
 	target/debug/toolkit build --all
 	target/debug/toolkit check --all
 	$(CARGO) test --workspace -- --skip instructions::
-	TEST_LOG=trace TEST_STORE=postgres $(CARGO) test --workspace --test e2e -- $(STORELESS) $(TRIED)
+	TEST_LOG=trace TEST_STORE=postgres $(CARGO) test --workspace --test e2e -- $(STORELESS) $(ONE_STORE)
 	cargo test --manifest-path toolkits/Cargo.toml --target-dir target/toolkits
 
 soak: ## the tests over HTTP with as many kills, cuts and damages as before a release: hours
