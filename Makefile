@@ -3,15 +3,15 @@
 LINTING_COMPILER ?=
 CARGO = cargo $(if $(LINTING_COMPILER),--config 'build.rustc-workspace-wrapper="$(LINTING_COMPILER)"')
 # What a guest, a script or a command may do, what leaves for the network, what an author types, and what clients and browsers make of it
-# know no store, and damaged folders and full disks are the embedded one's own: they are tried once. Instructions of
-# a call are compared by `make soak`: their number depends on how the server was compiled.
+# know no store, and damaged folders and full disks are the embedded one's own: they are tried once.
 STORELESS = $(addprefix --skip ,$(addsuffix ::,abi abuse::edge abuse::runs bash_tool browser cassettes certificates clients damage dev disk \
 	distribution documents examples generated hostile hostile_answers imports instructions languages manual mcp_conformance overload \
 	packaging proxies refused sandbox walks ways_out workbench))
 # Tests that choose their store themselves: several servers on PostgreSQL, or the embedded store whose files they read.
 ONE_STORE = $(addprefix --skip ,database:: jobs:: nodes:: seals::moved_or_altered_ crash::nothing_is_lost_while_space_)
 
-# Tests wait half of their time: for servers that start, for timers and for disks.
+# Tests wait half of their time: for servers that start, for timers and for disks. So more run at once than there are
+# processors, and those on PostgreSQL beside the others.
 export RUST_TEST_THREADS ?= $(shell expr $$(nproc) '*' 3 / 2)
 
 # Folder below which `make install` puts the commands.
@@ -49,8 +49,13 @@ test: ## every test: units, toolkits, and the real server over HTTP, on each sto
 	target/debug/toolkit setup
 	target/debug/toolkit build --all
 	target/debug/toolkit check --all
-	$(CARGO) test --workspace -- --skip instructions::
-	TEST_LOG=trace TEST_STORE=postgres $(CARGO) test --workspace --test e2e -- $(STORELESS) $(ONE_STORE)
+	$(CARGO) test --workspace --no-run
+	TEST_LOG=trace TEST_STORE=postgres RUST_TEST_THREADS=$$(nproc) $(CARGO) test --workspace --test e2e -- \
+		$(STORELESS) $(ONE_STORE) >target/postgres.log 2>&1 & postgres=$$!; \
+	trap "kill $$postgres" INT TERM; \
+	$(CARGO) test --workspace --no-fail-fast -- --skip instructions:: && embedded=0 || embedded=$$?; \
+	echo "the same on PostgreSQL:"; wait $$postgres && result=$$embedded || result=$$?; cat target/postgres.log; exit $$result
+	$(CARGO) test --workspace --test e2e instructions::
 	cargo test --manifest-path toolkits/Cargo.toml --target-dir target/toolkits
 
 soak: ## the tests over HTTP with as many kills, cuts and damages as before a release: hours
