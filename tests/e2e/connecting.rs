@@ -7,6 +7,55 @@ use serde_json::json;
 
 use crate::given::{self, Oauth, open, status};
 
+/// Starts a connection attempt and returns `scope` and `user_scope` of its authorization request.
+async fn requested_scopes(oauth: &Oauth, project: &Client) -> [String; 2] {
+    let made = oauth.begin(project, "https://app.example/done").await;
+    let url = reqwest::Url::parse(made["redirect_url"].as_str().unwrap()).unwrap();
+    ["scope", "user_scope"].map(|name| {
+        let found = url.query_pairs().find(|(own, _)| own == name);
+        found
+            .map(|(_, value)| value.into_owned())
+            .unwrap_or_default()
+    })
+}
+
+#[tokio::test]
+async fn scopes_of_tools_replace_missing_scopes() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let (slug, tag) = (given::slug(), harness::unique(8));
+    let issuer = Host::application().issuer(&tag);
+    let mut manifest = guest::manifest_with_scheme(&slug, issuer.scheme());
+    manifest["tools"][0]["scopes"] = json!(["read"]);
+    let mut second = manifest["tools"][0].clone();
+    second["slug"] = json!(format!("{}_SECOND", slug.to_uppercase()));
+    second["scopes"] = json!(["read", "write"]);
+    manifest["tools"].as_array_mut().unwrap().push(second);
+    host.publish(Guest::fetch().component(), &manifest).await;
+    let config = given::oauth_config(&project, &slug, Issuer::credentials()).await;
+    let oauth = Oauth {
+        tag,
+        slug,
+        config,
+        issuer,
+    };
+    let tool = guest::tool(&oauth.slug);
+    for (change, scope) in [
+        (json!({}), "read write"),
+        (json!({ "restrict_to_following_tools": [tool] }), "read"),
+        (json!({ "credentials": { "scopes": "own" } }), "own"),
+    ] {
+        let mut body = json!({ "type": "custom" });
+        body.as_object_mut()
+            .unwrap()
+            .extend(change.as_object().unwrap().clone());
+        let path = format!("/auth_configs/{}", oauth.config);
+        project.patch(&path, &body).await.expect(200);
+        let requested = requested_scopes(&oauth, &project).await;
+        assert_eq!(requested, [scope, ""], "{change}");
+    }
+}
+
 #[tokio::test]
 async fn user_scopes_are_in_the_authorization_request() {
     let host = Host::shared().await;
@@ -15,16 +64,7 @@ async fn user_scopes_are_in_the_authorization_request() {
     (credentials["scopes"], credentials["user_scopes"]) =
         ("bot".into(), "search:read, chat".into());
     let oauth = Oauth::of(host, &project, credentials, Issuer::scheme).await;
-    let asked = || async {
-        let made = oauth.begin(&project, "https://app.example/done").await;
-        let url = reqwest::Url::parse(made["redirect_url"].as_str().unwrap()).unwrap();
-        ["scope", "user_scope"].map(|name| {
-            let found = url.query_pairs().find(|(own, _)| own == name);
-            found
-                .map(|(_, value)| value.into_owned())
-                .unwrap_or_default()
-        })
-    };
+    let asked = || requested_scopes(&oauth, &project);
     assert_eq!(asked().await, ["bot", "search:read chat"]);
     let cleared = json!({ "type": "custom", "user_scopes": null });
     project

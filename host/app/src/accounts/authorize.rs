@@ -203,10 +203,7 @@ impl AuthorizationInput<'_> {
             .scheme(mode)
             .ok_or_else(|| errors::scheme_not_offered(&self.release.slug, mode.as_str()))?;
         let mut context = app.accounts.client_context(self.config).await?;
-        let tools = self.config.body.tools_for_connection.iter();
-        let tools = tools.filter_map(|slug| self.release.tool(slug));
-        let tool_scopes = tools.flat_map(|tool| tool.scopes.iter().cloned());
-        context.scopes.extend(tool_scopes);
+        context.add_tool_scopes(&self.config.body, scheme, self.release);
         let redirect_uri = context.redirect_uri.take();
         let redirect_uri = redirect_uri.unwrap_or_else(|| callback_url(app));
         let state = secret("");

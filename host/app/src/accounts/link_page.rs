@@ -231,19 +231,19 @@ async fn requested_scopes(
     config: &Record<AuthConfig>,
     release: &Release,
 ) -> Result<Vec<String>> {
-    let scheme = release.scheme(config.body.scheme);
-    let Some(oauth2) = scheme.and_then(|scheme| scheme.oauth2.as_ref()) else {
+    let Some(scheme) = release.scheme(config.body.scheme) else {
         return Ok(Vec::new());
     };
-    let client = app.accounts.client_context(config).await?;
-    let tools = config.body.tools_for_connection.iter();
-    let tools = tools.filter_map(|slug| release.tool(slug));
+    let Some(oauth2) = &scheme.oauth2 else {
+        return Ok(Vec::new());
+    };
+    let mut client = app.accounts.client_context(config).await?;
+    client.add_tool_scopes(&config.body, scheme, release);
     let scopes: BTreeSet<_> = oauth2
         .scopes
         .iter()
         .chain(&client.scopes)
         .chain(&client.user_scopes)
-        .chain(tools.flat_map(|tool| &tool.scopes))
         .filter(|scope| !scope.is_empty())
         .cloned()
         .collect();

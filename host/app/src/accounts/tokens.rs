@@ -107,6 +107,37 @@ impl ClientContext {
             values,
         }
     }
+
+    /// Adds the scopes of the tools that an auth config names for new connections. Without such tools and
+    /// without a scope from elsewhere, adds those of all tools that may run with the accounts, since some
+    /// providers refuse a request without scopes.
+    pub(super) fn add_tool_scopes(
+        &mut self,
+        config: &AuthConfig,
+        scheme: &AuthScheme,
+        release: &Release,
+    ) {
+        let named = &config.tools_for_connection;
+        let scheme_names_none = scheme.oauth2.as_ref().is_some_and(|oauth2| {
+            let mut parameters = oauth2.authorize_params.keys();
+            oauth2.scopes.is_empty() && !parameters.any(|name| name.ends_with("scope"))
+        });
+        // A dynamic client is registered with the scopes of the scheme alone.
+        let of_all = scheme.mode == AuthMode::Oauth2
+            && scheme_names_none
+            && named.is_empty()
+            && self.scopes.is_empty()
+            && self.user_scopes.is_empty();
+        let tools = release.tools.iter().filter(|tool| {
+            if of_all {
+                config.allows(&tool.slug)
+            } else {
+                named.iter().any(|own| own.eq_ignore_ascii_case(&tool.slug))
+            }
+        });
+        self.scopes
+            .extend(tools.flat_map(|tool| tool.scopes.iter().cloned()));
+    }
 }
 
 impl TokenManager {
