@@ -1,6 +1,6 @@
 //! The operator word: a change affects every identifier that carries it, and no stored data.
 
-use harness::{Answer, Guest, Host, guest, host::Setup};
+use harness::{Answer, Host, guest, host::Setup};
 use serde_json::json;
 
 use crate::{
@@ -30,21 +30,8 @@ async fn contents(host: &Host, slug: &str, config: &str, account: &str, word: &s
 #[tokio::test]
 async fn operator_word_can_change_without_data_loss() {
     let host = Setup::new().with("operator_word", "acme").start().await;
-    let slug = given::slug();
-    host.publish(
-        Guest::fetch().component(),
-        &guest::manifest_with_key(&slug, given::bearer()),
-    )
-    .await;
+    let (slug, account) = given::fetcher(&host).await;
     let project = host.as_project();
-    let account = project
-        .connect(
-            &slug,
-            "API_KEY",
-            "default",
-            json!({ "api_key": harness::secret() }),
-        )
-        .await;
     let managed =
         json!({ "toolkit": { "slug": slug }, "auth_config": { "type": "use_acme_managed_auth" } });
     let refused = project.post("/auth_configs", &managed).await.expect(400);
@@ -119,28 +106,21 @@ async fn meta_tool_logs_are_found_by_operator_word() {
     project.post(&meta, &body).await.expect(200);
     let schemas = json!({ "slug": "ACME_GET_TOOL_SCHEMAS", "arguments": { "tool_slugs": ["X"] } });
     project.post(&meta, &schemas).await.expect(200);
-    for (operator, found) in [("==", "ACME_SEARCH_TOOLS"), ("!=", "ACME_GET_TOOL_SCHEMAS")] {
-        let value = "ACME_SEARCH_TOOLS";
-        let filter = json!({ "field": "tool_slug", "operator": operator, "value": value });
-        let logs = json!({ "filters": [filter] });
-        let logs = project
-            .post("/logs/tool_execution", &logs)
-            .await
-            .expect(200);
-        let slugs: Vec<_> = logs["logs"].as_array().unwrap().iter().collect();
-        assert_eq!(slugs.len(), 1, "{operator}: {logs:#?}");
-        assert_eq!(slugs[0]["metadata"]["tool_slug"], found);
-        let filter = json!({ "field": "actionKey", "operation": operator, "value": value });
-        let logs = json!({ "search_params": [filter] });
-        let logs = project
-            .post("/internal/action_execution/logs", &logs)
-            .await
-            .expect(200);
-        assert_eq!(
-            logs["data"].as_array().unwrap().len(),
-            1,
-            "{operator}: {logs:#?}"
-        );
-        assert!(logs.text.contains(found), "{}", logs.text);
+    let value = "ACME_SEARCH_TOOLS";
+    for (operator, found) in [("==", value), ("!=", "ACME_GET_TOOL_SCHEMAS")] {
+        let newer = json!({ "field": "tool_slug", "operator": operator, "value": value });
+        let older = json!({ "field": "actionKey", "operation": operator, "value": value });
+        let newer = ("/logs/tool_execution", json!({ "filters": [newer] }));
+        let older = json!({ "search_params": [older] });
+        let older = ("/internal/action_execution/logs", older);
+        for ((path, body), list, slug) in [
+            (newer, "logs", "/metadata/tool_slug"),
+            (older, "data", "/actionKey"),
+        ] {
+            let listed = project.post(path, &body).await.expect(200);
+            let logs = listed[list].as_array().unwrap();
+            let slugs: Vec<_> = logs.iter().map(|log| log.pointer(slug)).collect();
+            assert_eq!(slugs, [Some(&json!(found))], "{path} {operator}");
+        }
     }
 }

@@ -440,15 +440,15 @@ const TESTS_OF_ROWS: &[(&str, &str)] = &[
     ),
     (
         "Validity of the authorization code of an assistant",
-        "host/app/src/agents/mcp_oauth/consent.rs codes_end_after_their_validity",
+        "host/app/src/agents/mcp_oauth/consent/tests.rs codes_end_after_their_validity",
     ),
     (
         "Validity of the access token of an assistant",
-        "host/app/src/agents/mcp_oauth/consent.rs access_tokens_end_after_their_validity",
+        "host/app/src/agents/mcp_oauth/consent/tests.rs access_tokens_end_after_their_validity",
     ),
     (
         "Validity of the refresh token of an assistant",
-        "host/app/src/agents/mcp_oauth/consent.rs refresh_tokens_end_after_their_validity",
+        "host/app/src/agents/mcp_oauth/consent/tests.rs refresh_tokens_end_after_their_validity",
     ),
     (
         "Use cases of a search for tools in a session",
@@ -600,7 +600,7 @@ const TESTS_OF_ROWS: &[(&str, &str)] = &[
     ),
     (
         "Values of an event in the arguments of an action",
-        "host/app/src/core/mapping.rs filled_values_are_limited",
+        "host/app/src/core/mapping/tests.rs filled_values_are_limited",
     ),
     (
         "Attempts of an action",
@@ -1044,7 +1044,10 @@ async fn request_timeouts_are_enforced() {
         .start()
         .await;
     let project = host.as_project();
-    project.get("/auth/session/info").await.expect(200);
+    wait_until("a request is answered in time", async || {
+        project.get("/auth/session/info").await.status == 200
+    })
+    .await;
     // A run has only the deadlines of its body and of the sandbox.
     let body = unfinished(&host, project.key(), "/tools/execute/NOTHING").await;
     let operation = unfinished(&host, project.key(), "/auth_configs").await;

@@ -161,7 +161,7 @@ async fn runs_may_outlive_their_clients_by_setting() {
     let scene = Scene::new(setup).await;
     let tag = unique(8);
     scene
-        .abandon(By::Tool, &format!("/slow/{tag}/300"), &tag)
+        .abandon(By::Tool, &format!("/slow/{tag}/1500"), &tag)
         .await;
     let record = scene.record().await;
     assert_eq!(record["status"], "success", "{record:#}");
@@ -170,7 +170,7 @@ async fn runs_may_outlive_their_clients_by_setting() {
     let scene = Scene::new(setup).await;
     let tag = unique(8);
     scene
-        .abandon(By::Proxy, &format!("/slow/{tag}/300"), &tag)
+        .abandon(By::Proxy, &format!("/slow/{tag}/1500"), &tag)
         .await;
     let record = scene.record().await;
     assert_eq!(record["data"]["requests"][0]["status"], 200, "{record:#}");

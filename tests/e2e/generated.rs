@@ -6,7 +6,10 @@ use std::{
     process::Command,
 };
 
-use harness::{Finished, Guest, Host, guest, host::Setup};
+use harness::{
+    Finished, Guest, Host, guest,
+    host::{Setup, size},
+};
 use tempfile::TempDir;
 
 use crate::{
@@ -63,7 +66,7 @@ fn try_out(host: &Host, key: Key, header: &str) -> Finished {
         "--phases",
         "examples,coverage,fuzzing",
         "--max-examples",
-        "10",
+        size("5", "10"),
         "--seed",
         "1",
         "--no-shrink",

@@ -6,7 +6,7 @@ use harness::{
     fake_app, guest,
     host::Setup,
     issuer::{CLIENT_ID, CLIENT_SECRET},
-    unique,
+    secret, unique,
 };
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -60,6 +60,18 @@ pub(crate) async fn keyed() -> &'static str {
             manifest["slug"].as_str().unwrap().to_owned()
         })
         .await
+}
+
+/// Publishes a toolkit whose tool fetches an address with a key, and connects an account of the default
+/// user. Returns the slug and the account.
+pub(crate) async fn fetcher(host: &Host) -> (String, String) {
+    let slug = slug();
+    let manifest = guest::manifest_with_key(&slug, bearer());
+    host.publish(Guest::fetch().component(), &manifest).await;
+    let values = json!({ "api_key": secret() });
+    let project = host.as_project();
+    let account = project.connect(&slug, "API_KEY", "default", values).await;
+    (slug, account)
 }
 
 /// Returns the trigger type of [`keyed`], whose events arrive by webhook.

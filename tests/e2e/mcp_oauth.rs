@@ -334,9 +334,7 @@ async fn official_client_gets_access_in_a_browser() {
 async fn conformance_suite_accepts_the_authorization_server() {
     let given = Given::new().await;
     let session = given.session().await;
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = free.local_addr().unwrap().port().to_string();
-    drop(free);
+    let port = harness::free_port().to_string();
     let callback = format!("http://127.0.0.1:{port}/callback");
     let body = json!({ "redirect_uris": [callback] });
     let registered = parsed(&given.post_json("/oauth/register", &body).await);

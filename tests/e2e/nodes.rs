@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use harness::{
-    BucketService, Database, Guest, Host, Postgres, guest, host::Setup, unique, wait_for,
+    BucketService, Client, Database, Guest, Host, Postgres, guest, host::Setup, unique, wait_for,
     wait_until,
 };
 use reqwest::Method;
@@ -16,124 +16,121 @@ use crate::{given, mcp_endpoints::request};
 /// Time within which other servers must see a change.
 const SEEN_WITHIN: Duration = Duration::from_secs(2);
 
-/// Starts servers on one database, which the first one initializes.
-async fn nodes<const N: usize>(bucket: &BucketService, database: Database) -> [Host; N] {
-    let first = Setup::embedded()
-        .on(database)
-        .in_bucket(bucket)
-        .start()
-        .await;
-    let rest = join_all((1..N).map(|_| first.setup().another().start())).await;
-    let all: Vec<_> = std::iter::once(first).chain(rest).collect();
-    all.try_into().expect("there are as many as were started")
-}
-
 fn database() -> Database {
     Postgres::shared().database(None)
 }
 
+/// Starts servers on one database and one bucket, which the first one initializes.
+async fn nodes<const N: usize>() -> (BucketService, [Host; N]) {
+    let bucket = BucketService::start();
+    let first = Setup::embedded()
+        .on(database())
+        .in_bucket(&bucket)
+        .start()
+        .await;
+    let rest = join_all((1..N).map(|_| first.setup().another().start())).await;
+    let all: Vec<_> = std::iter::once(first).chain(rest).collect();
+    let all = all.try_into().expect("there are as many as were started");
+    (bucket, all)
+}
+
+/// Waits until a change of one server is seen on another.
+async fn wait_until_seen<F: Future<Output = bool>>(what: &str, is_seen: impl FnMut() -> F) {
+    wait_for(SEEN_WITHIN, what, is_seen).await;
+}
+
+async fn publish(host: &Host, guest: &Guest<'_>, slug: &str) {
+    host.publish(guest.component(), &guest::manifest(slug))
+        .await;
+}
+
+/// Publishes a guest on the first server and creates an MCP server for its tool. Returns the tool and
+/// the address of the MCP server at each server.
+async fn mcp_server(hosts: &[Host; 2], guest: &Guest<'_>) -> (String, [String; 2]) {
+    let slug = given::slug();
+    publish(&hosts[0], guest, &slug).await;
+    let body = json!({ "name": "Server", "auth_config_ids": [], "no_auth_apps": [slug] });
+    let url = given::mcp_server(&hosts[0].as_project(), &body).await;
+    let id = url.rsplit('/').next().unwrap();
+    let addresses = [0, 1].map(|number| format!("{}/v3/mcp/{id}", hosts[number].url));
+    (guest::tool(&slug), addresses)
+}
+
+async fn ping(client: &Client, url: &str) -> u16 {
+    request(client, url, "ping", json!({}), &[]).await.status
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn published_toolkit_reaches_all_servers() {
-    let bucket = BucketService::start();
-    let hosts: [Host; 3] = nodes(&bucket, database()).await;
+    let (_bucket, hosts) = nodes::<3>().await;
     let slug = given::slug();
-    hosts[0]
-        .publish(Guest::echo().component(), &guest::manifest(&slug))
-        .await;
+    publish(&hosts[0], &Guest::echo(), &slug).await;
     for host in &hosts {
         let path = format!("/toolkits/{slug}");
-        wait_for(SEEN_WITHIN, "the toolkit is seen", || async {
+        wait_until_seen("the toolkit is seen", async || {
             host.as_project().get(&path).await.status == 200
         })
         .await;
     }
     for host in &hosts {
-        let data = host
-            .as_project()
-            .execute(&guest::tool(&slug), json!({ "a": 1 }))
-            .await
-            .data();
-        assert_eq!(data, json!({ "a": 1 }));
+        let project = host.as_project();
+        let tool = guest::tool(&slug);
+        let ran = project.execute(&tool, json!({ "a": 1 })).await;
+        assert_eq!(ran.data(), json!({ "a": 1 }));
     }
     // Another server publishes the same bytes, and the request succeeds.
-    hosts[2]
-        .publish(Guest::echo().component(), &guest::manifest(&slug))
-        .await;
+    publish(&hosts[2], &Guest::echo(), &slug).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn revoked_key_is_refused_by_all_servers() {
-    let bucket = BucketService::start();
-    let [one, two]: [Host; 2] = nodes(&bucket, database()).await;
+    const SESSION_INFO_PATH: &str = "/auth/session/info";
+    let (_bucket, [one, two]) = nodes::<2>().await;
     let (id, project) = given::project(&one, json!({})).await;
-    let key = project.key();
-    for host in [&one, &two] {
-        host.with_key(key)
-            .get("/auth/session/info")
-            .await
-            .expect(200);
+    let [here, there] = [&one, &two].map(|host| host.with_key(project.key()));
+    for client in [&here, &there] {
+        client.get(SESSION_INFO_PATH).await.expect(200);
     }
-    one.as_org()
-        .post(
-            &format!("/org/owner/project/{id}/regenerate_api_key"),
-            &json!({}),
-        )
-        .await
-        .expect(200);
-    one.with_key(key)
-        .get("/auth/session/info")
-        .await
-        .expect(401);
-    let refused = || async { two.with_key(key).get("/auth/session/info").await.status == 401 };
-    wait_for(SEEN_WITHIN, "the other server refuses the key", refused).await;
+    let path = format!("/org/owner/project/{id}/regenerate_api_key");
+    one.as_org().post(&path, &json!({})).await.expect(200);
+    here.get(SESSION_INFO_PATH).await.expect(401);
+    wait_until_seen("the other server refuses the key", async || {
+        there.get(SESSION_INFO_PATH).await.status == 401
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn required_mcp_key_is_required_by_all_servers() {
-    let bucket = BucketService::start();
-    let [one, two]: [Host; 2] = nodes(&bucket, database()).await;
-    let slug = given::slug();
-    one.publish(Guest::echo().component(), &guest::manifest(&slug))
-        .await;
-    let project = one.as_project();
-    let body = json!({ "name": "Echo", "auth_config_ids": [], "no_auth_apps": [slug] });
-    let url = given::mcp_server(&project, &body).await;
-    let id = url.rsplit('/').next().unwrap();
-    let url = format!("{}/v3/mcp/{id}", two.url);
-    let status = async || {
-        let client = two.anonymous();
-        request(&client, &url, "ping", json!({}), &[]).await.status
-    };
-    assert_eq!(status().await, 200);
+    let (_bucket, hosts) = nodes::<2>().await;
+    let (_, [_, there]) = mcp_server(&hosts, &Guest::echo()).await;
+    let client = hosts[1].anonymous();
+    assert_eq!(ping(&client, &there).await, 200);
     let require = json!({ "require_mcp_api_key": true });
+    let project = hosts[0].as_project();
     let changed = project.patch("/org/project/config", &require).await;
     changed.expect(200);
-    wait_for(SEEN_WITHIN, "the other server requires a key", || async {
-        status().await == 401
+    wait_until_seen("the other server requires a key", async || {
+        ping(&client, &there).await == 401
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn deleted_mcp_server_is_gone_on_all_servers() {
-    let bucket = BucketService::start();
-    let [one, two]: [Host; 2] = nodes(&bucket, database()).await;
-    let slug = given::slug();
-    one.publish(Guest::echo().component(), &guest::manifest(&slug))
-        .await;
-    let project = one.as_project();
-    let body = json!({ "name": "Echo", "auth_config_ids": [], "no_auth_apps": [slug] });
-    let url = given::mcp_server(&project, &body).await;
-    let id = url.rsplit('/').next().unwrap();
-    let [here, there] = [&one, &two].map(|host| format!("{}/v3/mcp/{id}", host.url));
-    let client = one.anonymous();
-    let status = async |url: &str| request(&client, url, "ping", json!({}), &[]).await.status;
-    assert_eq!((status(&here).await, status(&there).await), (200, 200));
-    let removed = project.delete(&format!("/mcp/{id}")).await;
+    let (_bucket, hosts) = nodes::<2>().await;
+    let (_, [here, there]) = mcp_server(&hosts, &Guest::echo()).await;
+    let client = hosts[0].anonymous();
+    assert_eq!(
+        (ping(&client, &here).await, ping(&client, &there).await),
+        (200, 200)
+    );
+    let id = here.rsplit('/').next().unwrap();
+    let removed = hosts[0].as_project().delete(&format!("/mcp/{id}")).await;
     removed.expect(200);
-    assert_eq!(status(&here).await, 404);
-    wait_for(SEEN_WITHIN, "the other server misses it", || async {
-        status(&there).await == 404
+    assert_eq!(ping(&client, &here).await, 404);
+    wait_until_seen("the other server misses it", async || {
+        ping(&client, &there).await == 404
     })
     .await;
 }
@@ -150,16 +147,8 @@ async fn concurrent_first_starts_form_one_installation() {
     assert_eq!(one.org_key, two.org_key);
     assert_eq!(one.project_key, two.project_key);
     for host in [&one, &two] {
-        assert_eq!(
-            host.as_org()
-                .get("/org/owner/project/list")
-                .await
-                .expect(200)["data"]
-                .as_array()
-                .unwrap()
-                .len(),
-            1
-        );
+        let listed = host.as_org().get("/org/owner/project/list").await;
+        assert_eq!(listed.expect(200)["data"].as_array().unwrap().len(), 1);
         host.as_project()
             .get("/auth/session/info")
             .await
@@ -169,17 +158,14 @@ async fn concurrent_first_starts_form_one_installation() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_or_stopped_server_loses_nothing() {
-    let bucket = BucketService::start();
-    let [one, two, three]: [Host; 3] = nodes(&bucket, database()).await;
-    one.publish(Guest::echo().component(), &guest::manifest("kept"))
-        .await;
+    let (_bucket, [one, two, three]) = nodes::<3>().await;
+    publish(&one, &Guest::echo(), "kept").await;
     one.as_project()
         .execute(&guest::tool("kept"), json!({}))
         .await
         .data();
-    let path = "/toolkits/kept";
-    wait_until("the toolkit is seen", || async {
-        two.as_project().get(path).await.status == 200
+    wait_until_seen("the toolkit is seen", async || {
+        two.as_project().get("/toolkits/kept").await.status == 200
     })
     .await;
     let project = two.as_project();
@@ -203,25 +189,18 @@ async fn killed_or_stopped_server_loses_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn mcp_call_is_cancelled_through_any_server() {
-    let bucket = BucketService::start();
-    let [one, two]: [Host; 2] = nodes(&bucket, database()).await;
-    let slug = given::slug();
+    let (_bucket, hosts) = nodes::<2>().await;
     let sleeping = Guest {
         imports: guest::imports::SLEEP,
         execute: "(call $sleep (i32.const 50000)) (call $ok (local.get $args) (local.get $args_len))",
         ..Guest::default()
     };
-    one.publish(sleeping.component(), &guest::manifest(&slug))
-        .await;
-    let project = one.as_project();
-    let body = json!({ "name": "Sleep", "auth_config_ids": [], "no_auth_apps": [slug] });
-    let url = given::mcp_server(&project, &body).await;
-    let id = url.rsplit('/').next().unwrap();
+    let (tool, [here, there]) = mcp_server(&hosts, &sleeping).await;
+    let project = hosts[0].as_project();
     let connection = unique(22);
     let headers = [("mcp-session-id", &*connection)];
-    let params = json!({ "name": guest::tool(&slug), "arguments": {} });
-    let call = request(&project, &url, "tools/call", params, &headers);
-    let other = format!("{}/v3/mcp/{id}", two.url);
+    let params = json!({ "name": tool, "arguments": {} });
+    let call = request(&project, &here, "tools/call", params, &headers);
     let notification = json!({
         "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 },
     });
@@ -230,8 +209,8 @@ async fn mcp_call_is_cancelled_through_any_server() {
     let accept = ("accept", "application/json, text/event-stream");
     let headers = [headers[0], json, accept];
     let cancel = wait_until("the call has ended", async || {
-        let client = two.anonymous();
-        let sent = client.exchange(Method::POST, &other, &headers, notification.clone());
+        let client = hosts[1].anonymous();
+        let sent = client.exchange(Method::POST, &there, &headers, notification.clone());
         assert_eq!(sent.await.status, 202);
         false
     });
@@ -245,34 +224,23 @@ async fn mcp_call_is_cancelled_through_any_server() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn usage_order_is_the_same_on_all_servers() {
-    let bucket = BucketService::start();
-    let hosts: [Host; 2] = nodes(&bucket, database()).await;
-    let mut tools = Vec::new();
-    for _ in 0..2 {
-        let slug = given::slug();
-        hosts[0]
-            .publish(Guest::echo().component(), &guest::manifest(&slug))
-            .await;
-        tools.push(slug);
+    let (_bucket, hosts) = nodes::<2>().await;
+    let slugs = [given::slug(), given::slug()];
+    for slug in &slugs {
+        publish(&hosts[0], &Guest::echo(), slug).await;
     }
-    for (host, slug) in [(0, &tools[0]), (1, &tools[1]), (1, &tools[1])] {
+    for (host, slug) in [(0, &slugs[0]), (1, &slugs[1]), (1, &slugs[1])] {
         let project = hosts[host].as_project();
-        let ran = || async {
-            let called = json!({ "arguments": {} });
-            let path = format!("/tools/execute/{}", guest::tool(slug));
-            project.post(&path, &called).await.status == 200
-        };
-        wait_for(SEEN_WITHIN, "the toolkit is seen", ran).await;
+        wait_until_seen("the toolkit is seen", async || {
+            project.execute(&guest::tool(slug), json!({})).await.status == 200
+        })
+        .await;
     }
     for host in &hosts {
-        wait_for(
-            SEEN_WITHIN,
-            "the counts of both servers are seen",
-            || async {
-                let listed = host.as_project().get("/toolkits?sort_by=usage").await;
-                listed["items"][0]["slug"] == tools[1] && listed["items"][1]["slug"] == tools[0]
-            },
-        )
+        wait_until_seen("the counts of both servers are seen", async || {
+            let listed = host.as_project().get("/toolkits?sort_by=usage").await;
+            listed["items"][0]["slug"] == slugs[1] && listed["items"][1]["slug"] == slugs[0]
+        })
         .await;
     }
 }

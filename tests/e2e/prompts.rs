@@ -217,11 +217,11 @@ async fn arguments_alone_are_made_without_running_anything() {
 #[tokio::test]
 async fn model_failure_is_reported_without_its_key() {
     let application = Host::application().origin.as_str();
-    for (origin, behaviour, why) in [
-        (application, "status/{}/500", "status 500"),
-        (application, "echo/{}", "chat completion"),
-        (application, "hang/{}", "within 1 s"),
-        ("http://127.0.0.1:9", "nobody", "does not respond"),
+    for (origin, behaviour, timeout, why) in [
+        (application, "status/{}/500", "30", "status 500"),
+        (application, "echo/{}", "30", "chat completion"),
+        (application, "hang/{}", "1", "within 1 s"),
+        ("http://127.0.0.1:9", "nobody", "30", "does not respond"),
     ] {
         let tag = harness::unique(6);
         let base = format!("{origin}/{}", behaviour.replace("{}", &tag));
@@ -229,7 +229,7 @@ async fn model_failure_is_reported_without_its_key() {
             .with("llm.base_url", base)
             .with("llm.model", "m")
             .with("llm.key", MODEL_KEY);
-        let host = setup.with("llm.timeout_s", "1").start().await;
+        let host = setup.with("llm.timeout_s", timeout).start().await;
         let tool = given::echo(&host).await;
         let answer = say(&host.as_project().with_newer_prefix(), &tool, "hello", &[])
             .await

@@ -127,14 +127,13 @@ async fn each_expired_token_is_refreshed_once() {
         .issuer
         .fault(Fault::Slow(Duration::from_millis(300)), ACCOUNT_COUNT);
     let workers = size(1, 20);
-    let calls = users
-        .iter()
-        .flat_map(|user| (0..3 * workers).map(move |number| (user, number % 3)));
-    let calls = calls.map(|(user, node)| execute(&oauth, &projects[node], user));
-    let answers: Vec<_> = stream::iter(calls)
-        .buffer_unordered(2 * CONCURRENT_CALLS)
-        .collect()
-        .await;
+    let calls = projects.iter().map(|project| {
+        let calls = (0..workers).flat_map(|_| &users);
+        stream::iter(calls.map(|user| execute(&oauth, project, user)))
+            .buffer_unordered(CONCURRENT_CALLS / 2)
+            .collect::<Vec<_>>()
+    });
+    let answers = join_all(calls).await.concat();
     assert_eq!(answers.len(), 3 * workers * ACCOUNT_COUNT);
     for answer in answers {
         answer.data();

@@ -3,21 +3,22 @@
 
 use std::{
     collections::BTreeSet,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use harness::{
-    Answer, Client, Collector, Guest, Host, Metrics, client::Body, collector::Span, guest,
-    host::Setup, hunt, inbox::Reply, secret, unique,
+    Answer, Client, Collector, Host, Metrics, client::Body, collector::Span, guest, host::Setup,
+    hunt, inbox::Reply, secret, unique, wait_until,
 };
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::given;
 
-/// Returns settings of a server with this collector.
+/// Returns settings of a server with metrics and this collector.
 fn traced(collector: &Collector) -> Setup {
     given::with_application()
+        .with("metrics.listen", "127.0.0.1:0")
         .with("telemetry.otlp_endpoint", collector.endpoint())
         .with("telemetry.metrics_interval_s", "0")
 }
@@ -50,15 +51,29 @@ impl Caller {
     }
 }
 
-/// Publishes a toolkit whose tool fetches an address with a key, and connects an account.
-async fn fetcher(host: &Host) -> (Client, String) {
-    let slug = given::slug();
-    let manifest = guest::manifest_with_key(&slug, given::bearer());
-    host.publish(Guest::fetch().component(), &manifest).await;
+/// Starts a server and calls a tool in a trace of the caller.
+async fn called(setup: Setup) -> (Host, Caller) {
+    let host = setup.start().await;
+    let tool = given::echo(&host).await;
+    let caller = Caller::new();
     let project = host.as_project();
-    let values = json!({ "api_key": secret() });
-    project.connect(&slug, "API_KEY", "default", values).await;
-    (project, guest::tool(&slug))
+    caller.execute(&project, &tool, json!({}), "01").await;
+    (host, caller)
+}
+
+/// Starts a collector that answers the first export in this way, and takes the others.
+fn answering_first(reply: Reply) -> Collector {
+    let is_first = AtomicBool::new(true);
+    Collector::with(move |_| match is_first.swap(false, Ordering::Relaxed) {
+        true => reply.clone(),
+        false => Reply::Status(200),
+    })
+}
+
+/// Returns the number of spans that the server counted with this result.
+async fn span_count(host: &Host, result: &str) -> Option<f64> {
+    let metrics = Metrics::scrape(host).await;
+    metrics.value("toolhost_spans_total", &[("result", result)])
 }
 
 async fn record(project: &Client, answer: &Answer) -> Answer {
@@ -81,7 +96,8 @@ async fn call_exports_spans_of_callers_trace() {
         .with("log", "info")
         .start()
         .await;
-    let (project, tool) = fetcher(&host).await;
+    let (slug, _) = given::fetcher(&host).await;
+    let (project, tool) = (host.as_project(), guest::tool(&slug));
     let caller = Caller::new();
     let word = unique(12);
     let url = format!("https://api.example.com/echo/{word}?q={word}");
@@ -165,8 +181,8 @@ async fn providers_get_traceparent_by_setting() {
         .with("telemetry.propagate", "true")
         .start()
         .await;
-    let (project, tool) = fetcher(&host).await;
-    let slug = tool.split_once('_').unwrap().0.to_lowercase();
+    let (slug, _) = given::fetcher(&host).await;
+    let (project, tool) = (host.as_project(), guest::tool(&slug));
     let values = json!({ "api_key": secret() });
     let account = project.connect(&slug, "API_KEY", "other", values).await;
     for flags in ["01", "00"] {
@@ -215,21 +231,12 @@ async fn providers_get_traceparent_by_setting() {
 #[tokio::test]
 async fn refused_spans_are_lost_and_counted() {
     let collector = Collector::with(|_| Reply::Status(400));
-    let host = traced(&collector)
-        .with("metrics.listen", "127.0.0.1:0")
-        .start()
-        .await;
-    let tool = given::echo(&host).await;
-    host.as_project().execute(&tool, json!({})).await.data();
-    harness::wait_until("lost spans are counted", || async {
-        let metrics = Metrics::scrape(&host).await;
-        let dropped = [("result", "dropped")];
-        metrics.value("toolhost_spans_total", &dropped) >= Some(2.0)
+    let (host, _) = called(traced(&collector)).await;
+    wait_until("lost spans are counted", || async {
+        span_count(&host, "dropped").await >= Some(2.0)
     })
     .await;
-    let metrics = Metrics::scrape(&host).await;
-    let exported = [("result", "exported")];
-    assert_eq!(metrics.value("toolhost_spans_total", &exported), Some(0.0));
+    assert_eq!(span_count(&host, "exported").await, Some(0.0));
 }
 
 #[tokio::test]
@@ -239,20 +246,10 @@ async fn spans_that_a_collector_rejects_are_logged() {
     let mut said = vec![0x08, 1, 0x12, reason.len() as u8];
     said.extend(reason.as_bytes());
     let response = [&[0x0a, said.len() as u8][..], &said].concat();
-    let exports = AtomicUsize::new(0);
-    let collector = Collector::with(move |_| match exports.fetch_add(1, Ordering::Relaxed) {
-        0 => Reply::Body(response.clone()),
-        _ => Reply::Status(200),
-    });
-    let host = traced(&collector)
-        .with("metrics.listen", "127.0.0.1:0")
-        .start()
-        .await;
-    let tool = given::echo(&host).await;
-    host.as_project().execute(&tool, json!({})).await.data();
-    harness::wait_until("the rejected span is counted", || async {
-        let metrics = Metrics::scrape(&host).await;
-        metrics.value("toolhost_spans_total", &[("result", "dropped")]) == Some(1.0)
+    let collector = answering_first(Reply::Body(response));
+    let (host, _) = called(traced(&collector)).await;
+    wait_until("the rejected span is counted", || async {
+        span_count(&host, "dropped").await == Some(1.0)
     })
     .await;
     assert!(host.output().contains(reason), "{}", host.output());
@@ -264,7 +261,7 @@ async fn silent_collector_delays_no_call() {
     let host = traced(&collector).start().await;
     let tool = given::echo(&host).await;
     let project = host.as_project();
-    harness::wait_until("the collector has a request open", || async {
+    wait_until("the collector has a request open", || async {
         !collector.received().is_empty()
     })
     .await;
@@ -275,16 +272,8 @@ async fn silent_collector_delays_no_call() {
 
 #[tokio::test]
 async fn export_is_repeated_after_transient_failure() {
-    let exports = AtomicUsize::new(0);
-    let collector = Collector::with(move |_| match exports.fetch_add(1, Ordering::Relaxed) {
-        0 => Reply::Status(503),
-        _ => Reply::Status(200),
-    });
-    let host = traced(&collector).start().await;
-    let tool = given::echo(&host).await;
-    let caller = Caller::new();
-    let project = host.as_project();
-    caller.execute(&project, &tool, json!({}), "01").await;
+    let collector = answering_first(Reply::Status(503));
+    let (_host, caller) = called(traced(&collector)).await;
     let spans = collector.spans(&caller.trace, 2).await;
     assert_eq!(kinds(&spans), ["SPAN_KIND_SERVER", "SPAN_KIND_INTERNAL"]);
     let received = collector.received();
@@ -294,11 +283,7 @@ async fn export_is_repeated_after_transient_failure() {
 #[tokio::test]
 async fn last_spans_are_exported_at_stop() {
     let collector = Collector::start();
-    let host = traced(&collector).start().await;
-    let tool = given::echo(&host).await;
-    let caller = Caller::new();
-    let project = host.as_project();
-    caller.execute(&project, &tool, json!({}), "01").await;
+    let (host, caller) = called(traced(&collector)).await;
     host.terminate().await;
     collector.spans(&caller.trace, 2).await;
 }
@@ -306,13 +291,8 @@ async fn last_spans_are_exported_at_stop() {
 #[tokio::test]
 async fn exported_metrics_are_those_of_prometheus() {
     let collector = Collector::start();
-    let host = traced(&collector)
-        .with("telemetry.metrics_interval_s", "1")
-        .with("metrics.listen", "127.0.0.1:0")
-        .start()
-        .await;
-    let tool = given::echo(&host).await;
-    host.as_project().execute(&tool, json!({})).await.data();
+    let setup = traced(&collector).with("telemetry.metrics_interval_s", "1");
+    let (host, _) = called(setup).await;
     let exported = collector.metrics().await;
     let scraped = Metrics::scrape(&host).await;
     let of_scrape = scraped.families.iter();

@@ -175,7 +175,7 @@ async fn check_attempts(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_event_of_a_failing_endpoint_is_lost() {
-    let polls = size(8, 60);
+    let polls = size(4, 60);
     let kills = size(3, 15);
     let events = polls * EVENTS_PER_BATCH;
     let inbox = Inbox::with(reply);

@@ -1,10 +1,10 @@
 //! Subscribing at providers: trigger instances that create, renew and delete webhooks by themselves.
 
-use std::{fs, net::TcpListener, path::Path};
+use std::{fs, path::Path};
 
 use harness::{
-    Answer, Client, HookProvider, Host, client::Body, host::Setup, signed::hmac_sha256, unique,
-    wait_until,
+    Answer, Client, HookProvider, Host, client::Body, free_port, host::Setup, signed::hmac_sha256,
+    unique, wait_until,
 };
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -346,8 +346,7 @@ async fn kill_while_subscribing_makes_one_webhook() {
     let provider = HookProvider::start();
     let (setup, _toolkits) = setup(&provider);
     // A restart keeps the port, and with it the address of the webhook.
-    let free = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
-    let setup = setup.with("listen", free.unwrap().to_string());
+    let setup = setup.with("listen", format!("127.0.0.1:{}", free_port()));
     let host = setup.start().await;
     let mut given = Given::new(host.as_project(), "github").await;
     let repository = format!("o/silent-{}", unique(6));

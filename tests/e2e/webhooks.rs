@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, time::Duration};
 use chrono::DateTime;
 use harness::{
     Answer, Client, Host, Inbox,
-    host::Setup,
+    host::{Setup, size},
     inbox::{INBOX_ORIGIN, Message, Reply},
     unique, wait_for, wait_until,
 };
@@ -442,7 +442,7 @@ async fn failed_message_is_retried_until_accepted() {
         2 => Reply::Hanging,
         _ => Reply::Status(204),
     });
-    let host = inbox.setup().with("webhooks.timeout_s", "1").start().await;
+    let host = inbox.setup().with("webhooks.timeout_s", "2").start().await;
     let subscription = Subscription::new(host.as_project()).await;
     let sent = subscription.send(json!({ "n": 7 })).await;
     let delivered = subscription.wait_for(&sent, "delivered").await;
@@ -594,7 +594,7 @@ async fn large_response_is_cut_and_dripping_one_ends() {
         Some("large") => Reply::Large(200, 10 << 20),
         _ => Reply::Dripping,
     });
-    let settings = inbox.setup().with("webhooks.timeout_s", "1");
+    let settings = inbox.setup().with("webhooks.timeout_s", "2");
     let host = settings
         .with("webhooks.retry_delays_s", "0.1")
         .start()
@@ -814,8 +814,8 @@ async fn send_numbered(subscription: &Subscription, numbers: std::ops::Range<u64
 
 #[tokio::test]
 async fn no_event_is_lost_when_servers_are_killed() {
-    const EVENT_COUNT: u64 = 2_000;
     const KILL_COUNT: u64 = 3;
+    let event_count = size(500, 2_000);
     // A third of the messages fails at first.
     let inbox = Inbox::with(|message| {
         let number = message.json()["data"]["number"].as_u64().unwrap_or(0);
@@ -830,7 +830,7 @@ async fn no_event_is_lost_when_servers_are_killed() {
     let mut subscription = Subscription::new(host.as_project()).await;
     let mut ids = Vec::new();
     for part in 0..KILL_COUNT {
-        let numbers = EVENT_COUNT * part / KILL_COUNT..EVENT_COUNT * (part + 1) / KILL_COUNT;
+        let numbers = event_count * part / KILL_COUNT..event_count * (part + 1) / KILL_COUNT;
         ids.extend(send_numbered(&subscription, numbers).await);
         host = host.kill().start().await;
         subscription.client = host.as_project();
@@ -842,7 +842,7 @@ async fn no_event_is_lost_when_servers_are_killed() {
         none_left,
     )
     .await;
-    assert_eq!(subscription.count("delivered").await, EVENT_COUNT);
+    assert_eq!(subscription.count("delivered").await, event_count);
     let mut accepted = BTreeMap::<String, usize>::new();
     for message in subscription.received(&inbox) {
         assert!(message.is_signed_with(&subscription.secret));
@@ -855,7 +855,7 @@ async fn no_event_is_lost_when_servers_are_killed() {
         .filter(|id| !accepted.contains_key(*id))
         .collect();
     assert!(lost.is_empty(), "{lost:?}");
-    assert_eq!(accepted.len() as u64, EVENT_COUNT);
+    assert_eq!(accepted.len() as u64, event_count);
     let repeated: usize = accepted.values().map(|count| count - 1).sum();
     // Only a message under way at a kill may arrive twice.
     assert!(

@@ -56,6 +56,7 @@ pub use host::Host;
 pub use hunt::{Hunt, SECRET_MARK, secret};
 pub use inbox::Inbox;
 pub use issuer::Issuer;
+pub use loopback::free_port;
 pub use metrics::Metrics;
 pub use names::{Names, Sentinel};
 pub use nats::Nats;

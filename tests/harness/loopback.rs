@@ -1,9 +1,29 @@
 //! Servers on loopback, for the fake services of tests.
 
-use std::{net::TcpListener, thread};
+use std::{collections::BTreeSet, net::TcpListener, ops::Range, sync::Mutex, thread};
 
 use axum::Router;
 use tokio::runtime;
+
+use crate::Dice;
+
+/// Ports that the operating system gives to no socket by itself.
+const NAMED_PORTS: Range<u64> = 20_000..32_000;
+
+/// Returns a port for a server that is told its port, each port once. Another socket does not get it
+/// before that server listens, or while it is restarted.
+pub fn free_port() -> u16 {
+    static GIVEN_PORTS: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+    let mut given = GIVEN_PORTS.lock().expect("no panic holds it");
+    let mut dice = Dice::new(Dice::seed());
+    loop {
+        let port = NAMED_PORTS.start + dice.below(NAMED_PORTS.end - NAMED_PORTS.start);
+        let port = port as u16;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() && given.insert(port) {
+            return port;
+        }
+    }
+}
 
 /// Serves a router on a free port until the process ends. Returns `http://127.0.0.1:port`.
 ///

@@ -1,7 +1,6 @@
 //! A real NATS server with JetStream in a process of its own, on a free port and in an empty folder.
 
 use std::{
-    net::TcpListener,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -12,6 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::{
+    free_port,
     host::{Process, spawn},
     secret, wait_until,
 };
@@ -44,9 +44,8 @@ pub struct StoredMessage {
 impl Nats {
     /// Starts a server with a stream that stores all messages of toolhost.
     pub async fn start() -> Self {
-        let free = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
         let mut nats = Self {
-            port: free.expect("there is a free port").port(),
+            port: free_port(),
             password: secret(),
             folder: tempfile::tempdir().expect("a temporary folder can be made"),
             process: None,

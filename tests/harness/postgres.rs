@@ -2,7 +2,6 @@
 
 use std::{
     io::{BufRead, BufReader, Write},
-    net::TcpListener,
     path::PathBuf,
     process::{Child, ChildStdout, Command, Stdio},
     sync::{
@@ -51,10 +50,9 @@ impl Postgres {
     #[must_use]
     pub fn start_with_tls() -> (Arc<Self>, Authorities) {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let mut command = Command::new(START_SCRIPT);
         command
-            .arg(free.expect("loopback can be used").port().to_string())
+            .arg(crate::free_port().to_string())
             .arg(folder.path());
         (Self::run(command), Authorities(folder))
     }

@@ -1,7 +1,6 @@
 //! A real RabbitMQ server in processes of its own, on free ports and in an empty folder.
 
 use std::{
-    net::TcpListener,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     time::Duration,
@@ -19,9 +18,10 @@ use tempfile::TempDir;
 use tokio::sync::Mutex;
 
 use crate::{
-    host::{Process, spawn},
+    free_port,
+    host::{Process, START_TIMEOUT, spawn},
     nats::{MAX_MESSAGE_BYTES, StoredMessage},
-    secret, tunnel, wait_until,
+    secret, tunnel, wait_for,
 };
 
 /// Exchange to which the messages are published.
@@ -44,11 +44,6 @@ pub struct RabbitMq {
     node_port: u16,
     /// Messages that were taken out of the queue, oldest first.
     taken: Mutex<Vec<StoredMessage>>,
-}
-
-fn free_port() -> u16 {
-    let free = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
-    free.expect("there is a free port").port()
 }
 
 impl RabbitMq {
@@ -159,7 +154,7 @@ impl RabbitMq {
             )
             .env("RABBITMQ_DIST_PORT", self.node_port.to_string());
         self.processes = vec![Process(spawn(daemon)), Process(spawn(server))];
-        wait_until("the RabbitMQ server answers", async || {
+        wait_for(START_TIMEOUT, "the RabbitMQ server answers", async || {
             self.channel().await.is_some()
         })
         .await;

@@ -1,7 +1,6 @@
 //! A real OCI registry in a process of its own, on a free port and in an empty folder.
 
 use std::{
-    net::TcpListener,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -13,6 +12,7 @@ use tempfile::TempDir;
 use crate::{
     Client,
     client::plain_http,
+    free_port,
     host::{Process, spawn},
     wait_until,
 };
@@ -47,8 +47,7 @@ impl Registry {
 
     async fn run(more: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        let taken = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
-        let host = taken.expect("there is a free port").to_string();
+        let host = format!("127.0.0.1:{}", free_port());
         let settings = format!(
             "version: 0.1\nlog: {{level: error, accesslog: {{disabled: true}}}}\nhttp: {{addr: '{host}', secret: tests}}\n\
              storage: {{filesystem: {{rootdirectory: blobs}}}}\n{more}"
