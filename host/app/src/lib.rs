@@ -1,9 +1,9 @@
 //! The logic of the server, in one module per concept. A module owns its collections, and no other
 //! module writes them.
 //!
-//! Public functions take the [`App`] first, then the project, then a request. This crate does not
-//! know the transport of requests. Good modules to read first are [`runs`], [`catalog`] and
-//! [`accounts`].
+//! Public functions take the [`App`] first, then the project, then a request. They fail if the store
+//! does; their documentation names the other reasons. This crate does not know the transport of
+//! requests. Good modules to read first are [`runs`], [`catalog`] and [`accounts`].
 pub mod accounts;
 pub mod agents;
 pub mod catalog;
@@ -188,63 +188,26 @@ pub struct Parts {
 
 impl App {
     /// Reads the catalog and builds the app. Starts no task: the caller must run the returned
-    /// writer of the execution log until it ends.
-    ///
-    /// # Errors
-    /// Returns an error if the catalog or the daily quotas cannot be read, or if the system refuses a
-    /// thread.
-    pub async fn open(parts: Parts) -> Result<(Arc<Self>, runs::log::Writer)> {
-        let Parts {
-            store,
-            vault,
-            sandbox,
-            scripts,
-            large_work,
-            schema_file,
-            clock,
-            log,
-            files,
-            connections,
-            webhooks,
-            sink,
-            triggers,
-            sessions,
-            trusted,
-            model,
-            quotas,
-            shell,
-            tracer,
-        } = parts;
-        let sink = match sink {
+    /// writer of the execution log until it ends. Fails if the catalog or the daily quotas cannot
+    /// be read, or if the system refuses a thread.
+    pub async fn open(mut parts: Parts) -> Result<(Arc<Self>, runs::log::Writer)> {
+        let sink = match parts.sink.take() {
             Some(settings) => Some(Arc::new(events::sink::Sink::open(settings).await?)),
             None => None,
         };
-        let catalog = catalog::load(&store, schema_file).await?;
+        let accounts = token_manager(&parts, sink.clone());
+        let catalog = catalog::load(&parts.store, parts.schema_file).await?;
         let usage = Arc::new(catalog::Usage::default());
-        let quotas = Arc::new(projects::quotas::Quotas::open(quotas, &store).await?);
+        let quotas = projects::quotas::Quotas::open(parts.quotas, &parts.store).await?;
+        let quotas = Arc::new(quotas);
         let (log, writer) = runs::log::open(
-            log,
-            store.clone(),
-            vault.clone(),
-            clock.clone(),
+            parts.log,
+            parts.store.clone(),
+            parts.vault.clone(),
+            parts.clock.clone(),
             usage.clone(),
             quotas.clone(),
         );
-        let keys = projects::KeyCache::new(&vault);
-        let expiry = events::ExpiryEvents {
-            store: store.clone(),
-            vault: vault.clone(),
-            data: webhooks.account_data.clone(),
-            sink: sink.clone(),
-        };
-        let accounts = accounts::TokenManager::new(
-            store.clone(),
-            vault.clone(),
-            clock.clone(),
-            connections,
-            Box::new(expiry),
-        );
-        let files = files::Files::new(files::Links::new(&vault), files);
         let shares = core::shares::Shares::start().map_err(|cause| {
             core::errors::unavailable(format!(
                 "cannot start the threads for busy projects: {cause}"
@@ -252,38 +215,38 @@ impl App {
         })?;
         let app = Arc::new_cyclic(|own| Self {
             own: own.clone(),
-            store,
-            vault,
-            scripts: runs::Scripts::new(&sandbox, scripts),
-            sandbox,
-            large_work,
+            scripts: runs::Scripts::new(&parts.sandbox, parts.scripts),
+            sandbox: parts.sandbox,
+            large_work: parts.large_work,
             shares: Arc::new(shares),
-            clock,
             catalog,
-            trusted,
+            trusted: parts.trusted,
             usage,
-            model: model.map(runs::prompt::Model::new),
-            keys,
+            model: parts.model.map(runs::prompt::Model::new),
+            keys: projects::KeyCache::new(&parts.vault),
             log,
             executions: runs::ExecutionCounts::default(),
             verify_credential: runs::verify_credential,
             accounts: Arc::new(accounts),
-            webhooks,
+            webhooks: parts.webhooks,
             endpoints: events::Endpoints::default(),
             receptions: events::triggers::Receptions::default(),
             sink,
-            triggers,
+            triggers: parts.triggers,
             active_recipes: KeyedLimit::new(agents::recipes::MAX_CONCURRENT_RUNS_PER_PROJECT),
             recipe_actions: &agents::recipes::TriggerRecipes,
-            mcp_servers: agents::mcp_servers::ServerCache::default(),
-            sessions,
+            mcp_servers: agents::mcp_servers::new_cache(),
+            sessions: parts.sessions,
             connection_waits: KeyedLimit::new(agents::meta::MAX_WAITS_PER_PROJECT),
-            files,
-            shell,
+            files: files::Files::new(files::Links::new(&parts.vault), parts.files),
+            shell: parts.shell,
             session_turns: KeyedLimit::new(1),
             quotas,
             sequence: core::ids::Sequence::new(),
-            tracer,
+            tracer: parts.tracer,
+            store: parts.store,
+            vault: parts.vault,
+            clock: parts.clock,
         });
         Ok((app, writer))
     }
@@ -312,8 +275,6 @@ impl App {
     }
 
     /// Sends a short message to all servers of the installation, this one included. It may be lost.
-    ///
-    /// # Errors
     /// Fails if the database does not answer.
     pub async fn send_message(&self, message: &str) -> Result<()> {
         Ok(self.store.send(message).await?)
@@ -353,6 +314,22 @@ impl App {
             store::Health::Closed => Some("the store is closed".into()),
         }
     }
+}
+
+fn token_manager(parts: &Parts, sink: Option<Arc<events::sink::Sink>>) -> accounts::TokenManager {
+    let expiry = events::ExpiryEvents {
+        store: parts.store.clone(),
+        vault: parts.vault.clone(),
+        data: parts.webhooks.account_data.clone(),
+        sink,
+    };
+    accounts::TokenManager::new(
+        parts.store.clone(),
+        parts.vault.clone(),
+        parts.clock.clone(),
+        parts.connections.clone(),
+        Box::new(expiry),
+    )
 }
 
 #[cfg(test)]

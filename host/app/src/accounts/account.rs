@@ -107,10 +107,7 @@ pub(crate) async fn record(
     found.ok_or_else(|| errors::account_not_found(id))
 }
 
-/// Returns the user id of a request.
-///
-/// # Errors
-/// Fails if the user id is longer than 256 characters.
+/// Returns the user id of a request. Fails if the user id is longer than 256 characters.
 pub fn parse_user_id(given: Option<String>) -> Result<String> {
     let user = given
         .map(|user| user.trim().to_owned())

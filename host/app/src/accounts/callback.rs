@@ -11,8 +11,8 @@ use super::{
     Failure, RedirectTo,
     account::{COLLECTION, record},
     attempt::{ConnectionAttempt, PendingSecrets, Step, link_gone, secret},
+    attempt_end::{activate, fail_attempt},
     auth_configs,
-    completion::{activate, fail_attempt},
     redirect::with_query,
     tokens::TokenOwner,
 };
@@ -27,8 +27,6 @@ const MAX_ERROR_CHARS: usize = 300;
 const SESSION_PREFIX: &str = "session_";
 
 /// Handles the callback of a provider. `browser` is the value of the cookie that the page has set.
-///
-/// # Errors
 /// Fails with [`errors::ATTEMPT_UNKNOWN`] if the `state` belongs to no attempt that this browser
 /// may complete now. In that case nothing was sent and nothing has changed.
 pub async fn callback(
@@ -38,16 +36,12 @@ pub async fn callback(
 ) -> Result<RedirectTo> {
     let state = single_parameter(query, "state").ok_or_else(errors::attempt_unknown)?;
     let name = app.attempt_record_id(Step::Authorize, state);
-    let attempt = app
-        .store
-        .lookup::<ConnectionAttempt>(&name)
-        .await?
-        .ok_or_else(errors::attempt_unknown)?;
+    let attempt = app.store.lookup::<ConnectionAttempt>(&name).await?;
+    let attempt = attempt.ok_or_else(errors::attempt_unknown)?;
     let now = app.clock.now();
-    let same_browser =
-        attempt.body.browser.as_ref().is_none_or(|expected| {
-            browser.is_some_and(|cookie| app.browser_hash(cookie) == *expected)
-        });
+    let given = browser.map(|cookie| app.browser_hash(cookie));
+    let expected = attempt.body.browser.as_ref();
+    let same_browser = expected.is_none() || given.as_ref() == expected;
     if attempt.body.step != Step::Authorize || attempt.body.until <= now || !same_browser {
         return Err(errors::attempt_unknown());
     }
@@ -91,9 +85,7 @@ pub async fn callback(
     }
     match activate(app, &project, &owner, attempt_number, &values, lifetime).await {
         Ok(()) => Ok(redirect(Ok(()))),
-        Err(cause) if cause.is(&errors::ATTEMPT_UNKNOWN) => {
-            Ok(redirect(Err("superseded".to_owned())))
-        }
+        Err(cause) if cause.is(&errors::ATTEMPT_UNKNOWN) => Ok(redirect(Err("superseded".into()))),
         Err(cause) => Err(cause),
     }
 }
@@ -124,24 +116,17 @@ async fn request_verification(
         if found.body.attempt_number != verification.attempt_number {
             return Err(errors::attempt_unknown());
         }
-        Ok((
-            Batch::at(now)
-                .check(&found)
-                .insert(project.id.as_str(), &name, &verification),
-            (),
-        ))
+        let batch = Batch::at(now).check(&found);
+        Ok((batch.insert(project.id.as_str(), &name, &verification), ()))
     });
     match stored.await.map_err(Error::from) {
         Ok(()) => with_query(verifier_url, &[("session_uri", &session)]).map(RedirectTo),
         Err(cause) if cause.is(&errors::ATTEMPT_UNKNOWN) => {
-            app.accounts
-                .revoke_best_effort(owner, &secrets.values)
-                .await;
-            Ok(RedirectTo(app.return_url(
-                verification.callback_url.as_deref(),
-                id,
-                Err("superseded".to_owned()),
-            )))
+            let tokens = &app.accounts;
+            tokens.revoke_best_effort(owner, &secrets.values).await;
+            let callback_url = verification.callback_url.as_deref();
+            let outcome = Err("superseded".to_owned());
+            Ok(RedirectTo(app.return_url(callback_url, id, outcome)))
         }
         Err(cause) => Err(cause),
     }
@@ -175,26 +160,24 @@ async fn exchange_callback(
     // Checked before the rest of the callback, including an error, is read (RFC 9207, section 2.4).
     check_issuer(scheme, query).map_err(|why| failure("issuer_mismatch", why))?;
     let code = authorization_code(scheme, query)?;
-    let verifier = Some(secrets.verifier.as_str());
     let code = ExchangeParams {
         code,
         redirect_uri: &secrets.redirect_uri,
-        verifier,
+        verifier: Some(secrets.verifier.as_str()),
         callback: query,
     };
-    let exchanged = Flow {
+    let flow = Flow {
         scheme,
         ..oauth_flow
-    }
-    .exchange(code)
-    .await;
-    if exchanged.as_ref().is_err_and(Refusal::is_invalid_client)
-        && let Err(cause) = app
-            .accounts
-            .delete_rejected_client(&project.id, &owner.auth_config, &secrets.values)
-            .await
-    {
-        tracing::warn!(account = %owner.account, %cause, "a client that the provider does not know was not deleted");
+    };
+    let exchanged = flow.exchange(code).await;
+    if exchanged.as_ref().is_err_and(Refusal::is_invalid_client) {
+        let tokens = &app.accounts;
+        let deleted =
+            tokens.delete_rejected_client(&project.id, &owner.auth_config, &secrets.values);
+        if let Err(cause) = deleted.await {
+            tracing::warn!(account = %owner.account, %cause, "a client that the provider does not know was not deleted");
+        }
     }
     exchanged.map_err(|refusal| failure("token_exchange_failed", truncate(&refusal.to_string())))
 }
@@ -283,75 +266,4 @@ fn truncate(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn pairs(query: &str) -> Vec<(String, String)> {
-        url::form_urlencoded::parse(query.as_bytes())
-            .into_owned()
-            .collect()
-    }
-
-    #[test]
-    fn callback_of_another_issuer_is_refused() {
-        let scheme: AuthScheme = serde_json::from_value(json!({
-            "mode": "OAUTH2", "name": "n",
-            "oauth2": { "authorize_url": "https://login.example.com/agree", "token_url": "https://api.example.com/token" },
-        }))
-        .unwrap();
-        for (query, good) in [
-            ("code=c", true),
-            ("iss=https://login.example.com", true),
-            ("iss=https://login.example.com/tenant", true),
-            ("iss=https://api.example.com/", true),
-            ("iss=https://login.example.com.evil.net", false),
-            ("iss=http://login.example.com", false),
-            ("iss=", false),
-            ("iss=data:,x", false),
-            ("iss=https://login.example.com&iss=https://evil.net", false),
-        ] {
-            assert_eq!(
-                check_issuer(&scheme, &pairs(query)).is_ok(),
-                good,
-                "{query}"
-            );
-        }
-    }
-
-    #[test]
-    fn known_issuer_must_match_exactly() {
-        let scheme: AuthScheme = serde_json::from_value(json!({
-            "mode": "OAUTH2", "name": "n",
-            "oauth2": { "issuer": "https://login.example.com/a", "names_issuer": true },
-        }))
-        .unwrap();
-        for (query, good) in [
-            ("iss=https://login.example.com/a", true),
-            ("iss=https://login.example.com", false),
-            ("iss=https://login.example.com/a/", false),
-            ("code=c", false),
-            (
-                "iss=https://login.example.com/a&iss=https://login.example.com/a",
-                false,
-            ),
-        ] {
-            assert_eq!(
-                check_issuer(&scheme, &pairs(query)).is_ok(),
-                good,
-                "{query}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_parameter_that_comes_twice_is_none() {
-        assert_eq!(
-            single_parameter(&pairs("state=a&code=b"), "state"),
-            Some("a")
-        );
-        assert_eq!(single_parameter(&pairs("state=a&state=a"), "state"), None);
-        assert_eq!(single_parameter(&pairs("code=a"), "state"), None);
-    }
-}
+mod tests;

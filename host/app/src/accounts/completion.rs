@@ -1,17 +1,17 @@
-//! The end of a connection attempt: the account becomes active or fails.
+//! Completion of a connection attempt by the project, which has verified its user.
 
 use std::time::Duration;
 
-use store::{Batch, CommitError, Record};
+use store::{Batch, CommitError};
 
 use super::{
-    Account, Event, Failure, Status, Values,
-    account::{COLLECTION, record},
+    Failure,
+    account::record,
     attempt::{ConnectionAttempt, Step},
-    credential::open_credential,
+    attempt_end::{activate, fail_attempt},
     tokens::TokenOwner,
 };
-use crate::{App, Error, Result, accounts::errors, core::ids::AccountId, projects::Project};
+use crate::{App, Result, accounts::errors, core::ids::AccountId, projects::Project};
 
 /// An account whose connection attempt is complete.
 #[derive(Debug)]
@@ -36,10 +36,8 @@ pub async fn complete(
     user: &str,
 ) -> Result<Completion> {
     let name = app.attempt_record_id(Step::Verify, session);
-    let found = app
-        .store
-        .get::<ConnectionAttempt>(project.id.as_str(), &name)
-        .await?;
+    let owner = project.id.as_str();
+    let found = app.store.get::<ConnectionAttempt>(owner, &name).await?;
     let now = app.clock.now();
     let attempt =
         found.filter(|attempt| attempt.body.step == Step::Verify && attempt.body.until > now);
@@ -57,19 +55,12 @@ pub async fn complete(
         .map_err(|_| errors::session_not_found())?;
     let owner = TokenOwner::for_account(app, &project.id, &account)?;
     if account.body.user_id != user.trim() {
-        let description =
-            "the user who authorized the connection is not the user of the account".to_owned();
-        fail_attempt(
-            app,
-            project,
-            &id,
-            attempt_number,
-            &Failure {
-                error: "user_mismatch".into(),
-                description,
-            },
-        )
-        .await?;
+        let failure = Failure {
+            error: "user_mismatch".into(),
+            description: "the user who authorized the connection is not the user of the account"
+                .into(),
+        };
+        fail_attempt(app, project, &id, attempt_number, &failure).await?;
         app.accounts
             .revoke_best_effort(&owner, &secrets.values)
             .await;
@@ -78,16 +69,8 @@ pub async fn complete(
         )));
     }
     let lifetime = secrets.lifetime.map(Duration::from_secs);
-    match activate(
-        app,
-        project,
-        &owner,
-        attempt_number,
-        &secrets.values,
-        lifetime,
-    )
-    .await
-    {
+    let values = &secrets.values;
+    match activate(app, project, &owner, attempt_number, values, lifetime).await {
         Ok(()) => Ok(Completion {
             account: id,
             toolkit: account.body.toolkit,
@@ -95,79 +78,4 @@ pub async fn complete(
         Err(cause) if cause.is(&errors::ATTEMPT_UNKNOWN) => Err(errors::session_not_found()),
         Err(cause) => Err(cause),
     }
-}
-
-/// Activates an account with its tokens. Revokes the tokens if the attempt has ended meanwhile.
-pub(super) async fn activate(
-    app: &App,
-    project: &Project,
-    owner: &TokenOwner,
-    attempt_number: u32,
-    values: &Values,
-    lifetime: Option<Duration>,
-) -> Result<()> {
-    let activated = app
-        .store
-        .change(&COLLECTION, owner.account.as_str(), || async {
-            let found = record(app, project, &owner.account)
-                .await
-                .ok()
-                .filter(|account| account.body.attempt_number == attempt_number);
-            let status = found
-                .as_ref()
-                .and_then(|account| account.body.status.after(Event::Authorized));
-            let (Some(mut account), Some(status)) = (found, status) else {
-                app.accounts.revoke_best_effort(owner, values).await;
-                return Err(errors::attempt_unknown());
-            };
-            let now = app.clock.now();
-            account.body.set_status(status, None, now);
-            account.body.attempt_number += 1;
-            let (_, credential) = open_credential(app, project, &account).await?;
-            let body = app
-                .accounts
-                .build_credential(
-                    &project.id,
-                    &owner.account,
-                    Some(owner.scheme()?),
-                    values,
-                    lifetime,
-                )
-                .await?;
-            Ok((
-                Batch::at(now)
-                    .update(&account)
-                    .update(&Record { body, ..credential }),
-                (),
-            ))
-        });
-    Ok(activated.await?)
-}
-
-/// Ends a failed attempt.
-pub(super) async fn fail_attempt(
-    app: &App,
-    project: &Project,
-    id: &AccountId,
-    attempt_number: u32,
-    failure: &Failure,
-) -> Result<()> {
-    let now = app.clock.now();
-    let change = |account: &mut Account| -> Result<()> {
-        if account.attempt_number == attempt_number
-            && let Some(status) = account.status.after(Event::AttemptFailed)
-        {
-            account.attempt_number += 1;
-            if status == Status::Failed {
-                account.set_status(status, Some(&failure.error), now);
-                account.failure = Some(failure.clone());
-            }
-        }
-        Ok(())
-    };
-    app.store
-        .edit(project.id.as_str(), id.as_str(), now, change)
-        .await
-        .map_err(Error::from)
-        .map(|_| ())
 }

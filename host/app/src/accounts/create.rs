@@ -111,10 +111,7 @@ impl ValidatedRequest {
         let user = &self.user_id;
         let slug = &self.release.slug;
         Ok(Account {
-            alias_of: self
-                .alias
-                .as_ref()
-                .map(|alias| unique_alias(user, slug, alias)),
+            alias_of: self.alias.as_ref().map(|own| unique_alias(user, slug, own)),
             alias: self.alias.clone(),
             user_id: user.clone(),
             toolkit: slug.to_string(),
@@ -176,12 +173,11 @@ impl ValidatedRequest {
 
     /// Returns true if the request imports tokens that another system has obtained.
     fn has_tokens(&self) -> bool {
-        match self.config.body.scheme {
-            AuthMode::Oauth1 => ["oauth_token", "oauth_token_secret"]
-                .iter()
-                .all(|name| self.values.contains_key(*name)),
-            _ => access_token(&self.values).is_some(),
+        if self.config.body.scheme != AuthMode::Oauth1 {
+            return access_token(&self.values).is_some();
         }
+        let names = ["oauth_token", "oauth_token_secret"];
+        names.iter().all(|name| self.values.contains_key(*name))
     }
 }
 
@@ -193,27 +189,19 @@ pub(super) async fn enabled_config(
 ) -> Result<Record<AuthConfig>> {
     let config = auth_configs::get(app, project, id).await?;
     if config.body.status == auth_configs::Status::Disabled {
-        return Err(errors::account_refused(format!(
-            "auth config {id} is disabled"
-        )));
+        let problem = format!("auth config {id} is disabled");
+        return Err(errors::account_refused(problem));
     }
     Ok(config)
 }
 
-/// Connects an account, or starts the authorization of its user at the provider.
-///
-/// # Errors
-/// Fails if the auth config is unknown or disabled, fields are missing, the alias is taken, the
-/// provider does not accept the credential, or the store refuses.
+/// Connects an account, or starts the authorization of its user at the provider. Fails if the auth
+/// config is unknown or disabled, fields are missing, the alias is taken, or the provider does not
+/// accept the credential.
 pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result<AccountView> {
-    let mut validated = ValidatedRequest::new(
-        app,
-        project,
-        &request.auth_config,
-        request.user_id,
-        request.values,
-    )
-    .await?;
+    let (config, user) = (&request.auth_config, request.user_id);
+    let validated = ValidatedRequest::new(app, project, config, user, request.values);
+    let mut validated = validated.await?;
     let mode = validated.config.body.scheme;
     if let Some(given) = &request.scheme {
         validated.check_scheme(given)?;
@@ -228,46 +216,26 @@ pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result
     if mode.redirects() && !has_tokens {
         return authorize::create(app, project, validated, request.callback_url).await;
     }
-    let lifetime = validated
-        .values
-        .get("expires_in")
-        .and_then(scheme::text)
-        .and_then(|text| text.parse().ok());
+    let lifetime = validated.values.get("expires_in").and_then(scheme::text);
+    let lifetime = lifetime.and_then(|text| text.parse().ok());
     let mut lifetime = lifetime.map(Duration::from_secs);
-    if let Some(scheme) = validated
-        .scheme()
-        .filter(|_| obtains_from_fields(mode) && !has_tokens)
-    {
+    let tokens = &app.accounts;
+    let obtains = obtains_from_fields(mode) && !has_tokens;
+    if let Some(scheme) = validated.scheme().filter(|_| obtains) {
         let values = validated.values.clone();
-        (validated.values, lifetime) = app
-            .accounts
-            .obtain(&validated.config, scheme, values)
-            .await?;
+        let obtained = tokens.obtain(&validated.config, scheme, values).await;
+        (validated.values, lifetime) = obtained?;
     }
+    let values = &validated.values;
     if request.validate {
         let (config, release) = (&validated.config, &validated.release);
-        verify_values(
-            app,
-            project,
-            config,
-            release,
-            mode,
-            validated.values.clone(),
-        )
-        .await?;
+        verify_values(app, project, config, release, mode, values.clone()).await?;
     }
     let id = AccountId::random();
     let now = app.clock.now();
-    let credential = app
-        .accounts
-        .build_credential(
-            &project.id,
-            &id,
-            validated.scheme(),
-            &validated.values,
-            lifetime,
-        )
-        .await?;
+    let scheme = validated.scheme();
+    let credential = tokens.build_credential(&project.id, &id, scheme, values, lifetime);
+    let credential = credential.await?;
     let account = validated.new_account(Status::Active, None, now)?;
     validated
         .insert(app, project, &id, &account, &credential, None)

@@ -141,11 +141,8 @@ pub(super) async fn open_credential(
 ) -> Result<(Values, Record<Credential>)> {
     let missing = || errors::account_not_found(&record.id);
     // A missing record means that the account was deleted after it was read.
-    let credential = app
-        .store
-        .get::<Credential>(project.id.as_str(), &record.id)
-        .await?
-        .ok_or_else(missing)?;
+    let credential = app.store.get(project.id.as_str(), &record.id).await?;
+    let credential = credential.ok_or_else(missing)?;
     let values = open_values(&app.vault, &credential, app.clock.now()).await?;
     Ok((values, credential))
 }

@@ -143,10 +143,8 @@ pub(super) async fn newest_active(
     }
 }
 
-/// Returns the auth config of an account that is active.
-///
-/// # Errors
-/// Fails if the account is not active, or if its auth config is deleted.
+/// Returns the auth config of an account that is active. Fails if the account is not active, or if
+/// its auth config is deleted.
 pub(super) async fn active_config(
     app: &App,
     project: &Project,

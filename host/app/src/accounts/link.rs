@@ -63,28 +63,20 @@ pub struct LinkCreated {
 /// # Errors
 /// Fails if the auth config is unknown or disabled, the toolkit needs no account, the project does
 /// not allow its users to connect through the operator's OAuth apps, the operator has removed the
-/// one of the toolkit, an address is invalid, or the store refuses.
+/// one of the toolkit, or an address is invalid.
 pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<LinkCreated> {
-    let callback_url = request
-        .callback_url
-        .map(|url| check_redirect_url("callback_url", url))
-        .transpose()?;
-    let mut validated = ValidatedRequest::new(
-        app,
-        project,
-        &request.auth_config,
-        Some(request.user_id),
-        request.values,
-    )
-    .await?;
+    let check_url = |url| check_redirect_url("callback_url", url);
+    let callback_url = request.callback_url.map(check_url).transpose()?;
+    let (config, user) = (&request.auth_config, Some(request.user_id));
+    let validated = ValidatedRequest::new(app, project, config, user, request.values);
+    let mut validated = validated.await?;
     validated.check_user_verified(project)?;
     validated.alias = parse_alias(request.alias)?;
     validated.sharing = Sharing::default().with(&request.sharing)?;
     let refused =
         |why: &str| errors::account_refused(format!("auth config {}: {why}", validated.config.id));
-    let scheme = validated
-        .scheme()
-        .ok_or_else(|| refused("the toolkit needs no account"))?;
+    let scheme = validated.scheme();
+    let scheme = scheme.ok_or_else(|| refused("the toolkit needs no account"))?;
     if validated.config.body.managed && !project.stored.config.hosted_links {
         return Err(refused(
             "the project does not allow connections through the operator's OAuth app on the hosted page",
@@ -99,15 +91,15 @@ pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<Link
     let id = AccountId::random();
     let now = app.clock.now();
     let until = time_after(now, app.accounts.settings.pending_ttl);
-    let status = if complete {
-        Status::Initiated
-    } else {
-        Status::Initializing
+    let status = match complete {
+        true => Status::Initiated,
+        false => Status::Initializing,
     };
     let mut account = validated.new_account(status, Some(until), now)?;
     account.attempt_number = 1;
     let token = secret(LINK_TOKEN_PREFIX);
     let name = app.attempt_record_id(Step::Link, &token);
+    let secrets = PendingSecrets::default();
     let attempt = ConnectionAttempt {
         step: Step::Link,
         account: id.clone(),
@@ -116,17 +108,14 @@ pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<Link
         callback_url,
         browser: None,
         until,
-        secrets: app
-            .seal_secrets(project, &name, &PendingSecrets::default())
-            .await?,
+        secrets: app.seal_secrets(project, &name, &secrets).await?,
     };
     let url = format!("{}/link/{token}", app.base_url());
     values.insert(REDIRECT_URL_VALUE.to_owned(), url.clone().into());
     let credential = Credential::new(app.accounts.seal(&project.id, &id, &values).await?);
     let attempt = Some((&*name, &attempt));
-    validated
-        .insert(app, project, &id, &account, &credential, attempt)
-        .await?;
+    let inserted = validated.insert(app, project, &id, &account, &credential, attempt);
+    inserted.await?;
     Ok(LinkCreated {
         token,
         url,

@@ -58,20 +58,14 @@ pub struct Filter {
     pub until: Option<Time>,
 }
 
-/// Returns an account of the project.
-///
-/// # Errors
-/// Fails if the account does not exist.
+/// Returns an account of the project. Fails if the account does not exist.
 pub async fn get(app: &App, project: &Project, id: &AccountId) -> Result<AccountView> {
     let record = record(app, project, id).await?;
     let view = views(app, project, vec![record]).await?.pop();
     view.ok_or_else(|| errors::account_not_found(id))
 }
 
-/// Returns a page of accounts and their total number.
-///
-/// # Errors
-/// Fails if the store cannot be read or a credential cannot be decrypted.
+/// Returns a page of accounts and their total number. Fails if a credential cannot be decrypted.
 pub async fn list(
     app: &App,
     project: &Project,
@@ -90,10 +84,8 @@ pub async fn list(
         }
     }
     if !filter.statuses.is_empty() {
-        query = query.any_of(
-            "status",
-            filter.statuses.iter().map(|status| status.into_str()),
-        );
+        let statuses = filter.statuses.iter().map(|status| status.into_str());
+        query = query.any_of("status", statuses);
     }
     query = match filter.account_type {
         None => query,

@@ -9,6 +9,7 @@
 
 mod account;
 mod attempt;
+mod attempt_end;
 pub mod auth_configs;
 mod authorize;
 mod callback;
@@ -19,6 +20,7 @@ mod credential;
 mod custom;
 pub mod errors;
 mod expiry;
+mod fields;
 mod grant;
 mod granted;
 mod idle_refresh;

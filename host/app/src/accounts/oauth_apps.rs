@@ -57,11 +57,8 @@ pub struct NewOauthApp {
     pub scopes: Vec<String>,
 }
 
-/// Stores the OAuth app of a toolkit and replaces the previous one.
-///
-/// # Errors
-/// Fails if the toolkit is unknown or does not offer OAuth 2.0, a value is too long, or the store
-/// refuses.
+/// Stores the OAuth app of a toolkit and replaces the previous one. Fails if the toolkit is unknown
+/// or does not offer OAuth 2.0, or a value is too long.
 pub async fn set(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
     let release = app.catalog.release(&new.toolkit, LATEST)?;
     if release.scheme(AuthMode::Oauth2).is_none() {
@@ -80,10 +77,7 @@ pub async fn set(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
 }
 
 /// Stores an OAuth app from the settings, unless the same one is stored already. Its toolkit may be
-/// published later.
-///
-/// # Errors
-/// Fails if a value is too long, or the store refuses.
+/// published later. Fails if a value is too long.
 pub async fn set_from_settings(app: &App, new: NewOauthApp) -> Result<()> {
     if let Some(old) = find(&app.store, &new.toolkit).await? {
         let same = old.body.client_id == new.client_id && old.body.scopes == new.scopes;
@@ -133,23 +127,15 @@ async fn store_app(app: &App, new: NewOauthApp) -> Result<Record<OauthApp>> {
 }
 
 /// Lists all OAuth apps, sorted by slug.
-///
-/// # Errors
-/// Fails if the store cannot be read.
 pub async fn list(app: &App) -> Result<Vec<Record<OauthApp>>> {
-    let mut all = app
-        .store
-        .find::<OauthApp>(&Query::for_project(INSTALLATION_PROJECT))
-        .await?
-        .records;
+    let query = Query::for_project(INSTALLATION_PROJECT);
+    let mut all = app.store.find::<OauthApp>(&query).await?.records;
     all.sort_by(|one, other| one.id.cmp(&other.id));
     Ok(all)
 }
 
-/// Deletes an OAuth app. Accounts that were connected with it work until their tokens expire.
-///
-/// # Errors
-/// Fails if the OAuth app does not exist, or the store refuses.
+/// Deletes an OAuth app. Accounts that were connected with it work until their tokens expire. Fails
+/// if the OAuth app does not exist.
 pub async fn remove(app: &App, toolkit: &str) -> Result<()> {
     let slug = toolkit.to_ascii_lowercase();
     let removed = app.store.change(&COLLECTION, &slug, || async {

@@ -126,51 +126,24 @@ impl TokenManager {
         let mut checked = false;
         loop {
             let now = self.claims.now().await?;
-            let scheme = &request.scheme;
-            let values = &request.values;
             let flow = Flow {
                 net: &request.net,
                 now_ms: now.0,
-                scheme,
+                scheme: &request.scheme,
                 client: &no_client,
-                values,
+                values: &request.values,
             };
             let Some(mut record) = self.store.get::<ClientRegistration>(project, &id).await? else {
-                let body = ClientRegistration {
-                    auth_config: request.auth_config.clone(),
-                    client_id: None,
-                    answer: None,
-                    ends_at: None,
-                    work: WorkState::default(),
-                };
-                // The check prevents a registration from outliving an auth config that is deleted
-                // at the same moment.
-                let config =
-                    auth_configs::find_in(&self.store, &request.project, &request.auth_config)
-                        .await?;
-                let config =
-                    config.ok_or_else(|| errors::auth_config_not_found(&request.auth_config))?;
-                match self
-                    .store
-                    .commit(Batch::at(now).check(&config).insert(project, &id, &body))
-                    .await
-                {
-                    // Another server may have created the record, or the auth config was changed. The
-                    // next turn of the loop waits for the claim anyway.
-                    Ok(()) | Err(CommitError::Stale | CommitError::Taken { .. }) => continue,
-                    Err(cause) => return Err(cause.into()),
-                }
+                self.insert_registration(&request, &id, now).await?;
+                continue;
             };
             if record.body.work.is_claimed(now) {
                 tokio::time::sleep(POLL_INTERVAL).await;
                 continue;
             }
-            if let Some(answer) = &record.body.answer
-                && record
-                    .body
-                    .ends_at
-                    .is_none_or(|end| end > time_after(now, MIN_SECRET_LIFETIME))
-            {
+            let min_end = time_after(now, MIN_SECRET_LIFETIME);
+            let is_valid = record.body.ends_at.is_none_or(|end| end > min_end);
+            if is_valid && let Some(answer) = &record.body.answer {
                 let context = SealContext::of(&record, "answer");
                 let client = self.vault.unseal(context, answer, now).await?;
                 if checked || !flow.has_deleted_client(&client).await {
@@ -203,9 +176,35 @@ impl TokenManager {
                 Err(CommitError::Stale) => continue,
                 done => done?,
             }
-            return registered
-                .map(|client| account_values(&client))
-                .map_err(Error::from);
+            return Ok(account_values(&registered?));
+        }
+    }
+
+    /// Inserts the record of a registration, unless another server has just created it.
+    async fn insert_registration(
+        &self,
+        request: &RegistrationRequest,
+        id: &str,
+        now: Time,
+    ) -> Result<()> {
+        let body = ClientRegistration {
+            auth_config: request.auth_config.clone(),
+            client_id: None,
+            answer: None,
+            ends_at: None,
+            work: WorkState::default(),
+        };
+        // The check prevents a registration from outliving an auth config that is deleted at the same
+        // moment.
+        let auth_config = &request.auth_config;
+        let config = auth_configs::find_in(&self.store, &request.project, auth_config).await?;
+        let config = config.ok_or_else(|| errors::auth_config_not_found(auth_config))?;
+        let batch = Batch::at(now).check(&config);
+        let batch = batch.insert(request.project.as_str(), id, &body);
+        match self.store.commit(batch).await {
+            // If the auth config was changed, the caller tries again.
+            Ok(()) | Err(CommitError::Stale | CommitError::Taken { .. }) => Ok(()),
+            Err(cause) => Err(cause.into()),
         }
     }
 
@@ -220,17 +219,11 @@ impl TokenManager {
         let Some(gone) = values.get("client_id").and_then(text) else {
             return Ok(());
         };
-        for record in self
-            .clients(project, config)
-            .await?
-            .into_iter()
-            .filter(|it| it.body.client_id.as_ref() == Some(&gone))
-        {
-            match self
-                .store
-                .commit(Batch::at(self.clock.now()).purge(&record))
-                .await
-            {
+        let mut clients = self.clients(project, config).await?;
+        clients.retain(|client| client.body.client_id.as_ref() == Some(&gone));
+        for client in clients {
+            let batch = Batch::at(self.clock.now()).purge(&client);
+            match self.store.commit(batch).await {
                 // Another server is registering the client again.
                 Ok(()) | Err(CommitError::Stale) => {}
                 Err(cause) => return Err(cause.into()),
@@ -272,9 +265,8 @@ pub(crate) async fn delete_clients(
         // A registration in progress makes the batch stale, and the registrations are read again.
         let deleted = app.store.change(&COLLECTION, config.as_str(), || async {
             let clients = app.accounts.clients(&project.id, config).await?;
-            let batch = clients
-                .iter()
-                .fold(Batch::at(app.clock.now()), Batch::purge);
+            let batch = Batch::at(app.clock.now());
+            let batch = clients.iter().fold(batch, Batch::purge);
             Ok::<_, Error>((batch, clients.len()))
         });
         if deleted.await? == 0 {
@@ -284,10 +276,7 @@ pub(crate) async fn delete_clients(
 }
 
 /// Returns the address of the metadata document of an auth config's client, which is also the
-/// client id.
-///
-/// # Errors
-/// Fails if providers cannot read that address.
+/// client id. Fails if providers cannot read that address.
 pub(super) fn client_metadata_url(app: &App, config: &str) -> Result<String> {
     let url = format!("{}{METADATA_PATH}{config}", app.base_url());
     if is_readable_by_providers(&url) {
@@ -305,11 +294,9 @@ fn is_readable_by_providers(url: &str) -> bool {
     Url::parse(url).is_ok_and(|url| url.scheme() == "https" || own(&url))
 }
 
-/// Returns the metadata document of a client. The document is public.
-///
-/// # Errors
-/// Fails with [`errors::AUTH_CONFIG_NOT_FOUND`] unless an enabled auth config with that id uses a
-/// client metadata document.
+/// Returns the metadata document of a client. The document is public. Fails with
+/// [`errors::AUTH_CONFIG_NOT_FOUND`] unless an enabled auth config with that id uses a client
+/// metadata document.
 pub async fn client_metadata(app: &App, id: &AuthConfigId) -> Result<Map<String, Value>> {
     let unknown = || errors::auth_config_not_found(id);
     let found = app.store.lookup::<AuthConfig>(id.as_str()).await?;
@@ -332,10 +319,8 @@ pub async fn client_metadata(app: &App, id: &AuthConfigId) -> Result<Map<String,
     let redirect_uri = app.accounts.client_context(&config).await?.redirect_uri;
     let redirect_uri = redirect_uri.unwrap_or_else(|| callback_url(app));
     let mut metadata = oauth::metadata(oauth2, project.shown_name(), &redirect_uri);
-    metadata.insert(
-        "client_id".to_owned(),
-        client_metadata_url(app, &config.id)?.into(),
-    );
+    let client_id = client_metadata_url(app, &config.id)?;
+    metadata.insert("client_id".to_owned(), client_id.into());
     Ok(metadata)
 }
 

@@ -213,31 +213,9 @@ impl TokenManager {
         if !self.is_refreshable(owner.scheme()?, &values) {
             return self.expire(owner, claim, &values, "token_expired").await;
         }
-        let refreshing = async {
-            let scheme = owner.scheme()?;
-            let config =
-                auth_configs::find_in(&self.store, &owner.project, &owner.auth_config).await?;
-            let config = config.ok_or_else(|| errors::auth_config_not_found(&owner.auth_config))?;
-            let context = self.client_context(&config).await?;
-            let flow = context.flow(scheme, &values, self.clock.now());
-            let request = async {
-                let scheme = self.metadata.resolve(&flow).await?;
-                let flow = Flow {
-                    scheme: &scheme,
-                    ..flow
-                };
-                if flow.can_refresh() {
-                    flow.refresh().await
-                } else {
-                    flow.obtain(&context.scopes).await
-                }
-            };
-            Ok(request.await)
-        };
         let is_dynamic_client =
             owner.mode == AuthMode::DcrOauth && values.contains_key("client_id");
-        let outcome: Result<std::result::Result<Tokens, Refusal>> = refreshing.await;
-        let (reason, retry_after) = match outcome {
+        let (reason, retry_after) = match self.request_tokens(owner, &values).await {
             Ok(Ok(tokens)) => {
                 self.refreshes.refreshed.fetch_add(1, Ordering::Relaxed);
                 return self.store_tokens(owner, claim, values, tokens).await;
@@ -265,8 +243,44 @@ impl TokenManager {
             Ok(Err(refusal)) => (refusal.to_string(), None),
             Err(cause) => (cause.to_string(), None),
         };
-        self.refreshes.retried.fetch_add(1, Ordering::Relaxed);
         tracing::info!(account = %owner.account, reason, "a provider did not refresh a token; the refresh is retried");
+        self.retry_later(owner, claim, &claimed, retry_after).await
+    }
+
+    /// Requests new tokens from the provider. An outer error means that nothing was requested.
+    async fn request_tokens(
+        &self,
+        owner: &TokenOwner,
+        values: &Values,
+    ) -> Result<std::result::Result<Tokens, Refusal>> {
+        let scheme = owner.scheme()?;
+        let config = auth_configs::find_in(&self.store, &owner.project, &owner.auth_config).await?;
+        let config = config.ok_or_else(|| errors::auth_config_not_found(&owner.auth_config))?;
+        let context = self.client_context(&config).await?;
+        let flow = context.flow(scheme, values, self.clock.now());
+        let request = async {
+            let scheme = self.metadata.resolve(&flow).await?;
+            let flow = Flow {
+                scheme: &scheme,
+                ..flow
+            };
+            match flow.can_refresh() {
+                true => flow.refresh().await,
+                false => flow.obtain(&context.scopes).await,
+            }
+        };
+        Ok(request.await)
+    }
+
+    /// Ends a claim after a refresh that is retried later. Always returns an error.
+    async fn retry_later(
+        &self,
+        owner: &TokenOwner,
+        claim: &Claim<Credential>,
+        claimed: &Credential,
+        retry_after: Option<Duration>,
+    ) -> Result<Values> {
+        self.refreshes.retried.fetch_add(1, Ordering::Relaxed);
         let batch = claim.batch().await?;
         let now = batch.now;
         let failures = claimed.failures.saturating_add(1);

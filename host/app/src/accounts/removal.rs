@@ -23,19 +23,17 @@ const REVOCATION_PAGE_SIZE: u64 = 100;
 /// erased it.
 ///
 /// # Errors
-/// Fails if the account does not exist, it has no credential yet or a revoked one, the provider does
-/// not answer, or the store refuses. In these cases nothing has changed.
+/// Fails if the account does not exist, it has no credential yet or a revoked one, or the provider
+/// does not answer. In these cases nothing has changed.
 pub async fn revoke(app: &App, project: &Project, id: &AccountId) -> Result<Vec<RevokedToken>> {
     let account = record(app, project, id).await?;
     if account.body.status == Status::Revoked {
         return Err(errors::account_revoked(id));
     }
     let not_revocable = |status| status_conflict(id, status, Event::Revoked);
-    account
-        .body
-        .status
-        .after(Event::Revoked)
-        .ok_or_else(|| not_revocable(account.body.status))?;
+    let status = account.body.status;
+    let revoked = status.after(Event::Revoked);
+    revoked.ok_or_else(|| not_revocable(status))?;
     let (values, _) = open_credential(app, project, &account).await?;
     let revoked = match account.body.scheme {
         mode if mode.has_flow() => {
@@ -48,38 +46,28 @@ pub async fn revoke(app: &App, project: &Project, id: &AccountId) -> Result<Vec<
         let mut account = record(app, project, id).await?;
         let now = app.clock.now();
         let status = account.body.status;
-        let status = status
-            .after(Event::Revoked)
-            .ok_or_else(|| not_revocable(status))?;
-        account.body.set_status(status, None, now);
+        let revoked = status.after(Event::Revoked);
+        let revoked = revoked.ok_or_else(|| not_revocable(status))?;
+        account.body.set_status(revoked, None, now);
         // A user who is at the provider now cannot complete the attempt any more.
         account.body.attempt_number += 1;
         let (_, credential) = open_credential(app, project, &account).await?;
         let body = Credential::new(app.accounts.seal(&project.id, id, &Values::new()).await?);
-        Ok((
-            Batch::at(now)
-                .update(&account)
-                .update(&Record { body, ..credential }),
-            (),
-        ))
+        let batch = Batch::at(now).update(&account);
+        Ok((batch.update(&Record { body, ..credential }), ()))
     });
     erased.await?;
     Ok(revoked)
 }
 
 /// Deletes an account and erases its credential. With `revoke`, the provider is then asked to
-/// revoke the tokens, if it can be reached.
-///
-/// # Errors
-/// Fails if the account does not exist, or the store refuses.
+/// revoke the tokens, if it can be reached. Fails if the account does not exist.
 pub async fn remove(app: &App, project: &Project, id: &AccountId, revoke: bool) -> Result<()> {
     let removed = app.store.change(&COLLECTION, id.as_str(), || async {
         let account = record(app, project, id).await?;
         let (values, credential) = open_credential(app, project, &account).await?;
-        let batch = Batch::at(app.clock.now())
-            .remove(&account)
-            .purge(&credential);
-        Ok::<_, Error>((batch, (account, values)))
+        let batch = Batch::at(app.clock.now()).remove(&account);
+        Ok::<_, Error>((batch.purge(&credential), (account, values)))
     });
     let (account, values) = removed.await?;
     if revoke && account.body.scheme.has_flow() {

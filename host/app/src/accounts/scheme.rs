@@ -152,19 +152,11 @@ pub(super) fn mask_values(scheme: Option<&AuthScheme>, values: &Values) -> Value
             scheme.and_then(|scheme| scheme.fields.iter().find(|field| field.name == name));
         declared.map_or_else(|| PUBLIC_NAMES.contains(&name), |field| !field.secret)
     };
-    values
-        .iter()
-        .map(|(name, value)| {
-            (
-                name.clone(),
-                if open(name) {
-                    value.clone()
-                } else {
-                    mask(value)
-                },
-            )
-        })
-        .collect()
+    let shown = values.iter().map(|(name, value)| match open(name) {
+        true => (name.clone(), value.clone()),
+        false => (name.clone(), mask(value)),
+    });
+    shown.collect()
 }
 
 /// Masks all texts inside a value.
@@ -184,85 +176,4 @@ pub fn mask(value: &Value) -> Value {
 }
 
 #[cfg(test)]
-mod tests {
-    use manifest::{Field, Placement};
-    use serde_json::json;
-
-    use super::*;
-
-    fn field(name: &str, secret: bool, optional: bool) -> Field {
-        Field {
-            name: name.into(),
-            title: name.to_uppercase(),
-            secret,
-            optional,
-            ..Field::default()
-        }
-    }
-
-    fn scheme() -> AuthScheme {
-        AuthScheme {
-            mode: AuthMode::ApiKey,
-            name: "API key".into(),
-            fields: vec![
-                field("key", true, false),
-                field("region", false, false),
-                field("team", true, true),
-            ],
-            request: vec![Placement::Header {
-                name: "authorization".into(),
-                value: "Bearer {key}{count}".into(),
-            }],
-            ..AuthScheme::default()
-        }
-    }
-
-    fn values(json: Value) -> Values {
-        json.as_object().unwrap().clone()
-    }
-
-    #[test]
-    fn masking_shows_four_characters_of_secrets() {
-        let given = json!({"key": "sk_live_123", "region": "eu", "team": "abc", "extra": {"deep": "secretvalue"},
-            "subdomain": "acme", "count": 5});
-        assert_eq!(
-            Value::Object(mask_values(Some(&scheme()), &values(given))),
-            json!({"key": "sk_l...", "region": "eu", "team": "REDACTED", "extra": {"deep": "secr..."},
-                "subdomain": "acme", "count": "REDACTED"})
-        );
-    }
-
-    #[test]
-    fn masking_counts_characters_not_bytes() {
-        assert_eq!(mask(&json!("éééééééé")), json!("éééé..."));
-        assert_eq!(mask(&json!("ééééééé")), json!("REDACTED"));
-        assert_eq!(mask(&json!("")), json!("REDACTED"));
-    }
-
-    #[test]
-    fn general_key_name_becomes_the_field_name() {
-        let complete = complete(
-            &scheme(),
-            values(json!({"generic_api_key": "k", "region": "eu", "team": "t"})),
-        )
-        .unwrap();
-        assert_eq!(
-            Value::Object(complete),
-            json!({"region": "eu", "team": "t", "key": "k"})
-        );
-    }
-
-    #[test]
-    fn a_number_fills_a_template_as_its_text() {
-        let credential = credential(&scheme(), &values(json!({"key": "k1", "count": 2})));
-        assert_eq!(
-            credential.placements,
-            [Placement::Header {
-                name: "authorization".into(),
-                value: "Bearer k12".into()
-            }]
-        );
-        let secrets: Vec<_> = credential.secrets.iter().map(Secret::expose).collect();
-        assert_eq!(secrets, ["k1"]);
-    }
-}
+mod tests;

@@ -23,10 +23,8 @@ const MAX_CANDIDATES: u64 = 100;
 /// Maximum number of accounts of one user that the list of a session's toolkits regards.
 const MAX_ACCOUNTS_OF_USER: u64 = 1_000;
 
-/// Checks that an account is active and of a toolkit, and that a user may use it.
-///
-/// # Errors
-/// Fails with the reason if not.
+/// Checks that an account is active and of a toolkit, and that a user may use it. Fails with the
+/// reason if not.
 pub(crate) async fn check_usable(
     app: &App,
     project: &Project,
@@ -145,11 +143,10 @@ async fn with_configs(
     project: &Project,
     accounts: Vec<Record<Account>>,
 ) -> Result<Vec<SessionAccount>> {
-    let ids: HashSet<_> = accounts
+    let ids = accounts
         .iter()
-        .map(|account| account.body.auth_config.as_str())
-        .collect();
-    let ids: Vec<_> = ids.into_iter().collect();
+        .map(|account| account.body.auth_config.as_str());
+    let ids: Vec<_> = ids.collect::<HashSet<_>>().into_iter().collect();
     let configs = app.store.get_many::<AuthConfig>(project.id.as_str(), &ids);
     let configs = configs.await?;
     let with_config = accounts.into_iter().filter_map(|record| {
@@ -176,9 +173,8 @@ pub(crate) async fn newest_session_config(
         .page(0, MAX_CANDIDATES);
     let found = app.store.find::<AuthConfig>(&query).await?.records;
     let newest = found.iter().find(|config| config.body.in_sessions);
-    newest
-        .map(|config| AuthConfigId::parse(&config.id))
-        .transpose()
+    let id = newest.map(|config| AuthConfigId::parse(&config.id));
+    id.transpose()
 }
 
 /// Returns an account of a toolkit that a user may use, by its id or by the alias that the user gave

@@ -75,54 +75,33 @@ impl Sharing {
     #[must_use]
     pub fn admits(&self, owner: &str, user: &str) -> bool {
         let listed = |list: &[String]| list.iter().any(|listed| listed == user);
-        let Acl {
-            allow_all_users,
-            allowed_user_ids,
-            not_allowed_user_ids,
-        } = &self.acl;
-        match self.account_type {
-            _ if user == owner => true,
-            AccountType::Private => false,
-            AccountType::Shared => {
-                !listed(not_allowed_user_ids) && (*allow_all_users || listed(allowed_user_ids))
-            }
-        }
+        let acl = &self.acl;
+        let is_shared = self.account_type == AccountType::Shared;
+        let is_admitted = acl.allow_all_users || listed(&acl.allowed_user_ids);
+        user == owner || (is_shared && is_admitted && !listed(&acl.not_allowed_user_ids))
     }
 
-    /// Applies a change.
-    ///
-    /// # Errors
-    /// Fails if lists are given for a private account, or if a list is too long or contains an
-    /// empty or overlong user id.
+    /// Applies a change. Fails if lists are given for a private account, or if a list is too long
+    /// or contains an empty or overlong user id.
     pub(super) fn with(&self, change: &SharingChange) -> Result<Self> {
         let account_type = change.account_type.unwrap_or(self.account_type);
         if account_type == AccountType::Private {
+            if change.acl.is_none() {
+                return Ok(Self::default());
+            }
             // Clients recognize this error by its wording.
-            return match change.acl {
-                None => Ok(Self::default()),
-                Some(_) => Err(errors::account_refused(
-                    "acl_config_for_shared is only valid on SHARED accounts; send `account_type` SHARED with it, or leave it out",
-                )),
-            };
+            return Err(errors::account_refused(
+                "acl_config_for_shared is only valid on SHARED accounts; send `account_type` SHARED with it, or leave it out",
+            ));
         }
         let mut acl = self.acl.clone();
         if let Some(change) = &change.acl {
             acl.allow_all_users = change.allow_all_users.unwrap_or(acl.allow_all_users);
-            for (name, list, given) in [
-                (
-                    "allowed_user_ids",
-                    &mut acl.allowed_user_ids,
-                    &change.allowed_user_ids,
-                ),
-                (
-                    "not_allowed_user_ids",
-                    &mut acl.not_allowed_user_ids,
-                    &change.not_allowed_user_ids,
-                ),
-            ] {
-                if let Some(given) = given {
-                    *list = checked_users(name, given)?;
-                }
+            if let Some(given) = &change.allowed_user_ids {
+                acl.allowed_user_ids = checked_users("allowed_user_ids", given)?;
+            }
+            if let Some(given) = &change.not_allowed_user_ids {
+                acl.not_allowed_user_ids = checked_users("not_allowed_user_ids", given)?;
             }
         }
         Ok(Self { account_type, acl })
@@ -133,9 +112,9 @@ fn checked_users(name: &str, given: &[String]) -> Result<Vec<String>> {
     let invalid =
         |why: String| errors::invalid(format!("experimental.acl_config_for_shared.{name}: {why}"));
     if given.len() > MAX_LISTED_USERS {
+        let count = given.len();
         return Err(invalid(format!(
-            "{} users; at most {MAX_LISTED_USERS}",
-            given.len()
+            "{count} users; at most {MAX_LISTED_USERS}"
         )));
     }
     let user = |user: &String| match user.trim() {
@@ -148,99 +127,4 @@ fn checked_users(name: &str, given: &[String]) -> Result<Vec<String>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn list(listed: bool) -> Vec<String> {
-        listed.then(|| "amy".to_owned()).into_iter().collect()
-    }
-
-    /// Every combination of type, lists and user.
-    #[test]
-    fn only_owner_and_admitted_users_have_access() {
-        for number in 0..16 {
-            let bits = [1, 2, 4, 8].map(|bit| number & bit != 0);
-            let [shared, all, allowed, denied] = bits;
-            let account_type = if shared {
-                AccountType::Shared
-            } else {
-                AccountType::Private
-            };
-            let acl = Acl {
-                allow_all_users: all,
-                allowed_user_ids: list(allowed),
-                not_allowed_user_ids: list(denied),
-            };
-            let sharing = Sharing { account_type, acl };
-            assert!(sharing.admits("amy", "amy"), "{sharing:?}");
-            let expected = match bits {
-                [false, ..] | [.., true] | [_, false, false, _] => false,
-                [true, true, _, false] | [true, _, true, false] => true,
-            };
-            assert_eq!(sharing.admits("bob", "amy"), expected, "{sharing:?}");
-            assert_eq!(sharing.admits("bob", "eve"), shared && all, "{sharing:?}");
-            assert_eq!(
-                sharing.admits("bob", "AMY"),
-                shared && all,
-                "names are compared to the letter: {sharing:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn absent_fields_stay_and_private_clears_lists() {
-        let lists = |all: Option<bool>, allowed: Option<&[&str]>, denied: Option<&[&str]>| {
-            let owned = |list: &[&str]| list.iter().map(|user| (*user).to_owned()).collect();
-            Some(AclChange {
-                allow_all_users: all,
-                allowed_user_ids: allowed.map(owned),
-                not_allowed_user_ids: denied.map(owned),
-            })
-        };
-        let shared = |acl| SharingChange {
-            account_type: Some(AccountType::Shared),
-            acl,
-        };
-        let same = |acl| SharingChange {
-            account_type: None,
-            acl,
-        };
-        let first = Sharing::default()
-            .with(&shared(lists(None, Some(&[" amy "]), Some(&["eve"]))))
-            .unwrap();
-        let second = first
-            .with(&same(lists(Some(true), Some(&[]), None)))
-            .unwrap();
-        assert_eq!(
-            (first.acl.allowed_user_ids, first.acl.allow_all_users),
-            (vec!["amy".to_owned()], false)
-        );
-        assert!(second.acl.allowed_user_ids.is_empty() && second.acl.allow_all_users);
-        assert_eq!(second.acl.not_allowed_user_ids, ["eve"]);
-        assert_eq!(second.with(&SharingChange::default()).unwrap(), second);
-        let private = SharingChange {
-            account_type: Some(AccountType::Private),
-            acl: None,
-        };
-        assert_eq!(second.with(&private).unwrap(), Sharing::default());
-        let refused = Sharing::default()
-            .with(&same(lists(None, None, None)))
-            .unwrap_err();
-        assert!(
-            refused
-                .to_string()
-                .contains("acl_config_for_shared is only valid on SHARED"),
-            "{refused}"
-        );
-        for list in [&[""][..], &[&*"a".repeat(257)], &["a"; 1_001]] {
-            assert!(
-                second.with(&same(lists(None, None, Some(list)))).is_err(),
-                "{}",
-                list.len()
-            );
-        }
-        second
-            .with(&same(lists(None, Some(&["a"; 1_000]), None)))
-            .unwrap();
-    }
-}
+mod tests;

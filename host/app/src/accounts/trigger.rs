@@ -16,11 +16,9 @@ use crate::{
     projects::Project,
 };
 
-/// Returns the account that a new trigger instance uses: the one that is named, or the newest active
-/// one of the user.
-///
-/// # Errors
-/// Fails if there is no such account, or if it is deleted, not active, or of another toolkit or user.
+/// Returns the account that a new trigger instance uses: the one that is named, or the newest
+/// active one of the user. Fails if there is no such account, or if it is deleted, not active, or
+/// of another toolkit or user.
 pub(crate) async fn account_for_trigger(
     app: &App,
     project: &Project,
@@ -42,11 +40,8 @@ pub(crate) async fn account_for_trigger(
 }
 
 /// Checks that a tool can run with the account that is named, or else with the newest active one of
-/// the user.
-///
-/// # Errors
-/// Fails if there is no such account, if it is deleted, not active, or of another toolkit or user, or
-/// if its auth config does not allow the tool.
+/// the user. Fails if there is no such account, if it is deleted, not active, or of another toolkit
+/// or user, or if its auth config does not allow the tool.
 pub(crate) async fn check_account_for_tool(
     app: &App,
     project: &Project,
@@ -70,10 +65,8 @@ pub(crate) async fn check_account_for_tool(
     }
 }
 
-/// Returns an account that is active and whose auth config exists.
-///
-/// # Errors
-/// Fails if the account does not exist, is deleted or is not active.
+/// Returns an account that is active and whose auth config exists. Fails if the account does not
+/// exist, is deleted or is not active.
 pub(crate) async fn active_account(
     app: &App,
     project: &Project,
@@ -93,10 +86,8 @@ pub(crate) async fn active_account(
     Ok(account)
 }
 
-/// Grants the credential of an account to a trigger.
-///
-/// # Errors
-/// Fails if the account does not exist or is not active, or if its token cannot be refreshed.
+/// Grants the credential of an account to a trigger. Fails if the account does not exist or is not
+/// active, or if its token cannot be refreshed.
 pub(crate) async fn grant_trigger(
     app: &App,
     project: &Project,

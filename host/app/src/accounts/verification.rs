@@ -64,11 +64,8 @@ impl CredentialCheck<'_> {
 }
 
 /// Asks the provider to verify the credential of an account. The account fails if the provider
-/// rejects it. Returns the status.
-///
-/// # Errors
-/// Fails if the account does not exist, the toolkit has no request to verify a credential, the
-/// provider does not answer, or the store refuses.
+/// rejects it. Returns the status. Fails if the account does not exist, the toolkit has no request
+/// to verify a credential, or the provider does not answer.
 pub async fn verify_credential(app: &App, project: &Project, id: &AccountId) -> Result<Status> {
     let account = record(app, project, id).await?;
     let release = app.catalog.release(&account.body.toolkit, LATEST)?;

@@ -1,6 +1,6 @@
-//! Approval of calls: a session may require the consent of its user before it runs certain tools.
+//! Approval of calls: a session may require that its user approves calls of certain tools.
 //!
-//! Problem: a consent must hold for what the user was asked, and for no other call.
+//! Problem: an approval must hold for what the user was asked, and for no other call.
 //!
 //! Guarantee: a tool that needs approval runs only with a state that this installation issued for the
 //! same session and version of its configuration, tool, account and arguments at most [`APPROVAL_TTL`]
@@ -23,22 +23,22 @@ use crate::{App, Result, catalog::ResolvedTool, core::ids::AccountId, runs::Exec
 /// Time in which a user may approve a call.
 pub const APPROVAL_TTL: Duration = Duration::from_secs(600);
 
-/// The answer of a user to a request for approval.
+/// The decision of a user on a request for approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Consent {
+pub enum ApprovalDecision {
     /// The user approves the call.
-    Accepted,
+    Approved,
     /// The user does not approve it.
     Declined,
 }
 
-/// A state and the answer of the user to the request for approval that came with it.
+/// A state and the decision of the user on the request for approval that came with it.
 #[derive(Debug, Clone)]
 pub struct Approval {
     /// The state.
     pub state: String,
-    /// The answer.
-    pub consent: Consent,
+    /// The decision.
+    pub decision: ApprovalDecision,
 }
 
 /// The outcome of a call that may need approval.
@@ -58,10 +58,7 @@ pub enum Approvable {
 }
 
 /// Executes a tool as [`execute`] does, once its user has approved the call if the session requires
-/// that.
-///
-/// # Errors
-/// As [`execute`], and if the state is not one of this call or has expired.
+/// that. Fails as [`execute`], and if the state is not one of this call or has expired.
 pub async fn execute_with_approval(
     app: &App,
     caller: &SessionCaller,
@@ -76,11 +73,11 @@ pub async fn execute_with_approval(
     let found = execute::resolve(app, caller, &request.tool)?;
     let permission = scope::permission(caller.config(), &found);
     let tool = &*found.tool.slug;
-    // A consent is verified first, so that one for another call is refused as such.
+    // A decision is verified first, so that one for another call is refused as such.
     let is_approved = match approval.filter(|_| permission != Permission::AlwaysAllow) {
         Some(approval) => {
             verify(app, caller, tool, &request, &approval.state)?;
-            if approval.consent == Consent::Declined {
+            if approval.decision == ApprovalDecision::Declined {
                 return Ok(Approvable::Declined);
             }
             true

@@ -48,9 +48,7 @@ fn with_catalog_slugs(catalog: &Snapshot, mut config: Config) -> Result<Config> 
         *slugs = slugs.iter().map(|slug| toolkit(slug)).collect();
     }
     let tools = std::mem::take(&mut config.tools).into_iter();
-    config.tools = tools
-        .map(|(slug, filter)| (toolkit(&slug), filter))
-        .collect();
+    config.tools = tools.map(|(slug, own)| (toolkit(&slug), own)).collect();
     let slugs = &mut config.approval_toolkits;
     *slugs = slugs.iter().map(|slug| toolkit(slug)).collect();
     let tools = std::mem::take(&mut config.approval_tools).into_iter();
@@ -146,11 +144,7 @@ fn check_values(config: &Config) -> Result<()> {
             "the configuration has more than {MAX_CONFIG_BYTES} bytes as JSON"
         ));
     }
-    if problems.is_empty() {
-        Ok(())
-    } else {
-        Err(errors::session_invalid(problems))
-    }
+    errors::refuse_problems(problems, errors::session_invalid)
 }
 
 async fn check_auth_configs(app: &App, project: &Project, config: &Config) -> Result<()> {
@@ -166,11 +160,9 @@ async fn check_auth_configs(app: &App, project: &Project, config: &Config) -> Re
         };
         problems.push(format!("{toolkit}: {id} {reason}"));
     }
-    if problems.is_empty() {
-        Ok(())
-    } else {
-        Err(errors::invalid_auth_configs(problems.join(", ")))
-    }
+    errors::refuse_problems(problems, |problems| {
+        errors::invalid_auth_configs(problems.join(", "))
+    })
 }
 
 async fn check_accounts(app: &App, project: &Project, config: &Config) -> Result<()> {
@@ -183,9 +175,7 @@ async fn check_accounts(app: &App, project: &Project, config: &Config) -> Result
             }
         }
     }
-    if problems.is_empty() {
-        Ok(())
-    } else {
-        Err(errors::invalid_accounts(problems.join(", ")))
-    }
+    errors::refuse_problems(problems, |problems| {
+        errors::invalid_accounts(problems.join(", "))
+    })
 }

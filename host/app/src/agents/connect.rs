@@ -36,11 +36,8 @@ pub struct Connect {
 }
 
 /// Creates a pending account of the session's user, and the address of the page on which the user
-/// connects it.
-///
-/// # Errors
-/// Fails if the toolkit does not exist, the session does not permit it, it needs no account or has no
-/// auth config that the session may use, an address is invalid, or the store refuses.
+/// connects it. Fails if the toolkit does not exist, the session does not permit it, it needs no
+/// account or has no auth config that the session may use, or an address is invalid.
 pub async fn link(app: &App, caller: &SessionCaller, request: Connect) -> Result<LinkCreated> {
     let config = caller.config();
     let catalog = app.catalog.snapshot();
@@ -63,11 +60,9 @@ pub async fn link(app: &App, caller: &SessionCaller, request: Connect) -> Result
     accounts::link(app, &caller.project, link).await
 }
 
-/// Creates a link with which the user of a session connects an account for a tool. Returns none if the
-/// session does not manage connections.
-///
-/// # Errors
-/// Fails if the session does not permit the tool, or as [`link`].
+/// Creates a link with which the user of a session connects an account for a tool. Returns none if
+/// the session does not manage connections. Fails if the session does not permit the tool, or as
+/// [`link`].
 pub async fn link_for_tool(
     app: &App,
     caller: &SessionCaller,

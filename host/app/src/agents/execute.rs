@@ -21,21 +21,16 @@ pub struct SessionExecute {
     pub account: Option<String>,
 }
 
-/// Finds a tool that a session permits, in the latest version of its toolkit.
-///
-/// # Errors
-/// Fails if the tool does not exist, or if the session does not permit it.
+/// Finds a tool that a session permits, in the latest version of its toolkit. Fails if the tool
+/// does not exist, or if the session does not permit it.
 pub fn resolve(app: &App, caller: &SessionCaller, tool: &str) -> Result<ResolvedTool> {
     let found = app.catalog.tool(tool, LATEST)?;
     scope::check(caller.config(), &found)?;
     Ok(found)
 }
 
-/// Executes a tool or a recipe in a session, and records the execution. A tool that has the slug of a
-/// recipe goes first.
-///
-/// # Errors
-/// Fails as [`execute_tool`] does, or for a reason of [`recipes::execute`].
+/// Executes a tool or a recipe in a session, and records the execution. A tool that has the slug of
+/// a recipe goes first. Fails as [`execute_tool`] does, or for a reason of [`recipes::execute`].
 pub async fn execute(
     app: &App,
     caller: &SessionCaller,
@@ -57,9 +52,9 @@ pub async fn execute(
 /// Executes a tool in a session, with an account of the session's user, and records the execution.
 ///
 /// # Errors
-/// Fails before the tool runs: if the session does not permit it or requires approval of the call, if
-/// the user has no usable account, or for a reason of `runs::execute`. After that, every outcome is
-/// an [`Execution`].
+/// Fails before the tool runs: if the session does not permit it or requires approval of the call,
+/// if the user has no usable account, or for a reason of `runs::execute`. After that, every outcome
+/// is an [`Execution`].
 pub(super) async fn execute_tool(
     app: &App,
     caller: &SessionCaller,

@@ -7,6 +7,7 @@
 
 mod approval;
 mod assistive_prompt;
+mod caller;
 mod check;
 mod config;
 mod connect;
@@ -27,8 +28,9 @@ mod tools;
 mod workbench;
 
 pub use self::{
-    approval::{APPROVAL_TTL, Approvable, Approval, Consent, execute_with_approval},
+    approval::{APPROVAL_TTL, Approvable, Approval, ApprovalDecision, execute_with_approval},
     assistive_prompt::assistive_prompt,
+    caller::SessionCaller,
     check::MAX_PINNED_ACCOUNTS,
     config::{
         Config, Filter, KNOWN_TOOL_HINTS, MAX_CONFIG_BYTES, ManageConnections, MultiAccount,
@@ -37,7 +39,7 @@ pub use self::{
     connect::{Connect, ConnectionLink, link, link_for_tool},
     execute::{SessionExecute, execute, resolve},
     proxy::proxy,
-    sessions::{MAX_APPROVALS, MAX_VERSIONS, Session, SessionCaller},
+    sessions::{MAX_APPROVALS, MAX_VERSIONS, Session},
     settings::Settings,
     toolkits::{SessionToolkit, SessionToolkitFilter, toolkits},
     tools::{permitted, preloaded, preloaded_tool},

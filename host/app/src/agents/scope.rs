@@ -128,10 +128,8 @@ fn lists(list: &[String], slug: &str) -> bool {
     list.iter().any(|one| one == slug)
 }
 
-/// Checks that a session permits a tool of the catalog.
-///
-/// # Errors
-/// Returns [`errors::TOOLKIT_NOT_PERMITTED`] or [`errors::TOOL_NOT_PERMITTED`] with the reason.
+/// Checks that a session permits a tool of the catalog. Fails with
+/// [`errors::TOOLKIT_NOT_PERMITTED`] or [`errors::TOOL_NOT_PERMITTED`] with the reason.
 pub fn check(config: &Config, found: &ResolvedTool) -> Result<(), Error> {
     check_toolkit(config, &found.release.slug)?;
     let hints = found.tool.labels().collect();
@@ -196,10 +194,8 @@ fn facts<'a>(found: &'a ResolvedTool, hints: Vec<&'a str>) -> Facts<'a> {
     }
 }
 
-/// Checks that a session permits a toolkit.
-///
-/// # Errors
-/// Returns [`errors::TOOLKIT_NOT_PERMITTED`] with the reason.
+/// Checks that a session permits a toolkit. Fails with [`errors::TOOLKIT_NOT_PERMITTED`] with the
+/// reason.
 pub fn check_toolkit(config: &Config, toolkit: &str) -> Result<(), Error> {
     permit_toolkit(config, toolkit)
         .map_err(|refusal| errors::toolkit_not_permitted(toolkit, refusal.reason()))
@@ -209,7 +205,7 @@ pub fn check_toolkit(config: &Config, toolkit: &str) -> Result<(), Error> {
 /// the tools of the toolkit permits none, because a proxy request could do what an excluded tool does.
 ///
 /// # Errors
-/// Returns [`errors::TOOLKIT_NOT_PERMITTED`] or [`errors::TOOL_NOT_PERMITTED`] with the reason.
+/// Fails with [`errors::TOOLKIT_NOT_PERMITTED`] or [`errors::TOOL_NOT_PERMITTED`] with the reason.
 pub fn check_proxy(config: &Config, toolkit: &str) -> Result<(), Error> {
     check_toolkit(config, toolkit)?;
     let reason = if config.proxy_execute == Some(false) {
@@ -225,272 +221,4 @@ pub fn check_proxy(config: &Config, toolkit: &str) -> Result<(), Error> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use super::*;
-
-    fn owned(list: &[&str]) -> Vec<String> {
-        list.iter().map(|&text| text.to_owned()).collect()
-    }
-
-    fn tags(enable: &[&str], disable: &[&str]) -> Tags {
-        Tags {
-            enable: owned(enable),
-            disable: owned(disable),
-        }
-    }
-
-    fn config(toolkits: Option<Filter>, tools: Option<ToolFilter>, tags: Tags) -> Config {
-        Config {
-            toolkits,
-            tools: tools
-                .map(|filter| ("mail".to_owned(), filter))
-                .into_iter()
-                .collect(),
-            tags,
-            ..Config::default()
-        }
-    }
-
-    /// Decides about `MAIL_LIST`, which is read-only and idempotent.
-    fn decide(toolkits: Option<Filter>, tools: Option<ToolFilter>, tags: Tags) -> Option<Refusal> {
-        let facts = Facts {
-            toolkit: "mail",
-            tool: "MAIL_LIST",
-            hints: vec!["readOnlyHint", "idempotentHint"],
-        };
-        permit(&config(toolkits, tools, tags), &facts).err()
-    }
-
-    #[test]
-    fn filters_apply_in_order() {
-        use Refusal::*;
-        let none = Tags::default;
-        let enable = |list: &[&str]| Some(Filter::Enable(owned(list)));
-        let disable = |list: &[&str]| Some(Filter::Disable(owned(list)));
-        let only = |list: &[&str]| Some(ToolFilter::Enable(owned(list)));
-        let without = |list: &[&str]| Some(ToolFilter::Disable(owned(list)));
-        let by_tags =
-            |enable: &[&str], disable: &[&str]| Some(ToolFilter::Tags(tags(enable, disable)));
-        let writes = || tags(&["destructiveHint"], &[]);
-        for (number, (toolkits, tools, session_tags, expected)) in [
-            (None, None, none(), None),
-            (enable(&["mail"]), None, none(), None),
-            (enable(&["chat"]), None, none(), Some(ToolkitNotEnabled)),
-            (enable(&[]), None, none(), Some(ToolkitNotEnabled)),
-            (disable(&["chat"]), None, none(), None),
-            (disable(&["mail"]), None, none(), Some(ToolkitDisabled)),
-            // The toolkit is decided first: no list of tools brings it back.
-            (
-                disable(&["mail"]),
-                only(&["MAIL_LIST"]),
-                none(),
-                Some(ToolkitDisabled),
-            ),
-            (None, only(&["MAIL_LIST"]), none(), None),
-            (None, only(&["MAIL_SEND"]), none(), Some(ToolNotEnabled)),
-            (None, only(&[]), none(), Some(ToolNotEnabled)),
-            (None, without(&["MAIL_SEND"]), none(), None),
-            (None, without(&["MAIL_LIST"]), none(), Some(ToolDisabled)),
-            // An explicit list beats tags; a tool that is not listed still needs them.
-            (None, only(&["MAIL_LIST"]), writes(), None),
-            (
-                None,
-                only(&["MAIL_LIST"]),
-                tags(&[], &["readOnlyHint"]),
-                None,
-            ),
-            (None, without(&["MAIL_LIST"]), writes(), Some(ToolDisabled)),
-            (None, without(&["MAIL_SEND"]), writes(), Some(HintMissing)),
-            (
-                None,
-                by_tags(&["readOnlyHint", "destructiveHint"], &[]),
-                none(),
-                None,
-            ),
-            (
-                None,
-                by_tags(&["destructiveHint"], &[]),
-                none(),
-                Some(ToolkitHintMissing),
-            ),
-            (
-                None,
-                by_tags(&["readOnlyHint"], &["idempotentHint"]),
-                none(),
-                Some(ToolkitHintDisabled),
-            ),
-            (None, by_tags(&[], &["destructiveHint"]), none(), None),
-            // The hints of the toolkit come before those of the session, and both must hold.
-            (
-                None,
-                by_tags(&["destructiveHint"], &[]),
-                writes(),
-                Some(ToolkitHintMissing),
-            ),
-            (
-                None,
-                by_tags(&["readOnlyHint"], &[]),
-                writes(),
-                Some(HintMissing),
-            ),
-            (None, None, tags(&["readOnlyHint"], &[]), None),
-            (None, None, writes(), Some(HintMissing)),
-            (
-                None,
-                None,
-                tags(&[], &["idempotentHint"]),
-                Some(HintDisabled),
-            ),
-            (
-                None,
-                None,
-                tags(&["readOnlyHint"], &["readOnlyHint"]),
-                Some(HintDisabled),
-            ),
-        ]
-        .into_iter()
-        .enumerate()
-        {
-            assert_eq!(
-                decide(toolkits, tools, session_tags),
-                expected,
-                "row {number}"
-            );
-        }
-    }
-
-    #[test]
-    fn limited_toolkits_refuse_proxy_requests() {
-        let none = || Filter::Enable(owned(&["mail"]));
-        let by_list = Some(ToolFilter::Disable(Vec::new()));
-        let off = Config {
-            proxy_execute: Some(false),
-            ..Config::default()
-        };
-        for (config, permitted) in [
-            (Config::default(), true),
-            (config(Some(none()), None, Tags::default()), true),
-            (
-                config(
-                    Some(Filter::Disable(owned(&["mail"]))),
-                    None,
-                    Tags::default(),
-                ),
-                false,
-            ),
-            (config(None, by_list, Tags::default()), false),
-            (config(None, None, tags(&["readOnlyHint"], &[])), false),
-            (off, false),
-        ] {
-            assert_eq!(
-                check_proxy(&config, "mail").is_ok(),
-                permitted,
-                "{config:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn approval_is_required_by_toolkit_tool_or_hint() {
-        let facts = Facts {
-            toolkit: "mail",
-            tool: "MAIL_SEND",
-            hints: vec!["destructiveHint"],
-        };
-        let of_tool = |toolkit: &str, tool: &str| Config {
-            approval_tools: BTreeMap::from([(toolkit.to_owned(), owned(&[tool]))]),
-            ..Config::default()
-        };
-        let of_toolkit = |toolkit: &str| Config {
-            approval_toolkits: owned(&[toolkit]),
-            ..Config::default()
-        };
-        let of_tag = |tag: &str| Config {
-            approval_tags: owned(&[tag]),
-            ..Config::default()
-        };
-        let of_all = Config {
-            approval_of_all: true,
-            ..Config::default()
-        };
-        for (config, required) in [
-            (Config::default(), false),
-            (of_tool("mail", "MAIL_SEND"), true),
-            (of_tool("mail", "MAIL_LIST"), false),
-            (of_tool("chat", "MAIL_SEND"), false),
-            (of_toolkit("mail"), true),
-            (of_toolkit("chat"), false),
-            (of_tag("destructiveHint"), true),
-            (of_tag("readOnlyHint"), false),
-            (of_all, true),
-        ] {
-            let permission = permission_of(&config, &facts);
-            let expected = if required {
-                Permission::AskAlways
-            } else {
-                Permission::AlwaysAllow
-            };
-            assert_eq!(permission, expected, "{config:?}");
-        }
-    }
-
-    #[test]
-    fn permission_of_tool_goes_before_toolkit_and_default() {
-        use Permission::*;
-        let facts = Facts {
-            toolkit: "mail",
-            tool: "MAIL_SEND",
-            hints: vec!["destructiveHint"],
-        };
-        let once = Config {
-            approval_of_all: true,
-            approval_once: true,
-            ..Config::default()
-        };
-        let listed = Config {
-            approval_tags: owned(&["destructiveHint"]),
-            ..Config::default()
-        };
-        let free = Config::default();
-        let of_both = [("mail", AlwaysDeny), ("MAIL_SEND", AskAlways)];
-        for (config, permissions, expected, has_proxy) in [
-            (&free, vec![], AlwaysAllow, true),
-            (&once, vec![], AskOnce, false),
-            (&once, vec![("mail", AlwaysAllow)], AlwaysAllow, false),
-            (&once, vec![("MAIL_LIST", AlwaysAllow)], AskOnce, false),
-            (&free, vec![("mail", AskOnce)], AskOnce, false),
-            (&free, vec![("MAIL_LIST", AlwaysDeny)], AlwaysAllow, false),
-            (&free, vec![("CHAT_SEND", AlwaysDeny)], AlwaysAllow, true),
-            (&free, of_both.to_vec(), AskAlways, false),
-            (&listed, vec![("MAIL_SEND", AlwaysAllow)], AskAlways, false),
-            (&listed, vec![("MAIL_SEND", AlwaysDeny)], AlwaysDeny, false),
-        ] {
-            let permissions = permissions.into_iter();
-            let permissions = permissions.map(|(slug, own)| (slug.to_owned(), own));
-            let config = Config {
-                permissions: permissions.collect(),
-                ..config.clone()
-            };
-            assert_eq!(permission_of(&config, &facts), expected, "{config:?}");
-            let refusal = (expected == AlwaysDeny).then_some(Refusal::Denied);
-            assert_eq!(permit(&config, &facts).err(), refusal, "{config:?}");
-            let proxy = check_proxy(&config, "mail");
-            assert_eq!(proxy.is_ok(), has_proxy, "{config:?}");
-        }
-    }
-
-    #[test]
-    fn filters_of_another_toolkit_do_not_apply() {
-        let mut config = config(None, None, Tags::default());
-        let filter = ToolFilter::Enable(Vec::new());
-        config.tools.insert("chat".to_owned(), filter);
-        let facts = Facts {
-            toolkit: "mail",
-            tool: "MAIL_SEND",
-            hints: Vec::new(),
-        };
-        assert_eq!(permit(&config, &facts), Ok(()));
-    }
-}
+mod tests;

@@ -17,7 +17,8 @@ use crate::{
 ///
 /// # Errors
 /// Fails if the named account does not exist, belongs to another user or toolkit, or is not one of
-/// those that the session pins; or if the session requires the call to name one of several accounts.
+/// those that the session pins; or if the session requires the call to name one of several
+/// accounts.
 pub async fn select(
     app: &App,
     caller: &SessionCaller,

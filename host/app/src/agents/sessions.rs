@@ -5,19 +5,14 @@
 //! kept. A session lives until it is deleted; its versions are erased with it. The record also holds the
 //! approvals of tools that hold for the rest of the session, until a change of what needs approval.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, Document, Field, Kind, Listed, Query, Record, Time, Window};
 
-use super::{Config, check, errors, recipes::Progress, session_files};
+use super::{Config, SessionCaller, check, errors, session_files};
 use crate::{
     App, Error, Result,
-    core::{
-        ids::{AccountId, SessionId},
-        request_id::RequestId,
-    },
-    projects::{self, Project, SharedProject},
+    core::ids::{AccountId, SessionId},
+    projects::{self, Project},
 };
 
 /// Collection of sessions.
@@ -56,7 +51,7 @@ impl Document for Session {
 }
 
 impl Session {
-    fn new(config: Config) -> Self {
+    pub(super) fn new(config: Config) -> Self {
         Self {
             folded_user: config.user_id.to_lowercase(),
             config,
@@ -98,74 +93,7 @@ impl Document for ConfigVersion {
     const COLLECTION: &'static Collection = &CONFIG_VERSIONS_COLLECTION;
 }
 
-/// The caller of a tool inside a session. Dropping the future of a call cancels the call.
-#[derive(Debug, Clone)]
-pub struct SessionCaller {
-    /// The project of the session.
-    pub project: SharedProject,
-    /// The session, as it was when the request began.
-    pub session: Arc<Record<Session>>,
-    /// Id of the request, for the log.
-    pub request_id: RequestId,
-    /// Progress of the recipes that the request executes.
-    pub progress: Progress,
-}
-
-impl SessionCaller {
-    /// Reads the session of a request.
-    ///
-    /// # Errors
-    /// Fails if the session does not exist in the project.
-    pub async fn open(
-        app: &App,
-        project: &SharedProject,
-        id: &SessionId,
-        request_id: RequestId,
-    ) -> Result<Self> {
-        Ok(Self {
-            project: project.clone(),
-            session: Arc::new(get(app, project, id).await?),
-            request_id,
-            progress: Progress::default(),
-        })
-    }
-
-    /// Returns the caller of a session that is not stored and has no id.
-    pub(super) fn unstored(project: &SharedProject, config: Config, request_id: RequestId) -> Self {
-        let record = Record {
-            id: String::new(),
-            project: project.id.to_string(),
-            revision: 0,
-            created_at: Time(0),
-            updated_at: Time(0),
-            deleted_at: None,
-            body: Session::new(config),
-        };
-        Self {
-            project: project.clone(),
-            session: Arc::new(record),
-            request_id,
-            progress: Progress::default(),
-        }
-    }
-
-    /// Returns the id of the session; empty if the session is not stored.
-    #[must_use]
-    pub fn session_id(&self) -> &str {
-        &self.session.id
-    }
-
-    /// Returns the configuration of the session.
-    #[must_use]
-    pub fn config(&self) -> &Config {
-        &self.session.body.config
-    }
-}
-
-/// Creates a session.
-///
-/// # Errors
-/// Fails if the configuration is invalid, or the store refuses.
+/// Creates a session. Fails if the configuration is invalid.
 pub async fn create(app: &App, project: &Project, config: Config) -> Result<Record<Session>> {
     let config = check::checked(app, project, config, &Config::default()).await?;
     let id = SessionId::random();
@@ -183,10 +111,7 @@ pub async fn create(app: &App, project: &Project, config: Config) -> Result<Reco
     get(app, project, &id).await
 }
 
-/// Returns a session of the project.
-///
-/// # Errors
-/// Fails if the session does not exist.
+/// Returns a session of the project. Fails if the session does not exist.
 pub async fn get(app: &App, project: &Project, id: &SessionId) -> Result<Record<Session>> {
     let found = app.store.get(project.id.as_str(), id.as_str()).await?;
     found.ok_or_else(|| errors::tool_router_session_not_found(id))
@@ -199,9 +124,6 @@ pub fn mcp_url(app: &App, id: &str) -> String {
 }
 
 /// Returns a page of sessions, newest first, whose user ids contain a text.
-///
-/// # Errors
-/// Fails if the store cannot be read.
 pub async fn list(
     app: &App,
     project: &Project,
@@ -217,10 +139,8 @@ pub async fn list(
     Ok(app.store.list(&query).await?)
 }
 
-/// Changes the configuration of a session, which raises its version. The user stays the same.
-///
-/// # Errors
-/// Fails if the session does not exist, the configuration is invalid, or the store refuses.
+/// Changes the configuration of a session, which raises its version. The user stays the same. Fails
+/// if the session does not exist, or the configuration is invalid.
 pub async fn change(
     app: &App,
     project: &Project,
@@ -251,9 +171,7 @@ pub async fn change(
 }
 
 /// Remembers that the user of a session has approved a tool with an account for the rest of it.
-///
-/// # Errors
-/// Fails if the session was deleted, or the store refuses.
+/// Fails if the session was deleted.
 pub(super) async fn approve(
     app: &App,
     caller: &SessionCaller,
@@ -289,10 +207,8 @@ fn version_id(session: &str, version: u32) -> String {
     format!("{session}_{version:010}")
 }
 
-/// Returns a page of the versions of a session's configuration, newest first.
-///
-/// # Errors
-/// Fails if the session does not exist, or the store cannot be read.
+/// Returns a page of the versions of a session's configuration, newest first. Fails if the session
+/// does not exist.
 pub async fn history(
     app: &App,
     project: &Project,
@@ -311,10 +227,8 @@ pub async fn history(
     Ok(app.store.list(&query).await?)
 }
 
-/// Deletes a session, and erases its files and the versions of its configuration.
-///
-/// # Errors
-/// Fails if the session does not exist, or the store refuses.
+/// Deletes a session, and erases its files and the versions of its configuration. Fails if the
+/// session does not exist.
 pub async fn remove(app: &App, project: &Project, id: &SessionId) -> Result<()> {
     get(app, project, id).await?;
     // Files before the session: an interrupted removal can be repeated.

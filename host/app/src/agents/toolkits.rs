@@ -38,9 +38,6 @@ pub struct SessionToolkit {
 }
 
 /// Returns the toolkits of a session that match a filter.
-///
-/// # Errors
-/// Fails if the store cannot be read.
 pub async fn toolkits(
     app: &App,
     caller: &SessionCaller,

@@ -32,10 +32,8 @@ pub struct ChangelogEntry {
     pub text: Arc<str>,
 }
 
-/// Returns the newest versions of every toolkit, newest first, with the changes of each.
-///
-/// # Errors
-/// Fails if a manifest cannot be read from the store.
+/// Returns the newest versions of every toolkit, newest first, with the changes of each. Fails if a
+/// manifest cannot be read from the store.
 pub async fn changelog(app: &App) -> Result<Vec<(Arc<Toolkit>, Vec<ChangelogEntry>)>> {
     let snapshot = app.catalog.snapshot();
     let mut all = Vec::new();
@@ -53,8 +51,6 @@ pub async fn changelog(app: &App) -> Result<Vec<(Arc<Toolkit>, Vec<ChangelogEntr
 }
 
 /// Returns the changes of a version since the version before it in the snapshot, one per line.
-///
-/// # Errors
 /// Fails if a manifest cannot be read from the store.
 pub async fn changes(app: &App, snapshot: &Snapshot, release: &Release) -> Result<Arc<str>> {
     let version = release.version.as_str();
@@ -71,11 +67,8 @@ async fn text(
     version: &str,
     previous: Option<&str>,
 ) -> Result<Arc<str>> {
-    let key = (
-        slug.clone(),
-        version.to_owned(),
-        previous.map(str::to_owned),
-    );
+    let before = previous.map(str::to_owned);
+    let key = (slug.clone(), version.to_owned(), before);
     let cached = || app.catalog.changelogs.lock();
     if let Some(text) = cached().get(&key) {
         return Ok(text.clone());
@@ -83,21 +76,13 @@ async fn text(
     let text: Arc<str> = match previous {
         None => "the first version".into(),
         Some(previous) => {
-            let changes = difference(
-                manifest_of(app, slug, previous).await?,
-                manifest_of(app, slug, version).await?,
-            )
-            .await?;
-            let mut lines: Vec<_> = changes
-                .iter()
-                .take(MAX_LINES_PER_VERSION)
-                .map(|change| format!("- {change}"))
-                .collect();
-            if changes.len() > MAX_LINES_PER_VERSION {
-                lines.push(format!(
-                    "- and {} more",
-                    changes.len() - MAX_LINES_PER_VERSION
-                ));
+            let old = manifest_of(app, slug, previous).await?;
+            let changes = difference(old, manifest_of(app, slug, version).await?).await?;
+            let shown = changes.iter().take(MAX_LINES_PER_VERSION);
+            let mut lines: Vec<_> = shown.map(|change| format!("- {change}")).collect();
+            let more = changes.len() - lines.len();
+            if more > 0 {
+                lines.push(format!("- and {more} more"));
             }
             if lines.is_empty() {
                 "only the code changed".into()
@@ -115,32 +100,19 @@ pub(super) async fn check_compatibility(app: &App, manifest: &Manifest) -> Resul
     let Some(previous) = previous_on_same_day(app, &manifest.slug, &manifest.version) else {
         return Ok(());
     };
-    let changes = difference(
-        manifest_of(app, &manifest.slug, &previous).await?,
-        manifest.clone(),
-    )
-    .await?;
-    let lines: Vec<_> = changes
-        .iter()
-        .filter(|change| change.is_breaking())
-        .map(Change::to_string)
-        .collect();
-    if lines.is_empty() {
-        return Ok(());
-    }
-    Err(errors::breaking_change(&manifest.slug, previous, lines))
+    let old = manifest_of(app, &manifest.slug, &previous).await?;
+    let changes = difference(old, manifest.clone()).await?;
+    let breaking = changes.iter().filter(|change| change.is_breaking());
+    errors::refuse_problems(breaking.map(Change::to_string).collect(), |lines| {
+        errors::breaking_change(&manifest.slug, previous, lines)
+    })
 }
 
 fn previous_on_same_day(app: &App, slug: &str, version: &Version) -> Option<String> {
     let snapshot = app.catalog.snapshot();
-    let earlier = snapshot
-        .toolkit(slug)?
-        .releases
-        .range(..version.as_str().to_owned());
-    let mut not_deprecated = earlier
-        .rev()
-        .filter(|(_, release)| release.deprecated_at.is_none());
-    let (previous, _) = not_deprecated.next()?;
+    let releases = &snapshot.toolkit(slug)?.releases;
+    let mut earlier = releases.range(..version.as_str().to_owned()).rev();
+    let (previous, _) = earlier.find(|(_, release)| release.deprecated_at.is_none())?;
     (previous[..DAY_CHARS] == version.as_str()[..DAY_CHARS]).then(|| previous.clone())
 }
 

@@ -33,10 +33,7 @@ impl Compressed {
         ))
     }
 
-    /// Returns the JSON of the manifest.
-    ///
-    /// # Errors
-    /// Returns an error if the stored data is damaged.
+    /// Returns the JSON of the manifest. Fails if the stored data is damaged.
     pub(super) fn json(&self) -> Result<String> {
         let Ok(compressed) = serde_json::from_str::<&str>(self.0.get()) else {
             return Ok(self.0.get().to_owned());

@@ -9,38 +9,32 @@
 //! record that every publication changes, so servers that publish at the same moment cannot break
 //! these rules together.
 
+mod checks;
+mod stored;
+
 use std::sync::{Arc, atomic::Ordering};
 
 use bytes::Bytes;
 use manifest::Manifest;
-use sandbox::{Digest, InstallError, Installed};
+use sandbox::{Digest, InstallError};
 use serde::{Deserialize, Serialize};
-use store::{Batch, Change, Collection, Document, Field, Kind, Query, Record, Store, Time};
+use store::{Batch, Collection, Document, Record};
 
-use super::{Catalog, Release, SchemaFile, Snapshot, changes, check, compressed::Compressed};
+pub(crate) use self::stored::{COLLECTION, refresh};
+pub use self::stored::{load, manifest_of};
+use self::{
+    checks::{check_schemas, check_tool_names, identity_problems},
+    stored::{MAX_CLOCK_SKEW_MS, Stored, id, read_since, release},
+};
+use super::{Catalog, Release, Snapshot, changes, compressed::Compressed};
 use crate::{
     App, Error, Result,
     catalog::errors,
-    core::{AUDIT_LOG_TARGET, INSTALLATION_PROJECT},
+    core::{AUDIT_LOG_TARGET, INSTALLATION_PROJECT, truncate},
 };
 
 /// Maximum size of a component, in bytes.
 pub const MAX_COMPONENT_BYTES: usize = 24 << 20;
-/// Number of versions that are read from the store in one query.
-const VERSIONS_PER_QUERY: u64 = 500;
-/// Maximum number of conflicting tools of another toolkit that an error names.
-const MAX_NAMED_CONFLICTS: usize = 5;
-/// Maximum assumed difference between the clocks of servers, in milliseconds.
-const MAX_CLOCK_SKEW_MS: i64 = 10 * 60 * 1000;
-
-/// The collection of published versions. The id is `<slug>.<version>`.
-pub(crate) static COLLECTION: Collection = Collection {
-    name: "toolkit_versions",
-    fields: &[
-        Field::new("slug", Kind::Text),
-        Field::new("digest", Kind::Text),
-    ],
-};
 
 /// The collection of the [`Fence`].
 pub(crate) static PUBLICATIONS_COLLECTION: Collection = Collection {
@@ -63,24 +57,6 @@ impl Document for Fence {
     const COLLECTION: &'static Collection = &PUBLICATIONS_COLLECTION;
 }
 
-/// A published version as stored. The component itself is a blob under its digest.
-#[derive(Debug, Serialize, Deserialize)]
-struct Stored {
-    slug: String,
-    version: String,
-    digest: Digest,
-    size: u64,
-    manifest: Compressed,
-    #[serde(default)]
-    signed_by: Option<String>,
-    #[serde(default)]
-    deprecated_at: Option<Time>,
-}
-
-impl Document for Stored {
-    const COLLECTION: &'static Collection = &COLLECTION;
-}
-
 /// The result of a publication.
 pub struct Published {
     /// The published release.
@@ -89,97 +65,15 @@ pub struct Published {
     pub new: bool,
 }
 
-/// Reads the catalog from the store.
-///
-/// # Errors
-/// Returns an error if the store cannot be read or the schema file cannot be written.
-pub async fn load(store: &Store, mut schema_file: SchemaFile) -> Result<Catalog> {
-    let (mut snapshot, mut newest) = (Snapshot::default(), 0);
-    let add = |record: Record<Stored>| {
-        newest = newest.max(record.updated_at.0);
-        let release = release(&record.body, record.created_at, &mut schema_file)?;
-        snapshot.put(Arc::new(release));
-        Ok(())
-    };
-    for_each_version(store, &Query::for_project(INSTALLATION_PROJECT), add).await?;
-    Ok(Catalog::new(snapshot, newest, schema_file))
-}
-
-/// Reads the versions that a query selects, page by page.
-async fn for_each_version(
-    store: &Store,
-    query: &Query,
-    mut add: impl FnMut(Record<Stored>) -> Result<()>,
-) -> Result<()> {
-    for page in 0.. {
-        let query = query.clone();
-        let query = query.page(page * VERSIONS_PER_QUERY, VERSIONS_PER_QUERY);
-        let found = store.find::<Stored>(&query).await?.records;
-        let is_last = (found.len() as u64) < VERSIONS_PER_QUERY;
-        found.into_iter().try_for_each(&mut add)?;
-        if is_last {
-            break;
-        }
-    }
-    Ok(())
-}
-
-/// Reads the versions that other servers have published or deprecated.
-///
-/// Changed versions are found by their time of change, which the clock of the changing server
-/// gives. After an announcement, the query therefore goes back by [`MAX_CLOCK_SKEW_MS`]. Fails if
-/// the store cannot be read, or a stored manifest cannot be used.
-pub(crate) async fn refresh(app: &App, change: Change) -> Result<()> {
-    let newest = app.catalog.newest.load(Ordering::Relaxed);
-    let since = match change {
-        Change::Announced => newest.saturating_sub(MAX_CLOCK_SKEW_MS),
-        Change::Possible => newest.saturating_add(1),
-    };
-    let query = Query::for_project(INSTALLATION_PROJECT).at_least("updated_at", since);
-    if app
-        .store
-        .find::<Stored>(&query.clone().page(0, 0))
-        .await?
-        .total
-        == 0
-    {
-        return Ok(());
-    }
-    let mut schema_file = app.catalog.changing.lock().await;
-    read_since(app, since, &mut schema_file).await
-}
-
-/// Adds the versions that were changed since a time to the catalog.
-async fn read_since(app: &App, since: i64, schema_file: &mut SchemaFile) -> Result<()> {
-    let catalog = &app.catalog;
-    let add = |record: Record<Stored>| {
-        let updated_at = record.updated_at.0;
-        catalog.newest.fetch_max(updated_at, Ordering::Relaxed);
-        let snapshot = catalog.snapshot();
-        let known = snapshot.toolkit(&record.body.slug);
-        let known = known.and_then(|known| known.releases.get(&record.body.version));
-        if known.is_none_or(|known| known.deprecated_at != record.body.deprecated_at) {
-            let release = release(&record.body, record.created_at, schema_file)?;
-            catalog.put(Arc::new(release));
-        }
-        Ok(())
-    };
-    let query = Query::for_project(INSTALLATION_PROJECT).at_least("updated_at", since);
-    for_each_version(&app.store, &query, add).await
-}
-
 /// Returns the slug and the version that a component declares. Both are safe as parts of a URL
-/// path.
-///
-/// # Errors
-/// Returns an error if the manifest cannot be read or the slug is invalid.
+/// path. Fails if the manifest cannot be read or the slug is invalid.
 pub fn identity(component: &[u8]) -> Result<(String, String)> {
     let manifest = manifest::extract(component)
         .map_err(|cause| errors::component_invalid(cause.to_string()))?;
     if !manifest::is_slug(&manifest.slug) {
         return Err(errors::component_invalid(format!(
             "slug: `{}` is not a valid slug",
-            crate::core::truncate(&manifest.slug)
+            truncate(&manifest.slug)
         )));
     }
     Ok((manifest.slug, manifest.version.into()))
@@ -194,12 +88,9 @@ pub struct Terms<'a> {
     pub breaking: bool,
 }
 
-/// Publishes a component as a version of a toolkit.
-///
-/// # Errors
-/// Returns an error if a required signature is missing or invalid, if the version has other bytes,
-/// if the component breaks rules, limits, or callers of an earlier version of the same day, or if
-/// the store refuses. Nothing was changed in these cases.
+/// Publishes a component as a version of a toolkit. Fails if a required signature is missing or
+/// invalid, if the version has other bytes, or if the component breaks rules, limits, or callers of
+/// an earlier version of the same day. Nothing was changed in these cases.
 pub async fn publish(
     app: &App,
     slug: &str,
@@ -257,34 +148,14 @@ pub async fn publish(
     commit_version(app, stored, &installed.manifest, terms.breaking).await
 }
 
-/// Returns the manifest of a version.
-///
-/// # Errors
-/// Returns an error if the version does not exist or the store cannot be read.
-pub async fn manifest_of(app: &App, slug: &str, version: &str) -> Result<Manifest> {
-    let missing = || errors::version_not_found(super::truncate(slug), super::truncate(version));
-    let stored = app
-        .store
-        .get::<Stored>(INSTALLATION_PROJECT, &id(slug, version))
-        .await?
-        .ok_or_else(missing)?;
-    serde_json::from_str(&stored.body.manifest.json()?)
-        .map_err(|cause| unreadable(&stored.body, &cause))
-}
-
 /// Deprecates a version, which is then used only if it is named exactly. Deprecating it again has
-/// no effect.
-///
-/// # Errors
-/// Returns an error if the version does not exist or the store refuses.
+/// no effect. Fails if the version does not exist.
 pub async fn deprecate(app: &App, slug: &str, version: &str) -> Result<Arc<Release>> {
     set_deprecated(app, slug, version, true).await
 }
 
-/// Ends the deprecation of a version. It has no effect on a version that is not deprecated.
-///
-/// # Errors
-/// Returns an error if the version does not exist or the store refuses.
+/// Ends the deprecation of a version. It has no effect on a version that is not deprecated. Fails
+/// if the version does not exist.
 pub async fn restore(app: &App, slug: &str, version: &str) -> Result<Arc<Release>> {
     set_deprecated(app, slug, version, false).await
 }
@@ -295,14 +166,11 @@ async fn set_deprecated(
     version: &str,
     deprecated: bool,
 ) -> Result<Arc<Release>> {
-    let missing = || errors::version_not_found(super::truncate(slug), super::truncate(version));
+    let missing = || errors::version_not_found(truncate(slug), truncate(version));
     let mut schema_file = app.catalog.changing.lock().await;
     let slug = slug.to_ascii_lowercase();
-    let mut record = app
-        .store
-        .get::<Stored>(INSTALLATION_PROJECT, &id(&slug, version))
-        .await?
-        .ok_or_else(missing)?;
+    let found = stored::find(app, &slug, version).await?;
+    let mut record = found.ok_or_else(missing)?;
     if record.body.deprecated_at.is_some() != deprecated {
         let now = app.clock.now();
         record.body.deprecated_at = deprecated.then_some(now);
@@ -345,10 +213,8 @@ async fn commit_version(
         .store
         .change(&PUBLICATIONS_COLLECTION, FENCE_ID, || async {
             let mut schema_file = app.catalog.changing.lock().await;
-            let fence = app
-                .store
-                .get::<Fence>(INSTALLATION_PROJECT, FENCE_ID)
-                .await?;
+            let fence: Option<Record<Fence>> =
+                app.store.get(INSTALLATION_PROJECT, FENCE_ID).await?;
             let revision = fence.as_ref().map_or(0, |fence| fence.revision);
             // The catalog counts as incomplete until the commit succeeds.
             if app.catalog.fence.swap(UNKNOWN_FENCE, Ordering::Relaxed) != revision {
@@ -365,9 +231,8 @@ async fn commit_version(
             if !breaking {
                 changes::check_compatibility(app, manifest).await?;
             }
-            let batch = Batch::at(now)
-                .insert(INSTALLATION_PROJECT, &id, &stored)
-                .announce();
+            let batch = Batch::at(now).announce();
+            let batch = batch.insert(INSTALLATION_PROJECT, &id, &stored);
             let body = Fence {
                 version: id.clone(),
             };
@@ -417,148 +282,6 @@ fn already_published(
         return Ok(Some(release.clone()));
     }
     Err(errors::version_taken(slug, version))
-}
-
-/// Checks that the component declares the slug and the version it is published under.
-fn identity_problems(slug: &str, version: &str, component: &[u8]) -> Vec<String> {
-    // The sandbox reports an unreadable manifest together with the other problems.
-    let Ok(manifest) = manifest::extract(component) else {
-        return Vec::new();
-    };
-    let mut problems = Vec::new();
-    if manifest.slug != slug {
-        problems.push(format!(
-            "slug: the component is `{}`, it cannot be published as `{slug}`",
-            manifest.slug
-        ));
-    }
-    if manifest.version.as_str() != version {
-        let own = manifest.version;
-        problems.push(format!(
-            "version: the component is {own}, it cannot be published as {}",
-            super::truncate(version)
-        ));
-    }
-    problems
-}
-
-/// Refuses tools whose names belong to another toolkit.
-///
-/// A toolkit owns its tools and every name that begins with its slug. Of two toolkits `a` and
-/// `a_b`, only the second can add new tools that begin with `A_B_`, and it cannot be published
-/// after `a` has such tools. A toolkit keeps the names that it already has.
-fn check_tool_names(snapshot: &Snapshot, manifest: &Manifest) -> Result<()> {
-    let mut problems = Vec::new();
-    for tool in &manifest.tools {
-        if let Some(name_owner) = name_owner(snapshot, &manifest.slug, &tool.slug)
-            .filter(|name_owner| ***name_owner != *manifest.slug)
-        {
-            problems.push(format!(
-                "tools.{}: the name is used by toolkit {name_owner}",
-                tool.slug
-            ));
-        }
-    }
-    if snapshot.toolkit(&manifest.slug).is_none() {
-        let prefix = format!("{}_", manifest.slug.to_ascii_uppercase());
-        // A longer slug that begins with this one owns its names.
-        let is_used = |(tool, name_owner): &(&Arc<str>, &Arc<str>)| {
-            tool.starts_with(&prefix) && name_owner.len() < manifest.slug.len()
-        };
-        let mut used: Vec<_> = snapshot.tools.iter().filter(is_used).collect();
-        used.sort();
-        let line = |(tool, name_owner): &(_, _)| {
-            format!(
-                "slug: toolkit {name_owner} has the tool {tool}, whose name begins with this slug"
-            )
-        };
-        problems.extend(used.iter().take(MAX_NAMED_CONFLICTS).map(line));
-    }
-    if problems.is_empty() {
-        Ok(())
-    } else {
-        Err(errors::component_invalid(problems))
-    }
-}
-
-/// Finds the toolkit that owns a tool name of a toolkit: the toolkit that has the tool, or another
-/// one whose longer slug is a prefix of the name.
-fn name_owner<'a>(snapshot: &'a Snapshot, toolkit: &str, tool: &str) -> Option<&'a Arc<str>> {
-    let tool = tool.to_ascii_uppercase();
-    let has = snapshot.tools.get(tool.as_str());
-    has.or_else(|| {
-        let longer = tool
-            .rmatch_indices('_')
-            .map(|(end, _)| end)
-            .take_while(|end| *end > toolkit.len());
-        let mut slugs = longer.map(|end| tool[..end].to_ascii_lowercase());
-        slugs
-            .find_map(|slug| snapshot.toolkits.get(slug.as_str()))
-            .map(|toolkit| &toolkit.slug)
-    })
-}
-
-/// Refuses schemas that cannot be used. The schemas of one toolkit at a time are compiled, on a
-/// separate thread.
-async fn check_schemas(app: &App, installed: Installed) -> Result<Installed> {
-    let place = app.catalog.compiling.clone().acquire_owned().await;
-    let compiled = tokio::task::spawn_blocking(move || {
-        let _place = place;
-        let problems = unusable_schemas(&installed.manifest);
-        if problems.is_empty() {
-            Ok(installed)
-        } else {
-            Err(errors::component_invalid(problems))
-        }
-    });
-    compiled.await.unwrap_or_else(|broken| {
-        Err(errors::unavailable(format!(
-            "the schemas cannot be compiled: {broken}"
-        )))
-    })
-}
-
-fn unusable_schemas(manifest: &Manifest) -> Vec<String> {
-    let mut problems = Vec::new();
-    for tool in &manifest.tools {
-        let output = (!tool.loose_output).then_some(("output", &tool.output));
-        for (name, schema) in [("input", &tool.input)].into_iter().chain(output) {
-            if let Some(problem) = check::schema_problem(schema) {
-                problems.push(format!("tools.{}.{name}: {problem}", tool.slug));
-            }
-        }
-    }
-    problems
-}
-
-/// Builds the release of a stored version. Its schemas are not parsed.
-fn release(stored: &Stored, published_at: Time, schema_file: &mut SchemaFile) -> Result<Release> {
-    let Stored {
-        digest,
-        size,
-        signed_by,
-        deprecated_at,
-        ..
-    } = stored;
-    let manifest = stored.manifest.json()?;
-    let manifest = serde_json::from_str(&manifest).map_err(|cause| unreadable(stored, &cause))?;
-    let release = Release::new(manifest, *digest, *size, published_at, schema_file)?;
-    Ok(Release {
-        signed_by: signed_by.clone(),
-        deprecated_at: *deprecated_at,
-        ..release
-    })
-}
-
-fn unreadable(stored: &Stored, cause: &serde_json::Error) -> Error {
-    errors::internal(format!(
-        "the manifest of {} {} cannot be read: {cause}",
-        stored.slug, stored.version
-    ))
-}
-
-fn id(slug: &str, version: &str) -> String {
-    format!("{slug}.{version}")
 }
 
 /// Returns the key under which a component is stored.

@@ -34,10 +34,7 @@ pub(super) struct SchemaText {
 }
 
 impl SchemaFile {
-    /// Creates an empty file in a folder.
-    ///
-    /// # Errors
-    /// Returns an error if the file cannot be created.
+    /// Creates an empty file in a folder. Fails if the file cannot be created.
     pub fn create_in(folder: &Path) -> io::Result<Self> {
         Ok(Self {
             file: Arc::new(tempfile::tempfile_in(folder)?),

@@ -33,33 +33,23 @@ pub struct RecommendedScopes {
     pub scopes: Vec<String>,
 }
 
-/// Finds tools in a version of their toolkits.
-///
-/// # Errors
-/// Returns an error with one line for each tool that does not exist.
+/// Finds tools in a version of their toolkits. Fails with one line for each tool that does not
+/// exist.
 pub fn find_tools(
     snapshot: &Snapshot,
     slugs: &[String],
     version: &str,
 ) -> Result<Vec<ResolvedTool>> {
-    all(
-        slugs,
-        |slug| snapshot.tool(slug, version).ok(),
-        |slug| {
-            format!(
-                "tools: {} is not in version {}",
-                truncate(slug),
-                truncate(version)
-            )
-        },
-    )
+    let missing = |slug: &str| {
+        let version = truncate(version);
+        format!("tools: {} is not in version {version}", truncate(slug))
+    };
+    all(slugs, |slug| snapshot.tool(slug, version).ok(), missing)
 }
 
 /// Returns the selected auth scheme: the named one, else OAuth 2.0 if the toolkit offers it, else
-/// the first one. A toolkit without auth schemes needs no account.
-///
-/// # Errors
-/// Returns an error if the toolkit does not offer the named scheme.
+/// the first one. A toolkit without auth schemes needs no account. Fails if the toolkit does not
+/// offer the named scheme.
 pub fn scheme<'a>(
     release: &'a Release,
     named: Option<&str>,
@@ -84,11 +74,8 @@ pub fn scheme<'a>(
     }
 }
 
-/// Returns the scopes to request so that some tools of a toolkit can run.
-///
-/// # Errors
-/// Returns an error if the toolkit does not offer the named scheme, or does not have one of the
-/// tools.
+/// Returns the scopes to request so that some tools of a toolkit can run. Fails if the toolkit does
+/// not offer the named scheme, or does not have one of the tools.
 pub fn recommend_scopes(
     release: &Arc<Release>,
     named: Option<&str>,
@@ -96,12 +83,9 @@ pub fn recommend_scopes(
 ) -> Result<RecommendedScopes> {
     let (mode, scheme) = scheme(release, named)?;
     let missing = |slug: &str| {
-        format!(
-            "tools: {} is not in version {} of {}",
-            truncate(slug),
-            release.version,
-            release.slug
-        )
+        let tool = truncate(slug);
+        let Release { version, slug, .. } = &**release;
+        format!("tools: {tool} is not in version {version} of {slug}")
     };
     let tools = all(&request.tools, |slug| release.tool(slug), missing)?;
     let always = scheme
@@ -135,9 +119,6 @@ fn all<T>(
             None => problems.push(missing(slug)),
         }
     }
-    if problems.is_empty() {
-        Ok(found)
-    } else {
-        Err(errors::invalid(problems))
-    }
+    errors::refuse_problems(problems, errors::invalid)?;
+    Ok(found)
 }

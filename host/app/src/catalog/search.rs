@@ -109,13 +109,11 @@ impl Snapshot {
         if !filter.slugs.is_empty() {
             let mut seen = HashSet::new();
             let found = filter.slugs.iter().filter_map(|slug| {
-                let toolkit = self.toolkit_of(slug)?;
-                self.tool(slug, filter.versions.for_toolkit(&toolkit.slug))
-                    .ok()
+                let version = filter.versions.for_toolkit(&self.toolkit_of(slug)?.slug);
+                self.tool(slug, version).ok()
             });
-            return found
-                .filter(|found| seen.insert(found.tool.slug.clone()))
-                .collect();
+            let new = found.filter(|found| seen.insert(found.tool.slug.clone()));
+            return new.collect();
         }
         let words = words(&filter.search);
         let mut found = Vec::new();
@@ -125,19 +123,14 @@ impl Snapshot {
             {
                 continue;
             }
-            let Some(release) = listed_release(toolkit, filter.versions.for_toolkit(&toolkit.slug))
-            else {
+            let version = filter.versions.for_toolkit(&toolkit.slug);
+            let Some(release) = listed_release(toolkit, version) else {
                 continue;
             };
             for tool in release.tools.iter().filter(|tool| filter.matches(tool)) {
                 if let Some(score) = score(&words, &tool.slug, &tool.name, &tool.description) {
-                    found.push((
-                        score,
-                        ResolvedTool {
-                            release: release.clone(),
-                            tool: tool.clone(),
-                        },
-                    ));
+                    let (release, tool) = (release.clone(), tool.clone());
+                    found.push((score, ResolvedTool { release, tool }));
                 }
             }
         }
@@ -162,10 +155,8 @@ impl Snapshot {
             })
             .filter_map(|toolkit| {
                 let release = toolkit.current();
-                Some((
-                    score(&words, &toolkit.slug, &release.name, &release.description)?,
-                    toolkit.clone(),
-                ))
+                let score = score(&words, &toolkit.slug, &release.name, &release.description)?;
+                Some((score, toolkit.clone()))
             })
             .collect();
         match &filter.order {
@@ -187,10 +178,8 @@ impl Snapshot {
     /// Returns all categories in use, in alphabetical order.
     #[must_use]
     pub fn categories(&self) -> Vec<String> {
-        let mut all: Vec<_> = self
-            .toolkits()
-            .flat_map(|toolkit| toolkit.current().categories.clone())
-            .collect();
+        let all = self.toolkits().map(|toolkit| &toolkit.current().categories);
+        let mut all: Vec<_> = all.flatten().cloned().collect();
         all.sort();
         all.dedup();
         all
@@ -205,9 +194,8 @@ impl Snapshot {
                 return Some(toolkit.clone());
             }
             let mut earlier = Toolkit::clone(toolkit);
-            earlier
-                .releases
-                .retain(|_, release| release.published_at <= as_of);
+            let releases = &mut earlier.releases;
+            releases.retain(|_, release| release.published_at <= as_of);
             (!earlier.releases.is_empty()).then(|| Arc::new(earlier))
         };
         let toolkits = self
@@ -224,10 +212,8 @@ impl Snapshot {
     /// Returns the publication time of the newest release.
     #[must_use]
     pub fn as_of(&self) -> Time {
-        self.toolkits()
-            .map(|toolkit| toolkit.updated_at())
-            .max()
-            .unwrap_or_default()
+        let times = self.toolkits().map(|toolkit| toolkit.updated_at());
+        times.max().unwrap_or_default()
     }
 
     pub(super) fn newest_first(&self) -> Vec<&Arc<Toolkit>> {
@@ -262,11 +248,9 @@ impl Tool {
             ("idempotentHint", self.hints.idempotent),
             ("openWorldHint", self.hints.open_world),
         ];
-        let hints = hints
-            .into_iter()
-            .filter(|(_, holds)| *holds)
-            .map(|(name, _)| name);
-        self.tags.iter().map(String::as_str).chain(hints)
+        let hints = hints.into_iter().filter(|(_, holds)| *holds);
+        let tags = self.tags.iter().map(String::as_str);
+        tags.chain(hints.map(|(name, _)| name))
     }
 }
 
@@ -287,10 +271,8 @@ pub(super) fn slug_matches(wanted: &[String], slug: &str) -> bool {
 /// tools`.
 fn in_category(release: &Release, category: &str) -> bool {
     let folded = |text: &str| text.replace(['-', '_'], " ").to_lowercase();
-    release
-        .categories
-        .iter()
-        .any(|own| folded(own) == folded(category))
+    let mut categories = release.categories.iter();
+    categories.any(|own| folded(own) == folded(category))
 }
 
 fn words(search: &str) -> Vec<String> {
@@ -302,11 +284,7 @@ fn score(words: &[String], slug: &str, name: &str, description: &str) -> Option<
     if words.is_empty() {
         return Some(0);
     }
-    let (slug, name, description) = (
-        slug.to_lowercase(),
-        name.to_lowercase(),
-        description.to_lowercase(),
-    );
+    let [slug, name, description] = [slug, name, description].map(str::to_lowercase);
     words.iter().try_fold(0, |sum, word| {
         let hit = u32::from(slug.contains(word)) * 4
             + u32::from(name.contains(word)) * 2
@@ -322,14 +300,8 @@ mod tests {
 
     #[test]
     fn every_word_must_match_and_slugs_rank_first() {
-        let ask = |text: &str| {
-            score(
-                &words(text),
-                "DOCS_READ_PAGE",
-                "Read page",
-                "Fetches one page as text",
-            )
-        };
+        let text = "Fetches one page as text";
+        let ask = |search: &str| score(&words(search), "DOCS_READ_PAGE", "Read page", text);
         assert_eq!(ask(""), Some(0));
         assert!(ask("READ page") > ask("fetches"));
         assert_eq!(ask("read nothing"), None);
@@ -342,9 +314,7 @@ mod tests {
             by_toolkit: HashMap::from([("a".into(), "20260101_00".into())]),
             ..VersionSelector::all(LATEST)
         };
-        assert_eq!(
-            (versions.for_toolkit("a"), versions.for_toolkit("b")),
-            ("20260101_00", LATEST)
-        );
+        assert_eq!(versions.for_toolkit("a"), "20260101_00");
+        assert_eq!(versions.for_toolkit("b"), LATEST);
     }
 }

@@ -39,10 +39,7 @@ pub struct RankedTool {
 pub(super) type BuiltIndex = Arc<tokio::sync::Mutex<Option<(Weak<Snapshot>, Arc<ToolIndex>)>>>;
 
 impl Catalog {
-    /// Returns the index of the current snapshot.
-    ///
-    /// # Errors
-    /// Returns an error if the index cannot be built.
+    /// Returns the index of the current snapshot. Fails if the index cannot be built.
     pub async fn tool_index(&self) -> Result<Arc<ToolIndex>> {
         let mut built = self.index.clone().lock_owned().await;
         let snapshot = self.snapshot();
@@ -58,9 +55,8 @@ impl Catalog {
             *built = Some((of, index.clone()));
             index
         });
-        building
-            .await
-            .map_err(|_| errors::unavailable("the tools could not be indexed"))
+        let built = building.await;
+        built.map_err(|_| errors::unavailable("the tools could not be indexed"))
     }
 }
 
@@ -99,9 +95,8 @@ impl ToolIndex {
         limit: usize,
         permitted: impl Fn(&ResolvedTool) -> bool,
     ) -> Vec<RankedTool> {
-        let hits = self
-            .index
-            .search(query, limit, |tool| permitted(&self.tools[tool]));
+        let is_permitted = |tool: usize| permitted(&self.tools[tool]);
+        let hits = self.index.search(query, limit, is_permitted);
         let ranked = hits.into_iter().map(|hit| RankedTool {
             found: self.tools[hit.tool].clone(),
             score: hit.score,

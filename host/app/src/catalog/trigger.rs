@@ -6,11 +6,7 @@ use manifest::{Subscribing, TriggerKind};
 use sandbox::{Limits, Policy};
 use serde_json::value::RawValue;
 
-use super::{
-    Release, Schema, SchemaFile, Snapshot, Toolkit, VersionSelector, errors,
-    search::{listed_release, slug_matches},
-};
-use crate::{Result, core::truncate};
+use super::{Release, Schema, SchemaFile};
 
 /// A trigger type of one version.
 #[derive(Debug)]
@@ -86,69 +82,6 @@ impl TriggerType {
 fn write_only_names(schema: &RawValue) -> BTreeSet<String> {
     let has_any = schema.get().contains("writeOnly");
     let schema = has_any.then(|| serde_json::from_str(schema.get()).ok());
-    schema
-        .flatten()
-        .map(|schema| manifest::write_only_names(&schema))
-        .unwrap_or_default()
-}
-
-impl Release {
-    /// Finds a trigger type by its slug, in upper or lower case.
-    #[must_use]
-    pub fn trigger(&self, slug: &str) -> Option<&Arc<TriggerType>> {
-        self.triggers
-            .iter()
-            .find(|trigger| trigger.slug.eq_ignore_ascii_case(slug))
-    }
-}
-
-impl Snapshot {
-    /// Returns the toolkit that has a trigger type in any of its versions.
-    #[must_use]
-    pub fn toolkit_of_trigger(&self, slug: &str) -> Option<&Arc<Toolkit>> {
-        self.toolkits
-            .get(self.triggers.get(slug.to_ascii_uppercase().as_str())?)
-    }
-
-    /// Finds a trigger type in the selected version of its toolkit.
-    ///
-    /// # Errors
-    /// Returns an error if the selected version has no such trigger type.
-    pub fn trigger(&self, slug: &str, versions: &VersionSelector) -> Result<ResolvedTrigger> {
-        let toolkit = self.toolkit_of_trigger(slug);
-        let version = toolkit.map_or(&*versions.default, |toolkit| {
-            versions.for_toolkit(&toolkit.slug)
-        });
-        let found = toolkit.and_then(|toolkit| {
-            let release = listed_release(toolkit, version)?;
-            Some(ResolvedTrigger {
-                release: release.clone(),
-                trigger: release.trigger(slug)?.clone(),
-            })
-        });
-        found.ok_or_else(|| errors::trigger_type_not_found(truncate(slug), truncate(version)))
-    }
-
-    /// Returns the trigger types of the given toolkits, or of all toolkits that are not completely
-    /// deprecated. The newest toolkit is first.
-    #[must_use]
-    pub fn triggers(
-        &self,
-        toolkits: &[String],
-        versions: &VersionSelector,
-    ) -> Vec<ResolvedTrigger> {
-        let listed = self.newest_first().into_iter().filter(|toolkit| {
-            slug_matches(toolkits, &toolkit.slug)
-                && !(toolkits.is_empty() && toolkit.is_deprecated())
-        });
-        let releases = listed
-            .filter_map(|toolkit| listed_release(toolkit, versions.for_toolkit(&toolkit.slug)));
-        let each = releases.flat_map(|release| {
-            release.triggers.iter().map(|trigger| ResolvedTrigger {
-                release: release.clone(),
-                trigger: trigger.clone(),
-            })
-        });
-        each.collect()
-    }
+    let names = schema.flatten();
+    names.map_or_else(BTreeSet::new, |schema| manifest::write_only_names(&schema))
 }

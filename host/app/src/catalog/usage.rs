@@ -76,15 +76,12 @@ impl Usage {
             counts.add(&counted);
             Ok(())
         };
-        let added = store
-            .edit(INSTALLATION_PROJECT, RECORD_ID, now, add)
-            .await?;
-        if added.is_none() {
+        let added = store.edit(INSTALLATION_PROJECT, RECORD_ID, now, add);
+        if added.await?.is_none() {
             let mut first = Counts::default();
             first.add(&counted);
-            store
-                .commit(Batch::at(now).insert(INSTALLATION_PROJECT, RECORD_ID, &first))
-                .await?;
+            let batch = Batch::at(now).insert(INSTALLATION_PROJECT, RECORD_ID, &first);
+            store.commit(batch).await?;
         }
         let mut left = self.lock();
         left.retain(|toolkit, runs| {
@@ -101,55 +98,12 @@ impl Usage {
 
 /// Returns the number of executions of each toolkit, including counts of this server that are not
 /// yet written.
-///
-/// # Errors
-/// Fails if the store cannot be read.
 pub async fn usage(app: &App) -> Result<Counts> {
-    let record = app
-        .store
-        .get::<Counts>(INSTALLATION_PROJECT, RECORD_ID)
-        .await?;
-    let mut counts = record.map(|record| record.body).unwrap_or_default();
+    let record = app.store.get(INSTALLATION_PROJECT, RECORD_ID).await?;
+    let mut counts: Counts = record.map(|record| record.body).unwrap_or_default();
     counts.add(&app.usage.lock());
     Ok(counts)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::COLLECTIONS;
-
-    #[tokio::test]
-    async fn what_several_servers_counted_is_added_up_once() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(folder.path(), COLLECTIONS).unwrap();
-        let (one, other) = (Usage::default(), Usage::default());
-        let (a, b): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
-        one.save(&store, Time(1)).await.unwrap();
-        assert!(
-            store
-                .get::<Counts>(INSTALLATION_PROJECT, RECORD_ID)
-                .await
-                .unwrap()
-                .is_none(),
-            "nothing was counted"
-        );
-        for usage in [&one, &other, &one] {
-            usage.count(&a);
-            usage.save(&store, Time(2)).await.unwrap();
-            usage.save(&store, Time(3)).await.unwrap();
-        }
-        other.count(&b);
-        other.save(&store, Time(4)).await.unwrap();
-        let counts = store
-            .get::<Counts>(INSTALLATION_PROJECT, RECORD_ID)
-            .await
-            .unwrap()
-            .unwrap()
-            .body;
-        assert_eq!(
-            (counts.get("a"), counts.get("b"), counts.get("c")),
-            (3, 1, 0)
-        );
-    }
-}
+mod tests;

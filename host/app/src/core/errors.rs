@@ -5,7 +5,7 @@
 
 use std::fmt::Display;
 
-use super::error::{Problems, SHORT_WAIT};
+use super::error::{Error, Problems, Result, SHORT_WAIT};
 
 crate::error_table! { pub table:
     /// The request is invalid.
@@ -41,4 +41,15 @@ crate::error_table! { pub table:
     INTERNAL = internal(reason: impl Display): Internal, 10500, "Server_InternalError",
         "internal error: {reason}",
         "send the `request_id` to the operator; the server's log has the reason";
+}
+
+/// Refuses a request that has problems, with the error that `refuse` makes of them.
+pub(crate) fn refuse_problems(
+    problems: Vec<String>,
+    refuse: impl FnOnce(Vec<String>) -> Error,
+) -> Result<()> {
+    if problems.is_empty() {
+        return Ok(());
+    }
+    Err(refuse(problems))
 }

@@ -22,8 +22,8 @@ const RANDOM_CHARS: usize = 12;
 /// Number of characters after the prefix of an unguessable id, enough for 128 random bits.
 const UNGUESSABLE_CHARS: usize = 22;
 
-macro_rules! id {
-    ($(#[$doc:meta])* $name:ident, $what:literal, [$prefix:literal $(, $other:literal)*]) => {
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident, $what:literal, [$prefix:literal $(, $other:literal)*];)*) => {$(
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(transparent)]
@@ -36,10 +36,8 @@ macro_rules! id {
                 Self(format!("{}{}", $prefix, random_text(RANDOM_CHARS)))
             }
 
-            /// Parses an id.
-            ///
-            /// # Errors
-            /// Returns [`errors::MALFORMED_ID`] if the text cannot be an id of this kind.
+            /// Parses an id. Fails with [`errors::MALFORMED_ID`] if the text cannot be an id of
+            /// this kind.
             pub fn parse(text: &str) -> Result<Self> {
                 if well_formed(text, &[$prefix $(, $other)*]) {
                     Ok(Self(text.to_owned()))
@@ -60,61 +58,37 @@ macro_rules! id {
                 f.write_str(&self.0)
             }
         }
-    };
+    )*};
 }
 
-id!(
+ids! {
     /// The id of an organization.
-    OrganizationId, "an organization", ["ok_", "org_"]
-);
-id!(
+    OrganizationId, "an organization", ["ok_", "org_"];
     /// The id of a project.
-    ProjectId, "a project", ["proj_", "pr_"]
-);
-id!(
+    ProjectId, "a project", ["proj_", "pr_"];
     /// The id of a member of the organization.
-    MemberId, "a member", ["om_"]
-);
-id!(
+    MemberId, "a member", ["om_"];
     /// The id of an auth config.
-    AuthConfigId, "an auth config", ["ac_"]
-);
-id!(
+    AuthConfigId, "an auth config", ["ac_"];
     /// The id of a connected account.
-    AccountId, "a connected account", ["ca_"]
-);
-id!(
+    AccountId, "a connected account", ["ca_"];
     /// The id of a trigger instance.
-    TriggerInstanceId, "a trigger instance", ["ti_"]
-);
-id!(
+    TriggerInstanceId, "a trigger instance", ["ti_"];
     /// The id of a webhook subscription.
-    SubscriptionId, "a webhook subscription", ["ws_"]
-);
-id!(
+    SubscriptionId, "a webhook subscription", ["ws_"];
     /// The id of a webhook endpoint.
-    EndpointId, "a webhook endpoint", ["we_"]
-);
-id!(
+    EndpointId, "a webhook endpoint", ["we_"];
     /// The id of the delivery of an event to a webhook subscription.
-    DeliveryId, "a delivery", ["wd_"]
-);
-id!(
+    DeliveryId, "a delivery", ["wd_"];
     /// The id of a tool router session.
-    SessionId, "a tool router session", ["trs_"]
-);
-id!(
+    SessionId, "a tool router session", ["trs_"];
     /// The id of a run of a recipe.
-    RecipeRunId, "a run of a recipe", ["rr_"]
-);
-id!(
+    RecipeRunId, "a run of a recipe", ["rr_"];
     /// The id of a file.
-    FileId, "a file", ["file_", "sfile_"]
-);
-id!(
+    FileId, "a file", ["file_", "sfile_"];
     /// The id of an execution and its log record.
-    LogId, "a log", ["log_"]
-);
+    LogId, "a log", ["log_"];
+}
 
 /// A generator of ids that do not repeat within a process and need no random bytes per id. These
 /// ids are not secret.
@@ -197,20 +171,16 @@ impl LogId {
     /// [`Sequence`].
     #[must_use]
     pub fn time(&self) -> Option<Time> {
-        let digits = self
-            .0
-            .strip_prefix("log_")
-            .filter(|digits| digits.len() == RANDOM_CHARS)?;
-        let digit = |byte: &u8| ID_ALPHABET.binary_search(byte).ok();
-        let digits = digits.as_bytes()[..7]
-            .iter()
-            .map(digit)
-            .collect::<Option<Vec<_>>>()?;
-        Some(Time(
-            digits
-                .into_iter()
-                .fold(0, |number, digit| number * 62 + digit as i64),
-        ))
+        let digits = self.0.strip_prefix("log_")?;
+        if digits.len() != RANDOM_CHARS {
+            return None;
+        }
+        let mut digits = digits.bytes().take(7);
+        let number = digits.try_fold(0, |number, byte| {
+            let digit = ID_ALPHABET.binary_search(&byte).ok()?;
+            Some(number * 62 + digit as i64)
+        });
+        number.map(Time)
     }
 }
 
@@ -260,15 +230,9 @@ pub(crate) fn random<const N: usize>() -> [u8; N] {
 }
 
 fn well_formed(text: &str, prefixes: &[&str]) -> bool {
-    prefixes
-        .iter()
-        .filter_map(|prefix| text.strip_prefix(prefix))
-        .any(|rest| {
-            (RANDOM_CHARS..=64).contains(&rest.len())
-                && rest
-                    .bytes()
-                    .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
-        })
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    let mut rests = prefixes.iter().filter_map(|own| text.strip_prefix(own));
+    rests.any(|rest| (RANDOM_CHARS..=64).contains(&rest.len()) && rest.bytes().all(is_allowed))
 }
 
 #[cfg(test)]

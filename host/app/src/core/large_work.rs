@@ -49,10 +49,8 @@ struct Turn {
 }
 
 impl LargeWork {
-    /// Starts the threads. After each piece of work its thread runs `tidy`.
-    ///
-    /// # Errors
-    /// Returns an error if the system refuses a thread.
+    /// Starts the threads. After each piece of work its thread runs `tidy`. Fails if the system
+    /// refuses a thread.
     pub fn start(tidy: fn()) -> io::Result<Self> {
         let (jobs, waiting) = mpsc::channel::<Job>();
         let waiting = Arc::new(Mutex::new(waiting));
@@ -79,10 +77,7 @@ impl LargeWork {
     }
 
     /// Does work that grows with the size of a body: directly for a small body, on a separate
-    /// thread for a larger one.
-    ///
-    /// # Errors
-    /// Returns an error if the work panics.
+    /// thread for a larger one. Fails if the work panics.
     pub async fn run<T: Send + 'static>(
         &self,
         project: &Arc<str>,
@@ -128,63 +123,4 @@ impl LargeWork {
 }
 
 #[cfg(test)]
-mod tests {
-    use futures::future::join_all;
-
-    use super::*;
-
-    fn large_work() -> LargeWork {
-        LargeWork::start(|| {}).unwrap()
-    }
-
-    #[tokio::test]
-    async fn large_bodies_wait_for_their_project() {
-        let large = large_work();
-        let (one, other): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
-        let mut held = Vec::new();
-        for _ in 0..MAX_LARGE_BODIES_PER_PROJECT {
-            held.push(large.turn(&one).await);
-        }
-        let mut waits = Box::pin(large.run(&one, MAX_INLINE_BYTES + 1, || 1));
-        assert!(futures::poll!(&mut waits).is_pending());
-        assert_eq!(large.run(&one, 1, || 2).await.unwrap(), 2);
-        assert_eq!(large.run(&other, usize::MAX, || 3).await.unwrap(), 3);
-        drop(held);
-        assert_eq!(waits.await.unwrap(), 1);
-    }
-
-    #[tokio::test]
-    async fn large_bodies_leave_their_thread_to_others() {
-        let large = large_work();
-        let projects = ["a", "b", "c", "d"].map(Arc::<str>::from);
-        let (enter, entered) = mpsc::channel();
-        let (leaves, lefts): (Vec<_>, Vec<_>) = projects.iter().map(|_| mpsc::channel()).unzip();
-        let works = projects.iter().zip(lefts).map(|(project, left)| {
-            let enter = enter.clone();
-            large.run(project, usize::MAX, move || {
-                enter.send(()).unwrap();
-                left.recv().is_err()
-            })
-        });
-        let mut works = Box::pin(join_all(works));
-        assert!(futures::poll!(&mut works).is_pending());
-        projects.iter().for_each(|_| entered.recv().unwrap());
-        let other: Arc<str> = "late".into();
-        let mut late = Box::pin(large.run(&other, usize::MAX, || 1));
-        assert!(futures::poll!(&mut late).is_pending());
-        drop::<Vec<mpsc::Sender<()>>>(leaves);
-        assert!(works.await.into_iter().all(|ended| ended.unwrap()));
-        assert_eq!(late.await.unwrap(), 1);
-    }
-
-    #[tokio::test]
-    async fn panic_ends_neither_thread_nor_turn() {
-        let large = large_work();
-        let project: Arc<str> = "a".into();
-        for _ in 0..2 * MAX_LARGE_BODIES {
-            let broken = large.run(&project, usize::MAX, || -> () { panic!("on purpose") });
-            assert!(broken.await.is_err_and(|error| error.is(&errors::INTERNAL)));
-        }
-        assert_eq!(large.run(&project, usize::MAX, || 1).await.unwrap(), 1);
-    }
-}
+mod tests;

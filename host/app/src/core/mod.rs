@@ -1,8 +1,9 @@
 //! The parts that every module uses: the clock, ids, errors, strict JSON, placeholders, sealed secrets,
-//! concurrency limits by key, the threads for work on large bodies, and the shares of projects in the
-//! processors. This module imports no other module of the crate except the [`App`](crate::App) that it is
+//! concurrency limits by key, caches of what was read, the threads for work on large bodies, and the
+//! shares of projects in the processors. This module imports no other module of the crate except the [`App`](crate::App) that it is
 //! part of.
 
+mod class;
 pub mod clock;
 pub(crate) mod error;
 pub mod errors;
@@ -11,6 +12,7 @@ pub mod json;
 pub mod keyed_limit;
 pub mod large_work;
 pub mod mapping;
+pub(crate) mod read_cache;
 pub mod request_id;
 pub mod shares;
 pub mod trace;

@@ -3,7 +3,10 @@
 //! A delivery is a record in the queue of [`sending`](super::sending). It ends as delivered or as
 //! failed, and can be replayed from either until its event is erased.
 
-use std::{collections::HashMap, time::Duration};
+mod attempt;
+mod replay;
+
+use std::collections::HashMap;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -11,10 +14,15 @@ use store::{Batch, Collection, Document, Field, Kind, Listed, Query, Record, Tim
 use strum::IntoStaticStr;
 use uuid::Uuid;
 
+pub(super) use self::attempt::StoredAttempt;
+pub use self::{
+    attempt::Attempt,
+    replay::{ReplayRange, replay, replay_range},
+};
 use super::{
     errors,
     event::EventKind,
-    outbox::{self, Event, NewEvent},
+    outbox::{self, NewEvent},
     subscriptions::{self, Subscription},
 };
 use crate::{
@@ -42,8 +50,6 @@ pub(crate) static COLLECTION: Collection = Collection {
 pub const MAX_KEPT_ATTEMPTS: usize = 32;
 /// Payload of a test event that has none of its own.
 const TEST_PAYLOAD: &[u8] = br#"{"test":true}"#;
-/// Events that are replayed in one batch.
-const REPLAYED_PER_BATCH: u64 = 100;
 
 /// A delivery, as stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -86,52 +92,6 @@ pub enum DeliveryStatus {
     Delivered,
     /// No attempt follows unless the delivery is replayed.
     Failed,
-}
-
-/// An attempt, as stored.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct StoredAttempt {
-    at: Time,
-    duration_ms: u64,
-    status: Option<u16>,
-    error: Option<String>,
-    response: Option<Sealed<String>>,
-}
-
-/// An attempt to deliver an event.
-#[derive(Debug, Clone)]
-pub struct Attempt {
-    /// Time at which it began.
-    pub at: Time,
-    /// Time that it took.
-    pub duration: Duration,
-    /// Status of the response, if there was one.
-    pub status: Option<u16>,
-    /// Reason why there was no response.
-    pub error: Option<String>,
-    /// Beginning of the response body.
-    pub response: Option<String>,
-}
-
-impl Attempt {
-    /// Seals the response for the delivery with this id.
-    pub(super) async fn seal(
-        self,
-        app: &App,
-        project: &ProjectId,
-        id: &str,
-    ) -> Result<StoredAttempt> {
-        let key = app.vault.key(project.as_str(), self.at).await?;
-        let context = seal_context(project, id);
-        let response = self.response.map(|text| key.seal(context, &text));
-        Ok(StoredAttempt {
-            at: self.at,
-            duration_ms: u64::try_from(self.duration.as_millis()).unwrap_or(u64::MAX),
-            status: self.status,
-            error: self.error,
-            response: response.transpose()?,
-        })
-    }
 }
 
 impl Document for Delivery {
@@ -277,10 +237,8 @@ impl DeliveryView {
     }
 }
 
-/// Sends an event to a subscription that no trigger caused, to test its endpoint. Returns the delivery.
-///
-/// # Errors
-/// Fails if the subscription does not exist, the payload is not JSON, or the store refuses.
+/// Sends an event to a subscription that no trigger caused, to test its endpoint. Returns the
+/// delivery. Fails if the subscription does not exist, or the payload is not JSON.
 pub async fn send_test(
     app: &App,
     project: &Project,
@@ -302,10 +260,8 @@ pub async fn send_test(
     DeliveryView::read(app, project, subscription, &id).await
 }
 
-/// Returns a page of the deliveries of a subscription, newest first, and their total number.
-///
-/// # Errors
-/// Fails if the subscription does not exist, or the store cannot be read.
+/// Returns a page of the deliveries of a subscription, newest first, and their total number. Fails
+/// if the subscription does not exist.
 pub async fn list(
     app: &App,
     project: &Project,
@@ -326,10 +282,8 @@ pub async fn list(
     found.try_map(|record| DeliveryView::open(&key, &project.id, record))
 }
 
-/// Returns a delivery of a subscription and its attempts, oldest first.
-///
-/// # Errors
-/// Fails if the delivery does not exist, or the store cannot be read.
+/// Returns a delivery of a subscription and its attempts, oldest first. Fails if the delivery does
+/// not exist.
 pub async fn get(
     app: &App,
     project: &Project,
@@ -348,148 +302,10 @@ pub(super) async fn open(
 ) -> Result<(DeliveryView, Vec<Attempt>)> {
     let key = app.vault.key(project.as_str(), app.clock.now()).await?;
     let context = seal_context(project, &record.id);
-    let open = |stored: &StoredAttempt| {
-        let response = stored.response.as_ref();
-        Ok::<_, Error>(Attempt {
-            at: stored.at,
-            duration: Duration::from_millis(stored.duration_ms),
-            status: stored.status,
-            error: stored.error.clone(),
-            response: response.map(|text| key.open(context, text)).transpose()?,
-        })
-    };
-    let attempts = record.body.attempt_log.iter().map(open);
+    let attempts = record.body.attempt_log.iter();
+    let attempts = attempts.map(|stored| stored.open(&key, context));
     let attempts = attempts.collect::<Result<_>>()?;
     Ok((DeliveryView::open(&key, project, record)?, attempts))
-}
-
-/// Sends the event of a delivery again, with the whole schedule of retries, to a URL or to the
-/// endpoint of the subscription.
-///
-/// # Errors
-/// Fails if the delivery or its event does not exist, the URL may not be reached, or the store
-/// refuses.
-pub async fn replay(
-    app: &App,
-    project: &Project,
-    subscription: &SubscriptionId,
-    id: &DeliveryId,
-    url: Option<&str>,
-) -> Result<DeliveryView> {
-    if let Some(url) = url {
-        subscriptions::check_url(app, url).await?;
-    }
-    let replayed = app.store.change(&COLLECTION, id.as_str(), || async {
-        let mut record = record(app, project, subscription, id).await?;
-        let now = app.clock.now();
-        record
-            .body
-            .replay(seal_url(app, &project.id, id, url).await?, now);
-        let event = record.body.event.to_string();
-        let event = app.store.get::<Event>(project.id.as_str(), &event).await?;
-        let event = event.ok_or_else(|| errors::delivery_not_found(id))?;
-        Ok::<_, Error>((Batch::at(now).check(&event).update(&record), ()))
-    });
-    replayed.await?;
-    DeliveryView::read(app, project, subscription, id).await
-}
-
-/// Events that are to be replayed.
-#[derive(Debug, Clone)]
-pub struct ReplayRange {
-    /// Time of the first event; `None` for the oldest one.
-    pub since: Option<Time>,
-    /// Time before which the last event happened; `None` for the present.
-    pub until: Option<Time>,
-    /// True to replay events that were delivered, too.
-    pub delivered: bool,
-    /// URL that gets the events; `None` for the endpoint of the subscription.
-    pub url: Option<String>,
-}
-
-/// Sends the events of a time range again whose delivery failed, or that have no delivery because the
-/// subscription did not exist, did not want them or was disabled. Returns their number.
-///
-/// # Errors
-/// Fails if the subscription does not exist, the URL may not be reached, the range has more events
-/// than one replay may have, or the store refuses.
-pub async fn replay_range(
-    app: &App,
-    project: &Project,
-    id: &SubscriptionId,
-    range: ReplayRange,
-) -> Result<u64> {
-    let subscription = subscriptions::record(app, project, id).await?;
-    if let Some(url) = &range.url {
-        subscriptions::check_url(app, url).await?;
-    }
-    // Events of the present millisecond may be committed later.
-    let until = range.until.unwrap_or_else(|| app.clock.now());
-    let mut query = Query::for_project(project.id.as_str())
-        .at_least("created_at", range.since.unwrap_or_default().0)
-        .below("created_at", until.0)
-        .page(0, REPLAYED_PER_BATCH);
-    let mut replayed = 0;
-    loop {
-        let page = app.store.list::<Event>(&query).await?;
-        let most = app.webhooks.max_replayed_events;
-        if page.total > most {
-            return Err(errors::invalid(format!(
-                "since, until: the range has {} events, and one replay has at most {most}",
-                page.total
-            )));
-        }
-        let wanted = page.items.iter();
-        let wanted = wanted.filter(|event| subscription.body.events.contains(&event.body.kind));
-        let wanted = wanted.collect::<Vec<_>>();
-        let done = app.store.change(&COLLECTION, id.as_str(), || async {
-            replay_batch(app, project, id, &wanted, &range).await
-        });
-        replayed += done.await?;
-        match page.next {
-            Some(next) => query = query.after(next),
-            None => return Ok(replayed),
-        }
-    }
-}
-
-/// Returns the batch that replays some events, and their number.
-async fn replay_batch(
-    app: &App,
-    project: &Project,
-    id: &SubscriptionId,
-    events: &[&Record<Event>],
-    range: &ReplayRange,
-) -> Result<(Batch, u64)> {
-    let now = app.clock.now();
-    // A subscription that is deleted meanwhile gets no deliveries.
-    let mut batch = Batch::at(now).check(&subscriptions::record(app, project, id).await?);
-    let mut replayed = 0;
-    for event in events {
-        let event_id = outbox::event_id(event)?;
-        let delivery = DeliveryId::for_event(event_id, id);
-        let found = app
-            .store
-            .get::<Delivery>(project.id.as_str(), delivery.as_str());
-        let url = seal_url(app, &project.id, &delivery, range.url.as_deref()).await?;
-        batch = match found.await? {
-            None => {
-                let mut body = Delivery::new(now, id.clone(), event_id, event.body.kind);
-                body.url = url;
-                batch.insert(&event.project, delivery.as_str(), &body)
-            }
-            Some(mut record) => match record.body.status {
-                DeliveryStatus::Delivered if !range.delivered => continue,
-                DeliveryStatus::Pending => continue,
-                DeliveryStatus::Failed | DeliveryStatus::Delivered => {
-                    record.body.replay(url, now);
-                    batch.update(&record)
-                }
-            },
-        };
-        replayed += 1;
-    }
-    Ok((batch, replayed))
 }
 
 /// Returns the deliveries of events, by the event. Reads them at once.
@@ -531,18 +347,6 @@ async fn record(
     found
         .filter(|record| record.body.subscription == *subscription)
         .ok_or_else(|| errors::delivery_not_found(id))
-}
-
-async fn seal_url(
-    app: &App,
-    project: &ProjectId,
-    id: &DeliveryId,
-    url: Option<&str>,
-) -> Result<Option<Sealed<String>>> {
-    let key = app.vault.key(project.as_str(), app.clock.now()).await?;
-    let context = url_context(project, id.as_str());
-    url.map(|url| key.seal(context, &url.to_owned()))
-        .transpose()
 }
 
 fn url_context<'a>(project: &'a ProjectId, id: &'a str) -> SealContext<'a> {

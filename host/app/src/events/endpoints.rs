@@ -5,17 +5,20 @@
 //! secret of the provider, take precedence over those of trigger instances. They are sealed in the
 //! store, and erased with the endpoint.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod setup;
 
-use manifest::TriggerKind;
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::{Batch, Collection, CommitError, Document, EditError, Field, Kind, Query, Record};
 
+use self::setup::setup_fields_of;
+pub use self::setup::{SetupField, setup_fields};
 use super::errors;
 use crate::{
     App, Error, Result, accounts,
-    catalog::{LATEST, Release},
+    catalog::LATEST,
     core::{
         ids::EndpointId,
         truncate,
@@ -71,17 +74,6 @@ pub struct EndpointView {
     pub values: Option<BTreeMap<String, String>>,
 }
 
-/// A value that an endpoint can have.
-#[derive(Debug, PartialEq, Eq)]
-pub struct SetupField {
-    /// Display name.
-    pub title: String,
-    /// Description, which says where to find the value.
-    pub description: String,
-    /// True if no event can be received without it.
-    pub is_required: bool,
-}
-
 /// Change of the values of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueChange {
@@ -91,12 +83,9 @@ pub enum ValueChange {
     Replace,
 }
 
-/// Creates an endpoint, or finds the one of the project with the same toolkit and client id. Returns
-/// true with an endpoint that is new.
-///
-/// # Errors
-/// Fails if the toolkit does not exist or has no webhook trigger, the client id is empty or too
-/// long, the project has too many endpoints, or the store refuses.
+/// Creates an endpoint, or finds the one of the project with the same toolkit and client id.
+/// Returns true with an endpoint that is new. Fails if the toolkit does not exist or has no webhook
+/// trigger, the client id is empty or too long, or the project has too many endpoints.
 pub async fn create(
     app: &App,
     project: &Project,
@@ -148,9 +137,6 @@ async fn with_identity(
 }
 
 /// Returns the endpoints of a project, newest first; only those of a toolkit if it is given.
-///
-/// # Errors
-/// Fails if the store cannot be read.
 pub async fn list(
     app: &App,
     project: &Project,
@@ -163,10 +149,7 @@ pub async fn list(
     Ok(app.store.find(&query).await?.records)
 }
 
-/// Returns an endpoint of the project.
-///
-/// # Errors
-/// Fails if the endpoint does not exist.
+/// Returns an endpoint of the project. Fails if the endpoint does not exist.
 pub async fn get(app: &App, project: &Project, id: &EndpointId) -> Result<EndpointView> {
     view(app, record(app, project, id).await?).await
 }
@@ -176,11 +159,8 @@ async fn record(app: &App, project: &Project, id: &EndpointId) -> Result<Record<
     found.ok_or_else(|| errors::endpoint_not_found(id))
 }
 
-/// Sets values of an endpoint.
-///
-/// # Errors
-/// Fails if the endpoint does not exist, if a value is empty or too large or its toolkit does not
-/// ask for it, or if the store refuses.
+/// Sets values of an endpoint. Fails if the endpoint does not exist, or if a value is empty or too
+/// large or its toolkit does not ask for it.
 pub async fn set_values(
     app: &App,
     project: &Project,
@@ -225,73 +205,17 @@ fn check_values(
             ));
         }
     }
-    if problems.is_empty() {
-        Ok(())
-    } else {
-        Err(errors::invalid(problems))
-    }
+    errors::refuse_problems(problems, errors::invalid)
 }
 
-/// Deletes an endpoint and erases its values. No event is received at its address any more.
-///
-/// # Errors
-/// Fails if the endpoint does not exist, or if the store refuses.
+/// Deletes an endpoint and erases its values. No event is received at its address any more. Fails
+/// if the endpoint does not exist.
 pub async fn remove(app: &App, project: &Project, id: &EndpointId) -> Result<()> {
     let removed = app.store.change(&COLLECTION, id.as_str(), || async {
         let endpoint = record(app, project, id).await?;
         Ok::<_, Error>((Batch::at(app.clock.now()).purge(&endpoint), ()))
     });
     Ok(removed.await?)
-}
-
-/// Returns the values that endpoints of a toolkit can have, by name.
-///
-/// # Errors
-/// Fails if the toolkit does not exist or has no webhook trigger.
-pub fn setup_fields(app: &App, toolkit: &str) -> Result<BTreeMap<String, SetupField>> {
-    setup_fields_of(&*app.catalog.release(toolkit, LATEST)?)
-}
-
-/// Returns the secrets in the configurations of the webhook triggers.
-fn setup_fields_of(release: &Release) -> Result<BTreeMap<String, SetupField>> {
-    let triggers = release.triggers.iter();
-    let schemas = triggers
-        .filter(|trigger| trigger.kind == TriggerKind::Webhook)
-        .map(|trigger| trigger.config.text())
-        .collect::<Result<Vec<_>>>()?;
-    if schemas.is_empty() {
-        return Err(errors::no_webhook_trigger(&release.slug));
-    }
-    let mut fields = BTreeMap::new();
-    for schema in schemas {
-        let schema: Value = serde_json::from_str(schema.get()).unwrap_or_default();
-        for (name, field) in secrets_of(&schema) {
-            fields.entry(name).or_insert(field);
-        }
-    }
-    Ok(fields)
-}
-
-/// Returns the secret properties of a schema.
-fn secrets_of(schema: &Value) -> Vec<(String, SetupField)> {
-    let required = schema["required"].as_array().into_iter().flatten();
-    let required: BTreeSet<_> = required.filter_map(Value::as_str).collect();
-    let properties = schema["properties"].as_object().into_iter().flatten();
-    properties
-        .filter(|(_, property)| property["writeOnly"] == true)
-        .map(|(name, property)| {
-            let title = property["title"].as_str();
-            let field = SetupField {
-                title: title.map_or_else(|| name.replace('_', " "), str::to_owned),
-                description: property["description"]
-                    .as_str()
-                    .unwrap_or_default()
-                    .to_owned(),
-                is_required: required.contains(name.as_str()),
-            };
-            (name.clone(), field)
-        })
-        .collect()
 }
 
 /// Decrypts the values of an endpoint. Fails if they cannot be decrypted.
@@ -338,37 +262,4 @@ pub(super) fn address(app: &App, toolkit: &str, id: &str) -> String {
 
 fn seal_context(endpoint: &Record<Endpoint>) -> SealContext<'_> {
     SealContext::new::<Endpoint>(&endpoint.project, &endpoint.id, "values")
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn setup_fields_are_the_secrets_of_schemas() {
-        let schema = json!({
-            "properties": {
-                "signing_secret": { "type": "string", "writeOnly": true, "description": "At the app." },
-                "token": { "type": "string", "writeOnly": true, "title": "Token" },
-                "channel": { "type": "string" },
-            },
-            "required": ["signing_secret", "channel"],
-        });
-        let field = |title: &str, description: &str, is_required| SetupField {
-            title: title.to_owned(),
-            description: description.to_owned(),
-            is_required,
-        };
-        let expected = [
-            (
-                "signing_secret".to_owned(),
-                field("signing secret", "At the app.", true),
-            ),
-            ("token".to_owned(), field("Token", "", false)),
-        ];
-        assert_eq!(secrets_of(&schema), expected);
-        assert_eq!(secrets_of(&json!(true)), []);
-    }
 }

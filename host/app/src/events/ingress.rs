@@ -59,10 +59,8 @@ pub struct Response {
     pub text: String,
 }
 
-/// Finds the address of an endpoint, or that of a trigger instance.
-///
-/// # Errors
-/// Fails if the endpoint does not exist or is of another toolkit, or if the store cannot be read.
+/// Finds the address of an endpoint, or that of a trigger instance. Fails if the endpoint does not
+/// exist or is of another toolkit.
 pub async fn endpoint(app: &App, toolkit: &str, id: &str) -> Result<Address> {
     let unknown = || errors::endpoint_not_found(truncate(id));
     let id = EndpointId::parse(id).map_err(|_| unknown())?;
@@ -91,10 +89,8 @@ pub async fn endpoint(app: &App, toolkit: &str, id: &str) -> Result<Address> {
     })
 }
 
-/// Finds the older address of a project and a toolkit, which has no values of its own.
-///
-/// # Errors
-/// Fails if the project or the toolkit does not exist, or if the store cannot be read.
+/// Finds the older address of a project and a toolkit, which has no values of its own. Fails if the
+/// project or the toolkit does not exist.
 pub async fn of_project(app: &App, toolkit: &str, project: &str) -> Result<Address> {
     let catalog = app.catalog.snapshot();
     let found = catalog.toolkit(toolkit);
@@ -110,11 +106,9 @@ pub async fn of_project(app: &App, toolkit: &str, project: &str) -> Result<Addre
     })
 }
 
-/// Receives a request.
-///
-/// # Errors
-/// Fails if no trigger instance accepts the signature or the body, or if the request cannot be
-/// received now. A request that no trigger instance waits for is accepted and has no effect.
+/// Receives a request. Fails if no trigger instance accepts the signature or the body, or if the
+/// request cannot be received now. A request that no trigger instance waits for is accepted and has
+/// no effect.
 pub async fn receive(app: &App, address: &Address, request: &Inbound) -> Result<Response> {
     let mut verdicts = Verdicts::default();
     let received = async {

@@ -71,10 +71,8 @@ pub fn message_id(event_id: &str) -> String {
     format!("msg_{event_id}")
 }
 
-/// Writes the message of an event.
-///
-/// # Errors
-/// Fails if the payload cannot be decrypted, or the project does not exist any more.
+/// Writes the message of an event. Fails if the payload cannot be decrypted, or the project does
+/// not exist any more.
 pub(super) async fn write(
     app: &App,
     event: &Record<Event>,

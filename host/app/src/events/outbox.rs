@@ -153,11 +153,8 @@ impl Event {
     }
 }
 
-/// Adds an event to a batch, and one delivery for each subscription that wants it. Returns the batch
-/// unchanged if the event is stored already.
-///
-/// # Errors
-/// Fails if the payload is not JSON, or the store cannot be read.
+/// Adds an event to a batch, and one delivery for each subscription that wants it. Returns the
+/// batch unchanged if the event is stored already. Fails if the payload is not JSON.
 pub(crate) async fn add(
     app: &App,
     project: &ProjectId,
@@ -175,10 +172,7 @@ pub(crate) struct Added {
 }
 
 /// Adds events to a batch as [`add`] does, in the order of ordered deliveries. A batch takes events
-/// once.
-///
-/// # Errors
-/// Fails if a payload is not JSON, or the store cannot be read.
+/// once. Fails if a payload is not JSON.
 pub(crate) async fn add_all(
     app: &App,
     project: &ProjectId,

@@ -107,10 +107,9 @@ async fn send(app: &App, claim: Arc<Claim<Delivery>>, mut room: Room) -> Result<
     let event = delivery.event.to_string();
     let event = app.store.get::<Event>(project.as_str(), &event).await?;
     let Some(event) = event.filter(|_| !disabled) else {
-        let reason = if disabled {
-            "the subscription is disabled"
-        } else {
-            "the event was erased"
+        let reason = match disabled {
+            true => "the subscription is disabled",
+            false => "the event was erased",
         };
         return ordering::end(app, &claim, |delivery| delivery.fail(reason)).await;
     };
@@ -138,10 +137,8 @@ async fn send(app: &App, claim: Arc<Claim<Delivery>>, mut room: Room) -> Result<
                 disable(app, subscription, DisableReason::Gone, now).await?;
             }
             let reason = "the endpoint is gone";
-            ordering::end(app, &claim, |delivery| {
-                delivery.fail_with(attempt.clone(), reason);
-            })
-            .await
+            let fail = |delivery: &mut Delivery| delivery.fail_with(attempt.clone(), reason);
+            ordering::end(app, &claim, fail).await
         }
         Outcome::Failed { retry_after } => {
             let failures = room.failed(now, app.webhooks.pause);
@@ -151,13 +148,8 @@ async fn send(app: &App, claim: Arc<Claim<Delivery>>, mut room: Room) -> Result<
             let delays = &app.webhooks.retry_delays;
             let delay = delays.get(delivery.attempt_count as usize).copied();
             let delay = delay.map(|delay| jittered(delay).max(retry_after.unwrap_or_default()));
-            retry(
-                app,
-                &claim,
-                attempt,
-                delay.map(|delay| time_after(now, delay)),
-            )
-            .await
+            let due = delay.map(|delay| time_after(now, delay));
+            retry(app, &claim, attempt, due).await
         }
     }
 }
@@ -181,10 +173,8 @@ async fn retry(
 ) -> Result<Next> {
     let Some(due) = due else {
         let reason = "the last attempt failed";
-        return ordering::end(app, claim, |delivery| {
-            delivery.fail_with(attempt.clone(), reason);
-        })
-        .await;
+        let fail = |delivery: &mut Delivery| delivery.fail_with(attempt.clone(), reason);
+        return ordering::end(app, claim, fail).await;
     };
     let batch = claim.batch().await?;
     let retry = |delivery: &mut Delivery| delivery.retry_at(attempt, due);

@@ -28,10 +28,8 @@ impl SigningKey {
         Self(BASE64.encode(ids::random::<SEED_BYTES>()))
     }
 
-    /// Returns the public key in the form of Standard Webhooks.
-    ///
-    /// # Errors
-    /// Fails if the stored key cannot be read.
+    /// Returns the public key in the form of Standard Webhooks. Fails if the stored key cannot be
+    /// read.
     pub fn public_key(&self) -> Result<String> {
         let encoded = BASE64.encode(self.pair()?.public_key());
         Ok(format!("{PUBLIC_KEY_PREFIX}{encoded}"))

@@ -75,11 +75,8 @@ pub struct EventStream {
 }
 
 impl EventStream {
-    /// Opens a stream of the events after a message or a [position](Self::position), or of those from
-    /// now on.
-    ///
-    /// # Errors
-    /// Fails if the message does not exist any more, or the store cannot be read.
+    /// Opens a stream of the events after a message or a [position](Self::position), or of those
+    /// from now on. Fails if the message does not exist any more.
     pub async fn open(
         app: &App,
         project: &Project,
@@ -118,9 +115,6 @@ impl EventStream {
     }
 
     /// Returns the next events. Waits for some, and returns none after a second without any.
-    ///
-    /// # Errors
-    /// Fails if the store cannot be read.
     pub async fn next(&mut self, app: &App) -> Result<Vec<StreamedEvent>> {
         let events = self.read(app).await?;
         if events.is_empty() && self.cursor.is_none() {

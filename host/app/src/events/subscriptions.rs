@@ -4,14 +4,22 @@
 //! URL is checked when it is set, and again by every delivery, because a name can get another
 //! address at any time.
 
+mod check;
+mod endpoint;
+
 use serde::{Deserialize, Serialize};
 use store::{
     Batch, Collection, CommitError, Document, EditError, Field, Kind, Listed, Query, Record, Time,
     Window,
 };
 use strum::IntoStaticStr;
-use url::{Host, Url};
 
+pub(super) use self::check::check_url;
+pub use self::{check::MAX_URL_CHARS, endpoint::Endpoint};
+use self::{
+    check::{check_versions, parse_events},
+    endpoint::PreviousSecret,
+};
 use super::{
     errors,
     event::{EventKind, MessageVersion},
@@ -33,8 +41,6 @@ pub(crate) static COLLECTION: Collection = Collection {
     fields: &[Field::unique("place", Kind::Text)],
 };
 
-/// Maximum characters of a URL.
-pub const MAX_URL_CHARS: usize = 2_048;
 /// Characters of a secret, enough for 256 random bits.
 const SECRET_CHARS: usize = 43;
 /// Value of [`Subscription::place`], the only one.
@@ -83,30 +89,6 @@ pub enum DisableReason {
 
 impl Document for Subscription {
     const COLLECTION: &'static Collection = &COLLECTION;
-}
-
-/// Secret parts of a subscription, decrypted.
-#[derive(Clone, Serialize, Deserialize)]
-pub struct Endpoint {
-    /// URL that messages are sent to.
-    pub url: String,
-    /// Secret that signs messages.
-    pub secret: String,
-    /// Key of asymmetric signatures, if messages have them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub signing_key: Option<SigningKey>,
-    /// The secret before the last rotation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    previous: Option<PreviousSecret>,
-}
-
-#[derive(Clone, Serialize, Deserialize)]
-struct PreviousSecret {
-    secret: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    signing_key: Option<SigningKey>,
-    /// Time until which it still signs messages.
-    until: Time,
 }
 
 /// A subscription with its secret parts.
@@ -166,11 +148,8 @@ impl Changes {
     }
 }
 
-/// Creates the subscription of a project.
-///
-/// # Errors
-/// Fails if the request is invalid, the URL may not be reached, the project has a subscription, or
-/// the store refuses.
+/// Creates the subscription of a project. Fails if the request is invalid, the URL may not be
+/// reached, or the project has a subscription.
 pub async fn create(app: &App, project: &Project, request: NewSubscription) -> Result<Opened> {
     let events = parse_events(app, &request.events)?;
     check_versions(app, &events, request.version)?;
@@ -198,18 +177,12 @@ pub async fn create(app: &App, project: &Project, request: NewSubscription) -> R
     }
 }
 
-/// Returns a subscription of the project.
-///
-/// # Errors
-/// Fails if the subscription does not exist.
+/// Returns a subscription of the project. Fails if the subscription does not exist.
 pub async fn get(app: &App, project: &Project, id: &SubscriptionId) -> Result<Opened> {
     open(app, &project.id, record(app, project, id).await?).await
 }
 
 /// Returns a page of the subscriptions of a project, newest first, and their total number.
-///
-/// # Errors
-/// Fails if the store cannot be read.
 pub async fn list(app: &App, project: &Project, window: Window) -> Result<Listed<Opened>> {
     let query = Query::for_project(project.id.as_str())
         .descending()
@@ -220,18 +193,12 @@ pub async fn list(app: &App, project: &Project, window: Window) -> Result<Listed
 }
 
 /// Returns the subscription of a project, if it has one.
-///
-/// # Errors
-/// Fails if the store cannot be read.
 pub async fn of_project(app: &App, project: &Project) -> Result<Option<Opened>> {
     let found = list(app, project, Window::first(1)).await?;
     Ok(found.items.into_iter().next())
 }
 
 /// Returns the subscriptions of several projects.
-///
-/// # Errors
-/// Fails if the store cannot be read.
 pub async fn of_projects(
     app: &App,
     projects: impl IntoIterator<Item = &Project>,
@@ -247,11 +214,8 @@ pub async fn of_projects(
 }
 
 /// Changes a subscription, and enables it if the server has disabled it. Deliveries that are not
-/// finished use the new URL and version.
-///
-/// # Errors
-/// Fails if the subscription does not exist, the change names nothing or is invalid, the URL may not
-/// be reached, or the store refuses.
+/// finished use the new URL and version. Fails if the subscription does not exist, the change names
+/// nothing or is invalid, or the URL may not be reached.
 pub async fn change(
     app: &App,
     project: &Project,
@@ -294,11 +258,9 @@ pub async fn change(
     .await
 }
 
-/// Replaces the secret of a subscription, and its signing key if it has one. The previous ones still
-/// sign messages for [`secret_overlap`](super::WebhookSettings::secret_overlap).
-///
-/// # Errors
-/// Fails if the subscription does not exist, or the store refuses.
+/// Replaces the secret of a subscription, and its signing key if it has one. The previous ones
+/// still sign messages for [`secret_overlap`](super::WebhookSettings::secret_overlap). Fails if the
+/// subscription does not exist.
 pub async fn rotate_secret(app: &App, project: &Project, id: &SubscriptionId) -> Result<Opened> {
     let secret = ids::random_text(SECRET_CHARS);
     let until = time_after(app.clock.now(), app.webhooks.secret_overlap);
@@ -314,36 +276,13 @@ pub async fn rotate_secret(app: &App, project: &Project, id: &SubscriptionId) ->
     .await
 }
 
-/// Deletes a subscription. No delivery starts afterwards.
-///
-/// # Errors
-/// Fails if the subscription does not exist, or the store refuses.
+/// Deletes a subscription. No delivery starts afterwards. Fails if the subscription does not exist.
 pub async fn remove(app: &App, project: &Project, id: &SubscriptionId) -> Result<()> {
     let removed = app.store.change(&COLLECTION, id.as_str(), || async {
         let batch = Batch::at(app.clock.now()).purge(&record(app, project, id).await?);
         Ok::<_, Error>((batch, ()))
     });
     Ok(removed.await?)
-}
-
-impl Endpoint {
-    /// Returns the secrets that sign messages at a time, the newest first.
-    pub(crate) fn signing_secrets(&self, now: Time) -> impl Iterator<Item = &str> {
-        let previous = self.previous(now).map(|old| old.secret.as_str());
-        [self.secret.as_str()].into_iter().chain(previous)
-    }
-
-    /// Returns the keys of the asymmetric signatures at a time, the newest first. There is none if
-    /// messages have no such signatures.
-    pub(crate) fn signing_keys(&self, now: Time) -> impl Iterator<Item = &SigningKey> {
-        let previous = self.previous(now).and_then(|old| old.signing_key.as_ref());
-        let keys = self.signing_key.iter();
-        keys.flat_map(move |key| [key].into_iter().chain(previous))
-    }
-
-    fn previous(&self, now: Time) -> Option<&PreviousSecret> {
-        self.previous.as_ref().filter(|old| old.until > now)
-    }
 }
 
 impl Subscription {
@@ -401,100 +340,4 @@ async fn seal(
 ) -> Result<Sealed<Endpoint>> {
     let context = SealContext::new::<Subscription>(project.as_str(), id, "endpoint");
     app.vault.seal(context, endpoint, app.clock.now()).await
-}
-
-fn parse_events(app: &App, names: &[String]) -> Result<Vec<EventKind>> {
-    let word = &app.webhooks.operator_word;
-    let mut kinds = Vec::new();
-    for name in names {
-        let Some(kind) = EventKind::parse(name, word) else {
-            let known = EventKind::SUBSCRIBABLE_KINDS
-                .map(|kind| kind.name(word))
-                .join(", ");
-            return Err(errors::invalid(format!(
-                "enabled_events: `{}` is not one of {known}",
-                crate::core::truncate(name)
-            )));
-        };
-        if !kinds.contains(&kind) {
-            kinds.push(kind);
-        }
-    }
-    if kinds.is_empty() {
-        return Err(errors::invalid("enabled_events: must name an event"));
-    }
-    Ok(kinds)
-}
-
-fn check_versions(app: &App, events: &[EventKind], version: MessageVersion) -> Result<()> {
-    match events
-        .iter()
-        .find(|kind| !kind.versions().contains(&version))
-    {
-        None => Ok(()),
-        Some(kind) => Err(errors::invalid(format!(
-            "version: {} is not sent in {}; choose V3",
-            kind.name(&app.webhooks.operator_word),
-            version.into_str()
-        ))),
-    }
-}
-
-/// Checks that a URL may be reached. A name without an address passes, because its zone may not be
-/// published yet.
-pub(super) async fn check_url(app: &App, text: &str) -> Result<()> {
-    let invalid = |why: &dyn std::fmt::Display| errors::invalid(format!("webhook_url: {why}"));
-    if text.chars().count() > MAX_URL_CHARS {
-        return Err(invalid(&format_args!("at most {MAX_URL_CHARS} characters")));
-    }
-    let url = Url::parse(text).map_err(|cause| invalid(&format_args!("not a URL: {cause}")))?;
-    let is_allowed = match url.scheme() {
-        "https" => true,
-        "http" => app.webhooks.allows_http && is_loopback(&url),
-        _ => false,
-    };
-    if !is_allowed {
-        return Err(invalid(&"must be an https URL"));
-    }
-    let checked = app.webhooks.net.check(&url).await;
-    checked.map_err(|refused| invalid(&refused))
-}
-
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        Some(Host::Domain(name)) => name == "localhost",
-        None => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn replaced_secret_signs_until_its_overlap_ends() {
-        let endpoint = Endpoint {
-            url: "https://hooks.example.com".into(),
-            secret: "new".into(),
-            signing_key: None,
-            previous: Some(PreviousSecret {
-                secret: "old".into(),
-                signing_key: None,
-                until: Time(10),
-            }),
-        };
-        let secrets = |now| endpoint.signing_secrets(Time(now)).collect::<Vec<_>>();
-        assert_eq!(secrets(9), ["new", "old"]);
-        assert_eq!(secrets(10), ["new"]);
-    }
-
-    #[test]
-    fn only_loopback_hosts_may_use_http() {
-        let loopback = |text: &str| is_loopback(&Url::parse(text).unwrap());
-        assert!(loopback("http://127.0.0.1:9000/") && loopback("http://[::1]/"));
-        assert!(loopback("http://localhost/"));
-        assert!(!loopback("http://localhost.example.com/") && !loopback("http://10.0.0.1/"));
-    }
 }

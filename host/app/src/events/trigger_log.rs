@@ -110,10 +110,7 @@ pub struct EntryPage {
     pub next: Option<Cursor>,
 }
 
-/// Returns entries, newest first.
-///
-/// # Errors
-/// Fails if the store cannot be read, or a record cannot be decrypted.
+/// Returns entries, newest first. Fails if a record cannot be decrypted.
 pub async fn list(
     app: &App,
     project: &Project,
@@ -174,10 +171,8 @@ pub async fn list(
     }
 }
 
-/// Returns an entry with its payload.
-///
-/// # Errors
-/// Fails if the entry does not exist, or a record cannot be decrypted.
+/// Returns an entry with its payload. Fails if the entry does not exist, or a record cannot be
+/// decrypted.
 pub async fn get(app: &App, project: &Project, id: &LogId) -> Result<Entry> {
     let query = Query::for_project(project.id.as_str()).is("log", id.as_str());
     let event = app.store.first::<Event>(query).await?;

@@ -18,10 +18,7 @@ use crate::{
 const FILE_MEMBER: &str = "s3url";
 
 /// Returns a tool's result with links to its files: those that the tool made, and those that it was
-/// given.
-///
-/// # Errors
-/// Returns an error if a file cannot be stored.
+/// given. Fails if a file cannot be stored.
 pub(crate) async fn link_files(
     app: &App,
     project: &Project,
@@ -44,29 +41,15 @@ pub(crate) async fn link_files(
     names.dedup();
     let mut links: Vec<(String, Link)> = Vec::new();
     for file in made.into_iter().filter(|file| names.contains(&file.id)) {
-        let (toolkit, tool) = (&*resolved.release.slug, &*resolved.tool.slug);
-        let MadeFile {
-            id,
-            name,
-            media_type,
-            bytes,
-        } = file;
-        links.push((
-            id,
-            store_new(
-                app,
-                project,
-                NewFile {
-                    toolkit,
-                    tool,
-                    name: &name,
-                    media_type: &media_type,
-                    bytes,
-                },
-            )
-            .await?
-            .link,
-        ));
+        let new = NewFile {
+            toolkit: &resolved.release.slug,
+            tool: &resolved.tool.slug,
+            name: &file.name,
+            media_type: &file.media_type,
+            bytes: file.bytes,
+        };
+        let stored = store_new(app, project, new).await?;
+        links.push((file.id, stored.link));
     }
     for id in given.iter().filter(|id| names.contains(id)) {
         let record = record(app, project.id.as_str(), &FileId::parse(id)?).await?;
@@ -84,11 +67,8 @@ pub(crate) async fn link_files(
     Ok(value.to_string().into())
 }
 
-/// Stores the result of a tool of a toolkit as a file. Returns the result for the caller, and the data for the log
-/// record, which contains no link.
-///
-/// # Errors
-/// Returns an error if the project has no room or the store refuses.
+/// Stores the result of a tool of a toolkit as a file. Returns the result for the caller, and the
+/// data for the log record, which contains no link. Fails if the project has no room.
 pub(crate) async fn result_as_file(
     app: &App,
     project: &Project,

@@ -23,11 +23,8 @@ pub const MAX_FILES_PER_CALL: usize = 32;
 pub const MAX_SEARCH_STEPS: usize = 1_000_000;
 
 /// Returns the arguments without empty texts where the schema allows files, and the files that they
-/// name.
-///
-/// # Errors
-/// Returns an error if a key is not of the project, its file was never uploaded, the files are too
-/// many or too large together, or the schema allows files in too many places.
+/// name. Fails if a key is not of the project, its file was never uploaded, the files are too many
+/// or too large together, or the schema allows files in too many places.
 pub(crate) async fn resolve_files(
     app: &App,
     project: &Project,
@@ -45,16 +42,14 @@ pub(crate) async fn resolve_files(
         let (record, bytes) = super::read(app, project, &key).await?;
         size += bytes.len() as u64;
         if size > app.files.settings.size {
-            return Err(invalid(format!(
-                "the files of a call may have at most {} bytes together",
-                app.files.settings.size
-            )));
+            let most = app.files.settings.size;
+            let problem = format!("the files of a call may have at most {most} bytes together");
+            return Err(invalid(problem));
         }
-        let (name, media_type) = (record.body.name, record.body.media_type);
         files.push(CallFile {
             id: key,
-            name,
-            media_type,
+            name: record.body.name,
+            media_type: record.body.media_type,
             bytes,
         });
     }
@@ -69,10 +64,9 @@ fn find_files(schema: &str, arguments: Bytes) -> std::result::Result<(Bytes, Vec
     let schema: Value = serde_json::from_str(schema).unwrap_or_default();
     let mut search = Search::new(&schema);
     search.visit(&[&schema], &mut value, 0)?;
-    let arguments = if search.has_dropped {
-        value.to_string().into()
-    } else {
-        arguments
+    let arguments = match search.has_dropped {
+        true => value.to_string().into(),
+        false => arguments,
     };
     Ok((arguments, search.keys))
 }
@@ -105,10 +99,9 @@ impl<'a> Search<'a> {
         if depth > MAX_SEARCH_DEPTH || !(value.is_object() || value.is_array()) {
             return Ok(());
         }
-        let (marked, schemas): (Vec<_>, Vec<_>) = self
-            .with_alternatives(schemas)?
-            .into_iter()
-            .partition(|schema| schema[FILE_KEYWORD] == true);
+        let all = self.with_alternatives(schemas)?.into_iter();
+        let (marked, schemas): (Vec<_>, Vec<_>) =
+            all.partition(|schema| schema[FILE_KEYWORD] == true);
         if !marked.is_empty()
             && let Some(key) = value["s3key"].as_str()
             && !self.keys.iter().any(|known| known == key)
@@ -121,20 +114,14 @@ impl<'a> Search<'a> {
         match value {
             Value::Object(members) => {
                 self.drop_empty_texts(&schemas, members)?;
-                for (name, value) in members
-                    .iter_mut()
-                    .filter(|(_, value)| value.is_object() || value.is_array())
-                {
+                let is_nested = |value: &Value| value.is_object() || value.is_array();
+                for (name, value) in members.iter_mut().filter(|(_, value)| is_nested(value)) {
                     self.spend(schemas.len())?;
-                    let inner: Vec<_> = schemas
-                        .iter()
-                        .map(|schema| {
-                            schema["properties"]
-                                .get(name)
-                                .unwrap_or(&schema["additionalProperties"])
-                        })
-                        .collect();
-                    self.visit(&inner, value, depth + 1)?;
+                    let inner = schemas.iter().map(|schema| {
+                        let own = schema["properties"].get(name);
+                        own.unwrap_or(&schema["additionalProperties"])
+                    });
+                    self.visit(&inner.collect::<Vec<_>>(), value, depth + 1)?;
                 }
             }
             Value::Array(items) => {
@@ -157,15 +144,10 @@ impl<'a> Search<'a> {
         let mut empty = HashSet::new();
         for (name, _) in members.iter().filter(|(_, value)| **value == "") {
             self.spend(schemas.len())?;
-            let inner: Vec<_> = schemas
-                .iter()
-                .filter_map(|schema| schema["properties"].get(name))
-                .collect();
-            if self
-                .with_alternatives(&inner)?
-                .iter()
-                .any(|schema| schema[FILE_KEYWORD] == true)
-            {
+            let inner = schemas.iter();
+            let inner = inner.filter_map(|schema| schema["properties"].get(name));
+            let all = self.with_alternatives(&inner.collect::<Vec<_>>())?;
+            if all.iter().any(|schema| schema[FILE_KEYWORD] == true) {
                 empty.insert(name.clone());
             }
         }
@@ -198,10 +180,8 @@ impl<'a> Search<'a> {
     }
 
     fn spend(&mut self, steps: usize) -> std::result::Result<(), String> {
-        self.steps = self
-            .steps
-            .checked_sub(steps)
-            .ok_or("the arguments have too many values that may be files")?;
+        let left = self.steps.checked_sub(steps);
+        self.steps = left.ok_or("the arguments have too many values that may be files")?;
         Ok(())
     }
 
@@ -214,79 +194,9 @@ impl<'a> Search<'a> {
 }
 
 fn alternatives(schema: &Value) -> impl Iterator<Item = &Value> {
-    ["anyOf", "oneOf", "allOf"]
-        .into_iter()
-        .filter_map(|name| schema[name].as_array())
-        .flatten()
+    let names = ["anyOf", "oneOf", "allOf"].into_iter();
+    names.filter_map(|name| schema[name].as_array()).flatten()
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn search(schema: &Value, mut value: Value) -> (Vec<String>, Value) {
-        let mut search = Search::new(schema);
-        search.visit(&[schema], &mut value, 0).unwrap();
-        (search.keys, value)
-    }
-
-    #[test]
-    fn files_are_found_only_where_schema_allows() {
-        let file = json!({"type": "object", "file_uploadable": true});
-        let schema = json!({
-            "properties": {
-                "plain": file,
-                "listed": {"type": "array", "items": {"$ref": "#/$defs/File"}},
-                "maybe": {"anyOf": [{"$ref": "#/$defs/File"}, {"type": "null"}]},
-                "deep": {"properties": {"x": {"allOf": [file]}}},
-                "free": {"type": "object"},
-            },
-            "additionalProperties": {"oneOf": [file, {"type": "string"}]},
-            "$defs": {"File": file},
-        });
-        let key = |key: &str| json!({"name": "n", "mimetype": "m/m", "s3key": key});
-        let value = json!({
-            "plain": key("a"), "listed": [key("b"), key("a")], "maybe": key("c"), "deep": {"x": key("d")},
-            "free": key("not a file"), "other": key("e"),
-        });
-        let (mut keys, _) = search(&schema, value);
-        keys.sort();
-        assert_eq!(keys, ["a", "b", "c", "d", "e"]);
-        let (keys, rest) = search(
-            &schema,
-            json!({"plain": "", "maybe": "", "free": "", "text": "t"}),
-        );
-        assert_eq!((keys, rest), (vec![], json!({"free": "", "text": "t"})));
-    }
-
-    #[test]
-    fn recursive_schema_search_ends() {
-        let schema =
-            json!({"$ref": "#/$defs/A", "$defs": {"A": {"anyOf": [{"$ref": "#/$defs/A"}]}}});
-        assert!(search(&schema, json!({"a": {"b": []}})).0.is_empty());
-    }
-
-    #[test]
-    fn alternatives_that_meet_are_visited_once() {
-        let twice = json!({"anyOf": [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/A"}]});
-        let file = json!({"type": "object", "file_uploadable": true});
-        let schema = json!({
-            "$ref": "#/$defs/A",
-            "$defs": {"A": {"properties": {"file": file}, "additionalProperties": twice, "anyOf": [{"$ref": "#/$defs/A"}]}},
-        });
-        let mut value = json!({"file": {"s3key": "a"}});
-        for _ in 0..MAX_SEARCH_DEPTH - 2 {
-            value = json!({"in": value});
-        }
-        let mut search = Search::new(&schema);
-        search.visit(&[&schema], &mut value, 0).unwrap();
-        assert_eq!(search.keys, ["a"]);
-        assert!(
-            MAX_SEARCH_STEPS - search.steps < 10 * MAX_SEARCH_DEPTH,
-            "{} steps are left",
-            search.steps
-        );
-    }
-}
+mod tests;

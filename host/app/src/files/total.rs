@@ -34,10 +34,7 @@ pub(crate) struct Total {
 }
 
 impl Total {
-    /// Returns the total plus a number of bytes.
-    ///
-    /// # Errors
-    /// Returns an error if the new total exceeds the quota.
+    /// Returns the total plus a number of bytes. Fails if the new total exceeds the quota.
     pub(crate) fn add(self, size: u64, quota: Option<u64>) -> Result<Self> {
         let bytes = self.bytes.saturating_add(size);
         match quota {

@@ -107,17 +107,12 @@ impl Kind {
     }
 }
 
-/// Returns the current id of the object with a legacy id.
-///
-/// # Errors
-/// Returns an error if the project never had such an object, if it is deleted, or if the store
-/// cannot be read.
+/// Returns the current id of the object with a legacy id. Fails if the project never had such an
+/// object, or if it is deleted.
 pub async fn translate(app: &App, project: &Project, kind: Kind, uuid: Uuid) -> Result<String> {
-    let (field, id) = match app
-        .store
-        .get::<Pair>(project.id.as_str(), &kind.record_id(uuid))
-        .await?
-    {
+    let record_id = kind.record_id(uuid);
+    let pair = app.store.get::<Pair>(project.id.as_str(), &record_id);
+    let (field, id) = match pair.await? {
         Some(pair) => ("id", pair.body.id),
         None => ("uuid", uuid.to_string()),
     };
@@ -152,19 +147,13 @@ async fn find_object<T: Document>(
 }
 
 /// Loads pairs from lines of JSON objects with the members `project`, `type`, `uuid` and `nanoid`.
-/// Every line is checked before any pair is written.
-///
-/// # Errors
-/// Returns an error if a line cannot be read, names an object that does not exist, or gives a UUID
-/// a second meaning, or if the store refuses.
+/// Every line is checked before any pair is written. Fails if a line cannot be read, names an
+/// object that does not exist, or gives a UUID a second meaning.
 pub async fn load(store: &Store, text: &str, now: Time) -> std::result::Result<Loaded, LoadError> {
     let (mut pairs, mut problems) = (BTreeMap::new(), Vec::new());
     let mut loaded = Loaded::default();
-    for (number, text) in text
-        .lines()
-        .enumerate()
-        .filter(|(_, text)| !text.trim().is_empty())
-    {
+    let lines = text.lines().enumerate();
+    for (number, text) in lines.filter(|(_, text)| !text.trim().is_empty()) {
         let checked = match serde_json::from_str::<Line>(text) {
             Ok(line) => check(store, &line).await?.map(|known| (line, known)),
             Err(cause) => Err(cause.to_string()),
@@ -195,13 +184,11 @@ pub async fn load(store: &Store, text: &str, now: Time) -> std::result::Result<L
         let insert = |batch: Batch, (record_id, (project, id)): &(String, (String, String))| {
             batch.insert(project, record_id, &Pair { id: id.clone() })
         };
-        store
-            .commit(part.iter().fold(Batch::at(now), insert))
-            .await
-            .map_err(|cause| match cause {
-                CommitError::Taken { .. } => errors::unavailable("another process loads pairs"),
-                other => other.into(),
-            })?;
+        let batch = part.iter().fold(Batch::at(now), insert);
+        store.commit(batch).await.map_err(|cause| match cause {
+            CommitError::Taken { .. } => errors::unavailable("another process loads pairs"),
+            other => other.into(),
+        })?;
     }
     Ok(loaded)
 }
@@ -232,11 +219,8 @@ async fn check(store: &Store, line: &Line) -> Result<std::result::Result<bool, S
         Kind::TriggerInstance => store.lookup::<StoredProject>(project).await?.is_some(),
     };
     if !exists {
-        return Ok(Err(format!(
-            "project {} has no {} {nanoid}",
-            truncate(project),
-            kind.name()
-        )));
+        let (project, kind) = (truncate(project), kind.name());
+        return Ok(Err(format!("project {project} has no {kind} {nanoid}")));
     }
     match store.lookup::<Pair>(&kind.record_id(*uuid)).await? {
         Some(pair) if pair.project == *project && pair.body.id == *nanoid => Ok(Ok(true)),

@@ -45,9 +45,6 @@ pub fn measure(app: &App) -> Measures<'_> {
 }
 
 /// Reads the depths of all queues. They are those of the store: all servers have the same.
-///
-/// # Errors
-/// Fails if the store cannot be read.
 pub async fn queue_depths(app: &App) -> Result<Vec<QueueDepth>> {
     let claims = app.claims();
     let mut depths = vec![

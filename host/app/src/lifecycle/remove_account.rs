@@ -8,7 +8,7 @@ use crate::{App, Result, accounts, core::ids::AccountId, events::triggers, proje
 /// between the two, the next poll of each instance finds no account and deletes the instance.
 ///
 /// # Errors
-/// Fails if the account does not exist, or the store refuses.
+/// Fails if the account does not exist.
 pub async fn remove_account(
     app: &App,
     project: &Project,

@@ -13,12 +13,9 @@ use crate::{
 /// Number of accounts that are read at once.
 const PAGE_SIZE: u64 = 100;
 
-/// Deletes the instance of a user, and the user's accounts of the server's auth configs. Returns the
-/// number of deleted accounts. The instance is erased last, so that a repeated call continues an
-/// interrupted one.
-///
-/// # Errors
-/// Fails if the server or the instance does not exist, or the store refuses.
+/// Deletes the instance of a user, and the user's accounts of the server's auth configs. Returns
+/// the number of deleted accounts. The instance is erased last, so that a repeated call continues
+/// an interrupted one. Fails if the server or the instance does not exist.
 pub async fn remove_mcp_instance(
     app: &App,
     project: &Project,

@@ -117,10 +117,7 @@ pub(crate) fn queue() -> Queue<Removal, App> {
 }
 
 /// Deletes a project. With `revoke`, its accounts are deleted first, and their providers are asked
-/// to revoke the tokens as far as they can be reached.
-///
-/// # Errors
-/// Returns an error if the project does not exist or the store refuses.
+/// to revoke the tokens as far as they can be reached. Fails if the project does not exist.
 pub async fn remove(
     app: &App,
     organization: &OrganizationId,
@@ -132,23 +129,16 @@ pub async fn remove(
         triggers::subscribing::unsubscribe_before_removal(app, &project, None).await;
         accounts::remove_all(app, &project).await?;
     }
-    let hidden = projects::revoke_keys_where(
-        app,
-        id.as_str(),
-        |_| true,
-        || async {
-            let now = app.clock.now();
-            let project = projects::record(app, organization, id).await?;
-            // The queue continues if this request is interrupted.
-            let work = WorkState::due_at(time_after(now, LEASE_TTL));
-            let batch = Batch::at(now).remove(&project);
-            Ok((
-                batch.insert(INSTALLATION_PROJECT, id.as_str(), &Removal { work }),
-                (),
-            ))
-        },
-    );
-    hidden.await?;
+    let hide = || async {
+        let now = app.clock.now();
+        let project = projects::record(app, organization, id).await?;
+        // The queue continues if this request is interrupted.
+        let work = WorkState::due_at(time_after(now, LEASE_TTL));
+        let batch = Batch::at(now).remove(&project);
+        let batch = batch.insert(INSTALLATION_PROJECT, id.as_str(), &Removal { work });
+        Ok((batch, ()))
+    };
+    projects::revoke_keys_where(app, id.as_str(), |_| true, hide).await?;
     tracing::info!(target: AUDIT_LOG_TARGET, project = id.as_str(), "a project was deleted");
     if let Err(cause) = erase_now(app, id).await {
         tracing::warn!(%cause, project = %id, "the data of a deleted project is not completely erased; a job retries");
@@ -158,15 +148,12 @@ pub async fn remove(
 
 /// Erases the data of a deleted project, unless a worker does so.
 async fn erase_now(app: &App, id: &ProjectId) -> Result<()> {
-    let removal = app
-        .store
-        .get::<Removal>(INSTALLATION_PROJECT, id.as_str())
-        .await?;
+    let removal = app.store.get::<Removal>(INSTALLATION_PROJECT, id.as_str());
+    let removal = removal.await?;
     let Some(removal) = removal else {
         return Ok(());
     };
-    let claim = app.claims().take(removal, LEASE_TTL).await?;
-    let Some(claim) = claim else {
+    let Some(claim) = app.claims().take(removal, LEASE_TTL).await? else {
         return Ok(());
     };
     let finished = claim.keep(finish(app, &claim)).await;
@@ -187,10 +174,8 @@ pub(crate) async fn erase_left<T: Claimable>(
     claim: &Claim<T>,
 ) -> Result<()> {
     erase(app, id, claim).await?;
-    let removal = app
-        .store
-        .get::<Removal>(INSTALLATION_PROJECT, id.as_str())
-        .await?;
+    let removal = app.store.get::<Removal>(INSTALLATION_PROJECT, id.as_str());
+    let removal = removal.await?;
     match removal.filter(|removal| removal.body.work.due.is_none()) {
         Some(removal) => {
             let batch = claim.batch().await?.purge(&removal);

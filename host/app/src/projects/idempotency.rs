@@ -101,11 +101,8 @@ pub enum Outcome {
     Refused,
 }
 
-/// Records a request under its idempotency key. Keys of different API keys are independent.
-///
-/// # Errors
-/// Returns an error if the key was used for another request, has no response yet, or its response
-/// was not kept.
+/// Records a request under its idempotency key. Keys of different API keys are independent. Fails
+/// if the key was used for another request, has no response yet, or its response was not kept.
 pub async fn claim(app: &App, holder: &Holder, key: &str, request: &[&[u8]]) -> Result<Claim> {
     let (owner, now) = (holder.owner_id(), app.clock.now());
     let id = digest(&[holder.key_id.as_bytes(), key.as_bytes()]);
@@ -169,9 +166,6 @@ async fn replay(app: &App, record: &Record<IdempotencyRecord>, digest: &str) -> 
 
 /// Records the outcome of a request. The caller does not report a request whose outcome is unknown,
 /// and its record stays unchanged.
-///
-/// # Errors
-/// Fails if the store refuses.
 pub async fn complete(app: &App, Pending { mut record }: Pending, outcome: Outcome) -> Result<()> {
     let now = app.clock.now();
     let (status, response) = match outcome {

@@ -75,11 +75,8 @@ pub struct Member {
     pub created_at: Time,
 }
 
-/// Creates a member with a key. The key is shown only once.
-///
-/// # Errors
-/// Returns an error if the address is malformed or taken, the name is too long, the project is
-/// unknown, or the store refuses.
+/// Creates a member with a key. The key is shown only once. Fails if the address is malformed or
+/// taken, the name is too long, or the project is unknown.
 pub async fn add(
     app: &App,
     organization: &OrganizationId,
@@ -90,14 +87,11 @@ pub async fn add(
         name: new.name.trim().to_owned(),
         ..new
     };
-    let well_formed = stored
-        .email
-        .split_once('@')
-        .is_some_and(|(user, host)| !user.is_empty() && !host.is_empty());
-    if !well_formed
-        || stored.email.chars().count() > MAX_EMAIL_CHARS
-        || stored.email.contains(char::is_whitespace)
-    {
+    let email = &stored.email;
+    let parts = email.split_once('@');
+    let has_parts = parts.is_some_and(|(user, host)| !user.is_empty() && !host.is_empty());
+    let is_short = email.chars().count() <= MAX_EMAIL_CHARS;
+    if !has_parts || !is_short || email.contains(char::is_whitespace) {
         return Err(errors::invalid(format!(
             "email: must be an email address of at most {MAX_EMAIL_CHARS} characters"
         )));
@@ -144,34 +138,21 @@ pub async fn list(
     listed.try_map(|record| Member::from_record(organization.clone(), record))
 }
 
-/// Removes a member. The member's key stops working at once.
-///
-/// # Errors
-/// Returns an error if the member does not exist or the store refuses.
+/// Removes a member. The member's key stops working at once. Fails if the member does not exist.
 pub async fn remove(app: &App, organization: &OrganizationId, id: &MemberId) -> Result<()> {
-    let revoked = keys::revoke_where(
-        app,
-        id.as_str(),
-        |_| true,
-        || async {
-            let member = app
-                .store
-                .get::<StoredMember>(organization.as_str(), id.as_str())
-                .await?;
-            let member = member.ok_or_else(|| errors::member_not_found(id))?;
-            Ok((Batch::at(app.clock.now()).remove(&member), ()))
-        },
-    );
-    revoked.await?;
+    let prepare = || async {
+        let owner = organization.as_str();
+        let member = app.store.get::<StoredMember>(owner, id.as_str()).await?;
+        let member = member.ok_or_else(|| errors::member_not_found(id))?;
+        Ok((Batch::at(app.clock.now()).remove(&member), ()))
+    };
+    keys::revoke_where(app, id.as_str(), |_| true, prepare).await?;
     tracing::info!(target: AUDIT_LOG_TARGET, member = id.as_str(), "a member was removed");
     Ok(())
 }
 
 /// Returns the project that a member's request is about: the named one, else the member's default
-/// project, else the oldest.
-///
-/// # Errors
-/// Returns an error if no such project exists.
+/// project, else the oldest. Fails if no such project exists.
 pub async fn project(app: &App, member: &Member, named: Option<&ProjectId>) -> Result<Project> {
     if let Some(id) = named.or(member.stored.project.as_ref()) {
         return super::get(app, &member.organization, id).await;

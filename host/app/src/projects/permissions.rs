@@ -86,18 +86,15 @@ impl Permissions {
     /// Returns read access to every area.
     #[must_use]
     pub fn reading() -> Self {
-        Area::VARIANTS
-            .iter()
-            .map(|area| (*area, Access::Read))
-            .collect()
+        let all = Area::VARIANTS.iter();
+        all.map(|area| (*area, Access::Read)).collect()
     }
 
     /// Returns true if this access is granted for at least one of the areas.
     #[must_use]
     pub fn allow(&self, areas: &[Area], access: Access) -> bool {
-        areas
-            .iter()
-            .any(|area| self.0.get(area).is_some_and(|own| own.includes(access)))
+        let mut granted = areas.iter().filter_map(|area| self.0.get(area));
+        granted.any(|own| own.includes(access))
     }
 
     /// Iterates over the areas in order.
@@ -133,10 +130,8 @@ impl KeyRestrictions {
     #[must_use]
     pub fn admit(&self, from: IpAddr) -> bool {
         let Ranges(ranges) = &self.addresses;
-        ranges.is_empty()
-            || ranges
-                .iter()
-                .any(|range| range.contains(&from.to_canonical()))
+        let from = from.to_canonical();
+        ranges.is_empty() || ranges.iter().any(|range| range.contains(&from))
     }
 }
 
@@ -149,12 +144,9 @@ impl TryFrom<Vec<String>> for Ranges {
         }
         let read = |text: &String| {
             let one = text.trim().parse::<IpAddr>().map(IpNet::from);
-            one.or_else(|_| text.trim().parse()).map_err(|_| {
-                format!(
-                    "`{}` is not an address or a range",
-                    crate::core::truncate(text)
-                )
-            })
+            let shown = || crate::core::truncate(text);
+            one.or_else(|_| text.trim().parse())
+                .map_err(|_| format!("`{}` is not an address or a range", shown()))
         };
         given.iter().map(read).collect::<Result<_, _>>().map(Self)
     }
@@ -172,25 +164,22 @@ mod tests {
 
     #[test]
     fn key_permissions_grant_only_named_access() {
-        let scopes: Permissions = [
+        let pairs = [
             (Area::Tools, Access::Read),
             (Area::Triggers, Access::ReadWrite),
-        ]
-        .into_iter()
-        .collect();
-        assert!(
-            scopes.allow(&[Area::Tools], Access::Read)
-                && !scopes.allow(&[Area::Tools], Access::Write)
-        );
-        assert!(
-            scopes.allow(&[Area::Triggers], Access::Read)
-                && scopes.allow(&[Area::Triggers], Access::Write)
-        );
-        assert!(!scopes.allow(&[Area::Webhooks], Access::Read) && !scopes.allow(&[], Access::Read));
-        assert!(
-            scopes.allow(&[Area::Webhooks, Area::Triggers], Access::Write),
-            "one of several is enough"
-        );
+        ];
+        let scopes: Permissions = pairs.into_iter().collect();
+        for (areas, reads, writes) in [
+            (&[Area::Tools][..], true, false),
+            (&[], false, false),
+            (&[Area::Triggers], true, true),
+            (&[Area::Webhooks], false, false),
+            // One of several is enough.
+            (&[Area::Webhooks, Area::Triggers], true, true),
+        ] {
+            assert_eq!(scopes.allow(areas, Access::Read), reads, "{areas:?}");
+            assert_eq!(scopes.allow(areas, Access::Write), writes, "{areas:?}");
+        }
         assert!(!Permissions::reading().allow(Area::VARIANTS, Access::Write));
     }
 

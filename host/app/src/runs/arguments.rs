@@ -97,11 +97,8 @@ async fn with_files(
     })
 }
 
-/// Turns a prompt into arguments for a tool without executing the tool.
-///
-/// # Errors
-/// Returns an error if the tool does not exist, no model is configured, or the model finds no valid
-/// arguments.
+/// Turns a prompt into arguments for a tool without executing the tool. Fails if the tool does not
+/// exist, no model is configured, or the model finds no valid arguments.
 pub async fn arguments_for_prompt(
     app: &App,
     project: &Project,

@@ -1,5 +1,5 @@
 //! Execution of tools.
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use sandbox::{Action, kind};
@@ -14,6 +14,7 @@ use super::{
 use crate::{
     App, Result,
     accounts::{self, CredentialChoice, CustomCredential},
+    catalog::Release,
     core::{
         ids::{AccountId, LogId, SessionId},
         request_id::RequestId,
@@ -51,14 +52,13 @@ pub struct Execution {
     pub data: Bytes,
     /// The failure, as `kind: message`.
     pub error: Option<String>,
+    /// The release whose tool ran, or `None` for a tool of the host.
+    pub release: Option<Arc<Release>>,
 }
 
-/// Executes a tool for a user of a project and records the execution.
-///
-/// # Errors
-/// Returns an error only before the tool runs: if the tool or account is unknown, the arguments do
-/// not match the schema or cannot be made from the prompt, or no capacity is free. After that,
-/// every outcome is an [`Execution`].
+/// Executes a tool for a user of a project and records the execution. Fails only before the tool
+/// runs: if the tool or account is unknown, the arguments do not match the schema or cannot be made
+/// from the prompt, or no capacity is free. After that, every outcome is an [`Execution`].
 pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Result<Execution> {
     let resolved = app.catalog.tool(&request.tool, &request.version)?;
     let (release, tool) = (&resolved.release, &resolved.tool);
@@ -120,5 +120,6 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
         log_id,
         data,
         error,
+        release: Some(resolved.release),
     })
 }

@@ -32,10 +32,8 @@ pub(crate) struct HostCall<'a> {
     pub arguments: Bytes,
 }
 
-/// Does the work of a call, which returns data and a failure, and records it.
-///
-/// # Errors
-/// Fails as the work does.
+/// Does the work of a call, which returns data and a failure, and records it. Fails as the work
+/// does.
 pub(crate) async fn record_host_call(
     app: &App,
     call: HostCall<'_>,
@@ -73,5 +71,6 @@ pub(crate) async fn record_host_call(
         log_id,
         data,
         error,
+        release: None,
     })
 }

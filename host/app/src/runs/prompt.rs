@@ -124,11 +124,8 @@ impl Model {
     }
 }
 
-/// Turns a prompt into arguments that match the tool's schema.
-///
-/// # Errors
-/// Returns an error if no model is configured, a concurrency limit is reached, the model does not
-/// respond, or its output is invalid twice.
+/// Turns a prompt into arguments that match the tool's schema. Fails if no model is configured, a
+/// concurrency limit is reached, the model does not respond, or its output is invalid twice.
 pub(super) async fn to_arguments(
     app: &App,
     project: &Project,

@@ -64,8 +64,6 @@ impl Scripts {
 }
 
 /// Runs a script of an agent. The first script of a server waits until the interpreter is compiled.
-///
-/// # Errors
 /// Fails if nothing ran. After that, every outcome is a [`Finished`].
 pub(crate) async fn run_script(app: &App, project: &Project, script: Script) -> Result<Finished> {
     let permit = timeout(MAX_SCRIPT_WAIT, app.scripts.projects.acquire(&project.id)).await;

@@ -63,11 +63,8 @@ pub struct Changes {
     pub in_sessions: Option<bool>,
 }
 
-/// Creates an auth config.
-///
-/// # Errors
-/// Fails if the toolkit is unknown or does not offer the scheme, credentials are missing or
-/// invalid, or the store refuses.
+/// Creates an auth config. Fails if the toolkit is unknown or does not offer the scheme, or
+/// credentials are missing or invalid.
 pub async fn create(
     app: &App,
     project: &Project,
@@ -122,11 +119,8 @@ pub async fn create(
     get(app, project, &id).await
 }
 
-/// Changes an auth config, for existing and for new connections.
-///
-/// # Errors
-/// Fails if the auth config does not exist or is of the other kind, the resulting credentials are
-/// incomplete, or the store refuses.
+/// Changes an auth config, for existing and for new connections. Fails if the auth config does not
+/// exist or is of the other kind, or the resulting credentials are incomplete.
 pub async fn change(
     app: &App,
     project: &Project,
@@ -137,23 +131,19 @@ pub async fn change(
         .name
         .map(|name| checked_name(name.trim().to_owned()));
     changes.name = name.transpose()?;
-    changes
-        .proxy
-        .iter()
-        .flatten()
-        .try_for_each(|proxy| proxy.to_net_proxy().map(drop))?;
+    if let Some(Some(proxy)) = &changes.proxy {
+        proxy.to_net_proxy()?;
+    }
     let context = |field| SealContext::new::<AuthConfig>(project.id.as_str(), id.as_str(), field);
     let changed = app.store.change(&COLLECTION, id.as_str(), || async {
         let mut record = get(app, project, id).await?;
         if record.body.managed != changes.managed {
-            let own = if record.body.managed {
-                "default"
-            } else {
-                "custom"
+            let own = match record.body.managed {
+                true => "default",
+                false => "custom",
             };
-            return Err(errors::invalid(format!(
-                "type: auth config {id} is of type {own}"
-            )));
+            let problem = format!("type: auth config {id} is of type {own}");
+            return Err(errors::invalid(problem));
         }
         let mut credentials = credentials(app, &record).await?;
         for (values, changed) in [
@@ -167,25 +157,17 @@ pub async fn change(
         }
         // A toolkit that no longer exists requires nothing.
         let release = app.catalog.release(&record.body.toolkit, LATEST).ok();
-        let auth_scheme = release
-            .as_ref()
-            .and_then(|release| release.scheme(record.body.scheme));
-        check_client(
-            record.body.scheme,
-            auth_scheme,
-            record.body.managed,
-            &credentials.own,
-        )?;
+        let (mode, managed) = (record.body.scheme, record.body.managed);
+        let scheme = release.as_ref().and_then(|release| release.scheme(mode));
+        check_client(mode, scheme, managed, &credentials.own)?;
         let now = app.clock.now();
         let key = app.vault.key(project.id.as_str(), now).await?;
         let body = &mut record.body;
         body.credentials = key.seal(context("credentials"), &credentials.own)?;
         body.shared = key.seal(context("shared"), &credentials.shared)?;
         if let Some(proxy) = &changes.proxy {
-            let proxy = proxy.as_ref();
-            body.proxy = proxy
-                .map(|proxy| key.seal(context("proxy"), proxy))
-                .transpose()?;
+            let sealed = proxy.as_ref().map(|own| key.seal(context("proxy"), own));
+            body.proxy = sealed.transpose()?;
         }
         changes.apply_to(body);
         Ok((Batch::at(now).update(&record), ()))

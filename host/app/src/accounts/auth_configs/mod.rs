@@ -121,10 +121,7 @@ pub struct Filter {
     pub until: Option<Time>,
 }
 
-/// Returns an auth config of the project.
-///
-/// # Errors
-/// Fails if the auth config does not exist.
+/// Returns an auth config of the project. Fails if the auth config does not exist.
 pub async fn get(app: &App, project: &Project, id: &AuthConfigId) -> Result<Record<AuthConfig>> {
     find(app, project, id)
         .await?
@@ -150,9 +147,6 @@ pub(crate) async fn find_in(
 }
 
 /// Returns the id of the auth config of a project with a legacy id.
-///
-/// # Errors
-/// Fails if the store cannot be read.
 pub(crate) async fn id_of_legacy(
     app: &App,
     project: &Project,
@@ -160,9 +154,8 @@ pub(crate) async fn id_of_legacy(
 ) -> Result<Option<AuthConfigId>> {
     let query = Query::for_project(project.id.as_str()).is("uuid", uuid.to_string());
     let found = app.store.first::<AuthConfig>(query).await?;
-    found
-        .map(|config| AuthConfigId::parse(&config.id))
-        .transpose()
+    let id = found.map(|config| AuthConfigId::parse(&config.id));
+    id.transpose()
 }
 
 /// Returns a page of auth configs, newest first, and their total number.
@@ -176,10 +169,8 @@ pub async fn list(
         .descending()
         .window(window);
     if !filter.toolkits.is_empty() {
-        query = query.any_of(
-            "toolkit",
-            filter.toolkits.iter().map(|slug| slug.to_lowercase()),
-        );
+        let slugs = filter.toolkits.iter().map(|slug| slug.to_lowercase());
+        query = query.any_of("toolkit", slugs);
     }
     if let Some(managed) = filter.managed {
         query = query.is("managed", if managed { "true" } else { "false" });
@@ -210,33 +201,25 @@ pub async fn active_accounts(
     Ok(counts.await?)
 }
 
-/// Enables or disables an auth config.
-///
-/// # Errors
-/// Fails if the auth config does not exist, or the store refuses.
+/// Enables or disables an auth config. Fails if the auth config does not exist.
 pub async fn set_status(
     app: &App,
     project: &Project,
     id: &AuthConfigId,
     status: Status,
 ) -> Result<()> {
-    let change = |config: &mut AuthConfig| -> std::result::Result<(), Error> {
+    let change = |config: &mut AuthConfig| {
         config.status = status;
-        Ok(())
+        Ok::<_, Error>(())
     };
-    let done = app
-        .store
-        .edit(project.id.as_str(), id.as_str(), app.clock.now(), change)
-        .await?;
+    let (owner, now) = (project.id.as_str(), app.clock.now());
+    let done = app.store.edit(owner, id.as_str(), now, change).await?;
     done.ok_or_else(|| errors::auth_config_not_found(id))
 }
 
 /// Deletes an auth config and the dynamic clients that were registered for it. Its accounts stay
 /// but can no longer be used. With `revoke`, their credentials are revoked first. A repeated call
-/// continues an interrupted revocation.
-///
-/// # Errors
-/// Fails if the auth config does not exist, or the store refuses.
+/// continues an interrupted revocation. Fails if the auth config does not exist.
 pub async fn remove(app: &App, project: &Project, id: &AuthConfigId, revoke: bool) -> Result<()> {
     if revoke {
         // A disabled auth config prevents new connections during the revocation.

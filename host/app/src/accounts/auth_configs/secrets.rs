@@ -54,19 +54,12 @@ pub struct Credentials {
 impl Credentials {
     /// Returns the proxy for requests to the provider, if one is set.
     pub(crate) fn net_proxy(&self) -> Result<Option<Arc<net::Proxy>>> {
-        Ok(self
-            .proxy
-            .as_ref()
-            .map(Proxy::to_net_proxy)
-            .transpose()?
-            .map(Arc::new))
+        let proxy = self.proxy.as_ref().map(Proxy::to_net_proxy);
+        Ok(proxy.transpose()?.map(Arc::new))
     }
 }
 
-/// Decrypts the secret parts.
-///
-/// # Errors
-/// Fails if they cannot be decrypted.
+/// Decrypts the secret parts. Fails if they cannot be decrypted.
 pub async fn credentials(app: &App, record: &Record<AuthConfig>) -> Result<Credentials> {
     open_credentials(&app.vault, record, app.clock.now()).await
 }
@@ -102,63 +95,20 @@ pub(crate) async fn net_proxy(
 /// Returns the scopes stored under a name: a list, or a text separated by commas or spaces.
 pub(crate) fn scopes(own: &Map<String, Value>, name: &str) -> Vec<String> {
     let parts = |text: &str| {
-        let parts = text
-            .split([',', ' '])
-            .map(str::trim)
-            .filter(|scope| !scope.is_empty());
+        let parts = text.split([',', ' ']).map(str::trim);
+        let parts = parts.filter(|scope| !scope.is_empty());
         parts.map(str::to_owned).collect::<Vec<_>>()
     };
     match own.get(name) {
         Some(Value::String(text)) => parts(text),
         // A scope in a list may contain any character.
-        Some(Value::Array(list)) => list
-            .iter()
-            .filter_map(Value::as_str)
-            .map(str::to_owned)
-            .collect(),
+        Some(Value::Array(list)) => {
+            let texts = list.iter().filter_map(Value::as_str);
+            texts.map(str::to_owned).collect()
+        }
         _ => Vec::new(),
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn proxy_key_becomes_an_authorization_value() {
-        let way = |key: &str| {
-            Proxy {
-                url: "http://proxy.example:3128".into(),
-                key: Some(key.into()),
-            }
-            .to_net_proxy()
-            .unwrap()
-        };
-        let with = |value: &str| net::Proxy::new("http://proxy.example:3128", Some(value)).unwrap();
-        assert_eq!(way("user:pass"), with("Basic dXNlcjpwYXNz"));
-        assert_eq!(way("abc"), with("Bearer abc"));
-        assert_eq!(way("Custom a:b"), with("Custom a:b"));
-        assert!(
-            Proxy {
-                url: "proxy.example".into(),
-                key: None
-            }
-            .to_net_proxy()
-            .is_err()
-        );
-    }
-
-    #[test]
-    fn scopes_are_a_text_or_a_list() {
-        let of = |json: Value| scopes(json.as_object().unwrap(), "scopes");
-        assert_eq!(
-            of(serde_json::json!({"scopes": "a, b c,,d"})),
-            ["a", "b", "c", "d"]
-        );
-        assert_eq!(
-            of(serde_json::json!({"scopes": ["a", "https://x.example/b c"]})),
-            ["a", "https://x.example/b c"]
-        );
-        assert!(of(serde_json::json!({"user_scopes": "a"})).is_empty());
-    }
-}
+mod tests;

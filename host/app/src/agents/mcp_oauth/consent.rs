@@ -111,10 +111,8 @@ pub struct Tokens {
     pub refresh: String,
 }
 
-/// Returns the project of an endpoint, if a key gives access to it.
-///
-/// # Errors
-/// Fails with [`errors::MCP_KEY_WITHOUT_ACCESS`] if it does not, or if there is no such endpoint.
+/// Returns the project of an endpoint, if a key gives access to it. Fails with
+/// [`errors::MCP_KEY_WITHOUT_ACCESS`] if it does not, or if there is no such endpoint.
 pub async fn member_project(
     app: &App,
     holder: &Holder,
@@ -138,10 +136,8 @@ async fn project_of(app: &App, holder: &Holder, id: &ProjectId) -> Result<Option
     }
 }
 
-/// Records the consent of the holder of a key, and returns an authorization code.
-///
-/// # Errors
-/// Fails if the project was deleted, or the store refuses.
+/// Records the consent of the holder of a key, and returns an authorization code. Fails if the
+/// project was deleted.
 pub async fn record_consent(
     app: &App,
     project: &SharedProject,
@@ -167,11 +163,9 @@ pub async fn record_consent(
     Ok(code.issue(app, Kind::Code))
 }
 
-/// Exchanges an authorization code for tokens.
-///
-/// # Errors
-/// Fails if the code is not valid for the request, or its key gives no access any more. A code that
-/// was exchanged before ends the tokens that it was exchanged for.
+/// Exchanges an authorization code for tokens. Fails if the code is not valid for the request, or
+/// its key gives no access any more. A code that was exchanged before ends the tokens that it was
+/// exchanged for.
 pub async fn exchange(app: &App, request: CodeExchange) -> Result<Tokens> {
     let code = Token::read(app, Kind::Code, &request.code);
     let code = code.ok_or_else(|| errors::mcp_grant_invalid("the code is unknown"))?;
@@ -187,11 +181,9 @@ pub async fn exchange(app: &App, request: CodeExchange) -> Result<Tokens> {
     advance(app, &code.consent, &proof).await
 }
 
-/// Exchanges a refresh token for new tokens.
-///
-/// # Errors
-/// Fails if the refresh token is not valid for the request, or its key gives no access any more. A
-/// refresh token that was used before ends all tokens of its consent.
+/// Exchanges a refresh token for new tokens. Fails if the refresh token is not valid for the
+/// request, or its key gives no access any more. A refresh token that was used before ends all
+/// tokens of its consent.
 pub async fn refresh(app: &App, request: Refresh) -> Result<Tokens> {
     let token = Token::read(app, Kind::Refresh, &request.token);
     let token = token.ok_or_else(|| errors::mcp_grant_invalid("the refresh token is unknown"))?;
@@ -294,9 +286,6 @@ async fn advance(app: &App, id: &str, proof: &Proof) -> Result<Tokens> {
 
 /// Ends all tokens of the consent of an access token or a refresh token (RFC 7009). Does nothing if
 /// this installation did not issue the token to the client, or if it has ended.
-///
-/// # Errors
-/// Fails if the store refuses.
 pub async fn revoke(app: &App, token: &str, client_id: &str) -> Result<()> {
     let refresh = Token::read(app, Kind::Refresh, token);
     let Some(token) = refresh.or_else(|| Token::read(app, Kind::Access, token)) else {
@@ -313,10 +302,7 @@ pub async fn revoke(app: &App, token: &str, client_id: &str) -> Result<()> {
 }
 
 /// Returns the holder of the key, and the project, to which an access token for an endpoint gives
-/// access.
-///
-/// # Errors
-/// Fails with [`errors::MCP_TOKEN_INVALID`] if the token is not valid for the endpoint.
+/// access. Fails with [`errors::MCP_TOKEN_INVALID`] if the token is not valid for the endpoint.
 pub async fn authenticate(
     app: &App,
     token: &str,
@@ -355,95 +341,4 @@ fn digest(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::agents::mcp_servers::Selection;
-
-    const CONSENTED_AT: Time = Time(1_767_225_600_000);
-
-    fn consent() -> Consent {
-        Consent {
-            client: digest("client"),
-            key: String::new(),
-            resource: Resource::server("one".into(), Selection::default()),
-            redirect_uri: "https://app.example/cb".into(),
-            challenge: "challenge".into(),
-            refresh_number: 0,
-            until: time_after(CONSENTED_AT, CODE_TTL),
-        }
-    }
-
-    fn proof() -> Proof {
-        Proof {
-            refresh_number: 0,
-            client: digest("client"),
-            resource: Some(consent().resource),
-            code: Some(CodeProof {
-                redirect_uri: consent().redirect_uri,
-                challenge: consent().challenge,
-            }),
-        }
-    }
-
-    #[test]
-    fn codes_end_after_their_validity() {
-        let last = Time(consent().until.0 - 1);
-        consent().check(&proof(), last).unwrap();
-        let late = consent().check(&proof(), consent().until).unwrap_err();
-        assert!(late.is(&errors::MCP_GRANT_INVALID), "{late}");
-    }
-
-    #[test]
-    fn access_tokens_end_after_their_validity() {
-        let [access, _] = consent().next_tokens("id", CONSENTED_AT);
-        let end = time_after(CONSENTED_AT, ACCESS_TOKEN_TTL);
-        assert!(access.ends_after(Time(end.0 - 1)) && !access.ends_after(end));
-    }
-
-    #[test]
-    fn refresh_tokens_end_after_their_validity() {
-        let mut consent = consent();
-        let [_, refresh] = consent.next_tokens("id", CONSENTED_AT);
-        let proof = Proof {
-            refresh_number: refresh.number,
-            code: None,
-            ..proof()
-        };
-        let end = time_after(CONSENTED_AT, REFRESH_TOKEN_TTL);
-        consent.check(&proof, Time(end.0 - 1)).unwrap();
-        let late = consent.check(&proof, end).unwrap_err();
-        assert!(late.is(&errors::MCP_GRANT_INVALID), "{late}");
-    }
-
-    #[test]
-    fn codes_need_every_value_of_their_request() {
-        let mut other_uri = proof();
-        other_uri.code.as_mut().unwrap().redirect_uri = "https://other.example/cb".into();
-        let mut other_verifier = proof();
-        other_verifier.code.as_mut().unwrap().challenge = "other".into();
-        for wrong in [other_uri, other_verifier] {
-            let refused = consent().check(&wrong, CONSENTED_AT).unwrap_err();
-            assert!(refused.is(&errors::MCP_GRANT_INVALID), "{refused}");
-        }
-        let selection = Selection {
-            user_id: Some("amy".into()),
-            ..Selection::default()
-        };
-        for resource in [
-            Resource::server("two".into(), Selection::default()),
-            Resource::server("one".into(), selection),
-        ] {
-            let other_target = Proof {
-                resource: Some(resource),
-                ..proof()
-            };
-            let refused = consent().check(&other_target, CONSENTED_AT).unwrap_err();
-            assert!(refused.is(&errors::MCP_TARGET_INVALID), "{refused}");
-        }
-        let unnamed_target = Proof {
-            resource: None,
-            ..proof()
-        };
-        consent().check(&unnamed_target, CONSENTED_AT).unwrap();
-    }
-}
+mod tests;

@@ -57,10 +57,7 @@ impl Resource {
         Self::Server { id, selection }
     }
 
-    /// Returns the project of the endpoint.
-    ///
-    /// # Errors
-    /// Fails if the endpoint does not exist.
+    /// Returns the project of the endpoint. Fails if the endpoint does not exist.
     async fn project(&self, app: &App) -> Result<ProjectId> {
         let project = match self {
             Self::Server { id, .. } => {

@@ -4,16 +4,14 @@
 //! second.
 
 use std::{
-    collections::HashMap,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use parking_lot::RwLock;
 use store::Record;
 
 use super::McpServer;
-use crate::{App, Result};
+use crate::{App, Result, core::read_cache::ReadCache};
 
 /// Time after which a server is read again.
 const MAX_AGE: Duration = Duration::from_secs(1);
@@ -23,71 +21,46 @@ const MAX_KEPT_SERVERS: usize = 1_000;
 /// for each call.
 const MAX_KEPT_NAMES: usize = 200;
 
-/// The servers that were read lately.
-#[derive(Default)]
-pub(crate) struct ServerCache(RwLock<Cached>);
+/// The servers that were read lately, each with the time at which it was read.
+pub(crate) type ServerCache = ReadCache<String, (Instant, Arc<Record<McpServer>>)>;
 
-#[derive(Default)]
-struct Cached {
-    servers: HashMap<String, Entry>,
-    /// The number of changes. A server that was read before a change is not kept after it.
-    changes: u64,
+/// Creates an empty cache.
+pub(crate) fn new_cache() -> ServerCache {
+    ReadCache::new(MAX_KEPT_SERVERS)
 }
 
-struct Entry {
-    server: Arc<Record<McpServer>>,
-    read_at: Instant,
-}
-
-impl ServerCache {
-    /// Runs a change of a server and drops the server, even if the change fails.
-    pub(super) async fn invalidate<T>(&self, id: &str, change: impl Future<Output = T>) -> T {
-        let changed = change.await;
-        let mut cached = self.0.write();
-        cached.changes += 1;
-        cached.servers.remove(id);
-        changed
-    }
-
-    /// Returns a server that is kept, or else the number of changes.
-    fn get(&self, id: &str) -> std::result::Result<Arc<Record<McpServer>>, u64> {
-        let cached = self.0.read();
-        let entry = cached.servers.get(id);
-        let entry = entry.filter(|entry| entry.read_at.elapsed() < MAX_AGE);
-        entry
-            .map(|entry| entry.server.clone())
-            .ok_or(cached.changes)
-    }
-
-    /// Keeps a server that was read when there had been a number of changes.
-    fn insert(&self, server: &Arc<Record<McpServer>>, read_at: Instant, changes: u64) {
-        let body = &server.body;
-        let names = body.allowed_tools.len() + body.toolkits.len() + body.auth_configs.len();
-        let mut cached = self.0.write();
-        if names > MAX_KEPT_NAMES || cached.changes != changes {
-            return;
-        }
-        if cached.servers.len() >= MAX_KEPT_SERVERS {
-            cached.servers.clear();
-        }
-        let id = server.id.clone();
-        let server = server.clone();
-        cached.servers.insert(id, Entry { server, read_at });
-    }
+/// Runs a change of a server and drops the server from the cache, even if the change fails.
+pub(super) async fn invalidate<T>(app: &App, id: &str, change: impl Future<Output = T>) -> T {
+    let changed = change.await;
+    app.mcp_servers.invalidate(|key, _| key == id);
+    changed
 }
 
 /// Returns a server of any project by its id, if it exists.
 pub(super) async fn lookup(app: &App, id: &str) -> Result<Option<Arc<Record<McpServer>>>> {
-    let changes = match app.mcp_servers.get(id) {
-        Ok(server) => return Ok(Some(server)),
-        Err(changes) => changes,
-    };
+    if let Some(server) = fresh(&app.mcp_servers, id) {
+        return Ok(Some(server));
+    }
+    let changes = app.mcp_servers.changes();
     let read_at = Instant::now();
     let found = app.store.lookup::<McpServer>(id).await?.map(Arc::new);
     if let Some(server) = &found {
-        app.mcp_servers.insert(server, read_at, changes);
+        keep(&app.mcp_servers, server, read_at, changes);
     }
     Ok(found)
+}
+
+fn fresh(cache: &ServerCache, id: &str) -> Option<Arc<Record<McpServer>>> {
+    let (read_at, server) = cache.get(id)?;
+    (read_at.elapsed() < MAX_AGE).then_some(server)
+}
+
+fn keep(cache: &ServerCache, server: &Arc<Record<McpServer>>, read_at: Instant, changes: u64) {
+    let body = &server.body;
+    let names = body.allowed_tools.len() + body.toolkits.len() + body.auth_configs.len();
+    if names <= MAX_KEPT_NAMES {
+        cache.insert(server.id.clone(), (read_at, server.clone()), changes);
+    }
 }
 
 #[cfg(test)]
@@ -96,46 +69,28 @@ mod tests {
 
     use super::*;
 
-    fn server(id: &str, tools: usize) -> Arc<Record<McpServer>> {
-        Arc::new(Record {
-            id: id.to_owned(),
-            project: "p".to_owned(),
-            revision: 1,
-            created_at: Time(0),
-            updated_at: Time(0),
-            deleted_at: None,
-            body: McpServer {
-                allowed_tools: vec!["A".to_owned(); tools],
-                ..McpServer::default()
-            },
-        })
-    }
-
-    #[tokio::test]
-    async fn server_read_before_its_change_is_dropped() {
-        let cache = ServerCache::default();
-        let now = Instant::now();
-        cache.insert(&server("a", 0), now, 0);
-        assert!(cache.get("a").is_ok());
-        cache.invalidate("a", async {}).await;
-        assert!(cache.get("a").is_err_and(|changes| changes == 1));
-        cache.insert(&server("a", 0), now, 0);
-        assert!(cache.get("a").is_err(), "it was read before the change");
-        cache.insert(&server("a", 0), now, 1);
-        assert!(cache.get("a").is_ok());
-    }
-
     #[test]
     fn old_and_large_servers_are_not_kept() {
-        let cache = ServerCache::default();
+        let cache = new_cache();
         let now = Instant::now();
-        cache.insert(&server("large", MAX_KEPT_NAMES + 1), now, 0);
-        assert!(cache.get("large").is_err());
-        cache.insert(&server("old", 0), now.checked_sub(MAX_AGE).unwrap(), 0);
-        assert!(cache.get("old").is_err());
-        for number in 0..=MAX_KEPT_SERVERS {
-            cache.insert(&server(&number.to_string(), 0), now, 0);
-        }
-        assert!(cache.0.read().servers.len() <= MAX_KEPT_SERVERS);
+        let is_kept = |id: &str, tools, read_at| {
+            let server = Arc::new(Record {
+                id: id.to_owned(),
+                project: "p".to_owned(),
+                revision: 1,
+                created_at: Time(0),
+                updated_at: Time(0),
+                deleted_at: None,
+                body: McpServer {
+                    allowed_tools: vec!["A".to_owned(); tools],
+                    ..McpServer::default()
+                },
+            });
+            keep(&cache, &server, read_at, 0);
+            fresh(&cache, id).is_some()
+        };
+        assert!(is_kept("new", MAX_KEPT_NAMES, now));
+        assert!(!is_kept("large", MAX_KEPT_NAMES + 1, now));
+        assert!(!is_kept("old", 0, now.checked_sub(MAX_AGE).unwrap()));
     }
 }

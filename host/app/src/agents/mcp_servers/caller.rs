@@ -49,10 +49,7 @@ pub struct McpCaller {
 
 impl McpCaller {
     /// Reads the server at an address. The address needs no key, so that the project follows from
-    /// the server.
-    ///
-    /// # Errors
-    /// Fails if the server or its project does not exist.
+    /// the server. Fails if the server or its project does not exist.
     pub async fn open(
         app: &App,
         server: &str,
@@ -104,11 +101,9 @@ impl McpCaller {
         tools.filter(|_| self.selection.with_helper_tools)
     }
 
-    /// Returns the caller of these meta tools: a session that is not stored, of the user of the address,
-    /// with the toolkits and the auth configs of the server.
-    ///
-    /// # Errors
-    /// Fails if the user id is invalid, or the store cannot be read.
+    /// Returns the caller of these meta tools: a session that is not stored, of the user of the
+    /// address, with the toolkits and the auth configs of the server. Fails if the user id is
+    /// invalid.
     pub async fn helper(&self, app: &App) -> Result<SessionCaller> {
         let mut auth_configs = BTreeMap::new();
         for id in &self.server.body.auth_configs {
@@ -126,20 +121,14 @@ impl McpCaller {
         Ok(SessionCaller::unstored(&self.project, config, request_id))
     }
 
-    /// Finds a tool of the server by its name.
-    ///
-    /// # Errors
-    /// Fails if the server has no such tool.
+    /// Finds a tool of the server by its name. Fails if the server has no such tool.
     pub fn tool(&self, app: &App, name: &str) -> Result<ResolvedTool> {
         let found = self.server.body.tool(&app.catalog.snapshot(), name);
         found.ok_or_else(|| errors::mcp_tool_not_found(truncate(name)))
     }
 
-    /// Executes a tool of the server for the user of the address.
-    ///
-    /// # Errors
-    /// Fails before the tool runs: if the user has no account (`NO_ACCOUNT`), or for a reason of
-    /// `runs::execute`.
+    /// Executes a tool of the server for the user of the address. Fails before the tool runs: if
+    /// the user has no account (`NO_ACCOUNT`), or for a reason of `runs::execute`.
     pub async fn execute(
         &self,
         app: &App,
@@ -161,11 +150,9 @@ impl McpCaller {
         runs::execute(app, &self.project, execute).await
     }
 
-    /// Creates a link with which the user of the address connects an account for a tool. Returns none
-    /// if the server has no auth config of the toolkit.
-    ///
-    /// # Errors
-    /// Fails if the server has no such tool, or for a reason of `accounts::link`.
+    /// Creates a link with which the user of the address connects an account for a tool. Returns
+    /// none if the server has no auth config of the toolkit. Fails if the server has no such tool,
+    /// or for a reason of `accounts::link`.
     pub async fn link(&self, app: &App, name: &str) -> Result<Option<ConnectionLink>> {
         let toolkit = self.tool(app, name)?.release.slug.to_string();
         let Some(auth_config) = self.auth_config(app, &toolkit).await? else {

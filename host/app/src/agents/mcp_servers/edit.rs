@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use store::{Batch, Query, Record};
 use uuid::Uuid;
 
-use super::{COLLECTION, Instance, McpServer, get};
+use super::{COLLECTION, Instance, McpServer, cache, get};
 use crate::{
     App, Error, Result,
     accounts::auth_configs,
@@ -38,11 +38,8 @@ pub struct Changes {
     pub pin_tools: Option<bool>,
 }
 
-/// Creates an MCP server.
-///
-/// # Errors
-/// Fails if the name is invalid, if a toolkit, tool or auth config does not exist, if two auth
-/// configs are of one toolkit, or if the store refuses.
+/// Creates an MCP server. Fails if the name is invalid, if a toolkit, tool or auth config does not
+/// exist, or if two auth configs are of one toolkit.
 pub async fn create(app: &App, project: &Project, new: &Changes) -> Result<Record<McpServer>> {
     let id = Uuid::new_v4().to_string();
     let empty = McpServer::default();
@@ -51,10 +48,7 @@ pub async fn create(app: &App, project: &Project, new: &Changes) -> Result<Recor
     get(app, project, &id).await
 }
 
-/// Changes an MCP server.
-///
-/// # Errors
-/// As [`create`], and if the server does not exist.
+/// Changes an MCP server. Fails as [`create`], and if the server does not exist.
 pub async fn change(
     app: &App,
     project: &Project,
@@ -66,7 +60,7 @@ pub async fn change(
         server.body = with_changes(app, project, server.body, changes).await?;
         Ok::<_, Error>((Batch::at(app.clock.now()).update(&server), ()))
     });
-    app.mcp_servers.invalidate(id, changed).await?;
+    cache::invalidate(app, id, changed).await?;
     get(app, project, id).await
 }
 
@@ -90,9 +84,7 @@ async fn with_changes(
     if let Some(ids) = &changes.auth_configs {
         server.auth_configs = checked_auth_configs(app, project, ids, &mut problems).await?;
     }
-    if !problems.is_empty() {
-        return Err(errors::mcp_server_invalid(problems));
-    }
+    errors::refuse_problems(problems, errors::mcp_server_invalid)?;
     // A stored tool or auth config may be gone by now, and adds no toolkit then.
     for tool in &server.allowed_tools {
         let toolkit = app.catalog.snapshot().toolkit_of(tool).cloned();
@@ -185,16 +177,14 @@ async fn checked_auth_configs(
     Ok(ids)
 }
 
-/// Deletes an MCP server and its instances. The accounts of its users stay.
-///
-/// # Errors
-/// Fails if the server does not exist, or the store refuses.
+/// Deletes an MCP server and its instances. The accounts of its users stay. Fails if the server
+/// does not exist.
 pub async fn remove(app: &App, project: &Project, id: &str) -> Result<()> {
     let removed = app.store.change(&COLLECTION, id, || async {
         let batch = Batch::at(app.clock.now()).purge(&get(app, project, id).await?);
         Ok::<_, Error>((batch, ()))
     });
-    app.mcp_servers.invalidate(id, removed).await?;
+    cache::invalidate(app, id, removed).await?;
     // No instance of it can be created any more.
     let query = Query::for_project(project.id.as_str())
         .is("server", id)

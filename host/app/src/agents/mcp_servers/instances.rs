@@ -46,11 +46,8 @@ impl Document for Instance {
     const COLLECTION: &'static Collection = &COLLECTION;
 }
 
-/// Creates the instance of a user.
-///
-/// # Errors
-/// Fails if the server does not exist, the user has no active account of one of its auth configs or
-/// has an instance, or the store refuses.
+/// Creates the instance of a user. Fails if the server does not exist, or the user has no active
+/// account of one of its auth configs or has an instance.
 pub async fn create_instance(
     app: &App,
     project: &Project,
@@ -118,9 +115,6 @@ async fn check_connected(
 }
 
 /// Returns a page of the instances of a server, and their total number.
-///
-/// # Errors
-/// Fails if the store cannot be read.
 pub async fn list_instances(
     app: &App,
     project: &Project,
@@ -138,10 +132,7 @@ pub async fn list_instances(
     Ok(app.store.list(&order.apply(query)).await?)
 }
 
-/// Returns an instance of a server by its id or by its user.
-///
-/// # Errors
-/// Fails if the instance does not exist.
+/// Returns an instance of a server by its id or by its user. Fails if the instance does not exist.
 pub(crate) async fn find_instance(
     app: &App,
     project: &Project,

@@ -8,21 +8,21 @@ mod cache;
 mod caller;
 mod edit;
 mod instances;
+mod list;
 mod offer;
 
-use std::collections::HashMap;
-
 use serde::{Deserialize, Serialize};
-use store::{Collection, Document, Field, Kind, Listed, Query, Record, Time, Window};
+use store::{Collection, Document, Field, Kind, Record, Time};
 
 pub(crate) use self::{
-    cache::ServerCache,
+    cache::{ServerCache, new_cache},
     instances::{COLLECTION as INSTANCES, find_instance, remove_instance},
 };
 pub use self::{
     caller::{McpCaller, Selection},
     edit::{Changes, change, create, remove},
     instances::{Instance, create_instance, list_instances},
+    list::{Filter, Order, count_instances, list},
     offer::changed_tools,
 };
 use super::errors;
@@ -71,91 +71,10 @@ impl Document for McpServer {
     const COLLECTION: &'static Collection = &COLLECTION;
 }
 
-/// Filter for lists of MCP servers. Empty fields do not filter.
-#[derive(Debug, Default)]
-pub struct Filter {
-    /// Part of the name, in any case.
-    pub name: String,
-    /// Slugs of toolkits, of which a server has at least one.
-    pub toolkits: Vec<String>,
-    /// Ids of auth configs, of which a server has at least one.
-    pub auth_configs: Vec<String>,
-    /// Order of the list.
-    pub order: Order,
-}
-
-/// Order of a list of MCP servers or instances.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Order {
-    /// True to sort by creation instead of by last change.
-    pub by_creation: bool,
-    /// True for the oldest first.
-    pub ascending: bool,
-}
-
-impl Order {
-    fn apply(self, query: Query) -> Query {
-        let query = if self.by_creation {
-            query
-        } else {
-            query.order_by("changed_at")
-        };
-        if self.ascending {
-            query
-        } else {
-            query.descending()
-        }
-    }
-}
-
-/// Returns an MCP server of the project.
-///
-/// # Errors
-/// Fails if the server does not exist.
+/// Returns an MCP server of the project. Fails if the server does not exist.
 pub async fn get(app: &App, project: &Project, id: &str) -> Result<Record<McpServer>> {
     let found = app.store.get(project.id.as_str(), id).await?;
     found.ok_or_else(|| errors::mcp_server_not_found(truncate(id)))
-}
-
-/// Returns a page of MCP servers and their total number.
-///
-/// # Errors
-/// Fails if the store cannot be read.
-pub async fn list(
-    app: &App,
-    project: &Project,
-    filter: &Filter,
-    window: Window,
-) -> Result<Listed<Record<McpServer>>> {
-    let mut query = Query::for_project(project.id.as_str()).window(window);
-    if !filter.name.is_empty() {
-        query = query.contains("folded_name", &filter.name.to_lowercase());
-    }
-    if !filter.toolkits.is_empty() {
-        let slugs = filter.toolkits.iter().map(|slug| slug.to_lowercase());
-        query = query.any_of("toolkits", slugs);
-    }
-    if !filter.auth_configs.is_empty() {
-        query = query.any_of(
-            "auth_configs",
-            filter.auth_configs.iter().map(String::as_str),
-        );
-    }
-    Ok(app.store.list(&filter.order.apply(query)).await?)
-}
-
-/// Returns the number of instances of each of these servers.
-///
-/// # Errors
-/// Fails if the store cannot be read.
-pub async fn count_instances(
-    app: &App,
-    project: &Project,
-    servers: &[&str],
-) -> Result<HashMap<String, u64>> {
-    let all = Query::for_project(project.id.as_str());
-    let counts = app.store.count_by::<Instance>(&all, "server", servers);
-    Ok(counts.await?)
 }
 
 /// Returns the address of an MCP server without a user.

@@ -54,10 +54,7 @@ impl McpServer {
 }
 
 /// Returns the slugs of the tools that the pin of a server keeps as they were, sorted: without it
-/// they would be new, gone, or look different to an assistant.
-///
-/// # Errors
-/// Fails if a schema cannot be read.
+/// they would be new, gone, or look different to an assistant. Fails if a schema cannot be read.
 pub fn changed_tools(catalog: &Snapshot, server: &McpServer) -> Result<Vec<String>> {
     if server.tools_as_of.is_none() {
         return Ok(Vec::new());

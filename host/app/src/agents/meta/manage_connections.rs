@@ -131,10 +131,8 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
     Ok(serde_json::to_value(data).map_err(errors::internal)?.into())
 }
 
-/// Returns the slugs of toolkits that a call names, each once and in lower case.
-///
-/// # Errors
-/// Fails if there are none or too many.
+/// Returns the slugs of toolkits that a call names, each once and in lower case. Fails if there are
+/// none or too many.
 pub(super) fn toolkit_slugs(tool: MetaTool, mut slugs: Vec<String>) -> Result<Vec<String>> {
     for slug in &mut slugs {
         *slug = slug.trim().to_lowercase();

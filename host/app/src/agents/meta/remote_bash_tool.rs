@@ -43,11 +43,8 @@ struct Data {
     session: Workflow,
 }
 
-/// Runs the meta tool.
-///
-/// # Errors
-/// Fails if the arguments are invalid, if the session is busy, if the shell cannot be run, or if the
-/// changed files cannot be stored.
+/// Runs the meta tool. Fails if the arguments are invalid, if the session is busy, if the shell
+/// cannot be run, or if the changed files cannot be stored.
 pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> Result<MetaResult> {
     let arguments: Arguments = parse(MetaTool::RemoteBashTool, arguments)?;
     let command = arguments.command;

@@ -4,12 +4,18 @@
 //! change of the recipe does not affect the run. Each call of a tool has a record of its own, which is
 //! written before the tool begins and completed with its result.
 
+mod calls;
+mod view;
+
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 use store::{Batch, Collection, Document, Field, Kind, Query, Record};
 
+pub(crate) use self::calls::CALLS_COLLECTION;
+pub(super) use self::calls::{CallResult, StoredCall, call_id, calls_of, newest_place};
+pub use self::view::{CallView, MAX_LISTED_RUNS, RunView, newest_runs, read};
 use super::{MAX_PENDING_RUNS, definition::Definition};
 use crate::{
     App, Error, Result,
@@ -33,16 +39,8 @@ pub(crate) static RUNS_COLLECTION: Collection = Collection {
     ],
 };
 
-/// Collection of calls of tools.
-pub(crate) static CALLS_COLLECTION: Collection = Collection {
-    name: "recipe_calls",
-    fields: &[Field::new("run", Kind::Text)],
-};
-
 /// Time for which a run can be read.
 pub const RUN_TTL: Duration = Duration::from_secs(24 * 3_600);
-/// Maximum number of runs that are listed with a recipe.
-pub const MAX_LISTED_RUNS: u64 = 10;
 /// Interval at which old runs are erased.
 pub(crate) const RETENTION_INTERVAL: Duration = Duration::from_secs(3_600);
 /// Number of records that are erased in one batch.
@@ -138,70 +136,6 @@ impl RecipeRun {
     }
 }
 
-/// A call of a tool in a run, as stored.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct StoredCall {
-    /// Id of the run.
-    run: String,
-    /// Slug of the tool.
-    pub tool: String,
-    /// Place of the call in the run, such as `send[2]`.
-    pub place: String,
-    /// Log record of the execution; absent until the tool has ended, or if it was refused.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub log_id: Option<LogId>,
-    /// Result; absent until the tool has ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    result: Option<Sealed<CallResult>>,
-}
-
-/// The result of a call.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct CallResult {
-    /// Data of the tool.
-    pub data: Value,
-    /// The failure.
-    pub error: Option<String>,
-}
-
-impl Document for StoredCall {
-    const COLLECTION: &'static Collection = &CALLS_COLLECTION;
-}
-
-/// A call of a tool as responses show it.
-#[derive(Debug, Serialize)]
-pub struct CallView {
-    /// Place in the run: names of steps, and the positions of items in brackets.
-    pub step: String,
-    /// Slug of the tool.
-    pub tool_slug: String,
-    /// Status.
-    pub status: RunStatus,
-    /// Log record of the execution.
-    pub log_id: Option<LogId>,
-    /// The failure.
-    pub error: Option<String>,
-}
-
-/// A run as responses show it.
-#[derive(Debug, Serialize)]
-pub struct RunView {
-    /// Id of the run.
-    pub run_id: String,
-    /// Slug of the recipe.
-    pub recipe: String,
-    /// Version of the recipe.
-    pub version: u32,
-    /// Status.
-    pub status: RunStatus,
-    /// Output of the recipe; null unless it has succeeded.
-    pub output: Value,
-    /// The failure.
-    pub error: Option<String>,
-    /// Calls of tools so far, in their order.
-    pub steps: Vec<CallView>,
-}
-
 /// The key and the project of the sealed parts of a run.
 pub(super) struct RunSeal<'a> {
     key: std::sync::Arc<DataKey>,
@@ -263,46 +197,6 @@ impl<'a> RunSeal<'a> {
     }
 }
 
-impl StoredCall {
-    pub(super) fn new(run: &str, tool: &str, place: &str) -> Self {
-        Self {
-            run: run.to_owned(),
-            tool: tool.to_owned(),
-            place: place.to_owned(),
-            log_id: None,
-            result: None,
-        }
-    }
-}
-
-/// Returns the id of a call. The ids of a run sort by number.
-pub(super) fn call_id(run: &str, number: usize) -> String {
-    format!("{run}_{number:05}")
-}
-
-/// Returns the calls of a run, in their order.
-pub(super) async fn calls_of(
-    app: &App,
-    project: &str,
-    run: &str,
-) -> Result<Vec<Record<StoredCall>>> {
-    let query = Query::for_project(project).is("run", run);
-    let mut calls = app.store.find::<StoredCall>(&query).await?.records;
-    calls.sort_by(|one, other| one.id.cmp(&other.id));
-    Ok(calls)
-}
-
-/// Returns the place of the newest call of a run.
-pub(super) async fn newest_place(
-    app: &App,
-    project: &Project,
-    run: &RecipeRunId,
-) -> Result<Option<String>> {
-    let calls = Query::for_project(project.id.as_str()).is("run", run.as_str());
-    let newest = app.store.first::<StoredCall>(calls.descending()).await?;
-    Ok(newest.map(|call| call.body.place))
-}
-
 /// A run that is to be stored.
 pub(super) struct NewRun {
     pub id: RecipeRunId,
@@ -344,62 +238,6 @@ pub(super) async fn begin(app: &App, project: &Project, new: NewRun) -> Result<(
         Ok((Batch::at(now).insert(owner, id, &run), ()))
     });
     Ok(begun.await?)
-}
-
-/// Returns the newest runs of a recipe, the newest first.
-///
-/// # Errors
-/// Fails if the store cannot be read.
-pub async fn newest_runs(
-    app: &App,
-    project: &Project,
-    recipe_id: &str,
-) -> Result<Vec<Record<RecipeRun>>> {
-    let query = Query::for_project(project.id.as_str())
-        .is("recipe_id", recipe_id)
-        .descending()
-        .page(0, MAX_LISTED_RUNS);
-    Ok(app.store.find(&query).await?.records)
-}
-
-/// Returns a run of a user, as far as it has come.
-///
-/// # Errors
-/// Fails if the user has no such run.
-pub async fn read(app: &App, project: &Project, user: &str, id: &RecipeRunId) -> Result<RunView> {
-    let owner = project.id.as_str();
-    let found = app.store.get::<RecipeRun>(owner, id.as_str()).await?;
-    let found = found.filter(|run| run.body.user_id == user);
-    let run = found.ok_or_else(|| errors::recipe_run_not_found(id))?;
-    let seal = RunSeal::new(app, owner).await?;
-    let result = run.body.result.as_ref();
-    let result = result.map(|result| seal.open::<RecipeRun, _>(&run.id, "result", result));
-    let RunResult { output, error } = result.transpose()?.unwrap_or_default();
-    let mut steps = Vec::new();
-    for call in calls_of(app, owner, &run.id).await? {
-        let result = seal.call_result(&call)?;
-        let status = match &result {
-            None if run.body.status == RunStatus::Running => RunStatus::Running,
-            Some(result) if result.error.is_none() => RunStatus::Succeeded,
-            _ => RunStatus::Failed,
-        };
-        steps.push(CallView {
-            step: call.body.place,
-            tool_slug: call.body.tool,
-            status,
-            log_id: call.body.log_id,
-            error: result.and_then(|result| result.error),
-        });
-    }
-    Ok(RunView {
-        run_id: run.id,
-        recipe: run.body.recipe,
-        version: run.body.version,
-        status: run.body.status,
-        output,
-        error,
-        steps,
-    })
 }
 
 /// Returns true if a run has begun.

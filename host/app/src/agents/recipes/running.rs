@@ -135,8 +135,6 @@ impl StepCaller<'_> {
     }
 
     /// Executes a tool of a step. `account` is the id or the alias of the account that it names.
-    ///
-    /// # Errors
     /// Fails if nothing ran.
     pub(super) async fn execute(
         &self,

@@ -79,11 +79,8 @@ fn slug_of(name: &str) -> String {
 }
 
 /// Creates a recipe of the session's user, or replaces the one with the same slug, which raises its
-/// version. Without a slug it is made from the name.
-///
-/// # Errors
-/// Fails with every problem of the recipe, if the user has too many recipes, or if the store
-/// refuses.
+/// version. Without a slug it is made from the name. Fails with every problem of the recipe, or if
+/// the user has too many recipes.
 pub async fn upsert(
     app: &App,
     caller: &SessionCaller,
@@ -151,10 +148,7 @@ fn check_slug(app: &App, slug: &str) -> Result<()> {
     Err(errors::recipe_invalid(truncate(slug), problem))
 }
 
-/// Returns a recipe of a user.
-///
-/// # Errors
-/// Fails if the user has no recipe with the slug.
+/// Returns a recipe of a user. Fails if the user has no recipe with the slug.
 pub async fn get(app: &App, project: &Project, user: &str, slug: &str) -> Result<OpenRecipe> {
     let (owner, slug) = (project.id.as_str(), normalized(slug));
     let id = recipe_id(app, project, user, &slug);
@@ -165,9 +159,6 @@ pub async fn get(app: &App, project: &Project, user: &str, slug: &str) -> Result
 }
 
 /// Returns the recipes of a user, newest first.
-///
-/// # Errors
-/// Fails if the store cannot be read.
 pub async fn list(app: &App, project: &Project, user: &str) -> Result<Vec<OpenRecipe>> {
     let owner = project.id.as_str();
     let query = Query::for_project(owner).is("user_id", user).descending();
@@ -179,10 +170,8 @@ pub async fn list(app: &App, project: &Project, user: &str) -> Result<Vec<OpenRe
         .collect()
 }
 
-/// Deletes a recipe of a user with all its versions. Runs that have begun go on.
-///
-/// # Errors
-/// Fails if the user has no recipe with the slug, or the store refuses.
+/// Deletes a recipe of a user with all its versions. Runs that have begun go on. Fails if the user
+/// has no recipe with the slug.
 pub async fn remove(app: &App, project: &Project, user: &str, slug: &str) -> Result<()> {
     let owner = project.id.as_str();
     let id = recipe_id(app, project, user, &normalized(slug));

@@ -72,11 +72,9 @@ pub(super) async fn purge_all(app: &App, batch: Batch, recipe: &Record<Recipe>) 
     Ok(versions.iter().fold(batch, Batch::purge))
 }
 
-/// Returns one of the newest [`MAX_VERSIONS`] versions of a recipe of a user, with the time at which it
-/// was stored as the time of its last change.
-///
-/// # Errors
-/// Fails if the user has no recipe with the slug, or if the version is not kept.
+/// Returns one of the newest [`MAX_VERSIONS`] versions of a recipe of a user, with the time at
+/// which it was stored as the time of its last change. Fails if the user has no recipe with the
+/// slug, or if the version is not kept.
 pub async fn get_version(
     app: &App,
     project: &Project,

@@ -20,9 +20,6 @@ pub struct SessionFile {
 }
 
 /// Returns the files of a session whose paths begin with `prefix`, in the order of their paths.
-///
-/// # Errors
-/// Fails if the store cannot be read.
 pub async fn list(app: &App, caller: &SessionCaller, prefix: &str) -> Result<Vec<SessionFile>> {
     let records = Owner::from(caller).records(app).await?.into_iter();
     let files = records.map(|record| record.body).filter(|file| {
@@ -41,10 +38,7 @@ pub async fn list(app: &App, caller: &SessionCaller, prefix: &str) -> Result<Vec
     Ok(files)
 }
 
-/// Returns the content of a file.
-///
-/// # Errors
-/// Fails if the file does not exist.
+/// Returns the content of a file. Fails if the file does not exist.
 pub async fn read(app: &App, caller: &SessionCaller, path: &str) -> Result<Bytes> {
     check_path(path)?;
     let bytes = content(app, caller.into(), path).await?;
@@ -52,17 +46,11 @@ pub async fn read(app: &App, caller: &SessionCaller, path: &str) -> Result<Bytes
 }
 
 /// Returns the variables of the workbench, if it has stored any.
-///
-/// # Errors
-/// Fails if the store cannot be read.
 pub async fn variables(app: &App, caller: &SessionCaller) -> Result<Option<Bytes>> {
     content(app, caller.into(), VARIABLES_PATH).await
 }
 
-/// Deletes a file.
-///
-/// # Errors
-/// Fails if the file does not exist, or the store refuses.
+/// Deletes a file. Fails if the file does not exist.
 pub async fn delete(app: &App, caller: &SessionCaller, path: &str) -> Result<()> {
     check_path(path)?;
     let owner = Owner::from(caller);

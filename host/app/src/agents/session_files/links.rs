@@ -18,10 +18,8 @@ use crate::{
     projects,
 };
 
-/// Returns a link to which the content of a file is sent. It can be used repeatedly.
-///
-/// # Errors
-/// Fails if the path or the media type is invalid, or the session has no room for another file.
+/// Returns a link to which the content of a file is sent. It can be used repeatedly. Fails if the
+/// path or the media type is invalid, or the session has no room for another file.
 pub async fn upload_link(
     app: &App,
     caller: &SessionCaller,
@@ -30,14 +28,13 @@ pub async fn upload_link(
 ) -> Result<Link> {
     check_path(path)?;
     if !media_type.is_none_or(files::is_media_type) {
-        return Err(errors::session_invalid(
-            "mimetype: must be a media type, such as `text/csv`",
-        ));
+        let problem = "mimetype: must be a media type, such as `text/csv`";
+        return Err(errors::session_invalid(problem));
     }
     let owner = Owner::from(caller);
-    let seconds = caller.project.stored.config.file_url_expiry;
+    let seconds = i64::from(caller.project.stored.config.file_url_expiry);
     let now = app.clock.now();
-    let awaited_ms = i64::from(seconds) * 1_000 + MAX_CHANGE_MS;
+    let awaited_ms = seconds * 1_000 + MAX_CHANGE_MS;
     let expires_at = Time(now.0.saturating_add(awaited_ms));
     let prepared = app.store.change(&COLLECTION, owner.session, || async {
         let batch = Batch::at(now).check(&owner.session(app).await?);
@@ -61,15 +58,8 @@ pub async fn upload_link(
     let size = app.files.settings.size.min(MAX_TOTAL_BYTES);
     let media_type = media_type.unwrap_or_else(|| media_type_of(path));
     let file = File::unlisted(path, media_type, 0);
-    let put = SignedOperation::Put;
-    Ok(files::server_link(
-        app,
-        &caller.project,
-        id,
-        &file,
-        put,
-        size,
-    ))
+    let link = files::server_link(app, &caller.project, id, &file, SignedOperation::Put, size);
+    Ok(link)
 }
 
 /// Returns the record of a file whose content is not uploaded yet.
@@ -92,62 +82,39 @@ fn awaited(
     }
 }
 
-/// Returns a link to the content of a file.
-///
-/// # Errors
-/// Fails if the file does not exist.
+/// Returns a link to the content of a file. Fails if the file does not exist.
 pub async fn download_link(app: &App, caller: &SessionCaller, path: &str) -> Result<Link> {
     check_path(path)?;
     let found = Owner::from(caller).at(app, path).await?;
     let found = found.filter(|file| file.body.blob.is_some());
     let found = found.ok_or_else(|| errors::session_file_not_found(path))?;
-    let Stored {
-        media_type, size, ..
-    } = &found.body;
-    let file = File::unlisted(path, media_type, *size);
+    let size = found.body.size;
+    let file = File::unlisted(path, &found.body.media_type, size);
     let id = FileId::parse(&found.id)?;
-    let get = SignedOperation::Get;
-    Ok(files::server_link(
-        app,
-        &caller.project,
-        id,
-        &file,
-        get,
-        *size,
-    ))
+    let link = files::server_link(app, &caller.project, id, &file, SignedOperation::Get, size);
+    Ok(link)
 }
 
-/// Stores the content of a file, as permitted by its link.
-///
-/// # Errors
-/// Fails if the file or its session was deleted, or if a limit of the session or the quota of the
-/// project is exceeded.
+/// Stores the content of a file, as permitted by its link. Fails if the file or its session was
+/// deleted, or if a limit of the session or the quota of the project is exceeded.
 pub async fn put(app: &App, ticket: &Ticket, bytes: Bytes) -> Result<()> {
     let record = linked(app, ticket).await?;
-    let owner = Owner {
-        project: &record.project,
-        session: &record.body.session,
-    };
+    let (project, session) = (&*record.project, &*record.body.session);
+    let owner = Owner { project, session };
     let change = BTreeMap::from([(record.body.path.clone(), Some(bytes))]);
     write(app, owner, change, None).await
 }
 
-/// Returns a file and its content, as permitted by its link.
-///
-/// # Errors
-/// Fails if the file does not exist.
+/// Returns a file and its content, as permitted by its link. Fails if the file does not exist.
 pub async fn download(app: &App, ticket: &Ticket) -> Result<(File, Bytes)> {
     let record = linked(app, ticket).await?;
     let missing = || errors::file_not_found(&ticket.id);
     let key = record.body.blob.as_ref().ok_or_else(missing)?;
     let bytes = app.store.blobs().get(key).await?.ok_or_else(missing)?;
     let Stored {
-        path,
-        media_type,
-        size,
-        ..
+        path, media_type, ..
     } = &record.body;
-    Ok((File::unlisted(path, media_type, *size), bytes))
+    Ok((File::unlisted(path, media_type, record.body.size), bytes))
 }
 
 async fn linked(app: &App, ticket: &Ticket) -> Result<Record<Stored>> {

@@ -62,10 +62,8 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// Waits until no other script or command of the session runs.
-    ///
-    /// # Errors
-    /// Fails if the session is still busy after [`MAX_TURN_WAIT`], or if it was deleted.
+    /// Waits until no other script or command of the session runs. Fails if the session is still
+    /// busy after [`MAX_TURN_WAIT`], or if it was deleted.
     pub(crate) async fn take(app: &App, caller: &SessionCaller) -> Result<Self> {
         let session = caller.session_id().to_owned();
         let taken = async {
@@ -79,11 +77,8 @@ impl Turn {
         taken.map_err(|_| errors::session_busy())?
     }
 
-    /// Runs a script or command, and ends the turn.
-    ///
-    /// # Errors
-    /// Fails if the store cannot be reached for so long that another server may take the turn, or for
-    /// a reason of `work`.
+    /// Runs a script or command, and ends the turn. Fails if the store cannot be reached for so
+    /// long that another server may take the turn, or for a reason of `work`.
     pub(crate) async fn run<R>(
         &self,
         app: &App,

@@ -26,10 +26,8 @@ pub(super) struct Ran {
     pub not_stored: Option<String>,
 }
 
-/// Runs a Python script in a session. Dropping the future ends the script and its requests.
-///
-/// # Errors
-/// Fails if the script cannot run.
+/// Runs a Python script in a session. Dropping the future ends the script and its requests. Fails
+/// if the script cannot run.
 pub(super) async fn run_python(app: &App, caller: &SessionCaller, code: String) -> Result<Ran> {
     let turn = Turn::take(app, caller).await?;
     // The future is large, and would be copied on the stack.

@@ -69,10 +69,7 @@ pub enum KeyFileError {
 }
 
 impl KeyFile {
-    /// Reads a key file.
-    ///
-    /// # Errors
-    /// Returns an error if the file does not exist, is not safe, or does not hold a key.
+    /// Reads a key file. Fails if the file does not exist, is not safe, or does not hold a key.
     pub fn read(path: &Path) -> Result<Self, KeyFileError> {
         let io = |cause: std::io::Error| match cause.kind() {
             std::io::ErrorKind::NotFound => KeyFileError::Missing(path.to_owned()),
@@ -115,10 +112,8 @@ impl KeyFile {
         Self::parse(&text).ok_or_else(|| KeyFileError::Malformed(path.to_owned()))
     }
 
-    /// Creates a key file with a new key.
-    ///
-    /// # Errors
-    /// Returns an error if the file exists already or the operating system refuses.
+    /// Creates a key file with a new key. Fails if the file exists already or the operating system
+    /// refuses.
     pub fn create(path: &Path) -> Result<Self, KeyFileError> {
         let created = Self {
             current: MasterKey::random(),
@@ -128,10 +123,8 @@ impl KeyFile {
         Ok(created)
     }
 
-    /// Creates a key file with this key, or accepts an existing file that holds the same key.
-    ///
-    /// # Errors
-    /// Returns an error if the file holds another key or the operating system refuses.
+    /// Creates a key file with this key, or accepts an existing file that holds the same key. Fails
+    /// if the file holds another key or the operating system refuses.
     pub fn restore(&self, path: &Path) -> Result<(), KeyFileError> {
         match Self::read(path) {
             Ok(existing) if existing.render() == self.render() => Ok(()),
@@ -243,13 +236,9 @@ impl MasterKey {
 
 /// Syncs the folder of a file. The file's name is part of the folder's content and must be as
 /// durable as the file.
-fn sync_folder(path: &Path) -> std::io::Result<()> {
-    File::open(
-        path.parent()
-            .filter(|p| !p.as_os_str().is_empty())
-            .unwrap_or(Path::new(".")),
-    )?
-    .sync_all()
+pub(crate) fn sync_folder(path: &Path) -> std::io::Result<()> {
+    let folder = path.parent().filter(|own| !own.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 /// Returns the user that this process runs as, which is the owner of `/proc/self`.
@@ -258,94 +247,4 @@ fn this_user() -> std::io::Result<u32> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
-    use super::*;
-
-    #[test]
-    fn key_file_is_private_and_reads_back() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.key");
-        let created = KeyFile::create(&path).unwrap();
-        assert_eq!(
-            std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
-            0o600
-        );
-        let read = KeyFile::read(&path).unwrap();
-        assert_eq!(read.render(), created.render());
-        assert!(
-            KeyFile::create(&path).is_err(),
-            "an existing key is never replaced"
-        );
-    }
-
-    #[test]
-    fn key_file_readable_by_others_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.key");
-        KeyFile::create(&path).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
-        assert!(matches!(
-            KeyFile::read(&path),
-            Err(KeyFileError::Unsafe { .. })
-        ));
-    }
-
-    #[test]
-    fn renewed_key_file_keeps_both_keys() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.key");
-        let old = KeyFile::create(&path).unwrap();
-        old.clone().with_new_key().replace(&path).unwrap();
-        let both = KeyFile::read(&path).unwrap();
-        assert_eq!(
-            both.previous.as_ref().map(|key| &key.id),
-            Some(&old.current.id)
-        );
-        assert_eq!(
-            both.clone().with_new_key().render(),
-            both.render(),
-            "what has begun goes on with the same key"
-        );
-        both.clone().without_previous().replace(&path).unwrap();
-        let rotated = KeyFile::read(&path).unwrap();
-        assert_eq!(
-            (rotated.current.id, rotated.previous.is_none()),
-            (both.current.id, true)
-        );
-        assert_eq!(
-            std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
-            0o600
-        );
-    }
-
-    #[test]
-    fn what_is_not_a_key_is_refused() {
-        for text in [
-            "",
-            "toolhost-key-1 mk_a",
-            "toolhost-key-1 mk_a zz",
-            &format!("other mk_a {}", "11".repeat(32)),
-        ] {
-            assert!(KeyFile::parse(text).is_none(), "{text}");
-        }
-        assert!(KeyFile::parse(&format!("toolhost-key-1 mk_a {}", "11".repeat(32))).is_some());
-        assert!(KeyFile::parse(&format!("toolhost-key-1 mk_a {}", "00".repeat(32))).is_none());
-    }
-
-    #[test]
-    fn a_missing_file_and_a_link_are_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.key");
-        assert!(matches!(
-            KeyFile::read(&path),
-            Err(KeyFileError::Missing(_))
-        ));
-        std::os::unix::fs::symlink("/dev/null", &path).unwrap();
-        assert!(matches!(
-            KeyFile::read(&path),
-            Err(KeyFileError::Unsafe { .. })
-        ));
-    }
-}
+mod tests;

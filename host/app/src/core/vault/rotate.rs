@@ -16,7 +16,10 @@ use std::{collections::BTreeMap, path::Path};
 
 use store::{Batch, CommitError, Record, Time};
 
-use super::{COLLECTION, KeyFile, KeyFileError, MasterKeys, Vault, WrappedKey, wrapping_context};
+use super::{
+    COLLECTION, KeyFile, KeyFileError, Vault,
+    masters::{MasterKeys, WrappedKey, wrapping_context},
+};
 use crate::{
     Error, Result,
     core::{AUDIT_LOG_TARGET, errors},
@@ -59,15 +62,10 @@ impl Vault {
         let mut after = String::new();
         while let Some(page) = self.wrapped_page(&after).await? {
             for record in page.iter().filter(|record| record.is_live()) {
-                *sealed
-                    .entry(record.body.key.key_id().unwrap_or("unknown").to_owned())
-                    .or_default() += 1;
+                let id = record.body.key.key_id().unwrap_or("unknown");
+                *sealed.entry(id.to_owned()).or_default() += 1;
             }
-            after = page
-                .into_iter()
-                .next_back()
-                .map(|record| record.id)
-                .unwrap_or_default();
+            after = last_id(page);
         }
         let masters = self.masters.read().await;
         let known = std::iter::once(&masters.current).chain(&masters.previous);
@@ -75,14 +73,12 @@ impl Vault {
             sealed.entry(key.id.clone()).or_default();
         }
         let current = masters.current.id.as_str();
-        Ok(sealed
-            .into_iter()
-            .map(|(id, seals)| MasterKeyUsage {
-                current: id == current,
-                id,
-                seals,
-            })
-            .collect())
+        let usages = sealed.into_iter().map(|(id, seals)| MasterKeyUsage {
+            current: id == current,
+            id,
+            seals,
+        });
+        Ok(usages.collect())
     }
 
     /// Seals all data keys by a new master key, which replaces the old one in the key file.
@@ -110,11 +106,7 @@ impl Vault {
         let mut after = String::new();
         while let Some(page) = self.wrapped_page(&after).await? {
             if self.rewrap(&page, now).await? {
-                after = page
-                    .into_iter()
-                    .next_back()
-                    .map(|record| record.id)
-                    .unwrap_or_default();
+                after = last_id(page);
             }
         }
         let rotated = file.without_previous();
@@ -126,10 +118,7 @@ impl Vault {
 
     /// Returns the next page of data keys after an id, or `None` at the end.
     async fn wrapped_page(&self, after: &str) -> Result<Option<Vec<Record<WrappedKey>>>> {
-        let rows = self
-            .store
-            .scan(&COLLECTION, after, REWRAP_BATCH_SIZE)
-            .await?;
+        let rows = self.store.scan(&COLLECTION, after, REWRAP_BATCH_SIZE);
         let read = |row: store::Row| {
             let body = serde_json::from_slice(&row.body);
             let body = body.map_err(|cause| {
@@ -137,7 +126,8 @@ impl Vault {
             })?;
             Ok(row.map(|_| body))
         };
-        let page = rows.into_iter().map(read).collect::<Result<Vec<_>>>()?;
+        let rows = rows.await?.into_iter();
+        let page = rows.map(read).collect::<Result<Vec<_>>>()?;
         Ok((!page.is_empty()).then_some(page))
     }
 
@@ -152,11 +142,10 @@ impl Vault {
                 continue;
             }
             let plain = masters.unwrap_key(&record.id, key)?;
+            let context = wrapping_context(&record.id);
             let body = WrappedKey {
                 key_id: key_id.clone(),
-                key: masters
-                    .current
-                    .seal(wrapping_context(&record.id), &*plain)?,
+                key: masters.current.seal(context, &*plain)?,
             };
             batch = batch.update(&Record {
                 body,
@@ -171,4 +160,9 @@ impl Vault {
             Err(cause) => Err(cause.into()),
         }
     }
+}
+
+fn last_id(page: Vec<Record<WrappedKey>>) -> String {
+    let last = page.into_iter().next_back();
+    last.map(|record| record.id).unwrap_or_default()
 }

@@ -91,10 +91,7 @@ impl Claimable for SinkMessage {
 
 impl Sink {
     /// Reads the address of the sink. Its connection is opened in the background or for the first
-    /// message, again and again if necessary.
-    ///
-    /// # Errors
-    /// Fails if the address is invalid.
+    /// message, again and again if necessary. Fails if the address is invalid.
     pub(crate) async fn open(settings: SinkSettings) -> Result<Self> {
         let SinkSettings { url, events } = settings;
         let server = match url.scheme() {

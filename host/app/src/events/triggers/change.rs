@@ -14,11 +14,9 @@ use crate::{
 /// Number of instances of a deleted account that are deleted in one batch.
 const REMOVAL_BATCH_SIZE: u64 = 100;
 
-/// Enables or disables an instance. `user` is the user that the caller expects.
-///
-/// # Errors
-/// Fails if the instance does not exist, is deleted, belongs to another user or is in the state
-/// already, if its account is not active, or if the store refuses.
+/// Enables or disables an instance. `user` is the user that the caller expects. Fails if the
+/// instance does not exist, is deleted, belongs to another user or is in the state already, or if
+/// its account is not active.
 pub async fn set_enabled(
     app: &App,
     project: &Project,
@@ -57,10 +55,8 @@ pub async fn set_enabled(
     Ok(changed.await?)
 }
 
-/// Deletes an instance and erases its configuration.
-///
-/// # Errors
-/// Fails if the instance does not exist or is deleted, or if the store refuses.
+/// Deletes an instance and erases its configuration. Fails if the instance does not exist or is
+/// deleted.
 pub async fn remove(app: &App, project: &Project, id: &TriggerInstanceId) -> Result<()> {
     let removed = app.store.change(&COLLECTION, id.as_str(), || async {
         let instance = record(app, project, id).await?;
@@ -82,9 +78,6 @@ async fn with_removal(app: &App, batch: Batch, instance: &Record<Instance>) -> R
 }
 
 /// Deletes the instances of a deleted account. No instance of it can be created any more.
-///
-/// # Errors
-/// Fails if the store refuses.
 pub(crate) async fn remove_of_account(
     app: &App,
     project: &Project,

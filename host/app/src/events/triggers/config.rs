@@ -17,10 +17,8 @@ use crate::{
 /// The configuration of an instance.
 pub(super) type Config = Map<String, Value>;
 
-/// Checks a configuration against the schema of its trigger type.
-///
-/// # Errors
-/// Fails if the configuration does not match the schema.
+/// Checks a configuration against the schema of its trigger type. Fails if the configuration does
+/// not match the schema.
 pub(super) async fn check(
     app: &App,
     project: &Project,
@@ -28,14 +26,11 @@ pub(super) async fn check(
     config: &Config,
 ) -> Result<()> {
     let text = Bytes::from(text(config)?);
-    let problems = trigger
-        .config
-        .problems_strictly(&app.large_work, &project.tenant, &text)
-        .await?;
-    if problems.is_empty() {
-        return Ok(());
-    }
-    Err(errors::config_invalid(&trigger.slug, problems))
+    let schema = &trigger.config;
+    let problems = schema.problems_strictly(&app.large_work, &project.tenant, &text);
+    errors::refuse_problems(problems.await?, |problems| {
+        errors::config_invalid(&trigger.slug, problems)
+    })
 }
 
 /// Returns a configuration as JSON. Fails only if memory cannot be written.
@@ -60,35 +55,31 @@ pub(super) fn mask(found: Option<&ResolvedTrigger>, config: Config) -> Config {
     let schema = found.and_then(|found| found.trigger.config.text().ok());
     let schema = schema.and_then(|text| serde_json::from_str::<Value>(text.get()).ok());
     let Some(schema) = schema else {
-        return config
-            .into_iter()
-            .map(|(name, value)| (name, accounts::mask(&value)))
-            .collect();
+        let members = config.into_iter();
+        let masked = members.map(|(name, value)| (name, accounts::mask(&value)));
+        return masked.collect();
     };
     masked_members(config, &write_only_names(&schema))
 }
 
 fn masked_members(members: Config, secrets: &BTreeSet<String>) -> Config {
-    members
-        .into_iter()
-        .map(|(name, value)| {
-            let value = if secrets.contains(&name) {
-                accounts::mask(&value)
-            } else {
-                masked(value, secrets)
-            };
-            (name, value)
-        })
-        .collect()
+    let members = members.into_iter().map(|(name, value)| {
+        let value = match secrets.contains(&name) {
+            true => accounts::mask(&value),
+            false => masked(value, secrets),
+        };
+        (name, value)
+    });
+    members.collect()
 }
 
 fn masked(value: Value, secrets: &BTreeSet<String>) -> Value {
     match value {
         Value::Object(members) => masked_members(members, secrets).into(),
-        Value::Array(items) => items
-            .into_iter()
-            .map(|item| masked(item, secrets))
-            .collect(),
+        Value::Array(items) => {
+            let items = items.into_iter();
+            items.map(|item| masked(item, secrets)).collect()
+        }
         other => other,
     }
 }

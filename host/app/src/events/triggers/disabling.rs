@@ -67,10 +67,8 @@ pub(super) async fn add(
     Ok(batch.update(&instance))
 }
 
-/// Enables an instance under a claim on a record of it, if its account is active again.
-///
-/// # Errors
-/// Fails if the account is not active.
+/// Enables an instance under a claim on a record of it, if its account is active again. Fails if
+/// the account is not active.
 pub(super) async fn resume<T: Claimable>(
     app: &App,
     project: &Project,

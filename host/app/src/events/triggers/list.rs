@@ -63,20 +63,16 @@ pub struct InstanceView {
     pub events: Vec<RecentEvent>,
 }
 
-/// Returns a page of instances, newest first, and their total number.
-///
-/// # Errors
-/// Fails if the store cannot be read or a configuration cannot be decrypted.
+/// Returns a page of instances, newest first, and their total number. Fails if a configuration
+/// cannot be decrypted.
 pub async fn list(
     app: &App,
     project: &Project,
     filter: &Filter,
     window: Window,
 ) -> Result<Listed<InstanceView>> {
-    let Listed { items, total, next } = app
-        .store
-        .list::<Instance>(&query(project, filter, window))
-        .await?;
+    let query = query(project, filter, window);
+    let Listed { items, total, next } = app.store.list::<Instance>(&query).await?;
     let mut subscriptions = subscribing::views(app, project, &items).await?;
     let ids = items.iter().map(|record| record.id.as_str());
     let of_page = Query::for_project(project.id.as_str()).any_of("id", ids);
@@ -84,10 +80,9 @@ pub async fn list(
     let events = progress.iter().flat_map(|record| record.body.recent.ids());
     let events: Vec<_> = events.collect();
     let deliveries = delivery::of_events(app, project, &events).await?;
-    let mut progress: HashMap<_, _> = progress
-        .into_iter()
-        .map(|record| (record.id.clone(), record))
-        .collect();
+    let progress = progress.into_iter();
+    let progress = progress.map(|record| (record.id.clone(), record));
+    let mut progress: HashMap<_, _> = progress.collect();
     let mut views = Vec::with_capacity(items.len());
     for record in items {
         // Without it, the instance was deleted after the page was read.
@@ -106,11 +101,8 @@ pub async fn list(
 }
 
 fn query(project: &Project, filter: &Filter, window: Window) -> Query {
-    let triggers: Vec<_> = filter
-        .triggers
-        .iter()
-        .map(|slug| slug.to_ascii_uppercase())
-        .collect();
+    let triggers = filter.triggers.iter().map(|slug| slug.to_ascii_uppercase());
+    let triggers: Vec<_> = triggers.collect();
     let mut query = Query::for_project(project.id.as_str())
         .window(window)
         .descending();

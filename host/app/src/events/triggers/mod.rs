@@ -171,10 +171,7 @@ impl Instance {
     }
 }
 
-/// Returns an instance of the project.
-///
-/// # Errors
-/// Fails if the instance does not exist or is deleted.
+/// Returns an instance of the project. Fails if the instance does not exist or is deleted.
 async fn record(app: &App, project: &Project, id: &TriggerInstanceId) -> Result<Record<Instance>> {
     let owner = project.id.as_str();
     if let Some(found) = app.store.get(owner, id.as_str()).await? {

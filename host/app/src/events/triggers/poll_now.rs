@@ -13,11 +13,8 @@ use crate::{
 };
 
 /// Polls an instance now, as its schedule would, and returns what the poll found. The next poll
-/// follows after an interval.
-///
-/// # Errors
-/// Fails if the instance does not exist, is deleted, disabled or not polled, is being polled, or if
-/// the poll could not run.
+/// follows after an interval. Fails if the instance does not exist, is deleted, disabled or not
+/// polled, is being polled, or if the poll could not run.
 pub async fn poll_now(app: &App, project: &Project, id: &TriggerInstanceId) -> Result<Polled> {
     let instance = record(app, project, id).await?;
     if !instance.body.is_enabled() {

@@ -89,11 +89,8 @@ pub(crate) fn queue() -> Queue<Progress, App> {
     }
 }
 
-/// Polls a claimed instance and ends the claim.
-///
-/// # Errors
-/// Fails if the poll could not run, for example because the server is busy. The claim is still held
-/// then.
+/// Polls a claimed instance and ends the claim. Fails if the poll could not run, for example
+/// because the server is busy. The claim is still held then.
 pub(super) async fn poll(app: &App, claim: &Claim<Progress>) -> Result<Polled> {
     let Some(mut subject) = Subject::load(app, claim).await? else {
         claim.erase(claim.batch().await?).await?;
@@ -218,12 +215,8 @@ impl Subject {
             Err(failure) => return Ok(Err(failure.into())),
         };
         let memory = Memory::new(&cursor, outcome.state);
-        let failed = |error: String| {
-            Ok(Err(Failed {
-                error,
-                retry_after: None,
-            }))
-        };
+        let retry_after = None;
+        let failed = |error: String| Ok(Err(Failed { error, retry_after }));
         if memory.size() > MAX_MEMORY_BYTES {
             return failed(format!(
                 "the cursor and the state of the trigger have more than {MAX_MEMORY_BYTES} bytes"

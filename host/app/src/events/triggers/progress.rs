@@ -218,10 +218,7 @@ impl Progress {
         })
     }
 
-    /// Returns the progress of an instance.
-    ///
-    /// # Errors
-    /// Fails if the instance was deleted after it was read.
+    /// Returns the progress of an instance. Fails if the instance was deleted after it was read.
     pub(super) async fn get(app: &App, project: &ProjectId, id: &str) -> Result<Record<Self>> {
         let found = app.store.get(project.as_str(), id).await?;
         found.ok_or_else(|| errors::instance_deleted(id))

@@ -58,8 +58,8 @@ pub struct Upserted {
 ///
 /// # Errors
 /// Fails if the trigger type or the account does not exist, the account is deleted or not active,
-/// the configuration does not match its schema, the schedule or the action is invalid, the project
-/// has too many instances, or the store refuses.
+/// the configuration does not match its schema, the schedule or the action is invalid, or the
+/// project has too many instances.
 pub async fn upsert(app: &App, project: &SharedProject, request: Upsert) -> Result<Upserted> {
     let found = app
         .catalog

@@ -3,7 +3,7 @@
 use std::{
     fs::File,
     io::{BufReader, BufWriter},
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use age::{
@@ -43,10 +43,7 @@ pub enum Unlock {
 }
 
 impl Lock {
-    /// Creates a lock with a passphrase.
-    ///
-    /// # Errors
-    /// Returns an error if the passphrase is too short.
+    /// Creates a lock with a passphrase. Fails if the passphrase is too short.
     pub fn passphrase(text: &str) -> Result<Self, ArchiveError> {
         if text.chars().count() < MIN_PASSPHRASE_CHARS {
             return Err(ArchiveError::WeakPassphrase);
@@ -54,16 +51,10 @@ impl Lock {
         Ok(Self::Passphrase(SecretString::from(text)))
     }
 
-    /// Creates a lock for an age recipient, `age1…`.
-    ///
-    /// # Errors
-    /// Returns an error if the text is not a recipient.
+    /// Creates a lock for an age recipient, `age1…`. Fails if the text is not a recipient.
     pub fn recipient(text: &str) -> Result<Self, ArchiveError> {
-        let parsed = text
-            .trim()
-            .parse()
-            .map_err(|_| ArchiveError::InvalidRecipient(text.to_owned()));
-        parsed.map(Self::Recipient)
+        let parsed = text.trim().parse().map(Self::Recipient);
+        parsed.map_err(|_| ArchiveError::InvalidRecipient(text.to_owned()))
     }
 
     pub(super) fn lock(&self, file: File) -> std::io::Result<StreamWriter<BufWriter<File>>> {
@@ -90,10 +81,8 @@ impl Unlock {
         Self::Passphrase(SecretString::from(text))
     }
 
-    /// Reads the identities of a file written by `age-keygen`.
-    ///
-    /// # Errors
-    /// Returns an error if the file cannot be read or holds no identity.
+    /// Reads the identities of a file written by `age-keygen`. Fails if the file cannot be read or
+    /// holds no identity.
     pub fn identities(path: &Path) -> Result<Self, ArchiveError> {
         let read = std::fs::read_to_string(path).map(Zeroizing::new);
         let text = read.map_err(|cause| ArchiveError::Io {
@@ -101,15 +90,12 @@ impl Unlock {
             file: path.to_owned(),
             cause,
         })?;
-        let found: Vec<_> = text
-            .lines()
-            .filter_map(|line| line.trim().parse().ok())
-            .collect();
+        let found = text.lines().filter_map(|line| line.trim().parse().ok());
+        let found: Vec<_> = found.collect();
         if found.is_empty() {
-            Err(ArchiveError::NoIdentity(path.to_owned()))
-        } else {
-            Ok(Self::Identities(found))
+            return Err(ArchiveError::NoIdentity(path.to_owned()));
         }
+        Ok(Self::Identities(found))
     }
 
     pub(super) fn unlock(
@@ -118,7 +104,7 @@ impl Unlock {
         file: File,
     ) -> Result<StreamReader<BufReader<File>>, ArchiveError> {
         let closed = |cause: DecryptError| ArchiveError::Undecryptable {
-            file: PathBuf::from(path),
+            file: path.to_owned(),
             reason: reason(&cause),
         };
         let decryptor = Decryptor::new_buffered(BufReader::new(file)).map_err(closed)?;

@@ -19,16 +19,16 @@ use super::{
 };
 use crate::{
     COLLECTIONS,
-    core::vault::{KeyFile, KeyVerifier},
+    core::vault::{KeyFile, KeyVerifier, sync_folder},
 };
 
 /// Writes a new archive of the frames that [`export_frames`](super::export_frames) gives. The file
 /// is durable and readable by its owner only. This function blocks.
 ///
 /// # Errors
-/// Returns an error if the file exists already or cannot be written, if the frames end early, or if
-/// the key does not open the exported data keys, because such a backup would be useless. No file is
-/// left in these cases.
+/// Fails if the file exists already or cannot be written, if the frames end early, or if the key
+/// does not open the exported data keys, because such a backup would be useless. No file is left in
+/// these cases.
 pub fn pack<R: Read>(
     from: impl FnOnce() -> Result<R, String>,
     file: &Path,
@@ -48,19 +48,10 @@ pub fn pack<R: Read>(
         return Err(failed(std::io::ErrorKind::AlreadyExists.into()));
     }
     let mut options = OpenOptions::new();
-    let opened = options
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&partial)
-        .map_err(failed)?;
+    options.write(true).create(true).truncate(true).mode(0o600);
+    let opened = options.open(&partial).map_err(failed)?;
     let written = write(from, opened, lock, key, progress).and_then(|counts| {
-        let folder = file
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
-        let moved = fs::rename(&partial, file).and_then(|()| File::open(folder)?.sync_all());
+        let moved = fs::rename(&partial, file).and_then(|()| sync_folder(file));
         moved.map(|()| counts).map_err(PackError::Io)
     });
     written.map_err(|error| {
@@ -119,10 +110,8 @@ fn write<R: Read>(
         progress(counts);
     }
     let finished = sealed.finish().and_then(|buffer| {
-        buffer
-            .into_inner()
-            .map_err(std::io::Error::from)?
-            .sync_all()
+        let file = buffer.into_inner().map_err(std::io::Error::from)?;
+        file.sync_all()
     });
     finished.map(|()| counts).map_err(PackError::Io)
 }
@@ -138,11 +127,8 @@ pub struct CheckedArchive {
     pub made_by: String,
 }
 
-/// Reads an archive to its end and returns its content. This function blocks.
-///
-/// # Errors
-/// Returns an error if the archive cannot be decrypted, is damaged or truncated, or holds data that
-/// this version does not know.
+/// Reads an archive to its end and returns its content. This function blocks. Fails if the archive
+/// cannot be decrypted, is damaged or truncated, or holds data that this version does not know.
 pub fn check(
     file: &Path,
     unlock: &Unlock,
@@ -207,10 +193,9 @@ impl Frames {
     }
 
     fn is_at_end(&mut self) -> Result<bool, ArchiveError> {
-        self.from
-            .read(&mut [0])
-            .map(|read| read == 0)
-            .map_err(|cause| self.damaged(&cause))
+        let read = self.from.read(&mut [0]);
+        let is_end = read.map(|count| count == 0);
+        is_end.map_err(|cause| self.damaged(&cause))
     }
 
     /// Reads the start frame. Returns the master key, and the version that made the archive.

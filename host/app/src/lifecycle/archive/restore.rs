@@ -73,9 +73,8 @@ pub async fn restore(
         } else {
             let entry: Entry =
                 serde_json::from_slice(&frame.content).map_err(|_| unreadable("record"))?;
-            let known = COLLECTIONS
-                .iter()
-                .find(|known| known.name == entry.collection);
+            let mut known = COLLECTIONS.iter();
+            let known = known.find(|known| known.name == entry.collection);
             let collection = known.ok_or_else(|| unreadable("record"))?;
             let is_data_key = collection.name == vault::COLLECTION.name;
             (if is_data_key { &mut keys } else { &mut batch }).add(collection, entry.into_row());
@@ -117,10 +116,8 @@ impl BatchBuilder {
 
     async fn commit(&mut self, store: &Store) -> std::result::Result<(), ArchiveError> {
         let Self { batch, .. } = std::mem::replace(self, Self::new());
-        store
-            .commit(batch)
-            .await
-            .map_err(|cause| ArchiveError::Store(cause.into()))
+        let committed = store.commit(batch).await;
+        committed.map_err(|cause| ArchiveError::Store(cause.into()))
     }
 }
 

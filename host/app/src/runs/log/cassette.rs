@@ -90,15 +90,14 @@ impl Recorder {
     /// Returns the cassette for writing, if it is to be kept and the buffer has room.
     pub(crate) fn reserve(&self, cassette: Cassette, failed: bool) -> Option<PendingCassette> {
         let is_wanted = self.policy == CassettePolicy::All || failed;
-        let room = u32::try_from(self.max_bytes).unwrap_or(u32::MAX);
-        let room = if is_wanted {
-            self.buffer_room.clone().try_acquire_many_owned(room).ok()?
-        } else {
+        if !is_wanted {
             return None;
-        };
+        }
+        let room = u32::try_from(self.max_bytes).unwrap_or(u32::MAX);
+        let reserved = self.buffer_room.clone().try_acquire_many_owned(room);
         Some(PendingCassette {
             cassette,
-            _reserved: room,
+            _reserved: reserved.ok()?,
         })
     }
 }
@@ -122,30 +121,21 @@ impl Writer {
         let context = SealContext::new::<StoredCassette>(project, id, "sealed");
         let sealed = self.vault.seal(context, &kept.cassette, now).await?;
         let stored = StoredCassette { sealed };
-        if !self
-            .quotas
-            .take(Kind::Log, project, stored.sealed.size(), now)
-        {
+        let size = stored.sealed.size();
+        if !self.quotas.take(Kind::Log, project, size, now) {
             return Ok(());
         }
-        Ok(self
-            .store
-            .commit(Batch::at(now).insert(project, id, &stored))
-            .await?)
+        let batch = Batch::at(now).insert(project, id, &stored);
+        Ok(self.store.commit(batch).await?)
     }
 }
 
-/// Returns the cassette of an execution.
-///
-/// # Errors
-/// Returns an error if the execution does not exist or has no cassette.
+/// Returns the cassette of an execution. Fails if the execution does not exist or has no cassette.
 pub async fn cassette(app: &App, project: &Project, id: &LogId) -> Result<Cassette> {
     let (run, _) = get(app, project, id).await?;
     let project = project.id.as_str();
-    let stored = app
-        .store
-        .get::<StoredCassette>(project, run.id.as_str())
-        .await?;
+    let id_text = run.id.as_str();
+    let stored = app.store.get::<StoredCassette>(project, id_text).await?;
     let stored = stored.ok_or_else(|| errors::no_cassette(id))?;
     let (context, now) = (SealContext::of(&stored, "sealed"), app.clock.now());
     app.vault.unseal(context, &stored.body.sealed, now).await

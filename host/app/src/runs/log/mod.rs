@@ -12,6 +12,7 @@
 //! An execution may also leave a cassette, with which it can be replayed, see `cassette`.
 
 mod cassette;
+mod filter;
 mod page;
 mod pending;
 mod read;
@@ -37,9 +38,10 @@ use tokio::{
 
 pub(crate) use cassette::{CASSETTES_COLLECTION, PendingCassette};
 pub use cassette::{CassettePolicy, cassette};
+pub use filter::{Condition, Field, Filter, Operator};
 pub(crate) use page::{DETAILS_COLLECTION, PAGES_COLLECTION};
 pub use page::{Detail, ExecutionRecord, Line, SentRequest, Status};
-pub use read::{Condition, Field, Filter, ListPart, Operator, get, list};
+pub use read::{ListPart, get, list};
 pub use retention::Retention;
 pub(crate) use retention::{RETENTION_INTERVAL, erase_old};
 pub use sandbox::cassette::Cassette;

@@ -5,73 +5,19 @@
 
 use store::{Query, Record};
 
-use super::page::{Detail, Details, ExecutionRecord, MAX_PAGE_SPAN_MS, Page, SLOW_RUN_MS};
+use super::{
+    filter::Filter,
+    page::{Detail, Details, ExecutionRecord, MAX_PAGE_SPAN_MS, Page, SLOW_RUN_MS},
+};
 use crate::{
     App, Result,
-    core::{
-        ids::{AccountId, AuthConfigId, LogId, SessionId},
-        vault::SealContext,
-    },
+    core::{ids::LogId, vault::SealContext},
     projects::Project,
     runs::errors,
 };
 
 /// Number of pages that are read in one query.
 pub(super) const PAGES_PER_QUERY: u64 = 64;
-/// Maximum duration of an execution, in milliseconds, including the waits for its slot and for its
-/// record.
-const MAX_RUN_MS: i64 = 600_000;
-
-/// A field of the log that conditions can use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Field {
-    /// The slug of the tool.
-    Tool,
-    /// The slug of the toolkit.
-    Toolkit,
-    /// The connected account.
-    Account,
-    /// The auth config.
-    AuthConfig,
-    /// The status: `success` or `failed`.
-    Status,
-    /// The user.
-    User,
-    /// The tool router session.
-    Session,
-    /// The id of the request.
-    Request,
-    /// The id of the log record.
-    Id,
-    /// A field that no execution has yet. No value equals it.
-    Absent,
-}
-
-/// A comparison operator.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operator {
-    /// Equal.
-    Is,
-    /// Not equal.
-    IsNot,
-    /// Contains the text.
-    Contains,
-    /// Does not contain the text.
-    ContainsNot,
-}
-
-/// A condition on one field.
-#[derive(Debug, Clone)]
-pub struct Condition {
-    /// The field.
-    pub field: Field,
-    /// The operator.
-    pub operator: Operator,
-    /// The value to compare with.
-    pub value: String,
-    /// True if upper and lower case are equal.
-    pub ignore_case: bool,
-}
 
 /// A part of a list.
 #[derive(Debug, Clone)]
@@ -82,120 +28,6 @@ pub struct ListPart {
     pub skip: u64,
     /// Maximum number of executions.
     pub limit: u64,
-}
-
-/// A filter for executions.
-#[derive(Debug, Default)]
-pub struct Filter {
-    /// The conditions, all of which must hold.
-    pub conditions: Vec<Condition>,
-    /// The earliest start time, inclusive, in epoch milliseconds.
-    pub from: Option<i64>,
-    /// The latest start time, inclusive, in epoch milliseconds.
-    pub to: Option<i64>,
-}
-
-impl Field {
-    /// Returns the list of a page that holds the field's values, or `None` if pages do not list
-    /// them.
-    fn list(self) -> Option<&'static str> {
-        match self {
-            Self::Tool => Some("tools"),
-            Self::Toolkit => Some("toolkits"),
-            Self::Account => Some("accounts"),
-            Self::AuthConfig => Some("auth_configs"),
-            Self::Status => Some("statuses"),
-            Self::User => Some("users"),
-            Self::Session => Some("sessions"),
-            Self::Request | Self::Id | Self::Absent => None,
-        }
-    }
-
-    fn value(self, run: &ExecutionRecord) -> Option<&str> {
-        match self {
-            Self::Tool => Some(&run.tool),
-            Self::Toolkit => Some(&run.toolkit),
-            Self::Account => run.account.as_ref().map(AccountId::as_str),
-            Self::AuthConfig => run.auth_config.as_ref().map(AuthConfigId::as_str),
-            Self::Status => Some(run.status.into_str()),
-            Self::User => Some(&run.user),
-            Self::Session => run.session.as_ref().map(SessionId::as_str),
-            Self::Request => Some(&run.request),
-            Self::Id => Some(run.id.as_str()),
-            Self::Absent => None,
-        }
-    }
-}
-
-impl Condition {
-    fn holds(&self, run: &ExecutionRecord) -> bool {
-        let value = self.field.value(run);
-        if self.ignore_case {
-            let (value, wanted) = (value.map(str::to_lowercase), self.value.to_lowercase());
-            return self.operator.holds(value.as_deref(), &wanted);
-        }
-        self.operator.holds(value, &self.value)
-    }
-}
-
-impl Operator {
-    fn holds(self, value: Option<&str>, wanted: &str) -> bool {
-        match self {
-            Self::Is => value == Some(wanted),
-            Self::IsNot => value != Some(wanted),
-            Self::Contains => value.is_some_and(|value| value.contains(wanted)),
-            Self::ContainsNot => !value.is_some_and(|value| value.contains(wanted)),
-        }
-    }
-}
-
-impl Filter {
-    pub(super) fn holds(&self, run: &ExecutionRecord) -> bool {
-        self.from.is_none_or(|from| run.started_at.0 >= from)
-            && self.to.is_none_or(|to| run.started_at.0 <= to)
-            && self.conditions.iter().all(|condition| condition.holds(run))
-    }
-
-    /// Returns a query for all pages that may have matching executions.
-    pub(super) fn query(&self, project: &Project) -> Query {
-        let mut query = Query::for_project(project.id.as_str()).descending();
-        for Condition {
-            field,
-            operator,
-            value,
-            ..
-        } in self
-            .conditions
-            .iter()
-            .filter(|condition| !condition.ignore_case)
-        {
-            query = match (field.list(), operator) {
-                (Some(list), Operator::Is) => query.is(list, value.as_str()),
-                (Some(list), Operator::Contains) => query.contains(list, value),
-                _ => query,
-            };
-        }
-        if let Some(from) = self.from {
-            query = query.at_least("created_at", from.saturating_sub(MAX_PAGE_SPAN_MS));
-        }
-        if let Some(to) = self.to {
-            query = query.below("created_at", to.saturating_add(MAX_RUN_MS));
-        }
-        query
-    }
-
-    /// Returns the id of an execution, if the filter asks for a single one.
-    fn single_id(&self) -> Option<&str> {
-        let is_single_id = |condition: &&Condition| {
-            condition.field == Field::Id
-                && condition.operator == Operator::Is
-                && !condition.ignore_case
-        };
-        self.conditions
-            .iter()
-            .find(is_single_id)
-            .map(|condition| condition.value.as_str())
-    }
 }
 
 /// Returns executions, the last to end first, and true if more follow. A part that begins after an
@@ -248,11 +80,8 @@ pub async fn list(
         if let Some((at, _)) = &reached {
             query = query.below("created_at", at.0 + 1);
         }
-        let pages = app
-            .store
-            .find::<Page>(&query.page(pages_at_reached_time, PAGES_PER_QUERY))
-            .await?
-            .records;
+        let query = query.page(pages_at_reached_time, PAGES_PER_QUERY);
+        let pages = app.store.find::<Page>(&query).await?.records;
         let last = (pages.len() as u64) < PAGES_PER_QUERY;
         for page in pages {
             let position = (page.created_at, page.id);
@@ -304,10 +133,8 @@ impl Collector {
     }
 }
 
-/// Returns an execution with its details, if they were kept.
-///
-/// # Errors
-/// Returns an error if the execution does not exist, or its details do not open.
+/// Returns an execution with its details, if they were kept. Fails if the execution does not exist,
+/// or its details do not open.
 pub async fn get(
     app: &App,
     project: &Project,
@@ -347,11 +174,9 @@ async fn locate(app: &App, project: &Project, id: &LogId) -> Result<Option<(Reco
     );
     for query in [near, of().is("slow", id.as_str())] {
         for part in 0.. {
-            let pages = app
-                .store
-                .find::<Page>(&query.clone().page(part * PAGES_PER_QUERY, PAGES_PER_QUERY))
-                .await?
-                .records;
+            let query = query.clone();
+            let query = query.page(part * PAGES_PER_QUERY, PAGES_PER_QUERY);
+            let pages = app.store.find::<Page>(&query).await?.records;
             let last = (pages.len() as u64) < PAGES_PER_QUERY;
             for page in pages {
                 if let Ok(index) = page.body.runs.binary_search_by(|run| run.id.cmp(id)) {
@@ -364,90 +189,4 @@ async fn locate(app: &App, project: &Project, id: &LogId) -> Result<Option<(Reco
         }
     }
     Ok(None)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Time, accounts::Source, core::ids::Sequence, runs::log::page::Status};
-
-    fn run(tool: &str, started_at: i64) -> ExecutionRecord {
-        ExecutionRecord {
-            id: Sequence::new().log(Time(started_at)),
-            tool: tool.into(),
-            toolkit: "t".into(),
-            version: "20260101_00".into(),
-            status: Status::Success,
-            user: "default".into(),
-            account: None,
-            auth_config: None,
-            source: Source::NoAuth,
-            session: None,
-            request: "req_1".into(),
-            trace: None,
-            started_at: Time(started_at),
-            ended_at: Time(started_at + 5),
-            cpu_us: 1,
-            wall_us: 1,
-            memory: 1,
-            host_calls: 0,
-            requests: 0,
-            tokens: None,
-            failure: None,
-        }
-    }
-
-    fn holds(field: Field, operator: Operator, value: &str) -> bool {
-        Condition {
-            field,
-            operator,
-            value: value.into(),
-            ignore_case: false,
-        }
-        .holds(&run("T_RUN", 7))
-    }
-
-    #[test]
-    fn conditions_mean_what_they_say() {
-        assert!(holds(Field::Tool, Operator::Is, "T_RUN"));
-        assert!(!holds(Field::Tool, Operator::Is, "T"));
-        assert!(holds(Field::Tool, Operator::Contains, "RU"));
-        assert!(holds(Field::User, Operator::ContainsNot, "x"));
-    }
-
-    #[test]
-    fn a_folded_condition_does_not_tell_cases_apart() {
-        let condition = |operator, value: &str| Condition {
-            field: Field::Tool,
-            operator,
-            value: value.into(),
-            ignore_case: true,
-        };
-        assert!(condition(Operator::Is, "t_run").holds(&run("T_RUN", 7)));
-        assert!(!condition(Operator::ContainsNot, "Run").holds(&run("T_RUN", 7)));
-    }
-
-    #[test]
-    fn what_a_run_does_not_have_equals_nothing() {
-        for field in [Field::Account, Field::Absent] {
-            assert!(!holds(field, Operator::Is, ""));
-            assert!(!holds(field, Operator::Contains, ""));
-            assert!(holds(field, Operator::IsNot, "a"));
-            assert!(holds(field, Operator::ContainsNot, "a"));
-        }
-    }
-
-    #[test]
-    fn a_time_range_has_both_its_ends() {
-        let filter = |from, to| {
-            Filter {
-                from,
-                to,
-                ..Filter::default()
-            }
-            .holds(&run("T", 7))
-        };
-        assert!(filter(Some(7), Some(7)) && filter(None, None));
-        assert!(!filter(Some(8), None) && !filter(None, Some(6)));
-    }
 }

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::{
+    filter::Filter,
     page::{ExecutionRecord, Page},
-    read::{Filter, PAGES_PER_QUERY},
+    read::PAGES_PER_QUERY,
 };
 use crate::{App, Result, projects::Project};
 

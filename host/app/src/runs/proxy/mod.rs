@@ -76,10 +76,8 @@ pub struct ProxyResponse {
     pub body: ResponseBody,
 }
 
-/// Sends a request with the credential of an account and records it.
-///
-/// # Errors
-/// Returns an error if the request is refused or the provider does not respond.
+/// Sends a request with the credential of an account and records it. Fails if the request is
+/// refused or the provider does not respond.
 pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result<ProxyResponse> {
     let choice = CredentialChoice {
         user_id: request.user_id,

@@ -169,10 +169,8 @@ pub struct ActionRunView {
     pub error: Option<String>,
 }
 
-/// Returns a page of the runs of an instance's actions, newest first, and their total number.
-///
-/// # Errors
-/// Fails if the instance does not exist or is deleted, or if the store cannot be read.
+/// Returns a page of the runs of an instance's actions, newest first, and their total number. Fails
+/// if the instance does not exist or is deleted.
 pub async fn list(
     app: &App,
     project: &Project,

@@ -264,19 +264,15 @@ async fn settle(
     execution: Execution,
     read_only: bool,
 ) -> Result<Next> {
-    let Execution {
-        log_id,
-        data,
-        error,
-    } = execution;
-    let Some(error) = error else {
+    let log_id = execution.log_id;
+    let Some(error) = execution.error else {
         return end(claim, |run| {
             run.attempted(log_id);
             run.succeed();
         })
         .await;
     };
-    let failure = serde_json::from_slice::<FailureData>(&data).ok();
+    let failure = serde_json::from_slice::<FailureData>(&execution.data).ok();
     let failure = failure.filter(|failure| error.starts_with(&failure.kind));
     let attempts = claim.body().await.attempt_count + 1;
     let delay = failure.and_then(|failure| failure.retry_delay(read_only, attempts));

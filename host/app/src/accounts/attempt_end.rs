@@ -1,0 +1,74 @@
+//! The end of a connection attempt: the account becomes active or fails.
+
+use std::time::Duration;
+
+use store::{Batch, Record};
+
+use super::{
+    Account, Event, Failure, Status, Values,
+    account::{COLLECTION, record},
+    credential::open_credential,
+    tokens::TokenOwner,
+};
+use crate::{App, Error, Result, accounts::errors, core::ids::AccountId, projects::Project};
+
+/// Activates an account with its tokens. Revokes the tokens if the attempt has ended meanwhile.
+pub(super) async fn activate(
+    app: &App,
+    project: &Project,
+    owner: &TokenOwner,
+    attempt_number: u32,
+    values: &Values,
+    lifetime: Option<Duration>,
+) -> Result<()> {
+    let id = &owner.account;
+    let tokens = &app.accounts;
+    let activated = app.store.change(&COLLECTION, id.as_str(), || async {
+        let found = record(app, project, id).await.ok();
+        let found = found.filter(|account| account.body.attempt_number == attempt_number);
+        let status = found.as_ref();
+        let status = status.and_then(|account| account.body.status.after(Event::Authorized));
+        let (Some(mut account), Some(status)) = (found, status) else {
+            tokens.revoke_best_effort(owner, values).await;
+            return Err(errors::attempt_unknown());
+        };
+        let now = app.clock.now();
+        account.body.set_status(status, None, now);
+        account.body.attempt_number += 1;
+        let (_, credential) = open_credential(app, project, &account).await?;
+        let scheme = Some(owner.scheme()?);
+        let body = tokens.build_credential(&project.id, id, scheme, values, lifetime);
+        let body = body.await?;
+        let batch = Batch::at(now).update(&account);
+        Ok((batch.update(&Record { body, ..credential }), ()))
+    });
+    Ok(activated.await?)
+}
+
+/// Ends a failed attempt.
+pub(super) async fn fail_attempt(
+    app: &App,
+    project: &Project,
+    id: &AccountId,
+    attempt_number: u32,
+    failure: &Failure,
+) -> Result<()> {
+    let now = app.clock.now();
+    let change = |account: &mut Account| -> Result<()> {
+        if account.attempt_number == attempt_number
+            && let Some(status) = account.status.after(Event::AttemptFailed)
+        {
+            account.attempt_number += 1;
+            if status == Status::Failed {
+                account.set_status(status, Some(&failure.error), now);
+                account.failure = Some(failure.clone());
+            }
+        }
+        Ok(())
+    };
+    app.store
+        .edit(project.id.as_str(), id.as_str(), now, change)
+        .await
+        .map_err(Error::from)
+        .map(|_| ())
+}

@@ -1,0 +1,76 @@
+//! Lists of MCP servers.
+
+use std::collections::HashMap;
+
+use store::{Listed, Query, Record, Window};
+
+use super::{Instance, McpServer};
+use crate::{App, Result, projects::Project};
+
+/// Filter for lists of MCP servers. Empty fields do not filter.
+#[derive(Debug, Default)]
+pub struct Filter {
+    /// Part of the name, in any case.
+    pub name: String,
+    /// Slugs of toolkits, of which a server has at least one.
+    pub toolkits: Vec<String>,
+    /// Ids of auth configs, of which a server has at least one.
+    pub auth_configs: Vec<String>,
+    /// Order of the list.
+    pub order: Order,
+}
+
+/// Order of a list of MCP servers or instances.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Order {
+    /// True to sort by creation instead of by last change.
+    pub by_creation: bool,
+    /// True for the oldest first.
+    pub ascending: bool,
+}
+
+impl Order {
+    pub(super) fn apply(self, query: Query) -> Query {
+        let query = match self.by_creation {
+            true => query,
+            false => query.order_by("changed_at"),
+        };
+        match self.ascending {
+            true => query,
+            false => query.descending(),
+        }
+    }
+}
+
+/// Returns a page of MCP servers and their total number.
+pub async fn list(
+    app: &App,
+    project: &Project,
+    filter: &Filter,
+    window: Window,
+) -> Result<Listed<Record<McpServer>>> {
+    let mut query = Query::for_project(project.id.as_str()).window(window);
+    if !filter.name.is_empty() {
+        query = query.contains("folded_name", &filter.name.to_lowercase());
+    }
+    if !filter.toolkits.is_empty() {
+        let slugs = filter.toolkits.iter().map(|slug| slug.to_lowercase());
+        query = query.any_of("toolkits", slugs);
+    }
+    if !filter.auth_configs.is_empty() {
+        let ids = filter.auth_configs.iter().map(String::as_str);
+        query = query.any_of("auth_configs", ids);
+    }
+    Ok(app.store.list(&filter.order.apply(query)).await?)
+}
+
+/// Returns the number of instances of each of these servers.
+pub async fn count_instances(
+    app: &App,
+    project: &Project,
+    servers: &[&str],
+) -> Result<HashMap<String, u64>> {
+    let all = Query::for_project(project.id.as_str());
+    let counts = app.store.count_by::<Instance>(&all, "server", servers);
+    Ok(counts.await?)
+}

@@ -1,0 +1,86 @@
+//! The records of the files of sessions.
+
+use serde::{Deserialize, Serialize};
+use store::{Collection, Document, Field, Kind, Query, Record, Time};
+
+use crate::{
+    App, Result,
+    agents::{Session, SessionCaller, errors},
+};
+
+/// Collection of the files of sessions.
+pub(crate) static COLLECTION: Collection = Collection {
+    name: "session_files",
+    fields: &[
+        Field::new("session", Kind::Text),
+        Field::unique("place", Kind::Text),
+    ],
+};
+
+/// A file of a session, or a temporary record, as stored.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Stored {
+    /// Id of the session.
+    pub(super) session: String,
+    /// Session and path. A temporary record has none.
+    pub(super) place: Option<String>,
+    /// Path, relative to the folder of the session's files.
+    pub(super) path: String,
+    /// Key of the blob. A file that is not uploaded yet has none.
+    pub(super) blob: Option<String>,
+    pub(super) media_type: String,
+    /// Size, in bytes.
+    pub(super) size: u64,
+    /// Time of the last change of the content.
+    pub(super) modified_at: Time,
+    /// Time after which the record is erased. A file with content has none.
+    pub(super) expires_at: Option<Time>,
+}
+
+impl Document for Stored {
+    const COLLECTION: &'static Collection = &COLLECTION;
+}
+
+impl Stored {
+    pub(super) fn is_expired(&self, now: Time) -> bool {
+        self.expires_at.is_some_and(|expires_at| expires_at < now)
+    }
+}
+
+/// The session that owns files.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Owner<'a> {
+    pub(super) project: &'a str,
+    pub(super) session: &'a str,
+}
+
+impl<'a> From<&'a SessionCaller> for Owner<'a> {
+    fn from(caller: &'a SessionCaller) -> Self {
+        Self {
+            project: caller.project.id.as_str(),
+            session: caller.session_id(),
+        }
+    }
+}
+
+impl Owner<'_> {
+    pub(super) fn place(self, path: &str) -> String {
+        format!("{}/{path}", self.session)
+    }
+
+    pub(super) async fn session(self, app: &App) -> Result<Record<Session>> {
+        let found = app.store.get(self.project, self.session).await?;
+        found.ok_or_else(|| errors::tool_router_session_not_found(self.session))
+    }
+
+    /// Returns all records of the session.
+    pub(super) async fn records(self, app: &App) -> Result<Vec<Record<Stored>>> {
+        let query = Query::for_project(self.project).is("session", self.session);
+        Ok(app.store.find(&query).await?.records)
+    }
+
+    pub(super) async fn at(self, app: &App, path: &str) -> Result<Option<Record<Stored>>> {
+        let query = Query::for_project(self.project).is("place", self.place(path));
+        Ok(app.store.first(query).await?)
+    }
+}

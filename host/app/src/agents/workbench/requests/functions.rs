@@ -1,0 +1,232 @@
+//! The functions of the host that scripts call.
+
+use std::collections::BTreeMap;
+
+use base64::{DecodeError, Engine, engine::general_purpose::STANDARD as BASE64};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
+
+use super::{Answer, message};
+use crate::{
+    App, Result,
+    agents::{
+        SessionCaller, SessionExecute, errors, execute,
+        meta::{self, MetaTool, ToolSearch, UseCase},
+        proxy,
+    },
+    core::{clock::iso, json},
+    files::{self, NewFile},
+    runs::{Proxy, ProxyBody, ResponseBody},
+};
+
+/// Slugs of the toolkit and the tool that files of scripts name as their origin.
+const ORIGIN_TOOLKIT: &str = "workbench";
+const ORIGIN_TOOL: &str = "UPLOAD_FILE";
+
+async fn parse<T: DeserializeOwned + Send + 'static>(
+    app: &App,
+    caller: &SessionCaller,
+    function: &str,
+    arguments: Bytes,
+) -> Result<T> {
+    let size = arguments.len();
+    let parse = move || serde_json::from_value(json::parse(&arguments)?);
+    let turns = &app.large_work;
+    let parsed: serde_json::Result<T> = turns.run(&caller.project.tenant, size, parse).await?;
+    parsed.map_err(|cause| errors::arguments_invalid(function, cause.to_string()))
+}
+
+#[derive(Deserialize)]
+struct ToolCall {
+    slug: String,
+    arguments: Map<String, Value>,
+    account: Option<String>,
+}
+
+pub(super) async fn run_tool(app: &App, caller: &SessionCaller, arguments: Bytes) -> Answer {
+    let execution = async {
+        if !caller.config().workbench.tool_execution {
+            let switch = "`workbench.enable_tool_execution` is false";
+            return Err(errors::script_request_refused("run_tool", switch));
+        }
+        let call: ToolCall = parse(app, caller, "run_tool", arguments).await?;
+        if MetaTool::from_slug(&call.slug).is_some() {
+            let reason = "it runs tools of toolkits, and no meta tools";
+            return Err(errors::script_request_refused("run_tool", reason));
+        }
+        let request = SessionExecute {
+            tool: call.slug,
+            arguments: Value::Object(call.arguments).to_string().into(),
+            account: call.account,
+        };
+        execute(app, caller, request).await
+    };
+    let execution = execution.await.map_err(|cause| message(&cause))?;
+    match execution.error {
+        None => Ok(execution.data),
+        Some(error) => {
+            let details = String::from_utf8_lossy(&execution.data);
+            Err(format!("{error}\n{details}"))
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct SearchCall {
+    use_cases: Vec<String>,
+}
+
+pub(super) async fn search_tools(
+    app: &App,
+    caller: &SessionCaller,
+    arguments: Bytes,
+) -> Result<Bytes> {
+    if caller.config().search_disabled {
+        let switch = "`search.enable` is false";
+        return Err(errors::script_request_refused("search_tools", switch));
+    }
+    let call: SearchCall = parse(app, caller, "search_tools", arguments).await?;
+    let queries = call.use_cases.into_iter().map(|use_case| UseCase {
+        use_case,
+        known_fields: None,
+    });
+    let search = ToolSearch {
+        queries: queries.collect(),
+        session: None,
+    };
+    to_json(&meta::search(app, caller, search).await?)
+}
+
+#[derive(Deserialize)]
+struct ProxyCall {
+    toolkit: String,
+    method: String,
+    endpoint: String,
+    body: Option<Value>,
+    query: Option<BTreeMap<String, Value>>,
+    headers: Option<BTreeMap<String, Value>>,
+}
+
+/// The response of a provider, as a script gets it.
+#[derive(Serialize)]
+struct ProxyAnswer {
+    status: u16,
+    headers: BTreeMap<String, String>,
+    data: Value,
+    /// Link to a body that is not text, or too large.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+}
+
+pub(super) async fn request_provider(
+    app: &App,
+    caller: &SessionCaller,
+    arguments: Bytes,
+) -> Result<Bytes> {
+    if !caller.config().workbench.proxy_execution {
+        let switch = "`workbench.enable_proxy_execution` is false";
+        return Err(errors::script_request_refused("proxy", switch));
+    }
+    let call: ProxyCall = parse(app, caller, "proxy", arguments).await?;
+    let request = Proxy {
+        user_id: None,
+        account: None,
+        custom: None,
+        endpoint: call.endpoint,
+        method: call.method.to_ascii_uppercase(),
+        headers: texts(call.headers),
+        query: texts(call.query),
+        body: match call.body {
+            None => None,
+            Some(Value::String(text)) => Some(ProxyBody::Bytes(text.into(), None)),
+            Some(value) => Some(ProxyBody::Json(value.to_string().into())),
+        },
+        session: None,
+        request_id: caller.request_id.clone(),
+    };
+    let response = proxy(app, caller, &call.toolkit, None, request).await?;
+    let mut url = None;
+    let data = match response.body {
+        ResponseBody::Empty => Value::Null,
+        ResponseBody::Json(data) => data,
+        ResponseBody::Text(text) => text.into(),
+        ResponseBody::File(link) => {
+            url = Some(link.url);
+            Value::Null
+        }
+    };
+    let mut headers = BTreeMap::<String, String>::new();
+    for (name, value) in response.headers {
+        let values = headers.entry(name).or_default();
+        if !values.is_empty() {
+            values.push_str(", ");
+        }
+        values.push_str(&value);
+    }
+    to_json(&ProxyAnswer {
+        status: response.status,
+        headers,
+        data,
+        url,
+    })
+}
+
+/// Returns names with their values as text; null is left out.
+fn texts(values: Option<BTreeMap<String, Value>>) -> Vec<(String, String)> {
+    let values = values.unwrap_or_default().into_iter();
+    let values = values.filter(|(_, value)| !value.is_null());
+    let values = values.map(|(name, value)| match value {
+        Value::String(text) => (name, text),
+        other => (name, other.to_string()),
+    });
+    values.collect()
+}
+
+#[derive(Deserialize)]
+struct UploadCall {
+    name: String,
+    media_type: Option<String>,
+    /// The bytes as base64.
+    content: String,
+}
+
+/// A file of the project. Its members are those that arguments of tools need, and the link.
+#[derive(Serialize)]
+struct Uploaded {
+    s3key: String,
+    name: String,
+    mimetype: String,
+    url: String,
+    expires_at: String,
+}
+
+pub(super) async fn upload_file(
+    app: &App,
+    caller: &SessionCaller,
+    arguments: Bytes,
+) -> Result<Bytes> {
+    let call: UploadCall = parse(app, caller, "upload_file", arguments).await?;
+    let invalid = |cause: DecodeError| errors::arguments_invalid("upload_file", cause.to_string());
+    let bytes = BASE64.decode(call.content).map_err(invalid)?;
+    let made = NewFile {
+        toolkit: ORIGIN_TOOLKIT,
+        tool: ORIGIN_TOOL,
+        name: &call.name,
+        media_type: call.media_type.as_deref().unwrap_or_default(),
+        bytes: bytes.into(),
+    };
+    let stored = files::store_new(app, &caller.project, made).await?;
+    to_json(&Uploaded {
+        s3key: stored.id.to_string(),
+        name: call.name,
+        mimetype: stored.link.media_type,
+        url: stored.link.url,
+        expires_at: iso(stored.link.expires_at),
+    })
+}
+
+fn to_json<T: Serialize>(answer: &T) -> Result<Bytes> {
+    let bytes = serde_json::to_vec(answer).map_err(errors::internal)?;
+    Ok(bytes.into())
+}

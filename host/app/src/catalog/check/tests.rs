@@ -1,0 +1,128 @@
+//! Tests of checks.
+
+use super::*;
+
+fn problems(schema: &Value, value: &str) -> Vec<String> {
+    compile(schema)
+        .unwrap()
+        .problems(value.as_bytes(), Origin::Toolkit)
+}
+
+fn fits(schema: &Value, value: &str) -> bool {
+    problems(schema, value).is_empty()
+}
+
+/// Returns a schema whose nodes contain two further nodes for the same value.
+fn doubling() -> Value {
+    let twice = json!({"allOf": [{"$ref": "#"}, {"$ref": "#"}]});
+    json!({"type": "object", "properties": {"in": twice}})
+}
+
+fn nested(levels: usize, core: &str) -> String {
+    format!("{}{core}{}", "{\"in\":".repeat(levels), "}".repeat(levels))
+}
+
+#[test]
+fn patterns_and_references_stay_bounded() {
+    let hard = json!({"type": "string", "pattern": "^(a+)+$"});
+    assert!(!fits(&hard, &format!("\"{}b\"", "a".repeat(50_000))));
+    for unusable in [
+        json!({"pattern": "(?=a)b"}),
+        json!({"$ref": "http://127.0.0.1:9/x.json"}),
+    ] {
+        assert!(schema_problem(&unusable).is_some(), "{unusable}");
+    }
+}
+
+#[test]
+fn a_schema_that_allows_everything_needs_no_validator() {
+    for schema in [json!(true), json!({}), json!({"title": "x"})] {
+        assert!(fits(&schema, "[1]"));
+    }
+    let object = json!({"type": "object", "additionalProperties": true});
+    assert!(fits(&object, r#"{"a":1}"#));
+    assert!(!fits(&object, "[1]"));
+    assert!(!fits(&object, "{"));
+    let check = compile(&object).unwrap();
+    assert!(!check.problems(b"[]", Origin::Caller).is_empty());
+}
+
+#[test]
+fn doubling_schema_ends_with_one_line() {
+    assert!(fits(&doubling(), &nested(50, "{}")));
+    let lines = problems(&doubling(), &nested(50, "1"));
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    let location = format!("{}: 1 is not", "/in".repeat(50));
+    assert!(lines[0].starts_with(&location), "{lines:?}");
+}
+
+#[test]
+fn large_wrong_value_has_one_line() {
+    let schema = json!({"type": "array", "items": {"type": "string"}});
+    let lines = problems(&schema, &format!("[{}1]", "1,".repeat(100_000)));
+    assert_eq!(lines, [r#"/0: 1 is not of type "string""#]);
+}
+
+#[test]
+fn work_grows_with_the_value_alone() {
+    let many: Vec<_> = (0..900)
+        .map(|number| json!({"not": {"const": number}}))
+        .collect();
+    let schema = json!({"type": "array", "items": {"allOf": many}});
+    let value = format!("[{}1000]", "1000,".repeat(10_000));
+    assert_eq!(problems(&schema, &value), [TOO_MANY_STEPS]);
+    assert!(fits(&schema, "[1000,1000]"));
+}
+
+#[test]
+fn shared_references_compile_once() {
+    let mut definitions = serde_json::Map::new();
+    for level in 0..60 {
+        let next = json!({"$ref": format!("#/$defs/{}", level + 1)});
+        definitions.insert(
+            level.to_string(),
+            json!({"properties": {"a": next, "b": next}, "unevaluatedProperties": false}),
+        );
+    }
+    definitions.insert("60".into(), json!({"type": "string"}));
+    let schema = json!({"$ref": "#/$defs/0", "$defs": definitions});
+    assert_eq!(schema_problem(&schema), None);
+    assert!(fits(&schema, r#"{"a":{"b":{}}}"#));
+}
+
+#[test]
+fn deepest_schema_and_value_fit_the_stack() {
+    let mut definitions = serde_json::Map::new();
+    for level in 0..14 {
+        definitions.insert(
+            level.to_string(),
+            json!({"anyOf": [{"$ref": format!("#/$defs/{}", level + 1)}]}),
+        );
+    }
+    definitions.insert("14".into(), json!({"properties": {"in": {"$ref": "#"}}}));
+    let schema = json!({"type": "object", "$ref": "#/$defs/0", "$defs": definitions});
+    let value = nested(60, "{}");
+    let checked = std::thread::Builder::new()
+        .stack_size(2 << 20)
+        .spawn(move || problems(&schema, &value));
+    assert_eq!(checked.unwrap().join().unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn heavy_patterns_are_refused() {
+    let text = json!({"type": "string"});
+    let heavy = (0..60).map(|number| (format!(r"^{number}\p{{L}}{{20}}"), text.clone()));
+    let heavy: serde_json::Map<_, _> = heavy.collect();
+    let light = (0..60).map(|number| (format!("^x-{number}"), json!(true)));
+    let light: serde_json::Map<_, _> = light.collect();
+    let problem = schema_problem(&json!({"patternProperties": heavy}));
+    assert!(problem.unwrap().contains("patterns"));
+    assert_eq!(schema_problem(&json!({"patternProperties": light})), None);
+}
+
+#[test]
+fn message_is_cut_where_it_is_written() {
+    let value = format!("[{}1]", "1,".repeat(1_000));
+    let lines = problems(&json!({"type": "string"}), &value);
+    assert_eq!(lines[0].chars().count(), MAX_LINE_CHARS);
+}

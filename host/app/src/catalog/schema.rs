@@ -1,0 +1,175 @@
+//! Schemas of tools, and the validation of values against them.
+//!
+//! A validator is compiled when a schema is first used, and kept with it while it is in use.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use serde_json::{Value, value::RawValue};
+use tokio::time::timeout;
+
+use super::{
+    check::{Check, Origin, compile},
+    schema_file::SchemaText,
+    validators::{CompiledSchema, Slot, Validators},
+};
+use crate::{
+    Result,
+    catalog::errors,
+    core::large_work::{LargeWork, MAX_INLINE_BYTES},
+};
+
+/// Time within which a larger value must be checked, including the wait for its project's turn.
+pub const LARGE_CHECK_DEADLINE: Duration = Duration::from_secs(20);
+
+/// A schema as text, with its validator while that is cached.
+#[derive(Debug)]
+pub struct Schema {
+    text: SchemaText,
+    slot: Arc<Slot>,
+    validators: Arc<Validators>,
+    is_enforced: bool,
+}
+
+impl Schema {
+    /// Creates a schema that can be used, see `schema_problem`.
+    pub(super) fn new(text: SchemaText, validators: &Arc<Validators>) -> Self {
+        Self {
+            text,
+            slot: Arc::default(),
+            validators: validators.clone(),
+            is_enforced: true,
+        }
+    }
+
+    /// Creates a schema that is only shown to callers: every object passes its check.
+    pub(super) fn loose(text: SchemaText, validators: &Arc<Validators>) -> Self {
+        let slot = Slot::from_pointee(CompiledSchema::new(Check::AnyObject));
+        Self {
+            text,
+            slot: Arc::new(slot),
+            validators: validators.clone(),
+            is_enforced: false,
+        }
+    }
+
+    /// Returns true if every value that passes the check matches the schema.
+    #[must_use]
+    pub fn is_enforced(&self) -> bool {
+        self.is_enforced
+    }
+
+    /// Returns the schema as JSON text. Fails if the schema file cannot be read.
+    pub fn text(&self) -> Result<Box<RawValue>> {
+        self.text.read()
+    }
+
+    /// Parses a value from a caller strictly and validates it. Returns one line per problem, and
+    /// none if the value is valid. Fails if [`Schema::text`] does, or if too many large values of
+    /// the project are being checked for too long.
+    pub async fn problems_strictly(
+        &self,
+        large: &LargeWork,
+        project: &Arc<str>,
+        bytes: &Bytes,
+    ) -> Result<Vec<String>> {
+        self.check(large, project, bytes, Origin::Caller).await
+    }
+
+    /// Validates a value that a toolkit returned. For a schema that allows everything, this costs
+    /// one pass over the text. Fails in the same cases as [`Schema::problems_strictly`].
+    pub async fn problems(
+        &self,
+        large: &LargeWork,
+        project: &Arc<str>,
+        bytes: &Bytes,
+    ) -> Result<Vec<String>> {
+        self.check(large, project, bytes, Origin::Toolkit).await
+    }
+
+    /// Validates the parts of a caller's value that are known. A value for which `is_unknown` is
+    /// true, or that contains such a value, counts as valid apart from missing and unexpected
+    /// members. Fails if [`Schema::text`] does.
+    pub(crate) async fn problems_of_known(
+        &self,
+        value: Value,
+        is_unknown: fn(&Value) -> bool,
+    ) -> Result<Vec<String>> {
+        let loaded = self.loaded().await?;
+        let Check::Full(full) = &loaded.check else {
+            return Ok(Vec::new());
+        };
+        Ok(full.problems_of_known(&value, is_unknown))
+    }
+
+    async fn check(
+        &self,
+        large: &LargeWork,
+        project: &Arc<str>,
+        bytes: &Bytes,
+        origin: Origin,
+    ) -> Result<Vec<String>> {
+        if bytes.len() <= MAX_INLINE_BYTES
+            && let Some(loaded) = &*self.slot.load()
+        {
+            self.validators.touch(loaded);
+            return Ok(loaded.check.problems(bytes, origin));
+        }
+        Box::pin(self.check_in_turn(large, project, bytes, origin)).await
+    }
+
+    /// Checks a value that is large, or whose schema is not cached.
+    async fn check_in_turn(
+        &self,
+        large: &LargeWork,
+        project: &Arc<str>,
+        bytes: &Bytes,
+        origin: Origin,
+    ) -> Result<Vec<String>> {
+        let loaded = self.loaded().await?;
+        let own = bytes.clone();
+        let checked = large.run(project, bytes.len(), move || {
+            loaded.check.problems(&own, origin)
+        });
+        timeout(LARGE_CHECK_DEADLINE, checked)
+            .await
+            .unwrap_or_else(|_| Err(errors::deadline(LARGE_CHECK_DEADLINE.as_secs())))
+    }
+
+    /// Returns the compiled schema. A schema that is not cached is compiled on a separate thread.
+    async fn loaded(&self) -> Result<Arc<CompiledSchema>> {
+        if let Some(loaded) = self.slot.load_full() {
+            self.validators.touch(&loaded);
+            return Ok(loaded);
+        }
+        let _compile_lock = self.validators.compile_lock(&self.slot).lock().await;
+        if let Some(loaded) = self.slot.load_full() {
+            return Ok(loaded);
+        }
+        let (text, slot, validators) = (
+            self.text.clone(),
+            self.slot.clone(),
+            self.validators.clone(),
+        );
+        let compiled = tokio::task::spawn_blocking(move || {
+            let unusable = |cause: &dyn fmt::Display| {
+                errors::unavailable(format!("a schema cannot be used: {cause}"))
+            };
+            let schema =
+                serde_json::from_str(text.read()?.get()).map_err(|cause| unusable(&cause))?;
+            let check = compile(&schema).map_err(|cause| unusable(&cause))?;
+            let weight = check.weight();
+            let loaded = Arc::new(CompiledSchema::new(check));
+            validators.keep(&slot, loaded.clone(), weight);
+            Ok(loaded)
+        });
+        compiled.await.unwrap_or_else(|broken| {
+            Err(errors::unavailable(format!(
+                "a schema cannot be compiled: {broken}"
+            )))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,64 @@
+//! Tests of `schema`.
+
+use serde_json::{json, value::to_raw_value};
+
+use super::*;
+use crate::catalog::{SchemaFile, check::NOT_AN_OBJECT};
+
+fn schema_file() -> SchemaFile {
+    SchemaFile::create_in(&tempfile::env::temp_dir()).unwrap()
+}
+
+async fn problems(schema: &Schema, origin: Origin, value: &'static str) -> Result<Vec<String>> {
+    let large = LargeWork::start(|| {}).unwrap();
+    let value = Bytes::from_static(value.as_bytes());
+    schema.check(&large, &"a".into(), &value, origin).await
+}
+
+#[tokio::test]
+async fn unreadable_schema_is_an_outage() {
+    let mut schema_file = schema_file();
+    let text = schema_file.add(&to_raw_value(&json!({"type": "string"})).unwrap());
+    let unwritten = Schema::new(text, schema_file.validators());
+    for origin in [Origin::Toolkit, Origin::Caller] {
+        let problems = problems(&unwritten, origin, "1").await;
+        assert!(problems.unwrap_err().is(&errors::UNAVAILABLE));
+    }
+}
+
+#[tokio::test]
+async fn every_problem_has_its_line_with_its_place() {
+    let wanted = json!({
+        "type": "object",
+        "properties": {"url": {"type": "string"}, "deep": {"type": "object", "properties": {"n": {"maximum": 3}}}},
+        "required": ["url"]
+    });
+    let mut schema_file = schema_file();
+    let text = schema_file.add(&to_raw_value(&wanted).unwrap());
+    schema_file.write().unwrap();
+    let wanted = Schema::new(text, schema_file.validators());
+    let lines = problems(&wanted, Origin::Caller, r#"{"url":"x"}"#).await;
+    assert_eq!(lines.unwrap(), Vec::<String>::new());
+    let lines = problems(&wanted, Origin::Caller, r#"{"deep":{"n":4}}"#).await;
+    let lines = lines.unwrap();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    let has_line = |part: &str| lines.iter().any(|line| line.contains(part));
+    assert!(has_line("/deep/n: ") && has_line("url"), "{lines:?}");
+}
+
+#[tokio::test]
+async fn loose_schema_passes_every_object() {
+    let mut schema_file = schema_file();
+    let text =
+        schema_file.add(&to_raw_value(&json!({"type": "object", "required": ["a"]})).unwrap());
+    schema_file.write().unwrap();
+    let loose = Schema::loose(text, schema_file.validators());
+    let lines = problems(&loose, Origin::Toolkit, "{}").await;
+    assert_eq!(lines.unwrap(), Vec::<String>::new());
+    let lines = problems(&loose, Origin::Toolkit, "[]").await;
+    assert_eq!(lines.unwrap(), [NOT_AN_OBJECT]);
+    assert!(
+        loose.text().unwrap().get().contains("required"),
+        "it is shown as it is"
+    );
+}

@@ -1,0 +1,180 @@
+//! Lookups in a snapshot of the catalog and in a toolkit.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use store::Time;
+
+use super::{
+    LATEST, Release, ResolvedTool, Snapshot, Toolkit, errors,
+    versions::{Unresolved, resolve},
+};
+use crate::{Result, core::truncate};
+
+impl Snapshot {
+    /// Finds a tool in a version of its toolkit. Fails if the selected version has no such tool, or
+    /// if every version is deprecated.
+    pub fn tool(&self, slug: &str, version: &str) -> Result<ResolvedTool> {
+        let unknown = || {
+            let in_version = match version {
+                "" => String::new(),
+                version => format!(" in version {}", truncate(version)),
+            };
+            errors::tool_not_found(truncate(slug), &in_version)
+        };
+        let upper = || self.tools.get(slug.to_ascii_uppercase().as_str());
+        let toolkit = self.tools.get(slug).or_else(upper);
+        let toolkit = toolkit.and_then(|toolkit| self.toolkits.get(toolkit));
+        let toolkit = toolkit.ok_or_else(unknown)?;
+        let release = toolkit.release(version).map_err(|cause| match cause {
+            Unresolved::Unknown => unknown(),
+            Unresolved::Deprecated => errors::tool_deprecated(truncate(slug)),
+        })?;
+        let tool = release.tool(slug).ok_or_else(unknown)?;
+        Ok(ResolvedTool {
+            release: release.clone(),
+            tool: tool.clone(),
+        })
+    }
+
+    /// Finds a toolkit by its slug, in upper or lower case.
+    #[must_use]
+    pub fn toolkit(&self, slug: &str) -> Option<&Arc<Toolkit>> {
+        self.toolkits
+            .get(slug)
+            .or_else(|| self.toolkits.get(slug.to_ascii_lowercase().as_str()))
+    }
+
+    /// Iterates over all toolkits, by slug.
+    pub fn toolkits(&self) -> impl Iterator<Item = &Arc<Toolkit>> {
+        self.toolkits.values()
+    }
+
+    /// Iterates over all releases, by slug, newest version first.
+    pub fn releases(&self) -> impl Iterator<Item = &Arc<Release>> {
+        self.toolkits
+            .values()
+            .flat_map(|toolkit| toolkit.releases.values().rev())
+    }
+
+    /// Returns the releases of a toolkit, newest version first. Fails if the toolkit does not
+    /// exist.
+    pub fn releases_of(&self, slug: &str) -> Result<Vec<&Arc<Release>>> {
+        let toolkit = self.toolkit(slug);
+        let toolkit = toolkit.ok_or_else(|| errors::toolkit_not_found(truncate(slug)))?;
+        Ok(toolkit.releases.values().rev().collect())
+    }
+
+    /// Finds a tool in the latest version of its toolkit, or in the latest one of those that were
+    /// published up to a time. Fails if there is no such version, or if it has no such tool.
+    pub fn tool_as_of(&self, slug: &str, as_of: Option<Time>) -> Result<ResolvedTool> {
+        let Some(as_of) = as_of else {
+            return self.tool(slug, LATEST);
+        };
+        let toolkit = self.toolkit_of(slug);
+        let release = toolkit.and_then(|toolkit| toolkit.current_as_of(Some(as_of)));
+        let release = release.ok_or_else(|| errors::tool_not_found(truncate(slug), ""))?;
+        self.tool(slug, release.version.as_str())
+    }
+
+    /// Finds a version of a toolkit. Fails if the toolkit or the version does not exist.
+    pub fn release(&self, slug: &str, version: &str) -> Result<&Arc<Release>> {
+        let toolkit = self.toolkit(slug);
+        let toolkit = toolkit.ok_or_else(|| errors::toolkit_not_found(truncate(slug)))?;
+        match toolkit.release(version) {
+            Ok(release) => Ok(release),
+            // A toolkit remains readable even if all its versions are deprecated.
+            Err(Unresolved::Deprecated) => Ok(toolkit.newest()),
+            Err(Unresolved::Unknown) => {
+                Err(errors::version_not_found(truncate(slug), truncate(version)))
+            }
+        }
+    }
+
+    /// Returns the toolkit that has a tool in any of its versions.
+    #[must_use]
+    pub fn toolkit_of(&self, tool: &str) -> Option<&Arc<Toolkit>> {
+        self.toolkits
+            .get(self.tools.get(tool.to_ascii_uppercase().as_str())?)
+    }
+
+    /// Inserts a release, and replaces an existing one of the same version.
+    pub(super) fn put(&mut self, release: Arc<Release>) {
+        let slug = &release.slug;
+        let fresh = || Toolkit {
+            slug: slug.clone(),
+            releases: BTreeMap::new(),
+        };
+        let known = self.toolkits.get(slug);
+        let mut toolkit = known.map_or_else(fresh, |toolkit| Toolkit::clone(toolkit));
+        for tool in &release.tools {
+            self.tools.insert(tool.slug.clone(), slug.clone());
+        }
+        for trigger in &release.triggers {
+            self.triggers.insert(trigger.slug.clone(), slug.clone());
+        }
+        let version = release.version.as_str().to_owned();
+        toolkit.releases.insert(version, release.clone());
+        self.toolkits.insert(slug.clone(), Arc::new(toolkit));
+    }
+}
+
+impl Toolkit {
+    pub(super) fn release(&self, version: &str) -> std::result::Result<&Arc<Release>, Unresolved> {
+        resolve(&self.releases, version, |release| {
+            release.deprecated_at.is_some()
+        })
+    }
+
+    /// Returns the release with the greatest version, deprecated or not.
+    #[must_use]
+    pub fn newest(&self) -> &Arc<Release> {
+        let newest = self.releases.values().next_back();
+        newest.expect("a toolkit is made by its first release")
+    }
+
+    /// Returns the release used when no version is named, or the newest one if all are deprecated.
+    #[must_use]
+    pub fn current(&self) -> &Arc<Release> {
+        self.release(LATEST).unwrap_or_else(|_| self.newest())
+    }
+
+    /// Returns the latest release that is not deprecated, of all or of those that were published up
+    /// to a time.
+    #[must_use]
+    pub fn current_as_of(&self, as_of: Option<Time>) -> Option<&Arc<Release>> {
+        let is_known = |release: &&Arc<Release>| {
+            release.deprecated_at.is_none()
+                && as_of.is_none_or(|as_of| release.published_at <= as_of)
+        };
+        self.releases.values().rev().find(is_known)
+    }
+
+    /// Returns true if every version is deprecated.
+    #[must_use]
+    pub fn is_deprecated(&self) -> bool {
+        let mut releases = self.releases.values();
+        releases.all(|release| release.deprecated_at.is_some())
+    }
+
+    /// Returns the publication time of the first version.
+    #[must_use]
+    pub fn created_at(&self) -> Time {
+        self.published_at().min().unwrap_or_default()
+    }
+
+    /// Returns the publication time of the last version.
+    #[must_use]
+    pub fn updated_at(&self) -> Time {
+        self.published_at().max().unwrap_or_default()
+    }
+
+    fn published_at(&self) -> impl Iterator<Item = Time> {
+        self.releases.values().map(|release| release.published_at)
+    }
+
+    /// Returns all versions, newest first.
+    #[must_use]
+    pub fn versions(&self) -> Vec<&str> {
+        self.releases.keys().rev().map(String::as_str).collect()
+    }
+}

@@ -1,0 +1,216 @@
+//! Sealed values, and the keys that seal them.
+
+use std::marker::PhantomData;
+
+use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD as BASE64};
+use chacha20poly1305::{
+    KeyInit, XChaCha20Poly1305, XNonce,
+    aead::{Aead, Payload},
+};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
+use store::{Document, Record};
+use zeroize::Zeroizing;
+
+use crate::{
+    Result,
+    core::{errors, ids},
+};
+
+const NONCE_BYTES: usize = 24;
+
+/// The location of a sealed value. The value opens at no other location.
+#[derive(Debug, Clone, Copy)]
+pub struct SealContext<'a> {
+    /// The name of the collection.
+    pub collection: &'static str,
+    /// The id of the owning project.
+    pub project: &'a str,
+    /// The id of the record.
+    pub id: &'a str,
+    /// The field of the record's body.
+    pub field: &'static str,
+}
+
+impl<'a> SealContext<'a> {
+    /// Names a field of a document.
+    pub(crate) fn new<T: Document>(project: &'a str, id: &'a str, field: &'static str) -> Self {
+        Self {
+            collection: T::COLLECTION.name,
+            project,
+            id,
+            field,
+        }
+    }
+
+    /// Names a field of a stored record.
+    pub(crate) fn of<T: Document>(record: &'a Record<T>, field: &'static str) -> Self {
+        Self::new::<T>(&record.project, &record.id, field)
+    }
+}
+
+/// A value of `T` that only the vault can read. It serializes to ciphertext.
+pub struct Sealed<T> {
+    /// The ciphertext: `v1.<key id>.<base64 of nonce and ciphertext>`.
+    text: String,
+    value: PhantomData<fn() -> T>,
+}
+
+impl<T> std::fmt::Debug for Sealed<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Sealed")
+    }
+}
+
+impl<T> Clone for Sealed<T> {
+    fn clone(&self) -> Self {
+        Self {
+            text: self.text.clone(),
+            value: PhantomData,
+        }
+    }
+}
+
+impl<T> Serialize for Sealed<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        self.text.serialize(serializer)
+    }
+}
+
+impl<'de, T> Deserialize<'de> for Sealed<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        Ok(Self {
+            text: String::deserialize(deserializer)?,
+            value: PhantomData,
+        })
+    }
+}
+
+impl<T> Sealed<T> {
+    /// Returns the id of the key that sealed the value.
+    pub(super) fn key_id(&self) -> Option<&str> {
+        Some(self.text.strip_prefix("v1.")?.split_once('.')?.0)
+    }
+
+    /// Returns the size of the sealed text in bytes.
+    pub(crate) fn size(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Returns the same ciphertext as a sealed value of another type that reads the same JSON.
+    pub(crate) fn cast<U>(self) -> Sealed<U> {
+        Sealed {
+            text: self.text,
+            value: PhantomData,
+        }
+    }
+}
+
+/// A key that seals values.
+pub struct DataKey {
+    pub(super) id: String,
+    cipher: XChaCha20Poly1305,
+}
+
+impl DataKey {
+    pub(super) fn new(id: String, key: &[u8; 32]) -> Self {
+        Self {
+            id,
+            cipher: XChaCha20Poly1305::new(key.into()),
+        }
+    }
+
+    /// Seals a value for one location. Fails if the value cannot be written as JSON.
+    pub fn seal<T: Serialize>(&self, context: SealContext<'_>, value: &T) -> Result<Sealed<T>> {
+        let plain = serde_json::to_vec(value).map(Zeroizing::new);
+        let plain = plain.map_err(|cause| {
+            errors::internal(format!("cannot write {} as JSON: {cause}", context.field))
+        })?;
+        Ok(Sealed {
+            text: self.seal_bytes(context, &plain),
+            value: PhantomData,
+        })
+    }
+
+    /// Opens a value that was sealed for this location. Fails if the value was sealed for another
+    /// location or with another key, or was changed.
+    pub fn open<T: DeserializeOwned>(
+        &self,
+        context: SealContext<'_>,
+        sealed: &Sealed<T>,
+    ) -> Result<T> {
+        let SealContext {
+            collection,
+            id,
+            field,
+            ..
+        } = context;
+        let unreadable =
+            |problem| errors::internal(format!("{field} of {collection} {id} cannot be {problem}"));
+        let plain = self.open_bytes(context, &sealed.text);
+        let plain = plain.ok_or_else(|| unreadable("decrypted"))?;
+        serde_json::from_slice(&plain).map_err(|_| unreadable("parsed"))
+    }
+
+    fn seal_bytes(&self, context: SealContext<'_>, plain: &[u8]) -> String {
+        let nonce: [u8; NONCE_BYTES] = ids::random();
+        let aad = associated_data(context, &self.id);
+        let cipher = self.cipher.encrypt(
+            &XNonce::from(nonce),
+            Payload {
+                msg: plain,
+                aad: &aad,
+            },
+        );
+        let cipher = cipher.expect("a value of this size can always be sealed");
+        let mut bytes = Vec::with_capacity(NONCE_BYTES + cipher.len());
+        bytes.extend_from_slice(&nonce);
+        bytes.extend_from_slice(&cipher);
+        let mut text = String::with_capacity(self.id.len() + 4 + bytes.len() * 4 / 3 + 4);
+        text.push_str("v1.");
+        text.push_str(&self.id);
+        text.push('.');
+        BASE64.encode_string(&bytes, &mut text);
+        text
+    }
+
+    fn open_bytes(&self, context: SealContext<'_>, text: &str) -> Option<Zeroizing<Vec<u8>>> {
+        let (key, value) = text.strip_prefix("v1.")?.split_once('.')?;
+        if key != self.id {
+            return None;
+        }
+        let bytes = BASE64.decode(value).ok()?;
+        let (nonce, cipher) = bytes.split_first_chunk::<NONCE_BYTES>()?;
+        let aad = associated_data(context, key);
+        let plain = self
+            .cipher
+            .decrypt(
+                &XNonce::from(*nonce),
+                Payload {
+                    msg: cipher,
+                    aad: &aad,
+                },
+            )
+            .ok()?;
+        Some(Zeroizing::new(plain))
+    }
+}
+
+/// Builds the associated data. Each part is preceded by its length, so that no two locations give
+/// the same bytes.
+fn associated_data(context: SealContext<'_>, key: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(96);
+    for part in [
+        context.collection,
+        context.project,
+        context.id,
+        context.field,
+        key,
+    ] {
+        out.extend_from_slice(&(part.len() as u64).to_le_bytes());
+        out.extend_from_slice(part.as_bytes());
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,159 @@
+//! Replays: events that are sent again.
+
+use store::{Batch, Query, Record, Time};
+
+use super::{COLLECTION, Delivery, DeliveryStatus, DeliveryView, record, url_context};
+use crate::{
+    App, Error, Result,
+    core::{
+        ids::{DeliveryId, ProjectId, SubscriptionId},
+        vault::Sealed,
+    },
+    events::{
+        errors,
+        outbox::{self, Event},
+        subscriptions,
+    },
+    projects::Project,
+};
+
+/// Events that are replayed in one batch.
+const REPLAYED_PER_BATCH: u64 = 100;
+
+/// Sends the event of a delivery again, with the whole schedule of retries, to a URL or to the
+/// endpoint of the subscription. Fails if the delivery or its event does not exist, or the URL may
+/// not be reached.
+pub async fn replay(
+    app: &App,
+    project: &Project,
+    subscription: &SubscriptionId,
+    id: &DeliveryId,
+    url: Option<&str>,
+) -> Result<DeliveryView> {
+    if let Some(url) = url {
+        subscriptions::check_url(app, url).await?;
+    }
+    let replayed = app.store.change(&COLLECTION, id.as_str(), || async {
+        let mut record = record(app, project, subscription, id).await?;
+        let now = app.clock.now();
+        record
+            .body
+            .replay(seal_url(app, &project.id, id, url).await?, now);
+        let event = record.body.event.to_string();
+        let event = app.store.get::<Event>(project.id.as_str(), &event).await?;
+        let event = event.ok_or_else(|| errors::delivery_not_found(id))?;
+        Ok::<_, Error>((Batch::at(now).check(&event).update(&record), ()))
+    });
+    replayed.await?;
+    DeliveryView::read(app, project, subscription, id).await
+}
+
+/// Events that are to be replayed.
+#[derive(Debug, Clone)]
+pub struct ReplayRange {
+    /// Time of the first event; `None` for the oldest one.
+    pub since: Option<Time>,
+    /// Time before which the last event happened; `None` for the present.
+    pub until: Option<Time>,
+    /// True to replay events that were delivered, too.
+    pub delivered: bool,
+    /// URL that gets the events; `None` for the endpoint of the subscription.
+    pub url: Option<String>,
+}
+
+/// Sends the events of a time range again whose delivery failed, or that have no delivery because the
+/// subscription did not exist, did not want them or was disabled. Returns their number.
+///
+/// # Errors
+/// Fails if the subscription does not exist, the URL may not be reached, or the range has more
+/// events than one replay may have.
+pub async fn replay_range(
+    app: &App,
+    project: &Project,
+    id: &SubscriptionId,
+    range: ReplayRange,
+) -> Result<u64> {
+    let subscription = subscriptions::record(app, project, id).await?;
+    if let Some(url) = &range.url {
+        subscriptions::check_url(app, url).await?;
+    }
+    // Events of the present millisecond may be committed later.
+    let until = range.until.unwrap_or_else(|| app.clock.now());
+    let mut query = Query::for_project(project.id.as_str())
+        .at_least("created_at", range.since.unwrap_or_default().0)
+        .below("created_at", until.0)
+        .page(0, REPLAYED_PER_BATCH);
+    let mut replayed = 0;
+    loop {
+        let page = app.store.list::<Event>(&query).await?;
+        let most = app.webhooks.max_replayed_events;
+        if page.total > most {
+            return Err(errors::invalid(format!(
+                "since, until: the range has {} events, and one replay has at most {most}",
+                page.total
+            )));
+        }
+        let wanted = page.items.iter();
+        let wanted = wanted.filter(|event| subscription.body.events.contains(&event.body.kind));
+        let wanted = wanted.collect::<Vec<_>>();
+        let done = app.store.change(&COLLECTION, id.as_str(), || async {
+            replay_batch(app, project, id, &wanted, &range).await
+        });
+        replayed += done.await?;
+        match page.next {
+            Some(next) => query = query.after(next),
+            None => return Ok(replayed),
+        }
+    }
+}
+
+/// Returns the batch that replays some events, and their number.
+async fn replay_batch(
+    app: &App,
+    project: &Project,
+    id: &SubscriptionId,
+    events: &[&Record<Event>],
+    range: &ReplayRange,
+) -> Result<(Batch, u64)> {
+    let now = app.clock.now();
+    // A subscription that is deleted meanwhile gets no deliveries.
+    let mut batch = Batch::at(now).check(&subscriptions::record(app, project, id).await?);
+    let mut replayed = 0;
+    for event in events {
+        let event_id = outbox::event_id(event)?;
+        let delivery = DeliveryId::for_event(event_id, id);
+        let found = app
+            .store
+            .get::<Delivery>(project.id.as_str(), delivery.as_str());
+        let url = seal_url(app, &project.id, &delivery, range.url.as_deref()).await?;
+        batch = match found.await? {
+            None => {
+                let mut body = Delivery::new(now, id.clone(), event_id, event.body.kind);
+                body.url = url;
+                batch.insert(&event.project, delivery.as_str(), &body)
+            }
+            Some(mut record) => match record.body.status {
+                DeliveryStatus::Delivered if !range.delivered => continue,
+                DeliveryStatus::Pending => continue,
+                DeliveryStatus::Failed | DeliveryStatus::Delivered => {
+                    record.body.replay(url, now);
+                    batch.update(&record)
+                }
+            },
+        };
+        replayed += 1;
+    }
+    Ok((batch, replayed))
+}
+
+async fn seal_url(
+    app: &App,
+    project: &ProjectId,
+    id: &DeliveryId,
+    url: Option<&str>,
+) -> Result<Option<Sealed<String>>> {
+    let key = app.vault.key(project.as_str(), app.clock.now()).await?;
+    let context = url_context(project, id.as_str());
+    url.map(|url| key.seal(context, &url.to_owned()))
+        .transpose()
+}

@@ -1,0 +1,96 @@
+//! Checks of the URL, the events and the message version of a subscription.
+
+use url::{Host, Url};
+
+use crate::{
+    App, Result,
+    core::truncate,
+    events::{
+        errors,
+        event::{EventKind, MessageVersion},
+    },
+};
+
+/// Maximum characters of a URL.
+pub const MAX_URL_CHARS: usize = 2_048;
+
+pub(super) fn parse_events(app: &App, names: &[String]) -> Result<Vec<EventKind>> {
+    let word = &app.webhooks.operator_word;
+    let mut kinds = Vec::new();
+    for name in names {
+        let Some(kind) = EventKind::parse(name, word) else {
+            let known = EventKind::SUBSCRIBABLE_KINDS
+                .map(|kind| kind.name(word))
+                .join(", ");
+            return Err(errors::invalid(format!(
+                "enabled_events: `{}` is not one of {known}",
+                truncate(name)
+            )));
+        };
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    if kinds.is_empty() {
+        return Err(errors::invalid("enabled_events: must name an event"));
+    }
+    Ok(kinds)
+}
+
+pub(super) fn check_versions(
+    app: &App,
+    events: &[EventKind],
+    version: MessageVersion,
+) -> Result<()> {
+    let mut events = events.iter();
+    let Some(kind) = events.find(|kind| !kind.versions().contains(&version)) else {
+        return Ok(());
+    };
+    Err(errors::invalid(format!(
+        "version: {} is not sent in {}; choose V3",
+        kind.name(&app.webhooks.operator_word),
+        version.into_str()
+    )))
+}
+
+/// Checks that a URL may be reached. A name without an address passes, because its zone may not be
+/// published yet.
+pub(in crate::events) async fn check_url(app: &App, text: &str) -> Result<()> {
+    let invalid = |why: &dyn std::fmt::Display| errors::invalid(format!("webhook_url: {why}"));
+    if text.chars().count() > MAX_URL_CHARS {
+        return Err(invalid(&format_args!("at most {MAX_URL_CHARS} characters")));
+    }
+    let url = Url::parse(text).map_err(|cause| invalid(&format_args!("not a URL: {cause}")))?;
+    let is_allowed = match url.scheme() {
+        "https" => true,
+        "http" => app.webhooks.allows_http && is_loopback(&url),
+        _ => false,
+    };
+    if !is_allowed {
+        return Err(invalid(&"must be an https URL"));
+    }
+    let checked = app.webhooks.net.check(&url).await;
+    checked.map_err(|refused| invalid(&refused))
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost",
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_loopback_hosts_may_use_http() {
+        let loopback = |text: &str| is_loopback(&Url::parse(text).unwrap());
+        assert!(loopback("http://127.0.0.1:9000/") && loopback("http://[::1]/"));
+        assert!(loopback("http://localhost/"));
+        assert!(!loopback("http://localhost.example.com/") && !loopback("http://10.0.0.1/"));
+    }
+}

@@ -1,0 +1,59 @@
+//! Checks of a requested action.
+
+use serde_json::Value;
+use store::Record;
+
+use super::{Action, EVENT_ROOT, Target};
+use crate::{
+    App, Result,
+    accounts::{self, Account},
+    catalog::LATEST,
+    core::{ids::AccountId, mapping},
+    events::{errors, triggers::config},
+    projects::Project,
+};
+
+/// Maximum size of the arguments of an action as JSON, before values are filled in, in bytes.
+pub const MAX_ARGUMENTS_BYTES: usize = 64 << 10;
+
+impl Action {
+    /// Checks a requested action of an instance with this account. Fails if the tool or the recipe
+    /// does not exist, the arguments are too large or have an invalid placeholder, or no account of
+    /// the project can be used for the tool.
+    pub(in crate::events::triggers) async fn check(
+        &self,
+        app: &App,
+        project: &Project,
+        own: &Record<Account>,
+    ) -> Result<()> {
+        let target = self.target(app)?;
+        if config::text(&self.arguments)?.len() > MAX_ARGUMENTS_BYTES {
+            let problem = format!("action.arguments: at most {MAX_ARGUMENTS_BYTES} bytes as JSON");
+            return Err(errors::invalid(problem));
+        }
+        mapping::fill_members(&self.arguments, &[(EVENT_ROOT, &Value::Null)])
+            .map_err(|problem| errors::invalid(format!("action.arguments: {problem}")))?;
+        let account = &own.body;
+        let own = AccountId::parse(&own.id)?;
+        let found = match target {
+            Target::Tool(found) => found,
+            Target::Recipe => return self.check_recipe(app, project, &account.user_id).await,
+        };
+        let (user, account) = self.credential(&found, &account.toolkit, &account.user_id, &own);
+        accounts::check_account_for_tool(app, project, &found, user, account.as_ref()).await
+    }
+
+    /// Checks that the user has the recipe, and that nothing is named that its steps decide.
+    async fn check_recipe(&self, app: &App, project: &Project, user: &str) -> Result<()> {
+        let problem = if self.account.is_some() {
+            "action.connected_account_id: the steps of a recipe name their accounts"
+        } else if self.version != LATEST {
+            "action.version: a recipe runs in its newest version"
+        } else {
+            let user = self.user_id.as_deref().unwrap_or(user);
+            let recipes = app.recipe_actions;
+            return recipes.check(app, project, user, &self.tool).await;
+        };
+        Err(errors::invalid(problem))
+    }
+}

@@ -1,0 +1,116 @@
+//! Files whose bytes were made on the server.
+
+use bytes::Bytes;
+use store::SignedOperation;
+
+use super::{
+    File, Link, MAX_NAME_CHARS, State, blob, digest, erase_unless_stored, is_media_type, make_link,
+    record, total,
+};
+use crate::{
+    App, Error, Result,
+    core::ids::FileId,
+    projects::{self, Project},
+};
+
+/// A file whose bytes were made on the server.
+pub(crate) struct NewFile<'a> {
+    /// Slug of the toolkit that made the file.
+    pub toolkit: &'a str,
+    /// Slug of the tool that made the file.
+    pub tool: &'a str,
+    /// File name with extension. Slashes and control characters are removed.
+    pub name: &'a str,
+    /// Media type. An invalid one is replaced by `application/octet-stream`.
+    pub media_type: &'a str,
+    /// Content, for which the project must have room.
+    pub bytes: Bytes,
+}
+
+/// A file that was stored.
+pub(crate) struct StoredFile {
+    pub id: FileId,
+    /// Link to download the file.
+    pub link: Link,
+}
+
+/// Stores bytes as a file of the project. Fails if the project has no room.
+pub(crate) async fn store_new(
+    app: &App,
+    project: &Project,
+    made: NewFile<'_>,
+) -> Result<StoredFile> {
+    let id = FileId::random();
+    let file = File {
+        toolkit: made.toolkit.to_owned(),
+        tool: made.tool.to_owned(),
+        name: safe_name(made.name),
+        media_type: if is_media_type(made.media_type) {
+            made.media_type
+        } else {
+            "application/octet-stream"
+        }
+        .to_owned(),
+        md5: digest(app, &project.tenant, made.bytes.clone()).await?,
+        size: made.bytes.len() as u64,
+        state: State::Kept,
+        content: None,
+    };
+    // The record is written first, because bytes without a record would never be erased.
+    let size = file.size;
+    let made_room = app
+        .store
+        .change(&total::TOTALS_COLLECTION, project.id.as_str(), async || {
+            let owner = projects::record(app, &project.organization, &project.id).await?;
+            let total = total::load(app, project.id.as_str())
+                .await?
+                .add(size, app.files.settings.quota)?;
+            let batch = total.batch(app.clock.now()).check(&owner);
+            Ok::<_, Error>((batch.insert(project.id.as_str(), id.as_str(), &file), ()))
+        });
+    made_room.await?;
+    app.store
+        .blobs()
+        .put(&blob(id.as_str()), made.bytes)
+        .await?;
+    let current = record(app, project.id.as_str(), &id).await;
+    erase_unless_stored(app, id.as_str(), current.map(drop)).await?;
+    let link = make_link(app, project, id.as_str(), &file, SignedOperation::Get).await?;
+    let link = Link {
+        size: Some(size),
+        ..link
+    };
+    Ok(StoredFile { id, link })
+}
+
+/// Converts a name from outside to one that is not a path.
+fn safe_name(given: &str) -> String {
+    let name: String = given
+        .chars()
+        .filter(|c| !c.is_control() && !matches!(c, '/' | '\\'))
+        .take(MAX_NAME_CHARS)
+        .collect();
+    if name.trim_matches('.').is_empty() {
+        "file".to_owned()
+    } else {
+        name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_from_outside_is_never_a_path() {
+        for (given, name) in [
+            ("report.pdf", "report.pdf"),
+            ("../../etc/passwd", "....etcpasswd"),
+            ("..", "file"),
+            ("", "file"),
+            ("a\0b", "ab"),
+        ] {
+            assert_eq!(safe_name(given), name);
+        }
+    }
+}

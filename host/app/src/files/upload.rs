@@ -1,0 +1,185 @@
+//! Uploads of callers.
+
+use bytes::Bytes;
+use store::{Batch, CommitError, EditError, Query, Record, SignedOperation};
+
+use super::{
+    File, Link, MAX_NAME_CHARS, State, Ticket, blob, digest, download_link, erase_unless_stored,
+    errors, is_media_type, linked_record, make_link, record, total,
+};
+use crate::{
+    App, Error, Result,
+    core::{ids::FileId, truncate},
+    projects::{self, Project},
+};
+
+/// A requested upload of a file.
+#[derive(Debug)]
+pub struct UploadRequest {
+    /// The slug of the toolkit.
+    pub toolkit: String,
+    /// The slug of the tool.
+    pub tool: String,
+    /// The display name.
+    pub name: String,
+    /// The media type, for example `text/csv`.
+    pub media_type: String,
+    /// The MD5 of the bytes, in hexadecimal.
+    pub md5: String,
+}
+
+/// The instructions for an upload.
+#[derive(Debug)]
+pub struct Upload {
+    /// The id that names the file in arguments of tools.
+    pub id: FileId,
+    /// The link for the upload.
+    pub put: Link,
+    /// The link to the file, if its bytes are already stored.
+    pub existing: Option<Link>,
+}
+
+/// Creates a record for an upload, or finds the one with the same content. Fails if the toolkit or
+/// tool is unknown, the name, media type or digest is invalid, or the project has no room.
+pub async fn request(app: &App, project: &Project, upload: UploadRequest) -> Result<Upload> {
+    let file = checked(app, upload)?;
+    let content = file.content.clone().unwrap_or_default();
+    let record = match same(app, project, &content).await? {
+        Some(record) => record,
+        None => {
+            total::check(app, project.id.as_str(), 1).await?;
+            let id = FileId::random();
+            match projects::insert(app, project, id.as_str(), &file).await {
+                // Another request for the same content was made at the same time.
+                Ok(()) | Err(EditError::Commit(CommitError::Taken { .. })) => {}
+                Err(cause) => return Err(cause.into()),
+            }
+            let made = same(app, project, &content).await?;
+            made.ok_or_else(|| errors::unavailable("the file was removed while it was asked for"))?
+        }
+    };
+    let id = FileId::parse(&record.id)?;
+    let is_stored = match record.body.state {
+        State::Kept => true,
+        State::Awaited => adopt(app, project, &record).await?.is_some(),
+    };
+    let existing = if is_stored {
+        Some(download_link(app, project, &record).await?)
+    } else {
+        None
+    };
+    Ok(Upload {
+        put: make_link(app, project, &record.id, &record.body, SignedOperation::Put).await?,
+        id,
+        existing,
+    })
+}
+
+fn checked(app: &App, upload: UploadRequest) -> Result<File> {
+    let index = app.catalog.snapshot();
+    let toolkit = index
+        .toolkit(&upload.toolkit)
+        .ok_or_else(|| errors::toolkit_not_found(truncate(&upload.toolkit)))?;
+    let unknown = || errors::tool_not_found(truncate(&upload.tool), "");
+    let owner = index
+        .toolkit_of(&upload.tool)
+        .filter(|owner| owner.slug == toolkit.slug);
+    owner.ok_or_else(unknown)?;
+    let mut problems = Vec::new();
+    let is_path = |name: &str| name == "." || name == ".." || name.contains(['/', '\\']);
+    let name = upload.name.trim();
+    if name.is_empty()
+        || name.chars().count() > MAX_NAME_CHARS
+        || is_path(name)
+        || name.chars().any(char::is_control)
+    {
+        problems.push(format!(
+            "filename: must be a name of 1 to {MAX_NAME_CHARS} characters, not a path"
+        ));
+    }
+    let media_type = upload.media_type.trim();
+    if media_type.len() > MAX_NAME_CHARS || !is_media_type(media_type) {
+        problems.push("mimetype: must be a media type, such as `text/csv`".to_owned());
+    }
+    let md5 = upload.md5.trim().to_ascii_lowercase();
+    if md5.len() != 32 || !md5.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        problems.push("md5: must be 32 hexadecimal digits".to_owned());
+    }
+    errors::refuse_problems(problems, errors::invalid)?;
+    let (toolkit, tool) = (toolkit.slug.to_string(), upload.tool.to_ascii_uppercase());
+    Ok(File {
+        content: Some(format!("{toolkit}/{tool}/{md5}")),
+        toolkit,
+        tool,
+        name: name.to_owned(),
+        media_type: media_type.to_owned(),
+        md5,
+        size: 0,
+        state: State::Awaited,
+    })
+}
+
+async fn same(app: &App, project: &Project, content: &str) -> Result<Option<Record<File>>> {
+    let query = Query::for_project(project.id.as_str()).is("content", content);
+    Ok(app.store.first(query).await?)
+}
+
+/// Stores the bytes of an upload, as permitted by its link. Fails if the file does not exist, the
+/// bytes differ from those announced, or the project has no room.
+pub async fn put(app: &App, ticket: &Ticket, bytes: Bytes) -> Result<()> {
+    let record = linked_record(app, ticket).await?;
+    let project = record.project.as_str().into();
+    let found = digest(app, &project, bytes.clone()).await?;
+    if found != record.body.md5 {
+        return Err(errors::file_digest(record.body.md5, found));
+    }
+    let size = bytes.len() as u64;
+    if record.body.state == State::Awaited {
+        total::check(app, &record.project, size).await?;
+    }
+    app.store.blobs().put(&blob(&record.id), bytes).await?;
+    erase_unless_stored(app, &record.id, mark_stored(app, &record, size).await).await
+}
+
+/// Accepts bytes that were uploaded directly to the bucket, if the bucket issues its own links.
+pub(super) async fn adopt(
+    app: &App,
+    project: &Project,
+    record: &Record<File>,
+) -> Result<Option<Bytes>> {
+    let found = match app.store.blobs().get(&blob(&record.id)).await {
+        Ok(None) => return Ok(None),
+        Ok(Some(bytes)) if bytes.len() as u64 > app.files.settings.size => None,
+        Ok(Some(bytes)) => {
+            let found = digest(app, &project.tenant, bytes.clone()).await?;
+            (found == record.body.md5).then_some(bytes)
+        } // The bytes do not match their own metadata.
+        Err(store::Error::Damaged { .. }) => None,
+        Err(cause) => return Err(cause.into()),
+    };
+    let Some(bytes) = found else {
+        tracing::warn!(project = %project.id, file = record.id, "the bytes in the bucket do not match the announced digest or exceed the maximum size");
+        app.store.blobs().remove(&blob(&record.id)).await?;
+        return Ok(None);
+    };
+    mark_stored(app, record, bytes.len() as u64).await?;
+    Ok(Some(bytes))
+}
+
+/// Records that the bytes of a file are stored. They already exist, so they count even if they
+/// exceed the quota.
+async fn mark_stored(app: &App, awaited: &Record<File>, size: u64) -> Result<()> {
+    let id = FileId::parse(&awaited.id)?;
+    let marked = app
+        .store
+        .change(&total::TOTALS_COLLECTION, &awaited.project, async || {
+            let mut file = record(app, &awaited.project, &id).await?;
+            if file.body.state == State::Kept {
+                return Ok::<_, Error>((Batch::at(app.clock.now()), ()));
+            }
+            (file.body.state, file.body.size) = (State::Kept, size);
+            let total = total::load(app, &awaited.project).await?.add(size, None)?;
+            Ok((total.batch(app.clock.now()).update(&file), ()))
+        });
+    Ok(marked.await?)
+}

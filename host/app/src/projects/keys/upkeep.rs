@@ -1,0 +1,93 @@
+//! Upkeep of the cached keys: those that other servers have ended are dropped, and last uses are written.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use store::{Query, Time};
+
+use super::{ApiKey, Holder, KeyCache, Owner};
+use crate::{App, Error, Result, projects::StoredProject};
+
+/// Maximum number of cached keys that are checked against the store in one query.
+const KEYS_PER_QUERY: usize = 500;
+/// Interval at which last uses are written to the store.
+const USE_WRITE_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Checks the cached keys against the store and drops those that are no longer valid. Drops all
+/// cached keys if the store cannot be read, and the cached projects in either case.
+pub(crate) async fn refresh(app: &App) -> Result<()> {
+    let KeyCache {
+        holders, projects, ..
+    } = &app.keys;
+    projects.invalidate(|_, _| true);
+    for some in holders.all().chunks(KEYS_PER_QUERY) {
+        match outdated(app, some).await {
+            Ok(gone) if gone.is_empty() => {}
+            Ok(gone) => holders.invalidate(|hash, _| gone.contains(hash)),
+            Err(cause) => {
+                holders.invalidate(|_, _| true);
+                return Err(cause);
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn outdated(app: &App, cached: &[([u8; 32], Arc<Holder>)]) -> Result<Vec<[u8; 32]>> {
+    let all = |ids: Vec<String>| Query::all_projects().any_of("id", ids);
+    let projects = cached.iter().filter_map(|(_, holder)| match &holder.owner {
+        Owner::Project(project) => Some(project.id.to_string()),
+        Owner::Organization(_) | Owner::Member(_) => None,
+    });
+    let query = all(projects.collect());
+    let projects = app.store.find::<StoredProject>(&query).await?.records;
+    let projects = projects.into_iter();
+    let projects = projects.map(|record| (record.id, record.updated_at));
+    let projects: HashMap<_, _> = projects.collect();
+    let query = all(cached.iter().map(|(hash, _)| hex::encode(hash)).collect());
+    let keys = app.store.find::<ApiKey>(&query).await?.records;
+    let keys: HashSet<_> = keys.into_iter().map(|record| record.id).collect();
+    let holds = |hash: &[u8; 32], holder: &Holder| {
+        keys.contains(&hex::encode(hash))
+            && match &holder.owner {
+                Owner::Project(project) => {
+                    projects.get(project.id.as_str()) == Some(&project.updated_at)
+                }
+                Owner::Organization(_) | Owner::Member(_) => true,
+            }
+    };
+    Ok(cached
+        .iter()
+        .filter(|(hash, holder)| !holds(hash, holder))
+        .map(|(hash, _)| *hash)
+        .collect())
+}
+
+/// Writes the last uses of keys to the store every minute, so that no request waits for these
+/// writes. Never returns.
+pub(crate) async fn write_key_uses(app: &App) {
+    loop {
+        tokio::time::sleep(USE_WRITE_INTERVAL).await;
+        for (hash, holder) in app.keys.holders.all() {
+            let at = holder.last_use.load(Ordering::Relaxed);
+            if holder.written_use.swap(at, Ordering::Relaxed) == at {
+                continue;
+            }
+            let change = |key: &mut ApiKey| -> Result<()> {
+                key.used_at = key.used_at.max(Some(Time(at)));
+                Ok(())
+            };
+            let id = hex::encode(hash);
+            let written = app
+                .store
+                .edit(&holder.owner_id, &id, app.clock.now(), change)
+                .await;
+            if let Err(cause) = written.map_err(Error::from) {
+                tracing::debug!(%cause, key = holder.key_id, "the last use of a key could not be written");
+            }
+        }
+    }
+}

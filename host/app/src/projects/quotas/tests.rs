@@ -1,0 +1,65 @@
+//! Tests of `quotas`.
+
+use super::*;
+use crate::COLLECTIONS;
+
+const LIMITED_SETTINGS: Settings = Settings {
+    log: Some(100),
+    responses: None,
+};
+
+#[test]
+fn a_quota_is_of_one_owner_and_kind() {
+    let quotas = Quotas {
+        settings: LIMITED_SETTINGS,
+        ..Quotas::default()
+    };
+    assert!(quotas.take(Kind::Log, "a", 60, Time(0)));
+    assert!(!quotas.take(Kind::Log, "a", 41, Time(0)));
+    assert!(quotas.take(Kind::Log, "a", 40, Time(0)));
+    assert!(quotas.take(Kind::Log, "b", 100, Time(0)));
+    assert!(
+        quotas.take(Kind::Responses, "a", 1_000, Time(0)),
+        "there is no limit"
+    );
+}
+
+#[test]
+fn a_quota_is_free_again_after_a_day() {
+    let quotas = Quotas {
+        settings: LIMITED_SETTINGS,
+        ..Quotas::default()
+    };
+    assert!(quotas.take(Kind::Log, "a", 100, Time(0)));
+    assert!(!quotas.take(Kind::Log, "a", 1, Time(24 * 3_600_000)));
+    assert!(quotas.take(Kind::Log, "a", 100, Time(28 * 3_600_000)));
+}
+
+#[tokio::test]
+async fn servers_and_starts_share_one_quota() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path(), COLLECTIONS).unwrap();
+    let open = async || Quotas::open(LIMITED_SETTINGS, &store).await.unwrap();
+    let (one, other) = (open().await, open().await);
+    assert!(one.take(Kind::Log, "a", 50, Time(0)) && other.take(Kind::Log, "a", 40, Time(0)));
+    for server in [&one, &other, &one] {
+        server.save(&store, Time(0)).await;
+    }
+    for server in [&one, &other, &open().await] {
+        assert!(
+            !server.take(Kind::Log, "a", 11, Time(0)),
+            "90 of 100 are taken"
+        );
+    }
+    assert!(one.take(Kind::Log, "a", 10, Time(0)));
+    one.save(&store, Time(48 * 3_600_000)).await;
+    let record = store
+        .get::<Amounts>(INSTALLATION_PROJECT, RECORD_ID)
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(
+        record.body.is_empty(),
+        "what does not count any more is forgotten"
+    );
+}
