@@ -186,37 +186,32 @@ fn run(cli: Cli) -> Result<ExitCode, Stop> {
         .map_err(|cause| anyhow::anyhow!("cannot start the runtime: {cause}"))?;
     runtime.block_on(async {
         match cli.command {
-            Command::Serve(args) => serve::run(config, args, terminal).await,
-            Command::Doctor(args) => doctor::run(&config, &args, terminal).await,
-            Command::Health => health::run(&config, terminal).await,
-            Command::Verify => verify::run(&config, terminal).await,
-            Command::Export(args) => archive::export(&config, &args, terminal).await,
-            Command::Import(args) => archive::import(&config, &args, terminal).await,
-            Command::ImportLegacy(args) => legacy::run(&config, &args, terminal).await,
-            Command::Keys(args) => keys::run(&config, &args, terminal).await,
-            Command::Members(args) => members::run(&config, &args, terminal).await,
-            Command::OauthApps(args) => oauth_apps::run(&config, &args, terminal).await,
-            Command::Events(args) => events::run(&config, &args, terminal).await,
-            Command::Logs(args) => logs::run(&config, &args, terminal).await,
-            Command::Mcp(args) => mcp_command::run(&config, &args, terminal).await,
-            Command::Toolkits(args) => toolkits::run(&config, &args, terminal).await,
+            Command::Serve(args) => return serve::run(config, args, terminal).await,
+            Command::Doctor(args) => return doctor::run(&config, &args, terminal).await,
+            Command::Verify => return verify::run(&config, terminal).await,
+            Command::Health => health::run(&config, terminal).await?,
+            Command::Export(args) => archive::export(&config, &args, terminal).await?,
+            Command::Import(args) => archive::import(&config, &args, terminal).await?,
+            Command::ImportLegacy(args) => legacy::run(&config, &args, terminal).await?,
+            Command::Keys(args) => keys::run(&config, &args, terminal).await?,
+            Command::Members(args) => members::run(&config, &args, terminal).await?,
+            Command::OauthApps(args) => oauth_apps::run(&config, &args, terminal).await?,
+            Command::Events(args) => events::run(&config, &args, terminal).await?,
+            Command::Logs(args) => logs::run(&config, &args, terminal).await?,
+            Command::Mcp(args) => mcp_command::run(&config, &args, terminal).await?,
+            Command::Toolkits(args) => toolkits::run(&config, &args, terminal).await?,
             Command::Openapi => {
-                terminal.line(
-                    description::text(&table::rows(), &Branding::new(&config.operator_word))
-                        .trim_end(),
-                );
-                Ok(ExitCode::SUCCESS)
+                let branding = Branding::new(&config.operator_word);
+                terminal.line(description::text(&table::rows(), &branding).trim_end());
             }
-            Command::Config(args) => commands::config::run(&config, &sources, &args, terminal),
-            Command::Limits => {
-                terminal.line(limits::page().trim_end());
-                Ok(ExitCode::SUCCESS)
-            }
+            Command::Config(args) => commands::config::run(&config, &sources, &args, terminal)?,
+            Command::Limits => terminal.line(limits::page().trim_end()),
             Command::Completions(args) => {
-                Ok(command_line::completions(Cli::command(), &args, terminal))
+                command_line::completions(Cli::command(), &args, terminal);
             }
-            Command::Man(args) => command_line::man(Cli::command(), &args),
+            Command::Man(args) => command_line::man(Cli::command(), &args)?,
         }
+        Ok(ExitCode::SUCCESS)
     })
 }
 

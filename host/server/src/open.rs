@@ -1,9 +1,11 @@
 //! Opens the parts that a server is built on: key file, store, vault, HTTP client and sandbox.
 //!
 //! The order guarantees that a damaged store or a wrong key is found before anything is written.
+
+mod data_directory;
+mod stop;
+
 use std::{
-    fmt::Display,
-    os::unix::fs::{DirBuilderExt, MetadataExt},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -11,7 +13,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use app::{
-    App, Clock, Parts,
+    App, Clock, Parts, Time,
     catalog::SchemaFile,
     core::{
         large_work::LargeWork,
@@ -19,64 +21,23 @@ use app::{
         vault::{KeyFile, KeyFileError, OpenError, Vault},
     },
     lifecycle::archive,
-    runs::log::{Settings as LogSettings, Writer},
+    runs::log::Writer,
 };
 use sandbox::{Compiler, Sandbox, child::ChildLimits};
 use store::{Blobs, Bucket, BucketError, Folder, Store};
 use workbench::Shell;
 
+use self::data_directory::{COMPILED_FOLDER, make_private};
 use crate::{
     api::connected_accounts,
     config::{Allocator, Config},
     memory::return_free_memory_now,
 };
 
-/// Exit code of a start that would lose or expose data: the store is damaged, or the key is wrong
-/// or unsafe.
-const EXIT_REFUSED: u8 = 78;
-
-/// Folder of the compiled components in the data directory.
-const COMPILED_FOLDER: &str = "compiled";
-
-/// Reason why a command ends without doing its work, as one line for the operator and an exit code.
-#[derive(Debug)]
-pub(crate) struct Stop {
-    /// The problem and its remedy.
-    pub line: String,
-    /// The exit code of the process.
-    pub code: u8,
-    /// True if another process has locked the store.
-    pub locked: bool,
-}
-
-impl Stop {
-    fn failed(cause: impl Display) -> Self {
-        Self {
-            line: cause.to_string(),
-            code: 1,
-            locked: false,
-        }
-    }
-
-    fn refused(cause: impl Display) -> Self {
-        Self {
-            code: EXIT_REFUSED,
-            ..Self::failed(cause)
-        }
-    }
-}
-
-impl From<anyhow::Error> for Stop {
-    fn from(cause: anyhow::Error) -> Self {
-        Self::failed(format_args!("{cause:#}"))
-    }
-}
-
-impl From<app::Error> for Stop {
-    fn from(cause: app::Error) -> Self {
-        Self::failed(cause)
-    }
-}
+pub(crate) use self::{
+    data_directory::{check_private, store_folder},
+    stop::Stop,
+};
 
 /// All opened parts of a server.
 pub(crate) struct Opened {
@@ -100,12 +61,59 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
     let clock = Clock::system();
     let trusted = config.trusted_keys()?;
     let store = fresh_store(config).await?;
+    let (vault, new) = vault(config, &store, clock.now()).await?;
+    let net = net::Client::new(config.net()?)
+        .map_err(|cause| anyhow::anyhow!("cannot create the HTTP client: {}", cause.message))?;
+    let account_data = connected_accounts::event_data(&config.operator_word);
+    let sink = config.sink()?;
+    let sandbox = sandbox(config, &vault, net.clone()).await?;
+    let model = config.model()?;
+    let schema_file = SchemaFile::create_in(&config.data)
+        .with_context(|| format!("cannot write to {}", config.data.display()))?;
+    let traced = config.traces();
+    let traced = traced.map(|settings| Tracer::new(settings, clock.clone()));
+    let (tracer, spans) = traced.unzip();
+    let large_work = LargeWork::start(return_free_memory_now)
+        .context("cannot start the threads for large work")?;
+    let parts = Parts {
+        store: store.clone(),
+        vault: Arc::new(vault),
+        sandbox,
+        scripts: config.scripts(),
+        large_work,
+        schema_file,
+        clock,
+        log: config.recording(),
+        files: config.files(),
+        connections: config.connections(net.clone()),
+        webhooks: config.webhooks(net, account_data),
+        sink,
+        triggers: config.triggers(),
+        sessions: config.sessions(),
+        trusted,
+        model,
+        quotas: config.quotas(),
+        shell: Shell::new(own_program()?, config.shell()),
+        tracer: tracer.unwrap_or_default(),
+    };
+    let (app, writer) = App::open(parts).await?;
+    Ok(Opened {
+        app,
+        writer,
+        store,
+        spans,
+        new,
+    })
+}
+
+/// Opens the vault of a store. Returns also true if the store was never used before.
+async fn vault(config: &Config, store: &Store, now: Time) -> Result<(Vault, bool), Stop> {
     // The order matters: another node may write the first record in the meantime, and that record
     // is the vault's.
-    let empty = archive::is_empty(&store).await?;
-    let new = !Vault::exists(&store).await?;
+    let empty = archive::is_empty(store).await?;
+    let new = !Vault::exists(store).await?;
     if new && !empty {
-        store.close().await;
+        store.clone().close().await;
         let (location, remedy) = match config.database() {
             Some(_) => (
                 "the database in `store`".to_owned(),
@@ -121,75 +129,16 @@ pub(crate) async fn open(config: &Config) -> Result<Opened, Stop> {
         )));
     }
     let key = key(&config.key_file(), new)?;
-    let vault = Vault::open(store.clone(), &key, clock.now())
-        .await
-        .map_err(|cause| match cause {
-            OpenError::WrongKey => Stop::refused(format_args!(
-                "the key file {} does not belong to {}: restore the matching key file, or set `key_file` to its path",
-                config.key_file().display(),
-                config.data.display()
-            )),
-            OpenError::Store(cause) => cause.into(),
-        })?;
-    let vault = Arc::new(vault);
-    let net = net::Client::new(config.net()?)
-        .map_err(|cause| anyhow::anyhow!("cannot create the HTTP client: {}", cause.message))?;
-    let connections = config.connections(net.clone());
-    let account_data = connected_accounts::event_data(&config.operator_word);
-    let webhooks = config.webhooks(net.clone(), account_data);
-    let sink = config.sink()?;
-    let triggers = config.triggers();
-    let scripts = config.scripts();
-    let sandbox = sandbox(config, &vault, net).await?;
-    let log = LogSettings {
-        wait_until_durable: config.logs.wait,
-        max_waiting_records: config.logs.buffer,
-        max_waiting_bytes: config.logs.buffer_mib << 20,
-        max_payload_bytes: config.logs.payload_kib * 1024,
-        cassettes: config.logs.cassettes,
-        max_cassette_bytes: config.logs.cassette_kib * 1024,
-        retention: config.retention(),
-    };
-    let model = config.model()?;
-    let files = config.files();
-    let schema_file = SchemaFile::create_in(&config.data)
-        .with_context(|| format!("cannot write to {}", config.data.display()))?;
-    let quotas = config.quotas();
-    let own = store.clone();
-    let traced = config.traces();
-    let traced = traced.map(|settings| Tracer::new(settings, clock.clone()));
-    let (tracer, spans) = traced.unzip();
-    let large_work = LargeWork::start(return_free_memory_now)
-        .context("cannot start the threads for large work")?;
-    let parts = Parts {
-        store: own,
-        vault,
-        sandbox,
-        scripts,
-        large_work,
-        schema_file,
-        clock,
-        log,
-        files,
-        connections,
-        webhooks,
-        sink,
-        triggers,
-        sessions: config.sessions(),
-        trusted,
-        model,
-        quotas,
-        shell: Shell::new(own_program()?, config.shell()),
-        tracer: tracer.unwrap_or_default(),
-    };
-    let (app, writer) = App::open(parts).await?;
-    Ok(Opened {
-        app,
-        writer,
-        store,
-        spans,
-        new,
-    })
+    let opened = Vault::open(store.clone(), &key, now).await;
+    let vault = opened.map_err(|cause| match cause {
+        OpenError::WrongKey => Stop::refused(format_args!(
+            "the key file {} does not belong to {}: restore the matching key file, or set `key_file` to its path",
+            config.key_file().display(),
+            config.data.display()
+        )),
+        OpenError::Store(cause) => cause.into(),
+    })?;
+    Ok((vault, new))
 }
 
 /// Opens the store alone.
@@ -275,11 +224,6 @@ pub(crate) fn bucket(config: &Config) -> Result<Option<Bucket>, Stop> {
         .map_err(|cause| anyhow::anyhow!(cause).into())
 }
 
-/// Returns the folder of the store in the data directory.
-pub(crate) fn store_folder(data: &Path) -> PathBuf {
-    data.join("store")
-}
-
 /// Reads the master key file, or creates it if the installation is `new`.
 ///
 /// # Errors
@@ -329,47 +273,4 @@ async fn sandbox(config: &Config, vault: &Vault, net: net::Client) -> Result<San
         .await
         .context("cannot open the sandbox")?;
     opened.map_err(|cause| anyhow::anyhow!("cannot open the sandbox: {cause}").into())
-}
-
-/// Creates a folder that only its owner can access. An existing folder must be private already.
-fn make_private(folder: &Path) -> Result<(), Stop> {
-    let created = std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder);
-    created
-        .with_context(|| format!("cannot create the data directory {}", folder.display()))
-        .map_err(Stop::from)?;
-    check_private(folder)
-}
-
-/// Refuses a data directory that other users can read or write, just as a readable key file is
-/// refused.
-///
-/// # Errors
-/// Exit code 78 if other users have access.
-pub(crate) fn check_private(folder: &Path) -> Result<(), Stop> {
-    let found = std::fs::metadata(folder);
-    let found = found.with_context(|| {
-        format!(
-            "cannot read the permissions of the data directory {}",
-            folder.display()
-        )
-    })?;
-    if found.mode() & 0o077 == 0 {
-        return Ok(());
-    }
-    // A folder that no server has written may belong to other programs, which a change of its mode
-    // would lock out.
-    let is_ours = [store_folder(folder), folder.join(COMPILED_FOLDER)]
-        .iter()
-        .any(|path| path.exists());
-    let remedy = match is_ours {
-        true => "run `chmod 700` on it",
-        false => "set `data` to a new folder inside it, which the server creates",
-    };
-    Err(Stop::refused(format_args!(
-        "other users have access to the data directory {}: {remedy}",
-        folder.display()
-    )))
 }

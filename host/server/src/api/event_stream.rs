@@ -28,31 +28,26 @@ const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 const MAX_AGE: Duration = Duration::from_secs(900);
 
 /// Filter of the stream, and its beginning.
-#[derive(Deserialize, IntoParams)]
+#[derive(Default, Deserialize, IntoParams)]
+#[serde(default)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct StreamQuery {
     /// Of these toolkits.
-    #[serde(default)]
     #[param(explode = false)]
     toolkit_slugs: Vec<String>,
     /// Of these trigger types.
-    #[serde(default)]
     #[param(explode = false)]
     trigger_slugs: Vec<String>,
     /// Of these trigger instances.
-    #[serde(default)]
     #[param(explode = false)]
     trigger_ids: Vec<String>,
     /// Of these connected accounts.
-    #[serde(default)]
     #[param(explode = false)]
     connected_account_ids: Vec<String>,
     /// Of these auth configs.
-    #[serde(default)]
     #[param(explode = false)]
     auth_config_ids: Vec<String>,
     /// Of these users.
-    #[serde(default)]
     #[param(explode = false)]
     user_ids: Vec<String>,
     /// Id after which the stream begins, for clients that cannot send the header
@@ -66,15 +61,10 @@ pub(crate) struct StreamQuery {
 /// the next event, and with an id without a message: after it a client continues that has received
 /// no message. A stream ends after 15 minutes at the latest; a client continues it with the id of
 /// the last message.
-#[utoipa::path(
-    get,
-    path = IN_TABLE,
-    operation_id = "open_stream",
-    responses(
-        (status = 200, description = "Messages", content_type = "text/event-stream", body = String),
-        (status = 404, description = "The message in `Last-Event-ID` does not exist"),
-    ),
-)]
+#[utoipa::path(get, path = IN_TABLE, operation_id = "open_stream", responses(
+    (status = 200, description = "Messages", content_type = "text/event-stream", body = String),
+    (status = 404, description = "The message in `Last-Event-ID` does not exist"),
+))]
 pub(crate) async fn open(
     key: ProjectKey,
     Query(query): Query<StreamQuery>,

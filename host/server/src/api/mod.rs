@@ -1,87 +1,8 @@
 //! One file per resource: requests, responses, handlers and views. Only this module knows
 //! deprecated names.
 
-/// Declares an enum of requests and views, and its conversions from and to the enum of the app with
-/// the same variants. The names on the wire stand here, because the app knows none.
-macro_rules! mirror {
-    (
-        $(#[$attribute:meta])*
-        $visibility:vis enum $name:ident of $app:ty {
-            $($(#[$of_variant:meta])* $variant:ident,)+
-        }
-    ) => {
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-        #[derive(utoipa::ToSchema)]
-        $(#[$attribute])*
-        $visibility enum $name {
-            $($(#[$of_variant])* $variant,)+
-        }
-
-        impl From<$name> for $app {
-            fn from(value: $name) -> Self {
-                match value {
-                    $($name::$variant => Self::$variant,)+
-                }
-            }
-        }
-
-        impl From<$app> for $name {
-            fn from(value: $app) -> Self {
-                match value {
-                    $(<$app>::$variant => Self::$variant,)+
-                }
-            }
-        }
-    };
-}
-
-/// Declares a view with its schema, and how it is made. A field is `name: Type = value`. The value is
-/// computed from what follows `from`: one value of the app, which becomes an `impl From`, or several
-/// parameters, which become a function `new`. Statements after `where` run first.
-macro_rules! view {
-    (
-        $(#[$attribute:meta])*
-        $visibility:vis struct $name:ident from ($($parameter:ident: $given:ty),+ $(,)?)
-            $(where { $($before:tt)+ })?
-        {
-            $($(#[$of_field:meta])* $of:vis $field:ident: $type:ty = $value:expr,)+
-        }
-    ) => {
-        #[derive(serde::Serialize, utoipa::ToSchema)]
-        $(#[$attribute])*
-        $visibility struct $name {
-            $($(#[$of_field])* $of $field: $type,)+
-        }
-
-        impl $name {
-            pub(crate) fn new($($parameter: $given),+) -> Self {
-                $($($before)+)?
-                Self { $($field: $value,)+ }
-            }
-        }
-    };
-    (
-        $(#[$attribute:meta])*
-        $visibility:vis struct $name:ident from $source:ident: $from:ty
-            $(where { $($before:tt)+ })?
-        {
-            $($(#[$of_field:meta])* $of:vis $field:ident: $type:ty = $value:expr,)+
-        }
-    ) => {
-        #[derive(serde::Serialize, utoipa::ToSchema)]
-        $(#[$attribute])*
-        $visibility struct $name {
-            $($(#[$of_field])* $of $field: $type,)+
-        }
-
-        impl From<$from> for $name {
-            fn from($source: $from) -> Self {
-                $($($before)+)?
-                Self { $($field: $value,)+ }
-            }
-        }
-    };
-}
+#[macro_use]
+mod macros;
 
 pub(crate) mod auth_configs;
 pub(crate) mod compat;

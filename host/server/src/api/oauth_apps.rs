@@ -29,10 +29,8 @@ view! {
         toolkit: String = record.id,
         client_id: String = record.body.client_id,
         scopes: Vec<String> = record.body.scopes,
-        #[schema(format = DateTime)]
-        created_at: String = iso(record.created_at),
-        #[schema(format = DateTime)]
-        updated_at: String = iso(record.updated_at),
+        #[schema(format = DateTime)] created_at: String = iso(record.created_at),
+        #[schema(format = DateTime)] updated_at: String = iso(record.updated_at),
     }
 }
 
@@ -54,12 +52,9 @@ pub(crate) async fn list(key: OrganizationKey) -> ApiResult<Json<ListView>> {
 /// Sets the OAuth app of a toolkit and replaces an earlier one.
 ///
 /// Projects can then use the managed kind of auth config.
-#[utoipa::path(
-    put,
-    path = IN_TABLE,
-    operation_id = "set_oauth_app",
-    responses((status = 404, description = "The toolkit does not exist")),
-)]
+#[utoipa::path(put, path = IN_TABLE, operation_id = "set_oauth_app", responses(
+    (status = 404, description = "The toolkit does not exist"),
+))]
 pub(crate) async fn set(
     key: OrganizationKey,
     Path(slug): Path<String>,

@@ -27,8 +27,7 @@ view! {
     } {
         project: ProjectView = ProjectView::new(project, webhook, holder),
         /// Null for the key of a user, which belongs to no single project.
-        #[schema(required)]
-        api_key: Option<KeyView> = member.is_none().then(|| KeyView::new(project, holder)),
+        api_key!: Option<KeyView> = member.is_none().then(|| KeyView::new(project, holder)),
         org_member: MemberView = member.map_or_else(MemberView::operator, MemberView::from),
     }
 }
@@ -40,10 +39,8 @@ view! {
         // Here the id of the project is its legacy id, and `nano_id` is the id.
         shown.id = project.stored.uuid.to_string();
     } {
-        #[serde(flatten)]
-        project: projects::View = shown,
-        #[schema(value_type = u64)]
-        auto_id: i64 = project.stored.number,
+        #[serde(flatten)] project: projects::View = shown,
+        #[schema(value_type = u64)] auto_id: i64 = project.stored.number,
         nano_id: String = project.id.to_string(),
         org: OrganizationView = OrganizationView {
             id: project.organization.to_string(),
@@ -64,19 +61,15 @@ struct OrganizationView {
 view! {
     #[schema(as = SessionKey)]
     struct KeyView from (project: &Project, holder: &Holder) {
-        #[schema(value_type = u64)]
-        auto_id: i64 = project.stored.number,
+        #[schema(value_type = u64)] auto_id: i64 = project.stored.number,
         /// A UUID that is made of the key.
         id: String = holder.uuid().to_string(),
         name: String = holder.key_name.clone(),
         project_id: String = project.id.to_string(),
         org_member_id: &'static str = OPERATOR_MEMBER_ID,
-        #[schema(format = DateTime)]
-        created_at: String = iso(holder.key_created_at),
-        #[schema(format = DateTime)]
-        updated_at: String = iso(holder.key_created_at),
-        #[schema(required)]
-        deleted_at: Option<String> = None,
+        #[schema(format = DateTime)] created_at: String = iso(holder.key_created_at),
+        #[schema(format = DateTime)] updated_at: String = iso(holder.key_created_at),
+        deleted_at!: Option<String> = None,
         /// A placeholder, never the key itself.
         key: &'static str = "REDACTED",
         deleted: bool = false,

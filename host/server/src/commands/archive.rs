@@ -3,7 +3,6 @@
 use std::{
     io::{BufReader, Read},
     path::PathBuf,
-    process::ExitCode,
     sync::Arc,
 };
 
@@ -74,11 +73,7 @@ Examples:
   toolhost import backup.age --data ./restored
   toolhost import backup.age --identity backup-key.txt";
 
-pub(crate) async fn export(
-    config: &Config,
-    args: &Export,
-    terminal: Terminal,
-) -> Result<ExitCode, Stop> {
+pub(crate) async fn export(config: &Config, args: &Export, terminal: Terminal) -> Result<(), Stop> {
     open::check_exists(config, "set --data to the one to export")?;
     let key = KeyFile::read(&config.key_file()).map_err(|cause| anyhow!(cause))?;
     let lock = match &args.recipient {
@@ -134,14 +129,10 @@ pub(crate) async fn export(
         describe(counts)
     ));
     terminal.note("the file contains every secret and the master key: protect the passphrase or the age identity that decrypts it");
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
-pub(crate) async fn import(
-    config: &Config,
-    args: &Import,
-    terminal: Terminal,
-) -> Result<ExitCode, Stop> {
+pub(crate) async fn import(config: &Config, args: &Import, terminal: Terminal) -> Result<(), Stop> {
     let archive_file = tokio::fs::metadata(&args.file).await;
     archive_file.with_context(|| format!("cannot read {}", args.file.display()))?;
     let unlock = match &args.identity {
@@ -193,7 +184,7 @@ pub(crate) async fn import(
     terminal.line(
         "  start the server with `toolhost serve`; print its API keys with `toolhost keys show`",
     );
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 impl Passphrase {

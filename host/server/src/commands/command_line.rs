@@ -1,6 +1,6 @@
 //! `toolhost completions` and `toolhost man`: the command line as shells and `man` read it.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::path::PathBuf;
 
 use anyhow::Context;
 use clap_complete::Shell;
@@ -21,23 +21,18 @@ pub(crate) struct Man {
 }
 
 /// Prints the completions of a command.
-pub(crate) fn completions(
-    mut command: clap::Command,
-    args: &Completions,
-    terminal: Terminal,
-) -> ExitCode {
+pub(crate) fn completions(mut command: clap::Command, args: &Completions, terminal: Terminal) {
     let name = command.get_name().to_owned();
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, name, &mut script);
     terminal.line(String::from_utf8_lossy(&script).trim_end());
-    ExitCode::SUCCESS
 }
 
 /// Writes the manual pages of a command and its subcommands.
-pub(crate) fn man(command: clap::Command, args: &Man) -> Result<ExitCode, Stop> {
+pub(crate) fn man(command: clap::Command, args: &Man) -> Result<(), Stop> {
     let folder = args.folder.display();
     std::fs::create_dir_all(&args.folder)
         .and_then(|()| clap_mangen::generate_to(command, &args.folder))
         .with_context(|| format!("cannot write manual pages to {folder}"))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

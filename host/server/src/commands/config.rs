@@ -1,7 +1,5 @@
 //! `toolhost config`: prints the settings in effect and where each comes from.
 
-use std::process::ExitCode;
-
 use crate::{
     config::{self, Config, Sources},
     open::Stop,
@@ -30,7 +28,7 @@ pub(crate) fn run(
     sources: &Sources,
     args: &Args,
     terminal: Terminal,
-) -> Result<ExitCode, Stop> {
+) -> Result<(), Stop> {
     let text = if args.example {
         config::example()
     } else if args.table {
@@ -39,5 +37,5 @@ pub(crate) fn run(
         config::effective(config, sources)?
     };
     terminal.line(text.trim_end());
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

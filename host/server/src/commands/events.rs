@@ -7,8 +7,6 @@
 pub(super) mod server_sent;
 mod tail;
 
-use std::process::ExitCode;
-
 use anyhow::anyhow;
 use clap::ValueEnum;
 use net::{Body, Method};
@@ -95,11 +93,7 @@ pub(crate) const HELP_EXAMPLES: &str = "Examples:
   toolhost events list --status failed
   toolhost events replay --since 2026-11-25T00:00:00Z";
 
-pub(crate) async fn run(
-    config: &Config,
-    args: &Args,
-    terminal: Terminal,
-) -> Result<ExitCode, Stop> {
+pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Result<(), Stop> {
     let server = args.project.reach(config)?;
     match &args.action {
         Action::Tail(filter) => tail::run(&server, filter, args.json, terminal).await?,
@@ -147,7 +141,7 @@ pub(crate) async fn run(
             });
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 async fn get(server: &Running, path: &str) -> Result<Value, Stop> {

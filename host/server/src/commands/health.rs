@@ -1,10 +1,10 @@
 //! `toolhost health`: asks the server at the address of the settings if it is ready, for containers
 //! and service managers that have no HTTP client.
 
-use std::{process::ExitCode, time::Duration};
+use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use net::{Body, ErrorKind, HeaderMap, Limits, Method, Request, ipnet::IpNet};
+use net::{Body, ErrorKind, HeaderMap, Limits, Method, Request};
 use serde_json::Value;
 
 use crate::{commands::running::text, config::Config, open::Stop, terminal::Terminal};
@@ -27,12 +27,12 @@ pub(super) enum Answer {
     Nothing,
 }
 
-pub(crate) async fn run(config: &Config, terminal: Terminal) -> Result<ExitCode, Stop> {
+pub(crate) async fn run(config: &Config, terminal: Terminal) -> Result<(), Stop> {
     let listen = &config.listen;
     let problem = match ask(config).await? {
         Answer::Ready => {
             terminal.good(&format!("the server on {listen} is ready"));
-            return Ok(ExitCode::SUCCESS);
+            return Ok(());
         }
         Answer::NotReady(reason) => anyhow!("the server on {listen} is not ready: {reason}"),
         Answer::OtherProgram => anyhow!(
@@ -53,14 +53,9 @@ pub(super) async fn ask(config: &Config) -> anyhow::Result<Answer> {
         .parse()
         .with_context(|| format!("`listen` is `{address}`, which is not an address"))?;
     // The address is the server's own, usually on loopback.
-    let allow: Vec<IpNet> = ["0.0.0.0/0", "::/0"]
-        .map(str::parse)
-        .into_iter()
-        .collect::<Result<_, _>>()?;
     let settings = net::Settings {
         rewrite: Vec::new(),
-        allow,
-        ..config.net()?
+        ..config.unrestricted_net()?
     };
     let client = net::Client::new(settings).map_err(|cause| anyhow!(cause.message))?;
     let sent = client.send(Request {

@@ -4,7 +4,7 @@
 //! keys are listed, created and revoked by a running server over its API. All of them are shown in
 //! full from the data of a stopped server.
 
-use std::{io::Read, process::ExitCode};
+use std::io::Read;
 
 use anyhow::{Context, anyhow};
 use app::{
@@ -85,11 +85,7 @@ Examples:
   toolhost keys add demo dashboard --allow observability=read --from 10.0.0.0/8
   toolhost keys revoke demo key_f3Yq0vB1xw2K";
 
-pub(crate) async fn run(
-    config: &Config,
-    args: &Args,
-    terminal: Terminal,
-) -> Result<ExitCode, Stop> {
+pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Result<(), Stop> {
     match &args.action {
         Some(Action::List { project, server }) => {
             list(&server.reach(config)?, project, terminal).await?
@@ -120,7 +116,7 @@ pub(crate) async fn run(
         }
         local => run_local(config, local.as_ref(), terminal).await?,
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Runs the commands that need the data directory or the database.

@@ -1,6 +1,6 @@
 //! `toolhost import-legacy`: loads UUIDs of an older system for clients that still use them.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::path::PathBuf;
 
 use anyhow::{Context, anyhow, ensure};
 use app::{Clock, lifecycle::legacy_ids};
@@ -22,11 +22,7 @@ pub(crate) const FILE_FORMAT: &str = "Each line contains a project, the type of 
 The types are CONNECTED_ACCOUNT, AUTH_CONFIG and TRIGGER_INSTANCE. Every line is checked before anything is written.
 Lines that are already loaded may be loaded again. The embedded store needs a stopped server; PostgreSQL does not.";
 
-pub(crate) async fn run(
-    config: &Config,
-    args: &Args,
-    terminal: Terminal,
-) -> Result<ExitCode, Stop> {
+pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Result<(), Stop> {
     let text = read(args)?;
     open::check_exists(
         config,
@@ -41,7 +37,7 @@ pub(crate) async fn run(
         "{} legacy ids loaded, {} already known",
         loaded.new, loaded.known
     ));
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn read(args: &Args) -> anyhow::Result<String> {

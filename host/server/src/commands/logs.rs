@@ -3,7 +3,7 @@
 //! The cassette is read over the API with the project's own key, because its content belongs to the
 //! project.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::path::PathBuf;
 
 use anyhow::Context;
 use net::{Body, Method};
@@ -42,11 +42,7 @@ const HELP_EXAMPLES: &str = "Examples:
   toolhost logs export log_a1b2C3d4E5f6 -o failed.json
   toolkit replay my-toolkit failed.json";
 
-pub(crate) async fn run(
-    config: &Config,
-    args: &Args,
-    terminal: Terminal,
-) -> Result<ExitCode, Stop> {
+pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Result<(), Stop> {
     let Action::Export(Export {
         log_id,
         output,
@@ -70,5 +66,5 @@ pub(crate) async fn run(
         }
         None => terminal.line(cassette.trim_end()),
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

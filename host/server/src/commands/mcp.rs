@@ -6,7 +6,6 @@
 
 use std::{
     collections::HashMap,
-    process::ExitCode,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -53,11 +52,7 @@ pub(crate) struct Args {
 }
 
 /// Forwards messages until standard input ends, and then until all are answered.
-pub(crate) async fn run(
-    config: &Config,
-    args: &Args,
-    terminal: Terminal,
-) -> Result<ExitCode, Stop> {
+pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Result<(), Stop> {
     check_id(&args.server, "an MCP server")?;
     let mut query = Serializer::new(String::new());
     query.extend_pairs(args.user.iter().map(|user| ("user_id", user)));
@@ -96,7 +91,7 @@ pub(crate) async fn run(
         }
     }
     while tasks.join_next().await.is_some() {}
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 struct Bridge {

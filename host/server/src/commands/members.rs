@@ -1,8 +1,6 @@
 //! `toolhost members`: the members of the organization, each with a key. Managed over the API of a
 //! running server.
 
-use std::process::ExitCode;
-
 use net::Method;
 use serde_json::json;
 
@@ -53,11 +51,7 @@ const HELP_EXAMPLES: &str = "Examples:
   toolhost members add ada@example.com --role admin
   toolhost members remove ada@example.com";
 
-pub(crate) async fn run(
-    config: &Config,
-    args: &Args,
-    terminal: Terminal,
-) -> Result<ExitCode, Stop> {
+pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Result<(), Stop> {
     let server = args.server.reach(config)?;
     match &args.action {
         Action::List => {
@@ -96,5 +90,5 @@ pub(crate) async fn run(
             terminal.good(&format!("{member} is removed"));
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! `toolhost oauth-apps`: the operator's OAuth apps at providers. Managed over the API of a running
 //! server.
 
-use std::{io::BufRead, process::ExitCode};
+use std::io::BufRead;
 
 use anyhow::{Context, bail};
 use net::Method;
@@ -59,11 +59,7 @@ Examples:
   toolhost oauth-apps set github Iv1.8a61f9b3a7aba766 < secret.txt
   toolhost oauth-apps list";
 
-pub(crate) async fn run(
-    config: &Config,
-    args: &Args,
-    terminal: Terminal,
-) -> Result<ExitCode, Stop> {
+pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Result<(), Stop> {
     let server = args.server.reach(config)?;
     match &args.action {
         Action::List => {
@@ -99,7 +95,7 @@ pub(crate) async fn run(
             terminal.good(&format!("the OAuth app of {toolkit} is removed"));
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Reads the secret from the first line of the input. It is not an option, because every user of

@@ -1,15 +1,18 @@
 //! Client for the API of a running server, used by the operator's commands.
 
+mod target;
+
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use bytes::Bytes;
 use net::{Body, ErrorKind, HeaderMap, Limits, Method, Request, StatusCode, StreamedResponse};
 use serde_json::Value;
-use url::{Url, form_urlencoded::byte_serialize};
+use url::form_urlencoded::byte_serialize;
 use zeroize::Zeroizing;
 
-use crate::{config::Config, http::auth, open::Stop};
+pub(super) use self::target::{ProjectArgs, ServerArgs};
+use crate::open::Stop;
 
 /// Timeout of a request. It is long because the server compiles components before it responds.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(180);
@@ -28,18 +31,6 @@ pub(super) struct Running {
     key: Zeroizing<String>,
 }
 
-/// The key that a command needs.
-struct Key {
-    /// The header that carries it.
-    header: &'static str,
-    /// The option that sets it.
-    flag: &'static str,
-    /// Its name in `<data>.env`.
-    name: &'static str,
-    /// The value of the option.
-    given: Option<Zeroizing<String>>,
-}
-
 /// A stream that the server did not open.
 pub(super) struct Unopened {
     pub(super) stop: Stop,
@@ -47,121 +38,7 @@ pub(super) struct Unopened {
     pub(super) transient: bool,
 }
 
-/// Another server than the one of the data directory, and the organization's key to it.
-#[derive(Debug, clap::Args)]
-pub(super) struct ServerArgs {
-    /// URL of the server [default: the server of the data directory]
-    #[arg(long, global = true)]
-    pub(super) url: Option<Url>,
-    /// Organization key [default: the one in <data>.env]
-    #[arg(
-        long,
-        global = true,
-        env = "TOOLHOST_ORG_API_KEY",
-        hide_env_values = true,
-        value_name = "KEY"
-    )]
-    org_key: Option<Zeroizing<String>>,
-}
-
-/// A server, and the key of a project on it.
-#[derive(Debug, clap::Args)]
-pub(super) struct ProjectArgs {
-    /// URL of the server [default: the one in <data>.env]
-    #[arg(long, global = true, env = "TOOLHOST_URL")]
-    pub(super) url: Option<Url>,
-    /// API key of the project [default: the one in <data>.env]
-    #[arg(
-        long,
-        global = true,
-        env = "TOOLHOST_API_KEY",
-        hide_env_values = true,
-        value_name = "KEY"
-    )]
-    pub(super) api_key: Option<Zeroizing<String>>,
-}
-
-impl ProjectArgs {
-    /// Returns a client for the server.
-    pub(super) fn reach(&self, config: &Config) -> Result<Running, Stop> {
-        let key = Key {
-            header: auth::PROJECT_KEY_HEADER,
-            flag: "--api-key",
-            name: "TOOLHOST_API_KEY",
-            given: self.api_key.clone(),
-        };
-        Ok(Running::new(config, self.url.as_ref(), key)?)
-    }
-}
-
-impl ServerArgs {
-    /// Returns a client for the server.
-    pub(super) fn reach(&self, config: &Config) -> Result<Running, Stop> {
-        let given = self.org_key.clone();
-        let key = Key {
-            header: auth::ORGANIZATION_KEY_HEADER,
-            flag: "--org-key",
-            name: "TOOLHOST_ORG_API_KEY",
-            given,
-        };
-        Ok(Running::new(config, self.url.as_ref(), key)?)
-    }
-}
-
 impl Running {
-    /// Creates a client for the server at this address, or for the one of the data directory.
-    fn new(config: &Config, url: Option<&Url>, key: Key) -> anyhow::Result<Self> {
-        let file = config.env_file();
-        let saved = std::fs::read_to_string(&file)
-            .map(Zeroizing::new)
-            .unwrap_or_default();
-        let saved = |name: &str| {
-            let lines = saved
-                .lines()
-                .map(|line| line.strip_prefix("export ").unwrap_or(line));
-            let mut pairs = lines.filter_map(|line| line.split_once('='));
-            pairs
-                .find(|(own, value)| *own == name && !value.is_empty())
-                .map(|(_, value)| value.to_owned())
-        };
-        let missing = |name: &str, flag: &str| {
-            format!("{} does not contain {name}: set {flag}", file.display())
-        };
-        let url = url
-            .map(ToString::to_string)
-            .or_else(|| saved("TOOLHOST_URL"));
-        let Key {
-            header,
-            flag,
-            name,
-            given,
-        } = key;
-        let key = given.or_else(|| saved(name).map(Zeroizing::new));
-        let url = url
-            .with_context(|| missing("TOOLHOST_URL", "--url"))?
-            .trim_end_matches('/')
-            .to_owned();
-        let key = key
-            .filter(|key| !key.is_empty())
-            .with_context(|| missing(name, flag))?;
-        // The operator names the server, which is usually on this machine or in a private network.
-        let anywhere = ["0.0.0.0/0", "::/0"]
-            .map(str::parse)
-            .into_iter()
-            .collect::<Result<_, _>>()?;
-        let settings = net::Settings {
-            allow: anywhere,
-            ..config.net()?
-        };
-        let client = net::Client::new(settings).map_err(|cause| anyhow!(cause.message))?;
-        Ok(Self {
-            client,
-            url,
-            header,
-            key,
-        })
-    }
-
     /// Sends JSON and returns the JSON response.
     pub(super) async fn send_json(
         &self,

@@ -7,10 +7,7 @@
 
 mod target;
 
-use std::{
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use app::catalog::Terms;
@@ -79,11 +76,7 @@ struct Fetched {
     signature: Option<String>,
 }
 
-pub(crate) async fn run(
-    config: &Config,
-    args: &Args,
-    terminal: Terminal,
-) -> Result<ExitCode, Stop> {
+pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Result<(), Stop> {
     match &args.action {
         Action::Add {
             from,
@@ -124,7 +117,7 @@ pub(crate) async fn run(
             ));
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 async fn fetch(from: &str, access: &Access) -> anyhow::Result<Fetched> {

@@ -10,27 +10,21 @@ settings! {
     /// Connecting accounts, and refreshing their tokens.
     pub(crate) struct Connections {
         /// Time that an account waits for its user to connect it.
-        #[setting(unit = "s", range = 1..=3_600)]
-        pub pending_s: u64 = 600,
+        #[setting(unit = "s", range = 1..=3_600)] pub pending_s: u64 = 600,
         /// Time that a user may take at a provider before the callback is refused.
-        #[setting(unit = "s", range = 1..=3_600)]
-        pub away_s: u64 = 3_600,
+        #[setting(unit = "s", range = 1..=3_600)] pub away_s: u64 = 3_600,
         /// Time before its expiry at which a token is refreshed, or the last quarter of its life if
         /// that is shorter.
-        #[setting(unit = "s", range = 1..=3_600)]
-        pub refresh_margin_s: u64 = 300,
+        #[setting(unit = "s", range = 1..=3_600)] pub refresh_margin_s: u64 = 300,
         /// Time that a server has for refreshing a token before another one may try; token
         /// endpoints get 30 s of it.
-        #[setting(unit = "s", range = 1..=600)]
-        pub refresh_lease_s: u64 = 90,
+        #[setting(unit = "s", range = 1..=600)] pub refresh_lease_s: u64 = 90,
         /// Time that a call waits for a token that is being refreshed, or for a client that is
         /// being registered.
-        #[setting(unit = "s", range = 1..=60)]
-        pub refresh_wait_s: u64 = 20,
+        #[setting(unit = "s", range = 1..=60)] pub refresh_wait_s: u64 = 20,
         /// Time after its last refresh in which an unused account is refreshed, so that its refresh
         /// token does not expire.
-        #[setting(unit = "s", range = 1..=2_592_000)]
-        pub idle_refresh_s: u64 = 86_400,
+        #[setting(unit = "s", range = 1..=2_592_000)] pub idle_refresh_s: u64 = 86_400,
     }
 }
 

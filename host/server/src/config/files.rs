@@ -10,20 +10,15 @@ settings! {
     /// Files of projects.
     pub(crate) struct Files {
         /// One file that a client uploads, and all files of one call together.
-        #[setting(unit = "MiB", range = 1..=1_024)]
-        pub size_mib: u64 = 100,
+        #[setting(unit = "MiB", range = 1..=1_024)] pub size_mib: u64 = 100,
         /// Time that a file is kept.
-        #[setting(unit = "days", range = 0..=36_500, zero = "forever")]
-        pub keep_days: u32 = 30,
+        #[setting(unit = "days", range = 0..=36_500, zero = "forever")] pub keep_days: u32 = 30,
         /// Files that are uploaded or downloaded by links at once; each is held in memory.
-        #[setting(range = 1..=1_024)]
-        pub transfers: usize = 16,
+        #[setting(range = 1..=1_024)] pub transfers: usize = 16,
         /// Files of one project that are uploaded or downloaded by links at once.
-        #[setting(range = 1..)]
-        pub transfers_per_project: usize = 4,
+        #[setting(range = 1..)] pub transfers_per_project: usize = 4,
         /// Timeout for the upload or download of a file.
-        #[setting(unit = "s", range = 1..=3_600)]
-        pub transfer_s: u64 = 600,
+        #[setting(unit = "s", range = 1..=3_600)] pub transfer_s: u64 = 600,
         /// All files of one project together.
         #[setting(unit = "MiB", range = 0..=1 << 30, zero = "no limit")]
         pub quota_mib: u64 = 10_240,

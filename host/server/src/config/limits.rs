@@ -11,70 +11,51 @@ settings! {
     /// Limits on the requests of clients.
     pub(crate) struct Limits {
         /// Body of an execution.
-        #[setting(unit = "KiB", range = 1..=16_384)]
-        pub execute_body_kib: usize = 4_096,
+        #[setting(unit = "KiB", range = 1..=16_384)] pub execute_body_kib: usize = 4_096,
         /// Any other JSON body.
-        #[setting(unit = "KiB", range = 1..=16_384)]
-        pub body_kib: usize = 1_024,
+        #[setting(unit = "KiB", range = 1..=16_384)] pub body_kib: usize = 1_024,
         /// Requests answered at once.
-        #[setting(range = 1..)]
-        pub in_flight: usize = 512,
+        #[setting(range = 1..)] pub in_flight: usize = 512,
         /// Requests of one project answered at once.
-        #[setting(range = 1..)]
-        pub in_flight_per_project: usize = 64,
+        #[setting(range = 1..)] pub in_flight_per_project: usize = 64,
         /// Timeout of a request that waits because of these limits.
-        #[setting(unit = "ms", range = 0..=5_000)]
-        pub in_flight_wait_ms: u64 = 250,
+        #[setting(unit = "ms", range = 0..=5_000)] pub in_flight_wait_ms: u64 = 250,
         /// Timeout for the arrival of a body; files have `files.transfer_s`.
-        #[setting(unit = "s", range = 1..=300)]
-        pub body_s: u64 = 30,
+        #[setting(unit = "s", range = 1..=300)] pub body_s: u64 = 30,
         /// Minimum speed at which a body arrives and a response is read, over five seconds.
-        #[setting(unit = "KiB/s", range = 0..=1_024, zero = "any speed")]
-        pub min_rate_kib: u64 = 1,
+        #[setting(unit = "KiB/s", range = 0..=1_024, zero = "any speed")] pub min_rate_kib: u64 = 1,
         /// Arriving bodies from one address.
-        #[setting(range = 1..)]
-        pub bodies_per_address: usize = 128,
+        #[setting(range = 1..)] pub bodies_per_address: usize = 128,
         /// Arriving bodies of one project.
-        #[setting(range = 1..)]
-        pub bodies_per_project: usize = 64,
+        #[setting(range = 1..)] pub bodies_per_project: usize = 64,
         /// Memory of all arriving bodies: a quarter of it for one project, a sixteenth for one
         /// address without a key.
-        #[setting(unit = "MiB", range = 1..=65_536)]
-        pub bodies_mib: usize = 256,
+        #[setting(unit = "MiB", range = 1..=65_536)] pub bodies_mib: usize = 256,
         /// Deadline of an operation, including the arrival of its body; executions, publications
         /// and files have limits of their own.
-        #[setting(unit = "s", range = 1..=300)]
-        pub deadline_s: u64 = 30,
+        #[setting(unit = "s", range = 1..=300)] pub deadline_s: u64 = 30,
         /// Timeout of a connection for the next request, or for the whole head of one.
-        #[setting(unit = "s", range = 1..=600)]
-        pub idle_s: u64 = 75,
+        #[setting(unit = "s", range = 1..=600)] pub idle_s: u64 = 75,
         /// Requests of one organization in ten minutes.
-        #[setting(zero = "no limit")]
-        pub rate: u32 = 20_000,
+        #[setting(zero = "no limit")] pub rate: u32 = 20_000,
         /// Requests of one project in ten minutes.
-        #[setting(zero = "no limit of its own")]
-        pub rate_per_project: u32 = 10_000,
+        #[setting(zero = "no limit of its own")] pub rate_per_project: u32 = 10_000,
         /// Requests with one key in ten minutes.
-        #[setting(zero = "no limit of its own")]
-        pub rate_per_key: u32 = 0,
+        #[setting(zero = "no limit of its own")] pub rate_per_key: u32 = 0,
         /// Failed authentications from one address in a minute, counted separately for keys, links
         /// and callbacks. An IPv6 address counts as its /64.
-        #[setting(zero = "no limit")]
-        pub failed_auth: u32 = 30,
+        #[setting(zero = "no limit")] pub failed_auth: u32 = 30,
         /// Webhooks that providers may send to one address in a minute.
-        #[setting(zero = "no limit")]
-        pub webhook_rate: u32 = 4_000,
+        #[setting(zero = "no limit")] pub webhook_rate: u32 = 4_000,
         /// Open connections.
         pub connections: usize = 4_096,
         /// Open connections from one address that is not a trusted proxy.
         pub connections_per_address: usize = 256,
         /// Time that a stopping server waits for running requests.
-        #[setting(unit = "s")]
-        pub drain_s: u64 = 30,
+        #[setting(unit = "s")] pub drain_s: u64 = 30,
         /// Responses that are stored for the `Idempotency-Key`s of one project in a day. Requests
         /// beyond it are performed, but their responses are not stored.
-        #[setting(unit = "MiB", range = 0..=1 << 20, zero = "no limit")]
-        pub answers_mib: u64 = 256,
+        #[setting(unit = "MiB", range = 0..=1 << 20, zero = "no limit")] pub answers_mib: u64 = 256,
     }
 }
 

@@ -15,15 +15,10 @@ use super::{
 
 /// Headers of a request to a language model that describe its body and its destination. Clients
 /// cannot set them.
+#[rustfmt::skip]
 const RESERVED_HEADERS: [&str; 8] = [
-    "host",
-    "connection",
-    "content-length",
-    "content-type",
-    "transfer-encoding",
-    "accept-encoding",
-    "expect",
-    "upgrade",
+    "host", "connection", "content-length", "content-type", "transfer-encoding", "accept-encoding",
+    "expect", "upgrade",
 ];
 
 settings! {
@@ -31,29 +26,21 @@ settings! {
     pub(crate) struct Llm {
         /// An endpoint of chat completions, without `/chat/completions`; it may be on this machine.
         /// The `text` of users is sent to it.
-        #[setting(example = "https://api.example.com/v1")]
-        pub base_url: Option<Url>,
+        #[setting(example = "https://api.example.com/v1")] pub base_url: Option<Url>,
         /// The name of the model at the endpoint.
-        #[setting(example = "small-model")]
-        pub model: Option<String>,
+        #[setting(example = "small-model")] pub model: Option<String>,
         /// The key for the endpoint, sent as a bearer token.
-        #[setting(example = "secret")]
-        pub key: Option<Secret>,
+        #[setting(example = "secret")] pub key: Option<Secret>,
         /// Headers of `x-llm-gateway-headers` that are forwarded; others are left out.
-        #[setting(example = ["x-team"])]
-        pub headers: List,
+        #[setting(example = ["x-team"])] pub headers: List,
         /// Timeout for making arguments.
-        #[setting(unit = "s", range = 1..=300)]
-        pub timeout_s: u64 = 30,
+        #[setting(unit = "s", range = 1..=300)] pub timeout_s: u64 = 30,
         /// Tokens of a completion.
-        #[setting(range = 1..=65_536)]
-        pub max_tokens: u32 = 2_048,
+        #[setting(range = 1..=65_536)] pub max_tokens: u32 = 2_048,
         /// Prompts that are processed at once.
-        #[setting(range = 1..=1_024)]
-        pub at_once: usize = 16,
+        #[setting(range = 1..=1_024)] pub at_once: usize = 16,
         /// Prompts of one project that are processed at once.
-        #[setting(range = 1..=1_024)]
-        pub at_once_per_project: usize = 8,
+        #[setting(range = 1..=1_024)] pub at_once_per_project: usize = 8,
     }
 }
 
@@ -118,12 +105,7 @@ impl Config {
     /// Builds an HTTP client that may reach private addresses. `target` is the one place to which the
     /// operator lets it send.
     pub(super) fn unrestricted_client(&self, target: &str) -> Result<net::Client> {
-        let every_address = ["0.0.0.0/0", "::/0"].map(str::parse);
-        let allow = every_address.into_iter().collect::<Result<_, _>>()?;
-        let client = net::Client::new(net::Settings {
-            allow,
-            ..self.net()?
-        });
+        let client = net::Client::new(self.unrestricted_net()?);
         client.map_err(|cause| anyhow::anyhow!("build the client for {target}: {}", cause.message))
     }
 }

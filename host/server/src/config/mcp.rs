@@ -8,7 +8,6 @@ settings! {
         /// Host names under which assistants reach MCP servers, besides that of `public_url`,
         /// `localhost` and IP addresses. A request for another host is refused, because a web page
         /// may have sent it (DNS rebinding); so is a request of a web page on another host.
-        #[setting(example = ["tools.internal"])]
-        pub allowed_hosts: List,
+        #[setting(example = ["tools.internal"])] pub allowed_hosts: List,
     }
 }

@@ -109,8 +109,7 @@ settings! {
         #[setting(unset = "from `listen`", example = "https://tools.example.com")]
         pub public_url: Option<Url>,
         /// A folder of `*.wasm` components, published at start.
-        #[setting(example = "./toolkits")]
-        pub toolkits: Option<PathBuf>,
+        #[setting(example = "./toolkits")] pub toolkits: Option<PathBuf>,
         /// The operator word in identifiers such as `is_service_managed`, for client SDKs that
         /// carry another word: 1 to 32 lower-case letters and digits.
         pub operator_word: String = "service".into(),

@@ -11,17 +11,14 @@ settings! {
     /// Outgoing requests, and the proxies in front of the server.
     pub(crate) struct Net {
         /// Private address ranges that toolkits may reach although they are private.
-        #[setting(example = ["10.1.0.0/16"])]
-        pub allow: List,
+        #[setting(example = ["10.1.0.0/16"])] pub allow: List,
         /// `from=to` pairs of origins: sends requests for an origin to another one, for mirrors and
         /// tests.
-        #[setting(example = ["https://api.example.com=http://127.0.0.1:9000"])]
-        pub rewrite: List,
+        #[setting(example = ["https://api.example.com=http://127.0.0.1:9000"])] pub rewrite: List,
         /// Address ranges of the reverse proxies in front of this server. A request from one of
         /// them counts for the address that its `Forwarded` or `X-Forwarded-For` header names; from
         /// any other address these headers are ignored.
-        #[setting(example = ["10.0.0.0/8"])]
-        pub trusted_proxies: List,
+        #[setting(example = ["10.0.0.0/8"])] pub trusted_proxies: List,
     }
 }
 
@@ -43,6 +40,19 @@ impl Config {
             rewrite: self.rewrites()?,
             allow: ranges("net.allow", &self.net.allow)?,
             user_agent: concat!("toolhost/", env!("CARGO_PKG_VERSION")).into(),
+        })
+    }
+
+    /// Returns the settings of HTTP clients that may reach private addresses, for places that the
+    /// operator names.
+    ///
+    /// # Errors
+    /// As [`Config::net`].
+    pub(crate) fn unrestricted_net(&self) -> Result<net::Settings> {
+        let every_address = ["0.0.0.0/0", "::/0"].map(str::parse);
+        Ok(net::Settings {
+            allow: every_address.into_iter().collect::<Result<_, _>>()?,
+            ..self.net()?
         })
     }
 

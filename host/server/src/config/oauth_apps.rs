@@ -14,14 +14,11 @@ settings! {
     /// `toolhost oauth-apps` at each start.
     pub(crate) struct OauthApp {
         /// Client id that the provider issued.
-        #[setting(unset = "required", example = "client-id")]
-        pub client_id: String,
+        #[setting(unset = "required", example = "client-id")] pub client_id: String,
         /// Client secret that the provider issued; left out for a client without one.
-        #[setting(example = "secret")]
-        pub client_secret: Option<Secret>,
+        #[setting(example = "secret")] pub client_secret: Option<Secret>,
         /// Scopes requested for every connection, in addition to those of the toolkit.
-        #[setting(example = ["read"])]
-        pub scopes: List,
+        #[setting(example = ["read"])] pub scopes: List,
     }
 }
 

@@ -22,32 +22,25 @@ settings! {
         /// Calls of one project that wait in the queue.
         pub queue_per_project: usize = 16,
         /// Timeout of a call in the queue.
-        #[setting(unit = "ms")]
-        pub queue_wait_ms: u64 = 2_000,
+        #[setting(unit = "ms")] pub queue_wait_ms: u64 = 2_000,
         /// A call or proxy request ends when its client disconnects: its guest stops, its outgoing
         /// request is aborted, and its record says `cancelled`. If false, it runs to its end. One
         /// with an `Idempotency-Key` always does.
         pub cancel_on_disconnect: bool = true,
         /// Memory of all calls together. Slots of the pool that wait for a call keep at most half
         /// as much besides.
-        #[setting(unit = "MiB")]
-        pub memory_mib: u64 = 1_024,
+        #[setting(unit = "MiB")] pub memory_mib: u64 = 1_024,
         /// Threads for calls that need much processor time.
-        #[setting(unset = "one per core", example = 4)]
-        pub threads: Option<usize>,
+        #[setting(unset = "one per core", example = 4)] pub threads: Option<usize>,
         /// Machine code of all components that are kept loaded together. It is mapped from files,
         /// so that the system takes back what is not used; those called least are unloaded first.
-        #[setting(unit = "MiB", range = 1..=65_536)]
-        pub resident_mib: u64 = 1_024,
+        #[setting(unit = "MiB", range = 1..=65_536)] pub resident_mib: u64 = 1_024,
         /// Processor time for compiling one component.
-        #[setting(unit = "s", range = 1..=600)]
-        pub compile_cpu_s: u64 = 60,
+        #[setting(unit = "s", range = 1..=600)] pub compile_cpu_s: u64 = 60,
         /// Wall-clock time for compiling one component.
-        #[setting(unit = "s", range = 1..=1_200)]
-        pub compile_wall_s: u64 = 120,
+        #[setting(unit = "s", range = 1..=1_200)] pub compile_wall_s: u64 = 120,
         /// Memory for compiling one component.
-        #[setting(unit = "MiB", range = 64..=16_384)]
-        pub compile_memory_mib: u64 = 2_048,
+        #[setting(unit = "MiB", range = 64..=16_384)] pub compile_memory_mib: u64 = 2_048,
     }
 }
 

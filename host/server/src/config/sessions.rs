@@ -11,12 +11,10 @@ settings! {
     pub(crate) struct Sessions {
         /// Time that `SERVICE_WAIT_FOR_CONNECTIONS` waits for a user to connect accounts. Many
         /// clients give up a call after 60 s.
-        #[setting(unit = "s", range = 1..=600)]
-        pub connection_wait_s: u64 = 50,
+        #[setting(unit = "s", range = 1..=600)] pub connection_wait_s: u64 = 50,
         /// Time that the calls of `SERVICE_MULTI_EXECUTE_TOOL` have together. Those that still run
         /// then are cancelled, and the others have their results.
-        #[setting(unit = "s", range = 1..=600)]
-        pub multi_execute_s: u64 = 180,
+        #[setting(unit = "s", range = 1..=600)] pub multi_execute_s: u64 = 180,
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 pub(super) const ANY_NAME: &str = "SLUG";
 
 /// Description of one setting, from the declaration of its field.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Setting {
     /// Full key, for example `limits.body_kib`. The segment `SLUG` stands for any name.
     pub key: String,
@@ -40,12 +40,7 @@ impl Setting {
             key: key.to_owned(),
             doc: doc.trim(),
             group_doc: group_doc.trim(),
-            default: Value::Null,
-            unit: None,
-            range: None,
-            zero: None,
-            unset: None,
-            example: None,
+            ..Self::default()
         }
     }
 

@@ -19,8 +19,7 @@ settings! {
         #[setting(unset = "no sink", example = "nats://user:password@nats.example.com:4222")]
         pub url: Option<Secret>,
         /// Kinds of events that it gets, separated by commas.
-        #[setting(unset = "every kind", example = ["service.trigger.message"])]
-        pub events: List,
+        #[setting(unset = "every kind", example = ["service.trigger.message"])] pub events: List,
     }
 }
 

@@ -18,8 +18,7 @@ settings! {
         #[setting(unset = "no export", example = "http://127.0.0.1:4318")]
         pub otlp_endpoint: Option<Url>,
         /// Headers of every export, for a key of the collector: `name=value`, separated by commas.
-        #[setting(example = "authorization=Bearer secret")]
-        pub otlp_headers: Option<Secret>,
+        #[setting(example = "authorization=Bearer secret")] pub otlp_headers: Option<Secret>,
         /// Name of this installation at the collector.
         pub service_name: String = "toolhost".into(),
         /// Share of the traces that is recorded, from 0 to 1. A caller that sends `traceparent`

@@ -11,17 +11,13 @@ settings! {
     pub(crate) struct Triggers {
         /// Interval between two polls of an instance that asks for none, and the shortest one that
         /// it may ask for.
-        #[setting(unit = "s", range = 1..=86_400)]
-        pub poll_interval_s: u64 = 60,
+        #[setting(unit = "s", range = 1..=86_400)] pub poll_interval_s: u64 = 60,
         /// Trigger instances of one project.
-        #[setting(range = 1..=1_000_000)]
-        pub max_per_project: u64 = 1_000,
+        #[setting(range = 1..=1_000_000)] pub max_per_project: u64 = 1_000,
         /// Time in which every poll of an instance has failed, after which the instance is disabled.
-        #[setting(unit = "s", range = 1..=31_536_000)]
-        pub disable_after_s: u64 = 259_200,
+        #[setting(unit = "s", range = 1..=31_536_000)] pub disable_after_s: u64 = 259_200,
         /// Actions of triggers of one project that wait or run. The actions of further events fail.
-        #[setting(range = 1..=10_000_000)]
-        pub pending_actions: u64 = 10_000,
+        #[setting(range = 1..=10_000_000)] pub pending_actions: u64 = 10_000,
     }
 }
 

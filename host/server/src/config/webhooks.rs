@@ -21,26 +21,20 @@ settings! {
         /// failed.
         pub retry_delays_s: String = DEFAULT_RETRY_DELAYS_S.into(),
         /// Timeout of an attempt, from the connection to the end of the response.
-        #[setting(unit = "s", range = 1..=300)]
-        pub timeout_s: u64 = 10,
+        #[setting(unit = "s", range = 1..=300)] pub timeout_s: u64 = 10,
         /// Deliveries that a server works on at a time.
-        #[setting(range = 1..=1_024)]
-        pub concurrency: usize = 256,
+        #[setting(range = 1..=1_024)] pub concurrency: usize = 256,
         /// Messages that an endpoint gets from a server at a time.
-        #[setting(range = 1..=256)]
-        pub concurrency_per_endpoint: usize = 16,
+        #[setting(range = 1..=256)] pub concurrency_per_endpoint: usize = 16,
         /// Time for which an endpoint gets no message after ten failures in a row.
-        #[setting(unit = "s", range = 0..=3_600)]
-        pub pause_s: u64 = 30,
+        #[setting(unit = "s", range = 0..=3_600)] pub pause_s: u64 = 30,
         /// Time after which the subscription of an endpoint that accepts nothing is disabled.
         #[setting(unit = "s", range = 0..=31_536_000, zero = "never")]
         pub disable_after_s: u64 = 432_000,
         /// Events in the time range of one replay.
-        #[setting(range = 1..=1_000_000)]
-        pub replay_events: u64 = 10_000,
+        #[setting(range = 1..=1_000_000)] pub replay_events: u64 = 10_000,
         /// Time for which events and their deliveries are kept.
-        #[setting(unit = "days", range = 7..=3_650)]
-        pub keep_days: u64 = 30,
+        #[setting(unit = "days", range = 7..=3_650)] pub keep_days: u64 = 30,
     }
 }
 

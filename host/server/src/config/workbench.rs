@@ -12,17 +12,13 @@ settings! {
     /// Scripts and shell commands of agents.
     pub(crate) struct Workbench {
         /// Time of a script, with the tools that it runs, and of a shell command.
-        #[setting(unit = "s", range = 1..=300)]
-        pub time_s: u64 = 180,
+        #[setting(unit = "s", range = 1..=300)] pub time_s: u64 = 180,
         /// Processor time of a script and of a shell command.
-        #[setting(unit = "s", range = 1..=60)]
-        pub cpu_s: u64 = 60,
+        #[setting(unit = "s", range = 1..=60)] pub cpu_s: u64 = 60,
         /// Memory of a script.
-        #[setting(unit = "MiB", range = 64..=256)]
-        pub memory_mib: u64 = 256,
+        #[setting(unit = "MiB", range = 64..=256)] pub memory_mib: u64 = 256,
         /// Scripts of one project that run at once.
-        #[setting(range = 1..=1_000)]
-        pub scripts_per_project: usize = 4,
+        #[setting(range = 1..=1_000)] pub scripts_per_project: usize = 4,
     }
 }
 

@@ -21,9 +21,7 @@ use tower::Service;
 use crate::{
     Server,
     http::{
-        context::{CURRENT_REQUEST, RequestContext},
-        error::{ApiError, HttpError},
-        forwarded,
+        ApiError, CURRENT_REQUEST, HttpError, context::RequestContext, forwarded,
         limiter::RATE_WINDOW,
     },
     metrics::{self, RouteCounts},

@@ -14,10 +14,7 @@ use app::core::{
 
 use crate::{
     Server,
-    http::{
-        branding::Branding, limiter::Allowance, operation::Operation, permits::Permits,
-        unknown::Names,
-    },
+    http::{Branding, limiter::Allowance, operation::Operation, permits::Permits, unknown::Names},
     metrics::RouteCounts,
 };
 

@@ -5,10 +5,7 @@ use axum::response::{IntoResponse, Response};
 use parking_lot::Mutex;
 use tokio::{sync::oneshot, task::JoinSet};
 
-use crate::http::{
-    context::{CURRENT_REQUEST, RequestContext},
-    error::{ApiError, HttpError},
-};
+use crate::http::{ApiError, CURRENT_REQUEST, HttpError, context::RequestContext};
 
 /// The tasks of such requests. Dropping it aborts them.
 #[derive(Default)]

@@ -22,12 +22,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::{
     Server,
     http::{
-        auth,
-        body::read,
-        context::operation,
-        error::{ApiError, ApiResult},
-        errors,
-        operation::handle,
+        ApiError, ApiResult, auth, body::read, context::operation, errors, operation::handle,
         permits,
     },
 };

@@ -4,35 +4,28 @@
 //! The listener of a framework has no limit on connections per address, on header size or on slow
 //! headers. This module implements these limits on top of hyper.
 
-use std::{
-    io::{self, IoSlice},
-    net::IpAddr,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-    time::Duration,
-};
+mod paced;
+
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use app::core::{keyed_limit::KeyedLimit, shares::TaskOwner};
 use axum::{Router, body::Body};
-use bytes::Bytes;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
     sync::{Semaphore, watch},
     task::JoinSet,
-    time::{Instant, Sleep, sleep, timeout},
+    time::timeout,
 };
 
+use self::paced::Paced;
 use crate::{
     Server,
-    config::PACE_WINDOW,
     http::{
         answer, forwarded,
         limiter::counted_as,
-        rejected_head::{self, CountedBody, RequestCounts},
+        rejected_head::{CountedBody, RequestCounts},
     },
 };
 
@@ -101,6 +94,11 @@ pub(crate) async fn serve(
         });
     }
     drop(listener);
+    finish(connections, &server, drain).await;
+}
+
+/// Waits for open connections and what they left running, and cuts those that do not finish in time.
+async fn finish(mut connections: JoinSet<()>, server: &Server, drain: Duration) {
     let finished = timeout(drain, async {
         while connections.join_next().await.is_some() {}
         let mut detached = server.detached.take();
@@ -130,18 +128,7 @@ async fn connection(
     }
     let idle = server.config.limits.idle();
     let counts = Arc::new(RequestCounts::default());
-    let stream = Paced {
-        server: server.clone(),
-        peer,
-        counts: counts.clone(),
-        settled: Some(0),
-        replacement: None,
-        stream,
-        pace: server.config.limits.pace(),
-        longest: server.config.files.transfer(),
-        written: 0,
-        stall: None,
-    };
+    let stream = Paced::new(stream, peer, server.clone(), counts.clone());
     let service = service_fn(|request: hyper::Request<Incoming>| {
         let server = server.clone();
         let owner = owner.clone();
@@ -169,132 +156,6 @@ async fn connection(
     };
     if let Err(cause) = ended.await {
         tracing::debug!(%peer, %cause, "a connection ended early");
-    }
-}
-
-/// Connection that ends when its client reads a response too slowly: fewer than `pace` bytes in
-/// [`PACE_WINDOW`], or not everything within `longest`. The time counts from the client's first
-/// stall until everything is written. A response of hyper to a head that it rejects is replaced.
-struct Paced {
-    server: Arc<Server>,
-    peer: IpAddr,
-    counts: Arc<RequestCounts>,
-    /// Number of requests when everything was last written; none if one of them was still being
-    /// answered.
-    settled: Option<u64>,
-    /// Rest of the response that is written in place of hyper's.
-    replacement: Option<Bytes>,
-    stream: TcpStream,
-    pace: usize,
-    longest: Duration,
-    /// Bytes written since the window began.
-    written: usize,
-    stall: Option<Stall>,
-}
-
-/// Stall of a client that makes the server wait.
-struct Stall {
-    since: Instant,
-    window: Pin<Box<Sleep>>,
-}
-
-impl Paced {
-    /// Returns true if no request came since everything was written.
-    fn is_settled(&self) -> bool {
-        self.settled.is_some() && self.settled == self.counts.settled()
-    }
-
-    /// Fails a write that the client has stalled for too long.
-    fn judge(
-        &mut self,
-        cx: &mut Context<'_>,
-        outcome: Poll<io::Result<usize>>,
-    ) -> Poll<io::Result<usize>> {
-        if let Poll::Ready(Ok(bytes)) = outcome {
-            self.written += bytes;
-        }
-        if outcome.is_ready() {
-            return outcome;
-        }
-        let stall = self.stall.get_or_insert_with(|| {
-            self.written = 0;
-            Stall {
-                since: Instant::now(),
-                window: Box::pin(sleep(PACE_WINDOW)),
-            }
-        });
-        while stall.window.as_mut().poll(cx).is_ready() {
-            if self.written < self.pace || stall.since.elapsed() >= self.longest {
-                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-            }
-            self.written = 0;
-            stall.window.as_mut().reset(Instant::now() + PACE_WINDOW);
-        }
-        Poll::Pending
-    }
-}
-
-impl AsyncRead for Paced {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
-    }
-}
-
-impl AsyncWrite for Paced {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        // While no request is open, hyper writes only responses to heads that it rejects.
-        if self.replacement.is_none() && self.is_settled() {
-            self.replacement = rejected_head::replacement(&self.server, self.peer, bytes);
-        }
-        while let Some(rest) = self.replacement.clone() {
-            if rest.is_empty() {
-                return Poll::Ready(Ok(bytes.len()));
-            }
-            let outcome = Pin::new(&mut self.stream).poll_write(cx, &rest);
-            match self.judge(cx, outcome) {
-                Poll::Ready(Ok(written)) if written > 0 => {
-                    self.replacement = Some(rest.slice(written..));
-                }
-                ended => return ended,
-            }
-        }
-        let outcome = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.judge(cx, outcome)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        parts: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        if let [whole] = parts {
-            return self.poll_write(cx, whole);
-        }
-        let outcome = Pin::new(&mut self.stream).poll_write_vectored(cx, parts);
-        self.judge(cx, outcome)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    /// Resets the stall; hyper flushes when everything is written.
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.stall = None;
-        self.settled = self.counts.settled();
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }
 

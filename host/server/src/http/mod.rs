@@ -33,12 +33,17 @@ pub(crate) mod unknown;
 
 pub(crate) use self::{
     auth::{NoKey, OrganizationKey, ProjectKey, UserKey},
-    body::OptionalJson,
+    body::{ComponentBytes, OptionalJson, UnparsedJson},
+    branding::Branding,
+    context::{CURRENT_REQUEST, request_id},
     error::{ApiError, ApiResult, HttpError},
     operation::run_to_completion,
     page::{Listed, Page, Position, ShortPage},
     path::{Path, Prefix},
-    query::Query,
-    reply::{Created, Deleted, Json, Success, SuccessWithMessage},
+    query::{Pairs, Query, number_or_null},
+    reply::{
+        Created, CreatedOrExisting, Deleted, Json, RawJson, SerializedJson, Success,
+        SuccessWithMessage,
+    },
     signature::IN_TABLE,
 };

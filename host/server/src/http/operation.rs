@@ -22,10 +22,7 @@ use crate::{
     Server,
     api::table::API_PREFIXES,
     config::Limits,
-    http::{
-        body::MAX_JSON_BYTES, context::CURRENT_REQUEST, error::ApiError, errors, idempotency,
-        permits,
-    },
+    http::{ApiError, CURRENT_REQUEST, body::MAX_JSON_BYTES, errors, idempotency, permits},
     metrics::RouteCounts,
 };
 
@@ -123,16 +120,12 @@ pub(crate) fn handle(
 impl Performer {
     /// Performs a matched request by the rules of its operation.
     pub(crate) async fn perform(self: Arc<Self>, request: Request) -> Result<Response, Infallible> {
-        let Self {
-            server,
-            operation,
-            counts,
-            handler,
-        } = &*self;
+        let (server, handler) = (&self.server, &self.handler);
+        let operation = self.operation;
         CURRENT_REQUEST.with(|context| {
-            context.operation.set(*operation);
+            context.operation.set(operation);
             context.server.get_or_init(|| server.clone());
-            context.route.get_or_init(|| counts.clone());
+            context.route.get_or_init(|| self.counts.clone());
         });
         // The path of the row, because a path may contain a link token.
         let path = request.extensions().get::<MatchedPath>();

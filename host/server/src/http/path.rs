@@ -34,7 +34,7 @@ impl PathParameter for String {
 }
 
 macro_rules! ids {
-    ($($id:ident),+) => {$(
+    ($($id:ident)+) => {$(
         impl PathParameter for $id {
             fn read(text: String) -> Result<Self, Error> {
                 Self::parse(&text)
@@ -43,18 +43,10 @@ macro_rules! ids {
     )+};
 }
 
-ids!(
-    AccountId,
-    AuthConfigId,
-    DeliveryId,
-    EndpointId,
-    LogId,
-    MemberId,
-    ProjectId,
-    SessionId,
-    SubscriptionId,
+ids! {
+    AccountId AuthConfigId DeliveryId EndpointId LogId MemberId ProjectId SessionId SubscriptionId
     TriggerInstanceId
-);
+}
 
 impl<T: PathParameter> FromRequestParts<Arc<Server>> for Path<T> {
     type Rejection = ApiError;

@@ -36,28 +36,15 @@ impl<T: Serialize> IntoResponse for Created<T> {
     }
 }
 
-/// JSON body of a response with status 201 for a new object, or 200 for one that existed.
-pub(crate) enum CreatedOrExisting<T> {
-    New(Created<T>),
-    Existing(Json<T>),
-}
-
-impl<T> CreatedOrExisting<T> {
-    /// Returns the response for an object that is new if `created` is true.
-    pub(crate) fn new(created: bool, body: T) -> Self {
-        if created {
-            Self::New(Created(body))
-        } else {
-            Self::Existing(Json(body))
-        }
-    }
-}
+/// JSON body of a response with status 201 for a new object, if the first part is true, or 200 for
+/// one that existed.
+pub(crate) struct CreatedOrExisting<T>(pub bool, pub T);
 
 impl<T: Serialize> IntoResponse for CreatedOrExisting<T> {
     fn into_response(self) -> Response {
         match self {
-            Self::New(reply) => reply.into_response(),
-            Self::Existing(reply) => reply.into_response(),
+            Self(true, body) => Created(body).into_response(),
+            Self(false, body) => Json(body).into_response(),
         }
     }
 }

@@ -117,17 +117,14 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
     let mcp_session = post(mcp::session).get(mcp::session).delete(mcp::session);
     let of_session = tool_call(mcp::SESSION_PERMISSION);
     let resource_metadata = format!("{RESOURCE_METADATA_PATH}/{{*endpoint}}");
+    let file = get(files::get).put(files::put);
     let link_page = get(link::page::show).post(link::page::submit);
     let consent = get(authorize::show).post(authorize::decide);
     let mut routes = Routes::new(server.clone())
         .probe("/health/live", get(health::live))
         .probe("/health/ready", get(health::ready))
         .page("/", get(home::page))
-        .operation(
-            "/files/{project}/{id}",
-            get(files::get).put(files::put),
-            transfer,
-        )
+        .operation("/files/{project}/{id}", file, transfer)
         .page("/oauth/clients/{id}", get(link::client_metadata::read))
         .page("/link/done", get(link::page::done))
         .page("/link/{token}", link_page)

@@ -25,13 +25,9 @@ use utoipa::{
 use crate::{
     Server,
     http::{
-        auth::{NoKey, OrganizationKey, ProjectKey, UserKey},
-        body::{ComponentBytes, OptionalJson, UnparsedJson},
-        error::ApiResult,
-        page::{Page, Paging, ShortPage},
-        path::{Path, Prefix},
-        query::{Pairs, Query},
-        reply::{Created, CreatedOrExisting, Json, SerializedJson},
+        ApiResult, ComponentBytes, Created, CreatedOrExisting, Json, NoKey, OptionalJson,
+        OrganizationKey, Page, Pairs, Path, Prefix, ProjectKey, Query, SerializedJson, ShortPage,
+        UnparsedJson, UserKey, page::Paging,
     },
 };
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use app::{
     App, Error,
-    agents::{self, Approvable, Approval, Consent, SessionCaller, SessionExecute},
+    agents::{self, Approvable, Approval, ApprovalDecision, SessionCaller, SessionExecute},
 };
 use rmcp::{
     RoleServer,
@@ -51,10 +51,10 @@ impl CallApproval {
             can_ask: has_results && capabilities.as_ref().is_some_and(shows_forms),
             given: given.map(|(state, response)| Approval {
                 state,
-                consent: if response["action"] == "accept" {
-                    Consent::Accepted
+                decision: if response["action"] == "accept" {
+                    ApprovalDecision::Approved
                 } else {
-                    Consent::Declined
+                    ApprovalDecision::Declined
                 },
             }),
         }

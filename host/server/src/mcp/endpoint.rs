@@ -1,6 +1,6 @@
-//! One request to an MCP endpoint: the methods that a client may call.
+//! One request to an MCP endpoint: who calls, and the tools that the caller may call.
 
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
 use app::{
     App, Error,
@@ -15,17 +15,8 @@ use bytes::Bytes;
 use futures::{FutureExt, future::BoxFuture};
 use http_body_util::Full;
 use rmcp::{
-    ErrorData, RoleServer, ServerHandler,
-    model::{
-        CallToolRequestParams, CallToolResponse, ConstString, ErrorCode, GetPromptRequestMethod,
-        GetPromptRequestParams, GetPromptResponse, Implementation, JsonObject,
-        ListPromptsRequestMethod, ListPromptsResult, ListResourcesRequestMethod,
-        ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
-        ReadResourceRequestMethod, ReadResourceRequestParams, ReadResourceResponse, RequestId,
-        ServerCapabilities, ServerConfig, ServerNotification, SubscriptionFilter,
-        ToolListChangedNotification,
-    },
-    service::{RequestContext, SubscriptionContext},
+    ErrorData,
+    model::{ErrorCode, JsonObject, RequestId},
     transport::streamable_http_server::{
         StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
     },
@@ -35,12 +26,9 @@ use tokio::time::{Instant, timeout};
 use super::{
     approving::CallApproval,
     calls::RunningCall,
-    changes::ToolListChanges,
     connecting::{self, CONNECTION_WAIT, Consent, UrlRequest, is_connection_missing},
     listing::Offered,
-    progress::ProgressReports,
-    prompts, resources,
-    results::{Answer, Outcome, Source, executed, refused},
+    results::{Outcome, Source, executed, refused},
     tools,
 };
 use crate::{Server, api::tool_router::execution::execute_meta_tool, http::errors};
@@ -58,7 +46,7 @@ pub(super) enum Caller {
 }
 
 impl Caller {
-    fn project(&self) -> &SharedProject {
+    pub(super) fn project(&self) -> &SharedProject {
         match self {
             Self::Server(caller) => &caller.project,
             Self::Session(caller) => &caller.project,
@@ -108,7 +96,7 @@ impl Endpoint {
     }
 
     /// Calls a tool. If the user has agreed to connect an account, the call waits for it.
-    async fn call(
+    pub(super) async fn call(
         &self,
         name: &str,
         arguments: JsonObject,
@@ -187,14 +175,6 @@ impl Endpoint {
             account: None,
         };
         approval.execute(self.app(), caller, request, source).await
-    }
-
-    /// Returns the caller of a session, which alone has prompts.
-    fn prompting<R: ConstString>(&self) -> Result<&SessionCaller, ErrorData> {
-        match &self.caller {
-            Caller::Session(caller) => Ok(caller),
-            Caller::Server(_) => Err(ErrorData::method_not_found::<R>()),
-        }
     }
 
     /// Calls a meta tool, also with a future on the heap.
@@ -288,154 +268,4 @@ pub(super) fn internal(cause: Error) -> ErrorData {
 /// Returns the error of a call that its client cancelled.
 pub(super) fn cancelled() -> ErrorData {
     ErrorData::new(REQUEST_CANCELLED, "the call was cancelled", None)
-}
-
-fn tools_changed() -> ServerNotification {
-    ServerNotification::ToolListChangedNotification(ToolListChangedNotification::default())
-}
-
-impl ServerHandler for Endpoint {
-    fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder()
-            .enable_tools()
-            .enable_tool_list_changed();
-        let capabilities = match self.caller {
-            Caller::Server(_) => capabilities.build(),
-            Caller::Session(_) => capabilities.enable_resources().enable_prompts().build(),
-        };
-        let mut info = ServerConfig::new(capabilities);
-        let mut implementation = Implementation::new("toolhost", env!("CARGO_PKG_VERSION"));
-        if let Caller::Server(caller) = &self.caller {
-            implementation.title = Some(caller.name().to_owned());
-        }
-        info.server_info = implementation;
-        info
-    }
-
-    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
-        let versions = ProtocolVersion::KNOWN_VERSIONS.iter();
-        let supported = versions.filter(|version| **version >= ProtocolVersion::V_2025_03_26);
-        supported.cloned().collect()
-    }
-
-    fn accepted_subscription_filter(&self, _: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        Some(SubscriptionFilter::builder().tools_list_changed().build())
-    }
-
-    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let mut changes = ToolListChanges::watch(self.clone());
-        let is_subscribed = context.accepted().tools_list_changed == Some(true);
-        loop {
-            let has_changed = tokio::select! {
-                has_changed = changes.next() => has_changed,
-                () = context.cancelled() => false,
-            };
-            if !has_changed {
-                return Ok(());
-            }
-            if is_subscribed && context.sink().send(tools_changed()).await.is_err() {
-                return Ok(());
-            }
-        }
-    }
-
-    async fn list_tools(
-        &self,
-        request: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListToolsResult, ErrorData> {
-        let cursor = request.and_then(|request| request.cursor);
-        self.page(cursor.as_deref())?.into_result()
-    }
-
-    async fn list_resources(
-        &self,
-        request: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListResourcesResult, ErrorData> {
-        let Caller::Session(caller) = &self.caller else {
-            return Err(ErrorData::method_not_found::<ListResourcesRequestMethod>());
-        };
-        let cursor = request.and_then(|request| request.cursor);
-        resources::list(self.app(), caller, cursor.as_deref()).await
-    }
-
-    async fn read_resource(
-        &self,
-        request: ReadResourceRequestParams,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ReadResourceResponse, ErrorData> {
-        let Caller::Session(caller) = &self.caller else {
-            return Err(ErrorData::method_not_found::<ReadResourceRequestMethod>());
-        };
-        let read = resources::read(self.app(), caller, &request.uri).await?;
-        Ok(read.into())
-    }
-
-    async fn list_prompts(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListPromptsResult, ErrorData> {
-        let caller = self.prompting::<ListPromptsRequestMethod>()?;
-        let listed = prompts::list(&self.server, caller).await;
-        Ok(ListPromptsResult::with_all_items(listed.map_err(internal)?))
-    }
-
-    async fn get_prompt(
-        &self,
-        request: GetPromptRequestParams,
-        _: RequestContext<RoleServer>,
-    ) -> Result<GetPromptResponse, ErrorData> {
-        let caller = self.prompting::<GetPromptRequestMethod>()?;
-        let arguments = request.arguments.unwrap_or_default();
-        let found = prompts::get(&self.server, caller, &request.name, arguments).await;
-        let found = found.map_err(|cause| match cause.info().class {
-            app::Class::NotFound => ErrorData::invalid_params(cause.to_string(), None),
-            _ => internal(cause),
-        });
-        Ok(found?.into())
-    }
-
-    async fn call_tool(
-        &self,
-        request: CallToolRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
-        let running = self.begin(&context.id);
-        let consent = Consent::new(request.input_responses.as_ref());
-        let approval = CallApproval::new(&request, &context);
-        let name = &*request.name;
-        let call = self.call(
-            name,
-            request.arguments.unwrap_or_default(),
-            consent,
-            &approval,
-        );
-        // `rmcp` runs it in a task besides the one of the connection.
-        let shares = &self.app().shares;
-        let owner = shares.owner(&self.caller.project().tenant);
-        let call = shares.measure(&owner, call);
-        let mut call = std::pin::pin!(call);
-        let recipes = match &self.caller {
-            Caller::Server(_) => None,
-            Caller::Session(caller) => Some(&caller.progress),
-        };
-        let mut reports = ProgressReports::new(&context, recipes);
-        reports.send().await;
-        loop {
-            tokio::select! {
-                called = &mut call => {
-                    let way = UrlRequest::new(&context, self.opens_urls());
-                    let outcome = self.respond(name, called, consent, way).await?;
-                    return Ok(Answer::from(outcome).into());
-                }
-                // The client disconnected, or the server stops.
-                () = context.ct.cancelled() => break,
-                () = running.cancelled.notified() => break,
-                () = reports.due() => reports.send().await,
-            }
-        }
-        Err(cancelled())
-    }
 }

@@ -14,6 +14,7 @@ mod cursor;
 mod descriptions;
 mod direct;
 mod endpoint;
+mod handler;
 mod listing;
 mod progress;
 mod prompts;
@@ -49,11 +50,7 @@ pub(crate) use self::{
 };
 use crate::{
     Server,
-    http::{
-        ApiResult, Path, Query, body,
-        context::{operation, request_id},
-        operation::Permission,
-    },
+    http::{ApiResult, Path, Query, body, context::operation, operation::Permission, request_id},
 };
 
 /// Header with the id of a client's connection, for protocol versions before 2026-07-28.

@@ -67,16 +67,28 @@ impl Families {
         });
     }
 
-    /// Adds a family with one sample without labels.
-    pub(super) fn single(
+    /// Adds a gauge without labels.
+    pub(super) fn gauge(
         &mut self,
         name: &'static str,
-        kind: Kind,
         help: &'static str,
         value: impl Into<SampleValue>,
     ) {
-        self.family(name, kind, help);
+        self.family(name, Kind::Gauge, help);
         self.sample(&[], value);
+    }
+
+    /// Adds a counter for each of some results.
+    pub(super) fn counts_by_result(
+        &mut self,
+        name: &'static str,
+        help: &'static str,
+        counts: &[(&str, u64)],
+    ) {
+        self.family(name, Kind::Counter, help);
+        for (result, count) in counts {
+            self.sample(&[("result", *result)], *count);
+        }
     }
 
     /// Adds a sample to the newest family.

@@ -78,157 +78,97 @@ pub(crate) async fn collect(server: &Server) -> Families {
 }
 
 fn write_server(families: &mut Families, server: &Server) {
-    families.family(
-        "toolhost_build_info",
-        Kind::Gauge,
-        "Version of the server; the value is always 1",
-    );
-    let version = [("version", env!("CARGO_PKG_VERSION"))];
-    families.sample(&version, 1_u64);
+    let help = "Version of the server; the value is always 1";
+    families.family("toolhost_build_info", Kind::Gauge, help);
+    families.sample(&[("version", env!("CARGO_PKG_VERSION"))], 1_u64);
     let is_ready = server.is_serving() && server.app.store_problem().is_none();
-    families.single(
-        "toolhost_ready",
-        Kind::Gauge,
-        "1 if the server is ready for requests, as /health/ready reports it",
-        u64::from(is_ready),
-    );
+    let help = "1 if the server is ready for requests, as /health/ready reports it";
+    families.gauge("toolhost_ready", help, u64::from(is_ready));
     if let Some(bytes) = memory::resident_bytes() {
         let help = "Resident memory of the process";
-        families.single("process_resident_memory_bytes", Kind::Gauge, help, bytes);
+        families.gauge("process_resident_memory_bytes", help, bytes);
     }
 }
 
 fn write_executions(families: &mut Families, measures: &Measures<'_>) {
-    families.family(
-        "toolhost_executions_total",
-        Kind::Counter,
-        "Executions of tools and proxy requests, by toolkit and outcome",
-    );
+    let help = "Executions of tools and proxy requests, by toolkit and outcome";
+    families.family("toolhost_executions_total", Kind::Counter, help);
     for (toolkit, counts) in &measures.executions {
         for (outcome, count) in counts.outcomes() {
             let labels = [("toolkit", &**toolkit), ("outcome", outcome)];
             families.sample(&labels, count);
         }
     }
-    families.family(
-        "toolhost_execution_duration_seconds",
-        Kind::Histogram,
-        "Time from the start of an execution to its result",
-    );
+    let name = "toolhost_execution_duration_seconds";
+    let help = "Time from the start of an execution to its result";
+    families.family(name, Kind::Histogram, help);
     for (toolkit, counts) in &measures.executions {
-        let labels = [("toolkit", &**toolkit)];
-        let counts = counts.durations.read();
-        families.sample(&labels, counts);
+        families.sample(&[("toolkit", &**toolkit)], counts.durations.read());
     }
 }
 
+#[rustfmt::skip]
 fn write_load(families: &mut Families, server: &Server, measures: &Measures<'_>) {
     let sandbox = &measures.sandbox;
-    let gauges = [
-        (
-            "toolhost_sandbox_calls",
-            "Calls in the sandbox, running or waiting for a provider",
-            sandbox.live as u64,
-        ),
-        (
-            "toolhost_sandbox_calls_max",
-            "Calls that may be in the sandbox at a time (sandbox.live)",
-            server.config.sandbox.live as u64,
-        ),
-        (
-            "toolhost_sandbox_calls_waiting",
-            "Calls that wait for a place in the sandbox",
-            sandbox.queued as u64,
-        ),
-        (
-            "toolhost_sandbox_components",
-            "Components of toolkits that are loaded",
-            sandbox.loaded as u64,
-        ),
-        (
-            "toolhost_sandbox_memory_bytes",
-            "Memory of all calls in the sandbox",
-            sandbox.memory,
-        ),
-        (
-            "toolhost_log_slots_used",
-            "Running executions and records that wait to be written to the execution log",
-            measures.log_slots as u64,
-        ),
-    ];
-    for (name, help, value) in gauges {
-        families.single(name, Kind::Gauge, help, value);
+    let max_calls = server.config.sandbox.live as u64;
+    for (name, help, value) in [
+        ("toolhost_sandbox_calls", "Calls in the sandbox, running or waiting for a provider", sandbox.live as u64),
+        ("toolhost_sandbox_calls_max", "Calls that may be in the sandbox at a time (sandbox.live)", max_calls),
+        ("toolhost_sandbox_calls_waiting", "Calls that wait for a place in the sandbox", sandbox.queued as u64),
+        ("toolhost_sandbox_components", "Components of toolkits that are loaded", sandbox.loaded as u64),
+        ("toolhost_sandbox_memory_bytes", "Memory of all calls in the sandbox", sandbox.memory),
+        ("toolhost_log_slots_used", "Running executions and records that wait to be written to the execution log", measures.log_slots as u64),
+    ] {
+        families.gauge(name, help, value);
     }
 }
 
 fn write_refreshes(families: &mut Families, measures: &Measures<'_>) {
-    families.family(
-        "toolhost_token_refreshes_total",
-        Kind::Counter,
-        "Attempts to refresh tokens of connected accounts, by result",
-    );
+    let name = "toolhost_token_refreshes_total";
+    let help = "Attempts to refresh tokens of connected accounts, by result";
     let refreshes = measures.refreshes;
-    for (result, count) in [
-        ("refreshed", &refreshes.refreshed),
-        ("expired", &refreshes.expired),
-        ("retried", &refreshes.retried),
-    ] {
-        let count = count.load(Ordering::Relaxed);
-        families.sample(&[("result", result)], count);
-    }
+    let counts = [
+        ("refreshed", refreshes.refreshed.load(Ordering::Relaxed)),
+        ("expired", refreshes.expired.load(Ordering::Relaxed)),
+        ("retried", refreshes.retried.load(Ordering::Relaxed)),
+    ];
+    families.counts_by_result(name, help, &counts);
 }
 
 fn write_commits(families: &mut Families, measures: &Measures<'_>) {
     let durations = measures.commits.durations.read();
-    families.family(
-        "toolhost_store_commits_total",
-        Kind::Counter,
-        "Batches that were given to the store, by result",
-    );
-    for (result, count) in [
+    let name = "toolhost_store_commits_total";
+    let help = "Batches that were given to the store, by result";
+    let counts = [
         ("committed", durations.count),
         ("refused", measures.commits.refused.load(Ordering::Relaxed)),
         ("failed", measures.commits.failed.load(Ordering::Relaxed)),
-    ] {
-        families.sample(&[("result", result)], count);
-    }
-    families.family(
-        "toolhost_store_commit_duration_seconds",
-        Kind::Histogram,
-        "Time until a batch is durable",
-    );
+    ];
+    families.counts_by_result(name, help, &counts);
+    let name = "toolhost_store_commit_duration_seconds";
+    families.family(name, Kind::Histogram, "Time until a batch is durable");
     families.sample(&[], durations);
 }
 
 fn write_queues(families: &mut Families, queues: &[QueueDepth]) {
-    families.family(
-        "toolhost_queue_due",
-        Kind::Gauge,
-        "Records of a queue that are due and that no worker holds",
-    );
+    let help = "Records of a queue that are due and that no worker holds";
+    families.family("toolhost_queue_due", Kind::Gauge, help);
     for queue in queues {
         families.sample(&[("queue", queue.queue)], queue.due);
     }
-    families.family(
-        "toolhost_queue_age_seconds",
-        Kind::Gauge,
-        "Time for which the earliest record of a queue has been due",
-    );
+    let help = "Time for which the earliest record of a queue has been due";
+    families.family("toolhost_queue_age_seconds", Kind::Gauge, help);
     for queue in queues {
-        let labels = [("queue", queue.queue)];
-        families.sample(&labels, queue.age.as_secs_f64());
+        families.sample(&[("queue", queue.queue)], queue.age.as_secs_f64());
     }
 }
 
 fn write_spans(families: &mut Families, server: &Server) {
-    families.family(
-        "toolhost_spans_total",
-        Kind::Counter,
-        "Spans of recorded traces, by result of the export",
-    );
-    let counts = server.app.tracer.counts();
-    for (result, count) in [("exported", &counts.exported), ("dropped", &counts.dropped)] {
-        let count = count.load(Ordering::Relaxed);
-        families.sample(&[("result", result)], count);
-    }
+    let help = "Spans of recorded traces, by result of the export";
+    let spans = server.app.tracer.counts();
+    let counts = [
+        ("exported", spans.exported.load(Ordering::Relaxed)),
+        ("dropped", spans.dropped.load(Ordering::Relaxed)),
+    ];
+    families.counts_by_result("toolhost_spans_total", help, &counts);
 }

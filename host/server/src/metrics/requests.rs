@@ -87,11 +87,8 @@ impl Requests {
     pub(super) fn write(&self, families: &mut Families) {
         let routes = self.routes.lock().clone();
         let counted: Vec<_> = routes.iter().flat_map(|route| route.counted()).collect();
-        families.family(
-            "toolhost_http_requests_total",
-            Kind::Counter,
-            "Requests, by method, route and class of status",
-        );
+        let help = "Requests, by method, route and class of status";
+        families.family("toolhost_http_requests_total", Kind::Counter, help);
         for (path, method, counts) in &counted {
             for (class, count) in STATUS_CLASSES.into_iter().zip(&counts.classes) {
                 let count = count.load(Ordering::Relaxed);
@@ -101,11 +98,9 @@ impl Requests {
                 }
             }
         }
-        families.family(
-            "toolhost_http_request_duration_seconds",
-            Kind::Histogram,
-            "Time from the head of a request to the head of its response",
-        );
+        let name = "toolhost_http_request_duration_seconds";
+        let help = "Time from the head of a request to the head of its response";
+        families.family(name, Kind::Histogram, help);
         for (path, method, counts) in &counted {
             let labels = [("method", *method), ("route", *path)];
             families.sample(&labels, counts.durations.read());

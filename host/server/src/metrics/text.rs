@@ -100,7 +100,7 @@ mod tests {
         let mut families = Families::default();
         families.family("a_total", Kind::Counter, "All");
         families.sample(&[("x", "q\"\\\n"), ("y", "")], 7_u64);
-        families.single("b", Kind::Gauge, "One", 0.5);
+        families.gauge("b", "One", 0.5);
         assert_eq!(
             format(&families),
             "# HELP a_total All\n# TYPE a_total counter\na_total{x=\"q\\\"\\\\\\n\",y=\"\"} 7\n\

@@ -4,6 +4,8 @@
 //! does not take are dropped and counted. What it says about an export is logged.
 
 mod measures;
+// A field with its number is one row.
+#[rustfmt::skip]
 mod otlp;
 mod spans;
 

@@ -56,12 +56,8 @@ pub(crate) async fn put(
 ) -> ApiResult<Json<Empty>> {
     let (ticket, size) = ticket(&server, SignedOperation::Put, &project, &id, query)?;
     let _permit = place(&server, &ticket).await?;
-    let bytes = body::read_file(
-        &server,
-        request,
-        usize::try_from(size).unwrap_or(usize::MAX),
-    )
-    .await?;
+    let limit = usize::try_from(size).unwrap_or(usize::MAX);
+    let bytes = body::read_file(&server, request, limit).await?;
     if ticket.id.is_of_session() {
         session_files::put(&server.app, &ticket, bytes).await?;
     } else {
@@ -128,9 +124,6 @@ fn ticket(
         size: query.size,
         signature: query.signature,
     };
-    Ok(server
-        .app
-        .files
-        .links
-        .verify(way, project, id, &given, server.app.clock.now())?)
+    let links = &server.app.files.links;
+    Ok(links.verify(way, project, id, &given, server.app.clock.now())?)
 }

@@ -40,9 +40,7 @@ enum Refusal {
 
 /// Receives a webhook of a provider at the address of a webhook endpoint.
 #[utoipa::path(
-    post,
-    path = IN_TABLE,
-    operation_id = "receive",
+    post, path = IN_TABLE, operation_id = "receive",
     request_body(content = String, content_type = "*/*", description = "The webhook as the provider signed it"),
     responses(
         (status = 200, description = "The events are stored; the text is that of a handshake", body = String, content_type = "text/plain"),
@@ -60,15 +58,10 @@ pub(crate) async fn receive(
 }
 
 /// Answers a provider that verifies the address of a webhook endpoint.
-#[utoipa::path(
-    get,
-    path = IN_TABLE,
-    operation_id = "verify",
-    responses(
-        (status = 200, description = "The text of the handshake", body = String, content_type = "text/plain"),
-        Refusal,
-    ),
-)]
+#[utoipa::path(get, path = IN_TABLE, operation_id = "verify", responses(
+    (status = 200, description = "The text of the handshake", body = String, content_type = "text/plain"),
+    Refusal,
+))]
 pub(crate) async fn verify(
     key: NoKey,
     server: State<Arc<Server>>,
@@ -80,9 +73,7 @@ pub(crate) async fn verify(
 
 /// Receives a webhook of a provider at the older address of a project and a toolkit.
 #[utoipa::path(
-    post,
-    path = IN_TABLE,
-    operation_id = "receive",
+    post, path = IN_TABLE, operation_id = "receive",
     request_body(content = String, content_type = "*/*", description = "The webhook as the provider signed it"),
     responses(
         (status = 200, description = "The events are stored; the text is that of a handshake", body = String, content_type = "text/plain"),
@@ -100,15 +91,10 @@ pub(crate) async fn receive_for_project(
 }
 
 /// Answers a provider that verifies the older address of a project and a toolkit.
-#[utoipa::path(
-    get,
-    path = IN_TABLE,
-    operation_id = "verify",
-    responses(
-        (status = 200, description = "The text of the handshake", body = String, content_type = "text/plain"),
-        Refusal,
-    ),
-)]
+#[utoipa::path(get, path = IN_TABLE, operation_id = "verify", responses(
+    (status = 200, description = "The text of the handshake", body = String, content_type = "text/plain"),
+    Refusal,
+))]
 pub(crate) async fn verify_for_project(
     key: NoKey,
     server: State<Arc<Server>>,

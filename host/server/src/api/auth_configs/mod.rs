@@ -1,6 +1,7 @@
 //! Auth configs.
 
-pub(crate) mod types;
+mod requests;
+mod views;
 
 use app::{
     Record,
@@ -11,8 +12,11 @@ use app::{
     core::ids::AuthConfigId,
 };
 
-pub(crate) use self::types::ToolkitSlug;
-use self::types::{Create, CreatedView, Kind, ListQuery, RemoveQuery, Update, View};
+pub(crate) use self::requests::{ToolkitSlug, present_or_null};
+use self::{
+    requests::{Create, Kind, ListQuery, RemoveQuery, Update},
+    views::{CreatedView, View},
+};
 use crate::{
     Server,
     api::object,
@@ -23,11 +27,9 @@ use crate::{
 };
 
 /// Creates an auth config.
-#[utoipa::path(
-    post,
-    path = IN_TABLE,
-    responses((status = 404, description = "The toolkit does not exist")),
-)]
+#[utoipa::path(post, path = IN_TABLE, responses(
+    (status = 404, description = "The toolkit does not exist"),
+))]
 pub(crate) async fn create(
     key: ProjectKey,
     Json(body): Json<Create>,

@@ -36,15 +36,10 @@ pub(crate) struct CurrentId {
 }
 
 /// Returns the current id for a legacy id.
-#[utoipa::path(
-    get,
-    path = IN_TABLE,
-    operation_id = "nanoid",
-    responses(
-        (status = 404, description = "The project never had such an object"),
-        (status = 410, description = "The object is deleted"),
-    ),
-)]
+#[utoipa::path(get, path = IN_TABLE, operation_id = "nanoid", responses(
+    (status = 404, description = "The project never had such an object"),
+    (status = 410, description = "The object is deleted"),
+))]
 pub(crate) async fn translate(
     key: ProjectKey,
     Query(LegacyId { r#type, uuid }): Query<LegacyId>,

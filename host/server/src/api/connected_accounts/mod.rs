@@ -26,10 +26,8 @@ use self::{
 use crate::{
     api::object,
     http::{
-        ApiResult, Created, IN_TABLE, Json, Listed, OptionalJson, Page, Path, ProjectKey, Query,
-        Success,
-        branding::{Branded, Branding},
-        run_to_completion,
+        ApiResult, Branding, Created, IN_TABLE, Json, Listed, OptionalJson, Page, Path, ProjectKey,
+        Query, Success, branding::Branded, run_to_completion,
     },
 };
 
@@ -40,14 +38,10 @@ pub(crate) fn event_data(operator_word: &str) -> AccountData {
 }
 
 /// Connects an account. If its user has to authorize at the provider, `redirect_url` starts that.
-#[utoipa::path(
-    post,
-    path = IN_TABLE,
-    responses(
-        (status = 404, description = "The auth config does not exist"),
-        (status = 501, description = "The toolkit has no request that verifies a credential"),
-    ),
-)]
+#[utoipa::path(post, path = IN_TABLE, responses(
+    (status = 404, description = "The auth config does not exist"),
+    (status = 501, description = "The toolkit has no request that verifies a credential"),
+))]
 pub(crate) async fn create(
     key: ProjectKey,
     Json(body): Json<Create>,
@@ -105,11 +99,9 @@ pub(crate) async fn read(
 }
 
 /// Creates an account and the URL of a page on which its user connects it.
-#[utoipa::path(
-    post,
-    path = IN_TABLE,
-    responses((status = 404, description = "The auth config does not exist")),
-)]
+#[utoipa::path(post, path = IN_TABLE, responses(
+    (status = 404, description = "The auth config does not exist"),
+))]
 pub(crate) async fn link(key: ProjectKey, Json(body): Json<Link>) -> ApiResult<Created<LinkView>> {
     let request = NewLink {
         auth_config: AuthConfigId::parse(&body.auth_config_id)?,
@@ -126,11 +118,9 @@ pub(crate) async fn link(key: ProjectKey, Json(body): Json<Link>) -> ApiResult<C
 /// Confirms that the user who authorized at a provider is the right one.
 ///
 /// The account becomes active.
-#[utoipa::path(
-    post,
-    path = IN_TABLE,
-    responses((status = 404, description = "The session does not exist or has ended")),
-)]
+#[utoipa::path(post, path = IN_TABLE, responses(
+    (status = 404, description = "The session does not exist or has ended"),
+))]
 pub(crate) async fn complete(
     key: ProjectKey,
     Json(body): Json<Complete>,
@@ -144,11 +134,9 @@ pub(crate) async fn complete(
 /// Starts a new connection of an account.
 ///
 /// An active account keeps its current credential until the new connection is complete.
-#[utoipa::path(
-    post,
-    path = IN_TABLE,
-    responses((status = 501, description = "The toolkit has no request that verifies a credential")),
-)]
+#[utoipa::path(post, path = IN_TABLE, responses(
+    (status = 501, description = "The toolkit has no request that verifies a credential"),
+))]
 pub(crate) async fn refresh(
     key: ProjectKey,
     Path(id): Path<AccountId>,
@@ -183,11 +171,9 @@ pub(crate) async fn update(
 }
 
 /// Revokes an account's credential, at the provider too if the provider supports it.
-#[utoipa::path(
-    post,
-    path = IN_TABLE,
-    responses((status = 409, description = "The credential was revoked before")),
-)]
+#[utoipa::path(post, path = IN_TABLE, responses(
+    (status = 409, description = "The credential was revoked before"),
+))]
 pub(crate) async fn revoke(
     key: ProjectKey,
     Path(id): Path<AccountId>,

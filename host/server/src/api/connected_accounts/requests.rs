@@ -12,27 +12,23 @@ use super::{sharing::Share, status::AccountStatus};
 use crate::api::{Direction, OrderBy};
 
 /// Filters and order of the list.
-#[derive(Deserialize, IntoParams)]
+#[derive(Default, Deserialize, IntoParams)]
+#[serde(default)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
     /// Of these toolkits.
-    #[serde(default)]
     #[param(explode = false)]
     toolkit_slugs: Vec<String>,
     /// In one of these states.
-    #[serde(default)]
     #[param(inline, explode = false)]
     statuses: Vec<AccountStatus>,
     /// Of these users.
-    #[serde(default)]
     #[param(explode = false)]
     user_ids: Vec<String>,
     /// Of these auth configs.
-    #[serde(default)]
     #[param(explode = false)]
     auth_config_ids: Vec<String>,
     /// With these ids.
-    #[serde(default)]
     #[param(explode = false)]
     connected_account_ids: Vec<String>,
     /// Time by which the list is ordered; `created_at` without it.

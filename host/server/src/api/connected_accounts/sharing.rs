@@ -64,9 +64,7 @@ view! {
     } {
         account_type: AccountType = sharing.account_type.into(),
         /// Only for a shared account.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        #[schema(nullable = false)]
-        acl_config_for_shared: Option<AclView> = is_shared.then_some(acl),
+        acl_config_for_shared?: Option<AclView> = is_shared.then_some(acl),
     }
 }
 

@@ -59,17 +59,14 @@ view! {
         let account = shown.record.body;
     } {
         id: String = shown.record.id,
-        #[serde(rename = "connectionData")]
-        connection_data: StateView = StateView {
+        #[serde(rename = "connectionData")] connection_data: StateView = StateView {
             auth_scheme: account.scheme.as_str(),
             val: values,
         },
         status: AccountStatus = account.status.into(),
         /// URL where the user connects the account; null if no user action is needed.
-        #[schema(required)]
-        redirect_url: Option<String> = shown.redirect_url.clone(),
-        #[schema(required)]
-        redirect_uri: Option<String> = shown.redirect_url,
+        redirect_url!: Option<String> = shown.redirect_url.clone(),
+        redirect_uri!: Option<String> = shown.redirect_url,
         deprecated: CreatedIds = CreatedIds {
             uuid: account.uuid,
             auth_config_uuid: shown.config_uuid,
@@ -107,24 +104,18 @@ view! {
         id: String = shown.record.id,
         user_id: String = account.user_id,
         status: AccountStatus = account.status.into(),
-        #[schema(format = DateTime)]
-        created_at: String = iso(shown.record.created_at),
-        #[schema(format = DateTime)]
-        updated_at: String = iso(shown.record.updated_at),
+        #[schema(format = DateTime)] created_at: String = iso(shown.record.created_at),
+        #[schema(format = DateTime)] updated_at: String = iso(shown.record.updated_at),
         state: StateView = StateView { auth_scheme, val: values.clone() },
         /// The older name of `state.val`.
         data: Values = values,
-        #[schema(required)]
-        status_reason: Option<String> = account.status_reason,
+        status_reason!: Option<String> = account.status_reason,
         is_disabled: bool = account.status == Status::Inactive,
         deprecated: LegacyIds = LegacyIds { uuid: account.uuid, labels: Vec::new() },
-        #[schema(required)]
-        word_id: Option<String> = None,
-        #[schema(required)]
-        alias: Option<String> = account.alias,
+        word_id!: Option<String> = None,
+        alias!: Option<String> = account.alias,
         experimental: SharingView = account.sharing.into(),
-        #[serde(rename = "authScheme")]
-        auth_scheme: &'static str = auth_scheme,
+        #[serde(rename = "authScheme")] auth_scheme: &'static str = auth_scheme,
     }
 }
 
@@ -160,8 +151,7 @@ view! {
         let account = View::from(shown);
         let params = account.data.clone();
     } {
-        #[serde(flatten)]
-        account: View = account,
+        #[serde(flatten)] account: View = account,
         /// The oldest name of `state.val`.
         params: Values = params,
     }
@@ -173,8 +163,7 @@ view! {
     pub(crate) struct LinkView from link: LinkCreated {
         link_token: String = link.token,
         redirect_url: String = link.url,
-        #[schema(format = DateTime)]
-        expires_at: String = iso(link.expires_at),
+        #[schema(format = DateTime)] expires_at: String = iso(link.expires_at),
         connected_account_id: String = link.account.to_string(),
         experimental: SharingView = link.sharing.into(),
     }
@@ -196,8 +185,7 @@ view! {
         id: String = id.to_string(),
         status: AccountStatus = started.status.into(),
         /// URL where the user connects the account again; null if no user action is needed.
-        #[schema(required)]
-        redirect_url: Option<String> = started.redirect_url,
+        redirect_url!: Option<String> = started.redirect_url,
     }
 }
 

@@ -5,13 +5,15 @@
 //! Everything that follows from its row in the route table and from its kind of key is added here,
 //! so that no handler repeats it.
 
+mod errors;
+mod overview;
 mod texts;
 
 use utoipa::{
     PartialSchema, ToSchema,
     openapi::{
-        Components, ContentBuilder, Deprecated, HttpMethod, Info, InfoBuilder, LicenseBuilder,
-        OpenApi, OpenApiBuilder, Paths, Ref, RefOr, Required, Response, ResponseBuilder,
+        Components, ContentBuilder, Deprecated, Info, InfoBuilder, LicenseBuilder, OpenApi,
+        OpenApiBuilder, Paths, Ref, RefOr, Required, Response, ResponseBuilder,
         SecurityRequirement, ServerBuilder,
         path::{Operation, Parameter, ParameterBuilder, ParameterIn},
         schema::{ObjectBuilder, Schema, Type},
@@ -20,6 +22,10 @@ use utoipa::{
     },
 };
 
+use self::{
+    errors::errors,
+    overview::{API_DESCRIPTION, OPERATION_GROUPS},
+};
 use crate::{
     api::table::{API_PREFIXES, Row},
     http::{auth, branding::Branding, error::Refusal},
@@ -34,114 +40,6 @@ const PROJECT_KEY_SCHEME: &str = "project";
 const ORGANIZATION_KEY_SCHEME: &str = "organization";
 /// Name of the security scheme of a user's key.
 const USER_KEY_SCHEME: &str = "user";
-
-/// Description of the whole API.
-const API_DESCRIPTION: &str = "Connects the accounts of a project's users at providers and runs tools with them.\n\n\
-    Every operation has two addresses, below `/api/v3.1` and below `/api/v3`; new clients use `/api/v3.1`. \
-    The prefixes differ in three points:\n\n\
-    - A request that names no version of a tool uses the latest version below `/api/v3.1`, and the base version, \
-    which is the oldest one, below `/api/v3`. An execution there names the version that ran and the latest one \
-    in `x-toolhost-tool-version` and `x-toolhost-latest-tool-version`.\n\
-    - Schemas of tools below `/api/v3` have the form that older clients read: `nullable` and `enum` instead of \
-    lists of types and of constants.\n\
-    - `connected_accounts` of a session has a list of accounts by toolkit below `/api/v3.1`, and one account \
-    below `/api/v3`.\n\n\
-    Unknown members of bodies and unknown parameters are ignored, and the response header \
-    `x-toolhost-warning` names each with the nearest known name.\n\n\
-    Any POST request may have an `Idempotency-Key` header: a request that is repeated with the same key \
-    within a day is performed once.";
-
-/// Groups of operations, in the order of the page: the first segment of their paths, and a
-/// description.
-const OPERATION_GROUPS: [(&str, &str); 21] = [
-    ("toolkits", "Toolkits, their versions and scopes"),
-    ("tools", "Tools: search, schemas, execution, proxy requests"),
-    (
-        "auth_configs",
-        "Ways in which a project connects accounts of a toolkit",
-    ),
-    (
-        "connected_accounts",
-        "Accounts of users at providers, and links to connect them",
-    ),
-    (
-        "tool_router",
-        "Sessions, in which an assistant finds and runs tools of a user",
-    ),
-    ("session_configs", "Configurations of sessions"),
-    ("mcp", "Servers of the Model Context Protocol"),
-    ("triggers_types", "Events that toolkits can report"),
-    (
-        "trigger_instances",
-        "Triggers of users, and the stream of their events",
-    ),
-    (
-        "webhook_subscriptions",
-        "Delivery of events to the application",
-    ),
-    (
-        "webhook_endpoints",
-        "Addresses for the webhooks of providers",
-    ),
-    ("webhook_ingress", "Webhooks of providers"),
-    (
-        "files",
-        "Files for arguments of tools, and files that tools made",
-    ),
-    ("logs", "Log of executions"),
-    ("auth", "The project and the member of a key"),
-    ("project", "Usage of the project"),
-    (
-        "org",
-        "Organization: projects, keys, members, OAuth apps, usage",
-    ),
-    (
-        "api_key_revocation",
-        "Revocation of keys that were found in public",
-    ),
-    ("migration", "Translation of ids of older clients"),
-    ("labs", "Sessions of older clients"),
-    ("internal", "Logs in the format of older clients"),
-];
-
-/// Status and description of an error.
-type ErrorResponse = (&'static str, &'static str);
-
-/// Errors of every operation.
-const COMMON_ERRORS: [ErrorResponse; 3] = [
-    (
-        "429",
-        "Too many requests in a period of time or at the same time",
-    ),
-    ("500", "Internal error"),
-    ("503", "The server is temporarily unavailable"),
-];
-/// Error of operations that need a key.
-const UNAUTHORIZED_ERROR: ErrorResponse = (
-    "401",
-    "The key is missing, invalid or of another kind, or there are several keys",
-);
-/// Error of operations that need a permission.
-const FORBIDDEN_ERROR: ErrorResponse = (
-    "403",
-    "The key does not have the permission, or does not allow the client's address",
-);
-/// Error of operations that have parameters or a body.
-const INVALID_ERROR: ErrorResponse = (
-    "400",
-    "The request is invalid; `errors` has one line for each problem",
-);
-/// Error of operations whose path has parameters.
-const NOT_FOUND_ERROR: ErrorResponse = (
-    "404",
-    "The object does not exist in the project or in the catalog",
-);
-/// Errors of operations that have a body.
-const BODY_ERRORS: [ErrorResponse; 3] = [
-    ("408", "The body did not arrive in time"),
-    ("413", "The body is too large"),
-    ("415", "The body has the wrong media type, or is compressed"),
-];
 
 /// Returns the description as it is served and committed.
 pub(crate) fn text(rows: &[Row], branding: &Branding) -> String {
@@ -278,29 +176,6 @@ fn path_parameter(name: &str) -> Parameter {
         .required(Required::True)
         .schema(Some(Schema::Object(text)))
         .build()
-}
-
-/// Returns the errors that follow from the key, the parameters and the body of an operation.
-fn errors(row: &Row, operation: &Operation) -> Vec<ErrorResponse> {
-    let mut errors = COMMON_ERRORS.to_vec();
-    if operation.security.as_deref() != Some(&[SecurityRequirement::default()]) {
-        errors.push(UNAUTHORIZED_ERROR);
-    }
-    if operation.security.is_none() {
-        errors.push(FORBIDDEN_ERROR);
-    }
-    if operation.parameters.is_some() || operation.request_body.is_some() {
-        errors.push(INVALID_ERROR);
-    }
-    // A PUT request creates an object that does not exist.
-    let has_path_parameters = path_parameters(row.path).next().is_some();
-    if has_path_parameters && row.description.method != HttpMethod::Put {
-        errors.push(NOT_FOUND_ERROR);
-    }
-    if operation.request_body.is_some() {
-        errors.extend(BODY_ERRORS);
-    }
-    errors
 }
 
 /// Refers to the response of every error, with a description of its own.

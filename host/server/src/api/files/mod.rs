@@ -22,11 +22,9 @@ pub(crate) async fn list(
 }
 
 /// Returns a link to upload a file, or reports that the file exists already.
-#[utoipa::path(
-    post,
-    path = IN_TABLE,
-    responses((status = 404, description = "The toolkit or the tool does not exist")),
-)]
+#[utoipa::path(post, path = IN_TABLE, responses(
+    (status = 404, description = "The toolkit or the tool does not exist"),
+))]
 pub(crate) async fn request(
     key: ProjectKey,
     Json(body): Json<UploadBody>,

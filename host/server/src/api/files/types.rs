@@ -73,20 +73,15 @@ view! {
         },
         /// Link to which the bytes are sent. Clients read it regardless of the type.
         new_presigned_url: String = upload.put.url.clone(),
-        #[serde(rename = "newPresignedUrl")]
-        new_presigned_url_older: String = upload.put.url,
+        #[serde(rename = "newPresignedUrl")] new_presigned_url_older: String = upload.put.url,
         /// Link to the file, if it exists already.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        #[schema(nullable = false)]
-        existing_url: Option<String> = existing_url.clone(),
+        existing_url?: Option<String> = existing_url.clone(),
         #[serde(rename = "existingUrl", skip_serializing_if = "Option::is_none")]
         #[schema(nullable = false)]
         existing_url_older: Option<String> = existing_url,
         metadata: UploadMetadata = UploadMetadata { storage_backend: "s3" },
         /// Headers that the PUT request must have, if the bucket itself receives it.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        #[schema(nullable = false)]
-        headers: Option<BTreeMap<String, String>> = (!headers.is_empty()).then_some(headers),
+        headers?: Option<BTreeMap<String, String>> = (!headers.is_empty()).then_some(headers),
     }
 }
 

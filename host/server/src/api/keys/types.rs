@@ -115,14 +115,11 @@ view! {
         /// characters.
         key: String = shown,
         /// Null if the key is unrestricted.
-        #[schema(required)]
-        permissions: Option<Vec<Permission>> = permissions,
+        permissions!: Option<Vec<Permission>> = permissions,
         /// Empty if the key may be used from any address.
         allowed_ips: Vec<String> = key.rights.addresses.into(),
-        #[schema(format = DateTime)]
-        created_at: String = iso(key.created_at),
-        #[schema(required, format = DateTime)]
-        last_used_at: Option<String> = key.used_at.map(iso),
+        #[schema(format = DateTime)] created_at: String = iso(key.created_at),
+        #[schema(format = DateTime)] last_used_at!: Option<String> = key.used_at.map(iso),
     }
 }
 

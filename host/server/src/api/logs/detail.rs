@@ -24,8 +24,7 @@ view! {
             request_id: record.request.clone(),
         };
     } {
-        #[serde(flatten)]
-        run: View = View::from(record).with_component(component),
+        #[serde(flatten)] run: View = View::from(record).with_component(component),
         timings: Timings = timings,
         context: Context = context,
         source: Map<String, Value> = Map::new(),
@@ -52,21 +51,15 @@ struct Context {
     request_id: String,
 }
 
-#[derive(Default, Serialize, ToSchema)]
-#[schema(as = RunData)]
-struct Data {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, value_type = Option<Value>)]
-    arguments: Option<Box<RawValue>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    response: Option<ResponseView>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    log: Option<Vec<LineView>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    requests: Option<Vec<SentRequestView>>,
+view! {
+    #[derive(Default)]
+    #[schema(as = RunData)]
+    struct Data {
+        #[schema(value_type = Option<Value>)] arguments?: Option<Box<RawValue>>,
+        response?: Option<ResponseView>,
+        log?: Option<Vec<LineView>>,
+        requests?: Option<Vec<SentRequestView>>,
+    }
 }
 
 impl From<log::Detail> for Data {
@@ -115,11 +108,9 @@ view! {
         /// URL without secrets.
         url: String = request.url,
         /// HTTP status code of the response; null if no response was received.
-        #[schema(required)]
-        status: Option<u16> = request.status,
+        status!: Option<u16> = request.status,
         /// Null if a response was received.
-        #[schema(required)]
-        error: Option<String> = request.error,
+        error!: Option<String> = request.error,
         /// Duration in milliseconds.
         elapsed_ms: u64 = request.elapsed_ms,
         /// Size of the request body in bytes.

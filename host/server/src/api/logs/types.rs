@@ -56,8 +56,7 @@ view! {
         let metrics = Metrics::from(&record);
     } {
         id: String = record.id.to_string(),
-        #[schema(format = DateTime)]
-        timestamp: String = iso(record.started_at),
+        #[schema(format = DateTime)] timestamp: String = iso(record.started_at),
         r#type: &'static str = "tool_execution",
         status: Status = record.status.into(),
         /// `error` if the execution failed, `info` otherwise.
@@ -69,8 +68,7 @@ view! {
         metadata: Metadata = record.into(),
         metrics: Metrics = metrics,
         /// Null: no execution is part of another one.
-        #[schema(required)]
-        parent: Option<Parent> = None,
+        parent!: Option<Parent> = None,
     }
 }
 
@@ -110,23 +108,16 @@ view! {
         toolkit_slug: String = record.toolkit,
         version: String = record.version,
         user_id: String = record.user,
-        #[schema(required)]
-        connected_account_id: Option<String> = record.account.map(|id| id.to_string()),
-        #[schema(required)]
-        auth_config_id: Option<String> = record.auth_config.map(|id| id.to_string()),
+        connected_account_id!: Option<String> = record.account.map(|id| id.to_string()),
+        auth_config_id!: Option<String> = record.auth_config.map(|id| id.to_string()),
         request_id: String = record.request,
         /// Trace at the operator's collector; only if the server traces.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        #[schema(nullable = false)]
-        trace_id: Option<String> = record.trace.map(|trace| trace.to_string()),
+        trace_id?: Option<String> = record.trace.map(|trace| trace.to_string()),
         /// Null if the execution succeeded.
-        #[schema(required)]
-        error_kind: Option<String> = record.failure,
+        error_kind!: Option<String> = record.failure,
         credential_source: CredentialSource = record.source.into(),
         /// Digest of the component that ran; only when a single record is read.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        #[schema(nullable = false)]
-        component: Option<String> = None,
+        component?: Option<String> = None,
     }
 }
 
@@ -140,8 +131,7 @@ view! {
         requests: u64 = record.requests as u64,
         /// Usage of the language model that generated the arguments; null if no arguments were
         /// generated.
-        #[schema(required)]
-        language_model: Option<ModelUse> = record.tokens.as_ref().map(|tokens| ModelUse {
+        language_model!: Option<ModelUse> = record.tokens.as_ref().map(|tokens| ModelUse {
             model: tokens.model.clone(),
             prompt_tokens: tokens.prompt,
             completion_tokens: tokens.completion,

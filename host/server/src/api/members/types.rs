@@ -37,10 +37,8 @@ view! {
         name: String = member.stored.name,
         role: Role = member.stored.role.into(),
         /// The project used when a request names none; null for the oldest.
-        #[schema(required)]
-        project_id: Option<String> = member.stored.project.map(|project| project.to_string()),
-        #[schema(format = DateTime)]
-        created_at: String = iso(member.created_at),
+        project_id!: Option<String> = member.stored.project.map(|project| project.to_string()),
+        #[schema(format = DateTime)] created_at: String = iso(member.created_at),
     }
 }
 
@@ -70,8 +68,7 @@ view! {
         let (organizations, total) = page.cut(vec![view]);
     } {
         organizations: Vec<OrganizationView> = organizations,
-        #[serde(flatten)]
-        position: Position = Position::counted(page, total),
+        #[serde(flatten)] position: Position = Position::counted(page, total),
     }
 }
 

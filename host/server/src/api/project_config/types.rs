@@ -23,33 +23,18 @@ pub(crate) struct Update {
 
 impl Update {
     /// Applies the given settings.
+    #[rustfmt::skip]
     pub(crate) fn apply(&self, config: &mut Config) {
         set(&mut config.two_factor, self.is_2fa_enabled);
-        set(
-            &mut config.mask_secrets,
-            self.mask_secret_keys_in_connected_account,
-        );
-        set(
-            &mut config.log_visibility,
-            self.log_visibility_setting.map(Into::into),
-        );
+        set(&mut config.mask_secrets, self.mask_secret_keys_in_connected_account);
+        set(&mut config.log_visibility, self.log_visibility_setting.map(Into::into));
         set(&mut config.require_mcp_key, self.require_mcp_api_key);
-        set(
-            &mut config.hosted_links,
-            self.is_service_link_enabled_for_managed_auth,
-        );
+        set(&mut config.hosted_links, self.is_service_link_enabled_for_managed_auth);
         // `Config` refuses values out of range, so the result of this cast does not matter.
-        let seconds = self.signed_url_file_expiry_in_seconds;
-        set(
-            &mut config.file_url_expiry,
-            seconds.map(|seconds| seconds as u32),
-        );
+        set(&mut config.file_url_expiry, self.signed_url_file_expiry_in_seconds.map(|seconds| seconds as u32));
         set_text(&mut config.logo_url, self.logo_url.as_deref());
         set_text(&mut config.display_name, self.display_name.as_deref());
-        set_text(
-            &mut config.verifier_url,
-            self.oauth_callback_verifier_url.as_deref(),
-        );
+        set_text(&mut config.verifier_url, self.oauth_callback_verifier_url.as_deref());
     }
 }
 
@@ -80,8 +65,7 @@ view! {
     #[schema(as = ProjectConfig)]
     pub(crate) struct View from config: Config {
         /// True if calls that name an account must name its user, too.
-        #[serde(rename = "is_2FA_enabled")]
-        is_2fa_enabled: bool = config.two_factor,
+        #[serde(rename = "is_2FA_enabled")] is_2fa_enabled: bool = config.two_factor,
         /// True if secrets of accounts are masked in responses.
         mask_secret_keys_in_connected_account: bool = config.mask_secrets,
         log_visibility_setting: LogVisibility = config.log_visibility.into(),

@@ -62,8 +62,7 @@ view! {
         id: String = project.id.to_string(),
         name: String = project.stored.name,
         /// The key in full; null if none was requested.
-        #[schema(required)]
-        api_key: Option<String> = key.map(|key| key.secret.to_string()),
+        api_key!: Option<String> = key.map(|key| key.secret.to_string()),
     }
 }
 
@@ -79,19 +78,13 @@ view! {
         org_id: String = project.organization.to_string(),
         name: String = project.stored.name.clone(),
         email: &'static str = "",
-        #[schema(format = DateTime)]
-        created_at: String = iso(project.created_at),
-        #[schema(format = DateTime)]
-        updated_at: String = iso(project.updated_at),
-        #[schema(required)]
-        webhook_url: Option<String> = url,
-        #[schema(required)]
-        event_webhook_url: Option<String> = None,
-        #[schema(required)]
-        webhook_secret: Option<String> = secret.filter(|_| in_full),
+        #[schema(format = DateTime)] created_at: String = iso(project.created_at),
+        #[schema(format = DateTime)] updated_at: String = iso(project.updated_at),
+        webhook_url!: Option<String> = url,
+        event_webhook_url!: Option<String> = None,
+        webhook_secret!: Option<String> = secret.filter(|_| in_full),
         triggers_enabled: bool = false,
-        #[schema(required)]
-        last_subscribed_at: Option<String> = None,
+        last_subscribed_at!: Option<String> = None,
         is_new_webhook: bool = version.is_none_or(|version| version == MessageVersion::V2),
         webhook_version: WebhookVersion = version.unwrap_or(MessageVersion::V3).into(),
         deleted: bool = false,
@@ -111,13 +104,10 @@ view! {
             .into_iter()
             .map(|webhook| (webhook.record.project.clone(), webhook));
         let mut webhooks: HashMap<_, _> = by_project.collect();
-        let mut view = |project: &Project| {
-            View::new(project, webhooks.remove(project.id.as_str()), in_full)
-        };
+        let mut view = |own: &Project| View::new(own, webhooks.remove(own.id.as_str()), in_full);
     } {
         data: Vec<View> = found.items.iter().map(&mut view).collect(),
-        #[serde(flatten)]
-        position: Position = Position::after(page, found.total, found.next),
+        #[serde(flatten)] position: Position = Position::after(page, found.total, found.next),
     }
 }
 

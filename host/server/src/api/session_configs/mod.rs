@@ -30,10 +30,8 @@ view! {
         /// The user of the session.
         name: String = session.body.config.user_id.clone(),
         archived: bool = false,
-        #[schema(format = DateTime)]
-        created_at: String = iso(session.created_at),
-        #[schema(format = DateTime)]
-        updated_at: String = iso(session.updated_at),
+        #[schema(format = DateTime)] created_at: String = iso(session.created_at),
+        #[schema(format = DateTime)] updated_at: String = iso(session.updated_at),
     }
 }
 
@@ -52,8 +50,7 @@ view! {
     /// A configuration, in the form in which a session is created with it.
     #[schema(as = SessionConfigDetail)]
     pub(crate) struct DetailView from session: &Record<Session> {
-        #[serde(flatten)]
-        item: ItemView = session.into(),
+        #[serde(flatten)] item: ItemView = session.into(),
         description: String = format!("session of user {}", session.body.config.user_id),
         config: FiltersView = session.into(),
     }
@@ -64,9 +61,7 @@ view! {
     struct FiltersView from session: &Record<Session> where {
         let config = &session.body.config;
     } {
-        #[serde(skip_serializing_if = "Option::is_none")]
-        #[schema(nullable = false)]
-        toolkits: Option<Selection> = Selection::from_config(config),
+        toolkits?: Option<Selection> = Selection::from_config(config),
         tools: BTreeMap<String, ToolSelection> = ToolSelection::from_config(config),
         tags: TagsBody = TagsBody::from_tags(&config.tags, &config.approval_tags),
     }

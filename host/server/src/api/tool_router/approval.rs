@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use app::agents::{Approval, Consent, Permission};
+use app::agents::{Approval, ApprovalDecision, Permission};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -24,7 +24,6 @@ pub(crate) struct PermissionsBody {
     pub default: DefaultPermission,
     /// `always_allow`, `always_deny`, `ask_once` or `ask_always`, by the slug of a tool or a toolkit. That
     /// of a tool goes first.
-    #[serde(default)]
     #[schema(value_type = Option<BTreeMap<String, String>>)]
     pub overrides: Option<BTreeMap<String, Permission>>,
 }
@@ -68,11 +67,11 @@ pub(super) fn approval(
         let problem = format!("input_responses: must have the answer `{APPROVAL_REQUEST_NAME}`");
         errors::session_invalid(problem)
     })?;
-    let consent = match response.action {
-        Action::Accept => Consent::Accepted,
-        Action::Decline | Action::Cancel => Consent::Declined,
+    let decision = match response.action {
+        Action::Accept => ApprovalDecision::Approved,
+        Action::Decline | Action::Cancel => ApprovalDecision::Declined,
     };
-    Ok(Some(Approval { state, consent }))
+    Ok(Some(Approval { state, decision }))
 }
 
 /// A question for the user, in the form of MCP's request `elicitation/create`.

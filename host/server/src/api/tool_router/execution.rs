@@ -1,6 +1,6 @@
-//! Executions in a session: tools of toolkits, meta tools and proxy requests.
+//! Executions in a session: tools of toolkits and meta tools.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use app::{
     App,
@@ -11,7 +11,6 @@ use app::{
     core::ids::{LogId, SessionId},
     runs::Execution,
 };
-use axum::extract::State;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -24,13 +23,9 @@ use super::{
 };
 use crate::{
     Server,
-    api::tools::proxy::{ProxyRequest, ProxyView},
     http::{
-        ApiResult, IN_TABLE, Json, Path, ProjectKey,
-        body::{UnparsedJson, borrowed},
-        context::CURRENT_REQUEST,
-        errors,
-        reply::{RawJson, SerializedJson},
+        ApiResult, CURRENT_REQUEST, IN_TABLE, Path, ProjectKey, RawJson, SerializedJson,
+        UnparsedJson, body::borrowed, errors,
     },
 };
 
@@ -45,13 +40,10 @@ pub(crate) struct ExecuteBody<'a> {
     #[schema(value_type = Option<Object>)]
     arguments: Option<&'a RawValue>,
     /// Id or alias of the account to use.
-    #[serde(default)]
     account: Option<String>,
     /// Answers to the `input_requests` of the result before.
-    #[serde(default)]
     input_responses: Option<BTreeMap<String, InputResponse>>,
     /// `request_state` of the result before.
-    #[serde(default)]
     request_state: Option<String>,
 }
 
@@ -69,32 +61,26 @@ pub(crate) struct ExecuteMetaBody<'a> {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = SessionResultType)]
-enum ResultType {
+pub(super) enum ResultType {
     Completed,
     Failed,
     InputRequired,
 }
 
-/// The result of an execution in a session.
-#[derive(Serialize, ToSchema)]
-#[schema(as = SessionExecuteResult)]
-pub(crate) struct ResultView {
-    #[schema(value_type = Object)]
-    data: RawJson,
-    /// Null if the execution succeeded.
-    #[schema(required)]
-    error: Option<String>,
-    #[schema(value_type = String)]
-    log_id: LogId,
-    result_type: ResultType,
-    /// Questions for the user; only with `input_required`. Nothing ran, and the log has no record.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    input_requests: Option<BTreeMap<&'static str, InputRequest>>,
-    /// State that the repeated call sends with the answers; only with `input_required`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    request_state: Option<String>,
+view! {
+    /// The result of an execution in a session.
+    #[schema(as = SessionExecuteResult)]
+    pub(crate) struct ResultView {
+        #[schema(value_type = Object)] data: RawJson,
+        /// Null if the execution succeeded.
+        error!: Option<String>,
+        #[schema(value_type = String)] log_id: LogId,
+        result_type: ResultType,
+        /// Questions for the user; only with `input_required`. Nothing ran, and the log has no record.
+        input_requests?: Option<BTreeMap<&'static str, InputRequest>>,
+        /// State that the repeated call sends with the answers; only with `input_required`.
+        request_state?: Option<String>,
+    }
 }
 
 impl ResultView {
@@ -155,18 +141,13 @@ struct Call {
 ///
 /// If the session requires approval of the call, the result is `input_required` with a question for
 /// the user. The tool runs when the call is repeated within ten minutes with the answer.
-#[utoipa::path(
-    post,
-    path = IN_TABLE,
-    responses(
-        (status = 403, description = "The session does not permit the tool"),
-        (status = 410, description = "The tool is deprecated in every version"),
-        (status = 422, description = "The account cannot be used in its current status"),
-    ),
-)]
+#[utoipa::path(post, path = IN_TABLE, responses(
+    (status = 403, description = "The session does not permit the tool"),
+    (status = 410, description = "The tool is deprecated in every version"),
+    (status = 422, description = "The account cannot be used in its current status"),
+))]
 pub(crate) async fn execute(
     key: ProjectKey,
-    State(server): State<Arc<Server>>,
     Path(id): Path<SessionId>,
     UnparsedJson { bytes, .. }: UnparsedJson<ExecuteBody<'static>>,
 ) -> ApiResult<SerializedJson<ResultView>> {
@@ -181,13 +162,14 @@ pub(crate) async fn execute(
         };
         Ok((call, warnings))
     };
+    let server = &key.server;
     let turns = &server.app.large_work;
     let parsed: ApiResult<_> = turns.run(&key.project.tenant, size, parse).await?;
     let (call, warnings) = parsed?;
     CURRENT_REQUEST.with(|context| context.names.warn(warnings));
     let caller = open(&key, &id).await?;
-    let outcome = if let Some(tool) = meta_tool(&server, &call.slug) {
-        Approvable::Executed(execute_meta_tool(&server, &caller, tool, call.arguments).await?)
+    let outcome = if let Some(tool) = meta_tool(server, &call.slug) {
+        Approvable::Executed(execute_meta_tool(server, &caller, tool, call.arguments).await?)
     } else {
         refuse_local(&call.slug)?;
         let request = SessionExecute {
@@ -197,20 +179,15 @@ pub(crate) async fn execute(
         };
         agents::execute_with_approval(&server.app, &caller, request, call.approval).await?
     };
-    reply(&server, &key, outcome).await
+    reply(&key, outcome).await
 }
 
 /// Executes a meta tool of the session.
-#[utoipa::path(
-    post,
-    path = IN_TABLE,
-    responses(
-        (status = 403, description = "The session does not have the meta tool"),
-    ),
-)]
+#[utoipa::path(post, path = IN_TABLE, responses(
+    (status = 403, description = "The session does not have the meta tool"),
+))]
 pub(crate) async fn execute_meta(
     key: ProjectKey,
-    State(server): State<Arc<Server>>,
     Path(id): Path<SessionId>,
     UnparsedJson { bytes, .. }: UnparsedJson<ExecuteMetaBody<'static>>,
 ) -> ApiResult<SerializedJson<ResultView>> {
@@ -218,10 +195,10 @@ pub(crate) async fn execute_meta(
     CURRENT_REQUEST.with(|context| context.names.warn(warnings));
     let arguments = arguments(&bytes, body.arguments)?;
     let caller = open(&key, &id).await?;
-    let tool = meta_tool(&server, &body.slug);
+    let tool = meta_tool(&key.server, &body.slug);
     let tool = tool.ok_or_else(|| errors::tool_not_found(shown(&body.slug), ""))?;
-    let execution = execute_meta_tool(&server, &caller, tool, arguments).await?;
-    reply(&server, &key, Approvable::Executed(execution)).await
+    let execution = execute_meta_tool(&key.server, &caller, tool, arguments).await?;
+    reply(&key, Approvable::Executed(execution)).await
 }
 
 /// Executes a meta tool. Its result names other meta tools with the word of this installation, unless
@@ -242,15 +219,11 @@ pub(crate) async fn execute_meta_tool(
     Ok(execution)
 }
 
-async fn reply(
-    server: &Server,
-    key: &ProjectKey,
-    outcome: Approvable,
-) -> ApiResult<SerializedJson<ResultView>> {
-    let view = ResultView::new(&server.app, outcome);
+async fn reply(key: &ProjectKey, outcome: Approvable) -> ApiResult<SerializedJson<ResultView>> {
+    let view = ResultView::new(key.app(), outcome);
     let size = view.data.0.len();
     let serialize = move || SerializedJson::new(&view);
-    let turns = &server.app.large_work;
+    let turns = &key.app().large_work;
     Ok(turns.run(&key.project.tenant, size, serialize).await?)
 }
 
@@ -291,52 +264,4 @@ fn refuse_local(slug: &str) -> ApiResult<()> {
 
 fn shown(slug: &str) -> String {
     slug.chars().take(80).collect()
-}
-
-/// A proxy request in a session. The session decides about the user and the account.
-#[derive(Deserialize, ToSchema)]
-#[schema(as = ProxyInSession)]
-pub(crate) struct ProxyBody {
-    /// Toolkit to whose provider the request is sent.
-    toolkit_slug: String,
-    #[serde(flatten)]
-    request: ProxyRequest,
-}
-
-/// A provider's response to a proxy request in a session.
-#[derive(Serialize, ToSchema)]
-#[schema(as = ProxiedInSession)]
-pub(crate) struct ProxyResultView {
-    #[serde(flatten)]
-    response: ProxyView,
-    result_type: ResultType,
-}
-
-/// Sends a request to a provider with an account of the session's user.
-///
-/// Every response of the provider counts as a success, whatever its status.
-#[utoipa::path(
-    post,
-    path = IN_TABLE,
-    responses(
-        (status = 403, description = "The session does not permit proxy requests to the toolkit, or the target is not allowed"),
-        (status = 422, description = "The account cannot be used in its current status"),
-        (status = 502, description = "The provider sent no response"),
-        (status = 504, description = "The provider sent no response in time"),
-    ),
-)]
-pub(crate) async fn proxy_execute(
-    key: ProjectKey,
-    Path(id): Path<SessionId>,
-    Json(body): Json<ProxyBody>,
-) -> ApiResult<Json<ProxyResultView>> {
-    let caller = open(&key, &id).await?;
-    let account = body.request.account().map(str::to_owned);
-    let request = body.request.without_account().try_into()?;
-    let toolkit = &body.toolkit_slug;
-    let response = agents::proxy(key.app(), &caller, toolkit, account.as_deref(), request).await?;
-    Ok(Json(ProxyResultView {
-        response: response.into(),
-        result_type: ResultType::Completed,
-    }))
 }

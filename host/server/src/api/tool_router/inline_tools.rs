@@ -48,22 +48,19 @@ pub(crate) struct InlineTools {
     tools: Vec<InlineToolView>,
 }
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = LocalTool)]
-struct InlineToolView {
-    /// `original_slug` in upper case, with the prefix `LOCAL_`.
-    slug: String,
-    name: String,
-    description: String,
-    input_schema: Map<String, Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    output_schema: Option<Map<String, Value>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    extends_toolkit: Option<String>,
-    original_slug: String,
-    preload: bool,
+view! {
+    #[schema(as = LocalTool)]
+    struct InlineToolView {
+        /// `original_slug` in upper case, with the prefix `LOCAL_`.
+        slug: String,
+        name: String,
+        description: String,
+        input_schema: Map<String, Value>,
+        output_schema?: Option<Map<String, Value>>,
+        extends_toolkit?: Option<String>,
+        original_slug: String,
+        preload: bool,
+    }
 }
 
 #[derive(Serialize, ToSchema)]
@@ -76,20 +73,17 @@ struct InlineToolkitView {
     preload: bool,
 }
 
-/// A text for assistants, and the client's own tools.
-#[derive(Serialize, ToSchema)]
-#[schema(as = SessionExtras)]
-pub(crate) struct ExtrasView {
-    /// Text for the system prompt of an assistant that works in the session.
-    assistive_prompt: String,
-    /// Only in the response to a request that has them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    custom_toolkits: Option<Vec<InlineToolkitView>>,
-    /// Only in the response to a request that has them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    custom_tools: Option<Vec<InlineToolView>>,
+view! {
+    /// A text for assistants, and the client's own tools.
+    #[schema(as = SessionExtras)]
+    pub(crate) struct ExtrasView {
+        /// Text for the system prompt of an assistant that works in the session.
+        assistive_prompt: String,
+        /// Only in the response to a request that has them.
+        custom_toolkits?: Option<Vec<InlineToolkitView>>,
+        /// Only in the response to a request that has them.
+        custom_tools?: Option<Vec<InlineToolView>>,
+    }
 }
 
 impl InlineTools {

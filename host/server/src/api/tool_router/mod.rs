@@ -6,20 +6,22 @@ pub(crate) mod execution;
 mod inline_tools;
 pub(crate) mod labs;
 pub(crate) mod mounts;
+pub(crate) mod proxy;
+mod requests;
 pub(crate) mod search;
 mod toolkits;
-pub(crate) mod types;
+mod views;
 
 use app::{
     agents::{self, Connect, SessionCaller, SessionToolkitFilter, meta::MetaTool, sessions},
     core::ids::SessionId,
 };
 
-use self::types::{
-    AttachBody, ConfigVersionView, CreateBody, LinkBody, LinkedView, PatchBody, RemovedView,
-    SessionView, ToolkitQuery,
+use self::{
+    requests::{AttachBody, CreateBody, Experiment, LinkBody, PatchBody, ToolkitQuery},
+    views::{ConfigVersionView, LinkedView, RemovedView, SessionView},
 };
-use super::{toolkits::snapshot, tools::types::View as ToolView};
+use super::{toolkits::snapshot, tools::View as ToolView};
 use crate::http::{
     ApiResult, Created, IN_TABLE, Json, Listed, OptionalJson, Page, Path, Prefix, ProjectKey,
     Query, context::request_id,
@@ -42,7 +44,7 @@ pub(crate) async fn create(
     prefix: Prefix,
     Json(body): Json<CreateBody>,
 ) -> ApiResult<Created<SessionView>> {
-    let inline = body.inline_tools()?;
+    let inline = Experiment::inline_tools(body.experimental.as_ref())?;
     let config = body.into_config()?;
     let session = sessions::create(key.app(), &key.project, config).await?;
     Ok(Created(SessionView::new(&key, prefix, session, inline)))
@@ -90,7 +92,7 @@ pub(crate) async fn attach(
     Path(id): Path<SessionId>,
     OptionalJson(body): OptionalJson<AttachBody>,
 ) -> ApiResult<Json<SessionView>> {
-    let inline = body.inline_tools()?;
+    let inline = Experiment::inline_tools(body.experimental.as_ref())?;
     let session = sessions::get(key.app(), &key.project, &id).await?;
     Ok(Json(SessionView::new(&key, prefix, session, inline)))
 }
@@ -167,11 +169,9 @@ pub(crate) async fn list_toolkits(
 }
 
 /// Creates an account of the session's user, and the URL of a page on which the user connects it.
-#[utoipa::path(
-    post,
-    path = IN_TABLE,
-    responses((status = 403, description = "The session does not permit the toolkit")),
-)]
+#[utoipa::path(post, path = IN_TABLE, responses(
+    (status = 403, description = "The session does not permit the toolkit"),
+))]
 pub(crate) async fn link(
     key: ProjectKey,
     Path(id): Path<SessionId>,

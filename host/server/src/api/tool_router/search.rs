@@ -1,6 +1,6 @@
 //! Search for the tools of a session that fit use cases.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use app::{
     agents::meta::{
@@ -9,18 +9,12 @@ use app::{
     },
     core::ids::SessionId,
 };
-use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 use utoipa::ToSchema;
 
 use super::open;
-use crate::{
-    Server,
-    http::{
-        ApiResult, IN_TABLE, Json, Path, ProjectKey, branding::Branding, reply::SerializedJson,
-    },
-};
+use crate::http::{ApiResult, Branding, IN_TABLE, Json, Path, ProjectKey, SerializedJson};
 
 /// A search for tools.
 #[derive(Deserialize, ToSchema)]
@@ -56,25 +50,22 @@ impl From<SearchBody> for ToolSearch {
 /// Finds tools of a session for use cases.
 ///
 /// A use case that cannot be searched for fails on its own, and the others have their results.
-#[utoipa::path(
-    post,
-    path = IN_TABLE,
-    responses((status = 403, description = "The session has no search")),
-)]
+#[utoipa::path(post, path = IN_TABLE, responses(
+    (status = 403, description = "The session has no search"),
+))]
 pub(crate) async fn search(
     key: ProjectKey,
-    State(server): State<Arc<Server>>,
     Path(id): Path<SessionId>,
     Json(body): Json<SearchBody>,
 ) -> ApiResult<SerializedJson<SearchView>> {
     let caller = open(&key, &id).await?;
-    let found = search_tools(&server.app, &caller, body.into()).await?;
+    let found = search_tools(key.app(), &caller, body.into()).await?;
     let schemas = found.tool_schemas.values();
     let sizes = schemas.filter_map(|tool| tool.input_schema.as_ref());
     let size = sizes.map(|schema| schema.get().len()).sum();
-    let branding = server.branding.clone();
+    let branding = key.server.branding.clone();
     let serialize = move || SerializedJson::new(&SearchView::new(&branding, found));
-    let turns = &server.app.large_work;
+    let turns = &key.app().large_work;
     Ok(turns.run(&key.project.tenant, size, serialize).await?)
 }
 
@@ -85,8 +76,7 @@ view! {
         /// True if no search failed.
         success: bool = found.error.is_none(),
         /// Summary of the searches that failed.
-        #[schema(required)]
-        error: Option<String> = found.error,
+        error!: Option<String> = found.error,
         /// The results, in the order of the use cases.
         results: Vec<UseCaseView> = views(found.results, |one| UseCaseView::new(branding, one)),
         toolkit_connection_statuses: Vec<ConnectionView> = views(
@@ -121,8 +111,7 @@ view! {
         related_tool_slugs: Vec<String> = result.related_tool_slugs,
         toolkits: Vec<String> = result.toolkits,
         /// Null if the search succeeded.
-        #[schema(required)]
-        error: Option<String> = result.error,
+        error!: Option<String> = result.error,
     }
 }
 
@@ -133,12 +122,9 @@ view! {
         description: String = status.description,
         has_active_connection: bool = status.has_active_connection,
         /// The account in use; empty without one.
-        #[schema(value_type = Object)]
-        connection_details: Value = status.connection_details,
+        #[schema(value_type = Object)] connection_details: Value = status.connection_details,
         /// `PRIVATE` or `SHARED`.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        #[schema(nullable = false)]
-        account_type: Option<&'static str> = status.account_type,
+        account_type?: Option<&'static str> = status.account_type,
         status_message: String = branding.rename_slugs(&status.status_message).into_owned(),
     }
 }
@@ -155,11 +141,9 @@ view! {
         tool_slug: String = tool.tool_slug,
         description: String = tool.description,
         /// True if `input_schema` is present.
-        #[serde(rename = "hasFullSchema")]
-        has_full_schema: bool = tool.input_schema.is_some(),
-        #[serde(skip_serializing_if = "Option::is_none")]
-        #[schema(value_type = Option<Object>, nullable = false)]
-        input_schema: Option<Box<RawValue>> = tool.input_schema,
+        #[serde(rename = "hasFullSchema")] has_full_schema: bool = tool.input_schema.is_some(),
+        #[schema(value_type = Option<Object>)]
+        input_schema?: Option<Box<RawValue>> = tool.input_schema,
         /// The call that returns the schema of a tool without one here.
         #[serde(rename = "schemaRef", skip_serializing_if = "Option::is_none")]
         #[schema(nullable = false)]
@@ -185,8 +169,7 @@ view! {
     #[schema(as = SessionSearchTime)]
     struct TimeView from time: TimeInfo {
         message: String = time.message,
-        #[schema(format = DateTime)]
-        current_time_utc: String = time.current_time_utc,
+        #[schema(format = DateTime)] current_time_utc: String = time.current_time_utc,
         current_time_utc_epoch_seconds: i64 = time.current_time_utc_epoch_seconds,
     }
 }

@@ -23,8 +23,7 @@ view! {
             description: release.description.clone(),
         },
         /// Null if the user has no active account that the session may use.
-        #[schema(required)]
-        connected_account: Option<AccountView> = view.account.as_deref().map(AccountView::from),
+        connected_account!: Option<AccountView> = view.account.as_deref().map(AccountView::from),
     }
 }
 
@@ -41,8 +40,7 @@ view! {
         id: String = account.record.id.clone(),
         user_id: String = account.record.body.user_id.clone(),
         status: &'static str = account.record.body.status.into_str(),
-        #[schema(format = DateTime)]
-        created_at: String = iso(account.record.created_at),
+        #[schema(format = DateTime)] created_at: String = iso(account.record.created_at),
         auth_config: AuthConfigView = account.into(),
     }
 }

@@ -53,8 +53,7 @@ view! {
     pub(crate) struct VersionView from (release: &Release, changelog: Arc<str>) {
         version: String = release.version.as_str().to_owned(),
         /// Time of the publication.
-        #[schema(format = DateTime)]
-        created_at: String = iso(release.published_at),
+        #[schema(format = DateTime)] created_at: String = iso(release.published_at),
         is_deprecated: bool = release.deprecated_at.is_some(),
         /// Changes since the version before, one per line.
         changelog: String = changelog.to_string(),

@@ -36,9 +36,7 @@ view! {
         is_local_toolkit: bool = false,
         auth_config_details: Vec<SchemeView> = SchemeView::all(release),
         /// Base URL of its accounts, if it is the same for all of them.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        #[schema(nullable = false)]
-        base_url: Option<String> = auth.find_map(|scheme| scheme.base_url.clone()),
+        base_url?: Option<String> = auth.find_map(|scheme| scheme.base_url.clone()),
         meta: DetailMeta = DetailMeta::new(toolkit, release),
         deprecated: DeprecatedDetail = DeprecatedDetail {
             toolkit_id: toolkit.slug.to_string(),
@@ -47,8 +45,7 @@ view! {
         r#type: &'static str = "native",
         /// Always `active`, for clients that filter by it.
         status: &'static str = "active",
-        #[schema(required)]
-        auth_guide_url: Option<String> = None,
+        auth_guide_url!: Option<String> = None,
         access: &'static str = "all",
     }
 }
@@ -71,14 +68,11 @@ view! {
         let categories = meta.categories.into_iter();
         let versions = toolkit.versions().into_iter();
     } {
-        #[schema(format = DateTime)]
-        created_at: String = meta.created_at,
-        #[schema(format = DateTime)]
-        updated_at: String = meta.updated_at,
+        #[schema(format = DateTime)] created_at: String = meta.created_at,
+        #[schema(format = DateTime)] updated_at: String = meta.updated_at,
         description: String = meta.description,
         logo: String = meta.logo,
-        #[schema(required)]
-        app_url: Option<String> = meta.app_url,
+        app_url!: Option<String> = meta.app_url,
         categories: Vec<CategorySlug> = categories.map(CategorySlug::from).collect(),
         triggers_count: u64 = meta.triggers_count,
         tools_count: u64 = meta.tools_count,

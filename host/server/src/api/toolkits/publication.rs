@@ -30,15 +30,12 @@ view! {
         /// Size of the component, in bytes.
         size: u64 = release.size,
         /// The key that signed the component, if it is signed.
-        #[schema(required)]
-        signed_by: Option<String> = release.signed_by.clone(),
+        signed_by!: Option<String> = release.signed_by.clone(),
         tools_count: u64 = release.tools.len() as u64,
         triggers_count: u64 = release.triggers.len() as u64,
-        #[schema(format = DateTime)]
-        created_at: String = iso(release.published_at),
+        #[schema(format = DateTime)] created_at: String = iso(release.published_at),
         is_deprecated: bool = release.deprecated_at.is_some(),
-        #[schema(required)]
-        deprecated_at: Option<String> = release.deprecated_at.map(iso),
+        deprecated_at!: Option<String> = release.deprecated_at.map(iso),
     }
 }
 
@@ -95,8 +92,7 @@ pub(crate) struct PublishQuery {
 
 /// Publishes a component under a version: 201, or 200 if it was published before.
 #[utoipa::path(
-    put,
-    path = IN_TABLE,
+    put, path = IN_TABLE,
     params(("x-toolkit-signature" = Option<String>, Header, description = "Base64 of the component's minisign file")),
     responses(
         (status = 403, description = "The component is not signed by a trusted key, which the server requires"),
@@ -118,8 +114,8 @@ pub(crate) async fn publish(
     };
     let slug = slug.to_ascii_lowercase();
     let published = catalog::publish(key.app(), &slug, &version, component, terms).await?;
-    let view = PublishedView::from(&*published.release);
-    Ok(CreatedOrExisting::new(published.new, view))
+    let view = (&*published.release).into();
+    Ok(CreatedOrExisting(published.new, view))
 }
 
 /// Reads the signature header: a minisign file, in base64 because it has several lines.

@@ -17,18 +17,13 @@ view! {
             auth_config_creation: FieldGroup::of_auth_config(scheme),
             connected_account_initiation: FieldGroup::of_account(scheme),
         },
-        #[schema(required)]
-        auth_hint_url: Option<String> = None,
+        auth_hint_url!: Option<String> = None,
         /// Scopes requested for every connection.
         required_scopes: Vec<String> = oauth2.map_or_else(Vec::new, |flow| flow.scopes.clone()),
         /// Endpoints where users authorize; only with OAuth.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        #[schema(nullable = false)]
-        deprecated_auth_provider_details: Option<ProviderDetails> = ProviderDetails::new(scheme),
+        deprecated_auth_provider_details?: Option<ProviderDetails> = ProviderDetails::new(scheme),
         /// Location of the provider's API, if the scheme declares it.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        #[schema(nullable = false)]
-        proxy: Option<SchemeProxy> = base_url.map(|base_url| SchemeProxy { base_url }),
+        proxy?: Option<SchemeProxy> = base_url.map(|base_url| SchemeProxy { base_url }),
     }
 }
 
@@ -55,21 +50,20 @@ struct FieldGroup {
     optional: Vec<FieldView>,
 }
 
-/// A field of a form.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Field)]
-struct FieldView {
-    name: String,
-    #[serde(rename = "displayName")]
-    display_name: String,
-    r#type: &'static str,
-    description: String,
-    required: bool,
-    #[schema(required)]
-    default: Option<String>,
-    legacy_template_name: String,
-    is_secret: bool,
-    user_visible: bool,
+view! {
+    /// A field of a form.
+    #[schema(as = Field)]
+    struct FieldView from (name: &str, display_name: &str, description: &str) {
+        name: String = name.to_owned(),
+        #[serde(rename = "displayName")] display_name: String = display_name.to_owned(),
+        r#type: &'static str = "string",
+        description: String = description.to_owned(),
+        required: bool = true,
+        default!: Option<String> = None,
+        legacy_template_name: String = name.to_owned(),
+        is_secret: bool = false,
+        user_visible: bool = true,
+    }
 }
 
 /// Returns the modes in which a toolkit can be connected; one without any runs without an account.
@@ -158,15 +152,15 @@ impl FieldGroup {
             Vec::new()
         } else {
             vec![
-                FieldView::required("client_id", "Client id", "Issued by the provider."),
-                FieldView::required("client_secret", "Client secret", "Issued by the provider.")
+                FieldView::new("client_id", "Client id", "Issued by the provider."),
+                FieldView::new("client_secret", "Client secret", "Issued by the provider.")
                     .secret(),
             ]
         };
         let optional = vec![
-            FieldView::required("scopes", "Scopes", "Requested in every connection.")
+            FieldView::new("scopes", "Scopes", "Requested in every connection.")
                 .optional(scopes.join(",")),
-            FieldView::required(
+            FieldView::new(
                 "oauth_redirect_uri",
                 "Redirect URI",
                 "URL to which the provider redirects users after they consent.",
@@ -178,8 +172,8 @@ impl FieldGroup {
 
     fn of_oauth1_client() -> Self {
         let issued = "Issued by the provider.";
-        let key = FieldView::required("consumer_key", "Consumer key", issued);
-        let secret = FieldView::required("consumer_secret", "Consumer secret", issued);
+        let key = FieldView::new("consumer_key", "Consumer key", issued);
+        let secret = FieldView::new("consumer_secret", "Consumer secret", issued);
         Self {
             required: vec![key, secret.secret()],
             optional: Vec::new(),
@@ -188,20 +182,6 @@ impl FieldGroup {
 }
 
 impl FieldView {
-    fn required(name: &str, display_name: &str, description: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            display_name: display_name.to_owned(),
-            r#type: "string",
-            description: description.to_owned(),
-            required: true,
-            default: None,
-            legacy_template_name: name.to_owned(),
-            is_secret: false,
-            user_visible: true,
-        }
-    }
-
     fn secret(mut self) -> Self {
         self.is_secret = true;
         self
@@ -221,7 +201,7 @@ impl From<&Field> for FieldView {
             required: !field.optional && field.default.is_none(),
             default: field.default.clone(),
             is_secret: field.secret,
-            ..Self::required(&field.name, &field.title, &field.description)
+            ..Self::new(&field.name, &field.title, &field.description)
         }
     }
 }

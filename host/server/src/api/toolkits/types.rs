@@ -105,8 +105,7 @@ view! {
         r#type: &'static str = "native",
         /// Always `active`, for clients that filter by it.
         status: &'static str = "active",
-        #[schema(required)]
-        auth_guide_url: Option<String> = None,
+        auth_guide_url!: Option<String> = None,
         access: &'static str = "all",
     }
 }
@@ -123,14 +122,11 @@ view! {
     pub(super) struct Meta from (toolkit: &Toolkit, release: &Release) where {
         let categories = release.categories.iter();
     } {
-        #[schema(format = DateTime)]
-        pub created_at: String = iso(toolkit.created_at()),
-        #[schema(format = DateTime)]
-        pub updated_at: String = iso(toolkit.updated_at()),
+        #[schema(format = DateTime)] pub created_at: String = iso(toolkit.created_at()),
+        #[schema(format = DateTime)] pub updated_at: String = iso(toolkit.updated_at()),
         pub description: String = release.description.clone(),
         pub logo: String = logo_url(release),
-        #[schema(required)]
-        pub app_url: Option<String> = None,
+        pub app_url!: Option<String> = None,
         pub categories: Vec<CategoryView> = categories.map(|id| CategoryView::new(id)).collect(),
         pub triggers_count: u64 = release.triggers.len() as u64,
         pub tools_count: u64 = release.tools.len() as u64,

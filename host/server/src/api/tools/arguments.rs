@@ -40,9 +40,7 @@ pub(crate) struct ArgumentsView {
 
 /// Generates arguments for a tool from a prompt, and runs nothing.
 #[utoipa::path(
-    post,
-    path = IN_TABLE,
-    operation_id = "input",
+    post, path = IN_TABLE, operation_id = "input",
     params(("x-llm-gateway-headers" = Option<String>, Header, description = "A JSON object of texts: headers for the language model")),
     responses(
         (status = 410, description = "The tool is deprecated in every version"),

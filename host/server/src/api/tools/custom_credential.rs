@@ -49,18 +49,6 @@ pub(super) struct ConnectionData {
     val: Option<Value>,
 }
 
-impl TryFrom<ConnectionData> for CustomCredential {
-    type Error = ApiError;
-
-    fn try_from(data: ConnectionData) -> ApiResult<Self> {
-        Ok(Self::Connection {
-            scheme: data.auth_scheme,
-            toolkit: data.toolkit_slug,
-            values: object("custom_connection_data.val", data.val)?,
-        })
-    }
-}
-
 impl AuthParameters {
     /// Returns the credential, or `None` if nothing is given.
     fn credential(self) -> ApiResult<Option<CustomCredential>> {
@@ -115,7 +103,11 @@ pub(super) fn custom_credential(
     data: Option<ConnectionData>,
 ) -> ApiResult<Option<CustomCredential>> {
     match (data, parameters) {
-        (Some(data), _) => data.try_into().map(Some),
+        (Some(data), _) => Ok(Some(CustomCredential::Connection {
+            scheme: data.auth_scheme,
+            toolkit: data.toolkit_slug,
+            values: object("custom_connection_data.val", data.val)?,
+        })),
         (None, Some(parameters)) => parameters.credential(),
         (None, None) => Ok(None),
     }

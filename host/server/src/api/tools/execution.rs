@@ -1,7 +1,5 @@
 //! Executions of tools.
 
-use std::sync::Arc;
-
 use app::{
     catalog::{Release, Snapshot},
     core::{
@@ -10,9 +8,9 @@ use app::{
     },
     runs::{self, Execute, Execution, Input, prompt::Prompt},
 };
-use axum::{extract::State, http::HeaderName};
+use axum::http::HeaderName;
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 use utoipa::ToSchema;
 
@@ -21,18 +19,9 @@ use super::{
     custom_credential::{AuthParameters, ConnectionData, custom_credential, refuse_nul},
     not_blank,
 };
-use crate::{
-    Server,
-    http::{
-        auth::ProjectKey,
-        body::{UnparsedJson, borrowed_object},
-        context::{CURRENT_REQUEST, request_id},
-        error::ApiResult,
-        errors,
-        path::{Path, Prefix},
-        reply::{RawJson, SerializedJson},
-        signature::IN_TABLE,
-    },
+use crate::http::{
+    ApiResult, CURRENT_REQUEST, IN_TABLE, Path, Prefix, ProjectKey, RawJson, SerializedJson,
+    UnparsedJson, body::borrowed_object, errors, request_id,
 };
 
 /// Header with the version that was executed, if an older client named none.
@@ -45,61 +34,40 @@ const LATEST_VERSION: HeaderName = HeaderName::from_static("x-toolhost-latest-to
 #[derive(Deserialize, ToSchema)]
 #[schema(as = Execute)]
 pub(crate) struct ExecuteRequest<'a> {
-    #[serde(default)]
     connected_account_id: Option<String>,
-    #[serde(default)]
     user_id: Option<String>,
-    #[serde(default)]
     entity_id: Option<String>,
-    #[serde(default)]
     version: Option<String>,
     #[serde(borrow, default)]
     #[schema(value_type = Option<Object>)]
     arguments: Option<&'a RawValue>,
-    #[serde(default)]
     text: Option<String>,
-    #[serde(default)]
     custom_auth_params: Option<AuthParameters>,
-    #[serde(default)]
     custom_connection_data: Option<ConnectionData>,
 }
 
-/// The result of an execution.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Execution)]
-pub(crate) struct ExecutionView {
-    /// The response of the tool. Beyond 4 MiB it is `result_file` alone, with a link to it in
-    /// `s3url`, `name`, `mimetype`, `size` and `expires_at`. If the execution failed, details of
-    /// the failure.
-    #[schema(value_type = Map<String, Value>)]
-    data: RawJson,
-    /// Null if the execution succeeded.
-    #[schema(required)]
-    error: Option<String>,
-    successful: bool,
-    /// Always null.
-    #[schema(required)]
-    session_info: Option<Map<String, Value>>,
-    #[schema(value_type = String)]
-    log_id: LogId,
-}
-
-impl From<Execution> for ExecutionView {
-    fn from(execution: Execution) -> Self {
-        Self {
-            data: RawJson(execution.data),
-            successful: execution.error.is_none(),
-            error: execution.error,
-            session_info: None,
-            log_id: execution.log_id,
-        }
+view! {
+    /// The result of an execution.
+    #[schema(as = Execution)]
+    pub(crate) struct ExecutionView from execution: Execution where {
+        let successful = execution.error.is_none();
+    } {
+        /// The response of the tool. Beyond 4 MiB it is `result_file` alone, with a link to it in
+        /// `s3url`, `name`, `mimetype`, `size` and `expires_at`. If the execution failed, details of
+        /// the failure.
+        #[schema(value_type = Map<String, Value>)] data: RawJson = RawJson(execution.data),
+        /// Null if the execution succeeded.
+        error!: Option<String> = execution.error,
+        successful: bool = successful,
+        /// Always null.
+        session_info!: Option<Map<String, Value>> = None,
+        #[schema(value_type = String)] log_id: LogId = execution.log_id,
     }
 }
 
 /// Executes a tool.
 #[utoipa::path(
-    post,
-    path = IN_TABLE,
+    post, path = IN_TABLE,
     params(("x-llm-gateway-headers" = Option<String>, Header, description = "A JSON object of texts: headers for the language model")),
     responses(
         (status = 403, description = "The auth config does not allow the tool, or the account is not shared with the user"),
@@ -111,7 +79,6 @@ impl From<Execution> for ExecutionView {
 )]
 pub(crate) async fn execute(
     key: ProjectKey,
-    State(server): State<Arc<Server>>,
     prefix: Prefix,
     Path(slug): Path<String>,
     GatewayHeaders(headers): GatewayHeaders,
@@ -120,16 +87,16 @@ pub(crate) async fn execute(
     let size = bytes.len();
     // A large body is parsed on another thread, which does not know the request.
     let request_id = request_id();
-    let turns = &server.app.large_work;
+    let turns = &key.app().large_work;
     let project = &key.project.tenant;
     let parsed = turns.run(project, size, move || {
         request(slug, prefix, &bytes, headers, request_id)
     });
     let (request, notes) = parsed.await??;
     CURRENT_REQUEST.with(|context| context.names.warn(notes.warnings));
+    let execution = runs::execute(key.app(), &key.project, request).await?;
     let tells_versions = prefix == Prefix::V3 && !notes.names_version;
-    let versions = tells_versions.then(|| versions(&server.app.catalog.snapshot(), &request));
-    let execution = runs::execute(&server.app, &key.project, request).await?;
+    let versions = tells_versions.then(|| versions(&key.app().catalog.snapshot(), &execution));
     let size = execution.data.len();
     let serialize = move || SerializedJson::new(&ExecutionView::from(execution));
     let reply = turns.run(project, size, serialize).await?;
@@ -141,13 +108,12 @@ pub(crate) async fn execute(
     })
 }
 
-/// Returns the version of the tool that a request without a version executes, and the latest one of
-/// its toolkit.
-fn versions(catalog: &Snapshot, request: &Execute) -> Option<(String, String)> {
-    let executed = catalog.tool(&request.tool, &request.version).ok()?;
-    let latest = catalog.toolkit(&executed.release.slug)?.current();
+/// Returns the version of the tool that was executed, and the latest one of its toolkit.
+fn versions(catalog: &Snapshot, execution: &Execution) -> Option<(String, String)> {
+    let executed = execution.release.as_ref()?;
+    let latest = catalog.toolkit(&executed.slug)?.current();
     let text = |release: &Release| release.version.as_str().to_owned();
-    Some((text(&executed.release), text(latest)))
+    Some((text(executed), text(latest)))
 }
 
 /// Facts about the body of an execution besides the request itself.

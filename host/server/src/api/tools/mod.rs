@@ -5,29 +5,33 @@ mod custom_credential;
 pub(crate) mod execution;
 mod older_schema;
 pub(crate) mod proxy;
-pub(super) mod types;
+mod requests;
+pub(crate) mod scopes;
+mod views;
 
 use app::{
     accounts::auth_configs,
-    catalog::{self, ResolvedTool, Snapshot, ToolFilter},
+    catalog::{ResolvedTool, Snapshot, ToolFilter},
     core::ids::AuthConfigId,
 };
 
-use self::types::{ListQuery, ReadQuery, ScopesRequest, ScopesView, Slugs, View};
+pub(super) use self::{
+    requests::ToolkitVersions,
+    views::{ToolkitView, View},
+};
+use self::{
+    requests::{ListQuery, ReadQuery},
+    views::Slugs,
+};
 use crate::{
     api::toolkits::snapshot,
-    http::{ApiResult, IN_TABLE, Json, Listed, Page, Path, Prefix, ProjectKey, Query, errors},
+    http::{ApiResult, IN_TABLE, Json, Listed, Page, Path, Prefix, ProjectKey, Query},
 };
 
-/// Maximum number of tools that one request may name.
-const MAX_TOOLS: usize = 1_000;
-
 /// Lists tools.
-#[utoipa::path(
-    get,
-    path = IN_TABLE,
-    responses((status = 404, description = "The project has no such auth config")),
-)]
+#[utoipa::path(get, path = IN_TABLE, responses(
+    (status = 404, description = "The project has no such auth config"),
+))]
 #[expect(deprecated, reason = "older clients send the older spelling")]
 pub(crate) async fn list(
     key: ProjectKey,
@@ -84,11 +88,9 @@ pub(crate) async fn slugs(key: ProjectKey) -> ApiResult<Json<Slugs>> {
 }
 
 /// Reads one version of a tool.
-#[utoipa::path(
-    get,
-    path = IN_TABLE,
-    responses((status = 410, description = "The tool is deprecated in every version")),
-)]
+#[utoipa::path(get, path = IN_TABLE, responses(
+    (status = 410, description = "The tool is deprecated in every version"),
+))]
 pub(crate) async fn read(
     key: ProjectKey,
     prefix: Prefix,
@@ -112,21 +114,6 @@ fn view(prefix: Prefix, catalog: &Snapshot, found: &ResolvedTool) -> ApiResult<V
         Prefix::V3 => view.for_older_clients(),
         Prefix::V3_1 => view,
     })
-}
-
-/// Returns the scopes that the given tools need.
-#[utoipa::path(post, path = IN_TABLE)]
-pub(crate) async fn scopes(
-    key: ProjectKey,
-    prefix: Prefix,
-    Json(body): Json<ScopesRequest>,
-) -> ApiResult<Json<ScopesView>> {
-    if !(1..=MAX_TOOLS).contains(&body.tools.len()) {
-        return Err(errors::invalid(format!("tools: 1 to {MAX_TOOLS} slugs")).into());
-    }
-    let version = body.version.as_deref().unwrap_or(prefix.tool_version());
-    let found = catalog::find_tools(&key.app().catalog.snapshot(), &body.tools, version)?;
-    Ok(Json(ScopesView::new(&found)))
 }
 
 /// Returns a text unless it is empty or white space.

@@ -1,6 +1,6 @@
 //! Proxy requests: requests to a provider with the credential of a connected account.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use app::{
     core::{
@@ -10,9 +10,8 @@ use app::{
     files::Link,
     runs::{self, Proxy, ProxyBody, ProxyResponse, ResponseBody},
 };
-use axum::extract::State;
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
@@ -20,17 +19,7 @@ use super::{
     custom_credential::{ConnectionData, ParameterPlace, custom_credential, refuse_nul},
     not_blank,
 };
-use crate::{
-    Server,
-    http::{
-        auth::ProjectKey,
-        context::request_id,
-        error::{ApiError, ApiResult},
-        errors,
-        reply::Json,
-        signature::IN_TABLE,
-    },
-};
+use crate::http::{ApiError, ApiResult, IN_TABLE, Json, ProjectKey, context::request_id, errors};
 
 /// Methods that a proxy request may have.
 const PROXY_METHODS: [&str; 6] = ["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD"];
@@ -45,29 +34,21 @@ pub(crate) struct ProxyRequest {
     endpoint: String,
     /// GET, POST, PUT, DELETE, PATCH or HEAD.
     method: String,
-    #[serde(default)]
     connected_account_id: Option<String>,
     /// The user on whose behalf the request is sent; the account's own user without it.
-    #[serde(default)]
     user_id: Option<String>,
-    #[serde(default)]
     body: Option<Value>,
-    #[serde(default)]
     binary_body: Option<BinaryBody>,
-    #[serde(default)]
     parameters: Option<Vec<ProxyParameter>>,
-    #[serde(default)]
     custom_connection_data: Option<ConnectionData>,
 }
 
 /// Bytes to send: loaded from a URL, or given here as base64, at most 4 MiB.
 #[derive(Deserialize, ToSchema)]
 struct BinaryBody {
-    #[serde(default)]
     url: Option<String>,
-    #[serde(default)]
     base64: Option<String>,
-    #[serde(default, alias = "contentType")]
+    #[serde(alias = "contentType")]
     content_type: Option<String>,
 }
 
@@ -78,57 +59,60 @@ struct ProxyParameter {
     r#type: ParameterPlace,
 }
 
-/// A provider's response to a proxy request.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Proxied)]
-pub(crate) struct ProxyView {
-    /// HTTP status of the provider's response.
-    status: u16,
-    /// Headers with names in lower case, without cookies.
-    headers: BTreeMap<String, String>,
-    /// Parsed JSON, else text; null if there was no body, and empty if the body is a file.
-    data: Value,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    binary_data: Option<FileView>,
-    #[schema(value_type = String)]
-    log_id: LogId,
+view! {
+    /// A provider's response to a proxy request.
+    #[schema(as = Proxied)]
+    pub(crate) struct ProxyView from response: ProxyResponse where {
+        let mut binary_data = None;
+        let data = match response.body {
+            ResponseBody::Empty => Value::Null,
+            ResponseBody::Json(data) => data,
+            ResponseBody::Text(text) => text.into(),
+            ResponseBody::File(link) => {
+                binary_data = Some(link.into());
+                Map::new().into()
+            }
+        };
+    } {
+        /// HTTP status of the provider's response.
+        status: u16 = response.status,
+        /// Headers with names in lower case, without cookies.
+        headers: BTreeMap<String, String> = joined(response.headers),
+        /// Parsed JSON, else text; null if there was no body, and empty if the body is a file.
+        data: Value = data,
+        binary_data?: Option<FileView> = binary_data,
+        #[schema(value_type = String)] log_id: LogId = response.log_id,
+    }
 }
 
-/// A body that is not text, stored as a file.
-#[derive(Serialize, ToSchema)]
-#[schema(as = ProxiedFile)]
-struct FileView {
-    /// Link to download the file.
-    url: String,
-    content_type: String,
-    #[schema(required, value_type = u64)]
-    size: Option<u64>,
-    /// Time when the link expires.
-    expires_at: String,
+view! {
+    /// A body that is not text, stored as a file.
+    #[schema(as = ProxiedFile)]
+    struct FileView from link: Link {
+        /// Link to download the file.
+        url: String = link.url,
+        content_type: String = link.media_type,
+        #[schema(required, value_type = u64)] size: Option<u64> = link.size,
+        /// Time when the link expires.
+        expires_at: String = iso(link.expires_at),
+    }
 }
 
 /// Sends a request with the credential of an account.
 ///
 /// Every response of the provider counts as a success, whatever its status.
-#[utoipa::path(
-    post,
-    path = IN_TABLE,
-    operation_id = "proxy",
-    responses(
-        (status = 403, description = "The auth config restricts its tools, the account is not shared with the user, or the target is not allowed"),
-        (status = 404, description = "The project has no such account, or the toolkit does not exist"),
-        (status = 422, description = "The account cannot be used in its current status"),
-        (status = 502, description = "The provider sent no response"),
-        (status = 504, description = "The provider sent no response in time"),
-    ),
-)]
+#[utoipa::path(post, path = IN_TABLE, operation_id = "proxy", responses(
+    (status = 403, description = "The auth config restricts its tools, the account is not shared with the user, or the target is not allowed"),
+    (status = 404, description = "The project has no such account, or the toolkit does not exist"),
+    (status = 422, description = "The account cannot be used in its current status"),
+    (status = 502, description = "The provider sent no response"),
+    (status = 504, description = "The provider sent no response in time"),
+))]
 pub(crate) async fn send(
     key: ProjectKey,
-    State(server): State<Arc<Server>>,
     Json(body): Json<ProxyRequest>,
 ) -> ApiResult<Json<ProxyView>> {
-    let response = runs::proxy(&server.app, &key.project, body.try_into()?).await?;
+    let response = runs::proxy(key.app(), &key.project, body.try_into()?).await?;
     Ok(Json(response.into()))
 }
 
@@ -220,39 +204,6 @@ impl TryFrom<BinaryBody> for ProxyBody {
             (Some(_), Some(_)) | (None, None) => {
                 Err(errors::invalid("binary_body: must have either `url` or `base64`").into())
             }
-        }
-    }
-}
-
-impl From<ProxyResponse> for ProxyView {
-    fn from(response: ProxyResponse) -> Self {
-        let mut binary_data = None;
-        let data = match response.body {
-            ResponseBody::Empty => Value::Null,
-            ResponseBody::Json(data) => data,
-            ResponseBody::Text(text) => text.into(),
-            ResponseBody::File(link) => {
-                binary_data = Some(link.into());
-                Map::new().into()
-            }
-        };
-        Self {
-            status: response.status,
-            headers: joined(response.headers),
-            data,
-            binary_data,
-            log_id: response.log_id,
-        }
-    }
-}
-
-impl From<Link> for FileView {
-    fn from(link: Link) -> Self {
-        Self {
-            url: link.url,
-            content_type: link.media_type,
-            size: link.size,
-            expires_at: iso(link.expires_at),
         }
     }
 }

@@ -99,28 +99,20 @@ view! {
         message_id: String = message_id(&view.record.id),
         status: Status = run.status.into(),
         attempt_count: u32 = run.attempt_count,
-        #[schema(required, format = DateTime)]
-        next_attempt_at: Option<String> = next_attempt_at.map(iso),
+        #[schema(format = DateTime)] next_attempt_at!: Option<String> = next_attempt_at.map(iso),
         /// Log of the last attempt.
-        #[schema(required)]
-        log_id: Option<String> = run.log_id.map(|id| id.to_string()),
+        log_id!: Option<String> = run.log_id.map(|id| id.to_string()),
         /// Error of the last attempt, or the reason why there was none.
-        #[schema(required)]
-        error: Option<String> = view.error,
-        #[schema(format = DateTime)]
-        created_at: String = iso(view.record.created_at),
-        #[schema(format = DateTime)]
-        updated_at: String = iso(view.record.updated_at),
+        error!: Option<String> = view.error,
+        #[schema(format = DateTime)] created_at: String = iso(view.record.created_at),
+        #[schema(format = DateTime)] updated_at: String = iso(view.record.updated_at),
     }
 }
 
 /// Lists the runs of the action of an instance, newest first.
-#[utoipa::path(
-    get,
-    path = IN_TABLE,
-    operation_id = "list_actions",
-    responses((status = 410, description = "The instance is deleted")),
-)]
+#[utoipa::path(get, path = IN_TABLE, operation_id = "list_actions", responses(
+    (status = 410, description = "The instance is deleted"),
+))]
 pub(crate) async fn list(
     key: ProjectKey,
     Path(id): Path<TriggerInstanceId>,

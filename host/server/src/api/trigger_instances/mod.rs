@@ -1,7 +1,8 @@
 //! Trigger instances.
 
 pub(crate) mod actions;
-mod types;
+mod requests;
+mod views;
 
 use app::{
     core::ids::{AccountId, TriggerInstanceId},
@@ -9,8 +10,9 @@ use app::{
     projects::permissions::{Access, Area},
 };
 
-use self::types::{
-    Change, ChangedView, ListQuery, PolledView, RemovedView, UpsertBody, UpsertedView, View,
+use self::{
+    requests::{Change, ListQuery, UpsertBody, WantedStatus},
+    views::{ChangedView, PolledView, RemovedView, UpsertedView, View},
 };
 use crate::http::{
     ApiResult, IN_TABLE, Json, Listed, OptionalJson, Page, Path, ProjectKey, Query,
@@ -18,14 +20,10 @@ use crate::http::{
 };
 
 /// Creates an instance (201), or enables the one with an equal configuration (200).
-#[utoipa::path(
-    post,
-    path = IN_TABLE,
-    responses(
-        (status = 410, description = "The account is deleted"),
-        (status = 422, description = "The account is not active, or the project has too many instances"),
-    ),
-)]
+#[utoipa::path(post, path = IN_TABLE, responses(
+    (status = 410, description = "The account is deleted"),
+    (status = 422, description = "The account is not active, or the project has too many instances"),
+))]
 pub(crate) async fn upsert(
     key: ProjectKey,
     Path(slug): Path<String>,
@@ -47,8 +45,7 @@ pub(crate) async fn upsert(
         config: body.config(),
     };
     let upserted = triggers::upsert(key.app(), &key.project, request).await?;
-    let created = upserted.created;
-    Ok(CreatedOrExisting::new(created, upserted.into()))
+    Ok(CreatedOrExisting(upserted.created, upserted.into()))
 }
 
 /// Lists instances, newest first.
@@ -67,35 +64,27 @@ pub(crate) async fn list(
 }
 
 /// Enables or disables an instance.
-#[utoipa::path(
-    patch,
-    path = IN_TABLE,
-    responses(
-        (status = 409, description = "The instance is in this state already"),
-        (status = 410, description = "The instance is deleted"),
-        (status = 422, description = "The account is not active"),
-    ),
-)]
+#[utoipa::path(patch, path = IN_TABLE, responses(
+    (status = 409, description = "The instance is in this state already"),
+    (status = 410, description = "The instance is deleted"),
+    (status = 422, description = "The account is not active"),
+))]
 pub(crate) async fn change(
     key: ProjectKey,
     Path(id): Path<TriggerInstanceId>,
     Json(body): Json<Change>,
 ) -> ApiResult<Json<ChangedView>> {
-    let enabled = body.status.is_enable();
+    let enabled = body.status == WantedStatus::Enable;
     let user = body.user_id.as_deref();
     triggers::set_enabled(key.app(), &key.project, &id, user, enabled).await?;
     Ok(Json(ChangedView::SUCCESS))
 }
 
 /// Polls an instance now, to try out its configuration.
-#[utoipa::path(
-    post,
-    path = IN_TABLE,
-    responses(
-        (status = 409, description = "The instance is disabled, or is being polled"),
-        (status = 410, description = "The instance is deleted"),
-    ),
-)]
+#[utoipa::path(post, path = IN_TABLE, responses(
+    (status = 409, description = "The instance is disabled, or is being polled"),
+    (status = 410, description = "The instance is deleted"),
+))]
 pub(crate) async fn poll(
     key: ProjectKey,
     Path(id): Path<TriggerInstanceId>,
@@ -105,11 +94,9 @@ pub(crate) async fn poll(
 }
 
 /// Deletes an instance and erases its configuration.
-#[utoipa::path(
-    delete,
-    path = IN_TABLE,
-    responses((status = 410, description = "The instance is deleted already")),
-)]
+#[utoipa::path(delete, path = IN_TABLE, responses(
+    (status = 410, description = "The instance is deleted already"),
+))]
 pub(crate) async fn remove(
     key: ProjectKey,
     Path(id): Path<TriggerInstanceId>,

@@ -5,19 +5,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::api::tools::types::{ToolkitVersions, ToolkitView};
+use crate::api::tools::{ToolkitVersions, ToolkitView};
 
 /// Filters of the list.
-#[derive(Deserialize, IntoParams)]
+#[derive(Default, Deserialize, IntoParams)]
+#[serde(default)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
     /// Of these toolkits.
-    #[serde(default)]
     #[param(explode = false)]
     pub toolkit_slugs: Vec<String>,
     /// A version or `latest` for every toolkit; or, written `toolkit_versions[slug]=version`, for
     /// each toolkit separately.
-    #[serde(default)]
     #[param(value_type = Option<String>)]
     pub toolkit_versions: ToolkitVersions,
 }

@@ -8,19 +8,13 @@ use app::{
 };
 
 use self::types::{Create, Items, ListQuery, SetValues, SetupQuery, SetupView, Summary, View};
-use crate::http::{
-    ApiResult, IN_TABLE, Json, Path, ProjectKey, Query, Success, reply::CreatedOrExisting,
-};
+use crate::http::{ApiResult, CreatedOrExisting, IN_TABLE, Json, Path, ProjectKey, Query, Success};
 
 /// Creates an endpoint (201), or finds the one with the same toolkit and client id (200).
-#[utoipa::path(
-    post,
-    path = IN_TABLE,
-    responses(
-        (status = 404, description = "The toolkit does not exist"),
-        (status = 422, description = "The project has too many endpoints"),
-    ),
-)]
+#[utoipa::path(post, path = IN_TABLE, responses(
+    (status = 404, description = "The toolkit does not exist"),
+    (status = 422, description = "The project has too many endpoints"),
+))]
 pub(crate) async fn create(
     key: ProjectKey,
     Json(body): Json<Create>,
@@ -31,7 +25,7 @@ pub(crate) async fn create(
     } = body;
     let (endpoint, is_new) =
         endpoints::create(key.app(), &key.project, &toolkit_slug, &client_id).await?;
-    Ok(CreatedOrExisting::new(is_new, endpoint.into()))
+    Ok(CreatedOrExisting(is_new, endpoint.into()))
 }
 
 /// Lists the endpoints, newest first.
@@ -47,11 +41,9 @@ pub(crate) async fn list(
 }
 
 /// Lists the values that endpoints of a toolkit can have.
-#[utoipa::path(
-    get,
-    path = IN_TABLE,
-    responses((status = 404, description = "The toolkit does not exist")),
-)]
+#[utoipa::path(get, path = IN_TABLE, responses(
+    (status = 404, description = "The toolkit does not exist"),
+))]
 pub(crate) async fn setup(
     key: ProjectKey,
     Query(query): Query<SetupQuery>,

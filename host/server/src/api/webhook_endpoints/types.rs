@@ -48,15 +48,12 @@ view! {
     pub(crate) struct View from endpoint: EndpointView {
         id: String = endpoint.record.id,
         toolkit_slug: String = endpoint.record.body.toolkit,
-        #[schema(required)]
-        client_id: Option<String> = Some(endpoint.record.body.client_id),
+        client_id!: Option<String> = Some(endpoint.record.body.client_id),
         /// Address at which the provider delivers events; enter it there.
         webhook_url: String = endpoint.url,
         /// Values that are set, masked; null if none was ever set.
-        #[schema(required)]
-        data: Option<BTreeMap<String, String>> = endpoint.values,
-        #[schema(format = DateTime)]
-        created_at: String = iso(endpoint.record.created_at),
+        data!: Option<BTreeMap<String, String>> = endpoint.values,
+        #[schema(format = DateTime)] created_at: String = iso(endpoint.record.created_at),
     }
 }
 
@@ -73,8 +70,7 @@ view! {
     pub(crate) struct Summary from endpoint: Record<Endpoint> {
         id: String = endpoint.id,
         toolkit_slug: String = endpoint.body.toolkit,
-        #[schema(required)]
-        client_id: Option<String> = Some(endpoint.body.client_id),
+        client_id!: Option<String> = Some(endpoint.body.client_id),
     }
 }
 

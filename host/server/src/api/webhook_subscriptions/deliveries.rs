@@ -55,56 +55,41 @@ view! {
         event_type: String = delivery.kind.name(operator_word),
         status: Status = delivery.status.into(),
         /// URL that gets the event instead of the endpoint of the subscription.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        #[schema(nullable = false)]
-        webhook_url: Option<String> = url,
+        webhook_url?: Option<String> = url,
         /// Attempts since the delivery was created or replayed.
         attempt_count: u32 = delivery.attempt_count,
-        #[schema(required, format = DateTime)]
-        next_attempt_at: Option<String> = next_attempt_at.map(iso),
+        #[schema(format = DateTime)] next_attempt_at!: Option<String> = next_attempt_at.map(iso),
         /// Reason why no attempt follows; null unless the delivery failed.
-        #[schema(required)]
-        failure: Option<String> = delivery.failure,
-        #[schema(format = DateTime)]
-        created_at: String = iso(record.created_at),
-        #[schema(format = DateTime)]
-        updated_at: String = iso(record.updated_at),
+        failure!: Option<String> = delivery.failure,
+        #[schema(format = DateTime)] created_at: String = iso(record.created_at),
+        #[schema(format = DateTime)] updated_at: String = iso(record.updated_at),
     }
 }
 
-/// A delivery with its newest attempts, oldest first.
-#[derive(Serialize, ToSchema)]
-#[schema(as = WebhookDeliveryWithAttempts)]
-pub(crate) struct DetailView {
-    #[serde(flatten)]
-    delivery: View,
-    attempts: Vec<AttemptView>,
-}
-
-impl DetailView {
-    pub(crate) fn new(delivery: DeliveryView, attempts: Vec<Attempt>, operator_word: &str) -> Self {
-        Self {
-            delivery: View::new(delivery, operator_word),
-            attempts: attempts.into_iter().map(Into::into).collect(),
-        }
+view! {
+    /// A delivery with its newest attempts, oldest first.
+    #[schema(as = WebhookDeliveryWithAttempts)]
+    pub(crate) struct DetailView from (
+        delivery: DeliveryView,
+        attempts: Vec<Attempt>,
+        operator_word: &str,
+    ) {
+        #[serde(flatten)] delivery: View = View::new(delivery, operator_word),
+        attempts: Vec<AttemptView> = attempts.into_iter().map(Into::into).collect(),
     }
 }
 
 view! {
     #[schema(as = WebhookAttempt)]
     struct AttemptView from attempt: Attempt {
-        #[schema(format = DateTime)]
-        at: String = iso(attempt.at),
+        #[schema(format = DateTime)] at: String = iso(attempt.at),
         duration_ms: u64 = u64::try_from(attempt.duration.as_millis()).unwrap_or(u64::MAX),
         /// Status of the response; null if there was none.
-        #[schema(required)]
-        status: Option<u16> = attempt.status,
+        status!: Option<u16> = attempt.status,
         /// Reason why there was no response.
-        #[schema(required)]
-        error: Option<String> = attempt.error,
+        error!: Option<String> = attempt.error,
         /// Beginning of the response body.
-        #[schema(required)]
-        response: Option<String> = attempt.response,
+        response!: Option<String> = attempt.response,
     }
 }
 

@@ -22,11 +22,9 @@ use crate::http::{
 };
 
 /// Creates the webhook subscription of a project.
-#[utoipa::path(
-    post,
-    path = IN_TABLE,
-    responses((status = 409, description = "The project has a subscription already")),
-)]
+#[utoipa::path(post, path = IN_TABLE, responses(
+    (status = 409, description = "The project has a subscription already"),
+))]
 pub(crate) async fn create(key: ProjectKey, Json(body): Json<Create>) -> ApiResult<Created<View>> {
     let created = subscriptions::create(key.app(), &key.project, body.into()).await?;
     let word = &key.server.config.operator_word;

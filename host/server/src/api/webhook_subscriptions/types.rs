@@ -95,21 +95,14 @@ view! {
         /// only in the response that created it.
         secret: String = if in_full { endpoint.secret } else { "REDACTED".to_owned() },
         /// Key with which receivers verify asymmetric signatures, present if messages have them.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        #[schema(nullable = false)]
-        public_key: Option<String> = public_key,
+        public_key?: Option<String> = public_key,
         /// Present if the server sends nothing any more. A change of the subscription enables it.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        #[schema(nullable = false, format = DateTime)]
-        disabled_at: Option<String> = disabled.map(|disabled| iso(disabled.at)),
+        #[schema(format = DateTime)]
+        disabled_at?: Option<String> = disabled.map(|disabled| iso(disabled.at)),
         /// `gone` if the endpoint answered 410, `failing` if it accepted nothing for days.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        #[schema(nullable = false)]
-        disabled_reason: Option<&'static str> = disabled.map(|disabled| disabled.reason.into_str()),
-        #[schema(format = DateTime)]
-        created_at: String = iso(record.created_at),
-        #[schema(format = DateTime)]
-        updated_at: String = iso(record.updated_at),
+        disabled_reason?: Option<&'static str> = disabled.map(|disabled| disabled.reason.into_str()),
+        #[schema(format = DateTime)] created_at: String = iso(record.created_at),
+        #[schema(format = DateTime)] updated_at: String = iso(record.updated_at),
     }
 }
 
@@ -122,9 +115,7 @@ view! {
         id: String = subscription.record.id,
         secret: String = subscription.endpoint.secret,
         /// New key of asymmetric signatures, present if messages have them.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        #[schema(nullable = false)]
-        public_key: Option<String> = public_key,
+        public_key?: Option<String> = public_key,
     }
 }
 

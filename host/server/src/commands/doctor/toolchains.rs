@@ -97,37 +97,20 @@ impl Toolchains {
 mod tests {
     use super::*;
 
+    #[rustfmt::skip]
     #[test]
     fn toolchains_and_missing_packages_are_reported() {
-        let found = |target, source, debian| Toolchains {
-            target,
-            source,
-            debian,
-        };
+        let found = |target, source, debian| Toolchains { target, source, debian };
         let (all, none) = ([true; 4], [false; 4]);
+        let part = [true, true, false, false];
+        let other_part = [false, true, false, true];
         for (found, good, word) in [
-            (
-                found(false, false, none),
-                false,
-                "no compiler for wasm32-unknown-unknown",
-            ),
-            (
-                found(true, false, none),
-                true,
-                "rustc has the target wasm32-unknown-unknown",
-            ),
+            (found(false, false, none), false, "no compiler for wasm32-unknown-unknown"),
+            (found(true, false, none), true, "rustc has the target wasm32-unknown-unknown"),
             (found(false, true, none), true, "rust-src"),
             (found(false, false, all), true, "Debian's rustc-web"),
-            (
-                found(false, false, [true, true, false, false]),
-                false,
-                "lacks rust-web-src, lld",
-            ),
-            (
-                found(false, false, [false, true, false, true]),
-                false,
-                "no compiler",
-            ),
+            (found(false, false, part), false, "lacks rust-web-src, lld"),
+            (found(false, false, other_part), false, "no compiler"),
         ] {
             let finding = found.finding();
             let text = match &finding {

@@ -11,16 +11,8 @@ fn bucket_keys_come_from_environment_and_stay_hidden() {
         ("AWS_SECRET_ACCESS_KEY", "0012e7"),
         ("AWS_REGION", "eu-west-1"),
     ];
-    let with = |more: &[(&'static str, &'static str)]| {
-        read(
-            &[
-                keys.as_slice(),
-                &[("TOOLHOST_BLOBS", "s3://bucket/a/b/")],
-                more,
-            ]
-            .concat(),
-        )
-    };
+    let blobs = [("TOOLHOST_BLOBS", "s3://bucket/a/b/")];
+    let with = |more: &[(&'static str, &'static str)]| read(&[&keys[..], &blobs, more].concat());
     let config = with(&[("TOOLHOST_S3__ENDPOINT", "http://127.0.0.1:9000")]).unwrap();
     assert!(!format!("{config:?}").contains("0012e7"), "{config:?}");
     let bucket = config.bucket().unwrap().unwrap();
@@ -33,11 +25,8 @@ fn bucket_keys_come_from_environment_and_stay_hidden() {
         (&*bucket.access_key_id, &*bucket.secret_access_key),
         ("AKID", "0012e7")
     );
-    let own = with(&[("TOOLHOST_S3__SECRET_ACCESS_KEY", "00042")])
-        .unwrap()
-        .bucket()
-        .unwrap()
-        .unwrap();
+    let own = with(&[("TOOLHOST_S3__SECRET_ACCESS_KEY", "00042")]).unwrap();
+    let own = own.bucket().unwrap().unwrap();
     assert_eq!((&*own.secret_access_key, own.endpoint), ("00042", None));
     for blobs in ["bucket", "s3://", "https://bucket"] {
         let error = read(&[keys.as_slice(), &[("TOOLHOST_BLOBS", blobs)]].concat()).unwrap_err();
@@ -89,14 +78,9 @@ fn oauth_apps_from_environment_hide_secrets() {
         ("github", "007", "0012e7")
     );
     assert_eq!(github.scopes, ["repo", "user"]);
-    for (name, wrong) in [
-        (
-            "TOOLHOST_OAUTH_APPS__GITHUB__SECRET",
-            "github.secret` is not",
-        ),
-        ("TOOLHOST_OAUTH_APPS__GITHUB__SCOPES", "client_id"),
-    ] {
-        let error = read(&[(name, "x")]).unwrap_err();
+    for (key, wrong) in [("SECRET", "github.secret` is not"), ("SCOPES", "client_id")] {
+        let name = format!("TOOLHOST_OAUTH_APPS__GITHUB__{key}");
+        let error = read(&[(&*name, "x")]).unwrap_err();
         assert!(format!("{error:#}").contains(wrong), "{error:#}");
     }
 }

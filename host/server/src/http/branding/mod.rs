@@ -14,8 +14,8 @@ use serde_json::Value;
 
 pub(crate) use self::serializer::Branded;
 
-/// The default word.
-pub(crate) const DEFAULT_WORD: &str = "service";
+/// The operator word in the code, and of an installation that configures none.
+pub(crate) const DEFAULT_BRAND: &str = "service";
 
 /// Members of request bodies that contain the word.
 const REQUEST_MEMBERS: [&str; 3] = [
@@ -46,7 +46,7 @@ impl Branding {
 
     /// Returns true if every identifier keeps its default spelling.
     pub(crate) fn is_default(&self) -> bool {
-        self.lower == DEFAULT_WORD
+        self.lower == DEFAULT_BRAND
     }
 
     /// Returns an identifier with this installation's word.
@@ -57,8 +57,8 @@ impl Branding {
         }
         // The upper case is replaced first: its replacement has no lower-case letters that could
         // match the word.
-        let upper = identifier.replace(&DEFAULT_WORD.to_ascii_uppercase(), &self.upper);
-        upper.replace(DEFAULT_WORD, &self.lower).into()
+        let upper = identifier.replace(&DEFAULT_BRAND.to_ascii_uppercase(), &self.upper);
+        upper.replace(DEFAULT_BRAND, &self.lower).into()
     }
 
     /// Returns a text in which the slugs of meta tools have this installation's word. It may be JSON.
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn texts_name_meta_tools_with_operator_word() {
         let text = r#"{"next":"call SERVICE_SEARCH_TOOLS, not SERVICE_X"}"#;
-        assert_eq!(Branding::new(DEFAULT_WORD).rename_slugs(text), text);
+        assert_eq!(Branding::new(DEFAULT_BRAND).rename_slugs(text), text);
         let renamed = r#"{"next":"call ACME_SEARCH_TOOLS, not SERVICE_X"}"#;
         assert_eq!(Branding::new("acme").rename_slugs(text), renamed);
     }
@@ -184,16 +184,16 @@ mod tests {
     #[test]
     fn identifiers_carry_operator_word_in_their_casing() {
         let (default, other, inside) = (
-            Branding::new(DEFAULT_WORD),
+            Branding::new(DEFAULT_BRAND),
             Branding::new("acme"),
             Branding::new("myservice"),
         );
         for identifier in BRANDED_IDENTIFIERS {
             assert_eq!(default.rename(identifier), identifier);
             let said = other.rename(identifier);
-            assert!(!said.to_lowercase().contains(DEFAULT_WORD), "{said}");
+            assert!(!said.to_lowercase().contains(DEFAULT_BRAND), "{said}");
             assert_eq!(
-                said.replace("acme", DEFAULT_WORD)
+                said.replace("acme", DEFAULT_BRAND)
                     .replace("ACME", "SERVICE"),
                 identifier
             );

@@ -4,7 +4,7 @@
 use std::{collections::HashMap, net::IpAddr, sync::Arc};
 
 use app::{Error, core::keyed_limit::KeyedLimit};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::counted_as;
@@ -55,10 +55,6 @@ impl Arrivals {
         }
     }
 
-    fn arrived(&self) -> MutexGuard<'_, Arrived> {
-        self.arrived.lock()
-    }
-
     /// Counts one more body. A request without a valid key has no owner.
     ///
     /// # Errors
@@ -92,7 +88,7 @@ impl Arrival<'_> {
     /// If the memory for arriving bodies, or the payer's share of it, is used up.
     pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), Error> {
         let max_bytes = self.of.max_bytes;
-        let mut arrived = self.of.arrived();
+        let mut arrived = self.of.arrived.lock();
         if arrived.bytes + bytes > max_bytes && arrived.bytes > self.bytes {
             return Err(errors::node_busy());
         }
@@ -113,7 +109,7 @@ impl Arrival<'_> {
 
 impl Drop for Arrival<'_> {
     fn drop(&mut self) {
-        let mut arrived = self.of.arrived();
+        let mut arrived = self.of.arrived.lock();
         arrived.bytes -= self.bytes;
         if let Some(share) = arrived.by_payer.get_mut(&self.payer) {
             *share -= self.bytes;
@@ -155,7 +151,7 @@ mod tests {
         let mut neighbor = arrivals.enter(other, None).unwrap();
         neighbor.grow(1).unwrap();
         drop((first, second, stranger, neighbor));
-        let left = arrivals.arrived();
+        let left = arrivals.arrived.lock();
         assert!(left.by_payer.is_empty() && left.bytes == 0, "{left:?}");
         drop(left);
         assert!(arrivals.enter(one, Some(owner)).is_ok());

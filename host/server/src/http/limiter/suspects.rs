@@ -6,7 +6,7 @@
 use std::{collections::HashMap, net::IpAddr, time::Duration};
 
 use app::{Error, Time};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::{
     sync::{Semaphore, SemaphorePermit},
     time::timeout,
@@ -71,16 +71,12 @@ impl Counters {
         }
     }
 
-    fn windows(&self) -> MutexGuard<'_, HashMap<IpAddr, Window>> {
-        self.windows.lock()
-    }
-
     /// Returns the remaining number of events, or `None` if there is no limit.
     fn left(&self, key: &IpAddr, now: Time) -> Option<u32> {
         if self.limit == 0 {
             return None;
         }
-        let mut windows = self.windows();
+        let mut windows = self.windows.lock();
         let Some(window) = windows.get_mut(key) else {
             return Some(self.limit);
         };
@@ -93,7 +89,7 @@ impl Counters {
             return;
         }
         let length = self.length;
-        let mut windows = self.windows();
+        let mut windows = self.windows.lock();
         if windows.len() >= MAX_KEPT_WINDOWS {
             windows.retain(|_, window| {
                 window.roll(now, length);
@@ -199,7 +195,7 @@ mod tests {
         let counters = counters(0);
         counters.add(ONE_ADDRESS, Time(0));
         assert_eq!(counters.left(&ONE_ADDRESS, Time(0)), None);
-        assert!(counters.windows().is_empty());
+        assert!(counters.windows.lock().is_empty());
     }
 
     #[test]
@@ -207,6 +203,6 @@ mod tests {
         let counters = counters(4);
         (0..=MAX_KEPT_WINDOWS as u32)
             .for_each(|number| counters.add(IpAddr::V4(number.into()), Time(10)));
-        assert!(counters.windows().len() < MAX_KEPT_WINDOWS);
+        assert!(counters.windows.lock().len() < MAX_KEPT_WINDOWS);
     }
 }

@@ -17,9 +17,7 @@ use crate::{
 
 /// Handles the redirect of a user's browser back from a provider.
 #[utoipa::path(
-    get,
-    path = IN_TABLE,
-    operation_id = "callback",
+    get, path = IN_TABLE, operation_id = "callback",
     params(
         ("state" = Option<String>, Query, description = "Value of `state` in the authorization request; identifies the connection attempt"),
         ("code" = Option<String>, Query, description = "Authorization code, which is exchanged for tokens"),

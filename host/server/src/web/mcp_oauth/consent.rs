@@ -83,24 +83,15 @@ pub(super) fn is_about_key(cause: &Error) -> bool {
 }
 
 /// Returns what a member reads about a refused key.
+#[rustfmt::skip]
 fn problem(cause: &Error) -> Option<&'static str> {
-    [
+    let problems = [
         (&errors::KEY_INVALID, "The key is not valid."),
-        (
-            &errors::MCP_KEY_WITHOUT_ACCESS,
-            "The key gives no access to this endpoint, or the endpoint does not exist.",
-        ),
-        (
-            &errors::KEY_PERMISSION,
-            "The key has no permission to run tools at this endpoint.",
-        ),
-        (
-            &errors::KEY_ADDRESS,
-            "The key may not be used from your address.",
-        ),
-    ]
-    .into_iter()
-    .find_map(|(kind, problem)| cause.is(kind).then_some(problem))
+        (&errors::MCP_KEY_WITHOUT_ACCESS, "The key gives no access to this endpoint, or the endpoint does not exist."),
+        (&errors::KEY_PERMISSION, "The key has no permission to run tools at this endpoint."),
+        (&errors::KEY_ADDRESS, "The key may not be used from your address."),
+    ];
+    problems.into_iter().find_map(|(kind, problem)| cause.is(kind).then_some(problem))
 }
 
 /// Describes where the browser goes after the decision.

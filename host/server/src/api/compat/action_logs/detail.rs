@@ -143,8 +143,7 @@ view! {
             None => "info",
         },
         message: String = message.unwrap_or("the provider responded").to_owned(),
-        #[schema(required, value_type = Option<String>)]
-        request_id: Option<Uuid> = uuid(record),
+        #[schema(value_type = Option<String>)] request_id!: Option<Uuid> = uuid(record),
         /// Start time of the execution, in milliseconds since 1970.
         time: i64 = record.started_at.0,
         request: RequestView = RequestView {

@@ -138,8 +138,7 @@ view! {
         },
         /// Slug of the toolkit.
         app_name: String = entry.toolkit,
-        #[schema(format = DateTime)]
-        created_at: String = iso(entry.created_at),
+        #[schema(format = DateTime)] created_at: String = iso(entry.created_at),
         r#type: &'static str = "trigger",
         meta: Meta = meta,
         deliveries: Vec<DeliveryDetail> = entry
@@ -162,31 +161,22 @@ view! {
         /// Id of the message.
         id: String = entry.message_id.clone(),
         r#type: &'static str = "trigger",
-        #[schema(format = DateTime)]
-        created_at: String = iso(entry.created_at),
+        #[schema(format = DateTime)] created_at: String = iso(entry.created_at),
         #[schema(format = DateTime)]
         updated_at: String = iso(changes.max().unwrap_or(entry.created_at)),
         provider: String = entry.toolkit.clone(),
         client_id: String = entry.project.clone(),
         connection_id: String = entry.source.account_id.to_string(),
         /// Payload of the event as JSON.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        #[schema(nullable = false)]
-        trigger_provider_payload: Option<String> = payload.clone(),
+        trigger_provider_payload?: Option<String> = payload.clone(),
         /// Payload that messages carry, as JSON.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        #[schema(nullable = false)]
-        trigger_client_payload: Option<String> = payload,
+        trigger_client_payload?: Option<String> = payload,
         /// Error of the last attempt of a delivery, or the reason of its failure.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        #[schema(nullable = false)]
-        trigger_client_error: Option<String> =
+        trigger_client_error?: Option<String> =
             last.and_then(|attempt| attempt.error.clone()).or(failure),
         trigger_name: String = entry.source.trigger_slug.clone(),
         /// Beginning of the response to the last attempt.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        #[schema(nullable = false)]
-        trigger_client_response: Option<String> = last.and_then(|attempt| attempt.response.clone()),
+        trigger_client_response?: Option<String> = last.and_then(|attempt| attempt.response.clone()),
         /// Legacy id of the trigger instance.
         trigger_id: String = entry.source.trigger_uuid.to_string(),
         trigger_nano_id: String = entry.source.trigger_id.to_string(),

@@ -1,16 +1,14 @@
-//! Requests and views of the catalog of tools.
-
-use std::collections::{BTreeSet, HashMap};
+//! Views of the catalog of tools.
 
 use app::{
     agents::meta::MetaTool,
-    catalog::{BASE, Release, ResolvedTool, Snapshot, Tool, VersionSelector},
+    catalog::{BASE, Release, ResolvedTool, Snapshot},
 };
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::{Value, value::RawValue};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
-use super::older_schema;
+use super::{older_schema, scopes::ScopeRequirements};
 use crate::{
     api::toolkits::logo_url,
     http::branding::{self, Branding},
@@ -18,91 +16,6 @@ use crate::{
 
 /// Status of every tool.
 const ACTIVE_STATUS: &str = "active";
-
-/// Filters of the list.
-#[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct ListQuery {
-    /// Words to find in slugs, names and descriptions.
-    pub query: Option<String>,
-    /// The older spelling of `query`.
-    #[deprecated]
-    pub search: Option<String>,
-    /// These tools; no other filter applies then.
-    #[serde(default)]
-    #[param(explode = false)]
-    pub tool_slugs: Vec<String>,
-    /// Of these toolkits.
-    #[serde(default)]
-    #[param(explode = false)]
-    pub toolkit_slug: Vec<String>,
-    /// Of the toolkits of these auth configs.
-    #[serde(default)]
-    #[param(explode = false)]
-    pub auth_config_ids: Vec<String>,
-    /// With at least one of these labels.
-    #[serde(default)]
-    #[param(explode = false)]
-    pub tags: Vec<String>,
-    /// That need at least one of these scopes.
-    #[serde(default)]
-    #[param(explode = false)]
-    pub scopes: Vec<String>,
-    /// With the label `important`, or without.
-    pub important: Option<bool>,
-    /// Deprecated ones too; `true` without it.
-    pub include_deprecated: Option<bool>,
-    /// A version or `latest` for every toolkit; or, written `toolkit_versions[slug]=version`, for
-    /// each toolkit separately.
-    #[serde(default)]
-    #[param(value_type = Option<String>)]
-    pub toolkit_versions: ToolkitVersions,
-}
-
-/// Version of a tool to read.
-#[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct ReadQuery {
-    /// A version or `latest`; takes precedence over `toolkit_versions`.
-    pub version: Option<String>,
-    /// A version or `latest` for every toolkit; or, written `toolkit_versions[slug]=version`, for
-    /// each toolkit separately.
-    #[serde(default)]
-    #[param(value_type = Option<String>)]
-    pub toolkit_versions: ToolkitVersions,
-}
-
-/// Versions by toolkit. The version for every toolkit has an empty key.
-#[derive(Default, Deserialize)]
-pub(crate) struct ToolkitVersions(HashMap<String, String>);
-
-impl ToolkitVersions {
-    /// Returns the versions that a body gives by toolkit.
-    pub(crate) fn new(by_toolkit: HashMap<String, String>) -> Self {
-        Self(by_toolkit)
-    }
-
-    /// Returns the selection of versions. Without a version for every toolkit, `default` is used.
-    pub(crate) fn selector(mut self, default: &str) -> VersionSelector {
-        let given = self.0.remove("");
-        let by_toolkit = self
-            .0
-            .into_iter()
-            .map(|(slug, version)| (slug.to_ascii_lowercase(), version));
-        VersionSelector {
-            default: given.unwrap_or_else(|| default.to_owned()),
-            by_toolkit: by_toolkit.collect(),
-        }
-    }
-}
-
-/// Tools whose scopes are requested.
-#[derive(Deserialize, ToSchema)]
-#[schema(as = RequireScopes)]
-pub(crate) struct ScopesRequest {
-    pub tools: Vec<String>,
-    pub version: Option<String>,
-}
 
 /// The slugs of all tools.
 #[derive(Serialize, ToSchema)]
@@ -155,15 +68,21 @@ view! {
     }
 }
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = ToolDeprecated)]
-struct DeprecatedView {
-    #[serde(rename = "displayName")]
-    display_name: String,
-    version: String,
-    available_versions: Vec<String>,
-    is_deprecated: bool,
-    toolkit: ToolkitLogo,
+view! {
+    #[schema(as = ToolDeprecated)]
+    struct DeprecatedView from (
+        name: &str,
+        version: &str,
+        versions: Vec<String>,
+        is_deprecated: bool,
+        logo: String,
+    ) {
+        #[serde(rename = "displayName")] display_name: String = name.to_owned(),
+        version: String = version.to_owned(),
+        available_versions: Vec<String> = versions,
+        is_deprecated: bool = is_deprecated,
+        toolkit: ToolkitLogo = ToolkitLogo { logo },
+    }
 }
 
 #[derive(Serialize, ToSchema)]
@@ -200,20 +119,16 @@ impl View {
             tags: tool.labels().map(str::to_owned).collect(),
             status: ACTIVE_STATUS,
             is_deprecated,
-            deprecated: DeprecatedView {
-                display_name: tool.name.clone(),
-                version: version.to_owned(),
-                available_versions: versions,
+            deprecated: DeprecatedView::new(
+                &tool.name,
+                version,
+                versions,
                 is_deprecated,
-                toolkit: ToolkitLogo {
-                    logo: logo_url(release),
-                },
-            },
+                logo_url(release),
+            ),
         })
     }
-}
 
-impl View {
     /// Returns the view with schemas that older clients can read.
     pub(super) fn for_older_clients(mut self) -> Self {
         let text = self.input_parameters.get();
@@ -244,7 +159,7 @@ impl View {
             description,
             toolkit: ToolkitView {
                 slug: branding.rename("SERVICE").into_owned(),
-                name: branding.rename(branding::DEFAULT_WORD).into_owned(),
+                name: branding.rename(branding::DEFAULT_BRAND).into_owned(),
                 logo: String::new(),
             },
             input_parameters: text.expect("a JSON value is valid JSON text"),
@@ -257,15 +172,7 @@ impl View {
             tags: definition.tags.clone(),
             status: ACTIVE_STATUS,
             is_deprecated: false,
-            deprecated: DeprecatedView {
-                display_name: definition.name.clone(),
-                version: BASE.to_owned(),
-                available_versions: versions,
-                is_deprecated: false,
-                toolkit: ToolkitLogo {
-                    logo: String::new(),
-                },
-            },
+            deprecated: DeprecatedView::new(&definition.name, BASE, versions, false, String::new()),
         }
     }
 }
@@ -288,50 +195,4 @@ fn titled(schema: Box<RawValue>, name: &str) -> Box<RawValue> {
         ","
     };
     RawValue::from_string(format!("{{\"title\":{name}{comma}{members}")).unwrap_or(schema)
-}
-
-/// The scopes that a tool needs, all of them.
-#[derive(Serialize, ToSchema)]
-struct ScopeRequirements {
-    all_of: Vec<String>,
-}
-
-impl ScopeRequirements {
-    fn new(tool: &Tool) -> Option<Self> {
-        let all_of = &tool.scopes;
-        (!all_of.is_empty()).then(|| Self {
-            all_of: all_of.clone(),
-        })
-    }
-}
-
-/// The scopes that tools need, together and each.
-#[derive(Serialize, ToSchema)]
-#[schema(as = RequiredScopes)]
-pub(crate) struct ScopesView {
-    scopes_required: Vec<String>,
-    per_tool_requirements: Vec<ToolScopesView>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[schema(as = ScopesOfTool)]
-struct ToolScopesView {
-    tool: String,
-    #[schema(required)]
-    scope_requirements: Option<ScopeRequirements>,
-}
-
-impl ScopesView {
-    /// Builds the view of the scopes of tools.
-    pub(crate) fn new(tools: &[ResolvedTool]) -> Self {
-        let all: BTreeSet<_> = tools.iter().flat_map(|found| &found.tool.scopes).collect();
-        let each = tools.iter().map(|found| ToolScopesView {
-            tool: found.tool.slug.to_string(),
-            scope_requirements: ScopeRequirements::new(&found.tool),
-        });
-        Self {
-            scopes_required: all.into_iter().cloned().collect(),
-            per_tool_requirements: each.collect(),
-        }
-    }
 }

@@ -1,0 +1,169 @@
+//! Requests of auth configs.
+
+use app::accounts::auth_configs::{Proxy, Status};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::api::texts;
+
+/// Filters of the list.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ListQuery {
+    /// With credentials of the server, or without.
+    pub is_service_managed: Option<bool>,
+    /// Of these toolkits.
+    #[serde(default)]
+    #[param(explode = false)]
+    pub toolkit_slug: Vec<String>,
+    /// Of this toolkit.
+    #[deprecated]
+    pub deprecated_app_id: Option<String>,
+    /// Of this status.
+    #[deprecated]
+    #[param(inline)]
+    pub deprecated_status: Option<Switch>,
+    /// Disabled ones too; without it they are left out.
+    pub show_disabled: Option<bool>,
+    /// Part of the name.
+    pub search: Option<String>,
+}
+
+/// Parameters of a deletion.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct RemoveQuery {
+    /// The credentials of its accounts are revoked at the provider first, too.
+    pub revoke_on_delete: Option<bool>,
+}
+
+mirror! {
+    /// State of something that can be enabled or disabled.
+    #[serde(rename_all = "UPPERCASE")]
+    pub(crate) enum Switch of Status {
+        #[serde(alias = "ACTIVE")]
+        Enabled,
+        #[serde(alias = "INACTIVE")]
+        Disabled,
+    }
+}
+
+#[derive(Deserialize, ToSchema)]
+#[schema(as = CreateAuthConfig)]
+pub(crate) struct Create {
+    pub toolkit: ToolkitSlug,
+    pub auth_config: Option<CreateSettings>,
+}
+
+#[derive(Serialize, Deserialize, ToSchema)]
+pub(crate) struct ToolkitSlug {
+    pub slug: String,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[schema(as = AuthConfigSettings)]
+pub(crate) struct CreateSettings {
+    pub r#type: String,
+    pub name: Option<String>,
+    #[serde(rename = "authScheme")]
+    pub auth_scheme: Option<String>,
+    #[schema(value_type = Option<Object>)]
+    pub credentials: Option<Value>,
+    #[schema(value_type = Option<Object>)]
+    pub shared_credentials: Option<Value>,
+    pub proxy_config: Option<ProxyConfig>,
+    #[serde(default, deserialize_with = "texts")]
+    pub restrict_to_following_tools: Vec<String>,
+    pub tool_access_config: Option<ToolAccess>,
+    pub is_enabled_for_tool_router: Option<bool>,
+}
+
+#[derive(Default, Deserialize, ToSchema)]
+pub(crate) struct ToolAccess {
+    #[serde(default, deserialize_with = "texts")]
+    pub tools_for_connected_account_creation: Vec<String>,
+    #[serde(default, deserialize_with = "texts")]
+    pub tools_available_for_execution: Vec<String>,
+}
+
+/// The HTTP proxy through which requests to the provider are sent.
+#[derive(Deserialize, ToSchema)]
+pub(crate) struct ProxyConfig {
+    /// `http://host:port` or `https://host:port`.
+    proxy_url: String,
+    /// `user:password`, a bearer token, or a complete value of `proxy-authorization` with its
+    /// scheme.
+    proxy_auth_key: Option<String>,
+}
+
+impl From<ProxyConfig> for Proxy {
+    fn from(config: ProxyConfig) -> Self {
+        Self {
+            url: config.proxy_url,
+            key: config.proxy_auth_key.filter(|key| !key.is_empty()),
+        }
+    }
+}
+
+/// Changes to an auth config. Null or an empty list clears members that have one.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = UpdateAuthConfig)]
+pub(crate) struct Update {
+    /// The existing kind of the auth config.
+    pub r#type: Kind,
+    pub name: Option<String>,
+    /// Merged into the existing credentials, name by name.
+    #[schema(value_type = Option<Object>)]
+    pub credentials: Option<Value>,
+    /// A text with commas or spaces, or a list; with `default`, the scopes requested in addition to
+    /// the operator's.
+    #[serde(default, deserialize_with = "present")]
+    pub scopes: Option<Value>,
+    #[serde(default, deserialize_with = "present")]
+    pub user_scopes: Option<Value>,
+    #[schema(value_type = Option<Object>)]
+    pub shared_credentials: Option<Value>,
+    /// Null for direct requests without a proxy.
+    #[schema(value_type = Option<ProxyConfig>)]
+    #[serde(default, deserialize_with = "present_or_null")]
+    pub proxy_config: Option<Option<ProxyConfig>>,
+    #[serde(default, deserialize_with = "cleared")]
+    pub restrict_to_following_tools: Option<Vec<String>>,
+    pub tool_access_config: Option<UpdatedToolAccess>,
+    pub is_enabled_for_tool_router: Option<bool>,
+}
+
+#[derive(Default, Deserialize, ToSchema)]
+pub(crate) struct UpdatedToolAccess {
+    #[serde(default, deserialize_with = "cleared")]
+    pub tools_for_connected_account_creation: Option<Vec<String>>,
+    #[serde(default, deserialize_with = "cleared")]
+    pub tools_available_for_execution: Option<Vec<String>>,
+}
+
+/// Origin of the credentials of an auth config.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = AuthConfigKind)]
+pub(crate) enum Kind {
+    Custom,
+    Default,
+}
+
+/// Reads a member that is present, null included.
+fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(from).map(Some)
+}
+
+/// Reads a member that is present, as its type or null.
+pub(crate) fn present_or_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    from: D,
+) -> Result<Option<Option<T>>, D::Error> {
+    Option::deserialize(from).map(Some)
+}
+
+/// Reads a list that is present; null is read as an empty list.
+fn cleared<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<String>>, D::Error> {
+    texts(from).map(Some)
+}

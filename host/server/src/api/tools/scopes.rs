@@ -1,0 +1,81 @@
+//! OAuth scopes that tools need.
+
+use std::collections::BTreeSet;
+
+use app::catalog::{self, ResolvedTool, Tool};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::http::{ApiResult, IN_TABLE, Json, Prefix, ProjectKey, errors};
+
+/// Maximum number of tools that one request may name.
+const MAX_TOOLS: usize = 1_000;
+
+/// Tools whose scopes are requested.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = RequireScopes)]
+pub(crate) struct ScopesRequest {
+    tools: Vec<String>,
+    version: Option<String>,
+}
+
+/// The scopes that a tool needs, all of them.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ScopeRequirements {
+    all_of: Vec<String>,
+}
+
+impl ScopeRequirements {
+    pub(super) fn new(tool: &Tool) -> Option<Self> {
+        let all_of = &tool.scopes;
+        (!all_of.is_empty()).then(|| Self {
+            all_of: all_of.clone(),
+        })
+    }
+}
+
+/// The scopes that tools need, together and each.
+#[derive(Serialize, ToSchema)]
+#[schema(as = RequiredScopes)]
+pub(crate) struct ScopesView {
+    scopes_required: Vec<String>,
+    per_tool_requirements: Vec<ToolScopesView>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = ScopesOfTool)]
+struct ToolScopesView {
+    tool: String,
+    #[schema(required)]
+    scope_requirements: Option<ScopeRequirements>,
+}
+
+impl ScopesView {
+    /// Builds the view of the scopes of tools.
+    pub(crate) fn new(tools: &[ResolvedTool]) -> Self {
+        let all: BTreeSet<_> = tools.iter().flat_map(|found| &found.tool.scopes).collect();
+        let each = tools.iter().map(|found| ToolScopesView {
+            tool: found.tool.slug.to_string(),
+            scope_requirements: ScopeRequirements::new(&found.tool),
+        });
+        Self {
+            scopes_required: all.into_iter().cloned().collect(),
+            per_tool_requirements: each.collect(),
+        }
+    }
+}
+
+/// Returns the scopes that the given tools need.
+#[utoipa::path(post, path = IN_TABLE, operation_id = "scopes")]
+pub(crate) async fn required(
+    key: ProjectKey,
+    prefix: Prefix,
+    Json(body): Json<ScopesRequest>,
+) -> ApiResult<Json<ScopesView>> {
+    if !(1..=MAX_TOOLS).contains(&body.tools.len()) {
+        return Err(errors::invalid(format!("tools: 1 to {MAX_TOOLS} slugs")).into());
+    }
+    let version = body.version.as_deref().unwrap_or(prefix.tool_version());
+    let found = catalog::find_tools(&key.app().catalog.snapshot(), &body.tools, version)?;
+    Ok(Json(ScopesView::new(&found)))
+}

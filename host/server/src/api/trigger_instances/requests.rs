@@ -1,0 +1,206 @@
+//! Requests of trigger instances.
+
+use std::collections::HashMap;
+
+use app::{
+    Time,
+    catalog::{LATEST, VersionSelector},
+    events::triggers::{Filter, Schedule},
+};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use utoipa::{IntoParams, ToSchema};
+
+use super::actions::Action;
+use crate::{
+    api::{auth_configs::present_or_null, tools::ToolkitVersions},
+    http::Page,
+};
+
+/// Filters of the list.
+#[derive(Default, Deserialize, IntoParams)]
+#[serde(default)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ListQuery {
+    /// Of these accounts.
+    #[param(explode = false)]
+    connected_account_ids: Vec<String>,
+    /// Of accounts of these auth configs.
+    #[param(explode = false)]
+    auth_config_ids: Vec<String>,
+    /// Of these users.
+    #[param(explode = false)]
+    user_ids: Vec<String>,
+    /// With these ids.
+    #[param(explode = false)]
+    trigger_ids: Vec<String>,
+    /// Of these trigger types.
+    #[param(explode = false)]
+    trigger_names: Vec<String>,
+    /// Disabled ones too.
+    show_disabled: Option<bool>,
+    /// Number of the page, from 1; a cursor takes precedence.
+    page: Option<f64>,
+    /// Older spelling of `connected_account_ids`.
+    #[serde(rename = "connectedAccountIds")]
+    #[param(explode = false)]
+    #[deprecated]
+    older_account_ids: Vec<String>,
+    /// Older spelling of `auth_config_ids`.
+    #[serde(rename = "authConfigIds")]
+    #[param(explode = false)]
+    #[deprecated]
+    older_auth_config_ids: Vec<String>,
+    /// Older spelling of `trigger_ids`.
+    #[serde(rename = "triggerIds")]
+    #[param(explode = false)]
+    #[deprecated]
+    older_trigger_ids: Vec<String>,
+    /// Older spelling of `trigger_names`.
+    #[serde(rename = "triggerNames")]
+    #[param(explode = false)]
+    #[deprecated]
+    older_trigger_names: Vec<String>,
+    /// Older spelling of `show_disabled`.
+    #[serde(rename = "showDisabled")]
+    #[deprecated]
+    older_show_disabled: Option<bool>,
+    /// Of the accounts with these legacy ids.
+    #[serde(rename = "deprecatedConnectedAccountUuids")]
+    #[param(explode = false)]
+    #[deprecated]
+    account_uuids: Vec<String>,
+    /// Of accounts of the auth configs with these legacy ids.
+    #[serde(rename = "deprecatedAuthConfigUuids")]
+    #[param(explode = false)]
+    #[deprecated]
+    auth_config_uuids: Vec<String>,
+}
+
+impl ListQuery {
+    /// Returns the requested page.
+    pub(crate) fn page(&self, page: Page) -> Page {
+        match self.page {
+            Some(number) if page.number == 1 => Page {
+                number: (number as u64).max(1),
+                ..page
+            },
+            _ => page,
+        }
+    }
+
+    /// Returns the filter for instances that were created until the given time.
+    #[expect(deprecated, reason = "older clients send the older spellings")]
+    pub(crate) fn into_filter(self, until: Option<Time>) -> Filter {
+        let or = |given: Vec<String>, older| if given.is_empty() { older } else { given };
+        let disabled = self.show_disabled.or(self.older_show_disabled);
+        Filter {
+            ids: or(self.trigger_ids, self.older_trigger_ids),
+            triggers: or(self.trigger_names, self.older_trigger_names),
+            accounts: or(self.connected_account_ids, self.older_account_ids),
+            account_uuids: self.account_uuids,
+            auth_configs: or(self.auth_config_ids, self.older_auth_config_ids),
+            auth_config_uuids: self.auth_config_uuids,
+            users: self.user_ids,
+            disabled: disabled.unwrap_or(false),
+            until,
+        }
+    }
+}
+
+#[derive(Default, Deserialize, ToSchema)]
+#[schema(as = UpsertTriggerInstance)]
+pub(crate) struct UpsertBody {
+    /// The account of the trigger; without it, the newest active account of the user.
+    connected_account_id: Option<String>,
+    /// Older spelling of `connected_account_id`.
+    #[serde(rename = "connectedAuthId")]
+    older_account_id: Option<String>,
+    pub user_id: Option<String>,
+    trigger_config: Option<Map<String, Value>>,
+    /// Older spelling of `trigger_config`.
+    #[serde(rename = "triggerConfig")]
+    older_config: Option<Map<String, Value>>,
+    /// A version or `latest` for every toolkit, or a version for each toolkit.
+    toolkit_versions: Option<Versions>,
+    /// Older spelling of `toolkit_versions`.
+    version: Option<String>,
+    /// Interval between two polls; at least the default of the server.
+    poll_interval_seconds: Option<u64>,
+    /// Cron expression of the times of polls, instead of an interval: minute, hour, day of the
+    /// month, month and day of the week.
+    #[schema(example = "*/10 8-18 * * MON-FRI")]
+    poll_cron: Option<String>,
+    /// Time zone of the cron expression, a name of the IANA database; UTC by default.
+    #[schema(example = "Europe/Paris")]
+    poll_time_zone: Option<String>,
+    /// Tool that runs for every event of the instance; null for none. Without this member, an
+    /// existing instance keeps its own.
+    #[schema(value_type = Option<Action>)]
+    #[serde(default, deserialize_with = "present_or_null")]
+    pub action: Option<Option<Action>>,
+}
+
+/// Version for every toolkit, or versions by toolkit.
+#[derive(Deserialize, ToSchema)]
+#[serde(untagged)]
+#[schema(as = ToolkitVersions)]
+pub(crate) enum Versions {
+    All(String),
+    ByToolkit(HashMap<String, String>),
+}
+
+impl UpsertBody {
+    /// Returns the selection of versions.
+    pub(crate) fn versions(&self) -> VersionSelector {
+        match (&self.toolkit_versions, &self.version) {
+            (Some(Versions::ByToolkit(versions)), _) => {
+                ToolkitVersions::new(versions.clone()).selector(LATEST)
+            }
+            (Some(Versions::All(version)), _) | (None, Some(version)) => {
+                VersionSelector::all(version)
+            }
+            (None, None) => VersionSelector::all(LATEST),
+        }
+    }
+
+    /// Returns the id of the account.
+    pub(crate) fn account(&self) -> Option<&str> {
+        let given = self.connected_account_id.as_ref();
+        given.or(self.older_account_id.as_ref()).map(String::as_str)
+    }
+
+    /// Returns the schedule of polls.
+    pub(crate) fn schedule(&self) -> Schedule {
+        Schedule {
+            interval_s: self.poll_interval_seconds,
+            cron: self.poll_cron.clone(),
+            time_zone: self.poll_time_zone.clone(),
+        }
+    }
+
+    /// Returns the configuration; empty if none is given.
+    pub(crate) fn config(self) -> Map<String, Value> {
+        self.trigger_config
+            .or(self.older_config)
+            .unwrap_or_default()
+    }
+}
+
+#[derive(Deserialize, ToSchema)]
+#[schema(as = ChangeTriggerInstance)]
+pub(crate) struct Change {
+    #[schema(inline)]
+    pub status: WantedStatus,
+    /// The user that the caller expects.
+    pub user_id: Option<String>,
+}
+
+/// State that an instance is to have.
+#[derive(PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = WantedTriggerStatus)]
+pub(crate) enum WantedStatus {
+    Enable,
+    Disable,
+}

@@ -1,0 +1,122 @@
+//! The server that a command works on, and the key to it: from options, or from `<data>.env`.
+
+use anyhow::{Context, anyhow};
+use url::Url;
+use zeroize::Zeroizing;
+
+use super::Running;
+use crate::{config::Config, http::auth, open::Stop};
+
+const PROJECT_KEY: Key = Key {
+    header: auth::PROJECT_KEY_HEADER,
+    flag: "--api-key",
+    name: "TOOLHOST_API_KEY",
+};
+const ORGANIZATION_KEY: Key = Key {
+    header: auth::ORGANIZATION_KEY_HEADER,
+    flag: "--org-key",
+    name: "TOOLHOST_ORG_API_KEY",
+};
+
+/// Kind of the key that a command needs.
+struct Key {
+    /// The header that carries it.
+    header: &'static str,
+    /// The option that sets it.
+    flag: &'static str,
+    /// Its name in `<data>.env`.
+    name: &'static str,
+}
+
+/// Another server than the one of the data directory, and the organization's key to it.
+#[derive(Debug, clap::Args)]
+pub(in crate::commands) struct ServerArgs {
+    /// URL of the server [default: the server of the data directory]
+    #[arg(long, global = true)]
+    pub(in crate::commands) url: Option<Url>,
+    /// Organization key [default: the one in <data>.env]
+    #[arg(
+        long,
+        global = true,
+        env = "TOOLHOST_ORG_API_KEY",
+        hide_env_values = true,
+        value_name = "KEY"
+    )]
+    org_key: Option<Zeroizing<String>>,
+}
+
+/// A server, and the key of a project on it.
+#[derive(Debug, clap::Args)]
+pub(in crate::commands) struct ProjectArgs {
+    /// URL of the server [default: the one in <data>.env]
+    #[arg(long, global = true, env = "TOOLHOST_URL")]
+    pub(in crate::commands) url: Option<Url>,
+    /// API key of the project [default: the one in <data>.env]
+    #[arg(
+        long,
+        global = true,
+        env = "TOOLHOST_API_KEY",
+        hide_env_values = true,
+        value_name = "KEY"
+    )]
+    pub(in crate::commands) api_key: Option<Zeroizing<String>>,
+}
+
+impl ProjectArgs {
+    /// Returns a client for the server.
+    pub(in crate::commands) fn reach(&self, config: &Config) -> Result<Running, Stop> {
+        let key = self.api_key.as_ref();
+        Ok(reach(config, self.url.as_ref(), PROJECT_KEY, key)?)
+    }
+}
+
+impl ServerArgs {
+    /// Returns a client for the server.
+    pub(in crate::commands) fn reach(&self, config: &Config) -> Result<Running, Stop> {
+        let key = self.org_key.as_ref();
+        Ok(reach(config, self.url.as_ref(), ORGANIZATION_KEY, key)?)
+    }
+}
+
+/// Creates a client for the server at this address, or for the one of the data directory.
+fn reach(
+    config: &Config,
+    url: Option<&Url>,
+    kind: Key,
+    key: Option<&Zeroizing<String>>,
+) -> anyhow::Result<Running> {
+    let file = config.env_file();
+    let saved = std::fs::read_to_string(&file)
+        .map(Zeroizing::new)
+        .unwrap_or_default();
+    let saved = |name: &str| {
+        let lines = saved
+            .lines()
+            .map(|line| line.strip_prefix("export ").unwrap_or(line));
+        let mut pairs = lines.filter_map(|line| line.split_once('='));
+        pairs
+            .find(|(own, value)| *own == name && !value.is_empty())
+            .map(|(_, value)| value.to_owned())
+    };
+    let missing =
+        |name: &str, flag: &str| format!("{} does not contain {name}: set {flag}", file.display());
+    let url = url
+        .map(ToString::to_string)
+        .or_else(|| saved("TOOLHOST_URL"))
+        .with_context(|| missing("TOOLHOST_URL", "--url"))?
+        .trim_end_matches('/')
+        .to_owned();
+    let key = key
+        .cloned()
+        .or_else(|| saved(kind.name).map(Zeroizing::new))
+        .filter(|key| !key.is_empty())
+        .with_context(|| missing(kind.name, kind.flag))?;
+    // The operator names the server, which is usually on this machine or in a private network.
+    let client = net::Client::new(config.unrestricted_net()?);
+    Ok(Running {
+        client: client.map_err(|cause| anyhow!(cause.message))?,
+        url,
+        header: kind.header,
+        key,
+    })
+}

@@ -1,0 +1,97 @@
+//! Admission of requests: permissions, addresses, and the limits on rates and concurrency.
+
+use std::sync::Arc;
+
+use app::{
+    Error,
+    projects::{Holder, SharedProject, permissions::Access},
+};
+
+use crate::{
+    Server,
+    http::{
+        ApiResult, CURRENT_REQUEST, context::operation, errors, operation::Permission, permits,
+    },
+};
+
+/// Checks that the permissions of a key cover those of an operation.
+pub(crate) fn may(holder: &Holder, permission: Permission) -> Result<(), Error> {
+    let Some(scopes) = &holder.rights.scopes else {
+        return Ok(());
+    };
+    match permission {
+        Permission::AnyKey => Ok(()),
+        Permission::OneOf(areas, access) if scopes.allow(areas, access) => Ok(()),
+        Permission::OneOf(areas, access) => Err(errors::key_permission(
+            if access == Access::Read {
+                "read"
+            } else {
+                "write"
+            },
+            areas.first().map_or("", |area| area.into_str()),
+        )),
+        Permission::Unrestricted => Err(errors::key_permission(
+            "change",
+            "what only an unrestricted key may",
+        )),
+    }
+}
+
+/// Admits a request with a valid key once: checks the address that it comes from and counts it
+/// against the rate limits.
+pub(crate) fn admit(server: &Server, holder: &Holder, project: Option<&Arc<str>>) -> ApiResult<()> {
+    CURRENT_REQUEST.with(|context| {
+        if context.owner.get().is_some() {
+            return Ok(());
+        }
+        if !holder.rights.admit(context.peer) {
+            return Err(errors::key_address().into());
+        }
+        holder.record_use(server.app.clock.now());
+        let counted = server.limiter.rates.count(holder, project);
+        context.allowance.set(Some(counted.allowance));
+        if let Some(refused) = counted.refused {
+            return Err(refused.into());
+        }
+        let shares = &server.app.shares;
+        match project {
+            Some(project) => context.set_owner(shares, project),
+            None => context.set_owner(shares, &holder.organization().as_str().into()),
+        }
+        Ok(())
+    })
+}
+
+/// Admits a request of the holder of a key to a project: checks the permission of its operation, and
+/// counts it against the limits.
+pub(crate) async fn admit_to_project(
+    server: &Server,
+    holder: &Holder,
+    project: &SharedProject,
+) -> ApiResult<()> {
+    may(holder, operation().permission)?;
+    admit(server, holder, Some(&project.tenant))?;
+    enter(server, project).await
+}
+
+/// Admits a request to a public address of a project, and counts it against the rate limits.
+pub(crate) async fn admit_without_key(server: &Server, project: &SharedProject) -> ApiResult<()> {
+    let counted = server.limiter.rates.count_without_key(project);
+    CURRENT_REQUEST.with(|context| {
+        context.allowance.set(Some(counted.allowance));
+        context.set_owner(&server.app.shares, &project.tenant);
+    });
+    if let Some(refused) = counted.refused {
+        return Err(refused.into());
+    }
+    enter(server, project).await
+}
+
+/// Acquires a concurrency permit of the project, and goes on at the threads for the project.
+async fn enter(server: &Server, project: &SharedProject) -> ApiResult<()> {
+    permits::enter_project(&server.limiter, &project.tenant).await?;
+    if let Some(task) = CURRENT_REQUEST.with(|context| context.task.clone()) {
+        server.app.shares.settle(&task).await;
+    }
+    Ok(())
+}

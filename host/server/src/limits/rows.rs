@@ -1,0 +1,276 @@
+//! The limits by the table in which they stand.
+
+use app::{
+    agents::{self, session_files},
+    catalog,
+    core::{json, mapping},
+    events::{self, triggers},
+    files,
+    projects::{MAX_KEYS_PER_OWNER, idempotency},
+    runs,
+};
+
+use super::{Row, Set, row, size, time};
+use crate::{
+    api::tool_router::MAX_INLINE_TOOLS,
+    http::{
+        answer::{MAX_HEADER_BYTES, MAX_HEADERS, MAX_REQUEST_LINE_BYTES},
+        body::MAX_JSON_BYTES,
+        page::MAX_LIMIT,
+        query::{MAX_LIST_ENTRIES, MAX_TEXT_CHARS},
+    },
+    mcp::{MAX_RESOURCE_BYTES, RESOURCES_PER_PAGE, TOOLS_PER_PAGE},
+    web::{
+        ingress,
+        mcp_oauth::{authorize::MAX_CONSENT_FORM_BYTES, token::MAX_TOKEN_REQUEST_BYTES},
+    },
+};
+
+const TOO_LARGE: &str = "413 `HTTP_PayloadTooLarge`";
+/// Effect of an invalid request to a session.
+const SESSION_INVALID: &str = "400 `ToolRouterV2_BadRequest`";
+/// Effect of too many files in a session, or too large ones.
+const FILES_FULL: &str = "400 `ToolRouterV2_FilesFull`";
+const RECIPE_INVALID: &str = "400 `ToolRouterV2_RecipeInvalid`";
+const REQUEST_INVALID: &str = "400 `Request_Invalid`";
+const NODE_BUSY: &str = "503 `Server_Busy`";
+const PROJECT_BUSY: &str = "429 `Server_ProjectBusy`";
+const TOO_MANY: &str = "429 `HTTP_TooManyRequests`";
+const COMPONENT_TOO_COSTLY: &str = "422 `Toolkit_ComponentLimit`";
+/// Effect of a component or manifest that is not valid.
+pub(super) const COMPONENT_INVALID: &str = "400 `Toolkit_ComponentInvalid`";
+const TOOL_GETS_LIMIT: &str = "the tool gets an error of kind `limit`";
+const TOOL_GETS_TOO_LARGE: &str = "the tool gets an error of kind `too_large`";
+const TOOL_GETS_TIMEOUT: &str = "the tool gets an error of kind `timeout`";
+const REST_LEFT_OUT: &str = "the rest is left out, and one more line says so";
+
+#[rustfmt::skip]
+pub(super) fn requests(set: Set<'_>) -> Vec<Row> {
+    vec![
+        row("Request line", size(MAX_REQUEST_LINE_BYTES as u64), "414 `HTTP_UriTooLong`"),
+        row("Size of all headers", size(MAX_HEADER_BYTES as u64), "431 `HTTP_HeadersTooLarge`"),
+        row("Number of headers", MAX_HEADERS, "431 `HTTP_HeadersTooLarge`"),
+        set("JSON body of an execution", "limits.execute_body_kib", TOO_LARGE),
+        row("JSON body of a proxy request", size(MAX_JSON_BYTES as u64), TOO_LARGE),
+        row("Body that a proxy request sends to the provider", size(runs::MAX_PROXY_BODY_BYTES as u64), REQUEST_INVALID),
+        set("Any other JSON body", "limits.body_kib", TOO_LARGE),
+        row("Nesting depth of a JSON body", json::MAX_DEPTH, REQUEST_INVALID),
+        row("Characters in a query parameter", MAX_TEXT_CHARS, REQUEST_INVALID),
+        row("Entries of a list in the query", MAX_LIST_ENTRIES, REQUEST_INVALID),
+        row("Entries of a page", MAX_LIMIT, "a larger `limit` is lowered to this number; a cursor with a larger one gets 400 `Request_CursorInvalid`"),
+        row("Characters in an `Idempotency-Key`", crate::http::idempotency::MAX_KEY_CHARS, REQUEST_INVALID),
+        row("Response stored for an `Idempotency-Key`", size(idempotency::MAX_RESPONSE_BYTES as u64), "the response is not stored; a repeated request gets 409 `Idempotency_AnswerGone`"),
+        set("Responses stored for one project in a day", "limits.answers_mib", "the request is performed, but its response is not stored; a repeated request gets 409 `Idempotency_AnswerGone`"),
+        set("Timeout for the arrival of a body", "limits.body_s", "408 `HTTP_RequestTimeout`, and the connection is closed"),
+        set("Speed at which a body arrives and a response is read, over five seconds", "limits.min_rate_kib", "408 `HTTP_RequestTimeout`, or the connection is closed").at_least(),
+        set("Deadline of an operation", "limits.deadline_s", "503 `Server_DeadlineExceeded`"),
+        set("Timeout of a connection for the next request, or for the whole head of one", "limits.idle_s", "the connection is closed"),
+    ]
+}
+
+#[rustfmt::skip]
+pub(super) fn callers(set: Set<'_>) -> Vec<Row> {
+    vec![
+        set("Open connections", "limits.connections", "a further connection waits until another one ends"),
+        set("Open connections from one address", "limits.connections_per_address", "a further connection is closed immediately"),
+        set("Concurrent requests", "limits.in_flight", NODE_BUSY),
+        set("Concurrent requests of one project", "limits.in_flight_per_project", PROJECT_BUSY),
+        set("Arriving bodies from one address", "limits.bodies_per_address", "429 `Server_AddressBusy`"),
+        set("Arriving bodies of one project", "limits.bodies_per_project", PROJECT_BUSY),
+        set("Memory of all arriving bodies", "limits.bodies_mib", "503 `Server_Busy`; 429 for a project past a quarter of it, and for an address without a key past a sixteenth"),
+        set("Timeout of a request that waits because of a concurrency limit", "limits.in_flight_wait_ms", "503 `Server_Busy` or 429 `Server_ProjectBusy`"),
+        set("Requests of the organization in ten minutes", "limits.rate", TOO_MANY),
+        set("Requests of one project in ten minutes", "limits.rate_per_project", TOO_MANY),
+        set("Requests with one key in ten minutes", "limits.rate_per_key", TOO_MANY),
+        row("Keys of a project", MAX_KEYS_PER_OWNER, REQUEST_INVALID),
+        set("Failed authentications from one address in a minute", "limits.failed_auth", "429 `HTTP_TooManyFailedAuthentications`"),
+        set("Time that a stopping server waits for running requests", "limits.drain_s", "their connections are closed"),
+    ]
+}
+
+#[rustfmt::skip]
+pub(super) fn executions(set: Set<'_>) -> Vec<Row> {
+    vec![
+        set("Concurrent executions", "sandbox.live", NODE_BUSY),
+        set("Concurrent executions of one project", "sandbox.live_per_project", PROJECT_BUSY),
+        set("Executions of one project that need much processor time", "sandbox.busy_per_project", "the executions take turns"),
+        set("Executions in the queue", "sandbox.queue", NODE_BUSY),
+        set("Executions of one project in the queue", "sandbox.queue_per_project", PROJECT_BUSY),
+        set("Timeout of an execution in the queue", "sandbox.queue_wait_ms", "429 `Server_ProjectBusy` or 503 `Server_Busy`"),
+        row("Result in a response", size(runs::MAX_INLINE_RESULT_BYTES as u64), "the result is stored as a file, and `data.result_file` links to it"),
+        set("Memory of all executions", "sandbox.memory_mib", "memory does not grow; new executions get 503 `Server_Busy`"),
+        set("Scripts of one project that run at once in the workbench", "workbench.scripts_per_project", "further scripts wait"),
+        row("Time for which a script waits for others of its project", time(runs::MAX_SCRIPT_WAIT), PROJECT_BUSY),
+        row("Time for which a script waits for others of its session, which run one after the other", time(session_files::MAX_TURN_WAIT), "409 `ToolRouterV2_SessionBusy`"),
+        set("Processor time of a script of the workbench", "workbench.cpu_s", "the script is ended with kind `tool_cpu_limit` and changes nothing"),
+        set("Time of a script of the workbench, with the tools that it runs", "workbench.time_s", "the script is ended with kind `tool_timeout` and changes nothing"),
+        set("Memory of a script of the workbench", "workbench.memory_mib", "the script gets `MemoryError`"),
+    ]
+}
+
+/// Destructured without `..`, so that the compiler reports a limit of the sandbox that is missing
+/// here.
+#[rustfmt::skip]
+pub(super) fn execution_resources(limits: sandbox::Limits, ceiling: sandbox::Limits) -> Vec<Row> {
+    let sandbox::Limits {
+        memory, cpu, wall, host_calls, requests, request_body, response_body, responses, result, log_lines, log_bytes, files,
+        connect, first_byte, exchange,
+        // The operator's setting limits files, and a guest of the current ABI waits for each of its
+        // requests.
+        file: _, concurrent_requests: _,
+    } = limits;
+    let requestable = |own: String, maximum: String| format!("{own}; a toolkit may request {maximum}");
+    vec![
+        row("Memory", requestable(size(memory), size(ceiling.memory)), "memory does not grow; a tool that cannot continue without more fails with `tool_memory_limit`"),
+        row("Processor time", requestable(time(cpu), time(ceiling.cpu)), "`tool_cpu_limit`"),
+        row("Wall-clock time", requestable(time(wall), time(ceiling.wall)), "`tool_timeout`"),
+        row("Host function calls", host_calls, "`tool_host_call_limit`"),
+        row("Result", size(result), "`tool_output_too_large`"),
+        row("Log lines", log_lines, REST_LEFT_OUT),
+        row("Size of all log lines", size(log_bytes), REST_LEFT_OUT),
+        row("Outgoing requests", requests, TOOL_GETS_LIMIT),
+        row("Body of an outgoing request", size(request_body), TOOL_GETS_TOO_LARGE),
+        row("Body of a response", size(response_body), TOOL_GETS_TOO_LARGE),
+        row("Bodies of all responses", size(responses), TOOL_GETS_LIMIT),
+        row("Timeout for opening an outgoing connection", time(connect), TOOL_GETS_TIMEOUT),
+        row("Timeout for the headers of a response", time(first_byte), TOOL_GETS_TIMEOUT),
+        row("Timeout of an outgoing request", time(exchange), TOOL_GETS_TIMEOUT),
+        row("Files that an execution creates", files, TOOL_GETS_LIMIT),
+    ]
+}
+
+#[rustfmt::skip]
+pub(super) fn components(set: Set<'_>) -> Vec<Row> {
+    vec![
+        row("Component", size(catalog::MAX_COMPONENT_BYTES as u64), "413 `HTTP_PayloadTooLarge`"),
+        row("Functions", sandbox::MAX_FUNCTIONS, COMPONENT_TOO_COSTLY),
+        row("Body of a function", size(sandbox::MAX_FUNCTION_BYTES as u64), COMPONENT_TOO_COSTLY),
+        row("Module instances", sandbox::MAX_CORE_INSTANCES, COMPONENT_TOO_COSTLY),
+        row("Memories", sandbox::MAX_MEMORIES, COMPONENT_TOO_COSTLY),
+        row("Tables", sandbox::MAX_TABLES, COMPONENT_TOO_COSTLY),
+        row("Elements of a table", sandbox::MAX_TABLE_ELEMENTS, "the table does not grow"),
+        set("Processor time for compiling", "sandbox.compile_cpu_s", COMPONENT_TOO_COSTLY),
+        set("Wall-clock time for compiling", "sandbox.compile_wall_s", COMPONENT_TOO_COSTLY),
+        set("Memory for compiling", "sandbox.compile_memory_mib", COMPONENT_TOO_COSTLY),
+        row("Manifest", size(manifest::MAX_MANIFEST_BYTES as u64), COMPONENT_INVALID),
+        row("Tools", manifest::MAX_TOOLS, COMPONENT_INVALID),
+        row("Description", size(manifest::MAX_DESCRIPTION_BYTES as u64), COMPONENT_INVALID),
+        row("Schema", size(manifest::MAX_SCHEMA_BYTES as u64), COMPONENT_INVALID),
+        row("Nesting depth of a schema", manifest::MAX_SCHEMA_DEPTH, COMPONENT_INVALID),
+    ]
+}
+
+#[rustfmt::skip]
+pub(super) fn storage(set: Set<'_>) -> Vec<Row> {
+    vec![
+        set("Size of a file", "files.size_mib", TOO_LARGE),
+        set("Concurrent uploads and downloads by links", "files.transfers", "503 `Server_Busy` after 30 s"),
+        set("Concurrent uploads and downloads of one project by links", "files.transfers_per_project", "429 `Server_ProjectBusy` after 30 s"),
+        set("Timeout for the upload or download of a file", "files.transfer_s", "408 `HTTP_RequestTimeout`, or the connection is closed"),
+        set("Size of all files of one call", "files.size_mib", "400 `ActionExecute_ArgumentsInvalid`"),
+        row("Number of files of one call", files::MAX_FILES_PER_CALL, "400 `ActionExecute_ArgumentsInvalid`"),
+        row("Characters in a file name", files::MAX_NAME_CHARS, REQUEST_INVALID),
+        set("Size of all files of one project", "files.quota_mib", "507 `File_QuotaExceeded`; for a file of a tool `file_not_kept`"),
+        set("Arguments or result in a record", "logs.payload_kib", "left out, and the record says so"),
+        set("Execution log of one project in a day", "logs.quota_mib", "arguments, result, log lines and requests are left out, and the record says so"),
+        set("Records that wait to be written", "logs.buffer_mib", "new executions wait for two seconds, then get 503 `Server_Unavailable`"),
+        set("Content of a cassette", "logs.cassette_kib", "the execution leaves no cassette: 404 `Log_NoCassette`"),
+        set("Time that an account waits for its user to connect it", "connections.pending_s", "the account becomes `EXPIRED`"),
+        set("Time that a user may take at the provider", "connections.away_s", "the callback is refused with 400"),
+        row("Users in a list of a shared account", app::accounts::MAX_LISTED_USERS, REQUEST_INVALID),
+        set("Lease for refreshing a token", "connections.refresh_lease_s", "another server may refresh the token"),
+        row("Configuration of a session as JSON", size(agents::MAX_CONFIG_BYTES as u64), SESSION_INVALID),
+        row("Accounts of one toolkit that a session pins", agents::MAX_PINNED_ACCOUNTS, SESSION_INVALID),
+        row("Versions of a session's configuration", agents::MAX_VERSIONS, "the oldest version is erased"),
+        row("Tools of the client in a request to a session", MAX_INLINE_TOOLS, SESSION_INVALID),
+        row("Tools on a page of an MCP endpoint", TOOLS_PER_PAGE, "`nextCursor` continues the list"),
+        row("Resources on a page of an MCP endpoint", RESOURCES_PER_PAGE, "`nextCursor` continues the list"),
+        row("Size of a resource that an MCP client reads", size(MAX_RESOURCE_BYTES), "error -32602, which names the operation that gives a link to the file"),
+        row("Characters in the name of an assistant that registers", agents::mcp_oauth::MAX_CLIENT_NAME_CHARS, "400 `invalid_client_metadata`"),
+        row("Redirect URIs of an assistant that registers, together", size(agents::mcp_oauth::MAX_REDIRECT_URIS_BYTES as u64), "400 `invalid_redirect_uri`"),
+        row("Form in which a member gives an assistant access", size(MAX_CONSENT_FORM_BYTES as u64), "413, as a page"),
+        row("Request of an assistant for tokens", size(MAX_TOKEN_REQUEST_BYTES as u64), TOO_LARGE),
+        row("Validity of the authorization code of an assistant", time(agents::mcp_oauth::CODE_TTL), "400 `invalid_grant`"),
+        row("Validity of the access token of an assistant", time(agents::mcp_oauth::ACCESS_TOKEN_TTL), "401 `McpAuthorization_TokenInvalid`"),
+        row("Validity of the refresh token of an assistant", time(agents::mcp_oauth::REFRESH_TOKEN_TTL), "400 `invalid_grant`"),
+        row("Use cases of a search for tools in a session", agents::meta::MAX_QUERIES, "400 `ActionExecute_ArgumentsInvalid`"),
+        row("Characters in a use case of a search for tools", agents::meta::MAX_USE_CASE_CHARS, "the use case fails, and the others are answered"),
+        row("Characters in the known fields of a use case", agents::meta::MAX_KNOWN_FIELDS_CHARS, "the use case fails, and the others are answered"),
+        row("Input schemas in the result of a search for tools", size(agents::meta::MAX_SCHEMAS_BYTES as u64), "further ones are left out; `SERVICE_GET_TOOL_SCHEMAS` returns them"),
+        row("Tools of a request for schemas in a session", agents::meta::MAX_SLUGS, "400 `ActionExecute_ArgumentsInvalid`"),
+        row("Toolkits of a call that manages the connections of a session", agents::meta::MAX_TOOLKITS, "400 `ActionExecute_ArgumentsInvalid`"),
+        row("Calls of one project that wait for connections on one server", agents::meta::MAX_WAITS_PER_PROJECT, "429 `ToolRouterV2_TooManyWaits`"),
+        set("Time that a call waits for connections", "sessions.connection_wait_s", "the result has the connections as they are"),
+        row("Calls of a parallel execution in a session", agents::meta::MAX_CALLS, "400 `ActionExecute_ArgumentsInvalid`"),
+        row("Data of a call of a parallel execution in a session", size(agents::meta::MAX_INLINE_BYTES as u64), "the data becomes a file, and the result has a link to it"),
+        set("Time of the calls of a parallel execution in a session", "sessions.multi_execute_s", "calls that still run are cancelled, and the others have their results"),
+        row("Files of a session", session_files::MAX_FILES, FILES_FULL),
+        row("Size of all files of a session that are stored", size(session_files::MAX_TOTAL_BYTES), FILES_FULL),
+        row("Length of the path of a file of a session", format!("{} bytes", session_files::MAX_PATH_BYTES), SESSION_INVALID),
+        row("Approvals of tools that a session remembers", agents::MAX_APPROVALS, "the oldest is forgotten, and the user is asked again"),
+        row("Recipes of one user", agents::recipes::MAX_RECIPES, "422 `ToolRouterV2_TooManyRecipes`"),
+        row("Versions of a recipe", agents::recipes::MAX_VERSIONS, "the oldest version is erased"),
+        row("Recipe as JSON", size(agents::recipes::MAX_DEFINITION_BYTES as u64), RECIPE_INVALID),
+        row("Characters in the slug of a recipe", agents::recipes::MAX_SLUG_CHARS, RECIPE_INVALID),
+        row("Steps of a recipe", agents::recipes::MAX_STEPS, RECIPE_INVALID),
+        row("Depth of groups of steps in a recipe", agents::recipes::MAX_NESTING, RECIPE_INVALID),
+        row("Items of a loop of a recipe", agents::recipes::MAX_LOOP_ITEMS, "the run fails"),
+        row("Calls of tools in a run of a recipe", agents::recipes::MAX_CALLS, "the run fails"),
+        row("Data of all steps of a run of a recipe", size(agents::recipes::MAX_RUN_DATA_BYTES as u64), "the run fails"),
+        row("Runs of recipes of one project that have not ended", agents::recipes::MAX_PENDING_RUNS, "429 `ToolRouterV2_TooManyRecipeRuns`"),
+        set("Trigger instances of one project", "triggers.max_per_project", "422 `TriggerInstance_TooMany`"),
+        row("Configuration of a trigger instance as JSON", size(triggers::MAX_CONFIG_BYTES as u64), "400 `TriggerInstance_ConfigInvalid`"),
+        set("Interval between two polls of a trigger instance", "triggers.poll_interval_s", REQUEST_INVALID).at_least(),
+        row("Characters in a cron expression", triggers::MAX_CRON_CHARS, REQUEST_INVALID),
+        row("Polls that follow one another without an interval", triggers::MAX_ROUNDS, "the next poll follows after the interval"),
+        row("Events of one poll", triggers::MAX_EVENTS, "the poll fails, and nothing of it is stored"),
+        row("Cursor and state that a poll leaves, as base64", size(triggers::MAX_MEMORY_BYTES as u64), "the poll fails, and nothing of it is stored"),
+        row("Events that a trigger instance remembers", triggers::MAX_SEEN_EVENTS, "an older event that a toolkit reports again is recognized while it is stored"),
+        row("Events that are read for one page of the log of triggers", events::trigger_log::MAX_READ_EVENTS, "the page has fewer entries, and its cursor continues"),
+        row("Events that a read of a trigger instance shows", triggers::MAX_RECENT_EVENTS, "only the newest are shown"),
+        set("Actions of one project that wait or run", "triggers.pending_actions", "the actions of further events fail"),
+        row("Arguments of an action as JSON", size(triggers::actions::MAX_ARGUMENTS_BYTES as u64), REQUEST_INVALID),
+        row("Values of an event in the arguments of an action", size(mapping::MAX_FILLED_BYTES as u64), "the action fails"),
+        row("Attempts of an action", triggers::actions::MAX_ATTEMPTS, "the action fails"),
+        set("Time in which every poll, or every attempt to subscribe at a provider, has failed", "triggers.disable_after_s", "the trigger instance is disabled"),
+        row("Attempts to end a subscription at a provider", triggers::MAX_UNSUBSCRIBE_ATTEMPTS, "the provider may still send events, which are refused"),
+        set("Timeout of a call that waits for a token", "connections.refresh_wait_s", "503 `ConnectedAccount_RefreshInProgress`"),
+    ]
+}
+
+#[rustfmt::skip]
+pub(super) fn prompts(set: Set<'_>) -> Vec<Row> {
+    vec![
+        row("Characters in a prompt", runs::prompt::MAX_PROMPT_CHARS, REQUEST_INVALID),
+        set("Timeout for making arguments", "llm.timeout_s", "502 `ActionExecute_ModelFailed`"),
+        set("Tokens of a completion", "llm.max_tokens", "the completion is cut off"),
+        set("Concurrent prompts", "llm.at_once", NODE_BUSY),
+        set("Concurrent prompts of one project", "llm.at_once_per_project", PROJECT_BUSY),
+    ]
+}
+
+#[rustfmt::skip]
+pub(super) fn webhooks(set: Set<'_>) -> Vec<Row> {
+    vec![
+        row("Webhook subscriptions of one project", 1, "409 `Webhook_SubscriptionExists`"),
+        row("Webhook endpoints of one project", events::endpoints::MAX_ENDPOINTS, "422 `Webhook_TooManyEndpoints`"),
+        row("Characters in the client id of a webhook endpoint", events::endpoints::MAX_CLIENT_ID_CHARS, REQUEST_INVALID),
+        row("Value of a webhook endpoint", size(events::endpoints::MAX_VALUE_BYTES as u64), REQUEST_INVALID),
+        row("Body of a webhook of a provider", size(ingress::MAX_WEBHOOK_BYTES as u64), TOO_LARGE),
+        set("Webhooks of providers to one address in a minute", "limits.webhook_rate", "429 `Webhook_TooManyRequests`"),
+        row("Time in which trigger instances receive a webhook of a provider", time(events::ingress::RECEPTION_TIMEOUT), "503 `Webhook_Failed`; the provider sends it again"),
+        row("Events of one webhook of a provider for one trigger instance", triggers::MAX_EVENTS, "503 `Webhook_Failed`, and nothing of it is stored"),
+        row("Characters of a handshake that are returned to a provider", events::ingress::MAX_ANSWER_CHARS, "nothing is returned"),
+        row("Characters in the URL of a webhook", events::subscriptions::MAX_URL_CHARS, REQUEST_INVALID),
+        set("Attempts of a delivery after the first", "webhooks.retry_delays_s", "the delivery has failed"),
+        set("Timeout of an attempt", "webhooks.timeout_s", "the attempt has failed"),
+        row("Time that an endpoint may ask to wait in `Retry-After`", time(events::sending::MAX_RETRY_AFTER), "the next attempt begins then"),
+        row("Size of an endpoint's response that is read", size(events::sending::MAX_RESPONSE_BYTES), "the rest is not read"),
+        row("Size of an endpoint's response that is kept", size(events::sending::MAX_KEPT_BYTES as u64), "the rest is left out"),
+        row("Attempts of a delivery that are kept", events::delivery::MAX_KEPT_ATTEMPTS, "the oldest ones are left out"),
+        set("Events in the range of a replay", "webhooks.replay_events", REQUEST_INVALID),
+        set("Concurrent deliveries", "webhooks.concurrency", "the other deliveries wait in the store"),
+        set("Concurrent messages to one endpoint", "webhooks.concurrency_per_endpoint", "the other deliveries wait in the store"),
+        set("Time for which an endpoint may accept nothing", "webhooks.disable_after_s", "the subscription is disabled"),
+    ]
+}

@@ -1,0 +1,183 @@
+//! The methods that an MCP client may call.
+
+use std::borrow::Cow;
+
+use app::agents::SessionCaller;
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{
+        CallToolRequestParams, CallToolResponse, ConstString, GetPromptRequestMethod,
+        GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsRequestMethod,
+        ListPromptsResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
+        PaginatedRequestParams, ProtocolVersion, ReadResourceRequestMethod,
+        ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+        ServerNotification, SubscriptionFilter, ToolListChangedNotification,
+    },
+    service::{RequestContext, SubscriptionContext},
+};
+
+use super::{
+    approving::CallApproval,
+    changes::ToolListChanges,
+    connecting::{Consent, UrlRequest},
+    endpoint::{Caller, Endpoint, cancelled, internal},
+    progress::ProgressReports,
+    prompts, resources,
+    results::Answer,
+};
+
+impl Endpoint {
+    /// Returns the caller of a session, which alone has prompts and resources.
+    fn session<R: ConstString>(&self) -> Result<&SessionCaller, ErrorData> {
+        match &self.caller {
+            Caller::Session(caller) => Ok(caller),
+            Caller::Server(_) => Err(ErrorData::method_not_found::<R>()),
+        }
+    }
+}
+
+fn tools_changed() -> ServerNotification {
+    ServerNotification::ToolListChangedNotification(ToolListChangedNotification::default())
+}
+
+impl ServerHandler for Endpoint {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_tool_list_changed();
+        let capabilities = match self.caller {
+            Caller::Server(_) => capabilities.build(),
+            Caller::Session(_) => capabilities.enable_resources().enable_prompts().build(),
+        };
+        let mut info = ServerConfig::new(capabilities);
+        let mut implementation = Implementation::new("toolhost", env!("CARGO_PKG_VERSION"));
+        if let Caller::Server(caller) = &self.caller {
+            implementation.title = Some(caller.name().to_owned());
+        }
+        info.server_info = implementation;
+        info
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        let versions = ProtocolVersion::KNOWN_VERSIONS.iter();
+        let supported = versions.filter(|version| **version >= ProtocolVersion::V_2025_03_26);
+        supported.cloned().collect()
+    }
+
+    fn accepted_subscription_filter(&self, _: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(SubscriptionFilter::builder().tools_list_changed().build())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let mut changes = ToolListChanges::watch(self.clone());
+        let is_subscribed = context.accepted().tools_list_changed == Some(true);
+        loop {
+            let has_changed = tokio::select! {
+                has_changed = changes.next() => has_changed,
+                () = context.cancelled() => false,
+            };
+            if !has_changed {
+                return Ok(());
+            }
+            if is_subscribed && context.sink().send(tools_changed()).await.is_err() {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let cursor = request.and_then(|request| request.cursor);
+        self.page(cursor.as_deref())?.into_result()
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let caller = self.session::<ListResourcesRequestMethod>()?;
+        let cursor = request.and_then(|request| request.cursor);
+        resources::list(self.app(), caller, cursor.as_deref()).await
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let caller = self.session::<ReadResourceRequestMethod>()?;
+        let read = resources::read(self.app(), caller, &request.uri).await?;
+        Ok(read.into())
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let caller = self.session::<ListPromptsRequestMethod>()?;
+        let listed = prompts::list(&self.server, caller).await;
+        Ok(ListPromptsResult::with_all_items(listed.map_err(internal)?))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let caller = self.session::<GetPromptRequestMethod>()?;
+        let arguments = request.arguments.unwrap_or_default();
+        let found = prompts::get(&self.server, caller, &request.name, arguments).await;
+        let found = found.map_err(|cause| match cause.info().class {
+            app::Class::NotFound => ErrorData::invalid_params(cause.to_string(), None),
+            _ => internal(cause),
+        });
+        Ok(found?.into())
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let running = self.begin(&context.id);
+        let consent = Consent::new(request.input_responses.as_ref());
+        let approval = CallApproval::new(&request, &context);
+        let name = &*request.name;
+        let call = self.call(
+            name,
+            request.arguments.unwrap_or_default(),
+            consent,
+            &approval,
+        );
+        // `rmcp` runs it in a task besides the one of the connection.
+        let shares = &self.app().shares;
+        let owner = shares.owner(&self.caller.project().tenant);
+        let call = shares.measure(&owner, call);
+        let mut call = std::pin::pin!(call);
+        let recipes = match &self.caller {
+            Caller::Server(_) => None,
+            Caller::Session(caller) => Some(&caller.progress),
+        };
+        let mut reports = ProgressReports::new(&context, recipes);
+        reports.send().await;
+        loop {
+            tokio::select! {
+                called = &mut call => {
+                    let way = UrlRequest::new(&context, self.opens_urls());
+                    let outcome = self.respond(name, called, consent, way).await?;
+                    return Ok(Answer::from(outcome).into());
+                }
+                // The client disconnected, or the server stops.
+                () = context.ct.cancelled() => break,
+                () = running.cancelled.notified() => break,
+                () = reports.due() => reports.send().await,
+            }
+        }
+        Err(cancelled())
+    }
+}
