@@ -68,7 +68,7 @@ pub(crate) fn svg(lines: &Value) -> Result<String> {
         Panel {
             x: 40.0,
             title: "Calls per second, where a bare echo has 1",
-            subtitle: "tools/execute: key, schema, fresh sandbox and log included",
+            subtitle: "tools/execute: key, schema, sandbox and log",
             axis: "connections",
             bars: of("b").filter_map(ratio).collect(),
             decimals: 2,
