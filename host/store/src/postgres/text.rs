@@ -8,43 +8,45 @@
 
 use std::borrow::Cow;
 
-const ZERO_CHAR: char = '\0';
-const ONE_CHAR: char = '\u{1}';
-const ESCAPED_ZERO: &str = "\u{1}\u{2}";
-const ESCAPED_ONE: &str = "\u{1}\u{3}";
+/// U+0000, which PostgreSQL does not hold.
+const NUL_CHAR: char = '\0';
+/// U+0001, with which every escape begins.
+const SOH_CHAR: char = '\u{1}';
+const ESCAPED_NUL: &str = "\u{1}\u{2}";
+const ESCAPED_SOH: &str = "\u{1}\u{3}";
 /// Second characters of the escapes. A search for a part that begins with one could match inside an
 /// escape by mistake.
 pub(super) const SECOND_CHARS: [char; 2] = ['\u{2}', '\u{3}'];
 
-const ZERO_JSON: &[u8] = b"\\u0000";
-const ONE_JSON: &[u8] = b"\\u0001";
-const ESCAPED_ZERO_JSON: &[u8] = b"\\u0001\\u0002";
-const ESCAPED_ONE_JSON: &[u8] = b"\\u0001\\u0003";
+const NUL_JSON: &[u8] = b"\\u0000";
+const SOH_JSON: &[u8] = b"\\u0001";
+const ESCAPED_NUL_JSON: &[u8] = b"\\u0001\\u0002";
+const ESCAPED_SOH_JSON: &[u8] = b"\\u0001\\u0003";
 
 /// Escapes a text.
 pub(super) fn escape(text: &str) -> Cow<'_, str> {
-    if !text.contains([ZERO_CHAR, ONE_CHAR]) {
+    if !text.contains([NUL_CHAR, SOH_CHAR]) {
         return text.into();
     }
-    text.replace(ONE_CHAR, ESCAPED_ONE)
-        .replace(ZERO_CHAR, ESCAPED_ZERO)
+    text.replace(SOH_CHAR, ESCAPED_SOH)
+        .replace(NUL_CHAR, ESCAPED_NUL)
         .into()
 }
 
 /// Reverses [`escape`].
 pub(super) fn unescape(text: String) -> String {
-    if !text.contains(ONE_CHAR) {
+    if !text.contains(SOH_CHAR) {
         return text;
     }
-    text.replace(ESCAPED_ZERO, "\0")
-        .replace(ESCAPED_ONE, "\u{1}")
+    text.replace(ESCAPED_NUL, "\0")
+        .replace(ESCAPED_SOH, "\u{1}")
 }
 
 /// Escapes JSON.
 pub(super) fn escape_json(json: &str) -> Cow<'_, str> {
     replace_escapes(
         json,
-        &[(ZERO_JSON, ESCAPED_ZERO_JSON), (ONE_JSON, ESCAPED_ONE_JSON)],
+        &[(NUL_JSON, ESCAPED_NUL_JSON), (SOH_JSON, ESCAPED_SOH_JSON)],
     )
 }
 
@@ -52,7 +54,7 @@ pub(super) fn escape_json(json: &str) -> Cow<'_, str> {
 pub(super) fn unescape_json(json: String) -> String {
     match replace_escapes(
         &json,
-        &[(ESCAPED_ZERO_JSON, ZERO_JSON), (ESCAPED_ONE_JSON, ONE_JSON)],
+        &[(ESCAPED_NUL_JSON, NUL_JSON), (ESCAPED_SOH_JSON, SOH_JSON)],
     ) {
         Cow::Borrowed(_) => json,
         Cow::Owned(meant) => meant,
