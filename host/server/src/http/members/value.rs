@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::problem::{Problem, Step, shown};
 use crate::http::unknown::member_warning;
 
-/// What is noted while a body is read.
+/// Notes taken while a body is read.
 #[derive(Default)]
 pub(super) struct Noted {
     /// Path to the value that is being read.
