@@ -5,7 +5,7 @@
 //! other request is refused before anything is sent. The request leaves through the sandbox like a
 //! request of a guest, so network policy, credential injection and redaction are the same.
 mod body;
-mod target;
+mod destination;
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use sandbox::{Failure, Limits};
 use serde_json::json;
 
 pub use body::{MAX_BODY_BYTES, ProxyBody, ResponseBody};
-pub(super) use target::allowed_origins;
+pub(super) use destination::allowed_origins;
 
 use body::{body_bytes, to_response_body};
-use target::{resolve_target, without_query};
+use destination::{resolve_target, without_query};
 
 use super::{
     errors,

@@ -1,4 +1,5 @@
-//! Targets of proxy requests: the hosts that a credential of the toolkit may be sent to.
+//! Destinations of proxy requests: the hosts that a credential of the toolkit may be sent to.
+
 use manifest::EgressRule;
 use sandbox::Policy;
 use url::Url;

@@ -1,4 +1,4 @@
-//! Tests of `target`.
+//! Tests of `destination`.
 
 use sandbox::Digest;
 use serde_json::{Value, json};
