@@ -147,20 +147,16 @@ async fn vault(config: &Config, store: &Store, now: Time) -> Result<(Vault, bool
 /// Exit code 78 if the store is damaged or is a database that cannot be used.
 pub(crate) async fn store(config: &Config) -> Result<Store, Stop> {
     let at = store_folder(&config.data);
-    let bucket = match bucket(config)? {
-        Some(bucket) => {
-            match bucket.probe().await {
-                Ok(()) => {}
-                // Components that are compiled on this machine already run without the bucket.
-                Err(cause @ BucketError::Unreachable { .. }) => {
-                    tracing::warn!(%cause, "the bucket for large values is unreachable; continuing without it")
-                }
-                Err(cause) => return Err(anyhow::anyhow!(cause).into()),
-            }
-            Some(bucket)
+    let bucket = bucket(config)?;
+    if let Some(bucket) = &bucket
+        && let Err(cause) = bucket.probe().await
+    {
+        // Components that are compiled on this machine already run without the bucket.
+        if !matches!(cause, BucketError::Unreachable { .. }) {
+            return Err(anyhow::anyhow!(cause).into());
         }
-        None => None,
-    };
+        tracing::warn!(%cause, "the bucket for large values is unreachable; continuing without it");
+    }
     let opened = match config.database() {
         Some(url) => {
             let blobs: Arc<dyn Blobs> = match bucket {

@@ -33,22 +33,16 @@ const MAX_AGE: Duration = Duration::from_secs(900);
 #[into_params(parameter_in = Query)]
 pub(crate) struct StreamQuery {
     /// Of these toolkits.
-    #[param(explode = false)]
     toolkit_slugs: Vec<String>,
     /// Of these trigger types.
-    #[param(explode = false)]
     trigger_slugs: Vec<String>,
     /// Of these trigger instances.
-    #[param(explode = false)]
     trigger_ids: Vec<String>,
     /// Of these connected accounts.
-    #[param(explode = false)]
     connected_account_ids: Vec<String>,
     /// Of these auth configs.
-    #[param(explode = false)]
     auth_config_ids: Vec<String>,
     /// Of these users.
-    #[param(explode = false)]
     user_ids: Vec<String>,
     /// Id after which the stream begins, for clients that cannot send the header
     /// `Last-Event-ID`.

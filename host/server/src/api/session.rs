@@ -5,8 +5,6 @@ use app::{
     events::subscriptions::{self, Opened},
     projects::{Holder, Owner, Project, members},
 };
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::{
     api::projects,
@@ -42,20 +40,17 @@ view! {
         #[serde(flatten)] project: projects::View = shown,
         #[schema(value_type = u64)] auto_id: i64 = project.stored.number,
         nano_id: String = project.id.to_string(),
-        org: OrganizationView = OrganizationView {
-            id: project.organization.to_string(),
-            name: holder.organization_name.clone(),
-            plan: "self_hosted",
-        },
+        org: OrganizationView = OrganizationView::new(project, holder),
     }
 }
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = Organization)]
-struct OrganizationView {
-    id: String,
-    name: String,
-    plan: &'static str,
+view! {
+    #[schema(as = Organization)]
+    struct OrganizationView from (project: &Project, holder: &Holder) {
+        id: String = project.organization.to_string(),
+        name: String = holder.organization_name.clone(),
+        plan: &'static str = "self_hosted",
+    }
 }
 
 view! {

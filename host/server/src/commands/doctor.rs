@@ -70,11 +70,7 @@ pub(crate) async fn run(
             }
         }
     }
-    Ok(if problems == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(ExitCode::from(u8::from(problems > 0)))
 }
 
 /// Checks the address of the settings. A server of the data directory is expected on it while one

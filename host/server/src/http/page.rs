@@ -69,6 +69,12 @@ impl Page {
         })
     }
 
+    /// Limits the items on the page to the most of a list.
+    pub(crate) fn at_most(mut self, limit: u64) -> Self {
+        self.limit = self.limit.min(limit);
+        self
+    }
+
     /// Returns the number of items on all earlier pages.
     pub(crate) fn offset(&self) -> u64 {
         (self.number - 1).saturating_mul(self.limit)
@@ -77,15 +83,13 @@ impl Page {
     /// Returns the items of a list that are on the page, and the total number.
     pub(crate) fn cut<T>(&self, items: Vec<T>) -> (Vec<T>, u64) {
         let total = items.len() as u64;
-        let offset = usize::try_from(self.offset()).unwrap_or(usize::MAX);
-        (
-            items
-                .into_iter()
-                .skip(offset)
-                .take(usize::try_from(self.limit).unwrap_or(usize::MAX))
-                .collect(),
-            total,
-        )
+        (self.part(items.into_iter()).collect(), total)
+    }
+
+    /// Returns the items of a list that are on the page.
+    pub(crate) fn part<T>(&self, items: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
+        let size = |number| usize::try_from(number).unwrap_or(usize::MAX);
+        items.skip(size(self.offset())).take(size(self.limit))
     }
 
     /// Returns the time recorded by the first page. Items created later are on no later page.
@@ -201,10 +205,7 @@ impl FromRequestParts<Arc<Server>> for ShortPage {
 
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> ApiResult<Self> {
         let page = Page::from_request_parts(parts, server).await?;
-        Ok(Self(Page {
-            limit: page.limit.min(MAX_SHORT_LIMIT),
-            ..page
-        }))
+        Ok(Self(page.at_most(MAX_SHORT_LIMIT)))
     }
 }
 

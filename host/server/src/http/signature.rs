@@ -72,11 +72,14 @@ impl Description {
     }
 
     fn add_parameters<T: IntoParams>(&mut self) {
-        let parameters = T::into_params(|| Some(ParameterIn::Query));
-        self.operation
-            .parameters
-            .get_or_insert_default()
-            .extend(parameters.into_iter().map(RefOr::T));
+        let parameters = self.operation.parameters.get_or_insert_default();
+        for mut parameter in T::into_params(|| Some(ParameterIn::Query)) {
+            // The entries of a list are joined with commas.
+            if let Some(RefOr::T(Schema::Array(_))) = parameter.schema {
+                parameter.explode = Some(false);
+            }
+            parameters.push(RefOr::T(parameter));
+        }
     }
 
     fn set_body<T: ToSchema>(&mut self, required: Option<Required>) {

@@ -166,7 +166,7 @@ impl Endpoint {
             Ok(Offered::Meta(tool)) => return self.call_meta_tool(caller, tool, arguments).await,
             Ok(Offered::Tool(found)) => (found.tool.slug.to_string(), Source::of(&found)),
             // Recipes are called without being listed.
-            Err(_) if is_recipe() => (name.to_owned(), Source::default()),
+            Err(_) if is_recipe() => (name.to_owned(), Source::new(&[])),
             Err(cause) => return Err(cause),
         };
         let request = SessionExecute {
@@ -188,7 +188,7 @@ impl Endpoint {
         let outcome = async move {
             let executed = executed(execution.await?);
             Ok(if tool.returns_tool_data() {
-                Outcome::Untrusted(executed, Source::default())
+                Outcome::Untrusted(executed, Source::new(&[]))
             } else {
                 Outcome::Own(executed)
             })

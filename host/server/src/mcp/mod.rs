@@ -82,20 +82,15 @@ pub(crate) async fn server(
     request: Request,
 ) -> Response {
     let endpoint = request.uri().clone();
-    let answered = answer_for_server(&server, id, address, request).await;
+    let answered = async {
+        access::check_host(&server, request.headers())?;
+        let selection = address.selection()?;
+        let caller = McpCaller::open(&server.app, &id, selection, request_id()).await?;
+        let request = access::admit(&server, &caller, request).await?;
+        answer(server.clone(), Caller::Server(Arc::new(caller)), request).await
+    };
+    let answered = answered.await;
     answered.unwrap_or_else(|cause| access::refuse(&server, &endpoint, cause))
-}
-
-async fn answer_for_server(
-    server: &Arc<Server>,
-    id: String,
-    address: Address,
-    request: Request,
-) -> ApiResult<Response> {
-    access::check_host(server, request.headers())?;
-    let caller = McpCaller::open(&server.app, &id, address.selection()?, request_id()).await?;
-    let request = access::admit(server, &caller, request).await?;
-    answer(server.clone(), Caller::Server(Arc::new(caller)), request).await
 }
 
 /// Answers a request to a tool router session, which needs the key of its project, or a token for the
@@ -106,22 +101,17 @@ pub(crate) async fn session(
     request: Request,
 ) -> Response {
     let endpoint = request.uri().clone();
-    let answered = answer_for_session(&server, &id, request).await;
+    let answered = async {
+        access::check_host(&server, request.headers())?;
+        let (mut parts, body) = request.into_parts();
+        let resource = Resource::Session(id.clone());
+        let project = access::project(&server, &mut parts, &resource).await?;
+        let caller = SessionCaller::open(&server.app, &project, &id, request_id()).await?;
+        let request = Request::from_parts(parts, body);
+        answer(server.clone(), Caller::Session(caller), request).await
+    };
+    let answered = answered.await;
     answered.unwrap_or_else(|cause| access::refuse(&server, &endpoint, cause))
-}
-
-async fn answer_for_session(
-    server: &Arc<Server>,
-    id: &SessionId,
-    request: Request,
-) -> ApiResult<Response> {
-    access::check_host(server, request.headers())?;
-    let (mut parts, body) = request.into_parts();
-    let resource = Resource::Session(id.clone());
-    let project = access::project(server, &mut parts, &resource).await?;
-    let caller = SessionCaller::open(&server.app, &project, id, request_id()).await?;
-    let request = Request::from_parts(parts, body);
-    answer(server.clone(), Caller::Session(caller), request).await
 }
 
 /// Returns true if the version of the protocol has streams of `GET`.

@@ -5,7 +5,7 @@
 //! client can tell it from the words of this server. Invisible characters, and those that change how
 //! others are shown, are escaped in texts.
 
-use std::{borrow::Cow, fmt::Write, iter};
+use std::{borrow::Cow, fmt::Write};
 
 use app::{Error, catalog::ResolvedTool, runs::Execution};
 use bytes::Bytes;
@@ -33,45 +33,27 @@ pub(super) enum Outcome {
     Asked(InputRequiredResult),
 }
 
-/// Origin of untrusted data.
-#[derive(Default)]
-pub(super) struct Source {
-    /// Hosts that the tool may reach; none for data of several tools.
-    hosts: Vec<String>,
-}
+/// Origin of untrusted data, as a result states it.
+#[derive(Serialize)]
+pub(super) struct Source(MetaObject);
 
 impl Source {
+    /// Returns the origin of the data of a tool that may reach these hosts, or of several tools.
+    pub(super) fn new(hosts: &[String]) -> Self {
+        let mut meta = JsonObject::new();
+        meta.insert("untrusted".to_owned(), json!(true));
+        if !hosts.is_empty() {
+            meta.insert("source_hosts".to_owned(), json!(hosts));
+        }
+        Self(MetaObject(meta))
+    }
+
     /// Returns the origin of the data of a tool.
     pub(super) fn of(found: &ResolvedTool) -> Self {
         let rules = found.tool.policy.egress.iter();
         let mut hosts: Vec<_> = rules.map(|rule| rule.host.clone()).collect();
         hosts.dedup();
-        Self { hosts }
-    }
-
-    fn meta(&self) -> MetaObject {
-        let mut meta = JsonObject::new();
-        meta.insert("untrusted".to_owned(), json!(true));
-        if !self.hosts.is_empty() {
-            meta.insert("source_hosts".to_owned(), json!(self.hosts));
-        }
-        MetaObject(meta)
-    }
-}
-
-impl Serialize for Source {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Meta<'a> {
-            untrusted: bool,
-            #[serde(skip_serializing_if = "<[_]>::is_empty")]
-            source_hosts: &'a [String],
-        }
-        let meta = Meta {
-            untrusted: true,
-            source_hosts: &self.hosts,
-        };
-        meta.serialize(serializer)
+        Self::new(&hosts)
     }
 }
 
@@ -111,16 +93,18 @@ pub(super) enum Answer {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ToolResult {
-    content: Content,
+    content: Vec<Block>,
     #[serde(skip_serializing_if = "Option::is_none")]
     structured_content: Option<RawJson>,
     is_error: bool,
 }
 
-/// The text of a result, and links to its files.
-struct Content {
-    text: ResultText,
-    files: Vec<ContentBlock>,
+/// The text of a result, or a link to one of its files.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Block {
+    Text(ResultText),
+    File(ContentBlock),
 }
 
 #[derive(Serialize)]
@@ -133,19 +117,6 @@ struct ResultText {
     source: Option<Source>,
 }
 
-impl Serialize for Content {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        #[serde(untagged)]
-        enum Block<'a> {
-            Text(&'a ResultText),
-            File(&'a ContentBlock),
-        }
-        let files = self.files.iter().map(Block::File);
-        serializer.collect_seq(iter::once(Block::Text(&self.text)).chain(files))
-    }
-}
-
 fn serialize_visible<S: Serializer>(text: &Bytes, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&visible(&String::from_utf8_lossy(text)))
 }
@@ -155,29 +126,31 @@ impl ToolResult {
     fn new(executed: Result<Bytes, String>, source: Option<Source>) -> Self {
         let is_error = executed.is_err();
         let data = executed.unwrap_or_else(Bytes::from);
-        let text = ResultText {
+        let mut content = vec![Block::Text(ResultText {
             text: data.clone(),
             source,
-        };
+        })];
+        if !is_error {
+            content.extend(file_links(&data).into_iter().map(Block::File));
+        }
         let has_structure = !is_error && data.trim_ascii_start().starts_with(b"{");
-        let files = if is_error {
-            Vec::new()
-        } else {
-            file_links(&data)
-        };
         Self {
-            content: Content { text, files },
+            content,
             structured_content: has_structure.then_some(RawJson(data)),
             is_error,
         }
     }
 }
 
-impl From<ResultText> for ContentBlock {
-    fn from(ResultText { text, source }: ResultText) -> Self {
+impl From<Block> for ContentBlock {
+    fn from(block: Block) -> Self {
+        let ResultText { text, source } = match block {
+            Block::Text(text) => text,
+            Block::File(link) => return link,
+        };
         let text = TextContent::new(visible(&String::from_utf8_lossy(&text)));
         Self::Text(match source {
-            Some(source) => text.with_meta(source.meta()),
+            Some(Source(meta)) => text.with_meta(meta),
             None => text,
         })
     }
@@ -185,21 +158,16 @@ impl From<ResultText> for ContentBlock {
 
 impl From<ToolResult> for CallToolResult {
     fn from(result: ToolResult) -> Self {
-        let ToolResult {
-            content: Content { text, files },
-            structured_content,
-            is_error,
-        } = result;
-        let content = iter::once(text.into()).chain(files).collect();
-        let mut result = if is_error {
+        let content = result.content.into_iter().map(Into::into).collect();
+        let mut shown = if result.is_error {
             Self::error(content)
         } else {
             Self::success(content)
         };
         // Results of tools were checked to be JSON.
-        result.structured_content =
-            structured_content.and_then(|data| serde_json::from_slice(&data.0).ok());
-        result
+        let structure = result.structured_content;
+        shown.structured_content = structure.and_then(|data| serde_json::from_slice(&data.0).ok());
+        shown
     }
 }
 
@@ -285,9 +253,7 @@ mod tests {
     use super::*;
 
     fn tool_result(data: &str) -> Value {
-        let source = Source {
-            hosts: vec!["api.example.com".to_owned()],
-        };
+        let source = Source::new(&["api.example.com".to_owned()]);
         let data = Bytes::copy_from_slice(data.as_bytes());
         let result = ToolResult::new(Ok(data), Some(source));
         let as_it_came = serde_json::to_value(&result).unwrap();

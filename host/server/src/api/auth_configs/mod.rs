@@ -12,7 +12,7 @@ use app::{
     core::ids::AuthConfigId,
 };
 
-pub(crate) use self::requests::{ToolkitSlug, present_or_null};
+pub(crate) use self::requests::{ToolkitSlug, present};
 use self::{
     requests::{Create, Kind, ListQuery, RemoveQuery, Update},
     views::{CreatedView, View},

@@ -15,7 +15,6 @@ pub(crate) struct ListQuery {
     pub is_service_managed: Option<bool>,
     /// Of these toolkits.
     #[serde(default)]
-    #[param(explode = false)]
     pub toolkit_slug: Vec<String>,
     /// Of this toolkit.
     #[deprecated]
@@ -125,8 +124,7 @@ pub(crate) struct Update {
     #[schema(value_type = Option<Object>)]
     pub shared_credentials: Option<Value>,
     /// Null for direct requests without a proxy.
-    #[schema(value_type = Option<ProxyConfig>)]
-    #[serde(default, deserialize_with = "present_or_null")]
+    #[serde(default, deserialize_with = "present")]
     pub proxy_config: Option<Option<ProxyConfig>>,
     #[serde(default, deserialize_with = "cleared")]
     pub restrict_to_following_tools: Option<Vec<String>>,
@@ -152,15 +150,10 @@ pub(crate) enum Kind {
 }
 
 /// Reads a member that is present, null included.
-fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(from).map(Some)
-}
-
-/// Reads a member that is present, as its type or null.
-pub(crate) fn present_or_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+pub(crate) fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     from: D,
-) -> Result<Option<Option<T>>, D::Error> {
-    Option::deserialize(from).map(Some)
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(from).map(Some)
 }
 
 /// Reads a list that is present; null is read as an empty list.

@@ -3,7 +3,7 @@
 use app::{
     Record,
     accounts::{
-        auth_configs::{AuthConfig, Credentials},
+        auth_configs::{AuthConfig, Credentials, Proxy},
         mask,
     },
     catalog::{AuthScheme, Field, Release},
@@ -62,21 +62,13 @@ view! {
         } else {
             Kind::Custom
         },
-        toolkit: ToolkitView = ToolkitView {
-            slug: config.toolkit.clone(),
-            logo: release.map_or_else(String::new, logo_url),
-            auth_guide_url: None,
-            auth_hint_url: None,
-        },
+        toolkit: ToolkitView = ToolkitView::new(config.toolkit.clone(), release),
         name: String = config.name,
         auth_scheme: &'static str = config.scheme.as_str(),
         is_service_managed: bool = config.managed,
         /// The credentials. Of secrets, only the first characters are shown.
         credentials: Map<String, Value> = masked(scheme, &credentials.own),
-        proxy_config!: Option<ProxyView> = credentials.proxy.as_ref().map(|proxy| ProxyView {
-            proxy_url: proxy.url.clone(),
-            proxy_auth_key: proxy.key.as_deref().map(|key| mask(&key.into())),
-        }),
+        proxy_config!: Option<ProxyView> = credentials.proxy.as_ref().map(Into::into),
         status: Switch = config.status.into(),
         created_by: &'static str = "operator",
         #[schema(format = DateTime)] created_at: String = iso(record.created_at),
@@ -91,35 +83,30 @@ view! {
         },
         /// Values merged into those of every account; an account's own values take precedence.
         shared_credentials: Map<String, Value> = masked(scheme, &credentials.shared),
-        deprecated_params: DeprecatedView = DeprecatedView {
-            default_connector_id: None,
-            member_uuid: config.uuid,
-            toolkit_id: config.toolkit,
-            expected_input_fields: fields,
-        },
+        deprecated_params: DeprecatedView =
+            DeprecatedView::new(config.uuid, config.toolkit, fields),
         is_enabled_for_tool_router: bool = config.in_sessions,
     }
 }
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = AuthConfigToolkit)]
-struct ToolkitView {
-    slug: String,
-    logo: String,
-    #[schema(required)]
-    auth_guide_url: Option<String>,
-    #[schema(required)]
-    auth_hint_url: Option<String>,
+view! {
+    #[schema(as = AuthConfigToolkit)]
+    struct ToolkitView from (slug: String, release: Option<&Release>) {
+        slug: String = slug,
+        logo: String = release.map_or_else(String::new, logo_url),
+        auth_guide_url!: Option<String> = None,
+        auth_hint_url!: Option<String> = None,
+    }
 }
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = ShownProxy)]
-struct ProxyView {
-    proxy_url: String,
-    /// The first characters of the key.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, value_type = Option<String>)]
-    proxy_auth_key: Option<Value>,
+view! {
+    #[schema(as = ShownProxy)]
+    struct ProxyView from proxy: &Proxy {
+        proxy_url: String = proxy.url.clone(),
+        /// The first characters of the key.
+        #[schema(value_type = Option<String>)]
+        proxy_auth_key?: Option<Value> = proxy.key.as_deref().map(|key| mask(&key.into())),
+    }
 }
 
 view! {
@@ -145,15 +132,14 @@ struct ToolAccessView {
     tools_available_for_execution: Vec<String>,
 }
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = DeprecatedAuthConfig)]
-struct DeprecatedView {
-    #[schema(required)]
-    default_connector_id: Option<String>,
-    #[schema(value_type = String)]
-    member_uuid: Uuid,
-    toolkit_id: String,
-    expected_input_fields: Vec<ExpectedField>,
+view! {
+    #[schema(as = DeprecatedAuthConfig)]
+    struct DeprecatedView from (uuid: Uuid, toolkit: String, fields: Vec<ExpectedField>) {
+        default_connector_id!: Option<String> = None,
+        #[schema(value_type = String)] member_uuid: Uuid = uuid,
+        toolkit_id: String = toolkit,
+        expected_input_fields: Vec<ExpectedField> = fields,
+    }
 }
 
 /// Masks every value except the scopes and the fields that the toolkit declares and that are not

@@ -44,13 +44,11 @@ struct NotOffered {
 /// Returns the paths below the prefixes, and their handlers.
 pub(crate) fn routes() -> impl Iterator<Item = (&'static str, MethodRouter<Arc<Server>>)> {
     NOT_OFFERED.into_iter().map(|operation| {
-        let NotOffered {
-            method,
-            path,
-            what,
-            instead,
-        } = operation;
-        let refuse = async move || ApiError::Http(HttpError::NotOffered { what, instead });
-        (path, on(method, refuse))
+        let error = HttpError::NotOffered {
+            what: operation.what,
+            instead: operation.instead,
+        };
+        let refuse = async move || ApiError::Http(error);
+        (operation.path, on(operation.method, refuse))
     })
 }

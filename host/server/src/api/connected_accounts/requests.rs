@@ -17,19 +17,15 @@ use crate::api::{Direction, OrderBy};
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
     /// Of these toolkits.
-    #[param(explode = false)]
     toolkit_slugs: Vec<String>,
     /// In one of these states.
-    #[param(inline, explode = false)]
+    #[param(inline)]
     statuses: Vec<AccountStatus>,
     /// Of these users.
-    #[param(explode = false)]
     user_ids: Vec<String>,
     /// Of these auth configs.
-    #[param(explode = false)]
     auth_config_ids: Vec<String>,
     /// With these ids.
-    #[param(explode = false)]
     connected_account_ids: Vec<String>,
     /// Time by which the list is ordered; `created_at` without it.
     #[param(inline)]

@@ -67,22 +67,19 @@ view! {
         /// URL where the user connects the account; null if no user action is needed.
         redirect_url!: Option<String> = shown.redirect_url.clone(),
         redirect_uri!: Option<String> = shown.redirect_url,
-        deprecated: CreatedIds = CreatedIds {
-            uuid: account.uuid,
-            auth_config_uuid: shown.config_uuid,
-        },
+        deprecated: CreatedIds = CreatedIds::new(account.uuid, shown.config_uuid),
         experimental: SharingView = account.sharing.into(),
     }
 }
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = NewAccountIds)]
-struct CreatedIds {
-    #[schema(value_type = String)]
-    uuid: Uuid,
-    #[serde(rename = "authConfigUuid")]
-    #[schema(value_type = String)]
-    auth_config_uuid: Option<Uuid>,
+view! {
+    #[schema(as = NewAccountIds)]
+    struct CreatedIds from (uuid: Uuid, config_uuid: Option<Uuid>) {
+        #[schema(value_type = String)] uuid: Uuid = uuid,
+        #[serde(rename = "authConfigUuid")]
+        #[schema(value_type = String)]
+        auth_config_uuid: Option<Uuid> = config_uuid,
+    }
 }
 
 view! {
@@ -90,17 +87,12 @@ view! {
     #[schema(as = Account)]
     pub(crate) struct View from shown: AccountView where {
         let values = Values::new(&shown);
+        let auth_config = AuthConfigView::from(&shown);
         let account = shown.record.body;
         let auth_scheme = account.scheme.as_str();
     } {
         toolkit: ToolkitSlug = ToolkitSlug { slug: account.toolkit },
-        auth_config: AuthConfigView = AuthConfigView {
-            id: account.auth_config.to_string(),
-            auth_scheme,
-            is_service_managed: shown.managed,
-            is_disabled: shown.config_disabled,
-            deprecated: shown.config_uuid.map(|uuid| LegacyId { uuid }),
-        },
+        auth_config: AuthConfigView = auth_config,
         id: String = shown.record.id,
         user_id: String = account.user_id,
         status: AccountStatus = account.status.into(),
@@ -119,16 +111,15 @@ view! {
     }
 }
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = AccountAuthConfig)]
-struct AuthConfigView {
-    id: String,
-    auth_scheme: &'static str,
-    is_service_managed: bool,
-    is_disabled: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    deprecated: Option<LegacyId>,
+view! {
+    #[schema(as = AccountAuthConfig)]
+    struct AuthConfigView from shown: &AccountView {
+        id: String = shown.record.body.auth_config.to_string(),
+        auth_scheme: &'static str = shown.record.body.scheme.as_str(),
+        is_service_managed: bool = shown.managed,
+        is_disabled: bool = shown.config_disabled,
+        deprecated?: Option<LegacyId> = shown.config_uuid.map(|uuid| LegacyId { uuid }),
+    }
 }
 
 #[derive(Serialize, ToSchema)]
@@ -208,10 +199,7 @@ view! {
     ) {
         /// The tokens that were revoked at the provider.
         revoked_tokens: Vec<RevokedToken> = revoked.into_iter().map(RevokedToken::from).collect(),
-        connected_account: RevokedAccount = RevokedAccount {
-            id: id.to_string(),
-            status: AccountStatus::Revoked,
-        },
+        connected_account: RevokedAccount = id.into(),
     }
 }
 
@@ -226,8 +214,9 @@ mirror! {
     }
 }
 
-#[derive(Serialize, ToSchema)]
-struct RevokedAccount {
-    id: String,
-    status: AccountStatus,
+view! {
+    struct RevokedAccount from id: &AccountId {
+        id: String = id.to_string(),
+        status: AccountStatus = AccountStatus::Revoked,
+    }
 }

@@ -10,11 +10,11 @@ mod overview;
 mod texts;
 
 use utoipa::{
-    PartialSchema, ToSchema,
+    ToSchema,
     openapi::{
-        Components, ContentBuilder, Deprecated, Info, InfoBuilder, LicenseBuilder, OpenApi,
-        OpenApiBuilder, Paths, Ref, RefOr, Required, Response, ResponseBuilder,
-        SecurityRequirement, ServerBuilder,
+        Components, ComponentsBuilder, ContentBuilder, Deprecated, Info, InfoBuilder,
+        LicenseBuilder, OpenApi, OpenApiBuilder, Paths, Ref, RefOr, Required, Response,
+        ResponseBuilder, SecurityRequirement, ServerBuilder,
         path::{Operation, Parameter, ParameterBuilder, ParameterIn},
         schema::{ObjectBuilder, Schema, Type},
         security::{ApiKey, ApiKeyValue, SecurityScheme},
@@ -50,16 +50,11 @@ pub(crate) fn text(rows: &[Row], branding: &Branding) -> String {
 }
 
 fn describe(rows: &[Row]) -> OpenApi {
-    let mut components = Components::new();
     let mut paths = Paths::new();
     for row in rows {
-        let schemas = row.description.schemas.iter().cloned();
-        components.schemas.extend(schemas);
         let method = row.description.method.clone();
         paths.add_path_operation(row.path, vec![method], complete(row));
     }
-    add_refusal(&mut components);
-    add_security_schemes(&mut components);
     // Tools that read the description use the first server, so the newer prefix is the first one.
     let mut servers = API_PREFIXES.map(|prefix| ServerBuilder::new().url(prefix).build());
     servers.reverse();
@@ -73,43 +68,37 @@ fn describe(rows: &[Row]) -> OpenApi {
         .info(info())
         .servers(Some(servers))
         .paths(paths)
-        .components(Some(components))
+        .components(Some(components(rows)))
         .security(Some(security))
         .tags(Some(tags))
         .build()
 }
 
-/// Adds the response of every error, and the schemas that it refers to.
-fn add_refusal(components: &mut Components) {
-    let name = Refusal::name();
-    let mut schemas = Vec::new();
+/// Returns the schemas that operations refer to, the response of every error, and the kinds of keys.
+fn components(rows: &[Row]) -> Components {
+    let own = rows.iter().flat_map(|row| row.description.schemas.clone());
+    let mut schemas: Vec<_> = own.collect();
     Refusal::schemas(&mut schemas);
-    components.schemas.extend(schemas);
-    components
-        .schemas
-        .insert(name.to_string(), Refusal::schema());
     let content = ContentBuilder::new()
-        .schema(Some(Ref::from_schema_name(name)))
+        .schema(Some(Ref::from_schema_name(Refusal::name())))
         .build();
-    let response = ResponseBuilder::new()
+    let refusal = ResponseBuilder::new()
         .description("The request failed")
         .content("application/json", content);
-    let response = response.build().into();
-    components
-        .responses
-        .insert(REFUSAL_SCHEMA.to_owned(), response);
-}
-
-fn add_security_schemes(components: &mut Components) {
-    let schemes = [
+    let components = ComponentsBuilder::new()
+        .schemas_from_iter(schemas)
+        .schema_from::<Refusal<'_>>()
+        .response(REFUSAL_SCHEMA, refusal.build());
+    let keys = [
         (PROJECT_KEY_SCHEME, auth::PROJECT_KEY_HEADER),
         (ORGANIZATION_KEY_SCHEME, auth::ORGANIZATION_KEY_HEADER),
         (USER_KEY_SCHEME, auth::USER_KEY_HEADER),
     ];
-    for (name, header) in schemes {
+    let with_key = |components: ComponentsBuilder, (name, header): (&str, &str)| {
         let value = ApiKeyValue::with_description(header, &format!("Key of the {name}"));
-        components.add_security_scheme(name, SecurityScheme::ApiKey(ApiKey::Header(value)));
-    }
+        components.security_scheme(name, SecurityScheme::ApiKey(ApiKey::Header(value)))
+    };
+    keys.into_iter().fold(components, with_key).build()
 }
 
 fn info() -> Info {

@@ -15,16 +15,12 @@ view! {
         detail: Option<log::Detail>,
         component: Option<String>,
     ) where {
-        let timings = Timings {
-            start_time: record.started_at.0,
-            end_time: record.ended_at.0,
-        };
-        let context = Context {
-            session_id: record.session.as_ref().map(ToString::to_string),
-            request_id: record.request.clone(),
-        };
+        let timings = Timings::from(&record);
+        let context = Context::from(&record);
+        let mut run = View::from(record);
+        run.metadata.component = component;
     } {
-        #[serde(flatten)] run: View = View::from(record).with_component(component),
+        #[serde(flatten)] run: View = run,
         timings: Timings = timings,
         context: Context = context,
         source: Map<String, Value> = Map::new(),
@@ -33,59 +29,47 @@ view! {
     }
 }
 
-/// Times in milliseconds since 1970.
-#[derive(Serialize, ToSchema)]
-#[schema(as = RunTimes)]
-struct Timings {
-    start_time: i64,
-    end_time: i64,
+view! {
+    /// Times in milliseconds since 1970.
+    #[schema(as = RunTimes)]
+    struct Timings from record: &ExecutionRecord {
+        start_time: i64 = record.started_at.0,
+        end_time: i64 = record.ended_at.0,
+    }
 }
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = RunContext)]
-struct Context {
-    /// Tool router session in which the tool ran.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    session_id: Option<String>,
-    request_id: String,
+view! {
+    #[schema(as = RunContext)]
+    struct Context from record: &ExecutionRecord {
+        /// Tool router session in which the tool ran.
+        session_id?: Option<String> = record.session.as_ref().map(ToString::to_string),
+        request_id: String = record.request.clone(),
+    }
 }
 
 view! {
     #[derive(Default)]
     #[schema(as = RunData)]
-    struct Data {
-        #[schema(value_type = Option<Value>)] arguments?: Option<Box<RawValue>>,
-        response?: Option<ResponseView>,
-        log?: Option<Vec<LineView>>,
-        requests?: Option<Vec<SentRequestView>>,
+    struct Data from detail: log::Detail where {
+        let requests = detail.requests.into_iter().map(Into::into);
+    } {
+        #[schema(value_type = Option<Value>)]
+        arguments?: Option<Box<RawValue>> = Some(detail.arguments),
+        response?: Option<ResponseView> = Some(ResponseView::new(detail.data, detail.error)),
+        log?: Option<Vec<LineView>> = Some(detail.log.into_iter().map(Into::into).collect()),
+        requests?: Option<Vec<SentRequestView>> = Some(requests.collect()),
     }
 }
 
-impl From<log::Detail> for Data {
-    fn from(detail: log::Detail) -> Self {
-        let requests = detail.requests.into_iter().map(SentRequestView::from);
-        Self {
-            arguments: Some(detail.arguments),
-            response: Some(ResponseView {
-                data: detail.data,
-                successful: detail.error.is_none(),
-                error: detail.error,
-            }),
-            log: Some(detail.log.into_iter().map(LineView::from).collect()),
-            requests: Some(requests.collect()),
-        }
+view! {
+    #[schema(as = RunResponse)]
+    struct ResponseView from (data: Box<RawValue>, error: Option<String>) where {
+        let successful = error.is_none();
+    } {
+        #[schema(value_type = Value)] data: Box<RawValue> = data,
+        error!: Option<String> = error,
+        successful: bool = successful,
     }
-}
-
-#[derive(Serialize, ToSchema)]
-#[schema(as = RunResponse)]
-struct ResponseView {
-    #[schema(value_type = Value)]
-    data: Box<RawValue>,
-    #[schema(required)]
-    error: Option<String>,
-    successful: bool,
 }
 
 view! {

@@ -41,8 +41,7 @@ pub(crate) async fn list(
     key: ProjectKey,
     OptionalJson(body): OptionalJson<Search>,
 ) -> ApiResult<Json<ListView>> {
-    let cursor = body.cursor.filter(|cursor| !cursor.is_empty());
-    let page = Page::new(body.limit, cursor.as_deref())?;
+    let page = Page::new(body.limit, body.cursor.as_deref())?;
     let filters = body.filters.unwrap_or_default();
     check_conditions("filters", filters.len())?;
     let filter = Filter {
@@ -56,7 +55,8 @@ pub(crate) async fn list(
     let part = part(&page)?;
     let (records, more) = log::list(key.app(), &key.project, &filter, &part).await?;
     let last = records.last().filter(|_| more);
-    let next_cursor = last.map(|last| next_cursor(page, &last.id));
+    let state = last.map(|last| Some(last.id.to_string()));
+    let next_cursor = state.map(|state| Page { state, ..page }.next());
     let records = records.into_iter().map(|record| branded(&key, record));
     let logs = records.map(View::from).collect();
     Ok(Json(ListView { logs, next_cursor }))
@@ -96,11 +96,6 @@ fn part(page: &Page) -> ApiResult<ListPart> {
         after,
         limit: page.limit,
     })
-}
-
-fn next_cursor(page: Page, last: &LogId) -> String {
-    let state = Some(last.to_string());
-    Page { state, ..page }.next()
 }
 
 /// Reads an execution record with its arguments and its result.

@@ -3,7 +3,10 @@
 use app::{
     accounts::Source,
     core::clock::iso,
-    runs::log::{self, ExecutionRecord},
+    runs::{
+        log::{self, ExecutionRecord},
+        prompt::Tokens,
+    },
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -65,18 +68,10 @@ view! {
             log::Status::Success => "info",
         },
         message: String = message,
-        metadata: Metadata = record.into(),
+        pub(super) metadata: Metadata = record.into(),
         metrics: Metrics = metrics,
         /// Null: no execution is part of another one.
         parent!: Option<Parent> = None,
-    }
-}
-
-impl View {
-    /// Adds the digest of the component that ran.
-    pub(crate) fn with_component(mut self, component: Option<String>) -> Self {
-        self.metadata.component = component;
-        self
     }
 }
 
@@ -103,7 +98,7 @@ mirror! {
 
 view! {
     #[schema(as = RunMetadata)]
-    struct Metadata from record: ExecutionRecord {
+    pub(super) struct Metadata from record: ExecutionRecord {
         tool_slug: String = record.tool,
         toolkit_slug: String = record.toolkit,
         version: String = record.version,
@@ -117,7 +112,7 @@ view! {
         error_kind!: Option<String> = record.failure,
         credential_source: CredentialSource = record.source.into(),
         /// Digest of the component that ran; only when a single record is read.
-        component?: Option<String> = None,
+        pub(super) component?: Option<String> = None,
     }
 }
 
@@ -131,19 +126,16 @@ view! {
         requests: u64 = record.requests as u64,
         /// Usage of the language model that generated the arguments; null if no arguments were
         /// generated.
-        language_model!: Option<ModelUse> = record.tokens.as_ref().map(|tokens| ModelUse {
-            model: tokens.model.clone(),
-            prompt_tokens: tokens.prompt,
-            completion_tokens: tokens.completion,
-        }),
+        language_model!: Option<ModelUse> = record.tokens.as_ref().map(Into::into),
     }
 }
 
-#[derive(Serialize, ToSchema)]
-struct ModelUse {
-    model: String,
-    prompt_tokens: u64,
-    completion_tokens: u64,
+view! {
+    struct ModelUse from tokens: &Tokens {
+        model: String = tokens.model.clone(),
+        prompt_tokens: u64 = tokens.prompt,
+        completion_tokens: u64 = tokens.completion,
+    }
 }
 
 #[derive(Serialize, ToSchema)]

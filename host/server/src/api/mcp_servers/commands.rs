@@ -34,11 +34,8 @@ impl Added {
     /// Returns the command for the assistant Claude Code.
     pub(super) fn claude(&self) -> String {
         let Self { name, url, .. } = self;
-        let header = if self.needs_key {
-            format!(" --header \"x-api-key: {KEY_VARIABLE}\"")
-        } else {
-            String::new()
-        };
+        let header = format!(" --header \"x-api-key: {KEY_VARIABLE}\"");
+        let header = if self.needs_key { &*header } else { "" };
         format!("claude mcp add --transport http \"{name}\" \"{url}\"{header}")
     }
 
@@ -54,11 +51,8 @@ impl Added {
 
     fn add_to_file(&self, file: &str, setting: &str) -> String {
         let Self { name, url, .. } = self;
-        let key = if self.needs_key {
-            format!(" key \"{KEY_VARIABLE}\"")
-        } else {
-            String::new()
-        };
+        let key = format!(" key \"{KEY_VARIABLE}\"");
+        let key = if self.needs_key { &*key } else { "" };
         format!("python3 -c '{ADD_TO_FILE}' {file} \"{name}\" {setting} \"{url}\"{key}")
     }
 }

@@ -2,7 +2,7 @@
 
 use app::{
     Listed, Record,
-    agents::mcp_servers::{self, Instance, McpServer, Order},
+    agents::mcp_servers::{self, Instance, McpServer},
     core::clock::iso,
     lifecycle,
 };
@@ -25,7 +25,7 @@ const DEFAULT_INSTANCE_LIMIT: u64 = 20;
 #[into_params(parameter_in = Query)]
 pub(crate) struct InstancesQuery {
     /// Part of the user id.
-    pub search: Option<String>,
+    search: Option<String>,
     /// Time by which the list is ordered; `updated_at` without it.
     #[param(inline)]
     order_by: Option<OrderBy>,
@@ -37,18 +37,6 @@ pub(crate) struct InstancesQuery {
     /// Instances on a page, 20 without it and at most 1000.
     #[serde(default, deserialize_with = "number_or_null")]
     limit: Option<f64>,
-}
-
-impl InstancesQuery {
-    /// Returns the requested page.
-    pub(crate) fn page(&self) -> Page {
-        page(self.page_no, self.limit, DEFAULT_INSTANCE_LIMIT)
-    }
-
-    /// Returns the order.
-    pub(crate) fn order(&self) -> Order {
-        order(self.order_by, self.order_direction)
-    }
 }
 
 view! {
@@ -89,19 +77,6 @@ pub(crate) struct CreateInstance {
     user_id: String,
 }
 
-impl CreateInstance {
-    /// Returns the user.
-    ///
-    /// # Errors
-    /// If it is empty.
-    pub(crate) fn user_id(&self) -> ApiResult<&str> {
-        match self.user_id.trim() {
-            "" => Err(errors::invalid("user_id: must not be empty").into()),
-            user => Ok(user),
-        }
-    }
-}
-
 view! {
     /// Success of the deletion of an instance.
     #[schema(as = RemovedMcpInstance)]
@@ -120,8 +95,9 @@ pub(crate) async fn list_instances(
     Query(query): Query<InstancesQuery>,
 ) -> ApiResult<Json<InstancesView>> {
     let found = mcp_servers::get(key.app(), &key.project, &id).await?;
-    let page = query.page();
-    let (search, order) = (query.search.as_deref().unwrap_or_default(), query.order());
+    let page = page(query.page_no, query.limit, DEFAULT_INSTANCE_LIMIT);
+    let order = order(query.order_by, query.order_direction);
+    let search = query.search.as_deref().unwrap_or_default();
     let window = page.window(false)?;
     let instances =
         mcp_servers::list_instances(key.app(), &key.project, &id, search, order, window).await?;
@@ -138,7 +114,10 @@ pub(crate) async fn create_instance(
     Path(id): Path<String>,
     Json(body): Json<CreateInstance>,
 ) -> ApiResult<Created<InstanceView>> {
-    let user = body.user_id()?;
+    let user = body.user_id.trim();
+    if user.is_empty() {
+        return Err(errors::invalid("user_id: must not be empty").into());
+    }
     let created = mcp_servers::create_instance(key.app(), &key.project, &id, user).await?;
     Ok(Created(created.into()))
 }

@@ -11,8 +11,8 @@ use app::{
 };
 
 use self::{
-    requests::{Create, CreateCustom, Generate, ListQuery, Update},
-    views::{GeneratedView, ListView, RemovedView, View, ViewContext},
+    requests::{Create, CreateCustom, DEFAULT_LIMIT, Generate, ListQuery, Update},
+    views::{GeneratedView, ListView, RemovedView, View},
 };
 use crate::http::{ApiResult, Created, IN_TABLE, Json, OptionalJson, Path, ProjectKey, Query};
 
@@ -44,7 +44,8 @@ pub(crate) async fn generate(
 ) -> ApiResult<Json<GeneratedView>> {
     let found = mcp_servers::get(key.app(), &key.project, &body.mcp_server_id).await?;
     let url = mcp_servers::url(key.app(), &found.id);
-    let with_helper_tools = body.with_helper_tools() || found.body.with_helper_tools;
+    let with_helper_tools =
+        body.managed_auth_by_service == Some(true) || found.body.with_helper_tools;
     let view = GeneratedView::new(url, &body, with_helper_tools, &key.server.branding);
     Ok(Json(view))
 }
@@ -63,15 +64,16 @@ pub(crate) async fn list(
 pub(crate) async fn list_of_toolkit(
     key: ProjectKey,
     Path(toolkit): Path<String>,
-    Query(query): Query<ListQuery>,
+    Query(mut query): Query<ListQuery>,
 ) -> ApiResult<Json<ListView>> {
     key.app().catalog.snapshot().releases_of(&toolkit)?;
-    listed(&key, query.of_toolkit(toolkit)).await
+    query.toolkits = vec![toolkit];
+    listed(&key, query).await
 }
 
 async fn listed(key: &ProjectKey, query: ListQuery) -> ApiResult<Json<ListView>> {
-    let page = query.page();
-    let filter = query.into_filter();
+    let page = requests::page(query.page_no, query.limit, DEFAULT_LIMIT);
+    let filter = query.into();
     let found = mcp_servers::list(key.app(), &key.project, &filter, page.window(false)?).await?;
     let views = views(key, found.items).await?;
     Ok(Json(ListView::new(views, &page, found.total)))
@@ -113,10 +115,11 @@ async fn view(key: &ProjectKey, record: Record<McpServer>) -> ApiResult<View> {
 async fn views(key: &ProjectKey, records: Vec<Record<McpServer>>) -> ApiResult<Vec<View>> {
     let ids: Vec<_> = records.iter().map(|record| &*record.id).collect();
     let instances = mcp_servers::count_instances(key.app(), &key.project, &ids).await?;
-    let context = ViewContext::new(&key.server, &key.project);
+    let catalog = key.app().catalog.snapshot();
     let views = records.into_iter().map(|record| {
         let instances = instances.get(&record.id).copied();
-        context.view(record, instances)
+        let changed_tools = mcp_servers::changed_tools(&catalog, &record.body)?;
+        Ok(View::new(key, &catalog, instances, record, changed_tools))
     });
     views.collect()
 }

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Servers on a page of a request that names no limit.
-const DEFAULT_LIMIT: u64 = 10;
+pub(super) const DEFAULT_LIMIT: u64 = 10;
 /// Toolkits of the operator. They are no toolkits of the catalog: as a toolkit of an MCP server,
 /// they stand for the tools that connect accounts.
 const OPERATOR_TOOLKITS: [&str; 2] = ["service", "service_search"];
@@ -128,14 +128,7 @@ pub(crate) struct Generate {
     #[serde(default, deserialize_with = "texts")]
     pub connected_account_ids: Vec<String>,
     /// Adds the tools that connect accounts.
-    managed_auth_by_service: Option<bool>,
-}
-
-impl Generate {
-    /// Returns true if the addresses add the tools that connect accounts.
-    pub(crate) fn with_helper_tools(&self) -> bool {
-        self.managed_auth_by_service == Some(true)
-    }
+    pub managed_auth_by_service: Option<bool>,
 }
 
 /// Filters and order of the list.
@@ -146,10 +139,8 @@ pub(crate) struct ListQuery {
     /// Part of the name.
     name: Option<String>,
     /// With tools of one of these toolkits.
-    #[param(explode = false)]
-    toolkits: Vec<String>,
+    pub toolkits: Vec<String>,
     /// With one of these auth configs.
-    #[param(explode = false)]
     auth_config_ids: Vec<String>,
     /// Time by which the list is ordered; `updated_at` without it.
     #[param(inline)]
@@ -158,10 +149,10 @@ pub(crate) struct ListQuery {
     #[param(inline)]
     order_direction: Option<Direction>,
     /// Number of the page, from 1.
-    page_no: Option<f64>,
+    pub page_no: Option<f64>,
     /// Servers on a page, 10 without it and at most 1000.
     #[serde(deserialize_with = "number_or_null")]
-    limit: Option<f64>,
+    pub limit: Option<f64>,
 }
 
 /// Returns the order that a list asks for.
@@ -184,27 +175,13 @@ pub(super) fn page(number: Option<f64>, limit: Option<f64>, default_limit: u64) 
     }
 }
 
-impl ListQuery {
-    /// Returns the requested page.
-    pub(crate) fn page(&self) -> Page {
-        page(self.page_no, self.limit, DEFAULT_LIMIT)
-    }
-
-    /// Narrows the list to one toolkit.
-    pub(crate) fn of_toolkit(self, toolkit: String) -> Self {
+impl From<ListQuery> for Filter {
+    fn from(query: ListQuery) -> Self {
         Self {
-            toolkits: vec![toolkit],
-            ..self
-        }
-    }
-
-    /// Returns the filter.
-    pub(crate) fn into_filter(self) -> Filter {
-        Filter {
-            order: order(self.order_by, self.order_direction),
-            name: self.name.unwrap_or_default(),
-            toolkits: self.toolkits,
-            auth_configs: self.auth_config_ids,
+            order: order(query.order_by, query.order_direction),
+            name: query.name.unwrap_or_default(),
+            toolkits: query.toolkits,
+            auth_configs: query.auth_config_ids,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Views of MCP servers.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use app::{
     Record,
@@ -8,14 +8,12 @@ use app::{
     agents::mcp_servers::{self, McpServer},
     catalog::Snapshot,
     core::clock::iso,
-    projects::Project,
 };
 
 use super::{commands::Added, requests::Generate};
 use crate::{
-    Server,
     api::toolkits::logo_url,
-    http::{ApiResult, Page, branding::Branding},
+    http::{Page, ProjectKey, branding::Branding},
 };
 
 /// Parameter of an address that adds the tools that connect accounts.
@@ -74,50 +72,25 @@ view! {
     }
 }
 
-/// Facts that the views of servers share.
-pub(crate) struct ViewContext<'a> {
-    server: &'a Server,
-    catalog: Arc<Snapshot>,
-    needs_key: bool,
-}
-
-impl<'a> ViewContext<'a> {
-    pub(crate) fn new(server: &'a Server, project: &Project) -> Self {
-        Self {
-            server,
-            catalog: server.app.catalog.snapshot(),
-            needs_key: project.stored.config.require_mcp_key,
-        }
-    }
-
-    /// Returns the view of a server with a number of instances.
-    pub(crate) fn view(
-        &self,
-        record: Record<McpServer>,
-        instances: Option<u64>,
-    ) -> ApiResult<View> {
-        let changed_tools = mcp_servers::changed_tools(&self.catalog, &record.body)?;
-        Ok(View::new(self, instances, record, changed_tools))
-    }
-}
-
 view! {
     /// An MCP server.
     #[schema(as = McpServer)]
     pub(crate) struct View from (
-        context: &ViewContext<'_>,
+        key: &ProjectKey,
+        catalog: &Snapshot,
         instances: Option<u64>,
         record: Record<McpServer>,
         changed_tools: Vec<String>,
     ) where {
         let body = record.body;
-        let url = mcp_servers::url(&context.server.app, &record.id);
+        let url = mcp_servers::url(key.app(), &record.id);
         let with_helper_tools = body.with_helper_tools;
-        let branding = &context.server.branding;
+        let branding = &key.server.branding;
         let mcp_url = address(&url, "user_id", DEFAULT_USER, with_helper_tools, branding);
-        let commands = Added::new(&body.name, mcp_url.clone(), context.needs_key);
+        let needs_key = key.project.stored.config.require_mcp_key;
+        let commands = Added::new(&body.name, mcp_url.clone(), needs_key);
         let logo = |slug: &String| {
-            let toolkit = context.catalog.toolkit(slug);
+            let toolkit = catalog.toolkit(slug);
             toolkit.map_or_else(String::new, |toolkit| logo_url(toolkit.current()))
         };
         let toolkit_icons = body.toolkits.iter().map(|slug| (slug.clone(), logo(slug)));

@@ -59,26 +59,19 @@ view! {
         organization: Record<Organization>,
         page: &Page,
     ) where {
-        let view = OrganizationView {
-            id: organization.id,
-            name: organization.body.name,
-            created_at: iso(organization.created_at),
-            updated_at: iso(organization.updated_at),
-        };
-        let (organizations, total) = page.cut(vec![view]);
+        let (organizations, total) = page.cut(vec![organization.into()]);
     } {
         organizations: Vec<OrganizationView> = organizations,
         #[serde(flatten)] position: Position = Position::counted(page, total),
     }
 }
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = ListedOrganization)]
-struct OrganizationView {
-    id: String,
-    name: String,
-    #[schema(format = DateTime)]
-    created_at: String,
-    #[schema(format = DateTime)]
-    updated_at: String,
+view! {
+    #[schema(as = ListedOrganization)]
+    struct OrganizationView from organization: Record<Organization> {
+        id: String = organization.id,
+        name: String = organization.body.name,
+        #[schema(format = DateTime)] created_at: String = iso(organization.created_at),
+        #[schema(format = DateTime)] updated_at: String = iso(organization.updated_at),
+    }
 }

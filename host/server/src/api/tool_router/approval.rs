@@ -74,23 +74,25 @@ pub(super) fn approval(
     Ok(Some(Approval { state, decision }))
 }
 
-/// A question for the user, in the form of MCP's request `elicitation/create`.
-#[derive(Serialize, ToSchema)]
-#[schema(as = SessionInputRequest)]
-pub(super) struct InputRequest {
-    /// Always `elicitation/create`.
-    method: &'static str,
-    params: QuestionView,
+view! {
+    /// A question for the user, in the form of MCP's request `elicitation/create`.
+    #[schema(as = SessionInputRequest)]
+    pub(super) struct InputRequest from message: String {
+        /// Always `elicitation/create`.
+        method: &'static str = "elicitation/create",
+        params: QuestionView = message.into(),
+    }
 }
 
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = SessionQuestion)]
-struct QuestionView {
-    /// Always `form`.
-    mode: &'static str,
-    message: String,
-    requested_schema: NoFields,
+view! {
+    #[serde(rename_all = "camelCase")]
+    #[schema(as = SessionQuestion)]
+    struct QuestionView from message: String {
+        /// Always `form`.
+        mode: &'static str = "form",
+        message: String = message,
+        requested_schema: NoFields = NoFields { r#type: "object", properties: Map::new() },
+    }
 }
 
 /// A form without fields.
@@ -105,14 +107,5 @@ struct NoFields {
 
 /// Returns the question whether the user approves a call.
 pub(super) fn questions(message: String) -> BTreeMap<&'static str, InputRequest> {
-    let params = QuestionView {
-        mode: "form",
-        message,
-        requested_schema: NoFields {
-            r#type: "object",
-            properties: Map::new(),
-        },
-    };
-    let method = "elicitation/create";
-    BTreeMap::from([(APPROVAL_REQUEST_NAME, InputRequest { method, params })])
+    BTreeMap::from([(APPROVAL_REQUEST_NAME, message.into())])
 }

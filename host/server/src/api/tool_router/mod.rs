@@ -127,10 +127,7 @@ pub(crate) async fn tools(
     let session = sessions::get(key.app(), &key.project, &id).await?;
     let config = &session.body.config;
     let (catalog, page) = snapshot(key.app(), page)?;
-    let page = Page {
-        limit: page.limit.min(MAX_TOOLS_ON_PAGE),
-        ..page
-    };
+    let page = page.at_most(MAX_TOOLS_ON_PAGE);
     let meta: Vec<_> = MetaTool::in_force(config).collect();
     let preloaded = agents::preloaded(&catalog, config);
     let total = (meta.len() + preloaded.len()) as u64;
@@ -139,10 +136,8 @@ pub(crate) async fn tools(
         .iter()
         .map(|tool| Ok(ToolView::of_meta_tool(*tool, branding)));
     let preloaded = preloaded.iter().map(|found| ToolView::new(&catalog, found));
-    let offset = usize::try_from(page.offset()).unwrap_or(usize::MAX);
-    let limit = usize::try_from(page.limit).unwrap_or(usize::MAX);
     // Views are made for the tools on the page alone.
-    let views = meta.chain(preloaded).skip(offset).take(limit);
+    let views = page.part(meta.chain(preloaded));
     let views = views.collect::<Result<_, app::Error>>()?;
     Ok(Json(Listed::counted(views, &page, total)))
 }

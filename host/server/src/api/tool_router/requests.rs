@@ -99,7 +99,6 @@ impl CreateBody {
 pub(crate) struct ToolkitQuery {
     /// These toolkits, whether the session permits them or not.
     #[serde(default)]
-    #[param(explode = false)]
     pub toolkits: Vec<String>,
     /// Only those for which the user has an active account.
     pub is_connected: Option<bool>,

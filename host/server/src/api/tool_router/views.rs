@@ -47,11 +47,14 @@ struct McpView {
     url: String,
 }
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = SessionWarning)]
-struct WarningView {
-    code: &'static str,
-    message: String,
+view! {
+    #[schema(as = SessionWarning)]
+    struct WarningView from preloaded: usize {
+        code: &'static str = "PRELOAD_TOOLS_HIGH_CONTEXT_USAGE",
+        message: String = format!(
+            "{preloaded} preloaded tools take much of a model's context: preload fewer, or let the assistant search for tools"
+        ),
+    }
 }
 
 /// Number of preloaded tools from which a session warns of their size in the context of a model.
@@ -78,14 +81,7 @@ view! {
         tools.extend(inline.iter().flat_map(InlineTools::preloaded));
         let prompt = agents::assistive_prompt(config);
         let prompt = branding.rename_slugs(&prompt).into_owned();
-        let many = preloaded.len() >= MANY_PRELOADED_TOOLS;
-        let warnings = many.then(|| WarningView {
-            code: "PRELOAD_TOOLS_HIGH_CONTEXT_USAGE",
-            message: format!(
-                "{} preloaded tools take much of a model's context: preload fewer, or let the assistant search for tools",
-                preloaded.len()
-            ),
-        });
+        let many = Some(preloaded.len()).filter(|tools| *tools >= MANY_PRELOADED_TOOLS);
         let url = sessions::mcp_url(key.app(), &session.id);
     } {
         session_id: String = session.id,
@@ -97,7 +93,7 @@ view! {
         experimental: ExtrasView = ExtrasView::new(prompt, inline),
         #[serde(skip_serializing_if = "Vec::is_empty")]
         #[schema(required = false)]
-        warnings: Vec<WarningView> = warnings.into_iter().collect(),
+        warnings: Vec<WarningView> = many.map(WarningView::from).into_iter().collect(),
     }
 }
 

@@ -38,10 +38,7 @@ view! {
         /// Base URL of its accounts, if it is the same for all of them.
         base_url?: Option<String> = auth.find_map(|scheme| scheme.base_url.clone()),
         meta: DetailMeta = DetailMeta::new(toolkit, release),
-        deprecated: DeprecatedDetail = DeprecatedDetail {
-            toolkit_id: toolkit.slug.to_string(),
-            raw_proxy_info_by_auth_schemes: Vec::new(),
-        },
+        deprecated: DeprecatedDetail = toolkit.into(),
         r#type: &'static str = "native",
         /// Always `active`, for clients that filter by it.
         status: &'static str = "active",
@@ -88,13 +85,13 @@ view! {
     }
 }
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = ToolkitDeprecated)]
-struct DeprecatedDetail {
-    #[serde(rename = "toolkitId")]
-    toolkit_id: String,
-    #[serde(rename = "rawProxyInfoByAuthSchemes")]
-    raw_proxy_info_by_auth_schemes: Vec<Map<String, Value>>,
+view! {
+    #[serde(rename_all = "camelCase")]
+    #[schema(as = ToolkitDeprecated)]
+    struct DeprecatedDetail from toolkit: &Toolkit {
+        toolkit_id: String = toolkit.slug.to_string(),
+        raw_proxy_info_by_auth_schemes: Vec<Map<String, Value>> = Vec::new(),
+    }
 }
 
 impl ManagedAuth {

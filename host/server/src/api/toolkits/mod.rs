@@ -145,6 +145,6 @@ pub(crate) async fn read(
         .await?
         .into_iter()
         .find(|app| *app.id == *toolkit.slug);
-    let managed = managed.map(|app| app.body);
-    Ok(Json(DetailView::new(toolkit, release, managed.as_ref())))
+    let managed = managed.as_ref().map(|app| &app.body);
+    Ok(Json(DetailView::new(toolkit, release, managed)))
 }

@@ -7,21 +7,19 @@ use utoipa::ToSchema;
 view! {
     /// An auth scheme: one way of connecting accounts.
     #[schema(as = SchemeDetail)]
-    pub(super) struct SchemeView from scheme: &AuthScheme where {
-        let oauth2 = scheme.oauth2.as_ref();
-        let base_url = scheme.base_url.clone();
+    pub(super) struct SchemeView from (mode: AuthMode, scheme: Option<&AuthScheme>) where {
+        let oauth2 = scheme.and_then(|scheme| scheme.oauth2.as_ref());
+        let base_url = scheme.and_then(|scheme| scheme.base_url.clone());
     } {
-        mode: &'static str = scheme.mode.as_str(),
-        name: String = scheme.name.clone(),
-        fields: SchemeFields = SchemeFields {
-            auth_config_creation: FieldGroup::of_auth_config(scheme),
-            connected_account_initiation: FieldGroup::of_account(scheme),
-        },
+        mode: &'static str = mode.as_str(),
+        name: String = scheme.map_or("No authentication", |scheme| &scheme.name).to_owned(),
+        fields: SchemeFields = scheme.map(Into::into).unwrap_or_default(),
         auth_hint_url!: Option<String> = None,
         /// Scopes requested for every connection.
         required_scopes: Vec<String> = oauth2.map_or_else(Vec::new, |flow| flow.scopes.clone()),
         /// Endpoints where users authorize; only with OAuth.
-        deprecated_auth_provider_details?: Option<ProviderDetails> = ProviderDetails::new(scheme),
+        deprecated_auth_provider_details?: Option<ProviderDetails> =
+            scheme.and_then(ProviderDetails::new),
         /// Location of the provider's API, if the scheme declares it.
         proxy?: Option<SchemeProxy> = base_url.map(|base_url| SchemeProxy { base_url }),
     }
@@ -38,10 +36,12 @@ struct SchemeProxy {
     base_url: String,
 }
 
-#[derive(Serialize, ToSchema)]
-struct SchemeFields {
-    auth_config_creation: FieldGroup,
-    connected_account_initiation: FieldGroup,
+view! {
+    #[derive(Default)]
+    struct SchemeFields from scheme: &AuthScheme {
+        auth_config_creation: FieldGroup = FieldGroup::of_auth_config(scheme),
+        connected_account_initiation: FieldGroup = FieldGroup::of_account(scheme),
+    }
 }
 
 #[derive(Default, Serialize, ToSchema)]
@@ -89,26 +89,8 @@ impl SchemeView {
     pub(super) fn all(release: &Release) -> Vec<Self> {
         modes(release)
             .into_iter()
-            .map(|mode| match release.scheme(mode) {
-                Some(scheme) => Self::from(scheme),
-                None => Self::without_auth(mode),
-            })
+            .map(|mode| Self::new(mode, release.scheme(mode)))
             .collect()
-    }
-
-    fn without_auth(mode: AuthMode) -> Self {
-        Self {
-            mode: mode.as_str(),
-            name: "No authentication".to_owned(),
-            fields: SchemeFields {
-                auth_config_creation: FieldGroup::default(),
-                connected_account_initiation: FieldGroup::default(),
-            },
-            auth_hint_url: None,
-            required_scopes: Vec::new(),
-            deprecated_auth_provider_details: None,
-            proxy: None,
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! OAuth scopes that the tools of a toolkit need.
 
-use app::catalog::{self, LATEST, ScopeRequest};
-use serde::{Deserialize, Serialize};
+use app::catalog::{self, AuthMode, LATEST, RecommendedScopes, Release, ScopeRequest};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
@@ -23,15 +23,16 @@ pub(crate) struct GrantContextQuery {
     toolkit_version: Option<String>,
 }
 
-/// Factors that scopes depend on.
-#[derive(Serialize, ToSchema)]
-#[schema(as = GrantContext)]
-pub(crate) struct GrantContextView {
-    auth_scheme: &'static str,
-    toolkit_version: String,
-    /// Factors that scopes depend on besides the tools. Always empty.
-    grant_context_dimensions: Vec<Map<String, Value>>,
-    default_grant_context: Map<String, Value>,
+view! {
+    /// Factors that scopes depend on.
+    #[schema(as = GrantContext)]
+    pub(crate) struct GrantContextView from (mode: AuthMode, release: &Release) {
+        auth_scheme: &'static str = mode.as_str(),
+        toolkit_version: String = release.version.as_str().to_owned(),
+        /// Factors that scopes depend on besides the tools. Always empty.
+        grant_context_dimensions: Vec<Map<String, Value>> = Vec::new(),
+        default_grant_context: Map<String, Value> = Map::new(),
+    }
 }
 
 /// Returns the factors that scopes depend on besides the tools. There are none for any toolkit.
@@ -44,12 +45,7 @@ pub(crate) async fn grant_context(
     let version = query.toolkit_version.as_deref().unwrap_or(LATEST);
     let release = key.app().catalog.release(&slug, version)?;
     let (mode, _) = catalog::scheme(&release, query.auth_scheme.as_deref())?;
-    Ok(Json(GrantContextView {
-        auth_scheme: mode.as_str(),
-        toolkit_version: release.version.as_str().to_owned(),
-        grant_context_dimensions: Vec::new(),
-        default_grant_context: Map::new(),
-    }))
+    Ok(Json(GrantContextView::new(mode, &release)))
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -66,21 +62,27 @@ pub(crate) struct Recommend {
     available_scopes: Option<Vec<String>>,
 }
 
-/// The scopes to request.
-#[derive(Serialize, ToSchema)]
-#[schema(as = RecommendedScopes)]
-pub(crate) struct RecommendedView {
-    auth_scheme: &'static str,
-    toolkit_version: String,
-    grant_context: Map<String, Value>,
-    scopes: ScopeChoices,
+view! {
+    /// The scopes to request.
+    #[schema(as = RecommendedScopes)]
+    pub(crate) struct RecommendedView from (
+        release: &Release,
+        grant_context: Map<String, Value>,
+        found: RecommendedScopes,
+    ) {
+        auth_scheme: &'static str = found.mode.as_str(),
+        toolkit_version: String = release.version.as_str().to_owned(),
+        grant_context: Map<String, Value> = grant_context,
+        scopes: ScopeChoices = found.scopes.into(),
+    }
 }
 
-#[derive(Serialize, ToSchema)]
-struct ScopeChoices {
-    least_privilege: Vec<String>,
-    fewest: Vec<String>,
-    conditional: Vec<Map<String, Value>>,
+view! {
+    struct ScopeChoices from scopes: Vec<String> {
+        least_privilege: Vec<String> = scopes.clone(),
+        fewest: Vec<String> = scopes,
+        conditional: Vec<Map<String, Value>> = Vec::new(),
+    }
 }
 
 /// Recommends the scopes to request so that the given tools can run.
@@ -100,16 +102,8 @@ pub(crate) async fn recommend(
     };
     check_lengths(&request)?;
     let found = catalog::recommend_scopes(&release, body.auth_scheme.as_deref(), &request)?;
-    Ok(Json(RecommendedView {
-        auth_scheme: found.mode.as_str(),
-        toolkit_version: release.version.as_str().to_owned(),
-        grant_context: body.grant_context.unwrap_or_default(),
-        scopes: ScopeChoices {
-            least_privilege: found.scopes.clone(),
-            fewest: found.scopes,
-            conditional: Vec::new(),
-        },
-    }))
+    let context = body.grant_context.unwrap_or_default();
+    Ok(Json(RecommendedView::new(&release, context, found)))
 }
 
 fn check_lengths(request: &ScopeRequest) -> ApiResult<()> {

@@ -84,7 +84,10 @@ async fn toolkits_of_auth_configs(
 /// Lists the slugs of all tools.
 #[utoipa::path(get, path = IN_TABLE)]
 pub(crate) async fn slugs(key: ProjectKey) -> ApiResult<Json<Slugs>> {
-    Ok(Json(Slugs::new(&key.app().catalog.snapshot())))
+    let catalog = key.app().catalog.snapshot();
+    let releases = catalog.toolkits().map(|toolkit| toolkit.current());
+    let slugs = releases.flat_map(|release| release.tools.iter().map(|tool| &tool.slug));
+    Ok(Json(Slugs(slugs.map(ToString::to_string).collect())))
 }
 
 /// Reads one version of a tool.

@@ -17,19 +17,14 @@ pub(crate) struct ListQuery {
     #[deprecated]
     pub search: Option<String>,
     /// These tools; no other filter applies then.
-    #[param(explode = false)]
     pub tool_slugs: Vec<String>,
     /// Of these toolkits.
-    #[param(explode = false)]
     pub toolkit_slug: Vec<String>,
     /// Of the toolkits of these auth configs.
-    #[param(explode = false)]
     pub auth_config_ids: Vec<String>,
     /// With at least one of these labels.
-    #[param(explode = false)]
     pub tags: Vec<String>,
     /// That need at least one of these scopes.
-    #[param(explode = false)]
     pub scopes: Vec<String>,
     /// With the label `important`, or without.
     pub important: Option<bool>,

@@ -34,34 +34,22 @@ impl ScopeRequirements {
     }
 }
 
-/// The scopes that tools need, together and each.
-#[derive(Serialize, ToSchema)]
-#[schema(as = RequiredScopes)]
-pub(crate) struct ScopesView {
-    scopes_required: Vec<String>,
-    per_tool_requirements: Vec<ToolScopesView>,
-}
-
-#[derive(Serialize, ToSchema)]
-#[schema(as = ScopesOfTool)]
-struct ToolScopesView {
-    tool: String,
-    #[schema(required)]
-    scope_requirements: Option<ScopeRequirements>,
-}
-
-impl ScopesView {
-    /// Builds the view of the scopes of tools.
-    pub(crate) fn new(tools: &[ResolvedTool]) -> Self {
+view! {
+    /// The scopes that tools need, together and each.
+    #[schema(as = RequiredScopes)]
+    pub(crate) struct ScopesView from tools: &[ResolvedTool] where {
         let all: BTreeSet<_> = tools.iter().flat_map(|found| &found.tool.scopes).collect();
-        let each = tools.iter().map(|found| ToolScopesView {
-            tool: found.tool.slug.to_string(),
-            scope_requirements: ScopeRequirements::new(&found.tool),
-        });
-        Self {
-            scopes_required: all.into_iter().cloned().collect(),
-            per_tool_requirements: each.collect(),
-        }
+    } {
+        scopes_required: Vec<String> = all.into_iter().cloned().collect(),
+        per_tool_requirements: Vec<ToolScopesView> = tools.iter().map(Into::into).collect(),
+    }
+}
+
+view! {
+    #[schema(as = ScopesOfTool)]
+    struct ToolScopesView from found: &ResolvedTool {
+        tool: String = found.tool.slug.to_string(),
+        scope_requirements!: Option<ScopeRequirements> = ScopeRequirements::new(&found.tool),
     }
 }
 
@@ -77,5 +65,5 @@ pub(crate) async fn required(
     }
     let version = body.version.as_deref().unwrap_or(prefix.tool_version());
     let found = catalog::find_tools(&key.app().catalog.snapshot(), &body.tools, version)?;
-    Ok(Json(ScopesView::new(&found)))
+    Ok(Json(found.as_slice().into()))
 }

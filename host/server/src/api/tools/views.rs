@@ -20,16 +20,7 @@ const ACTIVE_STATUS: &str = "active";
 /// The slugs of all tools.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ToolSlugs)]
-pub(crate) struct Slugs(Vec<String>);
-
-impl Slugs {
-    /// Lists the tools in the current version of every toolkit.
-    pub(crate) fn new(catalog: &Snapshot) -> Self {
-        let releases = catalog.toolkits().map(|toolkit| toolkit.current());
-        let slugs = releases.flat_map(|release| release.tools.iter().map(|tool| &tool.slug));
-        Self(slugs.map(ToString::to_string).collect())
-    }
-}
+pub(crate) struct Slugs(pub Vec<String>);
 
 /// A tool in one version.
 #[derive(Serialize, ToSchema)]

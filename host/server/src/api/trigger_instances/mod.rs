@@ -5,8 +5,8 @@ mod requests;
 mod views;
 
 use app::{
-    core::ids::{AccountId, TriggerInstanceId},
-    events::triggers::{self, Upsert},
+    core::ids::TriggerInstanceId,
+    events::triggers,
     projects::permissions::{Access, Area},
 };
 
@@ -33,17 +33,7 @@ pub(crate) async fn upsert(
         // Otherwise an action would do what the key may not.
         key.may(Access::Write, &[Area::ToolExecution])?;
     }
-    let action = body.action.clone();
-    let action = action.map(|action| action.map(actions::Action::into_app).transpose());
-    let request = Upsert {
-        trigger: slug,
-        versions: body.versions(),
-        account: body.account().map(AccountId::parse).transpose()?,
-        user_id: body.user_id.clone(),
-        schedule: body.schedule(),
-        action: action.transpose()?,
-        config: body.config(),
-    };
+    let request = body.into_upsert(slug)?;
     let upserted = triggers::upsert(key.app(), &key.project, request).await?;
     Ok(CreatedOrExisting(upserted.created, upserted.into()))
 }

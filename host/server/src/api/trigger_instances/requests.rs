@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use app::{
-    Time,
+    Result, Time,
     catalog::{LATEST, VersionSelector},
-    events::triggers::{Filter, Schedule},
+    core::ids::AccountId,
+    events::triggers::{Filter, Schedule, Upsert},
 };
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -13,7 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::actions::Action;
 use crate::{
-    api::{auth_configs::present_or_null, tools::ToolkitVersions},
+    api::{auth_configs::present, tools::ToolkitVersions},
     http::Page,
 };
 
@@ -23,19 +24,14 @@ use crate::{
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
     /// Of these accounts.
-    #[param(explode = false)]
     connected_account_ids: Vec<String>,
     /// Of accounts of these auth configs.
-    #[param(explode = false)]
     auth_config_ids: Vec<String>,
     /// Of these users.
-    #[param(explode = false)]
     user_ids: Vec<String>,
     /// With these ids.
-    #[param(explode = false)]
     trigger_ids: Vec<String>,
     /// Of these trigger types.
-    #[param(explode = false)]
     trigger_names: Vec<String>,
     /// Disabled ones too.
     show_disabled: Option<bool>,
@@ -43,22 +39,18 @@ pub(crate) struct ListQuery {
     page: Option<f64>,
     /// Older spelling of `connected_account_ids`.
     #[serde(rename = "connectedAccountIds")]
-    #[param(explode = false)]
     #[deprecated]
     older_account_ids: Vec<String>,
     /// Older spelling of `auth_config_ids`.
     #[serde(rename = "authConfigIds")]
-    #[param(explode = false)]
     #[deprecated]
     older_auth_config_ids: Vec<String>,
     /// Older spelling of `trigger_ids`.
     #[serde(rename = "triggerIds")]
-    #[param(explode = false)]
     #[deprecated]
     older_trigger_ids: Vec<String>,
     /// Older spelling of `trigger_names`.
     #[serde(rename = "triggerNames")]
-    #[param(explode = false)]
     #[deprecated]
     older_trigger_names: Vec<String>,
     /// Older spelling of `show_disabled`.
@@ -67,12 +59,10 @@ pub(crate) struct ListQuery {
     older_show_disabled: Option<bool>,
     /// Of the accounts with these legacy ids.
     #[serde(rename = "deprecatedConnectedAccountUuids")]
-    #[param(explode = false)]
     #[deprecated]
     account_uuids: Vec<String>,
     /// Of accounts of the auth configs with these legacy ids.
     #[serde(rename = "deprecatedAuthConfigUuids")]
-    #[param(explode = false)]
     #[deprecated]
     auth_config_uuids: Vec<String>,
 }
@@ -116,7 +106,7 @@ pub(crate) struct UpsertBody {
     /// Older spelling of `connected_account_id`.
     #[serde(rename = "connectedAuthId")]
     older_account_id: Option<String>,
-    pub user_id: Option<String>,
+    user_id: Option<String>,
     trigger_config: Option<Map<String, Value>>,
     /// Older spelling of `trigger_config`.
     #[serde(rename = "triggerConfig")]
@@ -136,8 +126,7 @@ pub(crate) struct UpsertBody {
     poll_time_zone: Option<String>,
     /// Tool that runs for every event of the instance; null for none. Without this member, an
     /// existing instance keeps its own.
-    #[schema(value_type = Option<Action>)]
-    #[serde(default, deserialize_with = "present_or_null")]
+    #[serde(default, deserialize_with = "present")]
     pub action: Option<Option<Action>>,
 }
 
@@ -151,39 +140,37 @@ pub(crate) enum Versions {
 }
 
 impl UpsertBody {
-    /// Returns the selection of versions.
-    pub(crate) fn versions(&self) -> VersionSelector {
-        match (&self.toolkit_versions, &self.version) {
-            (Some(Versions::ByToolkit(versions)), _) => {
-                ToolkitVersions::new(versions.clone()).selector(LATEST)
-            }
-            (Some(Versions::All(version)), _) | (None, Some(version)) => {
-                VersionSelector::all(version)
-            }
-            (None, None) => VersionSelector::all(LATEST),
-        }
-    }
-
-    /// Returns the id of the account.
-    pub(crate) fn account(&self) -> Option<&str> {
-        let given = self.connected_account_id.as_ref();
-        given.or(self.older_account_id.as_ref()).map(String::as_str)
-    }
-
-    /// Returns the schedule of polls.
-    pub(crate) fn schedule(&self) -> Schedule {
-        Schedule {
-            interval_s: self.poll_interval_seconds,
-            cron: self.poll_cron.clone(),
-            time_zone: self.poll_time_zone.clone(),
-        }
-    }
-
-    /// Returns the configuration; empty if none is given.
-    pub(crate) fn config(self) -> Map<String, Value> {
-        self.trigger_config
-            .or(self.older_config)
-            .unwrap_or_default()
+    /// Returns the request for an instance of a trigger type.
+    ///
+    /// # Errors
+    /// If an id is malformed.
+    pub(crate) fn into_upsert(self, trigger: String) -> Result<Upsert> {
+        let account = self.connected_account_id.or(self.older_account_id);
+        let action = self
+            .action
+            .map(|action| action.map(Action::into_app).transpose());
+        let config = self.trigger_config.or(self.older_config);
+        Ok(Upsert {
+            trigger,
+            versions: match (self.toolkit_versions, self.version) {
+                (Some(Versions::ByToolkit(versions)), _) => {
+                    ToolkitVersions::new(versions).selector(LATEST)
+                }
+                (Some(Versions::All(version)), _) | (None, Some(version)) => {
+                    VersionSelector::all(&version)
+                }
+                (None, None) => VersionSelector::all(LATEST),
+            },
+            account: account.as_deref().map(AccountId::parse).transpose()?,
+            user_id: self.user_id,
+            schedule: Schedule {
+                interval_s: self.poll_interval_seconds,
+                cron: self.poll_cron,
+                time_zone: self.poll_time_zone,
+            },
+            action: action.transpose()?,
+            config: config.unwrap_or_default(),
+        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Views of trigger instances.
 
 use app::{
+    Time,
     core::{clock::iso, ids::TriggerInstanceId},
     events::triggers::{self, InstanceView, Polled, RecentEvent, Upserted},
 };
@@ -111,9 +112,7 @@ view! {
             updated_at,
             disabled_at,
         },
-        deprecated: DeprecatedView = DeprecatedView {
-            created_at: iso(view.record.created_at),
-        },
+        deprecated: DeprecatedView = view.record.created_at.into(),
     }
 }
 
@@ -175,12 +174,12 @@ struct OlderView {
     disabled_at: Option<String>,
 }
 
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = TriggerInstanceDeprecated)]
-struct DeprecatedView {
-    #[schema(format = DateTime)]
-    created_at: String,
+view! {
+    #[serde(rename_all = "camelCase")]
+    #[schema(as = TriggerInstanceDeprecated)]
+    struct DeprecatedView from created_at: Time {
+        #[schema(format = DateTime)] created_at: String = iso(created_at),
+    }
 }
 
 mirror! {

@@ -2,7 +2,7 @@
 
 mod types;
 
-use app::catalog::LATEST;
+use app::catalog::{LATEST, VersionSelector};
 
 use self::types::{ListQuery, ReadQuery, Slugs, View};
 use crate::{
@@ -27,7 +27,10 @@ pub(crate) async fn list(
 /// Lists the slugs of all trigger types.
 #[utoipa::path(get, path = IN_TABLE)]
 pub(crate) async fn slugs(key: ProjectKey) -> ApiResult<Json<Slugs>> {
-    Ok(Json(Slugs::new(&key.app().catalog.snapshot())))
+    let catalog = key.app().catalog.snapshot();
+    let found = catalog.triggers(&[], &VersionSelector::all(LATEST));
+    let slugs = found.iter().map(|found| found.trigger.slug.to_string());
+    Ok(Json(Slugs(slugs.collect())))
 }
 
 /// Reads one version of a trigger type.

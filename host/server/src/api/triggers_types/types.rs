@@ -1,6 +1,6 @@
 //! Requests and views of trigger types.
 
-use app::catalog::{LATEST, ResolvedTrigger, Snapshot, TriggerKind, VersionSelector};
+use app::catalog::{ResolvedTrigger, TriggerKind};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
@@ -13,7 +13,6 @@ use crate::api::tools::{ToolkitVersions, ToolkitView};
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
     /// Of these toolkits.
-    #[param(explode = false)]
     pub toolkit_slugs: Vec<String>,
     /// A version or `latest` for every toolkit; or, written `toolkit_versions[slug]=version`, for
     /// each toolkit separately.
@@ -35,16 +34,7 @@ pub(crate) struct ReadQuery {
 /// The slugs of all trigger types.
 #[derive(Serialize, ToSchema)]
 #[schema(as = TriggerTypeSlugs)]
-pub(crate) struct Slugs(Vec<String>);
-
-impl Slugs {
-    /// Lists the trigger types in the current version of every toolkit.
-    pub(crate) fn new(catalog: &Snapshot) -> Self {
-        let found = catalog.triggers(&[], &VersionSelector::all(LATEST));
-        let slugs = found.iter().map(|found| found.trigger.slug.to_string());
-        Self(slugs.collect())
-    }
-}
+pub(crate) struct Slugs(pub Vec<String>);
 
 /// A trigger type in one version.
 #[derive(Serialize, ToSchema)]
@@ -68,13 +58,14 @@ pub(crate) struct View {
     requires_webhook_endpoint_setup: bool,
 }
 
-/// Delivery of events from the provider.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-#[schema(as = TriggerDelivery)]
-enum Delivery {
-    Webhook,
-    Poll,
+mirror! {
+    /// Delivery of events from the provider.
+    #[serde(rename_all = "lowercase")]
+    #[schema(as = TriggerDelivery)]
+    enum Delivery of TriggerKind {
+        Webhook,
+        Poll,
+    }
 }
 
 impl View {
@@ -84,16 +75,12 @@ impl View {
     /// If the schemas of the trigger type cannot be read.
     pub(crate) fn new(found: &ResolvedTrigger) -> Result<Self, app::Error> {
         let ResolvedTrigger { release, trigger } = found;
-        let delivery = match trigger.kind {
-            TriggerKind::Webhook => Delivery::Webhook,
-            TriggerKind::Poll => Delivery::Poll,
-        };
         Ok(Self {
             slug: trigger.slug.to_string(),
             name: trigger.name.clone(),
             description: trigger.description.clone(),
             instructions: String::new(),
-            r#type: delivery,
+            r#type: trigger.kind.into(),
             toolkit: ToolkitView::new(release),
             config: trigger.config.text()?,
             payload: trigger.payload.text()?,

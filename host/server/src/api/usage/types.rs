@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 /// The only counted entity.
@@ -79,27 +79,22 @@ view! {
     pub(crate) struct GroupsView from (
         groups: impl Iterator<Item = (String, u64)>,
         total: u64,
-    ) where {
-        let view = |(key, count): (String, u64)| GroupView {
-            key,
-            total_quantity: count.to_string(),
-            event_count: count,
-        };
-    } {
+    ) {
         entity_type: &'static str = COUNTED_ENTITY,
         unit: &'static str = QUANTITY_UNIT,
         /// A number, as text. It includes groups beyond the limit.
         total_quantity: String = total.to_string(),
         event_count: u64 = total,
-        groups: Vec<GroupView> = groups.map(view).collect(),
+        groups: Vec<GroupView> = groups.map(Into::into).collect(),
     }
 }
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = UsageGroup)]
-struct GroupView {
-    key: String,
-    /// A number, as text.
-    total_quantity: String,
-    event_count: u64,
+view! {
+    #[schema(as = UsageGroup)]
+    struct GroupView from group: (String, u64) {
+        key: String = group.0,
+        /// A number, as text.
+        total_quantity: String = group.1.to_string(),
+        event_count: u64 = group.1,
+    }
 }

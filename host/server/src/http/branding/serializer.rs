@@ -142,42 +142,18 @@ impl<'b, S: Serializer> Serializer for Renaming<'b, S> {
     }
 }
 
-macro_rules! sequences {
-    ($($part:ident $method:ident;)*) => {$(
+macro_rules! members {
+    ($($part:ident $method:ident($($key:ident)?);)*) => {$(
         impl<S: $part> $part for Renaming<'_, S> {
             type Ok = S::Ok;
             type Error = S::Error;
 
-            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), S::Error> {
-                self.0.$method(&Branded(value, self.1))
-            }
-
-            fn end(self) -> Result<S::Ok, S::Error> {
-                self.0.end()
-            }
-        }
-    )*};
-}
-
-sequences! {
-    SerializeSeq serialize_element;
-    SerializeTuple serialize_element;
-    SerializeTupleStruct serialize_field;
-    SerializeTupleVariant serialize_field;
-}
-
-macro_rules! structs {
-    ($($part:ident;)*) => {$(
-        impl<S: $part> $part for Renaming<'_, S> {
-            type Ok = S::Ok;
-            type Error = S::Error;
-
-            fn serialize_field<T: Serialize + ?Sized>(
+            fn $method<T: Serialize + ?Sized>(
                 &mut self,
-                key: &'static str,
+                $($key: &'static str,)?
                 value: &T,
             ) -> Result<(), S::Error> {
-                self.0.serialize_field(self.1.name(key), &Branded(value, self.1))
+                self.0.$method($(self.1.name($key),)? &Branded(value, self.1))
             }
 
             fn end(self) -> Result<S::Ok, S::Error> {
@@ -187,9 +163,13 @@ macro_rules! structs {
     )*};
 }
 
-structs! {
-    SerializeStruct;
-    SerializeStructVariant;
+members! {
+    SerializeSeq serialize_element();
+    SerializeTuple serialize_element();
+    SerializeTupleStruct serialize_field();
+    SerializeTupleVariant serialize_field();
+    SerializeStruct serialize_field(key);
+    SerializeStructVariant serialize_field(key);
 }
 
 impl<S: SerializeMap> SerializeMap for Renaming<'_, S> {

@@ -30,26 +30,17 @@ struct Body {
 /// Returns the response to a request that was refused. An error that OAuth does not know has the
 /// envelope of the API.
 pub(super) fn response(refused: ApiError) -> Response {
-    match &refused {
-        ApiError::App(error) => match code(error) {
-            Some(code) => {
-                let body = Body {
-                    error: code,
-                    error_description: description(error),
-                };
-                reply::json(StatusCode::BAD_REQUEST, &body)
-            }
-            None => refused.into_response(),
-        },
-        ApiError::Http(_) => refused.into_response(),
-    }
-}
-
-fn code(error: &Error) -> Option<&'static str> {
     let mut codes = OAUTH_ERROR_CODES.iter();
-    codes
-        .find(|(kind, _)| error.is(kind))
-        .map(|(_, code)| *code)
+    if let ApiError::App(error) = &refused
+        && let Some((_, code)) = codes.find(|(kind, _)| error.is(kind))
+    {
+        let body = Body {
+            error: code,
+            error_description: description(error),
+        };
+        return reply::json(StatusCode::BAD_REQUEST, &body);
+    }
+    refused.into_response()
 }
 
 /// Returns message and suggested fix, in the characters that OAuth permits.

@@ -33,19 +33,12 @@ view! {
             log::Status::Failed => "error",
             log::Status::Success => "success",
         },
-        app: ToolkitView = ToolkitView {
-            name: toolkit.name,
-            unique_id: record.toolkit,
-            icon: toolkit.icon,
-        },
+        app: ToolkitView = ToolkitView::new(record.toolkit, toolkit),
         version: String = record.version,
         connection: Connection = Connection { id: account_id(record.account), entity: record.user },
         session: Map<String, Value> = Map::new(),
-        execution_metadata: Metadata = Metadata {
-            request_id: record.request,
-            cpu_us: record.cpu_us,
-            peak_memory_bytes: record.memory,
-        },
+        execution_metadata: Metadata =
+            Metadata::new(record.request, record.cpu_us, record.memory),
         steps: Vec<Step> = vec![step],
         /// Arguments; empty if the project stores no data.
         #[serde(serialize_with = "or_empty_object")]
@@ -77,13 +70,14 @@ fn or_empty_object<S: Serializer>(
     }
 }
 
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = ActionLogToolkit)]
-struct ToolkitView {
-    name: String,
-    unique_id: String,
-    icon: String,
+view! {
+    #[serde(rename_all = "camelCase")]
+    #[schema(as = ActionLogToolkit)]
+    struct ToolkitView from (slug: String, shown: AppView) {
+        name: String = shown.name,
+        unique_id: String = slug,
+        icon: String = shown.icon,
+    }
 }
 
 #[derive(Serialize, ToSchema)]
@@ -94,13 +88,14 @@ struct Connection {
     entity: String,
 }
 
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = ActionLogMetadata)]
-struct Metadata {
-    request_id: String,
-    cpu_us: u64,
-    peak_memory_bytes: u64,
+view! {
+    #[serde(rename_all = "camelCase")]
+    #[schema(as = ActionLogMetadata)]
+    struct Metadata from (request: String, cpu_us: u64, memory: u64) {
+        request_id: String = request,
+        cpu_us: u64 = cpu_us,
+        peak_memory_bytes: u64 = memory,
+    }
 }
 
 view! {
@@ -146,41 +141,36 @@ view! {
         #[schema(value_type = Option<String>)] request_id!: Option<Uuid> = uuid(record),
         /// Start time of the execution, in milliseconds since 1970.
         time: i64 = record.started_at.0,
-        request: RequestView = RequestView {
-            method: request.method.clone(),
-            url: request.url.clone(),
-        },
-        response: ResponseView = ResponseView {
-            status: request.status.unwrap_or(0),
-            time: format!("{} ms", request.elapsed_ms),
-        },
+        request: RequestView = request.into(),
+        response: ResponseView = request.into(),
     }
 }
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = ActionLogRequest)]
-struct RequestView {
-    method: String,
-    /// URL without secrets.
-    url: String,
+view! {
+    #[schema(as = ActionLogRequest)]
+    struct RequestView from request: &SentRequest {
+        method: String = request.method.clone(),
+        /// URL without secrets.
+        url: String = request.url.clone(),
+    }
 }
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = ActionLogResponse)]
-struct ResponseView {
-    /// HTTP status code; 0 if no response was received.
-    status: u16,
-    /// Duration with its unit.
-    time: String,
+view! {
+    #[schema(as = ActionLogResponse)]
+    struct ResponseView from request: &SentRequest {
+        /// HTTP status code; 0 if no response was received.
+        status: u16 = request.status.unwrap_or(0),
+        /// Duration with its unit.
+        time: String = format!("{} ms", request.elapsed_ms),
+    }
 }
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = ActionLogError)]
-struct ErrorView {
-    /// Absent if the execution succeeded or the project stores no data.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    message: Option<String>,
+view! {
+    #[schema(as = ActionLogError)]
+    struct ErrorView {
+        /// Absent if the execution succeeded or the project stores no data.
+        message?: Option<String>,
+    }
 }
 
 /// Converts the sixteen characters of an execution's id to the UUID that older clients need.

@@ -30,8 +30,7 @@ pub(crate) async fn list(
     key: ProjectKey,
     OptionalJson(body): OptionalJson<Search>,
 ) -> ApiResult<Json<ListView>> {
-    let cursor = body.cursor.as_deref().filter(|cursor| !cursor.is_empty());
-    let page = Page::new(body.limit, cursor)?;
+    let page = Page::new(body.limit, body.cursor.as_deref())?;
     let after = page.window(false)?.after;
     let with_payload = body.include_payload.unwrap_or(true);
     let now = key.app().clock.now();

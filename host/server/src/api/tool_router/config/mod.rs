@@ -28,7 +28,7 @@ pub(crate) use self::{
     view::ConfigView,
 };
 use super::approval::{DefaultPermission, PermissionsBody};
-use crate::{api::auth_configs::present_or_null, http::ApiResult};
+use crate::{api::auth_configs::present, http::ApiResult};
 
 /// Parts of the configuration of a session. Each part that is sent replaces the one before; null
 /// restores its default.
@@ -36,46 +36,34 @@ use crate::{api::auth_configs::present_or_null, http::ApiResult};
 #[schema(as = SessionConfigRequest)]
 pub(crate) struct Blocks {
     /// The toolkits of the session; all of them without it.
-    #[serde(default, deserialize_with = "present_or_null")]
-    #[schema(value_type = Option<Selection>)]
+    #[serde(default, deserialize_with = "present")]
     toolkits: Option<Option<Selection>>,
     /// Tools by toolkit.
-    #[serde(default, deserialize_with = "present_or_null")]
-    #[schema(value_type = Option<BTreeMap<String, ToolSelection>>)]
+    #[serde(default, deserialize_with = "present")]
     tools: Option<Option<BTreeMap<String, ToolSelection>>>,
     /// Tags that tools of all toolkits must have.
-    #[serde(default, deserialize_with = "present_or_null")]
-    #[schema(value_type = Option<TagsBody>)]
+    #[serde(default, deserialize_with = "present")]
     tags: Option<Option<TagsBody>>,
     /// Auth configs with which accounts are connected, by toolkit.
-    #[serde(default, deserialize_with = "present_or_null")]
-    #[schema(value_type = Option<BTreeMap<String, String>>)]
+    #[serde(default, deserialize_with = "present")]
     auth_configs: Option<Option<BTreeMap<String, String>>>,
     /// Accounts to which the session is restricted, by toolkit.
-    #[serde(default, deserialize_with = "present_or_null")]
-    #[schema(value_type = Option<BTreeMap<String, OneOrMany>>)]
+    #[serde(default, deserialize_with = "present")]
     connected_accounts: Option<Option<BTreeMap<String, OneOrMany>>>,
-    #[serde(default, deserialize_with = "present_or_null")]
-    #[schema(value_type = Option<ConnectionsBody>)]
+    #[serde(default, deserialize_with = "present")]
     manage_connections: Option<Option<ConnectionsBody>>,
-    #[serde(default, deserialize_with = "present_or_null")]
-    #[schema(value_type = Option<WorkbenchBody>)]
+    #[serde(default, deserialize_with = "present")]
     workbench: Option<Option<WorkbenchBody>>,
-    #[serde(default, deserialize_with = "present_or_null")]
-    #[schema(value_type = Option<MultiAccountBody>)]
+    #[serde(default, deserialize_with = "present")]
     multi_account: Option<Option<MultiAccountBody>>,
     /// Tools that are shown beside the meta tools.
-    #[serde(default, deserialize_with = "present_or_null")]
-    #[schema(value_type = Option<PreloadBody>)]
+    #[serde(default, deserialize_with = "present")]
     preload: Option<Option<PreloadBody>>,
-    #[serde(default, deserialize_with = "present_or_null")]
-    #[schema(value_type = Option<SwitchBody>)]
+    #[serde(default, deserialize_with = "present")]
     search: Option<Option<SwitchBody>>,
-    #[serde(default, deserialize_with = "present_or_null")]
-    #[schema(value_type = Option<MultiExecuteBody>)]
+    #[serde(default, deserialize_with = "present")]
     execute: Option<Option<MultiExecuteBody>>,
-    #[serde(default, deserialize_with = "present_or_null")]
-    #[schema(value_type = Option<SwitchBody>)]
+    #[serde(default, deserialize_with = "present")]
     proxy_execute: Option<Option<SwitchBody>>,
 }
 
