@@ -82,6 +82,15 @@ pub struct Failure {
     pub description: String,
 }
 
+impl Failure {
+    pub(super) fn new(error: impl Into<String>, description: impl Into<String>) -> Self {
+        Self {
+            error: error.into(),
+            description: description.into(),
+        }
+    }
+}
+
 impl Document for Account {
     const COLLECTION: &'static Collection = &COLLECTION;
 }
@@ -148,15 +157,16 @@ pub(super) fn map_alias_conflict(cause: EditError<Error>) -> Error {
     }
 }
 
-pub(super) fn status_conflict(id: &AccountId, status: Status, event: Event) -> Error {
+/// Returns the status of an account after an event. Fails if the event cannot happen now.
+pub(super) fn status_after(id: &AccountId, status: Status, event: Event) -> Result<Status> {
     let action = match event {
         Event::Enabled => "resumed",
         Event::Disabled => "paused",
         Event::Revoked => "revoked",
         _ => "changed",
     };
-    errors::account_refused(format!(
-        "account {id} is {} and cannot be {action}",
-        status.into_str()
-    ))
+    let now = status.into_str();
+    let refused =
+        || errors::account_refused(format!("account {id} is {now} and cannot be {action}"));
+    status.after(event).ok_or_else(refused)
 }

@@ -24,7 +24,7 @@ use crate::{
     core::{
         clock::time_before,
         ids::{self, AccountId, OrganizationId, ProjectId},
-        vault::{SealContext, Sealed, keyed_hash},
+        vault::{SealContext, Sealed},
     },
     projects::{self, Project},
     work::{JobClaim, erase_all},
@@ -119,18 +119,12 @@ pub(super) struct PendingSecrets {
 impl App {
     /// Returns the name under which the record of a secret is stored.
     pub(super) fn attempt_record_id(&self, step: Step, secret: &str) -> String {
-        let key = self.vault.derive("flows");
-        hex::encode(keyed_hash(
-            &key,
-            format!("{} {secret}", step.hash_prefix()).as_bytes(),
-        ))
+        let message = format!("{} {secret}", step.hash_prefix());
+        self.vault.hash_text("flows", &message)
     }
 
     pub(super) fn browser_hash(&self, browser: &str) -> String {
-        hex::encode(keyed_hash(
-            &self.vault.derive("browsers"),
-            browser.as_bytes(),
-        ))
+        self.vault.hash_text("browsers", browser)
     }
 
     pub(super) async fn attempt_project(
@@ -138,8 +132,8 @@ impl App {
         attempt: &Record<ConnectionAttempt>,
     ) -> Result<Project> {
         let id = ProjectId::parse(&attempt.project)?;
-        projects::get(self, &attempt.body.organization, &id)
-            .await
+        let project = projects::get(self, &attempt.body.organization, &id).await;
+        project
             .map_err(|cause| cause.replace_if(&errors::PROJECT_NOT_FOUND, errors::attempt_unknown))
     }
 

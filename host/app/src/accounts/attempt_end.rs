@@ -10,7 +10,7 @@ use super::{
     credential::open_credential,
     tokens::TokenOwner,
 };
-use crate::{App, Error, Result, accounts::errors, core::ids::AccountId, projects::Project};
+use crate::{App, Result, accounts::errors, core::ids::AccountId, projects::Project};
 
 /// Activates an account with its tokens. Revokes the tokens if the attempt has ended meanwhile.
 pub(super) async fn activate(
@@ -26,8 +26,8 @@ pub(super) async fn activate(
     let activated = app.store.change(&COLLECTION, id.as_str(), || async {
         let found = record(app, project, id).await.ok();
         let found = found.filter(|account| account.body.attempt_number == attempt_number);
-        let status = found.as_ref();
-        let status = status.and_then(|account| account.body.status.after(Event::Authorized));
+        let authorized = |account: &Record<Account>| account.body.status.after(Event::Authorized);
+        let status = found.as_ref().and_then(authorized);
         let (Some(mut account), Some(status)) = (found, status) else {
             tokens.revoke_best_effort(owner, values).await;
             return Err(errors::attempt_unknown());
@@ -66,9 +66,7 @@ pub(super) async fn fail_attempt(
         }
         Ok(())
     };
-    app.store
-        .edit(project.id.as_str(), id.as_str(), now, change)
-        .await
-        .map_err(Error::from)
-        .map(|_| ())
+    let owner = project.id.as_str();
+    app.store.edit(owner, id.as_str(), now, change).await?;
+    Ok(())
 }

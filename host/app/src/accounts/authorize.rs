@@ -1,10 +1,9 @@
 //! Authorization requests: the address at which a user authorizes a connection, for a new account and
 //! for another attempt of an existing one.
 
-use manifest::AuthMode;
+use manifest::{AuthMode, AuthScheme};
 use oauth::{AuthorizeParams, Refusal};
 use store::{Batch, Record};
-use url::Url;
 
 use super::{
     AccountView, Event, Status, Values,
@@ -12,7 +11,7 @@ use super::{
     attempt::{ConnectionAttempt, PendingSecrets, Step, secret},
     auth_configs::{self, AuthConfig},
     create::ValidatedRequest,
-    credential::{Credential, open_credential},
+    credential::open_credential,
     get,
     oauth_clients::{self, RegistrationRequest, client_metadata_url},
     redirect::check_redirect_url,
@@ -68,9 +67,8 @@ pub(super) async fn create(
     callback_url: Option<String>,
 ) -> Result<AccountView> {
     validated.check_user_verified(project)?;
-    let callback_url = callback_url
-        .map(|url| check_redirect_url("connection.callback_url", url))
-        .transpose()?;
+    let check_url = |url| check_redirect_url("connection.callback_url", url);
+    let callback_url = callback_url.map(check_url).transpose()?;
     let id = AccountId::random();
     let now = app.clock.now();
     let until = time_after(now, app.accounts.settings.pending_ttl);
@@ -82,20 +80,15 @@ pub(super) async fn create(
         attempt_number: account.attempt_number,
         config: &validated.config,
         release: &validated.release,
-        values: validated.values.clone(),
+        values: &validated.values,
         callback_url,
         browser: None,
     };
-    let AuthorizationStarted {
-        name,
-        attempt,
-        shown,
-        ..
-    } = input.start_authorization(app).await?;
+    let started = input.start_authorization(app).await?;
     let mut values = validated.values.clone();
-    values.extend(shown);
-    let credential = Credential::new(app.accounts.seal(&project.id, &id, &values).await?);
-    let attempt = Some((&*name, &attempt));
+    values.extend(started.shown);
+    let credential = app.accounts.seal(&project.id, &id, &values).await?;
+    let attempt = Some((&*started.name, &started.attempt));
     validated
         .insert(app, project, &id, &account, &credential, attempt)
         .await?;
@@ -114,71 +107,72 @@ pub async fn reconnect(
     id: &AccountId,
     callback_url: Option<String>,
 ) -> Result<Reconnection> {
-    let callback_url = callback_url
-        .map(|url| check_redirect_url("redirect_url", url))
-        .transpose()?;
-    let begun = app.store.change(&COLLECTION, id.as_str(), || async {
-        let mut account = record(app, project, id).await?;
-        if !account.body.scheme.redirects() {
-            let unchanged = Reconnection {
-                status: account.body.status,
-                redirect_url: None,
-            };
-            return Ok((Batch::at(app.clock.now()), unchanged));
-        }
-        let config = auth_configs::find(app, project, &account.body.auth_config).await?;
-        let config = config.filter(|config| config.body.status == auth_configs::Status::Enabled);
-        let config = config.ok_or_else(|| {
-            errors::account_refused(format!(
-                "the auth config of account {id} is deleted or disabled"
-            ))
-        })?;
-        let release = app.catalog.release(&account.body.toolkit, LATEST)?;
-        let (old, credential) = open_credential(app, project, &account).await?;
-        let mut values = user_values(account.body.scheme, &old);
-        if let Some(scheme) = release.scheme(account.body.scheme) {
-            values = scheme::complete(scheme, values).map_err(errors::account_fields)?;
-        }
-        let now = app.clock.now();
-        let status = account.body.status;
-        let unasked = || errors::unavailable("the account is being changed by another request");
-        let status = status
-            .after(Event::ReconnectRequested)
-            .ok_or_else(unasked)?;
-        account.body.attempt_number += 1;
-        let input = AuthorizationInput {
-            project,
-            id,
-            attempt_number: account.body.attempt_number,
-            config: &config,
-            release: &release,
-            values: values.clone(),
-            callback_url: callback_url.clone(),
-            browser: None,
-        };
-        let AuthorizationStarted {
-            name,
-            attempt,
-            url,
-            shown,
-        } = input.start_authorization(app).await?;
-        let mut batch = Batch::at(now)
-            .check(&config)
-            .insert(project.id.as_str(), &name, &attempt);
-        if status == Status::Initiated {
-            account.body.set_status(status, None, now);
-            account.body.waits_until = Some(time_after(now, app.accounts.settings.pending_ttl));
-            values.extend(shown);
-            let body = Credential::new(app.accounts.seal(&project.id, id, &values).await?);
-            batch = batch.update(&Record { body, ..credential });
-        }
-        let started = Reconnection {
-            status,
-            redirect_url: Some(url),
-        };
-        Ok((batch.update(&account), started))
+    let check_url = |url| check_redirect_url("redirect_url", url);
+    let callback_url = callback_url.map(check_url).transpose()?;
+    let begun = app.store.change(&COLLECTION, id.as_str(), || {
+        start_again(app, project, id, callback_url.as_deref())
     });
     Ok(begun.await?)
+}
+
+/// Returns the batch that starts another attempt for an account.
+async fn start_again(
+    app: &App,
+    project: &Project,
+    id: &AccountId,
+    callback_url: Option<&str>,
+) -> Result<(Batch, Reconnection)> {
+    let mut account = record(app, project, id).await?;
+    if !account.body.scheme.redirects() {
+        let unchanged = Reconnection {
+            status: account.body.status,
+            redirect_url: None,
+        };
+        return Ok((Batch::at(app.clock.now()), unchanged));
+    }
+    let config = auth_configs::find(app, project, &account.body.auth_config).await?;
+    let config = config.filter(|config| config.body.status == auth_configs::Status::Enabled);
+    let config = config.ok_or_else(|| {
+        errors::account_refused(format!(
+            "the auth config of account {id} is deleted or disabled"
+        ))
+    })?;
+    let release = app.catalog.release(&account.body.toolkit, LATEST)?;
+    let (old, credential) = open_credential(app, project, &account).await?;
+    let mut values = user_values(account.body.scheme, &old);
+    if let Some(scheme) = release.scheme(account.body.scheme) {
+        values = scheme::complete(scheme, values).map_err(errors::account_fields)?;
+    }
+    let unasked = || errors::unavailable("the account is being changed by another request");
+    let status = account.body.status.after(Event::ReconnectRequested);
+    let status = status.ok_or_else(unasked)?;
+    let now = app.clock.now();
+    account.body.attempt_number += 1;
+    let input = AuthorizationInput {
+        project,
+        id,
+        attempt_number: account.body.attempt_number,
+        config: &config,
+        release: &release,
+        values: &values,
+        callback_url: callback_url.map(str::to_owned),
+        browser: None,
+    };
+    let started = input.start_authorization(app).await?;
+    let batch = Batch::at(now).check(&config);
+    let mut batch = batch.insert(project.id.as_str(), &started.name, &started.attempt);
+    if status == Status::Initiated {
+        account.body.set_status(status, None, now);
+        account.body.waits_until = Some(time_after(now, app.accounts.settings.pending_ttl));
+        values.extend(started.shown);
+        let body = app.accounts.seal(&project.id, id, &values).await?;
+        batch = batch.update(&Record { body, ..credential });
+    }
+    let started = Reconnection {
+        status,
+        redirect_url: Some(started.url),
+    };
+    Ok((batch.update(&account), started))
 }
 
 /// Input of an authorization request.
@@ -188,7 +182,7 @@ pub(super) struct AuthorizationInput<'a> {
     pub(super) attempt_number: u32,
     pub(super) config: &'a Record<AuthConfig>,
     pub(super) release: &'a Release,
-    pub(super) values: Values,
+    pub(super) values: &'a Values,
     pub(super) callback_url: Option<String>,
     pub(super) browser: Option<String>,
 }
@@ -198,41 +192,22 @@ impl AuthorizationInput<'_> {
     /// provider refuses to register a client, or the store refuses.
     pub(super) async fn start_authorization(self, app: &App) -> Result<AuthorizationStarted> {
         let mode = self.config.body.scheme;
-        let scheme = self
-            .release
-            .scheme(mode)
-            .ok_or_else(|| errors::scheme_not_offered(&self.release.slug, mode.as_str()))?;
+        let not_offered = || errors::scheme_not_offered(&self.release.slug, mode.as_str());
+        let scheme = self.release.scheme(mode).ok_or_else(not_offered)?;
         let mut context = app.accounts.client_context(self.config).await?;
         context.add_tool_scopes(&self.config.body, scheme, self.release);
         let redirect_uri = context.redirect_uri.take();
         let redirect_uri = redirect_uri.unwrap_or_else(|| callback_url(app));
+        let now = app.clock.now();
+        let oauth_flow = context.flow(scheme, self.values, now);
+        let scheme = app.accounts.metadata.resolve(&oauth_flow).await?;
+        let mut values = self.values.clone();
+        if context.client.id.is_empty() {
+            let client = self.own_client(app, &context.net, &scheme, &redirect_uri);
+            values.extend(client.await?);
+        }
         let state = secret("");
         let verifier = secret("");
-        let now = app.clock.now();
-        let mut values = self.values.clone();
-        let oauth_flow = context.flow(scheme, &self.values, now);
-        let scheme = app.accounts.metadata.resolve(&oauth_flow).await?;
-        match mode {
-            AuthMode::DcrOauth if context.client.id.is_empty() => {
-                let registration = RegistrationRequest {
-                    project: self.project.id.clone(),
-                    auth_config: AuthConfigId::parse(&self.config.id)?,
-                    scheme: scheme.clone().into_owned(),
-                    net: context.net.clone(),
-                    values: self.values.clone(),
-                    redirect_uri: redirect_uri.clone(),
-                    name: self.project.shown_name().to_owned(),
-                };
-                values.extend(app.accounts.dynamic_client(registration).await?);
-            }
-            AuthMode::CimdOauth if context.client.id.is_empty() => {
-                values.insert(
-                    "client_id".to_owned(),
-                    client_metadata_url(app, &self.config.id)?.into(),
-                );
-            }
-            _ => {}
-        }
         let oauth_flow = context.flow(&scheme, &values, now);
         let params = AuthorizeParams {
             redirect_uri: &redirect_uri,
@@ -241,17 +216,16 @@ impl AuthorizationInput<'_> {
             scopes: &context.scopes,
             user_scopes: &context.user_scopes,
         };
-        let (url, temporary): (Url, Values) = match &scheme.oauth1 {
+        let (url, mut shown) = match &scheme.oauth1 {
             Some(_) => oauth_flow.authorize_oauth1(&redirect_uri, &state).await?,
             None => (oauth_flow.authorize(params)?, Values::new()),
         };
-        let name = app.attempt_record_id(Step::Authorize, &state);
-        values.extend(temporary.clone());
-        let mut shown = temporary;
+        values.extend(shown.clone());
         if !shown.is_empty() {
             shown.insert(AUTH_URI_VALUE.to_owned(), url.as_str().into());
         }
         shown.insert(REDIRECT_URL_VALUE.to_owned(), url.as_str().into());
+        let name = app.attempt_record_id(Step::Authorize, &state);
         let secrets = PendingSecrets {
             values,
             verifier,
@@ -274,6 +248,35 @@ impl AuthorizationInput<'_> {
             url: url.into(),
             shown,
         })
+    }
+
+    /// Returns the values of the client that this server creates itself, if the scheme asks for one.
+    async fn own_client(
+        &self,
+        app: &App,
+        net: &net::Client,
+        scheme: &AuthScheme,
+        redirect_uri: &str,
+    ) -> Result<Values> {
+        match self.config.body.scheme {
+            AuthMode::DcrOauth => {
+                let registration = RegistrationRequest {
+                    project: self.project.id.clone(),
+                    auth_config: AuthConfigId::parse(&self.config.id)?,
+                    scheme: scheme.clone(),
+                    net: net.clone(),
+                    values: self.values.clone(),
+                    redirect_uri: redirect_uri.to_owned(),
+                    name: self.project.shown_name().to_owned(),
+                };
+                app.accounts.dynamic_client(registration).await
+            }
+            AuthMode::CimdOauth => {
+                let id = client_metadata_url(app, &self.config.id)?;
+                Ok(Values::from_iter([("client_id".to_owned(), id.into())]))
+            }
+            _ => Ok(Values::new()),
+        }
     }
 }
 

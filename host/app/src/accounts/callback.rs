@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use manifest::{AuthScheme, OAuth2};
-use oauth::{ExchangeParams, Flow, Refusal, Tokens};
+use oauth::{ExchangeParams, Refusal, Tokens};
 use store::{Batch, CommitError, Time};
 use url::Url;
 
@@ -140,25 +140,23 @@ async fn exchange_callback(
     secrets: &PendingSecrets,
     query: &[(String, String)],
 ) -> std::result::Result<Tokens, Failure> {
-    let failure = |error: &str, description: String| Failure {
-        error: error.to_owned(),
-        description,
-    };
-    let scheme = owner
-        .scheme()
-        .map_err(|cause| failure("toolkit_gone", cause.to_string()))?;
+    let refused =
+        |error: &str, refusal: Refusal| Failure::new(error, truncate(&refusal.to_string()));
+    let scheme = owner.scheme();
+    let scheme = scheme.map_err(|cause| Failure::new("toolkit_gone", cause.to_string()))?;
     let config = auth_configs::find(app, project, &owner.auth_config).await;
     let config = config.ok().flatten();
-    let config =
-        config.ok_or_else(|| failure("auth_config_gone", "the auth config is deleted".into()))?;
+    let gone = || Failure::new("auth_config_gone", "the auth config is deleted");
+    let config = config.ok_or_else(gone)?;
     let context = app.accounts.client_context(&config).await;
-    let context = context.map_err(|cause| failure("auth_config_unusable", cause.to_string()))?;
-    let oauth_flow = context.flow(scheme, &secrets.values, app.clock.now());
+    let unusable = |cause: Error| Failure::new("auth_config_unusable", cause.to_string());
+    let context = context.map_err(unusable)?;
+    let now = app.clock.now();
+    let oauth_flow = context.flow(scheme, &secrets.values, now);
     let scheme = app.accounts.metadata.resolve(&oauth_flow).await;
-    let scheme =
-        &scheme.map_err(|refusal| failure("issuer_unknown", truncate(&refusal.to_string())))?;
+    let scheme = &scheme.map_err(|refusal| refused("issuer_unknown", refusal))?;
     // Checked before the rest of the callback, including an error, is read (RFC 9207, section 2.4).
-    check_issuer(scheme, query).map_err(|why| failure("issuer_mismatch", why))?;
+    check_issuer(scheme, query).map_err(|why| Failure::new("issuer_mismatch", why))?;
     let code = authorization_code(scheme, query)?;
     let code = ExchangeParams {
         code,
@@ -166,20 +164,16 @@ async fn exchange_callback(
         verifier: Some(secrets.verifier.as_str()),
         callback: query,
     };
-    let flow = Flow {
-        scheme,
-        ..oauth_flow
-    };
-    let exchanged = flow.exchange(code).await;
+    let oauth_flow = context.flow(scheme, &secrets.values, now);
+    let exchanged = oauth_flow.exchange(code).await;
     if exchanged.as_ref().is_err_and(Refusal::is_invalid_client) {
-        let tokens = &app.accounts;
-        let deleted =
-            tokens.delete_rejected_client(&project.id, &owner.auth_config, &secrets.values);
+        let (tokens, config) = (&app.accounts, &owner.auth_config);
+        let deleted = tokens.delete_rejected_client(&project.id, config, &secrets.values);
         if let Err(cause) = deleted.await {
             tracing::warn!(account = %owner.account, %cause, "a client that the provider does not know was not deleted");
         }
     }
-    exchanged.map_err(|refusal| failure("token_exchange_failed", truncate(&refusal.to_string())))
+    exchanged.map_err(|refusal| refused("token_exchange_failed", refusal))
 }
 
 /// Returns the code of a callback, or the failure that the callback reports. The OAuth 1
@@ -190,27 +184,20 @@ fn authorization_code<'a>(
 ) -> std::result::Result<&'a str, Failure> {
     let is_error = |name: &str| ["error", "oauth_problem"].contains(&name);
     if let Some((_, error)) = query.iter().find(|(name, _)| is_error(name)) {
-        let description = single_parameter(query, "error_description");
-        return Err(Failure {
-            error: truncate(error),
-            description: description.map(truncate).unwrap_or_default(),
-        });
+        let description = single_parameter(query, "error_description").map(truncate);
+        let failure = Failure::new(truncate(error), description.unwrap_or_default());
+        return Err(failure);
     }
     if scheme.oauth1.is_some() && query.iter().any(|(name, _)| name == "denied") {
-        return Err(Failure {
-            error: "access_denied".to_owned(),
-            description: String::new(),
-        });
+        return Err(Failure::new("access_denied", ""));
     }
     let named = match &scheme.oauth1 {
         Some(_) => "oauth_verifier",
         None => scheme.oauth2.as_ref().map_or("code", OAuth2::code_param),
     };
     let code = single_parameter(query, named).filter(|code| !code.is_empty());
-    code.ok_or_else(|| Failure {
-        error: "invalid_response".to_owned(),
-        description: "the callback contains no authorization code".to_owned(),
-    })
+    let problem = "the callback contains no authorization code";
+    code.ok_or_else(|| Failure::new("invalid_response", problem))
 }
 
 /// Checks that the issuer named in the callback is the provider's own (RFC 9207). Another issuer
@@ -223,24 +210,21 @@ fn check_issuer(
     let named: Vec<_> = query.iter().filter(|(name, _)| name == "iss").collect();
     let origin = |text: &str| Url::parse(text).ok().map(|url| url.origin());
     let oauth2 = scheme.oauth2.as_ref();
-    let known_issuer = oauth2.and_then(|oauth2| oauth2.issuer.as_ref());
+    let is_own = |issuer: &String| match oauth2.and_then(|oauth2| oauth2.issuer.as_ref()) {
+        Some(known) => known == issuer,
+        None => {
+            let endpoints = oauth2.map(|oauth2| [&oauth2.authorize_url, &oauth2.token_url]);
+            let mut endpoints = endpoints.into_iter().flatten();
+            let issuer = origin(issuer).filter(url::Origin::is_tuple);
+            issuer.is_some() && endpoints.any(|endpoint| origin(endpoint) == issuer)
+        }
+    };
     match named[..] {
         [] if oauth2.is_some_and(|oauth2| oauth2.names_issuer) => {
             Err("the callback does not name its issuer".into())
         }
         [] => Ok(()),
-        [(_, issuer)] if known_issuer.is_some_and(|known| known == issuer) => Ok(()),
-        [(_, issuer)] if known_issuer.is_none() => {
-            let mut endpoints = oauth2
-                .iter()
-                .flat_map(|oauth2| [origin(&oauth2.authorize_url), origin(&oauth2.token_url)])
-                .flatten();
-            let issuer = origin(issuer).filter(url::Origin::is_tuple);
-            match issuer {
-                Some(issuer) if endpoints.any(|endpoint| endpoint == issuer) => Ok(()),
-                _ => Err("the callback names another issuer".into()),
-            }
-        }
+        [(_, issuer)] if is_own(issuer) => Ok(()),
         [_] => Err("the callback names another issuer".into()),
         _ => Err("the callback names several issuers".into()),
     }

@@ -4,7 +4,7 @@ use store::Batch;
 
 use super::{
     Account, Event, SharingChange, Status, Values,
-    account::{COLLECTION, map_alias_conflict, parse_alias, record, status_conflict, unique_alias},
+    account::{COLLECTION, map_alias_conflict, parse_alias, record, status_after, unique_alias},
     fields::fill,
 };
 use crate::{App, Result, accounts::errors, core::ids::AccountId, projects::Project};
@@ -22,8 +22,7 @@ pub async fn set_enabled(
         false => Event::Disabled,
     };
     let change = |account: &mut Account| -> Result<()> {
-        let status = account.status.after(event);
-        let status = status.ok_or_else(|| status_conflict(id, account.status, event))?;
+        let status = status_after(id, account.status, event)?;
         account.set_status(status, None, now);
         Ok(())
     };

@@ -39,8 +39,7 @@ pub async fn complete(
     let owner = project.id.as_str();
     let found = app.store.get::<ConnectionAttempt>(owner, &name).await?;
     let now = app.clock.now();
-    let attempt =
-        found.filter(|attempt| attempt.body.step == Step::Verify && attempt.body.until > now);
+    let attempt = found.filter(|found| found.body.step == Step::Verify && found.body.until > now);
     let attempt = attempt.ok_or_else(errors::session_not_found)?;
     match app.store.commit(Batch::at(now).purge(&attempt)).await {
         Ok(()) => {}
@@ -50,20 +49,15 @@ pub async fn complete(
     let secrets = app.open_secrets(&attempt).await?;
     let id = attempt.body.account;
     let attempt_number = attempt.body.attempt_number;
-    let account = record(app, project, &id)
-        .await
-        .map_err(|_| errors::session_not_found())?;
+    let account = record(app, project, &id).await;
+    let account = account.map_err(|_| errors::session_not_found())?;
     let owner = TokenOwner::for_account(app, &project.id, &account)?;
     if account.body.user_id != user.trim() {
-        let failure = Failure {
-            error: "user_mismatch".into(),
-            description: "the user who authorized the connection is not the user of the account"
-                .into(),
-        };
+        let problem = "the user who authorized the connection is not the user of the account";
+        let failure = Failure::new("user_mismatch", problem);
         fail_attempt(app, project, &id, attempt_number, &failure).await?;
-        app.accounts
-            .revoke_best_effort(&owner, &secrets.values)
-            .await;
+        let tokens = &app.accounts;
+        tokens.revoke_best_effort(&owner, &secrets.values).await;
         return Err(errors::account_refused(format!(
             "account {id} belongs to another user: its connection attempt has failed"
         )));

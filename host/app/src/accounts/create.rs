@@ -223,12 +223,11 @@ pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result
     let obtains = obtains_from_fields(mode) && !has_tokens;
     if let Some(scheme) = validated.scheme().filter(|_| obtains) {
         let values = validated.values.clone();
-        let obtained = tokens.obtain(&validated.config, scheme, values).await;
-        (validated.values, lifetime) = obtained?;
+        (validated.values, lifetime) = tokens.obtain(&validated.config, scheme, values).await?;
     }
     let values = &validated.values;
     if request.validate {
-        let (config, release) = (&validated.config, &validated.release);
+        let (config, release) = (Some(&validated.config), &validated.release);
         verify_values(app, project, config, release, mode, values.clone()).await?;
     }
     let id = AccountId::random();
@@ -237,8 +236,7 @@ pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result
     let credential = tokens.build_credential(&project.id, &id, scheme, values, lifetime);
     let credential = credential.await?;
     let account = validated.new_account(Status::Active, None, now)?;
-    validated
-        .insert(app, project, &id, &account, &credential, None)
-        .await?;
+    let inserted = validated.insert(app, project, &id, &account, &credential, None);
+    inserted.await?;
     get(app, project, &id).await
 }

@@ -5,7 +5,7 @@ use store::Record;
 
 use super::{
     Account, Event, Values,
-    account::status_conflict,
+    account::status_after,
     auth_configs,
     authorize::user_values,
     credential::{Credential, open_credential},
@@ -44,9 +44,7 @@ pub(super) async fn fill(
     }
     let body = tokens.build_credential(&project.id, id, scheme, &values, lifetime);
     let body = body.await?;
-    let status = account.body.status;
-    let filled = status.after(Event::Filled);
-    let filled = filled.ok_or_else(|| status_conflict(id, status, Event::Filled))?;
+    let filled = status_after(id, account.body.status, Event::Filled)?;
     account.body.set_status(filled, None, app.clock.now());
     Ok(Record { body, ..credential })
 }

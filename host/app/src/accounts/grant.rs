@@ -67,7 +67,7 @@ pub(crate) async fn grant(
             }
             record
         }
-        (None, None) if found.tool.no_auth => return Ok(Granted::none()),
+        (None, None) if found.tool.no_auth => return Ok(Granted::default()),
         (None, None) => Box::pin(newest_active(app, project, toolkit, user)).await?,
     };
     let tool = Some(&*found.tool.slug);
@@ -93,17 +93,14 @@ async fn named_account(
 /// Rejects a user who may not use the account. If no user is named, the project itself uses the
 /// account.
 pub(super) fn check_user_allowed(record: &Record<Account>, user: Option<&str>) -> Result<()> {
-    let Account {
-        user_id, sharing, ..
-    } = &record.body;
-    let Some(user) = user.filter(|user| !sharing.admits(user_id, user)) else {
+    let sharing = &record.body.sharing;
+    let Some(user) = user.filter(|user| !sharing.admits(&record.body.user_id, user)) else {
         return Ok(());
     };
-    let account = record.id.clone();
     let user = crate::core::truncate(user);
     Err(match sharing.account_type {
-        AccountType::Private => errors::account_user_mismatch(account, user),
-        AccountType::Shared => errors::account_not_shared(account, user),
+        AccountType::Private => errors::account_user_mismatch(&record.id, user),
+        AccountType::Shared => errors::account_not_shared(&record.id, user),
     })
 }
 
@@ -128,18 +125,15 @@ pub(super) async fn newest_active(
             if gone.contains(&record.body.auth_config) {
                 continue;
             }
-            if auth_configs::find(app, project, &record.body.auth_config)
-                .await?
-                .is_some()
-            {
+            let config = auth_configs::find(app, project, &record.body.auth_config).await?;
+            if config.is_some() {
                 return Ok(record);
             }
             gone.insert(record.body.auth_config);
         }
         let missing = || errors::no_account(crate::core::truncate(user), toolkit);
-        query = query
-            .after(page.next.ok_or_else(missing)?)
-            .page(0, ACCOUNT_PAGE_SIZE);
+        query = query.after(page.next.ok_or_else(missing)?);
+        query = query.page(0, ACCOUNT_PAGE_SIZE);
     }
 }
 
@@ -176,9 +170,8 @@ pub(super) async fn grant_account(
         mode if mode.has_flow() => {
             let owner = TokenOwner::for_account(app, &project.id, record)?;
             let manager = &app.accounts;
-            manager
-                .fresh_values(&owner, RefreshReason::ExpiresSoon)
-                .await?
+            let fresh = manager.fresh_values(&owner, RefreshReason::ExpiresSoon);
+            fresh.await?
         }
         _ => open_credential(app, project, record).await?.0,
     };
@@ -223,17 +216,13 @@ pub(crate) async fn proxy_context(
     tool: &str,
     choice: CredentialChoice,
 ) -> Result<ProxyContext> {
-    let CredentialChoice {
-        user_id,
-        account,
-        custom,
-    } = choice;
-    let user = user_id.map(|user| parse_user_id(Some(user))).transpose()?;
+    let user = choice.user_id.map(|user| parse_user_id(Some(user)));
+    let user = user.transpose()?;
     if let Some(CustomCredential::Connection {
         scheme,
         toolkit,
         values,
-    }) = custom
+    }) = choice.custom
     {
         let release = app.catalog.release(&toolkit, LATEST)?;
         let (mode, values) = validate_values(&release, &scheme, values)?;
@@ -246,7 +235,7 @@ pub(crate) async fn proxy_context(
             granted,
         });
     }
-    let id = account.ok_or_else(errors::auth_context_missing)?;
+    let id = choice.account.ok_or_else(errors::auth_context_missing)?;
     let record = named_account(app, project, &id, user.as_deref()).await?;
     let release = app.catalog.release(&record.body.toolkit, LATEST)?;
     let (granted, values) = grant_account(app, project, &release, &record, Some(tool)).await?;
@@ -260,14 +249,11 @@ pub(crate) async fn proxy_context(
 
 /// Returns the base URL of the scheme, or of the first exact host that the toolkit declares.
 pub(super) fn base_url(release: &Release, mode: AuthMode, values: &Values) -> Option<String> {
-    let named = release
-        .scheme(mode)
-        .and_then(|scheme| scheme::base_url(scheme, values));
+    let scheme = release.scheme(mode);
+    let named = scheme.and_then(|scheme| scheme::base_url(scheme, values));
     named.or_else(|| {
-        let rule = release
-            .egress
-            .iter()
-            .find(|rule| !rule.host.starts_with('*'))?;
+        let mut rules = release.egress.iter();
+        let rule = rules.find(|rule| !rule.host.starts_with('*'))?;
         let port = rule.port.map(|port| format!(":{port}")).unwrap_or_default();
         Some(format!("https://{}{port}", rule.host))
     })

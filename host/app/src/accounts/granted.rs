@@ -13,7 +13,7 @@ use super::{
     tokens::TokenOwner,
 };
 use crate::{
-    App, Result,
+    App, Error, Result,
     accounts::errors,
     catalog::Release,
     core::ids::{AccountId, AuthConfigId},
@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Origin of the credential of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
     /// A connected account.
@@ -31,10 +31,12 @@ pub enum Source {
     /// Headers, query parameters or body members came with the request.
     CustomAuth,
     /// No credential was needed.
+    #[default]
     NoAuth,
 }
 
 /// Access to one credential during one call.
+#[derive(Default)]
 pub(crate) struct Granted {
     /// Credential; none if the toolkit needs none.
     pub grant: Option<Arc<dyn Grant>>,
@@ -49,27 +51,16 @@ pub(crate) struct Granted {
 }
 
 impl Granted {
-    pub(super) fn none() -> Self {
-        Self {
-            grant: None,
-            fields: Vec::new(),
-            account: None,
-            auth_config: None,
-            source: Source::NoAuth,
-        }
-    }
-
     pub(super) fn new(
         credential: Credential,
         fields: Vec<(String, String)>,
         source: Source,
     ) -> Self {
-        let grant: Arc<dyn Grant> = Arc::new(StaticGrant(Arc::new(credential)));
         Self {
-            grant: Some(grant),
+            grant: Some(Arc::new(StaticGrant(Arc::new(credential)))),
             fields,
             source,
-            ..Self::none()
+            ..Self::default()
         }
     }
 
@@ -113,18 +104,16 @@ pub(super) fn refreshing_grant(
 pub(super) fn static_grant(release: &Release, mode: AuthMode, values: &Values) -> Result<Granted> {
     let Some(scheme) = release.scheme(mode) else {
         if mode == AuthMode::NoAuth {
-            return Ok(Granted::none());
+            return Ok(Granted::default());
         }
-        let toolkit = release.slug.to_string();
-        return Err(errors::scheme_not_offered(toolkit, mode.as_str()));
+        return Err(errors::scheme_not_offered(&release.slug, mode.as_str()));
     };
+    let credential = scheme::credential(scheme, values);
     let fields = scheme::open_fields(scheme, values);
-    Ok(Granted::new(
-        scheme::credential(scheme, values),
-        fields,
-        Source::InstantAccount,
-    ))
+    Ok(Granted::new(credential, fields, Source::InstantAccount))
 }
+
+type GrantResult<T> = std::result::Result<T, GrantError>;
 
 /// A credential whose requests are routed through a proxy.
 struct ProxiedGrant {
@@ -134,14 +123,11 @@ struct ProxiedGrant {
 
 #[async_trait]
 impl Grant for ProxiedGrant {
-    async fn credential(&self) -> std::result::Result<Arc<Credential>, GrantError> {
+    async fn credential(&self) -> GrantResult<Arc<Credential>> {
         self.grant.credential().await
     }
 
-    async fn refresh(
-        &self,
-        rejected: &Credential,
-    ) -> std::result::Result<Option<Arc<Credential>>, GrantError> {
+    async fn refresh(&self, rejected: &Credential) -> GrantResult<Option<Arc<Credential>>> {
         self.grant.refresh(rejected).await
     }
 
@@ -155,14 +141,11 @@ struct StaticGrant(Arc<Credential>);
 
 #[async_trait]
 impl Grant for StaticGrant {
-    async fn credential(&self) -> std::result::Result<Arc<Credential>, GrantError> {
+    async fn credential(&self) -> GrantResult<Arc<Credential>> {
         Ok(self.0.clone())
     }
 
-    async fn refresh(
-        &self,
-        _rejected: &Credential,
-    ) -> std::result::Result<Option<Arc<Credential>>, GrantError> {
+    async fn refresh(&self, _rejected: &Credential) -> GrantResult<Option<Arc<Credential>>> {
         Ok(None)
     }
 }
@@ -177,28 +160,21 @@ struct RefreshingGrant {
 
 #[async_trait]
 impl Grant for RefreshingGrant {
-    async fn credential(&self) -> std::result::Result<Arc<Credential>, GrantError> {
+    async fn credential(&self) -> GrantResult<Arc<Credential>> {
         Ok(self.current.lock().0.clone())
     }
 
-    async fn refresh(
-        &self,
-        rejected: &Credential,
-    ) -> std::result::Result<Option<Arc<Credential>>, GrantError> {
+    async fn refresh(&self, rejected: &Credential) -> GrantResult<Option<Arc<Credential>>> {
         let (current, token) = self.current.lock().clone();
         // Another request of the same call has already refreshed the token.
         if current.secrets != rejected.secrets {
             return Ok(Some(current));
         }
-        let values = self
-            .manager
-            .fresh_values(&self.owner, RefreshReason::Rejected(token.clone()))
-            .await;
-        let values = values.map_err(|cause| GrantError(cause.to_string()))?;
-        let scheme = self
-            .owner
-            .scheme()
-            .map_err(|cause| GrantError(cause.to_string()))?;
+        let failed = |cause: Error| GrantError(cause.to_string());
+        let reason = RefreshReason::Rejected(token.clone());
+        let values = self.manager.fresh_values(&self.owner, reason).await;
+        let values = values.map_err(failed)?;
+        let scheme = self.owner.scheme().map_err(failed)?;
         let Some(fresh) = access_token(&values).filter(|fresh| **fresh != token) else {
             return Ok(None);
         };

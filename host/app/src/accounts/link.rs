@@ -8,7 +8,6 @@ use super::{
     attempt::{ConnectionAttempt, PendingSecrets, Step, secret},
     authorize::REDIRECT_URL_VALUE,
     create::ValidatedRequest,
-    credential::Credential,
     oauth_apps,
     redirect::check_redirect_url,
     scheme,
@@ -87,13 +86,12 @@ pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<Link
         return Err(errors::no_managed_auth(toolkit));
     }
     let mut values = scheme::normalize_names(scheme, validated.values.clone());
-    let complete = scheme::complete(scheme, values.clone()).is_ok();
     let id = AccountId::random();
     let now = app.clock.now();
     let until = time_after(now, app.accounts.settings.pending_ttl);
-    let status = match complete {
-        true => Status::Initiated,
-        false => Status::Initializing,
+    let status = match scheme::complete(scheme, values.clone()) {
+        Ok(_) => Status::Initiated,
+        Err(_) => Status::Initializing,
     };
     let mut account = validated.new_account(status, Some(until), now)?;
     account.attempt_number = 1;
@@ -112,7 +110,7 @@ pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<Link
     };
     let url = format!("{}/link/{token}", app.base_url());
     values.insert(REDIRECT_URL_VALUE.to_owned(), url.clone().into());
-    let credential = Credential::new(app.accounts.seal(&project.id, &id, &values).await?);
+    let credential = app.accounts.seal(&project.id, &id, &values).await?;
     let attempt = Some((&*name, &attempt));
     let inserted = validated.insert(app, project, &id, &account, &credential, attempt);
     inserted.await?;

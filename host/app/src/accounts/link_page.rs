@@ -11,7 +11,7 @@ use super::{
     account::{COLLECTION, record},
     attempt::{ConnectionAttempt, Step, link_gone},
     auth_configs::{self, AuthConfig},
-    authorize::{AuthorizationInput, AuthorizationStarted, REDIRECT_URL_VALUE},
+    authorize::{AuthorizationInput, REDIRECT_URL_VALUE},
     create::enabled_config,
     credential::{Credential, open_credential},
     scheme,
@@ -22,7 +22,6 @@ use crate::{
     App, Result,
     accounts::errors,
     catalog::{LATEST, Release},
-    core::vault::keyed_hash,
     projects::Project,
 };
 
@@ -126,11 +125,11 @@ pub async fn submit(app: &App, token: &str, submitted: Values, browser: &str) ->
         Ok(verified) => verified,
         Err(cause) if cause.is(&errors::CREDENTIAL_REJECTED) || cause.is(&errors::UNAVAILABLE) => {
             let mut form = session.form(&[], &submitted);
-            form.problem = Some(if cause.is(&errors::UNAVAILABLE) {
-                "it does not answer at the moment, try again in a few minutes".to_owned()
-            } else {
-                "it did not accept the values, check them or create new ones there".to_owned()
-            });
+            let problem = match cause.is(&errors::UNAVAILABLE) {
+                true => "it does not answer at the moment, try again in a few minutes",
+                false => "it did not accept the values, check them or create new ones there",
+            };
+            form.problem = Some(problem.to_owned());
             return Ok(Submitted::ShowPage(LinkPage::Form(form)));
         }
         Err(cause) => return Err(cause),
@@ -142,10 +141,8 @@ impl App {
     /// Returns the CSRF token of a link's form, so that no other page can submit the form.
     #[must_use]
     pub fn form_token(&self, token: &str, browser: &str) -> String {
-        hex::encode(keyed_hash(
-            &self.vault.derive("forms"),
-            format!("{} {token} {browser}", token.len()).as_bytes(),
-        ))
+        let message = format!("{} {token} {browser}", token.len());
+        self.vault.hash_text("forms", &message)
     }
 }
 
@@ -170,17 +167,13 @@ struct LinkSession {
 }
 
 async fn load_link(app: &App, token: &str) -> Result<LinkState> {
-    let attempt = app
-        .store
-        .lookup::<ConnectionAttempt>(&app.attempt_record_id(Step::Link, token))
-        .await?;
-    let attempt = attempt
-        .filter(|attempt| attempt.body.step == Step::Link)
-        .ok_or_else(errors::attempt_unknown)?;
+    let name = app.attempt_record_id(Step::Link, token);
+    let attempt = app.store.lookup::<ConnectionAttempt>(&name).await?;
+    let attempt = attempt.filter(|attempt| attempt.body.step == Step::Link);
+    let attempt = attempt.ok_or_else(errors::attempt_unknown)?;
     let project = app.attempt_project(&attempt).await?;
-    let account = record(app, &project, &attempt.body.account)
-        .await
-        .map_err(link_gone)?;
+    let account = record(app, &project, &attempt.body.account).await;
+    let account = account.map_err(link_gone)?;
     let release = app.catalog.release(&account.body.toolkit, LATEST)?;
     let toolkit_logo =
         (!release.logo.is_empty()).then(|| format!("{}/logos/{}", app.base_url(), release.slug));
@@ -324,31 +317,24 @@ impl LinkSession {
             attempt_number: self.account.body.attempt_number,
             config: &self.config,
             release: &self.release,
-            values: complete.clone(),
+            values: &complete,
             callback_url: self.attempt.body.callback_url.clone(),
             browser: Some(app.browser_hash(browser)),
         };
-        let AuthorizationStarted {
-            name, attempt, url, ..
-        } = input.start_authorization(app).await?;
-        let with_attempt = |batch: Batch| batch.insert(project.id.as_str(), &name, &attempt);
+        let started = input.start_authorization(app).await?;
+        let with_attempt =
+            |batch: Batch| batch.insert(project.id.as_str(), &started.name, &started.attempt);
         let send = |account: &mut Account, now| {
-            account.status = account
-                .status
-                .after(Event::Redirected)
-                .ok_or_else(errors::attempt_unknown)?;
+            let redirected = account.status.after(Event::Redirected);
+            account.status = redirected.ok_or_else(errors::attempt_unknown)?;
             account.changed_at = now;
             Ok(())
         };
         let mut pending = complete;
         pending.extend(self.page_url.clone());
-        let credential = || async {
-            Ok(Credential::new(
-                app.accounts.seal(&project.id, id, &pending).await?,
-            ))
-        };
+        let credential = || app.accounts.seal(&project.id, id, &pending);
         self.change(app, with_attempt, send, credential).await?;
-        Ok(Submitted::Redirect(url))
+        Ok(Submitted::Redirect(started.url))
     }
 
     /// Connects the account with values that need no authorization, and redirects the browser back.
@@ -361,25 +347,18 @@ impl LinkSession {
     ) -> Result<Submitted> {
         let id = &self.attempt.body.account;
         let fill = |account: &mut Account, now| {
-            let status = account
-                .status
-                .after(Event::Filled)
-                .ok_or_else(errors::attempt_unknown)?;
+            let filled = account.status.after(Event::Filled);
+            let status = filled.ok_or_else(errors::attempt_unknown)?;
             account.set_status(status, None, now);
             account.attempt_number += 1;
             Ok(())
         };
-        let credential = || {
-            app.accounts
-                .build_credential(&self.project.id, id, Some(scheme), values, lifetime)
-        };
+        let (tokens, project) = (&app.accounts, &self.project.id);
+        let credential = || tokens.build_credential(project, id, Some(scheme), values, lifetime);
         self.change(app, |batch| batch, fill, credential).await?;
         let callback_url = self.attempt.body.callback_url.as_deref();
-        Ok(Submitted::Redirect(app.return_url(
-            callback_url,
-            id,
-            Ok(()),
-        )))
+        let url = app.return_url(callback_url, id, Ok(()));
+        Ok(Submitted::Redirect(url))
     }
 
     /// Returns the values to store for the account and the lifetime of their token. The provider
@@ -395,7 +374,7 @@ impl LinkSession {
             (values, lifetime) = app.accounts.obtain(&self.config, scheme, values).await?;
         }
         if scheme.verify.is_some() {
-            let (config, release) = (&self.config, &self.release);
+            let (config, release) = (Some(&self.config), &self.release);
             let values = values.clone();
             verify_values(app, &self.project, config, release, scheme.mode, values).await?;
         }
@@ -406,25 +385,19 @@ impl LinkSession {
     /// begins with the name of its field.
     fn form(&self, problems: &[String], submitted: &Values) -> Form {
         let text = |values: &Values, name: &str| values.get(name).and_then(scheme::text);
-        let fields = self
-            .scheme()
-            .map_or(&[][..], |scheme| &scheme.fields)
-            .iter();
+        let fields = self.scheme().map_or(&[][..], |scheme| &scheme.fields);
         // A secret that is already known is neither shown nor asked for again.
-        let fields = fields.filter(|field| !field.hidden);
+        let fields = fields.iter().filter(|field| !field.hidden);
         let open_fields =
             fields.filter(|field| !field.secret || text(&self.values, &field.name).is_none());
         let fields = open_fields.map(|field| {
             let value = text(submitted, &field.name).or_else(|| text(&self.values, &field.name));
-            let line = problems
-                .iter()
-                .find_map(|line| line.strip_prefix(&field.name)?.strip_prefix(": "));
+            let value = value.or_else(|| field.default.clone());
+            let mut lines = problems.iter();
+            let line = lines.find_map(|line| line.strip_prefix(&field.name)?.strip_prefix(": "));
             FormField {
                 field: field.clone(),
-                value: value
-                    .or_else(|| field.default.clone())
-                    .filter(|_| !field.secret)
-                    .unwrap_or_default(),
+                value: value.filter(|_| !field.secret).unwrap_or_default(),
                 problem: line.map(for_people),
             }
         });

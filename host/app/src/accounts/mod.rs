@@ -53,7 +53,7 @@ pub use create::{NewAccount, create};
 pub(crate) use credential::COLLECTION as CREDENTIALS;
 pub use custom::{CustomCredential, CustomParameter};
 pub(crate) use expiry::ExpiryListener;
-pub(crate) use grant::{CredentialChoice, ProxyContext, grant, proxy_context};
+pub(crate) use grant::{CredentialChoice, grant, proxy_context};
 pub(crate) use granted::Granted;
 pub use granted::Source;
 pub(crate) use idle_refresh::idle_refresh;

@@ -22,7 +22,7 @@ use std::{
 };
 
 use manifest::AuthMode;
-use oauth::{Flow, Refusal, Tokens};
+use oauth::{Refusal, Tokens};
 use store::{Batch, CommitError, Document, Record, Time};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -257,13 +257,11 @@ impl TokenManager {
         let config = auth_configs::find_in(&self.store, &owner.project, &owner.auth_config).await?;
         let config = config.ok_or_else(|| errors::auth_config_not_found(&owner.auth_config))?;
         let context = self.client_context(&config).await?;
-        let flow = context.flow(scheme, values, self.clock.now());
+        let now = self.clock.now();
         let request = async {
+            let flow = context.flow(scheme, values, now);
             let scheme = self.metadata.resolve(&flow).await?;
-            let flow = Flow {
-                scheme: &scheme,
-                ..flow
-            };
+            let flow = context.flow(&scheme, values, now);
             match flow.can_refresh() {
                 true => flow.refresh().await,
                 false => flow.obtain(&context.scopes).await,
@@ -314,9 +312,8 @@ impl TokenManager {
         let mut values = old;
         values.remove("expires_in");
         values.extend(tokens.values);
-        let sealed = self.seal(&owner.project, &owner.account, &values).await?;
+        let credential = self.seal(&owner.project, &owner.account, &values).await?;
         let scheme = owner.scheme()?;
-        let credential = Credential::new(sealed);
         let renewed = Credential {
             renewed_at: Some(now),
             ..credential

@@ -4,8 +4,8 @@ use store::{Batch, Query, Record};
 
 use super::{
     Account, Event, RevokedToken, Status, Values,
-    account::{COLLECTION, record, status_conflict},
-    credential::{Credential, open_credential},
+    account::{COLLECTION, record, status_after},
+    credential::open_credential,
     tokens::TokenOwner,
 };
 use crate::{
@@ -30,10 +30,7 @@ pub async fn revoke(app: &App, project: &Project, id: &AccountId) -> Result<Vec<
     if account.body.status == Status::Revoked {
         return Err(errors::account_revoked(id));
     }
-    let not_revocable = |status| status_conflict(id, status, Event::Revoked);
-    let status = account.body.status;
-    let revoked = status.after(Event::Revoked);
-    revoked.ok_or_else(|| not_revocable(status))?;
+    status_after(id, account.body.status, Event::Revoked)?;
     let (values, _) = open_credential(app, project, &account).await?;
     let revoked = match account.body.scheme {
         mode if mode.has_flow() => {
@@ -45,14 +42,12 @@ pub async fn revoke(app: &App, project: &Project, id: &AccountId) -> Result<Vec<
     let erased = app.store.change(&COLLECTION, id.as_str(), || async {
         let mut account = record(app, project, id).await?;
         let now = app.clock.now();
-        let status = account.body.status;
-        let revoked = status.after(Event::Revoked);
-        let revoked = revoked.ok_or_else(|| not_revocable(status))?;
+        let revoked = status_after(id, account.body.status, Event::Revoked)?;
         account.body.set_status(revoked, None, now);
         // A user who is at the provider now cannot complete the attempt any more.
         account.body.attempt_number += 1;
         let (_, credential) = open_credential(app, project, &account).await?;
-        let body = Credential::new(app.accounts.seal(&project.id, id, &Values::new()).await?);
+        let body = app.accounts.seal(&project.id, id, &Values::new()).await?;
         let batch = Batch::at(now).update(&account);
         Ok((batch.update(&Record { body, ..credential }), ()))
     });

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use manifest::{AuthMode, AuthScheme};
 use oauth::{Client, Flow, MetadataCache, Refusal};
+use serde_json::Value;
 use store::{Record, Store, Time};
 
 use super::{
@@ -20,7 +21,7 @@ use crate::{
     core::{
         ids::{AccountId, AuthConfigId, ProjectId},
         keyed_limit::KeyedLimit,
-        vault::{SealContext, Sealed, Vault},
+        vault::{SealContext, Vault},
     },
     work::Claims,
 };
@@ -170,12 +171,9 @@ impl TokenManager {
         let credentials = auth_configs::open_credentials(&self.vault, config, now).await?;
         let net = self.settings.net.with_proxy(credentials.net_proxy()?);
         let own = credentials.own;
-        let redirect_uri = own
-            .get("oauth_redirect_uri")
-            .and_then(|value| value.as_str());
-        let redirect_uri = redirect_uri
-            .filter(|text| !text.is_empty())
-            .map(str::to_owned);
+        let redirect_uri = own.get("oauth_redirect_uri").and_then(Value::as_str);
+        let redirect_uri = redirect_uri.filter(|text| !text.is_empty());
+        let redirect_uri = redirect_uri.map(str::to_owned);
         let mut scopes = auth_configs::scopes(&own, "scopes");
         let user_scopes = auth_configs::scopes(&own, "user_scopes");
         let client = if config.body.managed {
@@ -211,17 +209,13 @@ impl TokenManager {
         values: &Values,
         lifetime: Option<Duration>,
     ) -> Result<Credential> {
-        let credential = Credential::new(self.seal(project, account, values).await?);
+        let credential = self.seal(project, account, values).await?;
         let Some(scheme) = scheme.filter(|scheme| scheme.mode.has_flow()) else {
             return Ok(credential);
         };
         let is_refreshable = self.is_refreshable(scheme, values);
-        Ok(credential.with_expiry(
-            lifetime,
-            is_refreshable,
-            self.refresh_times(scheme),
-            self.clock.now(),
-        ))
+        let times = self.refresh_times(scheme);
+        Ok(credential.with_expiry(lifetime, is_refreshable, times, self.clock.now()))
     }
 
     /// Obtains tokens from field values, in a mode without a browser. Returns the values with the
@@ -233,15 +227,12 @@ impl TokenManager {
         mut values: Values,
     ) -> Result<(Values, Option<Duration>)> {
         let context = self.client_context(config).await?;
-        let flow = context.flow(scheme, &values, self.clock.now());
+        let now = self.clock.now();
         let request = async {
+            let flow = context.flow(scheme, &values, now);
             let scheme = self.metadata.resolve(&flow).await?;
-            Flow {
-                scheme: &scheme,
-                ..flow
-            }
-            .obtain(&context.scopes)
-            .await
+            let flow = context.flow(&scheme, &values, now);
+            flow.obtain(&context.scopes).await
         };
         let tokens = request.await.map_err(|refusal| match refusal {
             Refusal::Unavailable { .. } => errors::unavailable(refusal),
@@ -257,29 +248,25 @@ impl TokenManager {
         owner: &TokenOwner,
         values: &Values,
     ) -> Result<Vec<RevokedToken>> {
-        let config = auth_configs::find_in(&self.store, &owner.project, &owner.auth_config).await?;
+        let config = auth_configs::find_in(&self.store, &owner.project, &owner.auth_config);
         // The client at the provider is unknown without its auth config.
-        let Some(config) = config else {
+        let Some(config) = config.await? else {
             return Ok(Vec::new());
         };
         let scheme = owner.scheme()?;
         let context = self.client_context(&config).await?;
-        let flow = context.flow(scheme, values, self.clock.now());
+        let now = self.clock.now();
         let request = async {
+            let flow = context.flow(scheme, values, now);
             let scheme = self.metadata.resolve(&flow).await?;
-            Flow {
-                scheme: &scheme,
-                ..flow
-            }
-            .revoke()
-            .await
+            context.flow(&scheme, values, now).revoke().await
         };
         match request.await {
-            Ok(()) => Ok(REVOCABLE_TOKENS
-                .into_iter()
-                .filter(|(name, _)| values.contains_key(*name))
-                .map(|(_, token)| token)
-                .collect()),
+            Ok(()) => {
+                let tokens = REVOCABLE_TOKENS.into_iter();
+                let tokens = tokens.filter(|(name, _)| values.contains_key(*name));
+                Ok(tokens.map(|(_, token)| token).collect())
+            }
             // The provider has no revocation endpoint.
             Err(Refusal::Unsent { .. }) => Ok(Vec::new()),
             Err(refusal) => Err(errors::unavailable(refusal)),
@@ -313,15 +300,17 @@ impl TokenManager {
         }
     }
 
+    /// Seals the values of an account as a credential that does not expire.
     pub(super) async fn seal(
         &self,
         project: &ProjectId,
         account: &AccountId,
         values: &Values,
-    ) -> Result<Sealed<Values>> {
+    ) -> Result<Credential> {
         let context =
             SealContext::new::<Credential>(project.as_str(), account.as_str(), VALUES_FIELD);
-        self.vault.seal(context, values, self.clock.now()).await
+        let sealed = self.vault.seal(context, values, self.clock.now()).await?;
+        Ok(Credential::new(sealed))
     }
 }
 
@@ -355,11 +344,9 @@ impl TokenOwner {
 
     /// Returns the scheme of the account. Fails if its toolkit does not offer it.
     pub(super) fn scheme(&self) -> Result<&AuthScheme> {
-        self.release.scheme(self.mode).ok_or_else(|| {
-            let toolkit = self.release.slug.to_string();
-            let scheme = self.mode.as_str().to_owned();
-            errors::scheme_not_offered(toolkit, scheme)
-        })
+        self.release
+            .scheme(self.mode)
+            .ok_or_else(|| errors::scheme_not_offered(&self.release.slug, self.mode.as_str()))
     }
 }
 

@@ -72,20 +72,8 @@ pub async fn verify_credential(app: &App, project: &Project, id: &AccountId) -> 
     let (values, _) = open_credential(app, project, &account).await?;
     let mode = account.body.scheme;
     let config = auth_configs::find(app, project, &account.body.auth_config).await?;
-    let verified = match &config {
-        Some(config) => verify_values(app, project, config, &release, mode, values).await,
-        None => {
-            let check = CredentialCheck {
-                project,
-                release: &release,
-                mode,
-                values: &values,
-                proxy: None,
-            };
-            (app.verify_credential)(app, check).await
-        }
-    };
-    let rejected = match verified {
+    let verified = verify_values(app, project, config.as_ref(), &release, mode, values);
+    let rejected = match verified.await {
         Ok(()) => return Ok(account.body.status),
         Err(cause) if cause.is(&errors::CREDENTIAL_REJECTED) => cause,
         Err(cause) => return Err(cause),
@@ -97,29 +85,33 @@ pub async fn verify_credential(app: &App, project: &Project, id: &AccountId) -> 
         }
         Ok(account.status)
     };
-    let done = app
-        .store
-        .edit(project.id.as_str(), id.as_str(), now, change)
-        .await?;
+    let owner = project.id.as_str();
+    let done = app.store.edit(owner, id.as_str(), now, change).await?;
     done.ok_or_else(|| errors::account_not_found(id))
 }
 
-/// Verifies values under an auth config: with its client and through its proxy.
+/// Verifies values under an auth config, with its client and through its proxy, or without one.
 pub(super) async fn verify_values(
     app: &App,
     project: &Project,
-    config: &Record<AuthConfig>,
+    config: Option<&Record<AuthConfig>>,
     release: &Release,
     mode: AuthMode,
     values: Values,
 ) -> Result<()> {
-    let values = with_client(app, config, values).await?;
+    let (values, proxy) = match config {
+        Some(config) => (
+            with_client(app, config, values).await?,
+            auth_configs::net_proxy(app, config).await?,
+        ),
+        None => (values, None),
+    };
     let check = CredentialCheck {
         project,
         release,
         mode,
         values: &values,
-        proxy: auth_configs::net_proxy(app, config).await?,
+        proxy,
     };
     (app.verify_credential)(app, check).await
 }

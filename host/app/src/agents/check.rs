@@ -1,5 +1,7 @@
 //! Checks of a session's configuration before it is stored.
 
+use std::collections::BTreeMap;
+
 use super::{Config, Filter, KNOWN_TOOL_HINTS, MAX_CONFIG_BYTES, Preload, ToolFilter, errors};
 use crate::{
     App, Result,
@@ -45,20 +47,13 @@ fn with_catalog_slugs(catalog: &Snapshot, mut config: Config) -> Result<Config> 
         found.map_or_else(String::new, |found| found.slug.to_string())
     };
     if let Some(Filter::Enable(slugs) | Filter::Disable(slugs)) = &mut config.toolkits {
-        *slugs = slugs.iter().map(|slug| toolkit(slug)).collect();
+        respell(slugs, &mut toolkit);
     }
-    let tools = std::mem::take(&mut config.tools).into_iter();
-    config.tools = tools.map(|(slug, own)| (toolkit(&slug), own)).collect();
-    let slugs = &mut config.approval_toolkits;
-    *slugs = slugs.iter().map(|slug| toolkit(slug)).collect();
-    let tools = std::mem::take(&mut config.approval_tools).into_iter();
-    config.approval_tools = tools.map(|(slug, tools)| (toolkit(&slug), tools)).collect();
-    let auth_configs = std::mem::take(&mut config.auth_configs).into_iter();
-    config.auth_configs = auth_configs
-        .map(|(slug, id)| (toolkit(&slug), id))
-        .collect();
-    let accounts = std::mem::take(&mut config.connected_accounts).into_iter();
-    config.connected_accounts = accounts.map(|(slug, ids)| (toolkit(&slug), ids)).collect();
+    respell(&mut config.approval_toolkits, &mut toolkit);
+    respell_keys(&mut config.tools, &mut toolkit);
+    respell_keys(&mut config.approval_tools, &mut toolkit);
+    respell_keys(&mut config.auth_configs, &mut toolkit);
+    respell_keys(&mut config.connected_accounts, &mut toolkit);
     if !unknown.is_empty() {
         return Err(errors::invalid_toolkit_slugs(unknown.join(", ")));
     }
@@ -72,14 +67,14 @@ fn with_catalog_slugs(catalog: &Snapshot, mut config: Config) -> Result<Config> 
     };
     for (slug, filter) in &mut config.tools {
         if let ToolFilter::Enable(tools) | ToolFilter::Disable(tools) = filter {
-            *tools = tools.iter().map(|one| tool(Some(slug), one)).collect();
+            respell(tools, &mut |one| tool(Some(slug), one));
         }
     }
     for (slug, tools) in &mut config.approval_tools {
-        *tools = tools.iter().map(|one| tool(Some(slug), one)).collect();
+        respell(tools, &mut |one| tool(Some(slug), one));
     }
     if let Some(Preload::Tools(tools)) = &mut config.preload {
-        *tools = tools.iter().map(|one| tool(None, one)).collect();
+        respell(tools, &mut |one| tool(None, one));
     }
     for (slug, permission) in std::mem::take(&mut config.permissions) {
         let toolkit = catalog.toolkit(slug.trim());
@@ -93,6 +88,18 @@ fn with_catalog_slugs(catalog: &Snapshot, mut config: Config) -> Result<Config> 
         Ok(config)
     } else {
         Err(errors::invalid_tool_slugs(unknown.join(", ")))
+    }
+}
+
+fn respell(slugs: &mut [String], spelled: &mut impl FnMut(&str) -> String) {
+    for slug in slugs {
+        *slug = spelled(slug);
+    }
+}
+
+fn respell_keys<V>(map: &mut BTreeMap<String, V>, spelled: &mut impl FnMut(&str) -> String) {
+    for (slug, value) in std::mem::take(map) {
+        map.insert(spelled(&slug), value);
     }
 }
 

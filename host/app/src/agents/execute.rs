@@ -79,9 +79,8 @@ pub(super) async fn account(
     if found.tool.no_auth && named.is_none() {
         return Ok(None);
     }
-    let selected = selection::select(app, caller, &found.release, named).await?;
-    let missing = || errors::no_active_connection(&caller.config().user_id, &found.release.slug);
-    selected.ok_or_else(missing).map(Some)
+    let selected = selection::select(app, caller, &found.release, named);
+    selected.await.map(Some)
 }
 
 /// Runs a tool that the session permits and its user has approved, if that is required.

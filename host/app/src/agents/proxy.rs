@@ -37,11 +37,7 @@ pub async fn proxy(
             ));
         }
         Some(_) => None,
-        None => {
-            let selected = selection::select(app, caller, release, account).await?;
-            let missing = || errors::no_active_connection(&config.user_id, &release.slug);
-            Some(selected.ok_or_else(missing)?)
-        }
+        None => Some(selection::select(app, caller, release, account).await?),
     };
     let request = Proxy {
         user_id: Some(config.user_id.clone()),

@@ -20,45 +20,46 @@ pub struct Facts<'a> {
     pub hints: Vec<&'a str>,
 }
 
-/// The filter that excludes a toolkit or a tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
-    /// The enabled toolkits do not contain it.
-    ToolkitNotEnabled,
-    /// The disabled toolkits contain it.
-    ToolkitDisabled,
-    /// Its permission is [`Permission::AlwaysDeny`].
-    Denied,
-    /// The enabled tools of the toolkit do not contain it.
-    ToolNotEnabled,
-    /// The disabled tools of the toolkit contain it.
-    ToolDisabled,
-    /// It has none of the hints that are enabled for the toolkit.
-    ToolkitHintMissing,
-    /// It has a hint that is disabled for the toolkit.
-    ToolkitHintDisabled,
-    /// It has none of the hints that are enabled for the session.
-    HintMissing,
-    /// It has a hint that is disabled for the session.
-    HintDisabled,
-}
-
-impl Refusal {
-    /// Returns the reason as a part of a sentence.
-    #[must_use]
-    pub fn reason(self) -> &'static str {
-        match self {
-            Self::ToolkitNotEnabled => "`toolkits.enable` does not list the toolkit",
-            Self::ToolkitDisabled => "`toolkits.disable` lists the toolkit",
-            Self::Denied => "`overrides` of its permissions deny the tool",
-            Self::ToolNotEnabled => "`tools` of the toolkit does not enable the tool",
-            Self::ToolDisabled => "`tools` of the toolkit disables the tool",
-            Self::ToolkitHintMissing => "the tool has none of the tags enabled for the toolkit",
-            Self::ToolkitHintDisabled => "the tool has a tag that is disabled for the toolkit",
-            Self::HintMissing => "the tool has none of the tags enabled for the session",
-            Self::HintDisabled => "the tool has a tag that is disabled for the session",
+impl<'a> From<&'a ResolvedTool> for Facts<'a> {
+    fn from(found: &'a ResolvedTool) -> Self {
+        Self {
+            toolkit: &found.release.slug,
+            tool: &found.tool.slug,
+            hints: found.tool.labels().collect(),
         }
     }
+}
+
+/// The filter that excludes a toolkit or a tool. Its text is the reason as a part of a sentence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The enabled toolkits do not contain it.
+    #[error("`toolkits.enable` does not list the toolkit")]
+    ToolkitNotEnabled,
+    /// The disabled toolkits contain it.
+    #[error("`toolkits.disable` lists the toolkit")]
+    ToolkitDisabled,
+    /// Its permission is [`Permission::AlwaysDeny`].
+    #[error("`overrides` of its permissions deny the tool")]
+    Denied,
+    /// The enabled tools of the toolkit do not contain it.
+    #[error("`tools` of the toolkit does not enable the tool")]
+    ToolNotEnabled,
+    /// The disabled tools of the toolkit contain it.
+    #[error("`tools` of the toolkit disables the tool")]
+    ToolDisabled,
+    /// It has none of the hints that are enabled for the toolkit.
+    #[error("the tool has none of the tags enabled for the toolkit")]
+    ToolkitHintMissing,
+    /// It has a hint that is disabled for the toolkit.
+    #[error("the tool has a tag that is disabled for the toolkit")]
+    ToolkitHintDisabled,
+    /// It has none of the hints that are enabled for the session.
+    #[error("the tool has none of the tags enabled for the session")]
+    HintMissing,
+    /// It has a hint that is disabled for the session.
+    #[error("the tool has a tag that is disabled for the session")]
+    HintDisabled,
 }
 
 /// Decides whether a session permits a tool.
@@ -132,16 +133,20 @@ fn lists(list: &[String], slug: &str) -> bool {
 /// [`errors::TOOLKIT_NOT_PERMITTED`] or [`errors::TOOL_NOT_PERMITTED`] with the reason.
 pub fn check(config: &Config, found: &ResolvedTool) -> Result<(), Error> {
     check_toolkit(config, &found.release.slug)?;
-    let hints = found.tool.labels().collect();
-    permit(config, &facts(found, hints))
-        .map_err(|refusal| errors::tool_not_permitted(&found.tool.slug, refusal.reason()))
+    permit(config, &found.into())
+        .map_err(|refusal| errors::tool_not_permitted(&found.tool.slug, refusal))
+}
+
+/// Returns true if a session permits a tool of the catalog.
+#[must_use]
+pub fn permits(config: &Config, found: &ResolvedTool) -> bool {
+    permit(config, &found.into()).is_ok()
 }
 
 /// Returns the permission of the calls of a tool of the catalog.
 #[must_use]
 pub fn permission(config: &Config, found: &ResolvedTool) -> Permission {
-    let hints = found.tool.labels().collect();
-    permission_of(config, &facts(found, hints))
+    permission_of(config, &found.into())
 }
 
 /// Returns the stricter of two permissions: the own one of the tool, its toolkit or all tools, and that
@@ -186,19 +191,11 @@ fn restricts_calls(config: &Config, toolkit: &str) -> bool {
         })
 }
 
-fn facts<'a>(found: &'a ResolvedTool, hints: Vec<&'a str>) -> Facts<'a> {
-    Facts {
-        toolkit: &found.release.slug,
-        tool: &found.tool.slug,
-        hints,
-    }
-}
-
 /// Checks that a session permits a toolkit. Fails with [`errors::TOOLKIT_NOT_PERMITTED`] with the
 /// reason.
 pub fn check_toolkit(config: &Config, toolkit: &str) -> Result<(), Error> {
     permit_toolkit(config, toolkit)
-        .map_err(|refusal| errors::toolkit_not_permitted(toolkit, refusal.reason()))
+        .map_err(|refusal| errors::toolkit_not_permitted(toolkit, refusal))
 }
 
 /// Checks that a session permits proxy requests to the provider of a toolkit. A session that limits

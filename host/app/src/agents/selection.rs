@@ -12,40 +12,39 @@ use crate::{
     core::{ids::AccountId, truncate},
 };
 
-/// Returns the account with which a session uses a toolkit, or `None` if its user has none. `named`
-/// is the id or the alias of an account that the call asks for.
+/// Returns the account with which a session uses a toolkit. `named` is the id or the alias of an
+/// account that the call asks for.
 ///
 /// # Errors
-/// Fails if the named account does not exist, belongs to another user or toolkit, or is not one of
-/// those that the session pins; or if the session requires the call to name one of several
-/// accounts.
+/// Fails if the user has no usable account; if the named account does not exist, belongs to another
+/// user or toolkit, or is not one of those that the session pins; or if the session requires the
+/// call to name one of several accounts.
 pub async fn select(
     app: &App,
     caller: &SessionCaller,
     release: &Release,
     named: Option<&str>,
-) -> Result<Option<AccountId>> {
-    let config = caller.config();
-    let pinned = config.connected_accounts.get(&*release.slug);
+) -> Result<AccountId> {
+    let (config, toolkit) = (caller.config(), &*release.slug);
+    let pinned = config.connected_accounts.get(toolkit);
     if let Some(named) = named {
-        return select_named(app, caller, release, pinned, named)
-            .await
-            .map(Some);
+        return select_named(app, caller, release, pinned, named).await;
     }
-    if let Some(pinned) = pinned {
-        if pinned.len() > 1 && requires_selection(config) {
-            return Err(not_selected(&release.slug));
+    let (count, first) = match pinned {
+        Some(pinned) => (pinned.len(), pinned.first().cloned()),
+        None => {
+            let usable = usable_accounts(app, caller, toolkit).await?;
+            let newest = usable.first();
+            let newest = newest.map(|account| AccountId::parse(&account.record.id));
+            (usable.len(), newest.transpose()?)
         }
-        return Ok(pinned.first().cloned());
+    };
+    if count > 1 && requires_selection(config) {
+        return Err(errors::session_invalid(format!(
+            "account: the session has several accounts of toolkit {toolkit}, and the call must name one"
+        )));
     }
-    let usable = usable_accounts(app, caller, &release.slug).await?;
-    if usable.len() > 1 && requires_selection(config) {
-        return Err(not_selected(&release.slug));
-    }
-    let newest = usable
-        .first()
-        .map(|account| AccountId::parse(&account.record.id));
-    newest.transpose()
+    first.ok_or_else(|| errors::no_active_connection(&config.user_id, toolkit))
 }
 
 /// Returns the accounts that a session may use for a toolkit without pinning them, newest first.
@@ -96,10 +95,4 @@ async fn select_named(
 fn requires_selection(config: &Config) -> bool {
     let several = config.multi_account.as_ref();
     several.is_some_and(|several| several.enabled && several.explicit_selection)
-}
-
-fn not_selected(toolkit: &str) -> crate::Error {
-    errors::session_invalid(format!(
-        "account: the session has several accounts of toolkit {toolkit}, and the call must name one"
-    ))
 }

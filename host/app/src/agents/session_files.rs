@@ -153,10 +153,8 @@ async fn insert_temporary(
         Ok::<_, Error>((batch, ()))
     });
     inserted.await?;
-    Ok(records
-        .into_iter()
-        .map(|(id, stored)| (stored.path, id))
-        .collect())
+    let written = records.into_iter().map(|(id, stored)| (stored.path, id));
+    Ok(written.collect())
 }
 
 async fn put_blobs(

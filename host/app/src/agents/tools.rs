@@ -1,7 +1,5 @@
 //! The tools that a session lists.
 
-use std::sync::Arc;
-
 use super::{Config, Preload, scope};
 use crate::catalog::{LATEST, ResolvedTool, Snapshot};
 
@@ -17,7 +15,7 @@ pub fn preloaded(catalog: &Snapshot, config: &Config) -> Vec<ResolvedTool> {
                 .iter()
                 .filter_map(|slug| catalog.tool(slug, LATEST).ok());
             found
-                .filter(|found| scope::check(config, found).is_ok())
+                .filter(|found| scope::permits(config, found))
                 .collect()
         }
     }
@@ -31,7 +29,7 @@ pub fn preloaded_tool(catalog: &Snapshot, config: &Config, slug: &str) -> Option
         Preload::Tools(slugs) => slugs.iter().any(|own| own.eq_ignore_ascii_case(slug)),
     };
     let found = catalog.tool(slug, LATEST).ok().filter(|_| is_listed)?;
-    scope::check(config, &found).is_ok().then_some(found)
+    scope::permits(config, &found).then_some(found)
 }
 
 /// Returns every tool that a session permits, in the latest version of its toolkit.
@@ -42,12 +40,6 @@ pub fn permitted<'a>(
     let toolkits = catalog.toolkits().filter(|toolkit| {
         !toolkit.is_deprecated() && scope::permit_toolkit(config, &toolkit.slug).is_ok()
     });
-    let tools = toolkits.flat_map(|toolkit| {
-        let release = toolkit.current();
-        release.tools.iter().map(|tool| ResolvedTool {
-            release: Arc::clone(release),
-            tool: Arc::clone(tool),
-        })
-    });
-    tools.filter(|found| scope::check(config, found).is_ok())
+    let tools = toolkits.flat_map(|toolkit| toolkit.current().resolved_tools());
+    tools.filter(|found| scope::permits(config, found))
 }

@@ -70,7 +70,7 @@ pub(super) struct Full {
 
 /// The origin of a value.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Origin {
+pub(crate) enum Origin {
     /// A caller. The value is parsed strictly.
     Caller,
     /// A toolkit, as the result of a tool.

@@ -29,35 +29,19 @@ pub(super) struct Budget {
 #[derive(Debug)]
 pub(super) struct Metered;
 
-/// A value, and the budget that pays for accesses to it.
+/// A value or a part of one, and the budget that pays for accesses to it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct MeteredValue<'a> {
-    value: &'a Value,
+pub(super) struct Paid<'a, T> {
+    inner: T,
     /// The budget, or `None` for property names, which are paid for with their members.
     budget: Option<&'a Budget>,
 }
 
-#[derive(Debug, Clone, Copy)]
-pub(super) struct MeteredObject<'a> {
-    members: &'a Map<String, Value>,
-    budget: Option<&'a Budget>,
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(super) struct MeteredArray<'a> {
-    items: &'a [Value],
-    budget: Option<&'a Budget>,
-}
-
-pub(super) struct Members<'a> {
-    members: serde_json::map::Iter<'a>,
-    budget: Option<&'a Budget>,
-}
-
-pub(super) struct Elements<'a> {
-    items: std::slice::Iter<'a, Value>,
-    budget: Option<&'a Budget>,
-}
+pub(super) type MeteredValue<'a> = Paid<'a, &'a Value>;
+type MeteredObject<'a> = Paid<'a, &'a Map<String, Value>>;
+type MeteredArray<'a> = Paid<'a, &'a [Value]>;
+type Members<'a> = Paid<'a, serde_json::map::Iter<'a>>;
+type Elements<'a> = Paid<'a, std::slice::Iter<'a, Value>>;
 
 impl Budget {
     pub(super) fn new(steps: u64, price: u64) -> Self {
@@ -79,22 +63,26 @@ impl Budget {
     }
 }
 
-/// Charges accesses to a value. Returns false if the budget is spent.
-fn pay(budget: Option<&Budget>, steps: usize) -> bool {
-    budget.is_none_or(|budget| budget.pay(steps as u64))
-}
+impl<'a, T> Paid<'a, T> {
+    pub(super) fn new(inner: T, budget: &'a Budget) -> Self {
+        let budget = Some(budget);
+        Self { inner, budget }
+    }
 
-/// Charges the entry into a value. Returns false if the budget is spent.
-fn enter(budget: Option<&Budget>) -> bool {
-    budget.is_none_or(|budget| budget.pay(budget.price))
-}
+    /// Charges accesses. Returns false if the budget is spent.
+    fn pay(&self, steps: usize) -> bool {
+        self.budget.is_none_or(|budget| budget.pay(steps as u64))
+    }
 
-impl<'a> MeteredValue<'a> {
-    pub(super) fn new(value: &'a Value, budget: &'a Budget) -> Self {
-        Self {
-            value,
-            budget: Some(budget),
-        }
+    /// Charges the entry into a value. Returns false if the budget is spent.
+    fn enter(&self) -> bool {
+        self.budget.is_none_or(|budget| budget.pay(budget.price))
+    }
+
+    /// Returns a part, whose accesses the same budget pays for.
+    fn part<P>(&self, inner: P) -> Paid<'a, P> {
+        let budget = self.budget;
+        Paid { inner, budget }
     }
 }
 
@@ -113,10 +101,8 @@ impl Json for Metered {
         f: impl FnOnce(MeteredValue<'_>) -> T,
     ) -> T {
         *buffer = Value::String(string.to_owned());
-        f(MeteredValue {
-            value: buffer,
-            budget: None,
-        })
+        let (inner, budget) = (&*buffer, None);
+        f(Paid { inner, budget })
     }
 }
 
@@ -126,65 +112,59 @@ impl<'a> Node<'a, Metered> for MeteredValue<'a> {
     type Number = &'a serde_json::Number;
 
     fn as_object(&self) -> Option<MeteredObject<'a>> {
-        let members = self.value.as_object().filter(|_| pay(self.budget, 1))?;
-        Some(MeteredObject {
-            members,
-            budget: self.budget,
-        })
+        let members = self.inner.as_object().filter(|_| self.pay(1))?;
+        Some(self.part(members))
     }
 
     fn as_array(&self) -> Option<MeteredArray<'a>> {
-        let items = self.value.as_array().filter(|_| pay(self.budget, 1))?;
-        Some(MeteredArray {
-            items,
-            budget: self.budget,
-        })
+        let items = self.inner.as_array().filter(|_| self.pay(1))?;
+        Some(self.part(items.as_slice()))
     }
 
     fn as_string(&self) -> Option<Cow<'a, str>> {
-        let text = self.value.as_str()?;
-        pay(self.budget, 1 + text.len() / TEXT_BYTES_PER_STEP);
+        let text = self.inner.as_str()?;
+        self.pay(1 + text.len() / TEXT_BYTES_PER_STEP);
         Some(Cow::Borrowed(text))
     }
 
     fn as_number(&self) -> Option<&'a serde_json::Number> {
-        pay(self.budget, 1);
-        self.value.as_number()
+        self.pay(1);
+        self.inner.as_number()
     }
 
     fn as_boolean(&self) -> Option<bool> {
-        pay(self.budget, 1);
-        self.value.as_bool()
+        self.pay(1);
+        self.inner.as_bool()
     }
 
     fn is_null(&self) -> bool {
-        pay(self.budget, 1);
-        self.value.is_null()
+        self.pay(1);
+        self.inner.is_null()
     }
 
     fn json_type(&self) -> JsonType {
-        pay(self.budget, 1);
-        self.value.json_type()
+        self.pay(1);
+        self.inner.json_type()
     }
 
     fn string_length(&self) -> Option<u64> {
-        let text = self.value.as_str()?;
-        pay(self.budget, 1 + text.len() / TEXT_BYTES_PER_STEP);
-        self.value.string_length()
+        let text = self.inner.as_str()?;
+        self.pay(1 + text.len() / TEXT_BYTES_PER_STEP);
+        self.inner.string_length()
     }
 
     fn equals_value(&self, expected: &Value) -> bool {
-        pay(self.budget, 1);
-        self.value.equals_value(expected)
+        self.pay(1);
+        self.inner.equals_value(expected)
     }
 
     fn to_value(&self) -> Cow<'a, Value> {
-        Cow::Borrowed(self.value)
+        Cow::Borrowed(self.inner)
     }
 
     fn identity(&self) -> Option<NodeIdentity> {
-        pay(self.budget, 1);
-        self.value.identity()
+        self.pay(1);
+        self.inner.identity()
     }
 }
 
@@ -194,28 +174,19 @@ impl<'a> Object<'a, Metered> for MeteredObject<'a> {
     type MembersIter = Members<'a>;
 
     fn len(&self) -> usize {
-        self.members.len()
+        self.inner.len()
     }
 
     fn get(&self, key: &String) -> Option<MeteredValue<'a>> {
-        if !pay(self.budget, 1) {
+        if !self.pay(1) {
             return None;
         }
-        let value = self
-            .members
-            .get(key.as_str())
-            .filter(|_| enter(self.budget))?;
-        Some(MeteredValue {
-            value,
-            budget: self.budget,
-        })
+        let value = self.inner.get(key.as_str()).filter(|_| self.enter())?;
+        Some(self.part(value))
     }
 
     fn members(&self) -> Members<'a> {
-        Members {
-            members: self.members.iter(),
-            budget: self.budget,
-        }
+        self.part(self.inner.iter())
     }
 }
 
@@ -223,14 +194,8 @@ impl<'a> Iterator for Members<'a> {
     type Item = (&'a str, MeteredValue<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (name, value) = self.members.next().filter(|_| enter(self.budget))?;
-        Some((
-            name.as_str(),
-            MeteredValue {
-                value,
-                budget: self.budget,
-            },
-        ))
+        let (name, value) = self.inner.next().filter(|_| self.enter())?;
+        Some((name.as_str(), self.part(value)))
     }
 }
 
@@ -239,18 +204,15 @@ impl<'a> Array<'a, Metered> for MeteredArray<'a> {
     type ElementsIter = Elements<'a>;
 
     fn len(&self) -> usize {
-        self.items.len()
+        self.inner.len()
     }
 
     fn elements(&self) -> Elements<'a> {
-        Elements {
-            items: self.items.iter(),
-            budget: self.budget,
-        }
+        self.part(self.inner.iter())
     }
 
     fn is_unique(&self) -> bool {
-        pay(self.budget, self.items.len()) && unique::is_unique(self.items)
+        self.pay(self.inner.len()) && unique::is_unique(self.inner)
     }
 }
 
@@ -258,10 +220,7 @@ impl<'a> Iterator for Elements<'a> {
     type Item = MeteredValue<'a>;
 
     fn next(&mut self) -> Option<MeteredValue<'a>> {
-        let value = self.items.next().filter(|_| enter(self.budget))?;
-        Some(MeteredValue {
-            value,
-            budget: self.budget,
-        })
+        let value = self.inner.next().filter(|_| self.enter())?;
+        Some(self.part(value))
     }
 }

@@ -115,12 +115,9 @@ pub async fn publish(
         Err(InstallError::PastLimit(lines)) if problems.is_empty() => {
             return Err(errors::component_limit(lines));
         }
-        Err(InstallError::Refused(more) | InstallError::PastLimit(more)) => {
-            problems.extend(
-                more.into_iter()
-                    .filter(|line| !problems.contains(line))
-                    .collect::<Vec<_>>(),
-            );
+        Err(InstallError::Refused(mut more) | InstallError::PastLimit(mut more)) => {
+            more.retain(|line| !problems.contains(line));
+            problems.append(&mut more);
             None
         }
         Err(InstallError::TooLarge) => return Err(errors::component_too_large()),
@@ -233,9 +230,8 @@ async fn commit_version(
             }
             let batch = Batch::at(now).announce();
             let batch = batch.insert(INSTALLATION_PROJECT, &id, &stored);
-            let body = Fence {
-                version: id.clone(),
-            };
+            let version = id.clone();
+            let body = Fence { version };
             let batch = match fence {
                 Some(old) => batch.update(&Record { body, ..old }),
                 None => batch.insert(INSTALLATION_PROJECT, FENCE_ID, &body),
@@ -272,16 +268,11 @@ fn already_published(
     digest: Digest,
 ) -> Result<Option<Arc<Release>>> {
     let snapshot = app.catalog.snapshot();
-    let Some(release) = snapshot
-        .toolkit(slug)
-        .and_then(|toolkit| toolkit.releases.get(version))
-    else {
-        return Ok(None);
-    };
-    if release.digest == digest {
-        return Ok(Some(release.clone()));
+    let toolkit = snapshot.toolkit(slug);
+    match toolkit.and_then(|toolkit| toolkit.releases.get(version)) {
+        Some(release) if release.digest != digest => Err(errors::version_taken(slug, version)),
+        same => Ok(same.cloned()),
     }
-    Err(errors::version_taken(slug, version))
 }
 
 /// Returns the key under which a component is stored.

@@ -8,7 +8,10 @@ use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json, value::RawValue};
 use store::Time;
 
-use super::{AuthMode, AuthScheme, FILE_KEYWORD, Release, Schema, SchemaFile, Tool, TriggerType};
+use super::{
+    AuthMode, AuthScheme, FILE_KEYWORD, Release, ResolvedTool, Schema, SchemaFile, Tool,
+    TriggerType,
+};
 use crate::Result;
 
 impl Release {
@@ -37,9 +40,8 @@ impl Release {
         };
         let triggers = manifest.triggers.into_iter().map(trigger).collect();
         schema_file.write()?;
-        let positions = tools.iter().enumerate();
-        let positions = positions.map(|(position, tool)| (tool.slug.clone(), position));
-        let tool_positions = positions.collect();
+        let slugs = tools.iter().map(|tool| tool.slug.clone());
+        let tool_positions = slugs.zip(0..).collect();
         let logo = manifest.logo.as_deref().map(manifest::sanitized_logo);
         Ok(Self {
             slug: manifest.slug.into(),
@@ -61,14 +63,20 @@ impl Release {
         })
     }
 
+    /// Returns the tools with the release, in the order of the manifest.
+    pub fn resolved_tools(self: &Arc<Self>) -> impl Iterator<Item = ResolvedTool> {
+        self.tools.iter().map(|tool| ResolvedTool {
+            release: self.clone(),
+            tool: tool.clone(),
+        })
+    }
+
     /// Finds a tool by its slug, in upper or lower case.
     #[must_use]
     pub fn tool(&self, slug: &str) -> Option<&Arc<Tool>> {
-        let position = self
-            .tool_positions
-            .get(slug)
-            .or_else(|| self.tool_positions.get(slug.to_ascii_uppercase().as_str()))?;
-        self.tools.get(*position)
+        let positions = &self.tool_positions;
+        let in_upper_case = || positions.get(slug.to_ascii_uppercase().as_str());
+        self.tools.get(*positions.get(slug).or_else(in_upper_case)?)
     }
 
     /// Returns true if every tool runs without an account.
@@ -174,9 +182,8 @@ impl Tool {
     /// Returns true if the tool is tagged as important, that is, listed first.
     #[must_use]
     pub fn is_important(&self) -> bool {
-        self.tags
-            .iter()
-            .any(|tag| tag.eq_ignore_ascii_case("important"))
+        let mut tags = self.tags.iter();
+        tags.any(|tag| tag.eq_ignore_ascii_case("important"))
     }
 }
 

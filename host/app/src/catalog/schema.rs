@@ -64,27 +64,24 @@ impl Schema {
         self.text.read()
     }
 
-    /// Parses a value from a caller strictly and validates it. Returns one line per problem, and
-    /// none if the value is valid. Fails if [`Schema::text`] does, or if too many large values of
-    /// the project are being checked for too long.
-    pub async fn problems_strictly(
+    /// Parses and validates a value. Returns one line per problem, and none if the value is valid.
+    /// For a value of a toolkit and a schema that allows everything, this costs one pass over the
+    /// text. Fails if [`Schema::text`] does, or if too many large values of the project are being
+    /// checked for too long.
+    pub(crate) async fn problems(
         &self,
         large: &LargeWork,
         project: &Arc<str>,
         bytes: &Bytes,
+        origin: Origin,
     ) -> Result<Vec<String>> {
-        self.check(large, project, bytes, Origin::Caller).await
-    }
-
-    /// Validates a value that a toolkit returned. For a schema that allows everything, this costs
-    /// one pass over the text. Fails in the same cases as [`Schema::problems_strictly`].
-    pub async fn problems(
-        &self,
-        large: &LargeWork,
-        project: &Arc<str>,
-        bytes: &Bytes,
-    ) -> Result<Vec<String>> {
-        self.check(large, project, bytes, Origin::Toolkit).await
+        if bytes.len() <= MAX_INLINE_BYTES
+            && let Some(loaded) = &*self.slot.load()
+        {
+            self.validators.touch(loaded);
+            return Ok(loaded.check.problems(bytes, origin));
+        }
+        Box::pin(self.check_in_turn(large, project, bytes, origin)).await
     }
 
     /// Validates the parts of a caller's value that are known. A value for which `is_unknown` is
@@ -100,22 +97,6 @@ impl Schema {
             return Ok(Vec::new());
         };
         Ok(full.problems_of_known(&value, is_unknown))
-    }
-
-    async fn check(
-        &self,
-        large: &LargeWork,
-        project: &Arc<str>,
-        bytes: &Bytes,
-        origin: Origin,
-    ) -> Result<Vec<String>> {
-        if bytes.len() <= MAX_INLINE_BYTES
-            && let Some(loaded) = &*self.slot.load()
-        {
-            self.validators.touch(loaded);
-            return Ok(loaded.check.problems(bytes, origin));
-        }
-        Box::pin(self.check_in_turn(large, project, bytes, origin)).await
     }
 
     /// Checks a value that is large, or whose schema is not cached.
@@ -146,11 +127,8 @@ impl Schema {
         if let Some(loaded) = self.slot.load_full() {
             return Ok(loaded);
         }
-        let (text, slot, validators) = (
-            self.text.clone(),
-            self.slot.clone(),
-            self.validators.clone(),
-        );
+        let (text, slot) = (self.text.clone(), self.slot.clone());
+        let validators = self.validators.clone();
         let compiled = tokio::task::spawn_blocking(move || {
             let unusable = |cause: &dyn fmt::Display| {
                 errors::unavailable(format!("a schema cannot be used: {cause}"))

@@ -65,15 +65,8 @@ impl ToolIndex {
         let toolkits = snapshot
             .toolkits()
             .filter(|toolkit| !toolkit.is_deprecated());
-        let tools: Vec<_> = toolkits
-            .flat_map(|toolkit| {
-                let release = toolkit.current();
-                release.tools.iter().map(|tool| ResolvedTool {
-                    release: release.clone(),
-                    tool: tool.clone(),
-                })
-            })
-            .collect();
+        let tools = toolkits.flat_map(|toolkit| toolkit.current().resolved_tools());
+        let tools: Vec<_> = tools.collect();
         Self {
             index: Index::build(tools.iter().map(document)),
             tools,

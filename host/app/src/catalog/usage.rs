@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, Document, Store, Time};
 
@@ -53,7 +53,7 @@ pub(crate) struct Usage(Mutex<HashMap<Arc<str>, u64>>);
 impl Usage {
     /// Counts one execution.
     pub(crate) fn count(&self, toolkit: &Arc<str>) {
-        let mut counted = self.lock();
+        let mut counted = self.0.lock();
         match counted.get_mut(toolkit) {
             Some(runs) => *runs += 1,
             None => drop(counted.insert(toolkit.clone(), 1)),
@@ -62,13 +62,13 @@ impl Usage {
 
     /// Returns true if counts wait to be added to the record.
     pub(crate) fn is_waiting(&self) -> bool {
-        !self.lock().is_empty()
+        !self.0.lock().is_empty()
     }
 
     /// Adds the counts to the record. Counts that cannot be added are kept for the next attempt.
     /// Fails if the store refuses.
     pub(crate) async fn save(&self, store: &Store, now: Time) -> Result<()> {
-        let counted = self.lock().clone();
+        let counted = self.0.lock().clone();
         if counted.is_empty() {
             return Ok(());
         }
@@ -83,16 +83,12 @@ impl Usage {
             let batch = Batch::at(now).insert(INSTALLATION_PROJECT, RECORD_ID, &first);
             store.commit(batch).await?;
         }
-        let mut left = self.lock();
+        let mut left = self.0.lock();
         left.retain(|toolkit, runs| {
             *runs -= counted.get(toolkit).copied().unwrap_or(0);
             *runs > 0
         });
         Ok(())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, u64>> {
-        self.0.lock()
     }
 }
 
@@ -101,7 +97,7 @@ impl Usage {
 pub async fn usage(app: &App) -> Result<Counts> {
     let record = app.store.get(INSTALLATION_PROJECT, RECORD_ID).await?;
     let mut counts: Counts = record.map(|record| record.body).unwrap_or_default();
-    counts.add(&app.usage.lock());
+    counts.add(&app.usage.0.lock());
     Ok(counts)
 }
 

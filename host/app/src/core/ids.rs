@@ -109,7 +109,7 @@ impl Sequence {
         let mut text = *b"log_000000000000";
         write_number(&mut text[4..11], u64::try_from(time.0).unwrap_or(0));
         write_number(&mut text[11..], self.0.fetch_add(1, Ordering::Relaxed));
-        LogId(text.iter().map(|&byte| char::from(byte)).collect())
+        LogId(text.map(char::from).iter().collect())
     }
 
     /// Returns the next request id.
@@ -117,7 +117,7 @@ impl Sequence {
     pub fn request(&self) -> String {
         let mut text = *b"req_00000000000";
         write_number(&mut text[4..], self.0.fetch_add(1, Ordering::Relaxed));
-        text.iter().map(|&byte| char::from(byte)).collect()
+        text.map(char::from).iter().collect()
     }
 }
 
@@ -186,15 +186,15 @@ impl LogId {
 
 /// Returns the last `N` digits of a number in base 62.
 pub(crate) fn number_text<const N: usize>(number: u64) -> String {
-    let mut out = [0; N];
-    write_number(&mut out, number);
-    out.into_iter().map(char::from).collect()
+    let mut digits = [0; N];
+    write_number(&mut digits, number);
+    digits.map(char::from).iter().collect()
 }
 
 /// Writes the last digits of a number in base 62, as many as fit.
 fn write_number(out: &mut [u8], mut number: u64) {
-    for place in out.iter_mut().rev() {
-        *place = ID_ALPHABET[(number % 62) as usize];
+    for digit in out.iter_mut().rev() {
+        *digit = ID_ALPHABET[(number % 62) as usize];
         number /= 62;
     }
 }
@@ -202,22 +202,12 @@ fn write_number(out: &mut [u8], mut number: u64) {
 /// Returns random characters of the alphabet.
 #[must_use]
 pub fn random_text(length: usize) -> String {
-    let mut out = vec![0; length];
-    fill(&mut out);
-    out.into_iter().map(char::from).collect()
-}
-
-fn fill(out: &mut [u8]) {
-    let mut index = 0;
-    while index < out.len() {
-        for byte in random::<32>() {
-            // Bytes past the last whole multiple of 62 would make some characters more likely.
-            if byte < 248 && index < out.len() {
-                out[index] = ID_ALPHABET[usize::from(byte % 62)];
-                index += 1;
-            }
-        }
-    }
+    let bytes = std::iter::repeat_with(random::<32>).flatten();
+    // Bytes past the last whole multiple of 62 would make some characters more likely.
+    let bytes = bytes.filter(|byte| *byte < 248).take(length);
+    bytes
+        .map(|byte| char::from(ID_ALPHABET[usize::from(byte % 62)]))
+        .collect()
 }
 
 /// Returns random bytes of the operating system.

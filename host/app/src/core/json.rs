@@ -116,11 +116,6 @@ impl<'de> Visitor<'de> for Strict {
         Ok(value.into())
     }
 
-    fn visit_string<E: serde::de::Error>(self, value: String) -> Result<Value, E> {
-        refuse_nul(&value)?;
-        Ok(value.into())
-    }
-
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let inside = self.inside()?;
         let mut out = Vec::new();

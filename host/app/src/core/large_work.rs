@@ -7,7 +7,6 @@
 //! priority, and projects take turns.
 
 use std::{
-    any::Any,
     io,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, mpsc},
@@ -31,8 +30,6 @@ pub const MAX_LARGE_BODIES_PER_PROJECT: usize = 2;
 /// Niceness of the threads, which lowers their priority when processors are scarce.
 const THREAD_NICENESS: i32 = 10;
 
-/// The result of work, or the panic that ended it.
-type Outcome<T> = std::result::Result<T, Box<dyn Any + Send>>;
 type Job = Box<dyn FnOnce() + Send>;
 
 /// The threads for work on large bodies, and the turns on them.
@@ -40,12 +37,6 @@ pub struct LargeWork {
     jobs: mpsc::Sender<Job>,
     all: Arc<Semaphore>,
     projects: KeyedLimit<Arc<str>>,
-}
-
-/// The permits for one large body.
-struct Turn {
-    _of_project: OwnedSemaphorePermit,
-    _of_all: OwnedSemaphorePermit,
 }
 
 impl LargeWork {
@@ -97,7 +88,7 @@ impl LargeWork {
     ) -> Result<T> {
         let ended = || errors::unavailable("the threads for large bodies have ended");
         let turn = self.turn(project).await.ok_or_else(ended)?;
-        let (done, result) = oneshot::channel::<Outcome<T>>();
+        let (done, result) = oneshot::channel::<thread::Result<T>>();
         // The thread releases the turn, because the request may be gone before the work is done.
         let job = move || {
             let outcome = catch_unwind(AssertUnwindSafe(work));
@@ -110,15 +101,13 @@ impl LargeWork {
         outcome.map_err(|_| errors::internal("the work on a large body panicked"))
     }
 
-    /// Waits for the turn of a project. Turns are given in the order of arrival, and no project
-    /// waits with more bodies than it may work on, so a project waits for few turns of each other.
-    async fn turn(&self, project: &Arc<str>) -> Option<Turn> {
+    /// Waits for the turn of a project: a permit of the project and one of all. Turns are given in the
+    /// order of arrival, and no project waits with more bodies than it may work on, so a project waits
+    /// for few turns of each other.
+    async fn turn(&self, project: &Arc<str>) -> Option<[OwnedSemaphorePermit; 2]> {
         let of_project = self.projects.acquire(project).await?;
         let of_all = self.all.clone().acquire_owned().await.ok()?;
-        Some(Turn {
-            _of_project: of_project,
-            _of_all: of_all,
-        })
+        Some([of_project, of_all])
     }
 }
 

@@ -174,7 +174,12 @@ impl Shares {
                 // It is there until the shares are dropped.
                 return pending().await;
             };
-            let moved = self.clone().run_while_busy(owner.clone(), work);
+            let shares = self.clone();
+            let own = owner.clone();
+            let moved = async move {
+                let done = shares.run_while(&own, &mut work, true).await;
+                (work, done)
+            };
             let mut task = AbortOnDrop(threads.spawn(moved));
             match (&mut task.0).await {
                 Ok((_, Some(done))) => return done,
@@ -186,15 +191,6 @@ impl Shares {
                 },
             }
         }
-    }
-
-    async fn run_while_busy<T>(
-        self: Arc<Self>,
-        owner: Arc<TaskOwner>,
-        mut work: Work<T>,
-    ) -> (Work<T>, Option<T>) {
-        let done = self.run_while(&owner, &mut work, true).await;
-        (work, done)
     }
 
     /// Polls work while its project is busy, or while it is not. Returns none when the work has to move.

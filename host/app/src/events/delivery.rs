@@ -247,14 +247,13 @@ pub async fn send_test(
 ) -> Result<DeliveryView> {
     let payload = payload.unwrap_or(Bytes::from_static(TEST_PAYLOAD));
     let event = NewEvent::test(app, payload);
-    let sent = app
-        .store
-        .change(&COLLECTION, subscription.as_str(), || async {
-            let record = subscriptions::record(app, project, subscription).await?;
-            let batch = Batch::at(app.clock.now()).check(&record);
-            let batch = outbox::add_for(app, &project.id, batch, &event, &record).await?;
-            Ok::<_, Error>((batch, ()))
-        });
+    let to = subscription.as_str();
+    let sent = app.store.change(&COLLECTION, to, || async {
+        let record = subscriptions::record(app, project, subscription).await?;
+        let batch = Batch::at(app.clock.now()).check(&record);
+        let batch = outbox::add_for(app, &project.id, batch, &event, &record).await?;
+        Ok::<_, Error>((batch, ()))
+    });
     sent.await?;
     let id = DeliveryId::for_event(event.id, subscription);
     DeliveryView::read(app, project, subscription, &id).await
@@ -343,10 +342,10 @@ async fn record(
     id: &DeliveryId,
 ) -> Result<Record<Delivery>> {
     let found = app.store.get::<Delivery>(project.id.as_str(), id.as_str());
-    let found = found.await?;
-    found
-        .filter(|record| record.body.subscription == *subscription)
-        .ok_or_else(|| errors::delivery_not_found(id))
+    let found = found
+        .await?
+        .filter(|record| record.body.subscription == *subscription);
+    found.ok_or_else(|| errors::delivery_not_found(id))
 }
 
 fn url_context<'a>(project: &'a ProjectId, id: &'a str) -> SealContext<'a> {

@@ -42,6 +42,8 @@ pub const MAX_ENDPOINTS: u64 = 100;
 pub const MAX_CLIENT_ID_CHARS: usize = 256;
 /// Maximum size of a value, in bytes.
 pub const MAX_VALUE_BYTES: usize = 4 << 10;
+/// Field of an endpoint with its sealed values.
+const VALUES_FIELD: &str = "values";
 
 /// Values of an endpoint by name: the secrets in the configurations of its toolkit's triggers.
 pub(super) type Values = Map<String, Value>;
@@ -180,8 +182,9 @@ pub async fn set_values(
             values.insert(name.clone(), value.as_str().into());
         }
         let now = app.clock.now();
-        let key = app.vault.key(&endpoint.project, now).await?;
-        endpoint.body.values = Some(key.seal(seal_context(&endpoint), &values)?);
+        let context = SealContext::of(&endpoint, VALUES_FIELD);
+        let sealed = app.vault.seal(context, &values, now).await?;
+        endpoint.body.values = Some(sealed);
         Ok::<_, Error>((Batch::at(now).update(&endpoint), ()))
     });
     changed.await?;
@@ -223,8 +226,9 @@ pub(super) async fn open_values(app: &App, endpoint: &Record<Endpoint>) -> Resul
     let Some(values) = &endpoint.body.values else {
         return Ok(None);
     };
-    let key = app.vault.key(&endpoint.project, app.clock.now()).await?;
-    Ok(Some(key.open(seal_context(endpoint), values)?))
+    let context = SealContext::of(endpoint, VALUES_FIELD);
+    let now = app.clock.now();
+    Ok(Some(app.vault.unseal(context, values, now).await?))
 }
 
 /// Returns the values of all endpoints of a toolkit, which complete the configurations of trigger
@@ -258,8 +262,4 @@ async fn view(app: &App, record: Record<Endpoint>) -> Result<EndpointView> {
 pub(super) fn address(app: &App, toolkit: &str, id: &str) -> String {
     let base = app.base_url();
     format!("{base}/api/v3.1/webhook_ingress/{toolkit}/{id}/trigger_event")
-}
-
-fn seal_context(endpoint: &Record<Endpoint>) -> SealContext<'_> {
-    SealContext::new::<Endpoint>(&endpoint.project, &endpoint.id, "values")
 }

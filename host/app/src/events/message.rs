@@ -81,7 +81,13 @@ pub(super) async fn write(
     let data = outbox::payload(app, event).await?;
     // Only messages of triggers have older versions.
     let written = match (version, &event.body.source) {
-        (MessageVersion::V1, Some(source)) => serde_json::to_vec(&first_version(source, &data)),
+        (MessageVersion::V1, Some(source)) => serde_json::to_vec(&FirstVersion {
+            trigger_name: &source.trigger_slug,
+            trigger_id: source.trigger_uuid.to_string(),
+            connection_id: source.account_uuid.to_string(),
+            payload: &data,
+            log_id: source.log_id.as_str(),
+        }),
         (MessageVersion::V2, Some(source)) => {
             serde_json::to_vec(&second_version(source, event, &data)?)
         }
@@ -150,16 +156,6 @@ fn second_version<'a>(
         log_id: source.log_id.as_str(),
         data,
     })
-}
-
-fn first_version<'a>(source: &'a TriggerSource, data: &'a RawValue) -> FirstVersion<'a> {
-    FirstVersion {
-        trigger_name: &source.trigger_slug,
-        trigger_id: source.trigger_uuid.to_string(),
-        connection_id: source.account_uuid.to_string(),
-        payload: data,
-        log_id: source.log_id.as_str(),
-    }
 }
 
 fn unwritable(event: &Record<Event>, cause: &serde_json::Error) -> Error {

@@ -110,10 +110,8 @@ pub(super) async fn wait(app: &App, claim: &Claim<Delivery>) -> Result<bool> {
         let Some(previous) = claim.body().await.after else {
             return Ok(false);
         };
-        let previous = app
-            .store
-            .get::<Delivery>(claim.project(), previous.as_str());
-        let Some(previous) = previous.await?.filter(is_pending) else {
+        let found = app.store.get(claim.project(), previous.as_str()).await?;
+        let Some(previous) = found.filter(is_pending) else {
             return Ok(false);
         };
         let batch = claim.batch().await?.check(&previous);

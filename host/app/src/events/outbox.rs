@@ -41,6 +41,9 @@ pub(crate) static COLLECTION: Collection = Collection {
     ],
 };
 
+/// Field of an event with its sealed payload.
+const DATA_FIELD: &str = "data";
+
 /// Trigger instance that an event came from.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TriggerSource {
@@ -234,14 +237,15 @@ async fn write(
     }
     let query = Query::for_project(project.as_str()).uncounted();
     let subscriptions = store.find::<Subscription>(&query).await?.records;
-    let mut writer = Writer::new(store, vault, project, batch);
+    let mut lanes = Lanes::new(store, project);
+    let mut batch = batch;
     for event in events {
         let wanting = subscriptions.iter().filter(|subscription| {
             subscription.body.wants(event.kind) && !event.is_for_action_only()
         });
-        writer.add(event, wanting).await?;
+        batch = insert(vault, project, &mut lanes, batch, event, wanting).await?;
     }
-    Ok(writer.finish())
+    Ok(lanes.finish(batch))
 }
 
 /// Adds an event that is not stored to a batch, and a delivery for a subscription.
@@ -253,9 +257,10 @@ pub(super) async fn add_for(
     subscription: &Record<Subscription>,
 ) -> Result<Batch> {
     let batch = add_for_sink(app.sink.as_deref(), project, batch, event);
-    let mut writer = Writer::new(&app.store, &app.vault, project, batch);
-    writer.add(event, [subscription].into_iter()).await?;
-    Ok(writer.finish())
+    let mut lanes = Lanes::new(&app.store, project);
+    let to = [subscription].into_iter();
+    let batch = insert(&app.vault, project, &mut lanes, batch, event, to).await?;
+    Ok(lanes.finish(batch))
 }
 
 /// Adds the message of an event for the sink, if there is one, to a batch.
@@ -266,65 +271,44 @@ fn add_for_sink(sink: Option<&Sink>, project: &ProjectId, batch: Batch, event: &
     }
 }
 
-/// Writer of new events and their deliveries to a batch.
-struct Writer<'a> {
-    vault: &'a Vault,
-    project: &'a ProjectId,
+/// Inserts a new event and its deliveries to subscriptions.
+async fn insert(
+    vault: &Vault,
+    project: &ProjectId,
+    lanes: &mut Lanes<'_>,
     batch: Batch,
-    lanes: Lanes<'a>,
-}
-
-impl<'a> Writer<'a> {
-    fn new(store: &'a Store, vault: &'a Vault, project: &'a ProjectId, batch: Batch) -> Self {
-        Self {
-            vault,
-            project,
-            batch,
-            lanes: Lanes::new(store, project),
+    event: &NewEvent,
+    subscriptions: impl Iterator<Item = &Record<Subscription>>,
+) -> Result<Batch> {
+    let owner = project.as_str();
+    let id = event.id.to_string();
+    let data: &RawValue = serde_json::from_slice(&event.data).map_err(|cause| {
+        errors::internal(format_args!(
+            "the payload of event {id} is not JSON: {cause}"
+        ))
+    })?;
+    let key = vault.key(owner, batch.now).await?;
+    let context = SealContext::new::<Event>(owner, &id, DATA_FIELD);
+    let source = event.trigger.clone();
+    let stored = Event {
+        kind: event.kind,
+        trigger: source.as_ref().map(|source| source.trigger_id.clone()),
+        log: source.as_ref().map(|source| source.log_id.clone()),
+        source,
+        account: event.account.clone(),
+        data: key.seal(context, &data)?.cast(),
+    };
+    let mut batch = batch.insert(owner, &id, &stored);
+    for subscription in subscriptions {
+        let to = SubscriptionId::parse(&subscription.id)?;
+        let id = DeliveryId::for_event(event.id, &to);
+        let mut delivery = Delivery::new(batch.now, to.clone(), event.id, event.kind);
+        if subscription.body.ordered {
+            lanes.append(&to, event, &id, &mut delivery).await?;
         }
+        batch = batch.insert(owner, id.as_str(), &delivery);
     }
-
-    async fn add(
-        &mut self,
-        event: &NewEvent,
-        subscriptions: impl Iterator<Item = &Record<Subscription>>,
-    ) -> Result<()> {
-        let project = self.project.as_str();
-        let id = event.id.to_string();
-        let data: &RawValue = serde_json::from_slice(&event.data).map_err(|cause| {
-            errors::internal(format_args!(
-                "the payload of event {id} is not JSON: {cause}"
-            ))
-        })?;
-        let key = self.vault.key(project, self.batch.now).await?;
-        let source = event.trigger.clone();
-        let stored = Event {
-            kind: event.kind,
-            trigger: source.as_ref().map(|source| source.trigger_id.clone()),
-            log: source.as_ref().map(|source| source.log_id.clone()),
-            source,
-            account: event.account.clone(),
-            data: key.seal(seal_context(self.project, &id), &data)?.cast(),
-        };
-        let empty = Batch::at(self.batch.now);
-        let batch = std::mem::replace(&mut self.batch, empty);
-        let mut batch = batch.insert(project, &id, &stored);
-        for subscription in subscriptions {
-            let to = SubscriptionId::parse(&subscription.id)?;
-            let id = DeliveryId::for_event(event.id, &to);
-            let mut delivery = Delivery::new(batch.now, to.clone(), event.id, event.kind);
-            if subscription.body.ordered {
-                self.lanes.append(&to, event, &id, &mut delivery).await?;
-            }
-            batch = batch.insert(project, id.as_str(), &delivery);
-        }
-        self.batch = batch;
-        Ok(())
-    }
-
-    fn finish(self) -> Batch {
-        self.lanes.finish(self.batch)
-    }
+    Ok(batch)
 }
 
 /// Returns the id of a stored event. Fails if the record is damaged.
@@ -335,11 +319,7 @@ pub(super) fn event_id(record: &Record<Event>) -> Result<Uuid> {
 
 /// Decrypts the payload of an event. Fails if it cannot be decrypted.
 pub(super) async fn payload(app: &App, record: &Record<Event>) -> Result<Box<RawValue>> {
-    let project = ProjectId::parse(&record.project)?;
-    let key = app.vault.key(project.as_str(), app.clock.now()).await?;
-    key.open(seal_context(&project, &record.id), &record.body.data)
-}
-
-fn seal_context<'a>(project: &'a ProjectId, id: &'a str) -> SealContext<'a> {
-    SealContext::new::<Event>(project.as_str(), id, "data")
+    let context = SealContext::of(record, DATA_FIELD);
+    let now = app.clock.now();
+    app.vault.unseal(context, &record.body.data, now).await
 }

@@ -8,7 +8,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use store::Time;
 use tokio::time::Instant;
 
@@ -74,7 +74,7 @@ pub(crate) struct Room {
 impl Endpoints {
     /// Takes room for a message to an endpoint, if there is some.
     pub(super) fn enter(&self, id: &str, now: Time) -> Option<Room> {
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         if all.len() >= MAX_ENDPOINTS {
             all.retain(|_, endpoint| !endpoint.open.is_empty() || endpoint.paused_until > now);
         }
@@ -94,13 +94,9 @@ impl Endpoints {
 
     /// Returns the time of a later turn for a message that found no room.
     pub(super) fn turn(&self, id: &str, now: Time) -> Time {
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         let endpoint = all.entry(id.to_owned()).or_default();
         endpoint.turn_after(endpoint.paused_until.max(now), now)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Endpoint>> {
-        self.0.lock()
     }
 }
 
@@ -132,7 +128,7 @@ impl Room {
     /// Notes that the endpoint accepted the message.
     pub(super) fn accepted(&mut self, max_room: usize) {
         self.attempted = true;
-        let mut all = self.endpoints.lock();
+        let mut all = self.endpoints.0.lock();
         let endpoint = all.entry(self.id.clone()).or_default();
         if endpoint.failures >= FAILURES_BEFORE_PAUSE {
             // An endpoint that has recovered begins anew.
@@ -146,7 +142,7 @@ impl Room {
     /// Notes a failure. Returns the number of failures in a row.
     pub(super) fn failed(&mut self, now: Time, pause: Duration) -> u32 {
         self.attempted = true;
-        let mut all = self.endpoints.lock();
+        let mut all = self.endpoints.0.lock();
         let endpoint = all.entry(self.id.clone()).or_default();
         endpoint.failures = endpoint.failures.saturating_add(1);
         endpoint.room = endpoint.room.saturating_sub(1).max(1);
@@ -160,7 +156,7 @@ impl Room {
 
 impl Drop for Room {
     fn drop(&mut self) {
-        let mut all = self.endpoints.lock();
+        let mut all = self.endpoints.0.lock();
         let Some(endpoint) = all.get_mut(&self.id) else {
             return;
         };

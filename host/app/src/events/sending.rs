@@ -120,7 +120,8 @@ async fn send(app: &App, claim: Arc<Claim<Delivery>>, mut room: Room) -> Result<
         opened.endpoint.url = url;
     }
     let body = message::write(app, &event, version).await?;
-    let (attempt, outcome) = attempt(app, &opened.endpoint, &event.id, version, body).await?;
+    let request = request(app, &opened.endpoint, &event.id, version, body)?;
+    let (attempt, outcome) = attempt(app, request).await;
     let attempt = attempt.seal(app, &project, claim.id()).await?;
     let now = claim.batch().await?.now;
     let subscription = &opened.record;
@@ -183,16 +184,9 @@ async fn retry(
 }
 
 /// Sends a message once.
-async fn attempt(
-    app: &App,
-    endpoint: &Endpoint,
-    event_id: &str,
-    version: MessageVersion,
-    body: Bytes,
-) -> Result<(Attempt, Outcome)> {
+async fn attempt(app: &App, request: Request) -> (Attempt, Outcome) {
     let at = app.clock.now();
     let begun = Instant::now();
-    let request = request(app, endpoint, event_id, version, body, at)?;
     let sent = app.webhooks.net.send(request).await;
     let mut attempt = Attempt {
         at,
@@ -205,7 +199,7 @@ async fn attempt(
         Ok(response) => response,
         Err(cause) => {
             attempt.error = Some(cause.message);
-            return Ok((attempt, Outcome::Failed { retry_after: None }));
+            return (attempt, Outcome::Failed { retry_after: None });
         }
     };
     let kept = response.body.len().min(MAX_KEPT_BYTES);
@@ -219,7 +213,7 @@ async fn attempt(
             retry_after: retry_after(&response.headers, app.clock.now()),
         },
     };
-    Ok((attempt, outcome))
+    (attempt, outcome)
 }
 
 fn request(
@@ -228,8 +222,8 @@ fn request(
     event_id: &str,
     version: MessageVersion,
     body: Bytes,
-    at: Time,
 ) -> Result<Request> {
+    let at = app.clock.now();
     let url = Url::parse(&endpoint.url)
         .map_err(|cause| errors::internal(format_args!("a stored URL cannot be read: {cause}")))?;
     let id = message::message_id(event_id);

@@ -117,14 +117,13 @@ impl EventStream {
     /// Returns the next events. Waits for some, and returns none after a second without any.
     pub async fn next(&mut self, app: &App) -> Result<Vec<StreamedEvent>> {
         let events = self.read(app).await?;
-        if events.is_empty() && self.cursor.is_none() {
-            tokio::select! {
-                () = self.committed.committed() => {}
-                () = sleep(POLL_INTERVAL) => return Ok(events),
-            }
-            return self.read(app).await;
+        if !events.is_empty() || self.cursor.is_some() {
+            return Ok(events);
         }
-        Ok(events)
+        tokio::select! {
+            () = self.committed.committed() => self.read(app).await,
+            () = sleep(POLL_INTERVAL) => Ok(events),
+        }
     }
 
     async fn read(&mut self, app: &App) -> Result<Vec<StreamedEvent>> {
@@ -135,12 +134,8 @@ impl EventStream {
         let page = app.store.list::<Event>(&query).await?;
         let mut events = Vec::new();
         for record in page.items {
-            if self
-                .seen
-                .insert(record.id.clone(), record.created_at)
-                .is_none()
-                && self.filter.admits(&record)
-            {
+            let known = self.seen.insert(record.id.clone(), record.created_at);
+            if known.is_none() && self.filter.admits(&record) {
                 events.push(StreamedEvent {
                     id: message::message_id(&record.id),
                     message: message::write(app, &record, MessageVersion::V3).await?,
@@ -164,13 +159,12 @@ impl Filter {
         let is_one_of = |list: &[String], value: Option<&str>| {
             list.is_empty() || value.is_some_and(|value| list.iter().any(|own| own == value))
         };
+        let auth_config = source.map(|own| own.auth_config_id.as_str());
         let slug = source.map(|source| source.trigger_slug.to_ascii_lowercase());
         let has_slug = |list: &[String], matches: fn(&str, &str) -> bool| {
-            let found = |slug: &String| {
-                let mut wanted = list.iter().map(|own| own.to_ascii_lowercase());
-                wanted.any(|own| matches(slug, &own))
-            };
-            list.is_empty() || slug.as_ref().is_some_and(found)
+            let mut wanted = list.iter().map(|own| own.to_ascii_lowercase());
+            let slug = slug.as_ref();
+            list.is_empty() || slug.is_some_and(|slug| wanted.any(|own| matches(slug, &own)))
         };
         has_slug(&self.trigger_slugs, |slug, own| slug == own)
             && has_slug(&self.toolkits, |slug, own| {
@@ -179,10 +173,7 @@ impl Filter {
             })
             && is_one_of(&self.triggers, source.map(|own| own.trigger_id.as_str()))
             && is_one_of(&self.accounts, event.body.account().map(|id| id.as_str()))
-            && is_one_of(
-                &self.auth_configs,
-                source.map(|own| own.auth_config_id.as_str()),
-            )
+            && is_one_of(&self.auth_configs, auth_config)
             && is_one_of(&self.users, source.map(|own| own.user_id.as_str()))
     }
 }

@@ -123,7 +123,7 @@ pub struct NewSubscription {
 }
 
 /// Changes of a subscription. Absent fields stay as they are.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     /// URL that messages are sent to.
     pub url: Option<String>,
@@ -136,16 +136,6 @@ pub struct Changes {
     pub ordered: Option<bool>,
     /// True if messages also carry asymmetric signatures.
     pub asymmetric: Option<bool>,
-}
-
-impl Changes {
-    fn is_empty(&self) -> bool {
-        self.url.is_none()
-            && self.events.is_none()
-            && self.version.is_none()
-            && self.ordered.is_none()
-            && self.asymmetric.is_none()
-    }
 }
 
 /// Creates the subscription of a project. Fails if the request is invalid, the URL may not be
@@ -223,15 +213,13 @@ pub async fn change(
     changes: Changes,
 ) -> Result<Opened> {
     record(app, project, id).await?;
-    if changes.is_empty() {
+    if changes == Changes::default() {
         return Err(errors::invalid(
             "body: must have webhook_url, enabled_events, version, ordered or asymmetric_signatures",
         ));
     }
-    let events = changes
-        .events
-        .map(|events| parse_events(app, &events))
-        .transpose()?;
+    let events = changes.events.as_ref();
+    let events = events.map(|events| parse_events(app, events)).transpose()?;
     if let Some(url) = &changes.url {
         check_url(app, url).await?;
     }
@@ -310,13 +298,11 @@ async fn edit(
     change: impl Fn(&mut Subscription, &mut Endpoint) -> Result<()>,
 ) -> Result<Opened> {
     let changed = app.store.change(&COLLECTION, id.as_str(), || async {
-        let Opened {
-            mut record,
-            mut endpoint,
-        } = get(app, project, id).await?;
-        change(&mut record.body, &mut endpoint)?;
-        record.body.endpoint = seal(app, &project.id, id.as_str(), &endpoint).await?;
-        Ok::<_, Error>((Batch::at(app.clock.now()).update(&record), ()))
+        let mut found = get(app, project, id).await?;
+        let body = &mut found.record.body;
+        change(body, &mut found.endpoint)?;
+        body.endpoint = seal(app, &project.id, id.as_str(), &found.endpoint).await?;
+        Ok::<_, Error>((Batch::at(app.clock.now()).update(&found.record), ()))
     });
     changed.await?;
     get(app, project, id).await

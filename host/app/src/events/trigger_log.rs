@@ -120,18 +120,16 @@ pub async fn list(
     with_payload: bool,
 ) -> Result<EntryPage> {
     let auth_config = match filter.auth_config {
-        Some(uuid) => auth_configs::id_of_legacy(app, project, uuid).await?,
+        Some(uuid) => match auth_configs::id_of_legacy(app, project, uuid).await? {
+            None => return Ok(EntryPage::default()),
+            found => found,
+        },
         None => None,
     };
-    if filter.auth_config.is_some() && auth_config.is_none() {
-        return Ok(EntryPage::default());
-    }
-    let until = filter
-        .until
-        .map_or(i64::MAX, |until| until.0.saturating_add(1));
+    let until = filter.until.unwrap_or(Time(i64::MAX)).0;
     let mut query = Query::for_project(project.id.as_str())
         .at_least("created_at", filter.since.unwrap_or_default().0)
-        .below("created_at", until)
+        .below("created_at", until.saturating_add(1))
         .descending()
         .page(0, EVENTS_PER_READ);
     query.after = after;
@@ -159,15 +157,11 @@ pub async fn list(
                 return Ok(EntryPage { entries, next });
             }
         }
-        match page.next {
-            Some(next) => query = query.after(next),
-            None => {
-                return Ok(EntryPage {
-                    entries,
-                    next: None,
-                });
-            }
-        }
+        let next = page.next;
+        query = match next {
+            Some(next) => query.after(next),
+            None => return Ok(EntryPage { entries, next }),
+        };
     }
 }
 

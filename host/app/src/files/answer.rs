@@ -108,9 +108,11 @@ fn visit_file_names(value: &mut Value, act: &mut impl FnMut(&mut Value)) {
                 }
             }
         }
-        Value::Array(items) => items
-            .iter_mut()
-            .for_each(|item| visit_file_names(item, act)),
+        Value::Array(items) => {
+            for item in items {
+                visit_file_names(item, act);
+            }
+        }
         _ => {}
     }
 }

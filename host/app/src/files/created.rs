@@ -41,16 +41,15 @@ pub(crate) async fn store_new(
     made: NewFile<'_>,
 ) -> Result<StoredFile> {
     let id = FileId::random();
+    let media_type = match made.media_type {
+        valid if is_media_type(valid) => valid,
+        _ => "application/octet-stream",
+    };
     let file = File {
         toolkit: made.toolkit.to_owned(),
         tool: made.tool.to_owned(),
         name: safe_name(made.name),
-        media_type: if is_media_type(made.media_type) {
-            made.media_type
-        } else {
-            "application/octet-stream"
-        }
-        .to_owned(),
+        media_type: media_type.to_owned(),
         md5: digest(app, &project.tenant, made.bytes.clone()).await?,
         size: made.bytes.len() as u64,
         state: State::Kept,
@@ -62,17 +61,14 @@ pub(crate) async fn store_new(
         .store
         .change(&total::TOTALS_COLLECTION, project.id.as_str(), async || {
             let owner = projects::record(app, &project.organization, &project.id).await?;
-            let total = total::load(app, project.id.as_str())
-                .await?
-                .add(size, app.files.settings.quota)?;
+            let total = total::load(app, project.id.as_str()).await?;
+            let total = total.add(size, app.files.settings.quota)?;
             let batch = total.batch(app.clock.now()).check(&owner);
             Ok::<_, Error>((batch.insert(project.id.as_str(), id.as_str(), &file), ()))
         });
     made_room.await?;
-    app.store
-        .blobs()
-        .put(&blob(id.as_str()), made.bytes)
-        .await?;
+    let key = blob(id.as_str());
+    app.store.blobs().put(&key, made.bytes).await?;
     let current = record(app, project.id.as_str(), &id).await;
     erase_unless_stored(app, id.as_str(), current.map(drop)).await?;
     let link = make_link(app, project, id.as_str(), &file, SignedOperation::Get).await?;

@@ -126,17 +126,12 @@ enum State {
 /// Returns true for `type/subtype` with optional parameters (RFC 9110, 8.3.1) that is valid as a
 /// header value.
 pub(crate) fn is_media_type(text: &str) -> bool {
-    let token = |part: &str| {
-        !part.is_empty()
-            && part
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b"!#$&^_.+-".contains(&b))
-    };
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&^_.+-".contains(&byte);
+    let is_token = |part: &str| !part.is_empty() && part.bytes().all(is_allowed);
     let essence = text.split(';').next().unwrap_or_default().trim();
-    let has_two_parts = essence
-        .split_once('/')
-        .is_some_and(|(family, rest)| token(family) && token(rest));
-    has_two_parts && text.bytes().all(|byte| (0x20..0x7f).contains(&byte))
+    let parts = essence.split_once('/');
+    parts.is_some_and(|(family, rest)| is_token(family) && is_token(rest))
+        && text.bytes().all(|byte| (0x20..0x7f).contains(&byte))
 }
 
 /// Returns a page of the project's files, newest first, and their total number.
@@ -182,9 +177,8 @@ async fn read(app: &App, project: &Project, key: &str) -> Result<(Record<File>, 
 
 /// Erases bytes that were written after their record had been erased.
 async fn erase_unless_stored(app: &App, id: &str, stored: Result<()>) -> Result<()> {
-    if stored
-        .as_ref()
-        .is_err_and(|cause| cause.is(&errors::FILE_NOT_FOUND))
+    if let Err(cause) = &stored
+        && cause.is(&errors::FILE_NOT_FOUND)
     {
         app.store.blobs().remove(&blob(id)).await?;
     }

@@ -87,10 +87,8 @@ impl Files {
         let of_project = timeout_at(end, self.transfers_of_projects.acquire(project)).await;
         let of_project = of_project.ok().flatten().ok_or_else(errors::project_busy)?;
         let all = timeout_at(end, self.transfers.clone().acquire_owned()).await;
-        let all = all
-            .ok()
-            .and_then(std::result::Result::ok)
-            .ok_or_else(errors::node_busy)?;
+        let all = all.ok().and_then(std::result::Result::ok);
+        let all = all.ok_or_else(errors::node_busy)?;
         Ok(TransferPermit {
             _all: all,
             _of_project: of_project,

@@ -77,14 +77,11 @@ pub async fn request(app: &App, project: &Project, upload: UploadRequest) -> Res
 
 fn checked(app: &App, upload: UploadRequest) -> Result<File> {
     let index = app.catalog.snapshot();
-    let toolkit = index
-        .toolkit(&upload.toolkit)
-        .ok_or_else(|| errors::toolkit_not_found(truncate(&upload.toolkit)))?;
-    let unknown = || errors::tool_not_found(truncate(&upload.tool), "");
-    let owner = index
-        .toolkit_of(&upload.tool)
-        .filter(|owner| owner.slug == toolkit.slug);
-    owner.ok_or_else(unknown)?;
+    let toolkit = index.toolkit(&upload.toolkit);
+    let toolkit = toolkit.ok_or_else(|| errors::toolkit_not_found(truncate(&upload.toolkit)))?;
+    let owner = index.toolkit_of(&upload.tool);
+    let owner = owner.filter(|owner| owner.slug == toolkit.slug);
+    owner.ok_or_else(|| errors::tool_not_found(truncate(&upload.tool), ""))?;
     let mut problems = Vec::new();
     let is_path = |name: &str| name == "." || name == ".." || name.contains(['/', '\\']);
     let name = upload.name.trim();

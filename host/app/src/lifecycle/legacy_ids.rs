@@ -162,11 +162,9 @@ pub async fn load(store: &Store, text: &str, now: Time) -> std::result::Result<L
             Ok((_, true)) => loaded.known += 1,
             Ok((line, false)) => {
                 let record_id = line.kind.record_id(line.uuid);
-                match pairs.insert(record_id, (line.project, line.nanoid.clone())) {
-                    Some((_, other)) if other != line.nanoid => {
-                        problems.push(at_line(number, "an earlier line has another `nanoid`"))
-                    }
-                    _ => {}
+                let earlier = pairs.insert(record_id, (line.project, line.nanoid.clone()));
+                if earlier.is_some_and(|(_, other)| other != line.nanoid) {
+                    problems.push(at_line(number, "an earlier line has another `nanoid`"));
                 }
             }
             Err(problem) => problems.push(at_line(number, &problem)),
@@ -199,12 +197,7 @@ fn at_line(number: usize, problem: &str) -> String {
 
 /// Checks one line. Returns the problem, or true if its pair is already known.
 async fn check(store: &Store, line: &Line) -> Result<std::result::Result<bool, String>> {
-    let Line {
-        project,
-        kind,
-        uuid,
-        nanoid,
-    } = line;
+    let (project, nanoid, kind) = (&line.project, &line.nanoid, line.kind);
     let parsed = match kind {
         Kind::ConnectedAccount => AccountId::parse(nanoid).map(drop),
         Kind::AuthConfig => AuthConfigId::parse(nanoid).map(drop),
@@ -222,11 +215,11 @@ async fn check(store: &Store, line: &Line) -> Result<std::result::Result<bool, S
         let (project, kind) = (truncate(project), kind.name());
         return Ok(Err(format!("project {project} has no {kind} {nanoid}")));
     }
-    match store.lookup::<Pair>(&kind.record_id(*uuid)).await? {
+    match store.lookup::<Pair>(&kind.record_id(line.uuid)).await? {
         Some(pair) if pair.project == *project && pair.body.id == *nanoid => Ok(Ok(true)),
         Some(pair) => Ok(Err(format!(
-            "{uuid} is already the legacy id of {} of project {}",
-            pair.body.id, pair.project
+            "{} is already the legacy id of {} of project {}",
+            line.uuid, pair.body.id, pair.project
         ))),
         None => Ok(Ok(false)),
     }

@@ -14,7 +14,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use store::{Batch, Collection, Document, Field, Query};
+use store::{Batch, Collection, Document, Field, Query, Record};
 
 use crate::{
     App, Result,
@@ -148,9 +148,7 @@ pub async fn remove(
 
 /// Erases the data of a deleted project, unless a worker does so.
 async fn erase_now(app: &App, id: &ProjectId) -> Result<()> {
-    let removal = app.store.get::<Removal>(INSTALLATION_PROJECT, id.as_str());
-    let removal = removal.await?;
-    let Some(removal) = removal else {
+    let Some(removal) = record(app, id).await? else {
         return Ok(());
     };
     let Some(claim) = app.claims().take(removal, LEASE_TTL).await? else {
@@ -174,15 +172,16 @@ pub(crate) async fn erase_left<T: Claimable>(
     claim: &Claim<T>,
 ) -> Result<()> {
     erase(app, id, claim).await?;
-    let removal = app.store.get::<Removal>(INSTALLATION_PROJECT, id.as_str());
-    let removal = removal.await?;
-    match removal.filter(|removal| removal.body.work.due.is_none()) {
-        Some(removal) => {
-            let batch = claim.batch().await?.purge(&removal);
-            Ok(claim.commit(batch).await?)
-        }
-        None => Ok(()),
+    let removal = record(app, id).await?;
+    if let Some(removal) = removal.filter(|removal| removal.body.work.due.is_none()) {
+        let batch = claim.batch().await?.purge(&removal);
+        claim.commit(batch).await?;
     }
+    Ok(())
+}
+
+async fn record(app: &App, id: &ProjectId) -> Result<Option<Record<Removal>>> {
+    Ok(app.store.get(INSTALLATION_PROJECT, id.as_str()).await?)
 }
 
 /// Erases the data of a deleted project.

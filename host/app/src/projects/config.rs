@@ -68,11 +68,8 @@ impl Config {
                 ));
             }
         }
-        if self
-            .display_name
-            .as_ref()
-            .is_some_and(|name| name.chars().count() > MAX_DISPLAY_NAME_CHARS)
-        {
+        let is_long = |name: &String| name.chars().count() > MAX_DISPLAY_NAME_CHARS;
+        if self.display_name.as_ref().is_some_and(is_long) {
             problems.push(format!(
                 "display_name: at most {MAX_DISPLAY_NAME_CHARS} characters"
             ));

@@ -111,11 +111,8 @@ pub async fn claim(app: &App, holder: &Holder, key: &str, request: &[&[u8]]) -> 
         state: State::Started,
     };
     for _ in 0..5 {
-        match app
-            .store
-            .commit(Batch::at(now).insert(owner, &id, &body))
-            .await
-        {
+        let batch = Batch::at(now).insert(owner, &id, &body);
+        match app.store.commit(batch).await {
             Ok(()) => {
                 let record = Record {
                     id,

@@ -166,17 +166,11 @@ impl Member {
         organization: OrganizationId,
         record: Record<StoredMember>,
     ) -> Result<Self> {
-        let Record {
-            id,
-            created_at,
-            body: stored,
-            ..
-        } = record;
         Ok(Self {
-            id: MemberId::parse(&id)?,
+            id: MemberId::parse(&record.id)?,
             organization,
-            stored,
-            created_at,
+            stored: record.body,
+            created_at: record.created_at,
         })
     }
 }

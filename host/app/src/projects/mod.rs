@@ -119,10 +119,9 @@ pub async fn list(
 /// Returns the oldest project of an organization, if it has any.
 pub async fn oldest(app: &App, organization: &OrganizationId) -> Result<Option<Project>> {
     let query = Query::for_project(organization.as_str());
-    let oldest = app.store.first::<StoredProject>(query).await?;
-    oldest
-        .map(|record| Project::from_record(organization.clone(), record))
-        .transpose()
+    let oldest = app.store.first(query).await?;
+    let project = oldest.map(|record| Project::from_record(organization.clone(), record));
+    project.transpose()
 }
 
 /// Returns true if the project exists, that is, was created and not deleted. Fails if the store
@@ -181,28 +180,18 @@ impl Project {
     /// Returns the display name, or the name if no display name is set.
     #[must_use]
     pub fn shown_name(&self) -> &str {
-        self.stored
-            .config
-            .display_name
-            .as_deref()
-            .unwrap_or(&self.stored.name)
+        let StoredProject { name, config, .. } = &self.stored;
+        config.display_name.as_ref().unwrap_or(name)
     }
 
     fn from_record(organization: OrganizationId, record: Record<StoredProject>) -> Result<Self> {
-        let Record {
-            id,
-            created_at,
-            updated_at,
-            body: stored,
-            ..
-        } = record;
         Ok(Self {
-            id: ProjectId::parse(&id)?,
-            tenant: id.into(),
+            id: ProjectId::parse(&record.id)?,
+            tenant: record.id.into(),
             organization,
-            stored,
-            created_at,
-            updated_at,
+            stored: record.body,
+            created_at: record.created_at,
+            updated_at: record.updated_at,
         })
     }
 }

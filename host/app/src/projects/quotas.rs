@@ -9,7 +9,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, Document, Store, Time};
 
@@ -94,12 +94,9 @@ impl Amounts {
 
     /// Returns the bytes of an owner that still count.
     fn sum(&self, kind: Kind, owner: &str, part: i64) -> u64 {
-        self.owners(kind).get(owner).map_or(0, |parts| {
-            parts
-                .range(part - COUNTED_PARTS..)
-                .map(|(_, bytes)| bytes)
-                .sum()
-        })
+        let parts = self.owners(kind).get(owner).into_iter();
+        let counted = parts.flat_map(|parts| parts.range(part - COUNTED_PARTS..));
+        counted.map(|(_, bytes)| bytes).sum()
     }
 
     fn add(&mut self, kind: Kind, owner: &str, part: i64, bytes: u64) {
@@ -114,9 +111,9 @@ impl Amounts {
     fn add_all(&mut self, other: &Self) {
         for kind in [Kind::Log, Kind::Responses] {
             for (owner, parts) in other.owners(kind) {
-                parts
-                    .iter()
-                    .for_each(|(part, bytes)| self.add(kind, owner, *part, *bytes));
+                for (part, bytes) in parts {
+                    self.add(kind, owner, *part, *bytes);
+                }
             }
         }
     }
@@ -127,11 +124,8 @@ impl Amounts {
             self.owners_mut(kind).retain(|owner, parts| {
                 let others = other.owners(kind).get(owner);
                 parts.retain(|at, bytes| {
-                    *bytes -= others
-                        .and_then(|others| others.get(at))
-                        .copied()
-                        .unwrap_or(0)
-                        .min(*bytes);
+                    let other = others.and_then(|others| others.get(at));
+                    *bytes = bytes.saturating_sub(other.copied().unwrap_or(0));
                     *bytes > 0 && *at >= part - COUNTED_PARTS
                 });
                 !parts.is_empty()
@@ -147,17 +141,9 @@ impl Amounts {
 impl Quotas {
     /// Opens the quotas with the counts of the stored record. Fails if the record cannot be read.
     pub(crate) async fn open(settings: Settings, store: &Store) -> Result<Self> {
-        let record = store
-            .get::<Amounts>(INSTALLATION_PROJECT, RECORD_ID)
-            .await?;
-        let shared = record.map(|record| record.body).unwrap_or_default();
-        Ok(Self {
-            settings,
-            counted: Mutex::new(Counted {
-                shared,
-                own: Amounts::default(),
-            }),
-        })
+        let (shared, own) = (stored(store).await?, Amounts::default());
+        let counted = Mutex::new(Counted { shared, own });
+        Ok(Self { settings, counted })
     }
 
     /// Counts bytes of an owner. Returns false without counting them if they exceed its quota.
@@ -168,7 +154,7 @@ impl Quotas {
         };
         let Some(quota) = quota else { return true };
         let (part, bytes) = (now.0.div_euclid(PART_MS), bytes as u64);
-        let mut counted = self.lock();
+        let mut counted = self.counted.lock();
         let used = counted.shared.sum(kind, owner, part) + counted.own.sum(kind, owner, part);
         let fits = used.saturating_add(bytes) <= quota;
         if fits {
@@ -186,40 +172,36 @@ impl Quotas {
     }
 
     async fn add(&self, store: &Store, now: Time) -> Result<()> {
-        let (part, own) = (now.0.div_euclid(PART_MS), self.lock().own.clone());
+        let (part, own) = (now.0.div_euclid(PART_MS), self.counted.lock().own.clone());
         let shared = if own.is_empty() {
-            let record = store
-                .get::<Amounts>(INSTALLATION_PROJECT, RECORD_ID)
-                .await?;
-            record.map(|record| record.body).unwrap_or_default()
+            stored(store).await?
         } else {
             let add = |amounts: &mut Amounts| -> Result<Amounts> {
                 amounts.add_all(&own);
                 amounts.subtract(&Amounts::default(), part);
                 Ok(amounts.clone())
             };
-            match store
-                .edit(INSTALLATION_PROJECT, RECORD_ID, now, add)
-                .await?
-            {
+            let added = store.edit(INSTALLATION_PROJECT, RECORD_ID, now, add);
+            match added.await? {
                 Some(shared) => shared,
                 None => {
-                    store
-                        .commit(Batch::at(now).insert(INSTALLATION_PROJECT, RECORD_ID, &own))
-                        .await?;
+                    let batch = Batch::at(now).insert(INSTALLATION_PROJECT, RECORD_ID, &own);
+                    store.commit(batch).await?;
                     own.clone()
                 }
             }
         };
-        let mut counted = self.lock();
+        let mut counted = self.counted.lock();
         counted.shared = shared;
         counted.own.subtract(&own, part);
         Ok(())
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, Counted> {
-        self.counted.lock()
-    }
+/// Returns the counts of the record. Fails if the store cannot be read.
+async fn stored(store: &Store) -> Result<Amounts> {
+    let record = store.get(INSTALLATION_PROJECT, RECORD_ID).await?;
+    Ok(record.map(|record| record.body).unwrap_or_default())
 }
 
 /// Adds the counts to the record every minute. Never returns.

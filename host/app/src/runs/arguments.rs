@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     App, Result,
-    catalog::Tool,
+    catalog::{Origin, Tool},
     files,
     projects::{Project, SharedProject},
 };
@@ -49,13 +49,13 @@ pub(super) async fn check(
         Input::Prompt(prompt) => return Ok(CheckedInput::Prompt(prompt)),
     };
     let arguments = with_files(app, project, tool, json, None).await?;
+    let (large, json) = (&app.large_work, &arguments.json);
     let problems = tool
         .input
-        .problems_strictly(&app.large_work, &project.tenant, &arguments.json)
-        .await?;
-    if !problems.is_empty() {
-        return Err(errors::arguments_invalid(&tool.slug, problems));
-    }
+        .problems(large, &project.tenant, json, Origin::Caller);
+    errors::refuse_problems(problems.await?, |problems| {
+        errors::arguments_invalid(&tool.slug, problems)
+    })?;
     Ok(CheckedInput::Arguments(arguments))
 }
 

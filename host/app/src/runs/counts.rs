@@ -11,6 +11,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use store::Durations;
+use strum::{IntoStaticStr, VariantArray};
 
 /// Maximum number of toolkits that are counted separately.
 const MAX_TOOLKITS: usize = 500;
@@ -29,13 +30,13 @@ pub(crate) struct ExecutionCounts(ArcSwap<HashMap<Arc<str>, Arc<ToolkitCounts>>>
 pub struct ToolkitCounts {
     /// Durations from the start of an execution to its result.
     pub durations: Durations,
-    success: AtomicU64,
-    failed: AtomicU64,
-    cancelled: AtomicU64,
+    /// Numbers of executions by their end.
+    outcomes: [AtomicU64; 3],
 }
 
 /// The end of an execution.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub(super) enum ExecutionEnd {
     /// The tool returned a result.
     Success,
@@ -43,17 +44,6 @@ pub(super) enum ExecutionEnd {
     Failed,
     /// The client disconnected, or the server stopped.
     Cancelled,
-}
-
-impl ExecutionEnd {
-    /// Returns the name in logs and metrics.
-    pub(super) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Success => "success",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
 }
 
 impl ExecutionCounts {
@@ -81,10 +71,7 @@ impl ExecutionCounts {
     /// Returns the counts of each toolkit, by name.
     pub(crate) fn read(&self) -> Vec<(Arc<str>, Arc<ToolkitCounts>)> {
         let known = self.0.load();
-        let mut all: Vec<_> = known
-            .iter()
-            .map(|(name, counts)| (name.clone(), counts.clone()))
-            .collect();
+        let mut all: Vec<_> = HashMap::clone(&known).into_iter().collect();
         all.sort_by(|(one, _), (other, _)| one.cmp(other));
         all
     }
@@ -97,22 +84,17 @@ fn is_full(known: &HashMap<Arc<str>, Arc<ToolkitCounts>>) -> bool {
 impl ToolkitCounts {
     fn count(&self, end: ExecutionEnd, duration: Duration) {
         self.durations.record(duration);
-        let counter = match end {
-            ExecutionEnd::Success => &self.success,
-            ExecutionEnd::Failed => &self.failed,
-            ExecutionEnd::Cancelled => &self.cancelled,
-        };
-        counter.fetch_add(1, Ordering::Relaxed);
+        self.outcomes[end as usize].fetch_add(1, Ordering::Relaxed);
     }
 
     /// Returns the number of executions by outcome.
-    pub fn outcomes(&self) -> [(&'static str, u64); 3] {
-        [
-            (ExecutionEnd::Success, &self.success),
-            (ExecutionEnd::Failed, &self.failed),
-            (ExecutionEnd::Cancelled, &self.cancelled),
-        ]
-        .map(|(end, count)| (end.as_str(), count.load(Ordering::Relaxed)))
+    pub fn outcomes(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let counts = self
+            .outcomes
+            .iter()
+            .map(|count| count.load(Ordering::Relaxed));
+        let ends = ExecutionEnd::VARIANTS.iter().map(ExecutionEnd::into_str);
+        ends.zip(counts)
     }
 }
 

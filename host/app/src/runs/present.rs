@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     App, Error,
-    catalog::ResolvedTool,
+    catalog::{Origin, ResolvedTool},
     files,
     projects::{Project, SharedProject},
 };
@@ -131,11 +131,9 @@ async fn checked_data(
             return Err(Presented::failure(kind, message, Some(&failure)));
         }
     };
-    let schema = &resolved.tool.output;
-    match schema
-        .problems(&app.large_work, &project.tenant, &data)
-        .await
-    {
+    let (large, schema) = (&app.large_work, &resolved.tool.output);
+    let problems = schema.problems(large, &project.tenant, &data, Origin::Toolkit);
+    match problems.await {
         Ok(problems) if problems.is_empty() => Ok(as_object(data)),
         Ok(problems) => Err(invalid(&format!(
             "the result of the tool does not match its schema: {}",

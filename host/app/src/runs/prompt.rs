@@ -19,7 +19,11 @@ use tokio::{sync::Semaphore, time::timeout};
 use zeroize::Zeroizing;
 
 use crate::{
-    App, Result, catalog::Tool, core::keyed_limit::KeyedLimit, projects::Project, runs::errors,
+    App, Result,
+    catalog::{Origin, Tool},
+    core::keyed_limit::KeyedLimit,
+    projects::Project,
+    runs::errors,
 };
 
 /// Maximum length of a prompt text, a description and a system prompt, in characters.
@@ -205,10 +209,9 @@ async fn find_arguments(
             .ok_or_else(|| errors::model_failed("its response has no choice"))?;
         output = choice.message.content.unwrap_or_default();
         let arguments = Bytes::copy_from_slice(output.as_bytes());
-        problems = tool
-            .input
-            .problems_strictly(&app.large_work, &project.tenant, &arguments)
-            .await?;
+        let (large, input) = (&app.large_work, &tool.input);
+        let found = input.problems(large, &project.tenant, &arguments, Origin::Caller);
+        problems = found.await?;
         if problems.is_empty() {
             return Ok((arguments, tokens));
         }

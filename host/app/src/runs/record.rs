@@ -161,7 +161,7 @@ impl Open<'_> {
             toolkit,
             tool = &*subject.tool,
             version = release.map(|release| release.version.as_str()),
-            outcome = end.as_str(),
+            outcome = end.into_str(),
             duration_ms = duration.as_micros() as f64 / 1_000.0,
             project = subject.project.id.as_str(),
             request_id = &*subject.request_id,
@@ -201,7 +201,7 @@ impl Open<'_> {
         let mut attributes = vec![
             ("gen_ai.operation.name", "execute_tool".into()),
             ("gen_ai.tool.name", (&*subject.tool).into()),
-            ("toolhost.outcome", end.as_str().into()),
+            ("toolhost.outcome", end.into_str().into()),
             ("toolhost.project", subject.project.id.as_str().into()),
             ("toolhost.log_id", self.id.as_str().into()),
         ];

@@ -59,13 +59,6 @@ pub(super) struct Request {
 
 /// Calls a component. If this node does not have the component yet, installs it first.
 pub(super) async fn call(app: &App, run: Run<'_, '_, Guest>) -> Result<Outcome> {
-    let Guest {
-        action,
-        user_id,
-        fields,
-        files,
-        state,
-    } = run.what;
     let component = load_component(app, run.release).await?;
     let mut record = run.record;
     let run_id = record.as_ref().map(|record| record.id().to_string());
@@ -73,17 +66,17 @@ pub(super) async fn call(app: &App, run: Run<'_, '_, Guest>) -> Result<Outcome> 
     let call = Call {
         component: run.release.digest,
         tenant: run.project.tenant.clone(),
-        action,
+        action: run.what.action,
         context: Context {
             run_id: run_id.unwrap_or_default(),
-            user_id,
-            fields,
+            user_id: run.what.user_id,
+            fields: run.what.fields,
         },
         policy: run.policy,
         grant: run.credential,
         limits: run.limits,
-        files,
-        state,
+        files: run.what.files,
+        state: run.what.state,
         trace,
     };
     let max_cassette_bytes = app.log.recorder.max_bytes(run.project);
@@ -102,21 +95,15 @@ pub(super) async fn call(app: &App, run: Run<'_, '_, Guest>) -> Result<Outcome> 
 
 /// Sends a request without a guest.
 pub(super) async fn send(app: &App, run: Run<'_, '_, Request>) -> Result<Outcome<ProxyResponse>> {
-    let Request {
-        method,
-        url,
-        headers,
-        body,
-    } = run.what;
     let request = ProxyRequest {
         tenant: run.project.tenant.clone(),
         policy: run.policy,
         grant: run.credential,
         limits: run.limits,
-        method,
-        url,
-        headers,
-        body,
+        method: run.what.method,
+        url: run.what.url,
+        headers: run.what.headers,
+        body: run.what.body,
         trace: run.record.as_ref().and_then(|record| record.trace()),
     };
     let mut record = run.record;

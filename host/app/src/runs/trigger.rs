@@ -4,7 +4,12 @@ use std::{collections::BTreeMap, sync::Arc};
 use sandbox::{Action, Cause, Failure, Output, WebhookSecret, kind};
 
 use super::run::{self, Guest, Run};
-use crate::{App, Result, accounts::Granted, catalog::ResolvedTrigger, projects::Project};
+use crate::{
+    App, Result,
+    accounts::Granted,
+    catalog::{ResolvedTrigger, TriggerType},
+    projects::Project,
+};
 
 /// A call of a trigger.
 pub(crate) struct TriggerCall<'a> {
@@ -28,32 +33,24 @@ pub(crate) struct TriggerResult {
 
 /// Calls a trigger. An error means that nothing ran.
 pub(crate) async fn call_trigger(app: &App, call: TriggerCall<'_>) -> Result<TriggerResult> {
-    let TriggerCall {
-        project,
-        found,
-        action,
-        state,
-        user_id,
-        granted,
-        webhook_secret,
-    } = call;
-    let mut policy = found.trigger.policy.clone();
-    if webhook_secret.is_some() {
-        Arc::make_mut(&mut policy).webhook_secret = webhook_secret;
+    let TriggerType { policy, limits, .. } = &*call.found.trigger;
+    let mut policy = policy.clone();
+    if call.webhook_secret.is_some() {
+        Arc::make_mut(&mut policy).webhook_secret = call.webhook_secret;
     }
     let run = Run {
-        project,
-        release: &found.release,
+        project: call.project,
+        release: &call.found.release,
         what: Guest {
-            action,
-            user_id,
-            fields: granted.fields,
+            action: call.action,
+            user_id: call.user_id,
+            fields: call.granted.fields,
             files: Vec::new(),
-            state,
+            state: call.state,
         },
         policy,
-        credential: granted.grant,
-        limits: found.trigger.limits,
+        credential: call.granted.grant,
+        limits: *limits,
         record: None,
     };
     let outcome = run::call(app, run).await?;

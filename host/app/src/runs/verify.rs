@@ -25,14 +25,12 @@ async fn verify(app: &App, check: CredentialCheck<'_>) -> Result<()> {
     let response = outcome.output.map_err(|failed| {
         errors::unavailable(format!("the provider did not respond: {}", failed.message))
     })?;
-    match response.status {
+    let status = response.status;
+    let reason = format!("the provider responded with status {status}");
+    match status {
         200..=299 => Ok(()),
-        status @ (500..=599 | 429) => Err(errors::unavailable(format!(
-            "the provider responded with status {status}"
-        ))),
-        status => Err(errors::credential_rejected(format!(
-            "the provider responded with status {status}"
-        ))),
+        500..=599 | 429 => Err(errors::unavailable(reason)),
+        _ => Err(errors::credential_rejected(reason)),
     }
 }
 

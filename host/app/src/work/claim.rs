@@ -12,7 +12,7 @@ use futures::future::{Either, select};
 use serde::{Deserialize, Serialize};
 use store::{Batch, CommitError, Document, Record, Store, Time};
 use tokio::{
-    sync::{Mutex, Notify},
+    sync::{Mutex, MutexGuard, Notify},
     time::{Instant, sleep, timeout},
 };
 
@@ -232,10 +232,7 @@ impl<T: Claimable> Claim<T> {
     /// Commits a batch under the claim and extends the claim with it. Fails as *stale* if the claim
     /// is lost or has ended, or if another record of the batch was changed.
     pub(crate) async fn commit(&self, batch: Batch) -> Committed {
-        let mut held = self.held.lock().await;
-        if !held.is_held() {
-            return Err(CommitError::Stale);
-        }
+        let mut held = self.lock_held().await?;
         self.extend(&mut held, batch).await
     }
 
@@ -243,10 +240,7 @@ impl<T: Claimable> Claim<T> {
     /// [`Claim::commit`] does.
     pub(crate) async fn edit(&self, change: impl FnOnce(&mut T)) -> Committed {
         let batch = self.batch().await?;
-        let mut held = self.held.lock().await;
-        if !held.is_held() {
-            return Err(CommitError::Stale);
-        }
+        let mut held = self.lock_held().await?;
         let before = held.record.clone();
         change(&mut held.record.body);
         let extended = self.extend(&mut held, batch).await;
@@ -274,10 +268,7 @@ impl<T: Claimable> Claim<T> {
 
     /// Ends the claim by erasing the record, in one batch with others. Fails as [`Claim::end`] does.
     pub(crate) async fn erase(&self, batch: Batch) -> Committed {
-        let mut held = self.held.lock().await;
-        if !held.is_held() {
-            return Err(CommitError::Stale);
-        }
+        let mut held = self.lock_held().await?;
         self.claims.store.commit(batch.purge(&held.record)).await?;
         held.record.body.work().lease = None;
         Ok(())
@@ -305,11 +296,15 @@ impl<T: Claimable> Claim<T> {
     /// Adds to a batch, which its owner commits, the demand that the claim is still held and the
     /// record unchanged. Fails as *stale* if the claim is known to be lost or has ended.
     pub(crate) async fn guard(&self, batch: Batch) -> Committed<Batch> {
+        Ok(batch.check(&self.lock_held().await?.record))
+    }
+
+    /// Locks the record. Fails as *stale* if the claim is known to be lost or has ended.
+    async fn lock_held(&self) -> Committed<MutexGuard<'_, Held<T>>> {
         let mut held = self.held.lock().await;
-        if held.is_held() {
-            Ok(batch.check(&held.record))
-        } else {
-            Err(CommitError::Stale)
+        match held.is_held() {
+            true => Ok(held),
+            false => Err(CommitError::Stale),
         }
     }
 

@@ -113,7 +113,7 @@ impl<T: Claimable, C: Sync, R: Send> Queue<T, C, R> {
                 }
             };
             let worked = worked.await;
-            due.note_end();
+            due.ended.notify_one();
             if let Err(cause) = worked {
                 tracing::warn!(%cause, queue = self.name, "work on a record could not begin or end; it is retried later");
                 sleep(jittered(POLL_INTERVAL)).await;

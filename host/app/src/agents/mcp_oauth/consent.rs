@@ -14,12 +14,15 @@ use store::{Batch, Collection, Document, Field, Kind as FieldKind, Query, Record
 
 use super::{
     Resource,
-    signed::{Kind, Token, consent_id},
+    signed::{Kind, Token},
 };
 use crate::{
     App, Error, Result,
     agents::errors,
-    core::{clock::time_after, ids::ProjectId},
+    core::{
+        clock::time_after,
+        ids::{ProjectId, random_text},
+    },
     projects::{self, Holder, Owner, SharedProject, members},
     work::{JobClaim, erase_all},
 };
@@ -38,6 +41,8 @@ pub const ACCESS_TOKEN_TTL: Duration = Duration::from_secs(15 * 60);
 pub const REFRESH_TOKEN_TTL: Duration = Duration::from_secs(30 * 86_400);
 /// Interval at which ended consents are erased.
 pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_secs(3_600);
+/// Characters of the id of a consent, enough for 128 random bits.
+const CONSENT_ID_CHARS: usize = 22;
 /// Maximum number of consents that are erased in one batch.
 const ERASE_BATCH: u64 = 200;
 
@@ -144,7 +149,7 @@ pub async fn record_consent(
     holder: &Holder,
     request: NewConsent,
 ) -> Result<String> {
-    let id = consent_id();
+    let id = random_text(CONSENT_ID_CHARS);
     let until = time_after(app.clock.now(), CODE_TTL);
     let consent = Consent {
         client: digest(&request.client_id),
@@ -268,9 +273,9 @@ async fn advance(app: &App, id: &str, proof: &Proof) -> Result<Tokens> {
         }
         consent.body.check(proof, now)?;
         let (_, project) = holder(app, &consent).await?.ok_or_else(ended)?;
+        let without_access = &errors::MCP_KEY_WITHOUT_ACCESS;
         let target = consent.body.resource.project(app).await;
-        let target =
-            target.map_err(|cause| cause.replace_if(&errors::MCP_KEY_WITHOUT_ACCESS, ended))?;
+        let target = target.map_err(|cause| cause.replace_if(without_access, ended))?;
         if target != project.id {
             return Err(ended());
         }

@@ -6,16 +6,11 @@ use store::Time;
 
 use crate::{
     App,
-    core::{
-        ids,
-        vault::{is_keyed_hash, keyed_hash},
-    },
+    core::vault::{is_keyed_hash, keyed_hash},
 };
 
 /// Purpose of the key of signatures. Tokens that were issued depend on it, so it never changes.
 const SIGNING_KEY_PURPOSE: &str = "mcp oauth";
-/// Characters of the id of a consent, enough for 128 random bits.
-const CONSENT_ID_CHARS: usize = 22;
 
 /// Kind of a token, which its prefix names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,11 +66,6 @@ impl Token {
     }
 }
 
-/// Returns a new id of a consent.
-pub(super) fn consent_id() -> String {
-    ids::random_text(CONSENT_ID_CHARS)
-}
-
 /// Signs a text.
 pub(super) fn sign(app: &App, text: &str) -> String {
     let hash = keyed_hash(&app.vault.derive(SIGNING_KEY_PURPOSE), text.as_bytes());
@@ -86,10 +76,6 @@ pub(super) fn sign(app: &App, text: &str) -> String {
 pub(super) fn verify<'a>(app: &App, signed: &'a str) -> Option<&'a str> {
     let (text, hash) = signed.rsplit_once('.')?;
     let hash = BASE64.decode(hash).ok()?;
-    is_keyed_hash(
-        &app.vault.derive(SIGNING_KEY_PURPOSE),
-        text.as_bytes(),
-        &hash,
-    )
-    .then_some(text)
+    let key = app.vault.derive(SIGNING_KEY_PURPOSE);
+    is_keyed_hash(&key, text.as_bytes(), &hash).then_some(text)
 }

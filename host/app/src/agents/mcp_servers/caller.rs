@@ -114,7 +114,10 @@ impl McpCaller {
             user_id: accounts::parse_user_id(self.selection.user_id.clone())?,
             toolkits: Some(Filter::Enable(self.server.body.toolkits.clone())),
             auth_configs,
-            manage_connections: all_of_connections(),
+            manage_connections: ManageConnections {
+                wait_for_connections: true,
+                ..ManageConnections::default()
+            },
             ..Config::default()
         };
         let request_id = self.request_id.clone();
@@ -194,10 +197,8 @@ impl McpCaller {
             return Ok((user, None));
         };
         let id = accounts::parse_user_id(user.clone())?;
-        let config_id = Some(&config);
-        let of_config =
-            accounts::session_accounts(app, &self.project, &id, toolkit, config_id).await?;
-        match of_config.first() {
+        let usable = accounts::session_accounts(app, &self.project, &id, toolkit, Some(&config));
+        match usable.await?.first() {
             Some(account) => Ok((Some(id), Some(AccountId::parse(&account.record.id)?))),
             None => Err(errors::no_account(truncate(&id), toolkit)),
         }
@@ -232,12 +233,5 @@ impl McpCaller {
             }
         }
         Ok(None)
-    }
-}
-
-fn all_of_connections() -> ManageConnections {
-    ManageConnections {
-        wait_for_connections: true,
-        ..ManageConnections::default()
     }
 }

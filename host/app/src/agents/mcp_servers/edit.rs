@@ -10,7 +10,7 @@ use crate::{
     App, Error, Result,
     accounts::auth_configs,
     agents::errors,
-    catalog::{LATEST, Snapshot},
+    catalog::LATEST,
     core::{ids::AuthConfigId, truncate},
     projects::{self, Project},
 };
@@ -76,10 +76,15 @@ async fn with_changes(
     }
     let mut toolkits: BTreeSet<String> = server.toolkits.drain(..).collect();
     if let Some(slugs) = &changes.toolkits {
-        toolkits = checked_toolkits(&app.catalog.snapshot(), slugs, &mut problems);
+        let catalog = app.catalog.snapshot();
+        let find = |slug: &str| Some(catalog.toolkit(slug)?.slug.to_string());
+        toolkits = checked_slugs("toolkits", slugs, find, &mut problems);
     }
     if let Some(slugs) = &changes.allowed_tools {
-        server.allowed_tools = checked_tools(&app.catalog.snapshot(), slugs, &mut problems);
+        let catalog = app.catalog.snapshot();
+        let find = |slug: &str| Some(catalog.tool(slug, LATEST).ok()?.tool.slug.to_string());
+        let tools = checked_slugs("allowed_tools", slugs, find, &mut problems);
+        server.allowed_tools = tools.into_iter().collect();
     }
     if let Some(ids) = &changes.auth_configs {
         server.auth_configs = checked_auth_configs(app, project, ids, &mut problems).await?;
@@ -95,9 +100,9 @@ async fn with_changes(
         toolkits.extend(config.map(|config| config.body.toolkit));
     }
     server.toolkits = toolkits.into_iter().collect();
-    server.with_helper_tools = changes
-        .with_helper_tools
-        .unwrap_or(server.with_helper_tools);
+    if let Some(with_helper_tools) = changes.with_helper_tools {
+        server.with_helper_tools = with_helper_tools;
+    }
     if let Some(is_pinned) = changes.pin_tools {
         // The newest version that this server knows; its own clock may differ from the publisher's.
         server.tools_as_of = is_pinned.then(|| app.catalog.snapshot().as_of());
@@ -116,32 +121,21 @@ fn checked_name(name: &str, problems: &mut Vec<String>) -> (String, String) {
     (name.to_owned(), name.to_lowercase())
 }
 
-/// Returns the slugs of toolkits as the catalog spells them.
-fn checked_toolkits(
-    catalog: &Snapshot,
+/// Returns the slugs of a field as the catalog spells them. `find` returns none for an unknown one.
+fn checked_slugs(
+    field: &str,
     given: &[String],
+    find: impl Fn(&str) -> Option<String>,
     problems: &mut Vec<String>,
 ) -> BTreeSet<String> {
-    let mut toolkits = BTreeSet::new();
+    let mut slugs = BTreeSet::new();
     for slug in given {
-        match catalog.toolkit(slug.trim()) {
-            Some(toolkit) => drop(toolkits.insert(toolkit.slug.to_string())),
-            None => problems.push(format!("toolkits: {} does not exist", truncate(slug))),
+        match find(slug.trim()) {
+            Some(found) => drop(slugs.insert(found)),
+            None => problems.push(format!("{field}: {} does not exist", truncate(slug))),
         }
     }
-    toolkits
-}
-
-/// Returns the slugs of tools as the catalog spells them, sorted.
-fn checked_tools(catalog: &Snapshot, given: &[String], problems: &mut Vec<String>) -> Vec<String> {
-    let mut tools = BTreeSet::new();
-    for slug in given {
-        match catalog.tool(slug.trim(), LATEST) {
-            Ok(found) => drop(tools.insert(found.tool.slug.to_string())),
-            Err(_) => problems.push(format!("allowed_tools: {} does not exist", truncate(slug))),
-        }
-    }
-    tools.into_iter().collect()
+    slugs
 }
 
 /// Returns the ids of auth configs, each of another toolkit.

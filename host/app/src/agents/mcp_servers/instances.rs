@@ -72,13 +72,12 @@ pub async fn create_instance(
             .insert(project.id.as_str(), &id, &instance);
         Ok::<_, Error>((batch, ()))
     });
-    match created.await {
-        Ok(()) => {}
-        Err(EditError::Commit(CommitError::Taken {
+    created.await.map_err(|cause| match cause {
+        EditError::Commit(CommitError::Taken {
             field: "identity", ..
-        })) => return Err(errors::mcp_instance_exists(truncate(&user))),
-        Err(cause) => return Err(cause.into()),
-    }
+        }) => errors::mcp_instance_exists(truncate(&user)),
+        other => other.into(),
+    })?;
     find_instance(app, project, server, &id).await
 }
 
@@ -103,15 +102,12 @@ async fn check_connected(
         };
         let found = accounts::list(app, project, &filter, Window::first(1)).await?;
         if found.items.is_empty() {
-            missing.push(config.as_str());
+            missing.push(config.to_string());
         }
     }
-    if missing.is_empty() {
-        Ok(())
-    } else {
-        let missing = missing.join(", ");
-        Err(errors::mcp_instance_not_connected(truncate(user), missing))
-    }
+    errors::refuse_problems(missing, |missing| {
+        errors::mcp_instance_not_connected(truncate(user), missing.join(", "))
+    })
 }
 
 /// Returns a page of the instances of a server, and their total number.

@@ -22,18 +22,12 @@ impl McpServer {
             let toolkits = self.toolkits.iter();
             let toolkits = toolkits.filter_map(|slug| catalog.toolkit(slug));
             let releases = toolkits.filter_map(|toolkit| toolkit.current_as_of(as_of));
-            let resolved = releases.flat_map(|release| {
-                release.tools.iter().map(|tool| ResolvedTool {
-                    release: release.clone(),
-                    tool: tool.clone(),
-                })
-            });
-            resolved.collect()
-        } else {
-            let tools = self.allowed_tools.iter();
-            tools
-                .filter_map(|slug| catalog.tool_as_of(slug, as_of).ok())
+            releases
+                .flat_map(|release| release.resolved_tools())
                 .collect()
+        } else {
+            let found = |slug: &String| catalog.tool_as_of(slug, as_of).ok();
+            self.allowed_tools.iter().filter_map(found).collect()
         };
         tools.sort_by(|one, other| one.tool.slug.cmp(&other.tool.slug));
         tools
@@ -42,13 +36,11 @@ impl McpServer {
     /// Finds a tool by its name.
     pub(super) fn tool(&self, catalog: &Snapshot, name: &str) -> Option<ResolvedTool> {
         let found = catalog.tool_as_of(name, self.tools_as_of).ok()?;
-        let is_offered = if self.allowed_tools.is_empty() {
-            let mut toolkits = self.toolkits.iter();
-            toolkits.any(|slug| **slug == *found.release.slug)
-        } else {
-            let mut tools = self.allowed_tools.iter();
-            tools.any(|slug| **slug == *found.tool.slug)
+        let (offered, slug) = match self.allowed_tools.is_empty() {
+            true => (&self.toolkits, &found.release.slug),
+            false => (&self.allowed_tools, &found.tool.slug),
         };
+        let is_offered = offered.iter().any(|own| **own == **slug);
         is_offered.then_some(found)
     }
 }
@@ -60,10 +52,8 @@ pub fn changed_tools(catalog: &Snapshot, server: &McpServer) -> Result<Vec<Strin
         return Ok(Vec::new());
     }
     let by_slug = |tools: Vec<ResolvedTool>| -> BTreeMap<_, _> {
-        let tools = tools.into_iter();
-        tools
-            .map(|found| (found.tool.slug.clone(), found))
-            .collect()
+        let with_slug = |found: ResolvedTool| (found.tool.slug.clone(), found);
+        tools.into_iter().map(with_slug).collect()
     };
     let pinned = by_slug(server.tools(catalog, server.tools_as_of));
     let latest = by_slug(server.tools(catalog, None));

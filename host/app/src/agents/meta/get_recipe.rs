@@ -23,21 +23,17 @@ struct Arguments {
 /// Reads what the arguments name.
 pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> Result<MetaResult> {
     const OWN_TOOL: MetaTool = MetaTool::GetRecipe;
-    let Arguments {
-        slug,
-        version,
-        run_id,
-    } = parse(OWN_TOOL, arguments)?;
+    let arguments: Arguments = parse(OWN_TOOL, arguments)?;
     let project = &caller.project;
     let user = &caller.config().user_id;
-    if let Some(id) = run_id {
+    if let Some(id) = arguments.run_id {
         let id = RecipeRunId::parse(id.trim())?;
         let view = recipes::read(app, project, user, &id).await?;
         let view = serde_json::to_value(view).map_err(errors::internal)?;
         return Ok(json!({ "run": view }).into());
     }
-    if let Some(slug) = slug {
-        let found = match version {
+    if let Some(slug) = arguments.slug {
+        let found = match arguments.version {
             Some(version) => recipes::get_version(app, project, user, &slug, version).await?,
             None => recipes::get(app, project, user, &slug).await?,
         };
@@ -51,7 +47,7 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
         let runs: Vec<_> = runs.collect();
         return Ok(json!({ "recipe": whole(&found)?, "runs": runs }).into());
     }
-    if version.is_some() {
+    if arguments.version.is_some() {
         let missing = "slug: is required with `version`";
         return Err(errors::arguments_invalid(OWN_TOOL.short_slug(), missing));
     }

@@ -9,7 +9,7 @@ use serde_json::{Value, json, value::RawValue};
 use super::{MetaResult, MetaTool, parse};
 use crate::{
     App, Result,
-    agents::{Config, SessionCaller, errors, resolve, scope},
+    agents::{SessionCaller, errors, resolve, scope},
     catalog::ResolvedTool,
 };
 
@@ -52,11 +52,9 @@ struct ToolSchemas {
 pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> Result<MetaResult> {
     let request: Arguments = parse(MetaTool::GetToolSchemas, arguments)?;
     if request.tool_slugs.len() > MAX_SLUGS {
+        let tool = MetaTool::GetToolSchemas.short_slug();
         let problem = format!("tool_slugs: at most {MAX_SLUGS} slugs");
-        return Err(errors::arguments_invalid(
-            MetaTool::GetToolSchemas.short_slug(),
-            problem,
-        ));
+        return Err(errors::arguments_invalid(tool, problem));
     }
     let mut schemas = BTreeMap::new();
     let mut not_found: Vec<String> = Vec::new();
@@ -109,21 +107,12 @@ async fn suggestions(
     let slugs = slugs.to_vec();
     let work = move || {
         let found = slugs.into_iter().map(|slug| {
-            let ranked = index.search(&slug, MAX_SUGGESTIONS, |found| permits(&config, found));
+            let permits = |found: &ResolvedTool| scope::permits(&config, found);
+            let ranked = index.search(&slug, MAX_SUGGESTIONS, permits);
             let similar = ranked.iter().map(|one| one.found.tool.slug.to_string());
             (slug, similar.collect())
         });
         found.collect()
     };
     app.large_work.run(&caller.project.tenant, size, work).await
-}
-
-/// Returns true if a session permits a tool.
-pub(super) fn permits(config: &Config, found: &ResolvedTool) -> bool {
-    let facts = scope::Facts {
-        toolkit: &found.release.slug,
-        tool: &found.tool.slug,
-        hints: found.tool.labels().collect(),
-    };
-    scope::permit(config, &facts).is_ok()
 }

@@ -90,12 +90,8 @@ impl Connection {
 
 /// Returns the connections, and creates the links.
 pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> Result<MetaResult> {
-    let Arguments {
-        toolkits: slugs,
-        reinitiate_all,
-        session_id,
-    } = parse(MetaTool::ManageConnections, arguments)?;
-    let slugs = toolkit_slugs(MetaTool::ManageConnections, slugs)?;
+    let arguments: Arguments = parse(MetaTool::ManageConnections, arguments)?;
+    let slugs = toolkit_slugs(MetaTool::ManageConnections, arguments.toolkits)?;
     let filter = SessionToolkitFilter {
         slugs: slugs.clone(),
         ..SessionToolkitFilter::default()
@@ -103,10 +99,8 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
     let found = toolkits(app, caller, &app.catalog.snapshot(), filter).await?;
     let connections = slugs.iter().map(async |slug| {
         let found = found.iter().find(|found| *found.toolkit.slug == **slug);
-        (
-            slug.clone(),
-            connection(app, caller, slug, found, reinitiate_all).await,
-        )
+        let connection = connection(app, caller, slug, found, arguments.reinitiate_all);
+        (slug.clone(), connection.await)
     });
     let results: BTreeMap<_, _> = future::join_all(connections).await.into_iter().collect();
     let count = |status| {
@@ -126,7 +120,7 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
         ),
         results,
         summary,
-        session: Workflow::new(session_id.as_deref()),
+        session: Workflow::new(arguments.session_id.as_deref()),
     };
     Ok(serde_json::to_value(data).map_err(errors::internal)?.into())
 }

@@ -21,6 +21,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use strum::IntoStaticStr;
 
 pub use self::{
     definition::Definition,
@@ -46,7 +47,12 @@ use crate::{
 pub const SLUG_PREFIX: &str = "SERVICE_";
 
 /// A meta tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr)]
+#[strum(
+    serialize_all = "SCREAMING_SNAKE_CASE",
+    prefix = "SERVICE_",
+    const_into_str
+)]
 pub enum MetaTool {
     /// Finds tools for use cases.
     SearchTools,
@@ -100,17 +106,7 @@ impl MetaTool {
     /// Returns the slug, with the default operator word.
     #[must_use]
     pub fn slug(self) -> &'static str {
-        match self {
-            Self::SearchTools => "SERVICE_SEARCH_TOOLS",
-            Self::GetToolSchemas => "SERVICE_GET_TOOL_SCHEMAS",
-            Self::MultiExecuteTool => "SERVICE_MULTI_EXECUTE_TOOL",
-            Self::ManageConnections => "SERVICE_MANAGE_CONNECTIONS",
-            Self::WaitForConnections => "SERVICE_WAIT_FOR_CONNECTIONS",
-            Self::RemoteWorkbench => "SERVICE_REMOTE_WORKBENCH",
-            Self::RemoteBashTool => "SERVICE_REMOTE_BASH_TOOL",
-            Self::UpsertRecipe => "SERVICE_UPSERT_RECIPE",
-            Self::GetRecipe => "SERVICE_GET_RECIPE",
-        }
+        self.into_str()
     }
 
     /// Returns the slug without its prefix, for messages.
@@ -121,9 +117,8 @@ impl MetaTool {
     /// Finds a meta tool by its slug with the default operator word, in upper or lower case.
     #[must_use]
     pub fn from_slug(slug: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|tool| tool.slug().eq_ignore_ascii_case(slug))
+        let mut all = Self::ALL.into_iter();
+        all.find(|tool| tool.slug().eq_ignore_ascii_case(slug))
     }
 
     /// Returns true if a session has the meta tool.
@@ -163,9 +158,8 @@ impl MetaTool {
 
     /// Returns the meta tools that a session has.
     pub fn in_force(config: &Config) -> impl Iterator<Item = Self> {
-        Self::ALL
-            .into_iter()
-            .filter(|tool| tool.is_in_force(config))
+        let all = Self::ALL.into_iter();
+        all.filter(|tool| tool.is_in_force(config))
     }
 }
 

@@ -114,16 +114,14 @@ pub(super) async fn run(
     let invalid = |problem: String| {
         errors::arguments_invalid(MetaTool::MultiExecuteTool.short_slug(), problem)
     };
-    let Arguments {
-        tools,
-        sync_response_to_workbench,
-        session_id,
-    } = serde_json::from_slice(arguments).map_err(|cause| invalid(cause.to_string()))?;
-    if !(1..=MAX_CALLS).contains(&tools.len()) {
+    let request: Arguments<'_> =
+        serde_json::from_slice(arguments).map_err(|cause| invalid(cause.to_string()))?;
+    if !(1..=MAX_CALLS).contains(&request.tools.len()) {
         let problem = format!("tools: must have 1 to {MAX_CALLS} calls");
         return Err(invalid(problem));
     }
-    let calls = tools.into_iter().enumerate().map(|(index, call)| Call {
+    let calls = request.tools.into_iter().enumerate();
+    let calls = calls.map(|(index, call)| Call {
         index,
         tool: call.tool_slug,
         arguments: arguments.slice_ref(call.arguments.get().as_bytes()),
@@ -133,25 +131,23 @@ pub(super) async fn run(
     let success_count = succeeded.count();
     let total_count = results.len();
     let error_count = total_count - success_count;
-    let (remote_file_info, next_steps) =
-        if sync_response_to_workbench && caller.config().workbench.enabled {
-            match results_as_file(app, caller, &results).await {
-                Ok(file) => (Some(file), None),
-                // The tools ran, so the caller gets their results in either case.
-                Err(cause) => {
-                    let reason = format!("The results are no file of the workbench: {cause}");
-                    (None, Some(reason))
-                }
+    let (mut remote_file_info, mut next_steps) = (None, None);
+    if request.sync_response_to_workbench && caller.config().workbench.enabled {
+        // The tools ran, so the caller gets their results in either case.
+        match results_as_file(app, caller, &results).await {
+            Ok(file) => remote_file_info = Some(file),
+            Err(cause) => {
+                let reason = format!("The results are no file of the workbench: {cause}");
+                next_steps = Some(reason);
             }
-        } else {
-            (None, None)
-        };
+        }
+    }
     let data = Data {
         results,
         total_count,
         success_count,
         error_count,
-        session: Workflow::new(session_id.as_deref()),
+        session: Workflow::new(request.session_id.as_deref()),
         remote_file_info,
         next_steps,
     };
@@ -261,9 +257,7 @@ async fn run_one(app: &App, caller: &SessionCaller, deadline: Instant, call: Cal
 }
 
 async fn execute_one(app: &App, caller: &SessionCaller, call: Call) -> Result<Response> {
-    let Call {
-        tool, arguments, ..
-    } = call;
+    let tool = call.tool;
     if MetaTool::from_slug(&tool).is_some() {
         return Err(errors::session_invalid(format!(
             "{tool}: a meta tool cannot be called by another"
@@ -271,7 +265,7 @@ async fn execute_one(app: &App, caller: &SessionCaller, call: Call) -> Result<Re
     }
     let request = SessionExecute {
         tool: tool.clone(),
-        arguments,
+        arguments: call.arguments,
         account: None,
     };
     let execution = execute(app, caller, request).await?;
@@ -309,11 +303,10 @@ async fn inline_or_file(
     if data.len() <= MAX_INLINE_BYTES && !threshold.is_some_and(is_long) {
         return Ok(data);
     }
-    let resolved = resolve(app, caller, tool).ok();
-    let toolkit = resolved.map_or_else(
-        || Arc::from(RECIPE_TOOLKIT),
-        |found| found.release.slug.clone(),
-    );
+    let toolkit = match resolve(app, caller, tool) {
+        Ok(found) => found.release.slug.clone(),
+        Err(_) => Arc::from(RECIPE_TOOLKIT),
+    };
     let [data, _] = files::result_as_file(app, &caller.project, (&toolkit, tool), data).await?;
     Ok(data)
 }

@@ -8,10 +8,7 @@ use workbench::{Excerpt, FILES_FOLDER, Finished};
 use super::{MetaResult, MetaTool, Workflow, parse};
 use crate::{
     App, Result,
-    agents::{
-        SessionCaller, errors,
-        workbench::{Ran, run_python},
-    },
+    agents::{SessionCaller, errors, workbench::run_python},
 };
 
 /// Number of characters of the session's id by which results name the workbench.
@@ -48,17 +45,11 @@ struct Data {
 
 /// Runs the code. A script that fails has a result too.
 pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> Result<MetaResult> {
-    let Arguments {
-        code_to_execute,
-        session_id,
-    } = parse(MetaTool::RemoteWorkbench, arguments)?;
-    let Ran {
-        finished,
-        not_stored,
-    } = run_python(app, caller, code_to_execute).await?;
-    let not_stored =
-        not_stored.map(|cause| format!("the files and variables could not be stored: {cause}"));
-    let error = error(&finished).or(not_stored);
+    let arguments: Arguments = parse(MetaTool::RemoteWorkbench, arguments)?;
+    let ran = run_python(app, caller, arguments.code_to_execute).await?;
+    let finished = ran.finished;
+    let not_stored = |cause| format!("the files and variables could not be stored: {cause}");
+    let error = error(&finished).or(ran.not_stored.map(not_stored));
     let [results_file_path, stdout_file_path, stderr_file_path] =
         [&finished.result, &finished.stdout, &finished.stderr].map(file_path);
     let data = Data {
@@ -72,7 +63,7 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
         error: error.clone(),
         lost_variables: finished.lost,
         sandbox_id_suffix: suffix(caller.session_id()),
-        session: Workflow::new(session_id.as_deref()),
+        session: Workflow::new(arguments.session_id.as_deref()),
     };
     Ok(MetaResult {
         data: serde_json::to_value(data).map_err(errors::internal)?,

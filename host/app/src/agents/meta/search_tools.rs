@@ -15,10 +15,10 @@ use serde_json::Value;
 
 pub use self::result::{ConnectionStatus, FoundTool, SearchResult, SearchWorkflow, TimeInfo};
 pub use self::use_case::{MAX_KNOWN_FIELDS_CHARS, MAX_USE_CASE_CHARS, UseCase, UseCaseResult};
-use super::{MetaResult, MetaTool, Workflow, get_tool_schemas::permits, parse};
+use super::{MetaResult, MetaTool, Workflow, parse};
 use crate::{
     App, Result,
-    agents::{SessionCaller, errors, toolkits::accounts_by_toolkit},
+    agents::{SessionCaller, errors, scope, toolkits::accounts_by_toolkit},
     catalog::RankedTool,
 };
 
@@ -121,7 +121,7 @@ async fn ranked(app: &App, caller: &SessionCaller, queries: &[UseCase]) -> Resul
     let texts: Vec<_> = queries.iter().map(text).collect();
     let work = move || {
         let ranked = texts.into_iter().map(|text| {
-            text.map(|text| index.search(&text, MAX_TOOLS, |found| permits(&config, found)))
+            text.map(|text| index.search(&text, MAX_TOOLS, |found| scope::permits(&config, found)))
         });
         ranked.collect()
     };

@@ -76,12 +76,9 @@ struct Connection {
 /// Returns the connections once enough of them are made, have failed or do not exist, or once the
 /// time limit is reached.
 pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> Result<MetaResult> {
-    let Arguments {
-        toolkits,
-        mode,
-        session_id,
-    } = parse(MetaTool::WaitForConnections, arguments)?;
-    let slugs = toolkit_slugs(MetaTool::WaitForConnections, toolkits)?;
+    let arguments: Arguments = parse(MetaTool::WaitForConnections, arguments)?;
+    let mode = arguments.mode;
+    let slugs = toolkit_slugs(MetaTool::WaitForConnections, arguments.toolkits)?;
     let wait = app.connection_waits.try_acquire(&caller.project.id);
     let _wait = wait.ok_or_else(|| errors::too_many_waits(MAX_WAITS_PER_PROJECT))?;
     // It remembers commits from now on, so that none between a read and a wait is missed.
@@ -101,7 +98,7 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
     let data = Data {
         message: message(&results, mode.is_done(&results), max_wait),
         results,
-        session: Workflow::new(session_id.as_deref()),
+        session: Workflow::new(arguments.session_id.as_deref()),
     };
     Ok(serde_json::to_value(data).map_err(errors::internal)?.into())
 }
@@ -176,9 +173,7 @@ async fn newest_inactive(
     let newest = match config.connected_accounts.get(toolkit) {
         Some(pinned) => {
             let pinned = pinned.first().map_or("", |id| id.as_str());
-            app.store
-                .get::<Account>(project.id.as_str(), pinned)
-                .await?
+            app.store.get(project.id.as_str(), pinned).await?
         }
         None => {
             let auth_config = config.auth_configs.get(toolkit);
@@ -246,18 +241,14 @@ impl Connection {
 
 /// Returns the reason for which an account is not usable.
 fn failure(account: &Record<Account>) -> String {
-    let Account {
-        status,
-        status_reason,
-        failure,
-        ..
-    } = &account.body;
-    let reason = match (failure, status_reason) {
+    let account = &account.body;
+    let reason = match (&account.failure, &account.status_reason) {
         (Some(failure), _) => format!(": {} {}", failure.error, failure.description),
         (None, Some(reason)) => format!(": {reason}"),
         (None, None) => String::new(),
     };
-    format!("the account is {}{}", status.into_str(), reason.trim_end())
+    let status = account.status.into_str();
+    format!("the account is {status}{}", reason.trim_end())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::{
-    checked_input, get, is_recipe, new_run, outcome,
+    checked_input, get, is_recipe, outcome,
     record::{self, Origin},
     wait,
 };
@@ -53,8 +53,7 @@ async fn run(app: &App, action: RecipeAction<'_>) -> Result<Execution> {
             toolkit: action.toolkit.to_owned(),
             account: action.account.clone(),
         };
-        let new = new_run(&recipe, id.clone(), origin, input);
-        record::begin(app, project, new).await?;
+        record::begin(app, project, &id, &recipe, origin, input).await?;
     }
     let call = HostCall {
         project,

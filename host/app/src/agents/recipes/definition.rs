@@ -117,6 +117,12 @@ impl Condition {
         let both = |[one, other]: &[Value; 2]| -> Result<_, String> {
             Ok((mapping::fill(one, roots)?, mapping::fill(other, roots)?))
         };
+        // Returns the first result that is `decisive` or an error, or else the opposite.
+        let first = |conditions: &[Self], decisive: bool| {
+            let mut results = conditions.iter().map(|condition| condition.holds(roots));
+            let found = results.find(|result| *result != Ok(!decisive));
+            found.unwrap_or(Ok(!decisive))
+        };
         Ok(match self {
             Self::Equals(pair) => {
                 let (one, other) = both(pair)?;
@@ -137,22 +143,8 @@ impl Condition {
             },
             Self::Exists(value) => !mapping::fill(value, roots)?.is_null(),
             Self::Not(condition) => !condition.holds(roots)?,
-            Self::All(conditions) => {
-                for condition in conditions {
-                    if !condition.holds(roots)? {
-                        return Ok(false);
-                    }
-                }
-                true
-            }
-            Self::Any(conditions) => {
-                for condition in conditions {
-                    if condition.holds(roots)? {
-                        return Ok(true);
-                    }
-                }
-                false
-            }
+            Self::All(conditions) => first(conditions, false)?,
+            Self::Any(conditions) => first(conditions, true)?,
         })
     }
 }

@@ -8,10 +8,11 @@
 //! have had its effect. A tool that is read-only or idempotent runs again then; any other one does not,
 //! and the run fails with an unknown outcome.
 
-use std::{collections::HashMap, pin::Pin};
+use std::{collections::HashMap, fmt::Display};
 
+use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
-use store::Record;
+use store::{Batch, Record};
 
 use super::{
     MAX_CALLS, MAX_LOOP_ITEMS, MAX_RUN_DATA_BYTES,
@@ -48,7 +49,8 @@ impl From<Error> for Stop {
     }
 }
 
-type Walked<'s, T> = Pin<Box<dyn Future<Output = std::result::Result<T, Stop>> + Send + 's>>;
+/// The result of steps.
+pub(super) type StepResult<T> = std::result::Result<T, Stop>;
 
 /// A run in progress.
 pub(super) struct Engine<'a> {
@@ -74,9 +76,9 @@ impl<'a> Engine<'a> {
         caller: StepCaller<'a>,
         plan: Plan,
         seal: RunSeal<'a>,
-    ) -> std::result::Result<Value, Stop> {
+    ) -> StepResult<Value> {
         let begun = record::calls_of(app, claim.project(), claim.id()).await?;
-        let by_place = begun.into_iter();
+        let by_place = |call: Record<StoredCall>| (call.body.place.clone(), call);
         let mut engine = Self {
             app,
             claim,
@@ -84,9 +86,7 @@ impl<'a> Engine<'a> {
             seal,
             input: plan.input.into(),
             results: Map::new().into(),
-            begun: by_place
-                .map(|call| (call.body.place.clone(), call))
-                .collect(),
+            begun: begun.into_iter().map(by_place).collect(),
             call_count: 0,
             data_room: MAX_RUN_DATA_BYTES,
         };
@@ -105,7 +105,7 @@ impl<'a> Engine<'a> {
         steps: &'s [Step],
         prefix: &'s str,
         item: Option<&'s Value>,
-    ) -> Walked<'s, ()> {
+    ) -> BoxFuture<'s, StepResult<()>> {
         Box::pin(async move {
             for step in steps {
                 let place = format!("{prefix}{}", step.name);
@@ -126,26 +126,22 @@ impl<'a> Engine<'a> {
         list: &Value,
         place: &str,
         item: Option<&Value>,
-    ) -> std::result::Result<Value, Stop> {
+    ) -> StepResult<Value> {
         let items = match self.fill(list, item)? {
             Value::Array(items) if items.len() <= MAX_LOOP_ITEMS => items,
             Value::Array(items) => {
-                let count = items.len();
-                return failed(
-                    place,
-                    format!(
-                        "the list has {count} items, and at most {MAX_LOOP_ITEMS} are permitted"
-                    ),
-                );
+                let (count, most) = (items.len(), MAX_LOOP_ITEMS);
+                let problem =
+                    format!("the list has {count} items, and at most {most} are permitted");
+                return Err(failed(place, problem));
             }
-            _ => return failed(place, "the value of `for_each` is not a list".to_owned()),
+            _ => return Err(failed(place, "the value of `for_each` is not a list")),
         };
         let mut data = Vec::new();
         let mut errors = Vec::new();
         for (index, item) in items.iter().enumerate() {
-            let mut result = self
-                .once(step, &format!("{place}[{index}]"), Some(item))
-                .await?;
+            let place = format!("{place}[{index}]");
+            let mut result = self.once(step, &place, Some(item)).await?;
             data.push(result["data"].take());
             errors.push(result["error"].take());
         }
@@ -153,15 +149,10 @@ impl<'a> Engine<'a> {
     }
 
     /// Runs a step once, if its condition holds.
-    async fn once(
-        &mut self,
-        step: &Step,
-        place: &str,
-        item: Option<&Value>,
-    ) -> std::result::Result<Value, Stop> {
+    async fn once(&mut self, step: &Step, place: &str, item: Option<&Value>) -> StepResult<Value> {
         if let Some(condition) = &step.condition {
             let holds = condition.holds(&self.roots(item));
-            if !holds.map_err(|problem| Stop::Failed(format!("step `{place}`: {problem}")))? {
+            if !holds.map_err(|problem| failed(place, problem))? {
                 return Ok(json!({ "data": null, "error": null, "skipped": true }));
             }
         }
@@ -180,16 +171,14 @@ impl<'a> Engine<'a> {
         step: &Step,
         place: &str,
         item: Option<&Value>,
-    ) -> std::result::Result<CallResult, Stop> {
+    ) -> StepResult<CallResult> {
         self.steps(&step.steps, &format!("{place}."), item).await?;
         let mut data = Map::new();
         for inner in &step.steps {
             data.insert(inner.name.clone(), self.results[&inner.name]["data"].take());
         }
-        Ok(CallResult {
-            data: data.into(),
-            error: None,
-        })
+        let (data, error) = (data.into(), None);
+        Ok(CallResult { data, error })
     }
 
     /// Calls a tool, or returns the result of the call that an earlier attempt has made.
@@ -199,34 +188,26 @@ impl<'a> Engine<'a> {
         tool: &str,
         place: &str,
         item: Option<&Value>,
-    ) -> std::result::Result<CallResult, Stop> {
+    ) -> StepResult<CallResult> {
         self.call_count += 1;
         if self.call_count > MAX_CALLS {
-            return failed(
-                place,
-                format!("the run has more than {MAX_CALLS} calls of tools"),
-            );
+            let problem = format!("the run has more than {MAX_CALLS} calls of tools");
+            return Err(failed(place, problem));
         }
         let before = self.begun.remove(place);
-        let result = match &before {
-            Some(call) => self.seal.call_result(call)?,
-            None => None,
-        };
-        let result = match result {
+        let result = before.as_ref().map(|call| self.seal.call_result(call));
+        let result = match result.transpose()?.flatten() {
             Some(result) => result,
             None => self.execute(step, tool, place, item, before).await?,
         };
         let size = result.data.to_string().len();
         let room = self.data_room.checked_sub(size);
-        let Some(room) = room else {
-            return failed(
-                place,
-                format!("the data of all steps has more than {MAX_RUN_DATA_BYTES} bytes"),
-            );
-        };
-        self.data_room = room;
+        self.data_room = room.ok_or_else(|| {
+            let problem = format!("the data of all steps has more than {MAX_RUN_DATA_BYTES} bytes");
+            failed(place, problem)
+        })?;
         match &result.error {
-            Some(error) if !step.continue_on_error => failed(place, error.clone()),
+            Some(error) if !step.continue_on_error => Err(failed(place, error)),
             _ => Ok(result),
         }
     }
@@ -239,24 +220,21 @@ impl<'a> Engine<'a> {
         place: &str,
         item: Option<&Value>,
         before: Option<Record<StoredCall>>,
-    ) -> std::result::Result<CallResult, Stop> {
+    ) -> StepResult<CallResult> {
         let arguments = match &step.script {
             Some(script) => Ok(self.script_arguments(script, item)),
             None => mapping::fill_members(&step.arguments, &self.roots(item)),
         };
-        let arguments =
-            arguments.map_err(|problem| Stop::Failed(format!("step `{place}`: {problem}")))?;
+        let arguments = arguments.map_err(|problem| failed(place, problem))?;
         let repeatable = self.caller.is_repeatable(self.app, tool);
         let mut call = match before {
-            Some(_) if !repeatable => return failed(place, OUTCOME_UNKNOWN.to_owned()),
+            Some(_) if !repeatable => return Err(failed(place, OUTCOME_UNKNOWN)),
             Some(call) => call,
             None => self.begin_call(tool, place).await?,
         };
         let arguments = serde_json::to_vec(&arguments).map_err(errors::internal)?;
-        let account = step.account.as_deref();
-        let executed = self
-            .caller
-            .execute(self.app, tool, arguments.into(), account);
+        let (caller, account) = (&self.caller, step.account.as_deref());
+        let executed = caller.execute(self.app, tool, arguments.into(), account);
         let (log_id, result) = match executed.await {
             Ok(execution) => {
                 let data = serde_json::from_slice(&execution.data).map_err(errors::internal)?;
@@ -265,27 +243,23 @@ impl<'a> Engine<'a> {
             }
             // Nothing ran.
             Err(cause) if cause.info().class.may_pass() => {
-                let batch = self.claim.batch().await.map_err(Error::from)?;
-                let batch = batch.purge(&call);
-                self.claim.commit(batch).await.map_err(Error::from)?;
+                self.commit(|batch| batch.purge(&call)).await?;
                 return Err(Stop::Later(cause));
             }
             Err(cause) => {
-                let error = Some(cause.to_string());
-                (
-                    None,
-                    CallResult {
-                        data: Value::Null,
-                        error,
-                    },
-                )
+                let (data, error) = (Value::Null, Some(cause.to_string()));
+                (None, CallResult { data, error })
             }
         };
         self.seal.complete(&mut call, log_id, &result)?;
-        let batch = self.claim.batch().await.map_err(Error::from)?;
-        let batch = batch.update(&call);
-        self.claim.commit(batch).await.map_err(Error::from)?;
+        self.commit(|batch| batch.update(&call)).await?;
         Ok(result)
+    }
+
+    /// Commits a change of the record of a call.
+    async fn commit(&self, change: impl FnOnce(Batch) -> Batch) -> Result<()> {
+        let batch = self.claim.batch().await?;
+        Ok(self.claim.commit(change(batch)).await?)
     }
 
     /// Returns the arguments of the workbench for a script, which gets its values as a first line.
@@ -302,13 +276,13 @@ impl<'a> Engine<'a> {
         let (project, run) = (self.claim.project(), self.claim.id());
         let id = record::call_id(run, self.call_count);
         let call = StoredCall::new(run, tool, place);
-        let batch = self.claim.batch().await?.insert(project, &id, &call);
-        self.claim.commit(batch).await?;
+        self.commit(|batch| batch.insert(project, &id, &call))
+            .await?;
         let stored = self.app.store.get::<StoredCall>(project, &id).await?;
         stored.ok_or_else(|| errors::internal("the record of a call is gone"))
     }
 
-    fn fill(&self, value: &Value, item: Option<&Value>) -> std::result::Result<Value, Stop> {
+    fn fill(&self, value: &Value, item: Option<&Value>) -> StepResult<Value> {
         mapping::fill(value, &self.roots(item)).map_err(Stop::Failed)
     }
 
@@ -319,6 +293,6 @@ impl<'a> Engine<'a> {
     }
 }
 
-fn failed<T>(place: &str, problem: String) -> std::result::Result<T, Stop> {
-    Err(Stop::Failed(format!("step `{place}`: {problem}")))
+fn failed(place: &str, problem: impl Display) -> Stop {
+    Stop::Failed(format!("step `{place}`: {problem}"))
 }

@@ -21,7 +21,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 use tokio::time::{sleep, timeout};
 
-use self::record::{NewRun, Origin, Plan};
+use self::record::Origin;
 pub(crate) use self::{
     action::TriggerRecipes,
     record::{CALLS_COLLECTION, RETENTION_INTERVAL, RUNS_COLLECTION, erase_old},
@@ -92,12 +92,7 @@ pub async fn execute(
     let input = checked_input(&recipe, input).await?;
     let session = SessionId::parse(caller.session_id())?;
     let run = RecipeRunId::random();
-    let new = new_run(
-        &recipe,
-        run.clone(),
-        Origin::Session(session.clone()),
-        input,
-    );
+    let origin = Origin::Session(session.clone());
     let call = HostCall {
         project,
         tool: Arc::from(slug),
@@ -107,7 +102,7 @@ pub async fn execute(
         arguments,
     };
     let work = async {
-        record::begin(app, project, new).await?;
+        record::begin(app, project, &run, &recipe, origin, input).await?;
         let steps = &recipe.definition.steps;
         let ended = async {
             tokio::select! {
@@ -122,27 +117,6 @@ pub async fn execute(
         outcome(app, project, user, &run).await
     };
     runs::record_host_call(app, call, work).await
-}
-
-fn new_run(
-    recipe: &OpenRecipe,
-    id: RecipeRunId,
-    origin: Origin,
-    input: Map<String, Value>,
-) -> NewRun {
-    let body = &recipe.record.body;
-    NewRun {
-        id,
-        user_id: body.user_id.clone(),
-        recipe_id: recipe.record.id.clone(),
-        recipe: body.slug.clone(),
-        version: body.version,
-        origin,
-        plan: Plan {
-            definition: recipe.definition.clone(),
-            input,
-        },
-    }
 }
 
 /// Returns the state of a run as the result of its execution, and its failure.

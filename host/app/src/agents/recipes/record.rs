@@ -16,7 +16,7 @@ use store::{Batch, Collection, Document, Field, Kind, Query, Record};
 pub(crate) use self::calls::CALLS_COLLECTION;
 pub(super) use self::calls::{CallResult, StoredCall, call_id, calls_of, newest_place};
 pub use self::view::{CallView, MAX_LISTED_RUNS, RunView, newest_runs, read};
-use super::{MAX_PENDING_RUNS, definition::Definition};
+use super::{MAX_PENDING_RUNS, OpenRecipe, definition::Definition};
 use crate::{
     App, Error, Result,
     agents::errors,
@@ -197,24 +197,23 @@ impl<'a> RunSeal<'a> {
     }
 }
 
-/// A run that is to be stored.
-pub(super) struct NewRun {
-    pub id: RecipeRunId,
-    pub user_id: String,
-    pub recipe_id: String,
-    pub recipe: String,
-    pub version: u32,
-    pub origin: Origin,
-    pub plan: Plan,
-}
-
-/// Stores a run, which its queue then takes up. Does nothing if a run with this id exists.
-pub(super) async fn begin(app: &App, project: &Project, new: NewRun) -> Result<()> {
-    let (owner, id) = (project.id.as_str(), new.id.as_str());
+/// Stores a run of a recipe, which its queue then takes up. Does nothing if a run with this id
+/// exists.
+pub(super) async fn begin(
+    app: &App,
+    project: &Project,
+    id: &RecipeRunId,
+    recipe: &OpenRecipe,
+    origin: Origin,
+    input: Map<String, Value>,
+) -> Result<()> {
+    let (owner, id) = (project.id.as_str(), id.as_str());
     let running = Query::for_project(owner).is("status", "running").page(0, 0);
     let running = app.store.rows(&RUNS_COLLECTION, &running).await?.total;
     let seal = RunSeal::new(app, owner).await?;
-    let plan = seal.seal::<RecipeRun, _>(id, "plan", &new.plan)?;
+    let definition = recipe.definition.clone();
+    let plan = seal.seal::<RecipeRun, _>(id, "plan", &Plan { definition, input })?;
+    let recipe = &recipe.record;
     let begun = app.store.change(&RUNS_COLLECTION, id, || async {
         let now = app.clock.now();
         if app.store.get::<RecipeRun>(owner, id).await?.is_some() {
@@ -224,12 +223,12 @@ pub(super) async fn begin(app: &App, project: &Project, new: NewRun) -> Result<(
             return Err(errors::too_many_recipe_runs(MAX_PENDING_RUNS));
         }
         let run = RecipeRun {
-            user_id: new.user_id.clone(),
-            recipe_id: new.recipe_id.clone(),
-            recipe: new.recipe.clone(),
-            version: new.version,
+            user_id: recipe.body.user_id.clone(),
+            recipe_id: recipe.id.clone(),
+            recipe: recipe.body.slug.clone(),
+            version: recipe.body.version,
             status: RunStatus::Running,
-            origin: new.origin.clone(),
+            origin: origin.clone(),
             interruptions: 0,
             work: WorkState::due_at(now),
             plan: plan.clone(),

@@ -3,10 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
-    engine::{Engine, Stop},
+    engine::{Engine, StepResult, Stop},
     record::{Origin, RecipeRun, RunResult, RunSeal, RunStatus},
 };
 use crate::{
@@ -72,40 +73,21 @@ async fn work(
     } else {
         go_on(app, &claim, &run).await
     };
-    let (status, result) = match ended {
-        Ok(output) => (
-            RunStatus::Succeeded,
-            RunResult {
-                output,
-                error: None,
-            },
-        ),
-        Err(Stop::Failed(error)) => {
-            let error = Some(error);
-            (
-                RunStatus::Failed,
-                RunResult {
-                    error,
-                    ..RunResult::default()
-                },
-            )
-        }
+    let (status, output, error) = match ended {
+        Ok(output) => (RunStatus::Succeeded, output, None),
+        Err(Stop::Failed(error)) => (RunStatus::Failed, Value::Null, Some(error)),
         Err(Stop::Later(cause)) => {
             claim.edit(|run| run.interruptions += 1).await?;
             return Err(cause);
         }
     };
-    let result = seal.seal_result(claim.id(), &result)?;
+    let result = seal.seal_result(claim.id(), &RunResult { output, error })?;
     let batch = claim.batch().await?;
     claim.end(batch, |run| run.end(status, result)).await?;
     Ok(Next::Ended)
 }
 
-async fn go_on(
-    app: &App,
-    claim: &Claim<RecipeRun>,
-    run: &RecipeRun,
-) -> std::result::Result<serde_json::Value, Stop> {
+async fn go_on(app: &App, claim: &Claim<RecipeRun>, run: &RecipeRun) -> StepResult<Value> {
     let project = projects::lookup(app, &ProjectId::parse(claim.project())?).await?;
     let caller = StepCaller {
         project: Arc::new(project),

@@ -164,10 +164,10 @@ pub async fn list(app: &App, project: &Project, user: &str) -> Result<Vec<OpenRe
     let query = Query::for_project(owner).is("user_id", user).descending();
     let found = app.store.find::<Recipe>(&query).await?.records;
     let key = app.vault.key(owner, app.clock.now()).await?;
-    let opened = found.into_iter();
-    opened
-        .map(|record| OpenRecipe::open(&key, record))
-        .collect()
+    let opened = found
+        .into_iter()
+        .map(|record| OpenRecipe::open(&key, record));
+    opened.collect()
 }
 
 /// Deletes a recipe of a user with all its versions. Runs that have begun go on. Fails if the user
@@ -186,11 +186,8 @@ pub async fn remove(app: &App, project: &Project, user: &str, slug: &str) -> Res
 
 fn recipe_id(app: &App, project: &Project, user: &str, slug: &str) -> String {
     let message = format!("{}\0{user}\0{slug}", project.id);
-    let key = app.vault.derive("ids of recipes");
-    format!(
-        "rec_{}",
-        hex::encode(&keyed_hash(&key, message.as_bytes())[..16])
-    )
+    let hash = keyed_hash(&app.vault.derive("ids of recipes"), message.as_bytes());
+    format!("rec_{}", hex::encode(&hash[..16]))
 }
 
 #[cfg(test)]

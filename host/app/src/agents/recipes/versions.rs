@@ -59,8 +59,7 @@ pub(super) async fn keep(
     };
     let batch = batch.insert_created(record.updated_at, &record.project, &id, &version);
     let next = record.body.version.saturating_add(1);
-    let oldest = next.saturating_sub(MAX_VERSIONS);
-    let oldest = version_id(&record.id, oldest);
+    let oldest = version_id(&record.id, next.saturating_sub(MAX_VERSIONS));
     let oldest = app.store.get::<RecipeVersion>(&record.project, &oldest);
     Ok(oldest.await?.iter().fold(batch, Batch::purge))
 }
@@ -82,10 +81,8 @@ pub async fn get_version(
     slug: &str,
     version: u32,
 ) -> Result<OpenRecipe> {
-    let OpenRecipe {
-        mut record,
-        mut definition,
-    } = get(app, project, user, slug).await?;
+    let mut recipe = get(app, project, user, slug).await?;
+    let record = &mut recipe.record;
     if record.body.version != version {
         let id = version_id(&record.id, version);
         let found = app.store.get::<RecipeVersion>(&record.project, &id).await?;
@@ -94,9 +91,9 @@ pub async fn get_version(
         let older = found.ok_or_else(missing)?;
         let key = app.vault.key(&record.project, app.clock.now()).await?;
         let context = SealContext::of(&older, "definition");
-        definition = key.open(context, &older.body.definition)?;
+        recipe.definition = key.open(context, &older.body.definition)?;
         record.body.version = version;
         record.updated_at = older.created_at;
     }
-    Ok(OpenRecipe { record, definition })
+    Ok(recipe)
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::super::{SessionCaller, errors, session_files};
 use crate::{
     App, Result,
-    core::vault::{SealContext, Sealed},
+    core::vault::{DataKey, SealContext, Sealed},
 };
 
 /// Returns the variables of a session, if a script has left any.
@@ -15,44 +15,44 @@ pub(super) async fn load(app: &App, caller: &SessionCaller) -> Result<Option<Byt
     let Some(stored) = session_files::variables(app, caller).await? else {
         return Ok(None);
     };
-    let (project, id) = (
-        caller.project.id.to_string(),
-        caller.session_id().to_owned(),
-    );
-    let key = app.vault.key(&project, app.clock.now()).await?;
-    let size = stored.len();
-    let open = move || {
+    let opened = convert(app, caller, stored, |key, context, stored| {
         let sealed: Sealed<String> = serde_json::from_slice(&stored).map_err(errors::internal)?;
-        let text = key.open(context(&project, &id), &sealed)?;
-        let bytes = BASE64.decode(text).map_err(errors::internal)?;
-        Ok(Some(bytes.into()))
-    };
-    let turns = &app.large_work;
-    turns.run(&caller.project.tenant, size, open).await?
+        BASE64
+            .decode(key.open(context, &sealed)?)
+            .map_err(errors::internal)
+    });
+    opened.await.map(Some)
 }
 
 /// Seals variables for their session.
 pub(super) async fn seal(app: &App, caller: &SessionCaller, variables: Bytes) -> Result<Bytes> {
-    let (project, id) = (
-        caller.project.id.to_string(),
-        caller.session_id().to_owned(),
-    );
-    let key = app.vault.key(&project, app.clock.now()).await?;
-    let size = variables.len();
-    let seal = move || {
-        let sealed = key.seal(context(&project, &id), &BASE64.encode(variables))?;
-        let bytes = serde_json::to_vec(&sealed).map_err(errors::internal)?;
-        Ok(bytes.into())
-    };
-    let turns = &app.large_work;
-    turns.run(&caller.project.tenant, size, seal).await?
+    let sealed = convert(app, caller, variables, |key, context, variables| {
+        let sealed = key.seal(context, &BASE64.encode(variables))?;
+        serde_json::to_vec(&sealed).map_err(errors::internal)
+    });
+    sealed.await
 }
 
-fn context<'a>(project: &'a str, session: &'a str) -> SealContext<'a> {
-    SealContext {
-        collection: session_files::COLLECTION.name,
-        project,
-        id: session,
-        field: "variables",
-    }
+/// Seals or opens variables in the turn of their project.
+async fn convert(
+    app: &App,
+    caller: &SessionCaller,
+    variables: Bytes,
+    work: fn(&DataKey, SealContext<'_>, Bytes) -> Result<Vec<u8>>,
+) -> Result<Bytes> {
+    let project = caller.project.id.clone();
+    let session = caller.session_id().to_owned();
+    let key = app.vault.key(project.as_str(), app.clock.now()).await?;
+    let size = variables.len();
+    let work = move || {
+        let context = SealContext {
+            collection: session_files::COLLECTION.name,
+            project: project.as_str(),
+            id: &session,
+            field: "variables",
+        };
+        work(&key, context, variables)
+    };
+    let done = app.large_work.run(&caller.project.tenant, size, work);
+    Ok(done.await??.into())
 }

@@ -12,7 +12,7 @@ fn schema_file() -> SchemaFile {
 async fn problems(schema: &Schema, origin: Origin, value: &'static str) -> Result<Vec<String>> {
     let large = LargeWork::start(|| {}).unwrap();
     let value = Bytes::from_static(value.as_bytes());
-    schema.check(&large, &"a".into(), &value, origin).await
+    schema.problems(&large, &"a".into(), &value, origin).await
 }
 
 #[tokio::test]

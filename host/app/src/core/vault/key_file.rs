@@ -11,6 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use rustix::process::geteuid;
 use zeroize::Zeroizing;
 
 use crate::core::ids;
@@ -73,42 +74,32 @@ impl KeyFile {
     pub fn read(path: &Path) -> Result<Self, KeyFileError> {
         let io = |cause: std::io::Error| match cause.kind() {
             std::io::ErrorKind::NotFound => KeyFileError::Missing(path.to_owned()),
-            _ => KeyFileError::Io {
-                operation: "read",
-                path: path.to_owned(),
-                cause,
-            },
+            _ => io_error("read", path)(cause),
         };
         let found = std::fs::symlink_metadata(path).map_err(io)?;
-        let unsafe_because = |problem, hint| KeyFileError::Unsafe {
-            path: path.to_owned(),
-            problem,
-            hint,
+        let problem = if !found.file_type().is_file() {
+            let hint = "replace the link or folder with the file";
+            Some(("is not a regular file", hint))
+        } else if found.mode() & 0o177 != 0 {
+            let problem = "can be read or changed by other users";
+            Some((problem, "run `chmod 600` on it"))
+        } else if found.uid() != geteuid().as_raw() {
+            let hint = "run the server and its commands as the owner of the file";
+            Some(("belongs to another user", hint))
+        } else {
+            None
         };
-        if !found.file_type().is_file() {
-            return Err(unsafe_because(
-                "is not a regular file",
-                "replace the link or folder with the file",
-            ));
-        }
-        if found.mode() & 0o177 != 0 {
-            return Err(unsafe_because(
-                "can be read or changed by other users",
-                "run `chmod 600` on it",
-            ));
-        }
-        if found.uid() != this_user().map_err(io)? {
-            return Err(unsafe_because(
-                "belongs to another user",
-                "run the server and its commands as the owner of the file",
-            ));
+        if let Some((problem, hint)) = problem {
+            let path = path.to_owned();
+            return Err(KeyFileError::Unsafe {
+                path,
+                problem,
+                hint,
+            });
         }
         let mut text = Zeroizing::new(String::new());
-        File::open(path)
-            .map_err(io)?
-            .take(1024)
-            .read_to_string(&mut text)
-            .map_err(io)?;
+        let file = File::open(path).map_err(io)?;
+        file.take(1024).read_to_string(&mut text).map_err(io)?;
         Self::parse(&text).ok_or_else(|| KeyFileError::Malformed(path.to_owned()))
     }
 
@@ -156,11 +147,7 @@ impl KeyFile {
 
     /// Replaces the key file at `path` atomically and durably.
     pub(super) fn replace(&self, path: &Path) -> Result<(), KeyFileError> {
-        let io = |cause| KeyFileError::Io {
-            operation: "write",
-            path: path.to_owned(),
-            cause,
-        };
+        let io = io_error("write", path);
         let mut new = path.as_os_str().to_owned();
         new.push(".new");
         let new = PathBuf::from(new);
@@ -185,11 +172,7 @@ impl KeyFile {
             file.sync_all()?;
             sync_folder(path)
         };
-        write().map_err(|cause| KeyFileError::Io {
-            operation: "write",
-            path: path.to_owned(),
-            cause,
-        })
+        write().map_err(io_error("write", path))
     }
 
     pub(crate) fn render(&self) -> Zeroizing<String> {
@@ -241,9 +224,12 @@ pub(crate) fn sync_folder(path: &Path) -> std::io::Result<()> {
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// Returns the user that this process runs as, which is the owner of `/proc/self`.
-fn this_user() -> std::io::Result<u32> {
-    std::fs::metadata("/proc/self").map(|meta| meta.uid())
+fn io_error(operation: &'static str, path: &Path) -> impl Fn(std::io::Error) -> KeyFileError {
+    move |cause| KeyFileError::Io {
+        operation,
+        path: path.to_owned(),
+        cause,
+    }
 }
 
 #[cfg(test)]

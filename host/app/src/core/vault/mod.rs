@@ -79,29 +79,8 @@ impl Vault {
         now: Time,
     ) -> std::result::Result<Self, OpenError> {
         let masters = MasterKeys::from_file(file);
-        let read = || async {
-            let found = store
-                .get::<WrappedKey>(INSTALLATION_PROJECT, INSTALLATION_PROJECT)
-                .await;
-            found.map_err(|error| OpenError::Store(error.into()))
-        };
-        let mut found = read().await?;
-        if found.is_none() {
-            let key = Zeroizing::new(ids::random());
-            let batch = wrap(&masters.current, INSTALLATION_PROJECT, &key, now)
-                .map_err(OpenError::Store)?;
-            match store.commit(batch).await {
-                // If another node wrote first, its key is used, provided that it has the same
-                // master key.
-                Ok(()) | Err(CommitError::Taken { .. }) => found = read().await?,
-                Err(cause) => return Err(OpenError::Store(cause.into())),
-            }
-        }
-        let record = found.ok_or_else(|| {
-            OpenError::Store(errors::internal(
-                "the data key of the installation cannot be read",
-            ))
-        })?;
+        let record = wrapped_key(&store, &masters.current, INSTALLATION_PROJECT, now).await;
+        let record = record.map_err(OpenError::Store)?;
         let installation = masters
             .unwrap_key(INSTALLATION_PROJECT, &record.body.key)
             .map_err(|_| OpenError::WrongKey)?;
@@ -119,11 +98,8 @@ impl Vault {
         if let Some(key) = self.keys.read().get(project) {
             return Ok(key.clone());
         }
-        let record = match self.store.get::<WrappedKey>(project, project).await? {
-            Some(record) => record,
-            None => self.create_key(project, now).await?,
-        };
         let masters = self.masters.read().await;
+        let record = wrapped_key(&self.store, &masters.current, project, now).await?;
         let key = masters.unwrap_key(project, &record.body.key)?;
         drop(masters);
         let key = Arc::new(DataKey::new(record.body.key_id, &key));
@@ -153,27 +129,40 @@ impl Vault {
         self.key(context.project, now).await?.open(context, sealed)
     }
 
-    async fn create_key(&self, project: &str, now: Time) -> Result<Record<WrappedKey>> {
-        let key = Zeroizing::new(ids::random());
-        let masters = self.masters.read().await;
-        let batch = wrap(&masters.current, project, &key, now)?;
-        match self.store.commit(batch).await {
-            // If another process created the key first, that key is used.
-            Ok(()) | Err(CommitError::Taken { .. }) => {}
-            Err(cause) => return Err(cause.into()),
-        }
-        let created = self.store.get::<WrappedKey>(project, project).await?;
-        created.ok_or_else(|| {
-            errors::internal(format!(
-                "the data key of {project} cannot be read after its creation"
-            ))
-        })
-    }
-
     /// Derives a key for one purpose. The same purpose always gives the same key in one
     /// installation.
     #[must_use]
     pub fn derive(&self, purpose: &str) -> Zeroizing<[u8; 32]> {
         Zeroizing::new(keyed_hash(&self.installation, purpose.as_bytes()))
     }
+
+    /// Computes the hash of a text with the key for one purpose, in hexadecimal digits.
+    pub(crate) fn hash_text(&self, purpose: &str, text: &str) -> String {
+        hex::encode(keyed_hash(&self.derive(purpose), text.as_bytes()))
+    }
+}
+
+/// Returns the stored data key of a project, which is created on first use.
+async fn wrapped_key(
+    store: &Store,
+    master: &DataKey,
+    project: &str,
+    now: Time,
+) -> Result<Record<WrappedKey>> {
+    if let Some(found) = store.get(project, project).await? {
+        return Ok(found);
+    }
+    let key = Zeroizing::new(ids::random());
+    match store.commit(wrap(master, project, &key, now)?).await {
+        // If another process created the key first, that key is used, provided that it has the same
+        // master key.
+        Ok(()) | Err(CommitError::Taken { .. }) => {}
+        Err(cause) => return Err(cause.into()),
+    }
+    let created = store.get(project, project).await?;
+    created.ok_or_else(|| {
+        errors::internal(format!(
+            "the data key of {project} cannot be read after its creation"
+        ))
+    })
 }

@@ -7,7 +7,7 @@ use chacha20poly1305::{
     KeyInit, XChaCha20Poly1305, XNonce,
     aead::{Aead, Payload},
 };
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use store::{Document, Record};
 use zeroize::Zeroizing;
 
@@ -49,6 +49,8 @@ impl<'a> SealContext<'a> {
 }
 
 /// A value of `T` that only the vault can read. It serializes to ciphertext.
+#[derive(Serialize, Deserialize)]
+#[serde(transparent, bound = "")]
 pub struct Sealed<T> {
     /// The ciphertext: `v1.<key id>.<base64 of nonce and ciphertext>`.
     text: String,
@@ -63,29 +65,16 @@ impl<T> std::fmt::Debug for Sealed<T> {
 
 impl<T> Clone for Sealed<T> {
     fn clone(&self) -> Self {
-        Self {
-            text: self.text.clone(),
-            value: PhantomData,
-        }
-    }
-}
-
-impl<T> Serialize for Sealed<T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        self.text.serialize(serializer)
-    }
-}
-
-impl<'de, T> Deserialize<'de> for Sealed<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        Ok(Self {
-            text: String::deserialize(deserializer)?,
-            value: PhantomData,
-        })
+        Self::new(self.text.clone())
     }
 }
 
 impl<T> Sealed<T> {
+    fn new(text: String) -> Self {
+        let value = PhantomData;
+        Self { text, value }
+    }
+
     /// Returns the id of the key that sealed the value.
     pub(super) fn key_id(&self) -> Option<&str> {
         Some(self.text.strip_prefix("v1.")?.split_once('.')?.0)
@@ -98,10 +87,7 @@ impl<T> Sealed<T> {
 
     /// Returns the same ciphertext as a sealed value of another type that reads the same JSON.
     pub(crate) fn cast<U>(self) -> Sealed<U> {
-        Sealed {
-            text: self.text,
-            value: PhantomData,
-        }
+        Sealed::new(self.text)
     }
 }
 
@@ -125,10 +111,7 @@ impl DataKey {
         let plain = plain.map_err(|cause| {
             errors::internal(format!("cannot write {} as JSON: {cause}", context.field))
         })?;
-        Ok(Sealed {
-            text: self.seal_bytes(context, &plain),
-            value: PhantomData,
-        })
+        Ok(Sealed::new(self.seal_bytes(context, &plain)))
     }
 
     /// Opens a value that was sealed for this location. Fails if the value was sealed for another
@@ -138,14 +121,10 @@ impl DataKey {
         context: SealContext<'_>,
         sealed: &Sealed<T>,
     ) -> Result<T> {
-        let SealContext {
-            collection,
-            id,
-            field,
-            ..
-        } = context;
-        let unreadable =
-            |problem| errors::internal(format!("{field} of {collection} {id} cannot be {problem}"));
+        let unreadable = |problem| {
+            let field = format!("{} of {}", context.field, context.collection);
+            errors::internal(format!("{field} {} cannot be {problem}", context.id))
+        };
         let plain = self.open_bytes(context, &sealed.text);
         let plain = plain.ok_or_else(|| unreadable("decrypted"))?;
         serde_json::from_slice(&plain).map_err(|_| unreadable("parsed"))
@@ -154,23 +133,14 @@ impl DataKey {
     fn seal_bytes(&self, context: SealContext<'_>, plain: &[u8]) -> String {
         let nonce: [u8; NONCE_BYTES] = ids::random();
         let aad = associated_data(context, &self.id);
-        let cipher = self.cipher.encrypt(
-            &XNonce::from(nonce),
-            Payload {
-                msg: plain,
-                aad: &aad,
-            },
-        );
+        let payload = Payload {
+            msg: plain,
+            aad: &aad,
+        };
+        let cipher = self.cipher.encrypt(&XNonce::from(nonce), payload);
         let cipher = cipher.expect("a value of this size can always be sealed");
-        let mut bytes = Vec::with_capacity(NONCE_BYTES + cipher.len());
-        bytes.extend_from_slice(&nonce);
-        bytes.extend_from_slice(&cipher);
-        let mut text = String::with_capacity(self.id.len() + 4 + bytes.len() * 4 / 3 + 4);
-        text.push_str("v1.");
-        text.push_str(&self.id);
-        text.push('.');
-        BASE64.encode_string(&bytes, &mut text);
-        text
+        let bytes = [&nonce[..], &cipher].concat();
+        format!("v1.{}.{}", self.id, BASE64.encode(bytes))
     }
 
     fn open_bytes(&self, context: SealContext<'_>, text: &str) -> Option<Zeroizing<Vec<u8>>> {
@@ -181,17 +151,12 @@ impl DataKey {
         let bytes = BASE64.decode(value).ok()?;
         let (nonce, cipher) = bytes.split_first_chunk::<NONCE_BYTES>()?;
         let aad = associated_data(context, key);
-        let plain = self
-            .cipher
-            .decrypt(
-                &XNonce::from(*nonce),
-                Payload {
-                    msg: cipher,
-                    aad: &aad,
-                },
-            )
-            .ok()?;
-        Some(Zeroizing::new(plain))
+        let payload = Payload {
+            msg: cipher,
+            aad: &aad,
+        };
+        let plain = self.cipher.decrypt(&XNonce::from(*nonce), payload);
+        plain.ok().map(Zeroizing::new)
     }
 }
 

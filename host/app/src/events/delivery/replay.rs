@@ -36,9 +36,8 @@ pub async fn replay(
     let replayed = app.store.change(&COLLECTION, id.as_str(), || async {
         let mut record = record(app, project, subscription, id).await?;
         let now = app.clock.now();
-        record
-            .body
-            .replay(seal_url(app, &project.id, id, url).await?, now);
+        let url = seal_url(app, &project.id, id, url).await?;
+        record.body.replay(url, now);
         let event = record.body.event.to_string();
         let event = app.store.get::<Event>(project.id.as_str(), &event).await?;
         let event = event.ok_or_else(|| errors::delivery_not_found(id))?;
@@ -93,9 +92,9 @@ pub async fn replay_range(
                 page.total
             )));
         }
-        let wanted = page.items.iter();
-        let wanted = wanted.filter(|event| subscription.body.events.contains(&event.body.kind));
-        let wanted = wanted.collect::<Vec<_>>();
+        let is_wanted =
+            |event: &&Record<Event>| subscription.body.events.contains(&event.body.kind);
+        let wanted: Vec<_> = page.items.iter().filter(is_wanted).collect();
         let done = app.store.change(&COLLECTION, id.as_str(), || async {
             replay_batch(app, project, id, &wanted, &range).await
         });
@@ -122,10 +121,8 @@ async fn replay_batch(
     for event in events {
         let event_id = outbox::event_id(event)?;
         let delivery = DeliveryId::for_event(event_id, id);
-        let found = app
-            .store
-            .get::<Delivery>(project.id.as_str(), delivery.as_str());
         let url = seal_url(app, &project.id, &delivery, range.url.as_deref()).await?;
+        let found = app.store.get::<Delivery>(&event.project, delivery.as_str());
         batch = match found.await? {
             None => {
                 let mut body = Delivery::new(now, id.clone(), event_id, event.body.kind);
@@ -154,6 +151,6 @@ async fn seal_url(
 ) -> Result<Option<Sealed<String>>> {
     let key = app.vault.key(project.as_str(), app.clock.now()).await?;
     let context = url_context(project, id.as_str());
-    url.map(|url| key.seal(context, &url.to_owned()))
-        .transpose()
+    let sealed = url.map(|url| key.seal(context, &url.to_owned()));
+    sealed.transpose()
 }

@@ -70,11 +70,8 @@ pub async fn remove(app: &App, project: &Project, id: &TriggerInstanceId) -> Res
 async fn with_removal(app: &App, batch: Batch, instance: &Record<Instance>) -> Result<Batch> {
     let batch = subscribing::stop(app, &instance.project, batch, &instance.body, true).await?;
     let batch = batch.remove(instance);
-    let progress = app
-        .store
-        .get::<Progress>(&instance.project, &instance.id)
-        .await?;
-    Ok(progress.iter().fold(batch, Batch::purge))
+    let progress = app.store.get::<Progress>(&instance.project, &instance.id);
+    Ok(progress.await?.iter().fold(batch, Batch::purge))
 }
 
 /// Deletes the instances of a deleted account. No instance of it can be created any more.

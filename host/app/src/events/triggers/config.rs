@@ -8,8 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     App, Result, accounts,
-    catalog::{ResolvedTrigger, TriggerType},
-    core::vault::keyed_hash,
+    catalog::{Origin, ResolvedTrigger, TriggerType},
     events::errors,
     projects::Project,
 };
@@ -26,8 +25,8 @@ pub(super) async fn check(
     config: &Config,
 ) -> Result<()> {
     let text = Bytes::from(text(config)?);
-    let schema = &trigger.config;
-    let problems = schema.problems_strictly(&app.large_work, &project.tenant, &text);
+    let (large, schema) = (&app.large_work, &trigger.config);
+    let problems = schema.problems(large, &project.tenant, &text, Origin::Caller);
     errors::refuse_problems(problems.await?, |problems| {
         errors::config_invalid(&trigger.slug, problems)
     })
@@ -45,8 +44,8 @@ pub(super) fn identity(app: &App, trigger: &str, account: &str, config: &Config)
     let mut sorted = Value::Object(config.clone());
     sorted.sort_all_objects();
     let message = format!("{trigger}\0{account}\0{sorted}");
-    let key = app.vault.derive("identity of trigger instances");
-    hex::encode(keyed_hash(&key, message.as_bytes()))
+    let purpose = "identity of trigger instances";
+    app.vault.hash_text(purpose, &message)
 }
 
 /// Masks the secrets of a configuration: the values of all properties that the schema marks as

@@ -21,13 +21,9 @@ use super::{
 };
 use crate::{
     App, Result, accounts,
-    catalog::{ResolvedTrigger, VersionSelector},
+    catalog::{Origin, ResolvedTrigger, VersionSelector},
     core::{clock::time_after, ids::ProjectId, truncate},
-    events::{
-        errors,
-        event::EventKind,
-        outbox::{self, NewEvent},
-    },
+    events::{errors, outbox},
     projects::{self, Project},
     runs::{self, TriggerCall},
     work::{Admission, Claim, Next, Queue, doubled},
@@ -231,7 +227,8 @@ impl Subject {
         for event in &events {
             let payload = &self.found.trigger.payload;
             let tenant = &self.project.tenant;
-            let problems = payload.problems(&app.large_work, tenant, &event.payload);
+            let (large, data) = (&app.large_work, &event.payload);
+            let problems = payload.problems(large, tenant, data, Origin::Toolkit);
             if let Some(problem) = problems.await?.first() {
                 return failed(format!(
                     "the data of event {} does not match the payload schema: {problem}",
@@ -257,14 +254,7 @@ impl Subject {
         for event in found.events {
             // The first poll finds out where things stand. Nothing that it reports is news.
             if seen.insert(&event.id) && !is_first {
-                let event = NewEvent {
-                    id: source::event_id(&self.instance.id, &event.id),
-                    kind: EventKind::TriggerMessage,
-                    data: event.payload,
-                    trigger: Some(source::trigger_source(app, &self.instance)?),
-                    account: None,
-                };
-                events.push(event);
+                events.push(source::new_event(app, &self.instance, &event)?);
             }
         }
         let added = outbox::add_all(app, &self.project.id, batch, &events).await?;

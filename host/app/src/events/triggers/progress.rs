@@ -59,8 +59,9 @@ pub(crate) struct Progress {
     pub(super) rounds: u32,
     #[serde(default)]
     last_poll_at: Option<Time>,
+    /// Error of the last poll or of the last webhook, if it failed.
     #[serde(default)]
-    last_error: Option<Sealed<String>>,
+    pub(super) last_error: Option<Sealed<String>>,
     /// Time of the first of the failures in a row.
     #[serde(default)]
     pub(super) failing_since: Option<Time>,
@@ -89,12 +90,10 @@ pub(crate) struct Memory {
 
 impl Memory {
     pub(super) fn new(cursor: &[u8], state: BTreeMap<String, Vec<u8>>) -> Self {
-        let state = state.into_iter();
+        let encoded = |(key, value)| (key, BASE64.encode::<Vec<u8>>(value));
         Self {
             cursor: BASE64.encode(cursor),
-            state: state
-                .map(|(key, value)| (key, BASE64.encode(value)))
-                .collect(),
+            state: state.into_iter().map(encoded).collect(),
         }
     }
 
@@ -103,10 +102,8 @@ impl Memory {
     }
 
     pub(super) fn state(&self) -> BTreeMap<String, Vec<u8>> {
-        let state = self.state.iter();
-        state
-            .map(|(key, value)| (key.clone(), decoded(value)))
-            .collect()
+        let values = |(key, value): (&String, &String)| (key.clone(), decoded(value));
+        self.state.iter().map(values).collect()
     }
 
     /// Returns the size in bytes.
@@ -244,11 +241,6 @@ impl Progress {
         self.last_poll_at = Some(now);
         self.last_error = None;
         (self.failing_since, self.failures) = (None, 0);
-    }
-
-    /// Notes the error of the last webhook, or that it had none.
-    pub(super) fn note_webhook(&mut self, error: Option<Sealed<String>>) {
-        self.last_error = error;
     }
 
     /// Notes a failed poll.

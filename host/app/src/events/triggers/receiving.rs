@@ -19,14 +19,9 @@ use super::{
 };
 use crate::{
     App, Error, Result, accounts,
-    catalog::{ResolvedTrigger, TriggerKind, VersionSelector},
+    catalog::{Origin, ResolvedTrigger, TriggerKind, VersionSelector},
     core::{ids::TriggerInstanceId, truncate},
-    events::{
-        endpoints::Values,
-        errors,
-        event::EventKind,
-        outbox::{self, NewEvent},
-    },
+    events::{endpoints::Values, errors, outbox},
     projects::Project,
     runs::{self, TriggerCall},
 };
@@ -121,10 +116,8 @@ impl Receiver<'_> {
         progress: &Record<Progress>,
         request: &Inbound,
     ) -> Result<Option<Answer>> {
-        let Instance {
-            trigger, version, ..
-        } = &self.instance.body;
-        let versions = VersionSelector::all(version);
+        let versions = VersionSelector::all(&self.instance.body.version);
+        let trigger = &self.instance.body.trigger;
         let found = app.catalog.snapshot().trigger(trigger, &versions)?;
         if found.trigger.kind != TriggerKind::Webhook {
             return Ok(None);
@@ -152,7 +145,9 @@ impl Receiver<'_> {
         };
         check(app, self.project, &found, &events).await?;
         if !events.is_empty() {
-            self.store(app, events).await?;
+            let commit = |webhooks| self.commit(app, webhooks);
+            let stored = app.receptions.store(&self.instance.id, events, commit);
+            stored.await?;
         }
         Ok(Some(Answer {
             status,
@@ -215,13 +210,11 @@ impl Receiver<'_> {
         }
         let error = error.map(|error| seal.error(&error)).transpose()?;
         let now = app.clock.now();
-        let noted = app
-            .store
-            .edit(project.as_str(), id, now, |progress: &mut Progress| {
-                progress.note_webhook(error.clone());
-                Ok::<_, Error>(())
-            });
-        noted.await?;
+        let change = |progress: &mut Progress| -> Result<()> {
+            progress.last_error.clone_from(&error);
+            Ok(())
+        };
+        app.store.edit(project.as_str(), id, now, change).await?;
         Ok(())
     }
 
@@ -272,14 +265,8 @@ impl Receiver<'_> {
         Ok(disabled.await?)
     }
 
-    /// Stores events, unless the instance was disabled or deleted in the meantime.
-    async fn store(&self, app: &App, events: Vec<Event>) -> Result<()> {
-        let commit = |webhooks| self.commit(app, webhooks);
-        let stored = app.receptions.store(&self.instance.id, events, commit);
-        stored.await
-    }
-
-    /// Commits the events of several webhooks in one batch.
+    /// Commits the events of several webhooks in one batch, unless the instance was disabled or
+    /// deleted in the meantime.
     async fn commit(&self, app: &App, webhooks: Vec<Arc<[Event]>>) -> Result<()> {
         let (project, id) = (&self.project.id, &self.instance.id);
         let events: Vec<_> = webhooks.iter().flat_map(|events| events.iter()).collect();
@@ -290,16 +277,9 @@ impl Receiver<'_> {
                 return Ok::<_, Error>((batch, ()));
             };
             batch = batch.check(&instance);
-            let mut found = Vec::with_capacity(events.len());
-            for event in &events {
-                found.push(NewEvent {
-                    id: source::event_id(id, &event.id),
-                    kind: EventKind::TriggerMessage,
-                    data: event.payload.clone(),
-                    trigger: Some(source::trigger_source(app, &instance)?),
-                    account: None,
-                });
-            }
+            let found = events.iter();
+            let found = found.map(|event| source::new_event(app, &instance, event));
+            let found = found.collect::<Result<Vec<_>>>()?;
             let now = batch.now;
             let outbox::Added { batch, ids } = outbox::add_all(app, project, batch, &found).await?;
             if ids.is_empty() {
@@ -346,7 +326,8 @@ async fn check(
     }
     for event in events {
         let payload = &found.trigger.payload;
-        let problems = payload.problems(&app.large_work, &project.tenant, &event.payload);
+        let (large, data) = (&app.large_work, &event.payload);
+        let problems = payload.problems(large, &project.tenant, data, Origin::Toolkit);
         if let Some(problem) = problems.await?.first() {
             return Err(errors::webhook_not_processed(format_args!(
                 "the data of event {} does not match the payload schema of {}: {problem}",

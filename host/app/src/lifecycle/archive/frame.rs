@@ -54,17 +54,6 @@ pub(super) struct Start {
     pub key: String,
 }
 
-/// The end frame of an archive.
-#[derive(Serialize, Deserialize)]
-pub(super) struct End {
-    /// Number of records.
-    pub records: u64,
-    /// Number of blobs.
-    pub blobs: u64,
-    /// Size of records and blobs, in bytes.
-    pub bytes: u64,
-}
-
 /// A record with the name of its collection.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Entry<'a> {
@@ -96,25 +85,14 @@ impl<'a> Entry<'a> {
     }
 
     pub(super) fn into_row(self) -> Row {
-        let Self {
-            collection: _,
-            id,
-            project,
-            revision,
-            created_at,
-            updated_at,
-            deleted_at,
-            body,
-        } = self;
-        let body = Bytes::copy_from_slice(body.get().as_bytes());
         Row {
-            id,
-            project,
-            revision,
-            created_at,
-            updated_at,
-            deleted_at,
-            body,
+            id: self.id,
+            project: self.project,
+            revision: self.revision,
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+            deleted_at: self.deleted_at,
+            body: Bytes::copy_from_slice(self.body.get().as_bytes()),
         }
     }
 }
@@ -130,19 +108,15 @@ pub(super) struct Frame {
 
 impl Frame {
     pub(super) fn json(kind: u8, value: &impl Serialize) -> serde_json::Result<Self> {
-        Ok(Self {
-            kind,
-            content: serde_json::to_vec(value)?.into(),
-        })
+        let content = serde_json::to_vec(value)?.into();
+        Ok(Self { kind, content })
     }
 
     pub(super) fn blob(key: &str, bytes: &[u8]) -> Self {
         let length = u8::try_from(key.len()).expect("a blob's key has at most 200 bytes");
         let content = [&[length], key.as_bytes(), bytes].concat().into();
-        Self {
-            kind: BLOB_FRAME,
-            content,
-        }
+        let kind = BLOB_FRAME;
+        Self { kind, content }
     }
 
     /// Returns the key and the bytes of a blob.
@@ -153,9 +127,8 @@ impl Frame {
     }
 
     pub(super) fn encode(&self) -> Bytes {
-        let length = u32::try_from(self.content.len())
-            .ok()
-            .filter(|length| *length <= MAX_FRAME_BYTES);
+        let length = u32::try_from(self.content.len()).ok();
+        let length = length.filter(|length| *length <= MAX_FRAME_BYTES);
         let length = length.expect("records and blobs have limits far below a frame's");
         let mut bytes = BytesMut::with_capacity(5 + self.content.len());
         bytes.extend_from_slice(&[self.kind]);
@@ -183,10 +156,8 @@ impl Frame {
         if from.take(length.into()).read_to_end(&mut content)? < length as usize {
             return Err(ErrorKind::UnexpectedEof.into());
         }
-        Ok(Self {
-            kind,
-            content: content.into(),
-        })
+        let content = content.into();
+        Ok(Self { kind, content })
     }
 }
 

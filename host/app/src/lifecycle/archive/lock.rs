@@ -58,19 +58,18 @@ impl Lock {
     }
 
     pub(super) fn lock(&self, file: File) -> std::io::Result<StreamWriter<BufWriter<File>>> {
-        let encryptor = match self {
+        let mut derived;
+        let recipient: &dyn age::Recipient = match self {
             Self::Passphrase(passphrase) => {
-                let mut recipient = age::scrypt::Recipient::new(passphrase.clone());
-                recipient.set_work_factor(LOG2_WORK_FACTOR);
-                Encryptor::with_recipients(std::iter::once(&recipient as &dyn age::Recipient))
+                derived = age::scrypt::Recipient::new(passphrase.clone());
+                derived.set_work_factor(LOG2_WORK_FACTOR);
+                &derived
             }
-            Self::Recipient(recipient) => {
-                Encryptor::with_recipients(std::iter::once(recipient as &dyn age::Recipient))
-            }
+            Self::Recipient(recipient) => recipient,
         };
-        encryptor
-            .map_err(std::io::Error::other)?
-            .wrap_output(BufWriter::new(file))
+        let encryptor = Encryptor::with_recipients(std::iter::once(recipient));
+        let encryptor = encryptor.map_err(std::io::Error::other)?;
+        encryptor.wrap_output(BufWriter::new(file))
     }
 }
 

@@ -24,13 +24,16 @@ mod restore;
 
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 pub use lock::{Lock, MIN_PASSPHRASE_CHARS, Unlock};
 pub use pack::{CheckedArchive, check, pack};
 pub use read_out::export_frames;
 pub use restore::{is_empty, restore};
 
-/// The content of an archive, or the part of it that was processed so far.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// The content of an archive, or the part of it that was processed so far. The end frame has it as
+/// JSON.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// The number of records, including deleted ones.
     pub records: u64,

@@ -13,8 +13,8 @@ use zeroize::Zeroizing;
 use super::{
     ArchiveError, Counts, Lock, Unlock,
     frame::{
-        ARCHIVE_FORMAT, BLOB_FRAME, END_FRAME, End, Entry, Format, Frame, RECORD_FRAME,
-        START_FRAME, Start,
+        ARCHIVE_FORMAT, BLOB_FRAME, END_FRAME, Entry, Format, Frame, RECORD_FRAME, START_FRAME,
+        Start,
     },
 };
 use crate::{
@@ -234,17 +234,8 @@ impl Frames {
 
     /// Checks that the end frame has the counts of the frames before it, and that none follows.
     fn check_end(&mut self, frame: &Frame, counts: Counts) -> Result<(), ArchiveError> {
-        let End {
-            records,
-            blobs,
-            bytes,
-        } = serde_json::from_slice(&frame.content)
+        let expected: Counts = serde_json::from_slice(&frame.content)
             .map_err(|_| self.damaged(&"the end frame cannot be read"))?;
-        let expected = Counts {
-            records,
-            blobs,
-            bytes,
-        };
         if counts != expected || !self.is_at_end()? {
             return Err(self.damaged(&"its content does not match the end frame"));
         }

@@ -10,7 +10,7 @@ use tokio::{
 
 use super::{
     Counts,
-    frame::{END_FRAME, End, Entry, Frame, RECORD_FRAME},
+    frame::{END_FRAME, Entry, Frame, RECORD_FRAME},
 };
 use crate::{COLLECTIONS, Result, lifecycle::errors};
 
@@ -53,20 +53,7 @@ pub async fn export_frames(store: &Store, to: &mut (impl AsyncWrite + Unpin)) ->
             write_frame(to, &Frame::blob(&key, &bytes), &mut counts).await?;
         }
     }
-    let Counts {
-        records,
-        blobs,
-        bytes,
-    } = counts;
-    let end = Frame::json(
-        END_FRAME,
-        &End {
-            records,
-            blobs,
-            bytes,
-        },
-    )
-    .map_err(errors::internal)?;
+    let end = Frame::json(END_FRAME, &counts).map_err(errors::internal)?;
     write_frame(to, &end, &mut counts).await
 }
 

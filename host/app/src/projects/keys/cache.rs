@@ -116,12 +116,11 @@ async fn holder_by_hash(app: &App, hash: [u8; 32]) -> Result<Option<Arc<Holder>>
     let Some(record) = app.store.lookup::<ApiKey>(&hex::encode(hash)).await? else {
         return Ok(None);
     };
-    let Some(holder) = holder(app, record).await? else {
-        return Ok(None);
-    };
-    let holder = Arc::new(holder);
-    app.keys.holders.insert(hash, holder.clone(), changes);
-    Ok(Some(holder))
+    let holder = holder(app, record).await?.map(Arc::new);
+    if let Some(holder) = &holder {
+        app.keys.holders.insert(hash, holder.clone(), changes);
+    }
+    Ok(holder)
 }
 
 async fn holder(app: &App, record: Record<ApiKey>) -> Result<Option<Holder>> {

@@ -25,10 +25,8 @@ fn checksum(text: &str) -> String {
 }
 
 pub(super) fn is_well_formed(secret: &str) -> bool {
-    let Some(kind) = KeyKind::VARIANTS
-        .iter()
-        .find(|kind| secret.starts_with(kind.prefix()))
-    else {
+    let mut kinds = KeyKind::VARIANTS.iter();
+    let Some(kind) = kinds.find(|kind| secret.starts_with(kind.prefix())) else {
         return false;
     };
     let split = kind.prefix().len() + SECRET_CHARS;
@@ -39,16 +37,9 @@ pub(super) fn is_well_formed(secret: &str) -> bool {
 
 /// Masks a key: the first six characters, followed by asterisks. A short key is masked completely.
 pub(super) fn masked(secret: &str) -> String {
-    let most = if secret.chars().count() < MIN_SHOWN_SECRET_CHARS {
-        0
-    } else {
-        6
-    };
-    let shown: String = secret
-        .chars()
-        .take(most)
-        .filter(|c| c.is_ascii_graphic())
-        .collect();
+    let is_long = secret.chars().count() >= MIN_SHOWN_SECRET_CHARS;
+    let first = secret.chars().take(if is_long { 6 } else { 0 });
+    let shown: String = first.filter(char::is_ascii_graphic).collect();
     format!("{shown}********")
 }
 

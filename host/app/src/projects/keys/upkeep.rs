@@ -44,26 +44,22 @@ async fn outdated(app: &App, cached: &[([u8; 32], Arc<Holder>)]) -> Result<Vec<[
     });
     let query = all(projects.collect());
     let projects = app.store.find::<StoredProject>(&query).await?.records;
-    let projects = projects.into_iter();
-    let projects = projects.map(|record| (record.id, record.updated_at));
-    let projects: HashMap<_, _> = projects.collect();
+    let updated = projects
+        .into_iter()
+        .map(|record| (record.id, record.updated_at));
+    let updated: HashMap<_, _> = updated.collect();
     let query = all(cached.iter().map(|(hash, _)| hex::encode(hash)).collect());
     let keys = app.store.find::<ApiKey>(&query).await?.records;
     let keys: HashSet<_> = keys.into_iter().map(|record| record.id).collect();
     let holds = |hash: &[u8; 32], holder: &Holder| {
         keys.contains(&hex::encode(hash))
             && match &holder.owner {
-                Owner::Project(project) => {
-                    projects.get(project.id.as_str()) == Some(&project.updated_at)
-                }
+                Owner::Project(own) => updated.get(own.id.as_str()) == Some(&own.updated_at),
                 Owner::Organization(_) | Owner::Member(_) => true,
             }
     };
-    Ok(cached
-        .iter()
-        .filter(|(hash, holder)| !holds(hash, holder))
-        .map(|(hash, _)| *hash)
-        .collect())
+    let gone = cached.iter().filter(|(hash, holder)| !holds(hash, holder));
+    Ok(gone.map(|(hash, _)| *hash).collect())
 }
 
 /// Writes the last uses of keys to the store every minute, so that no request waits for these
@@ -81,10 +77,8 @@ pub(crate) async fn write_key_uses(app: &App) {
                 Ok(())
             };
             let id = hex::encode(hash);
-            let written = app
-                .store
-                .edit(&holder.owner_id, &id, app.clock.now(), change)
-                .await;
+            let (owner, now) = (&holder.owner_id, app.clock.now());
+            let written = app.store.edit(owner, &id, now, change).await;
             if let Err(cause) = written.map_err(Error::from) {
                 tracing::debug!(%cause, key = holder.key_id, "the last use of a key could not be written");
             }

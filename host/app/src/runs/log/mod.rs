@@ -178,48 +178,36 @@ pub(crate) fn open(
     usage: Arc<Usage>,
     quotas: Arc<Quotas>,
 ) -> (Log, Writer) {
-    let Settings {
-        wait_until_durable,
-        max_waiting_records,
-        max_waiting_bytes,
-        max_payload_bytes,
-        cassettes,
-        max_cassette_bytes,
-        retention,
-    } = settings;
-    let (sender, receiver) = mpsc::channel(max_waiting_records);
-    let (flush_signal, buffer_room) = (
-        Arc::new(FlushSignal::default()),
-        Arc::new(Semaphore::new(max_waiting_bytes)),
-    );
-    let recorder = Recorder::new(cassettes, max_cassette_bytes, buffer_room.clone());
-    let reserved_bytes =
-        u32::try_from((RECORD_OVERHEAD_BYTES + 2 * max_payload_bytes).min(max_waiting_bytes))
-            .unwrap_or(u32::MAX);
+    let (sender, receiver) = mpsc::channel(settings.max_waiting_records);
+    let flush_signal = Arc::new(FlushSignal::default());
+    let buffer_room = Arc::new(Semaphore::new(settings.max_waiting_bytes));
+    let record_bytes = RECORD_OVERHEAD_BYTES + 2 * settings.max_payload_bytes;
+    let reserved_bytes = record_bytes.min(settings.max_waiting_bytes);
     let log = Log {
         sender,
         flush_signal: flush_signal.clone(),
-        wait_until_durable,
+        wait_until_durable: settings.wait_until_durable,
+        recorder: Recorder::new(
+            settings.cassettes,
+            settings.max_cassette_bytes,
+            buffer_room.clone(),
+        ),
         buffer_room,
-        reserved_bytes,
-        max_payload_bytes,
-        recorder,
-        retention,
+        reserved_bytes: u32::try_from(reserved_bytes).unwrap_or(u32::MAX),
+        max_payload_bytes: settings.max_payload_bytes,
+        retention: settings.retention,
     };
-    let counts_saved_at = clock.now();
-    (
-        log,
-        Writer {
-            receiver,
-            flush_signal,
-            store,
-            vault,
-            clock,
-            usage,
-            quotas,
-            counts_saved_at,
-        },
-    )
+    let writer = Writer {
+        receiver,
+        flush_signal,
+        counts_saved_at: clock.now(),
+        store,
+        vault,
+        clock,
+        usage,
+        quotas,
+    };
+    (log, writer)
 }
 
 impl Log {

@@ -14,7 +14,7 @@ use store::Time;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
-    Entry, Observed, PendingCassette, Subject,
+    Entry, PendingCassette,
     page::{Detail, ExecutionRecord, Line, SLOW_RUN_MS, SentRequest, Status},
 };
 use crate::{
@@ -66,59 +66,45 @@ impl Pending {
     /// Cuts a run down to its record, with at most `payload` bytes of arguments and of data
     /// each.
     pub(super) fn new(entry: Entry, payload: usize, room: OwnedSemaphorePermit) -> Self {
-        let Subject {
-            project,
-            tool,
-            release,
-            user,
-            account,
-            auth_config,
-            source,
-            session,
-            request_id,
-            arguments,
-            tokens,
-        } = entry.subject;
-        let Observed {
-            requests,
-            log,
-            usage,
-        } = entry.observed;
-        let sent = requests.len();
-        let failure = entry
-            .error
-            .as_deref()
-            .map(|error| error.split(':').next().unwrap_or_default().to_owned());
-        let keeps_data = project.stored.config.log_visibility != LogVisibility::DontStoreData;
-        let mut detail = keeps_data.then(|| Detail {
-            arguments: truncate_json(&arguments, payload),
+        let (subject, observed) = (entry.subject, entry.observed);
+        let sent = observed.requests.len();
+        let kind_of = |error: &str| error.split(':').next().unwrap_or_default().to_owned();
+        let failure = entry.error.as_deref().map(kind_of);
+        let visibility = subject.project.stored.config.log_visibility;
+        let mut detail = (visibility != LogVisibility::DontStoreData).then(|| Detail {
+            arguments: truncate_json(&subject.arguments, payload),
             data: truncate_json(&entry.data, payload),
             error: entry.error,
-            log: log.into_iter().map(Line::from).collect(),
-            requests: requests.into_iter().map(SentRequest::from).collect(),
+            log: observed.log.into_iter().map(Line::from).collect(),
+            requests: observed
+                .requests
+                .into_iter()
+                .map(SentRequest::from)
+                .collect(),
         });
-        let fixed_size = mem::size_of::<Self>() + user.len() + request_id.len();
+        let text_size = subject.user.len() + subject.request_id.len();
+        let fixed_size = mem::size_of::<Self>() + text_size;
         let room = fit_room(room, fixed_size, &mut detail);
         Self {
             size: fixed_size + detail.as_ref().map_or(0, Detail::size),
             id: entry.id,
-            project,
-            release,
+            project: subject.project,
+            release: subject.release,
             ended_at: entry.ended_at,
             detail,
             cassette: entry.cassette,
-            tool,
-            user,
-            account,
-            auth_config,
-            source,
-            session,
-            request_id: request_id.into_text(),
+            tool: subject.tool,
+            user: subject.user,
+            account: subject.account,
+            auth_config: subject.auth_config,
+            source: subject.source,
+            session: subject.session,
+            request_id: subject.request_id.into_text(),
             trace: entry.trace,
             started_at: entry.started_at,
-            tokens: tokens.map(Box::new),
+            tokens: subject.tokens.map(Box::new),
             failure,
-            usage,
+            usage: observed.usage,
             requests: sent,
             _room: room,
         }
@@ -200,11 +186,8 @@ impl Detail<RawJson> {
     /// Returns the size in memory, in bytes, which is about the size when written.
     pub(super) fn size(&self) -> usize {
         let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-        let log: usize = self
-            .log
-            .iter()
-            .map(|line| mem::size_of::<Line>() + line.message.len())
-            .sum();
+        let line = |line: &Line| mem::size_of::<Line>() + line.message.len();
+        let log: usize = self.log.iter().map(line).sum();
         let sent =
             |sent: &SentRequest| mem::size_of::<SentRequest>() + sent.url.len() + text(&sent.error);
         let requests: usize = self.requests.iter().map(sent).sum();
@@ -246,24 +229,14 @@ impl From<LogLine> for Line {
 
 impl From<RequestRecord> for SentRequest {
     fn from(request: RequestRecord) -> Self {
-        let RequestRecord {
-            method,
-            url,
-            status,
-            error,
-            elapsed,
-            sent,
-            received,
-            span: _,
-        } = request;
         Self {
-            method,
-            url,
-            status,
-            error,
-            elapsed_ms: millis(elapsed),
-            sent,
-            received,
+            method: request.method,
+            url: request.url,
+            status: request.status,
+            error: request.error,
+            elapsed_ms: millis(request.elapsed),
+            sent: request.sent,
+            received: request.received,
         }
     }
 }

@@ -3,7 +3,7 @@
 //! A page lists the tools, users and other values of its executions. An equality condition
 //! therefore finds pages by index, and this module selects the matching executions on them.
 
-use store::{Query, Record};
+use store::{Query, Record, Time};
 
 use super::{
     filter::Filter,
@@ -41,86 +41,93 @@ pub async fn list(
 ) -> Result<(Vec<ExecutionRecord>, bool)> {
     app.log.wait_until_written().await?;
     let mut collected = Collector {
+        filter,
         skip: part.skip,
         limit: part.limit,
         runs: Vec::new(),
     };
-    if let Some(id) = filter.single_id() {
-        let found = match LogId::parse(id) {
-            Ok(id) if part.after.is_none() => locate(app, project, &id).await?,
-            _ => None,
-        };
-        let run = found
-            .map(|(page, index)| page.body.runs[index].clone())
-            .filter(|run| filter.holds(run));
-        let more = collected.fill(run.into_iter());
-        return Ok((collected.runs, more));
-    }
-    let mut reached = None;
-    if let Some(id) = &part.after {
-        // The oldest executions are erased first, so all later items of the list are gone as well.
-        let Some((mut page, index)) = locate(app, project, id).await? else {
-            return Ok((Vec::new(), false));
-        };
-        let rest = page
-            .body
-            .runs
-            .drain(..index)
-            .rev()
-            .filter(|run| filter.holds(run));
-        if collected.fill(rest) {
-            return Ok((collected.runs, true));
-        }
-        reached = Some((page.created_at, page.id));
-    }
-    // The number of pages with the creation time reached so far that were already read.
-    let mut pages_at_reached_time = 0;
-    loop {
-        let mut query = filter.query(project);
-        if let Some((at, _)) = &reached {
-            query = query.below("created_at", at.0 + 1);
-        }
-        let query = query.page(pages_at_reached_time, PAGES_PER_QUERY);
-        let pages = app.store.find::<Page>(&query).await?.records;
-        let last = (pages.len() as u64) < PAGES_PER_QUERY;
-        for page in pages {
-            let position = (page.created_at, page.id);
-            pages_at_reached_time = if reached.as_ref().is_some_and(|(at, _)| *at == position.0) {
-                pages_at_reached_time + 1
-            } else {
-                1
-            };
-            if reached.as_ref().is_some_and(|reached| position >= *reached) {
-                continue;
-            }
-            if collected.fill(
-                page.body
-                    .runs
-                    .into_iter()
-                    .rev()
-                    .filter(|run| filter.holds(run)),
-            ) {
-                return Ok((collected.runs, true));
-            }
-            reached = Some(position);
-        }
-        if last {
-            return Ok((collected.runs, false));
-        }
-    }
+    let more = match (filter.single_id(), &part.after) {
+        // The list has no other item.
+        (Some(_), Some(_)) => false,
+        (Some(id), None) => collected.fill_by_id(app, project, id).await?,
+        (None, after) => collected.fill_by_time(app, project, after.as_ref()).await?,
+    };
+    Ok((collected.runs, more))
 }
 
 /// The executions collected for a part.
-struct Collector {
+struct Collector<'a> {
+    filter: &'a Filter,
     skip: u64,
     limit: u64,
     runs: Vec<ExecutionRecord>,
 }
 
-impl Collector {
-    /// Collects executions. Returns true if there are more than the part may have.
+impl Collector<'_> {
+    /// Collects a single execution. Returns true if there are more than the part may have.
+    async fn fill_by_id(&mut self, app: &App, project: &Project, id: &str) -> Result<bool> {
+        let Ok(id) = LogId::parse(id) else {
+            return Ok(false);
+        };
+        let found = locate(app, project, &id).await?;
+        let run = found.map(|(mut page, index)| page.body.runs.swap_remove(index));
+        Ok(self.fill(run.into_iter()))
+    }
+
+    /// Collects executions, the last to end first, that follow another one. Returns true if there
+    /// are more than the part may have.
+    async fn fill_by_time(
+        &mut self,
+        app: &App,
+        project: &Project,
+        after: Option<&LogId>,
+    ) -> Result<bool> {
+        let mut reached = None;
+        if let Some(id) = after {
+            // The oldest executions are erased first, so all later items of the list are gone as
+            // well.
+            let Some((mut page, index)) = locate(app, project, id).await? else {
+                return Ok(false);
+            };
+            if self.fill(page.body.runs.drain(..index).rev()) {
+                return Ok(true);
+            }
+            reached = Some((page.created_at, page.id));
+        }
+        // The number of pages with the creation time reached so far that were already read.
+        let mut pages_at_reached_time = 0;
+        loop {
+            let mut query = self.filter.query(project);
+            if let Some((at, _)) = &reached {
+                query = query.below("created_at", at.0 + 1);
+            }
+            let (pages, is_last) = read_pages(app, query, pages_at_reached_time).await?;
+            for page in pages {
+                let position = (page.created_at, page.id);
+                let same_time = |(at, _): &(Time, String)| *at == position.0;
+                pages_at_reached_time = match reached.as_ref().is_some_and(same_time) {
+                    true => pages_at_reached_time + 1,
+                    false => 1,
+                };
+                if reached.as_ref().is_some_and(|reached| position >= *reached) {
+                    continue;
+                }
+                if self.fill(page.body.runs.into_iter().rev()) {
+                    return Ok(true);
+                }
+                reached = Some(position);
+            }
+            if is_last {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Collects the executions that the filter selects. Returns true if there are more than the
+    /// part may have.
     fn fill(&mut self, runs: impl Iterator<Item = ExecutionRecord>) -> bool {
-        for run in runs {
+        let filter = self.filter;
+        for run in runs.filter(|run| filter.holds(run)) {
             if self.skip > 0 {
                 self.skip -= 1;
             } else if self.runs.len() as u64 == self.limit {
@@ -131,6 +138,18 @@ impl Collector {
         }
         false
     }
+}
+
+/// Reads pages from an offset. Also returns true if none follow them.
+pub(super) async fn read_pages(
+    app: &App,
+    query: Query,
+    offset: u64,
+) -> Result<(Vec<Record<Page>>, bool)> {
+    let query = query.page(offset, PAGES_PER_QUERY);
+    let pages = app.store.find::<Page>(&query).await?.records;
+    let is_last = (pages.len() as u64) < PAGES_PER_QUERY;
+    Ok((pages, is_last))
 }
 
 /// Returns an execution with its details, if they were kept. Fails if the execution does not exist,
@@ -144,22 +163,14 @@ pub async fn get(
     let found = locate(app, project, id).await?;
     let (mut page, index) = found.ok_or_else(|| errors::log_not_found(id))?;
     let run = page.body.runs.swap_remove(index);
-    let details = app
-        .store
-        .get::<Details>(project.id.as_str(), &page.id)
-        .await?;
+    let details = app.store.get::<Details>(&page.project, &page.id).await?;
     let Some(details) = details else {
         return Ok((run, None));
     };
     let (context, now) = (SealContext::of(&details, "sealed"), app.clock.now());
     let sealed = &details.body.sealed;
-    let mut details_of_page = app.vault.unseal(context, sealed, now).await?;
-    let detail = if index < details_of_page.len() {
-        details_of_page.swap_remove(index)
-    } else {
-        None
-    };
-    Ok((run, detail))
+    let details_of_page = app.vault.unseal(context, sealed, now).await?;
+    Ok((run, details_of_page.into_iter().nth(index).flatten()))
 }
 
 /// Returns the page of an execution and its position on the page.
@@ -174,16 +185,14 @@ async fn locate(app: &App, project: &Project, id: &LogId) -> Result<Option<(Reco
     );
     for query in [near, of().is("slow", id.as_str())] {
         for part in 0.. {
-            let query = query.clone();
-            let query = query.page(part * PAGES_PER_QUERY, PAGES_PER_QUERY);
-            let pages = app.store.find::<Page>(&query).await?.records;
-            let last = (pages.len() as u64) < PAGES_PER_QUERY;
+            let offset = part * PAGES_PER_QUERY;
+            let (pages, is_last) = read_pages(app, query.clone(), offset).await?;
             for page in pages {
                 if let Ok(index) = page.body.runs.binary_search_by(|run| run.id.cmp(id)) {
                     return Ok(Some((page, index)));
                 }
             }
-            if last {
+            if is_last {
                 break;
             }
         }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::{
     filter::Filter,
-    page::{ExecutionRecord, Page},
-    read::PAGES_PER_QUERY,
+    page::ExecutionRecord,
+    read::{PAGES_PER_QUERY, read_pages},
 };
 use crate::{App, Result, projects::Project};
 
@@ -48,11 +48,8 @@ pub async fn count(
 ) -> Result<()> {
     app.log.wait_until_written().await?;
     for part in 0.. {
-        let query = filter
-            .query(project)
-            .page(part * PAGES_PER_QUERY, PAGES_PER_QUERY);
-        let pages = app.store.find::<Page>(&query).await?.records;
-        let last = (pages.len() as u64) < PAGES_PER_QUERY;
+        let offset = part * PAGES_PER_QUERY;
+        let (pages, is_last) = read_pages(app, filter.query(project), offset).await?;
         let runs = pages.iter().flat_map(|page| &page.body.runs);
         let is_counted = |run: &&ExecutionRecord| {
             filter.holds(run) && (users.is_empty() || users.contains(&run.user))
@@ -64,7 +61,7 @@ pub async fn count(
                 None => drop(counts.insert(key.to_owned(), 1)),
             }
         }
-        if last {
+        if is_last {
             break;
         }
     }

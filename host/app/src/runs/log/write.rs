@@ -223,14 +223,9 @@ impl Writer {
         let Some(last) = entries.last() else {
             return Ok(batch);
         };
-        let (id, ended_at) = (
-            last.id.as_str(),
-            entries
-                .iter()
-                .map(|entry| entry.ended_at)
-                .max()
-                .unwrap_or_default(),
-        );
+        let id = last.id.as_str();
+        let ended_at = entries.iter().map(|entry| entry.ended_at);
+        let ended_at = ended_at.max().unwrap_or_default();
         let page = Page::new(entries);
         let capacity = RECORD_CAPACITY * (entries.len() + 1);
         let batch = batch.insert_borrowed::<Page>(ended_at, project, id, &page, capacity);

@@ -10,7 +10,7 @@ mod destination;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use sandbox::{Failure, Limits};
+use sandbox::{Failure, Limits, Outcome};
 use serde_json::json;
 
 pub use body::{MAX_BODY_BYTES, ProxyBody, ResponseBody};
@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     App, Error, Result,
-    accounts::{self, CredentialChoice, CustomCredential, ProxyContext},
+    accounts::{self, CredentialChoice, CustomCredential},
     core::{
         ids::{AccountId, LogId, SessionId},
         request_id::RequestId,
@@ -84,13 +84,10 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
         account: request.account,
         custom: request.custom,
     };
-    let ProxyContext {
-        release,
-        user,
-        base_url,
-        granted,
-    } = accounts::proxy_context(app, project, TOOL_SLUG, choice).await?;
-    let (mut url, policy) = resolve_target(&release, base_url.as_deref(), &request.endpoint)?;
+    let context = accounts::proxy_context(app, project, TOOL_SLUG, choice).await?;
+    let (release, granted) = (context.release, context.granted);
+    let base = context.base_url.as_deref();
+    let (mut url, policy) = resolve_target(&release, base, &request.endpoint)?;
     if !request.query.is_empty() {
         url.query_pairs_mut().extend_pairs(&request.query);
     }
@@ -104,7 +101,7 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
         project: project.clone(),
         tool: TOOL_SLUG.into(),
         release: Some(release.clone()),
-        user,
+        user: context.user,
         account: granted.account,
         auth_config: granted.auth_config,
         source: granted.source,
@@ -114,7 +111,6 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
         tokens: None,
     };
     let mut record = OpenRecord::open(app, subject).await?;
-    let log_id = record.id().clone();
     let run = Run {
         project,
         release: &release,
@@ -130,34 +126,39 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
         record: Some(&mut record),
     };
     let outcome = run::send(app, run).await?;
+    finish(app, project, &release.slug, record, outcome).await
+}
+
+/// Closes the record of a request and returns the response. Fails if the record could not be written
+/// or the provider did not respond.
+async fn finish(
+    app: &App,
+    project: &SharedProject,
+    toolkit: &str,
+    record: OpenRecord<'_>,
+    outcome: Outcome<sandbox::ProxyResponse>,
+) -> Result<ProxyResponse> {
+    let log_id = record.id().clone();
     let (summary, error) = match &outcome.output {
-        Ok(response) => (
-            json!({"status": response.status, "bytes": response.body.len()}),
-            None,
-        ),
+        Ok(response) => {
+            let bytes = response.body.len();
+            (json!({"status": response.status, "bytes": bytes}), None)
+        }
         Err(failure) => (json!({}), Some(failure.to_string())),
     };
     if !record.close(summary.to_string().into(), error).await {
-        return Err(errors::unavailable(
-            "the request was sent, but its record could not be written",
-        ));
+        let not_written = "the request was sent, but its record could not be written";
+        return Err(errors::unavailable(not_written));
     }
     // The memory is reserved until the body has become a file or a part of the response.
     let _memory = outcome.memory;
     let response = outcome.output.map_err(proxy_error)?;
-    let body = to_response_body(
-        app,
-        project,
-        &release.slug,
-        &response.headers,
-        response.body,
-    )
-    .await?;
+    let (headers, body) = (response.headers, response.body);
     Ok(ProxyResponse {
         log_id,
         status: response.status,
-        headers: response.headers,
-        body,
+        body: to_response_body(app, project, toolkit, &headers, body).await?,
+        headers,
     })
 }
 

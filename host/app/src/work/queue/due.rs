@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use store::{Batch, CommitError, CommitSignal, Query, Record, Time};
 use tokio::{
     sync::{Mutex as AsyncMutex, Notify},
@@ -44,7 +44,7 @@ pub(super) struct Due<'a, T, C, R> {
     /// Ids of the records that a worker of this server is about to claim.
     taking: Mutex<HashSet<String>>,
     /// Given when a worker has ended its work, which may have made room for another record.
-    ended: Notify,
+    pub(super) ended: Notify,
 }
 
 /// Records that were read and are not taken up yet.
@@ -60,19 +60,6 @@ struct Waiting<T> {
     ahead_read_at: Option<Instant>,
     /// Time until which records that were put off come due.
     turns_until: Time,
-}
-
-impl<T> Default for Waiting<T> {
-    fn default() -> Self {
-        Self {
-            due: Groups(VecDeque::new()),
-            read_at: None,
-            more: true,
-            ahead: Groups(VecDeque::new()),
-            ahead_read_at: None,
-            turns_until: Time(0),
-        }
-    }
 }
 
 impl<T> Waiting<T> {
@@ -140,21 +127,24 @@ impl<'a, T: Claimable, C, R> Due<'a, T, C, R> {
         admission: &'a Admission<T, C, R>,
         concurrency: usize,
     ) -> Self {
+        let waiting = Waiting {
+            due: Groups(VecDeque::new()),
+            read_at: None,
+            more: true,
+            ahead: Groups(VecDeque::new()),
+            ahead_read_at: None,
+            turns_until: Time(0),
+        };
         Self {
             claims,
             context,
             admission,
             signal: claims.store.commit_signal(T::COLLECTION),
             page_records: concurrency.saturating_mul(2).max(MIN_PAGE_RECORDS),
-            waiting: AsyncMutex::default(),
+            waiting: AsyncMutex::new(waiting),
             taking: Mutex::default(),
             ended: Notify::new(),
         }
-    }
-
-    /// Notes that a worker has ended its work.
-    pub(super) fn note_end(&self) {
-        self.ended.notify_one();
     }
 
     /// Waits for a due record for which there is room, and claims it. Returns none if another
@@ -163,7 +153,7 @@ impl<'a, T: Claimable, C, R> Due<'a, T, C, R> {
         let (record, room) = self.next().await?;
         let id = record.id.clone();
         let taken = self.claims.take(record, ttl).await;
-        self.taking().remove(&id);
+        self.taking.lock().remove(&id);
         Ok(taken?.map(|claim| (claim, room)))
     }
 
@@ -176,7 +166,7 @@ impl<'a, T: Claimable, C, R> Due<'a, T, C, R> {
             if let Some((record, room)) =
                 waiting.admit(|key| (self.admission.enter)(self.context, key, now))
             {
-                self.taking().insert(record.id.clone());
+                self.taking.lock().insert(record.id.clone());
                 return Ok((record, room));
             }
             if waiting.more {
@@ -264,15 +254,11 @@ impl<'a, T: Claimable, C, R> Due<'a, T, C, R> {
 
     /// Groups the records that no worker holds.
     fn group(&self, mut records: Vec<Record<T>>, now: Time) -> Groups<T> {
-        let taking = self.taking();
+        let taking = self.taking.lock();
         records.retain_mut(|record| {
             !record.body.work().is_claimed(now) && !taking.contains(&record.id)
         });
         drop(taking);
         Groups::new(records, self.admission.key)
-    }
-
-    fn taking(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.taking.lock()
     }
 }

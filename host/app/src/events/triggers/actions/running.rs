@@ -6,7 +6,7 @@
 //! is repeated after every failure that may pass. A recipe has a run of its own, which goes on after
 //! its server was lost; the action waits for it.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt::Display, sync::Arc, time::Duration};
 
 use sandbox::kind;
 use serde::Deserialize;
@@ -169,20 +169,18 @@ impl Subject {
         let event = app.store.get::<Event>(owner, claim.id()).await?;
         let event = event.ok_or_else(|| errors::event_not_found(claim.id()))?;
         let message = message::write(app, &event, MessageVersion::V3).await?;
-        let unreadable = |cause: serde_json::Error| {
-            errors::internal(format_args!("event {}: {cause}", claim.id()))
-        };
-        let message = serde_json::from_slice(&message).map_err(unreadable)?;
+        let malformed =
+            |cause: &dyn Display| errors::internal(format_args!("event {}: {cause}", claim.id()));
+        let message = serde_json::from_slice(&message).map_err(|cause| malformed(&cause))?;
         let arguments = mapping::fill_members(&action.arguments, &[(EVENT_ROOT, &message)])
             .map_err(|problem| errors::invalid(format!("action.arguments: {problem}")))?;
-        let malformed = |cause| errors::internal(format_args!("event {}: {cause}", claim.id()));
         Ok(Self {
             target: action.target(app)?,
             project,
             instance,
             action,
             arguments,
-            event: Uuid::parse_str(claim.id()).map_err(malformed)?,
+            event: Uuid::parse_str(claim.id()).map_err(|cause| malformed(&cause))?,
         })
     }
 
@@ -196,12 +194,8 @@ impl Subject {
     }
 
     async fn execute(&self, app: &App) -> Result<Execution> {
-        let Instance {
-            toolkit,
-            user_id,
-            account,
-            ..
-        } = &self.instance.body;
+        let instance = &self.instance.body;
+        let (toolkit, user_id, account) = (&instance.toolkit, &instance.user_id, &instance.account);
         let tool = match &self.target {
             Target::Tool(tool) => tool,
             Target::Recipe => {
@@ -276,11 +270,9 @@ async fn settle(
     let failure = failure.filter(|failure| error.starts_with(&failure.kind));
     let attempts = claim.body().await.attempt_count + 1;
     let delay = failure.and_then(|failure| failure.retry_delay(read_only, attempts));
-    let sealed = record::seal(app, project, claim.id(), &error).await;
     let ended = async {
-        let sealed = sealed?;
-        let now = claim.batch().await?.now;
-        Ok::<_, Error>((sealed, now))
+        let sealed = record::seal(app, project, claim.id(), &error).await?;
+        Ok::<_, Error>((sealed, claim.batch().await?.now))
     };
     let (sealed, now) = match ended.await {
         Ok(ended) => ended,
@@ -313,9 +305,8 @@ async fn end(claim: &Claim<ActionRun>, change: impl FnOnce(&mut ActionRun)) -> R
         claim.end(claim.batch().await?, change).await?;
         Ok::<_, Error>(Next::Ended)
     };
-    Ok(ended
-        .await
-        .unwrap_or_else(|cause| left_to_lapse(claim, &cause)))
+    let ended = ended.await;
+    Ok(ended.unwrap_or_else(|cause| left_to_lapse(claim, &cause)))
 }
 
 /// Leaves a claim to lapse whose end could not be stored. An error would make the queue run the tool

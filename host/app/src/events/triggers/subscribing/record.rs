@@ -208,12 +208,20 @@ impl ProviderSubscription {
 
 /// Changes of a subscription after an attempt.
 pub(super) enum Outcome {
-    Subscribed(Sealed<Subscription>, Option<Time>),
-    Unsubscribed,
+    /// The provider has this subscription, or none.
+    Reached {
+        current: Option<Sealed<Subscription>>,
+        expires_at: Option<Time>,
+    },
     Failed(Sealed<String>),
 }
 
 impl Outcome {
+    pub(super) const UNSUBSCRIBED: Self = Self::Reached {
+        current: None,
+        expires_at: None,
+    };
+
     pub(super) async fn subscribed(
         app: &App,
         (project, id): (&str, &str),
@@ -221,10 +229,10 @@ impl Outcome {
     ) -> Result<Self> {
         let key = app.vault.key(project, app.clock.now()).await?;
         let sealed = key.seal(context(project, id, "current"), subscription)?;
-        Ok(Self::Subscribed(
-            sealed,
-            subscription.expires_at_ms.map(Time),
-        ))
+        Ok(Self::Reached {
+            current: Some(sealed),
+            expires_at: subscription.expires_at_ms.map(Time),
+        })
     }
 
     pub(super) async fn failed(
@@ -234,9 +242,8 @@ impl Outcome {
     ) -> Result<Self> {
         let key = app.vault.key(project, app.clock.now()).await?;
         let error = error.chars().take(MAX_ERROR_CHARS).collect();
-        Ok(Self::Failed(
-            key.seal(context(project, id, "last_error"), &error)?,
-        ))
+        let sealed = key.seal(context(project, id, "last_error"), &error)?;
+        Ok(Self::Failed(sealed))
     }
 
     /// Writes the outcome into the record, which is due again at a time, or never.
@@ -247,13 +254,11 @@ impl Outcome {
         due: Option<Time>,
     ) {
         match self {
-            Self::Subscribed(current, expires_at) => {
-                (subscription.current, subscription.expires_at) = (Some(current), expires_at);
-                subscription.last_error = None;
-                (subscription.failures, subscription.failing_since) = (0, None);
-            }
-            Self::Unsubscribed => {
-                (subscription.current, subscription.expires_at) = (None, None);
+            Self::Reached {
+                current,
+                expires_at,
+            } => {
+                (subscription.current, subscription.expires_at) = (current, expires_at);
                 subscription.last_error = None;
                 (subscription.failures, subscription.failing_since) = (0, None);
             }
@@ -288,17 +293,13 @@ pub(in crate::events) async fn receiving_address(
     app: &App,
     id: &EndpointId,
 ) -> Result<Option<OwnAddress>> {
-    let found = app
-        .store
-        .lookup::<ProviderSubscription>(id.as_str())
-        .await?;
+    let found = app.store.lookup::<ProviderSubscription>(id.as_str());
+    let found = found.await?;
     let Some(found) = found.filter(|found| found.body.goal != Goal::Erased) else {
         return Ok(None);
     };
-    let parts = found
-        .body
-        .open_parts(app, &found.project, &found.id)
-        .await?;
+    let parts = found.body.open_parts(app, &found.project, &found.id);
+    let parts = parts.await?;
     Ok(Some(OwnAddress {
         project: found.project,
         toolkit: found.body.toolkit,
@@ -313,19 +314,16 @@ pub(in crate::events::triggers) async fn views(
     project: &Project,
     instances: &[Record<Instance>],
 ) -> Result<HashMap<String, SubscriptionView>> {
-    let ids = instances.iter();
-    let ids: Vec<_> = ids
-        .filter_map(|one| one.body.subscription.as_ref())
-        .collect();
-    let ids: Vec<_> = ids.into_iter().map(EndpointId::as_str).collect();
+    let ids = instances
+        .iter()
+        .filter_map(|one| one.body.subscription.as_ref());
+    let ids: Vec<_> = ids.map(EndpointId::as_str).collect();
     if ids.is_empty() {
         return Ok(HashMap::new());
     }
     let owner = project.id.as_str();
-    let found = app
-        .store
-        .get_many::<ProviderSubscription>(owner, &ids)
-        .await?;
+    let found = app.store.get_many::<ProviderSubscription>(owner, &ids);
+    let found = found.await?;
     let key = app.vault.key(owner, app.clock.now()).await?;
     let view = |(id, record): (String, Record<ProviderSubscription>)| {
         let subscription = record.body;

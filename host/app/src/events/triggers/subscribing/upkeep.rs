@@ -100,11 +100,11 @@ impl Subject {
         let versions = VersionSelector::all(&subscription.version);
         let found = app.catalog.snapshot();
         let found = found.trigger(&subscription.trigger, &versions)?;
+        let parts = subscription.open_parts(app, claim.project(), claim.id());
+        let parts = parts.await?;
         Ok(Some(Self {
             id: claim.id().to_owned(),
-            parts: subscription
-                .open_parts(app, claim.project(), claim.id())
-                .await?,
+            parts,
             project,
             subscription,
             found,
@@ -121,12 +121,7 @@ impl Subject {
         app: &App,
         action: SubscriptionAction,
     ) -> Result<std::result::Result<Output, Failure>> {
-        let Self {
-            subscription,
-            found,
-            parts,
-            ..
-        } = self;
+        let (subscription, found, parts) = (&self.subscription, &self.found, &self.parts);
         let account = &subscription.account;
         let granted = accounts::grant_trigger(app, &self.project, &found.release, account).await?;
         let (project, id) = self.place();
@@ -297,11 +292,8 @@ impl Subject {
             Ok(Err(failure)) if failure.kind == "not_found" => None,
             Ok(Err(failure)) => Some(failure),
             // Without the account, the provider cannot be asked.
-            Err(cause)
-                if cause.is(&errors::ACCOUNT_NOT_ACTIVE) || disabling::is_account_gone(&cause) =>
-            {
-                None
-            }
+            Err(cause) if cause.is(&errors::ACCOUNT_NOT_ACTIVE) => None,
+            Err(cause) if disabling::is_account_gone(&cause) => None,
             Err(cause) => return Err(cause),
         };
         let batch = claim.batch().await?;
@@ -321,7 +313,7 @@ impl Subject {
             return Ok(claim.erase(batch).await?);
         }
         let ended = claim.end(batch, |record| {
-            Outcome::Unsubscribed.note(record, now, None)
+            Outcome::UNSUBSCRIBED.note(record, now, None)
         });
         Ok(ended.await?)
     }
@@ -340,8 +332,9 @@ pub(crate) async fn unsubscribe_before_removal(
             query = query.is("account", account.as_str());
         }
         let instances = app.store.find::<Instance>(&query).await?.records;
-        let subscribed = instances.iter();
-        let subscribed = subscribed.filter_map(|instance| instance.body.subscription.as_ref());
+        let subscribed = instances
+            .iter()
+            .filter_map(|one| one.body.subscription.as_ref());
         let ended = subscribed.map(async |id| {
             let owner = project.id.as_str();
             let Some(record) = app.store.get(owner, id.as_str()).await? else {
@@ -356,15 +349,12 @@ pub(crate) async fn unsubscribe_before_removal(
             let batch = claim.batch().await?;
             let (now, due) = (batch.now, time_after(batch.now, RETRY_DELAY));
             let ended = claim.end(batch, |record| {
-                Outcome::Unsubscribed.note(record, now, Some(due));
+                Outcome::UNSUBSCRIBED.note(record, now, Some(due));
             });
             Ok(ended.await?)
         });
-        for failure in future::join_all(ended)
-            .await
-            .into_iter()
-            .filter_map(Result::err)
-        {
+        let ended = future::join_all(ended).await.into_iter();
+        for failure in ended.filter_map(Result::err) {
             tracing::debug!(%failure, "a subscription at a provider did not end");
         }
         Ok::<_, Error>(())

@@ -8,6 +8,7 @@ use crate::{
     catalog::SchemaFile,
     core::ids::{OrganizationId, ProjectId, Sequence},
     projects::{Config, Project, StoredProject},
+    runs::log::{Observed, Subject},
 };
 
 const PAYLOAD_BYTES: usize = 1 << 10;
