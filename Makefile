@@ -56,7 +56,7 @@ test: ## every test: units, toolkits, and the real server over HTTP, on each sto
 	$(CARGO) test --workspace --no-fail-fast -- --skip instructions:: && embedded=0 || embedded=$$?; \
 	echo "the same on PostgreSQL:"; wait $$postgres && result=$$embedded || result=$$?; cat target/postgres.log; exit $$result
 	$(CARGO) test --workspace --test e2e instructions::
-	cargo test --manifest-path toolkits/Cargo.toml --target-dir target/toolkits
+	cargo test --manifest-path toolkits/Cargo.toml
 
 soak: ## the tests over HTTP with as many kills, cuts and damages as before a release: hours
 	tests/setup

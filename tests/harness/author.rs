@@ -2,8 +2,10 @@
 
 use std::{
     fs,
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::{Command, ExitStatus, Output, Stdio},
+    sync::LazyLock,
 };
 
 use serde_json::Value;
@@ -20,10 +22,24 @@ use crate::{
 const TOOLKITS_FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../toolkits");
 
 /// Returns the cache folder of artifacts made once for all runs: the SDK, the compilers of other
-/// languages, and compiled crates.
+/// languages, and compiled crates. Toolkits that take the SDK from the command share the target
+/// folder of the repository's, because their dependencies are the same.
+///
+/// # Panics
+/// If the folder cannot be made.
 #[must_use]
 pub fn cache() -> PathBuf {
-    Path::new(TOOLKITS_FOLDER).join("../target/tmp/cache")
+    static CACHE_FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
+        let cache = Path::new(TOOLKITS_FOLDER).join("../target/tmp/cache");
+        let compiled = cache.join("toolkit/target");
+        if !compiled.exists() {
+            fs::create_dir_all(target()).expect("the toolkits' folder can be written");
+            fs::create_dir_all(cache.join("toolkit")).expect("the target folder can be written");
+            symlink(target(), compiled).expect("the cache folder can be written");
+        }
+        cache
+    });
+    CACHE_FOLDER.clone()
 }
 
 /// Returns the target folder in which the SDK and its dependencies are already compiled.
