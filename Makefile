@@ -23,10 +23,10 @@ BIN ?=
 PROGRAMS = $(or $(BIN),target/$(if $(TARGET),$(TARGET)/)release)
 
 # Always the whole workspace: a single package would choose other features, and rebuild most dependencies for them.
-.PHONY: help run install dist programs test soak bench interpreter check format licences build clean
+.PHONY: help run install dist programs test soak bench bench-peers interpreter check format licences build clean
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
 run: ## build server and author's command, publish the toolkits, run one tool through the API, stay up
 	packaging/with-clock "building the commands" $(CARGO) build --profile quick --workspace --bin toolhost --bin toolkit
@@ -76,6 +76,20 @@ bench: ## speed and memory, side by side with a bare HTTP handler
 	$(CARGO) bench --workspace --bench search -- "$(CURDIR)/target/search-figures.json" \
 		"$(CURDIR)"/tests/bench/search/queries.txt "$(CURDIR)"/tests/bench/search/tuning.txt "$(CURDIR)"/target/search/*.json
 	target/release/bench
+
+# Features that `wasmtime serve` needs to compile, and those that make it fast.
+SERVE_FEATURES = run,serve,component-model-async,cranelift,parallel-compilation,pooling-allocator
+INSTALL_PEER = cargo install --locked --root target/peers --target-dir target/peers/build
+
+bench-peers: ## the same tool on `wasmtime serve` and hyper-mcp, which it installs in target/peers
+	$(INSTALL_PEER) --no-default-features --features $(SERVE_FEATURES) wasmtime-cli@48.0.8
+	$(INSTALL_PEER) hyper-mcp@0.2.3
+	$(CARGO) build --release --workspace --bins
+	target/release/toolkit setup
+	target/release/toolkit build tests/components/echo
+	cargo build --release --locked --target wasm32-unknown-unknown --target-dir target/peers/guests \
+		--manifest-path tests/components/peers/Cargo.toml
+	target/release/bench n
 
 interpreter: ## compile the guest of imports again, after a change of the SDK
 	$(CARGO) build --workspace --bin toolkit

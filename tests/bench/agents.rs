@@ -278,7 +278,7 @@ async fn session(project: &Client, config: &Value) -> Result<String> {
 }
 
 /// Creates an MCP server of a toolkit and returns the path of its address.
-async fn mcp_server(project: &Client, toolkit: &str) -> Result<String> {
+pub(crate) async fn mcp_server(project: &Client, toolkit: &str) -> Result<String> {
     let body = json!({ "name": "Bench", "no_auth_apps": [toolkit] });
     let made = project.post("/mcp/servers", &body).await.expect(201);
     let url = made["mcp_url"].as_str().context("the URL of a server")?;

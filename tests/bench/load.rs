@@ -19,6 +19,8 @@ use tokio::{
 
 /// Digits of the number at the end of a request.
 const NUMBER_DIGITS: usize = 16;
+/// End of a body in chunks, after the line break in front of it.
+const LAST_CHUNK: &[u8] = b"\r\n0\r\n\r\n";
 
 /// Address and request of a measurement.
 #[derive(Debug, Clone)]
@@ -98,6 +100,13 @@ impl Target {
         })
     }
 
+    /// Sends one request and returns head and body of the response.
+    pub(crate) async fn response(&self) -> Result<String> {
+        let mut connection = Connection::open(self.address).await?;
+        connection.send(self).await?;
+        Ok(String::from_utf8(connection.answer)?)
+    }
+
     /// Sends requests on `connections` connections for the given time.
     pub(crate) async fn round(&self, connections: usize, time: Duration) -> Result<Round> {
         round_robin(std::slice::from_ref(self), connections, time).await
@@ -136,14 +145,27 @@ pub(crate) async fn round_robin(
     connections: usize,
     time: Duration,
 ) -> Result<Round> {
-    let first = targets.first().context("no targets")?;
-    let sockets = try_join_all((0..connections).map(|_| Connection::open(first.address))).await?;
+    on_connections(&vec![targets; connections], time).await
+}
+
+/// Sends the requests of clients of one server, each on its own connection, for the given time.
+pub(crate) async fn at_once(clients: &[Target], time: Duration) -> Result<Round> {
+    let connections: Vec<_> = clients.chunks(1).collect();
+    on_connections(&connections, time).await
+}
+
+/// Sends requests to one server on a connection for each list of targets, which are taken in turn.
+async fn on_connections(connections: &[&[Target]], time: Duration) -> Result<Round> {
+    let first = connections.first().and_then(|targets| targets.first());
+    let first = first.context("no targets")?;
+    let sockets = try_join_all(connections.iter().map(|_| Connection::open(first.address))).await?;
     let begun = Instant::now();
     let cpu = processor_time(first.pid)?;
     let end = begun + time;
     let turn = Cell::new(0);
-    let repeat = |socket: Connection| socket.repeat(targets, &turn, end);
-    let all = try_join_all(sockets.into_iter().map(repeat)).await?;
+    let calls = sockets.into_iter().zip(connections);
+    let calls = calls.map(|(socket, targets)| socket.repeat(targets, &turn, end));
+    let all = try_join_all(calls).await?;
     let took = begun.elapsed();
     let cpu = processor_time(first.pid)?.saturating_sub(cpu);
     let mut latencies: Vec<u32> = all.into_iter().flatten().collect();
@@ -243,12 +265,15 @@ impl Connection {
     }
 }
 
-/// Returns the length of head and body; none while the head is incomplete.
+/// Returns the length of head and body; none while the head, or a body in chunks, is incomplete.
 fn whole_length(answer: &[u8]) -> Result<Option<usize>> {
     let Some(end) = answer.windows(4).position(|window| window == b"\r\n\r\n") else {
         return Ok(None);
     };
     let head = std::str::from_utf8(&answer[..end])?;
+    if head.contains("\r\ntransfer-encoding: chunked") {
+        return Ok(answer.ends_with(LAST_CHUNK).then_some(answer.len()));
+    }
     let length = head
         .lines()
         .find_map(|line| line.strip_prefix("content-length: "));

@@ -21,6 +21,7 @@ mod events;
 mod growth;
 mod load;
 mod many;
+mod peers;
 mod report;
 mod waiting;
 
@@ -33,7 +34,7 @@ use anyhow::{Context, Result};
 use bare::Bare;
 use clap::Parser;
 use harness::{Host, host::Setup};
-use load::{Round, Target};
+use load::{Round, Target, at_once};
 use report::Line;
 use serde_json::{Value, json};
 
@@ -42,7 +43,7 @@ const ROUND_DURATION: Duration = Duration::from_millis(1_200);
 /// Measures the server beside a bare handler.
 #[derive(Debug, Parser)]
 struct Options {
-    /// Parts to run: b (with a, the bare handler), c, d, e, f, g, h, i, j, k, l, m [default: all]
+    /// Parts to run: b (with a, the bare handler), c to n [default: all]
     parts: Vec<String>,
     /// Rounds of which the best counts
     #[arg(long, default_value_t = 5)]
@@ -62,6 +63,9 @@ struct Options {
     /// JSON of an earlier run that is drawn, instead of measuring
     #[arg(long, requires = "chart")]
     from: Option<PathBuf>,
+    /// Folder in which `make bench-peers` installed the servers of n
+    #[arg(long, default_value = peers::PEERS_FOLDER)]
+    peers: PathBuf,
 }
 
 fn main() -> Result<()> {
@@ -142,6 +146,9 @@ async fn run(options: Options) -> Result<Vec<Line>> {
     if bench.wants("m") {
         bench.large_log().await?;
     }
+    if bench.wants("n") {
+        bench.peers().await?;
+    }
     if bench.options.json {
         println!("{}", serde_json::to_string_pretty(&bench.lines)?);
     } else {
@@ -218,14 +225,21 @@ impl Bench {
         ours: &Target,
         connections: usize,
     ) -> Result<(Round, Round)> {
-        let mut best_bare = None;
+        let bare = vec![bare.clone(); connections];
+        self.alternate(&bare, &vec![ours.clone(); connections])
+            .await
+    }
+
+    /// Measures the clients of two servers alternately and returns the best round of each.
+    async fn alternate(&self, theirs: &[Target], ours: &[Target]) -> Result<(Round, Round)> {
+        let mut best_theirs = None;
         let mut best_ours = None;
         for _ in 0..self.options.rounds {
-            best_bare = better(best_bare, bare.round(connections, ROUND_DURATION).await?);
-            best_ours = better(best_ours, ours.round(connections, ROUND_DURATION).await?);
+            best_theirs = better(best_theirs, at_once(theirs, ROUND_DURATION).await?);
+            best_ours = better(best_ours, at_once(ours, ROUND_DURATION).await?);
         }
         Ok((
-            best_bare.context("no round")?,
+            best_theirs.context("no round")?,
             best_ours.context("no round")?,
         ))
     }
