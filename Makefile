@@ -66,8 +66,11 @@ soak: ## the tests over HTTP with as many kills, cuts and damages as before a re
 	TEST_SIZE=release $(CARGO) test --workspace --test e2e
 	TEST_SIZE=release TEST_STORE=postgres $(CARGO) test --workspace --test e2e
 
+# The same targets for both, so that the dependencies have the same features.
+BUILD_FOR_BENCH = $(CARGO) build --release --workspace --bins --bench call --bench search
+
 bench: ## speed and memory, side by side with a bare HTTP handler
-	$(CARGO) build --release --workspace --bins --bench call --bench search
+	$(BUILD_FOR_BENCH)
 	target/release/toolkit setup
 	target/release/toolkit build tests/components/echo
 	$(CARGO) bench --workspace --bench call -- "$(CURDIR)/tests/components/echo/dist/echo.wasm"
@@ -84,7 +87,7 @@ INSTALL_PEER = cargo install --locked --root target/peers --target-dir target/pe
 bench-peers: ## the same tool on `wasmtime serve` and hyper-mcp, which it installs in target/peers
 	$(INSTALL_PEER) --no-default-features --features $(SERVE_FEATURES) wasmtime-cli@48.0.8
 	$(INSTALL_PEER) hyper-mcp@0.2.3
-	$(CARGO) build --release --workspace --bins
+	$(BUILD_FOR_BENCH)
 	target/release/toolkit setup
 	target/release/toolkit build tests/components/echo
 	cargo build --release --locked --target wasm32-unknown-unknown --target-dir target/peers/guests \

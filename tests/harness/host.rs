@@ -494,7 +494,9 @@ impl Host {
         static SHARED_HOST: tokio::sync::OnceCell<&Host> = tokio::sync::OnceCell::const_new();
         let start = || async {
             let setup = Setup::new()
-                .with_application(&crate::fake_app::FAKE_APP_HOSTS, Self::application());
+                .with_application(&crate::fake_app::FAKE_APP_HOSTS, Self::application())
+                // A large component is compiled beside other compilers, and with the least priority.
+                .with("sandbox.compile_wall_s", "600");
             setup.start().await.until_exit()
         };
         SHARED_HOST.get_or_init(start).await
