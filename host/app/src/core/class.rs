@@ -38,14 +38,22 @@ pub enum Class {
 impl Class {
     /// Returns true if the failure says nothing about the request, so that it may succeed later.
     pub(crate) fn may_pass(self) -> bool {
-        matches!(
-            self,
+        match self {
             Self::LimitReached
-                | Self::Internal
-                | Self::UpstreamFailed
-                | Self::UpstreamTimeout
-                | Self::Unavailable
-                | Self::StorageFull
-        )
+            | Self::Internal
+            | Self::UpstreamFailed
+            | Self::UpstreamTimeout
+            | Self::Unavailable
+            | Self::StorageFull => true,
+            Self::Invalid
+            | Self::Unauthenticated
+            | Self::Forbidden
+            | Self::NotFound
+            | Self::Conflict
+            | Self::Gone
+            | Self::TooLarge
+            | Self::Unprocessable
+            | Self::NotSupported => false,
+        }
     }
 }

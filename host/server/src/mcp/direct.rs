@@ -6,6 +6,8 @@
 //! goes to `rmcp`, and so does one that is not plainly valid: `rmcp` alone refuses messages, and
 //! negotiates the version of one that has metadata.
 
+use std::{fmt, marker::PhantomData};
+
 use axum::{
     http::{HeaderMap, HeaderValue, header},
     response::{IntoResponse, Response},
@@ -15,7 +17,10 @@ use rmcp::{
     ErrorData,
     model::{JsonRpcError, JsonRpcResponse, JsonRpcVersion2_0, ProtocolVersion, RequestId},
 };
-use serde::{Deserialize, Serialize};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{MapAccess, Visitor, value::MapAccessDeserializer},
+};
 use serde_json::value::RawValue;
 
 use super::{
@@ -51,7 +56,7 @@ struct Message<'a> {
     id: RequestId,
     method: &'a str,
     #[serde(borrow)]
-    params: Option<&'a RawValue>,
+    params: Option<Object<Params<'a>>>,
 }
 
 /// Parameters of both methods.
@@ -64,10 +69,29 @@ struct Params<'a> {
     arguments: Option<&'a RawValue>,
 }
 
-/// Reads a struct from an object. serde would read it from an array of its members too.
-fn object<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Option<T> {
-    let is_object = json.trim_ascii_start().starts_with(b"{");
-    is_object.then(|| serde_json::from_slice(json).ok())?
+/// A struct that is an object in JSON. serde would deserialize it from an array of its members too.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OfMembers<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for OfMembers<T> {
+            type Value = T;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<T, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(members))
+            }
+        }
+
+        deserializer
+            .deserialize_map(OfMembers(PhantomData))
+            .map(Self)
+    }
 }
 
 impl DirectRequest {
@@ -76,19 +100,27 @@ impl DirectRequest {
         if !has_plain_headers(headers) {
             return None;
         }
-        let message: Message<'_> = object(body)?;
-        let params = match message.params {
-            Some(params) => object(params.get().as_bytes())?,
-            None => Params::default(),
-        };
-        let Params {
-            cursor,
-            name,
-            arguments,
-        } = params;
-        let method = match (message.jsonrpc, message.method, cursor, name, arguments) {
-            ("2.0", "tools/list", cursor, None, None) => Method::ListTools { cursor },
-            ("2.0", "tools/call", None, Some(name), arguments) => {
+        let Object(message) = serde_json::from_slice::<Object<Message<'_>>>(body).ok()?;
+        let params = message.params.map(|Object(params)| params);
+        let method = match (message.jsonrpc, message.method, params.unwrap_or_default()) {
+            (
+                "2.0",
+                "tools/list",
+                Params {
+                    cursor,
+                    name: None,
+                    arguments: None,
+                },
+            ) => Method::ListTools { cursor },
+            (
+                "2.0",
+                "tools/call",
+                Params {
+                    cursor: None,
+                    name: Some(name),
+                    arguments,
+                },
+            ) => {
                 let arguments = match arguments.map(RawValue::get) {
                     None => Bytes::from_static(b"{}"),
                     Some(arguments) if arguments.starts_with('{') => {

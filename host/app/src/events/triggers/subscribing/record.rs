@@ -217,7 +217,8 @@ pub(super) enum Outcome {
 }
 
 impl Outcome {
-    pub(super) const UNSUBSCRIBED: Self = Self::Reached {
+    /// The provider has no subscription any more.
+    pub(super) const NO_SUBSCRIPTION: Self = Self::Reached {
         current: None,
         expires_at: None,
     };

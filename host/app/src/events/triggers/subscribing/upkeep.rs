@@ -313,7 +313,7 @@ impl Subject {
             return Ok(claim.erase(batch).await?);
         }
         let ended = claim.end(batch, |record| {
-            Outcome::UNSUBSCRIBED.note(record, now, None)
+            Outcome::NO_SUBSCRIPTION.note(record, now, None)
         });
         Ok(ended.await?)
     }
@@ -349,7 +349,7 @@ pub(crate) async fn unsubscribe_before_removal(
             let batch = claim.batch().await?;
             let (now, due) = (batch.now, time_after(batch.now, RETRY_DELAY));
             let ended = claim.end(batch, |record| {
-                Outcome::UNSUBSCRIBED.note(record, now, Some(due));
+                Outcome::NO_SUBSCRIPTION.note(record, now, Some(due));
             });
             Ok(ended.await?)
         });
