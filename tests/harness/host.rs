@@ -98,7 +98,7 @@ impl Setup {
     pub fn new() -> Self {
         let embedded = Self::embedded();
         if on_postgres() {
-            embedded.on(Postgres::shared().database(None))
+            embedded.on(Postgres::database_with_tables())
         } else {
             embedded
         }
