@@ -10,8 +10,11 @@ STORELESS = $(addprefix --skip ,$(addsuffix ::,abi abuse::edge abuse::runs bash_
 # Tests that choose their store themselves: several servers on PostgreSQL, or the embedded store whose files they read.
 ONE_STORE = $(addprefix --skip ,database:: jobs:: nodes:: seals::moved_or_altered_ crash::nothing_is_lost_while_space_)
 
+# Every test but those over HTTP.
+OTHER_TESTS = $(CARGO) test --workspace --no-fail-fast --lib --bins --test '[!e]*' --test 'e[!2]*' && $(CARGO) test --workspace --doc
+
 # Tests wait half of their time: for servers that start, for timers and for disks. So more run at once than there are
-# processors, and those on PostgreSQL beside the others.
+# processors: those over HTTP on both stores, and the others beside them.
 export RUST_TEST_THREADS ?= $(shell expr $$(nproc) '*' 3 / 2)
 
 # Folder below which `make install` puts the commands.
@@ -50,11 +53,13 @@ test: ## every test: units, toolkits, and the real server over HTTP, on each sto
 	target/debug/toolkit build --all
 	target/debug/toolkit check --all
 	$(CARGO) test --workspace --no-run
+	($(OTHER_TESTS)) >target/units.log 2>&1 & units=$$!; \
 	TEST_LOG=trace TEST_STORE=postgres RUST_TEST_THREADS=$$(nproc) $(CARGO) test --workspace --test e2e -- \
 		$(STORELESS) $(ONE_STORE) >target/postgres.log 2>&1 & postgres=$$!; \
-	trap "kill $$postgres" INT TERM; \
-	$(CARGO) test --workspace --no-fail-fast -- --skip instructions:: && embedded=0 || embedded=$$?; \
-	echo "the same on PostgreSQL:"; wait $$postgres && result=$$embedded || result=$$?; cat target/postgres.log; exit $$result
+	trap "kill $$units $$postgres" INT TERM; result=0; \
+	$(CARGO) test --workspace --test e2e -- --skip instructions:: || result=$$?; \
+	echo "the same on PostgreSQL:"; wait $$postgres || result=$$?; cat target/postgres.log; \
+	echo "all other tests:"; wait $$units || result=$$?; cat target/units.log; exit $$result
 	$(CARGO) test --workspace --test e2e instructions::
 	cargo test --manifest-path toolkits/Cargo.toml
 
