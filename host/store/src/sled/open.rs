@@ -20,7 +20,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 /// Size of sled's page cache, in bytes. Sled's own default is one gibibyte.
-const CACHE_BYTES: u64 = 48 * 1024 * 1024;
+const CACHE_BYTES: u64 = 32 * 1024 * 1024;
 /// Interval at which sled flushes by itself, in milliseconds. Acknowledging does not wait for this.
 const FLUSH_INTERVAL_MS: u64 = 500;
 /// Minimum timeout of opening.
