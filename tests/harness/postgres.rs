@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 const START_SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/postgres");
 /// Statements that create the tables, as a server does.
-const TABLES: &str = include_str!("../../host/store/schema.sql");
+const CREATE_TABLES_SQL: &str = include_str!("../../host/store/schema.sql");
 
 /// A PostgreSQL server. It ends with this process.
 #[derive(Debug)]
@@ -132,7 +132,7 @@ impl Postgres {
     pub fn database_with_tables() -> Database {
         static DATABASE_WITH_TABLES: LazyLock<Database> = LazyLock::new(|| {
             let database = Postgres::shared().database(None);
-            database.say(TABLES);
+            database.say(CREATE_TABLES_SQL);
             database
         });
         DATABASE_WITH_TABLES.copy()
