@@ -4,7 +4,7 @@
 mod progress;
 mod versions;
 
-use harness::{Answer, Client, Guest, Host, client::Body, guest, unique, wait_until};
+use harness::{Answer, Client, Guest, Host, Postgres, client::Body, guest, unique, wait_until};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -162,6 +162,36 @@ async fn recipes_of_other_users_are_unknown() {
             .expect(404);
     }
     given.get(json!({ "slug": slug })).await.expect(200);
+}
+
+#[tokio::test]
+async fn schema_of_recipe_has_rules_of_toolkits() {
+    let given = Given::new(Host::shared().await).await;
+    let steps = json!([given.step("one", &given.read, "/echo/a")]);
+    let all = json!({ "allOf": vec![json!({ "$ref": "#/$defs/1" }); 40] });
+    let next = json!({ "allOf": vec![json!({ "$ref": "#/$defs/2" }); 40] });
+    let heavy = (0..60).map(|number| (format!(r"^{number}\p{{L}}{{20}}"), json!(true)));
+    let heavy: serde_json::Map<_, _> = heavy.collect();
+    for (schema, reason) in [
+        (
+            json!({ "type": "object", "$ref": "#/$defs/0", "$defs": { "0": all, "1": next, "2": {} } }),
+            "schemas apply to one value",
+        ),
+        (
+            json!({ "type": "object", "patternProperties": heavy }),
+            "most of it for patterns",
+        ),
+        (
+            json!({ "type": "object", "properties": { "a": { "pattern": "(?=a)" } } }),
+            "cannot be used",
+        ),
+    ] {
+        let mut recipe = recipe(&unique(6), steps.clone());
+        recipe["input_schema"] = schema;
+        let refused = given.upsert(recipe).await.expect(400);
+        let problems = refused["error"]["errors"].to_string();
+        assert!(problems.contains(reason), "{refused:#?}");
+    }
 }
 
 #[tokio::test]
@@ -331,6 +361,34 @@ async fn script_is_a_step_of_a_recipe() {
     let refused = execute(&given.project, &without, "SERVICE_UPSERT_RECIPE", script).await;
     let refused = refused.expect(400)["error"]["errors"].to_string();
     assert!(refused.contains("no workbench"), "{refused}");
+}
+
+/// The database says that another server has the turn while the script waits for its tool.
+#[tokio::test]
+async fn script_that_lost_its_turn_is_not_repeated() {
+    let setup = given::with_application().on(Postgres::shared().database(None));
+    let host = setup.start().await;
+    let given = Given::with(&host, host.as_project()).await;
+    // The first script of a server waits until the interpreter is compiled.
+    let first = json!({ "code_to_execute": "1" });
+    let ran = given.execute("SERVICE_REMOTE_WORKBENCH", first).await;
+    ran.expect(200);
+    let tag = unique(8);
+    let url = format!("https://api.example.com/hangonce/{tag}");
+    let code = format!("run_tool('{}', {{'url': '{url}'}})", given.change);
+    let slug = given
+        .store(json!([{ "name": "one", "script": code }]))
+        .await;
+    let lose_turn = async {
+        wait_until("the tool of the script hangs", async || seen(&tag) == 1).await;
+        let database = host.setup().database();
+        database.say("update session_turns set revision = revision + 1");
+    };
+    let (ran, ()) = tokio::join!(given.execute(&slug, json!({})), lose_turn);
+    let ran = ran.expect(200);
+    let error = ran["error"].as_str().unwrap();
+    assert!(error.contains("outcome_unknown"), "{error}");
+    assert_eq!(seen(&tag), 1);
 }
 
 #[tokio::test]

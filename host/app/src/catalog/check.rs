@@ -4,14 +4,20 @@
 //! run on an engine that cannot backtrack, and a validation has a budget of steps that grows with
 //! the size of the value.
 
-use std::fmt::{self, Write};
+use std::{
+    fmt::{self, Write},
+    sync::Arc,
+};
 
 use jsonschema::{PatternOptions, ValidationError, Validator, error::ValidationErrorKind};
 use manifest::schema_cost;
 use serde_json::{Value, json, value::RawValue};
 
 use super::metered::{Budget, Metered, MeteredValue};
-use crate::{Result, catalog::errors, core::json};
+use crate::{
+    Result,
+    core::{json, large_work::LargeWork},
+};
 
 /// Maximum number of lines that describe the problems of one value.
 const MAX_LINES: usize = 100;
@@ -77,35 +83,49 @@ pub(crate) enum Origin {
     Toolkit,
 }
 
-/// Returns the problem of an invalid schema that no toolkit has, or `None`. Fails if the work on
-/// the schema panics.
-pub(crate) async fn schema_problem_of(schema: Value) -> Result<Option<String>> {
-    let checked = tokio::task::spawn_blocking(move || schema_problem(&schema));
-    checked.await.map_err(errors::internal)
+/// Returns the problems of a schema that no toolkit has: those for which a toolkit would be refused. Each
+/// line begins with the name of the schema. Compiles the schema in the turn of the project. Fails if the
+/// work on the schema panics.
+pub(crate) async fn schema_problems_of(
+    large: &LargeWork,
+    project: &Arc<str>,
+    name: &'static str,
+    schema: Value,
+) -> Result<Vec<String>> {
+    let check = move || compile_checked(name, &schema).err();
+    let problems = large.run_in_turn(project, check).await?;
+    Ok(problems.unwrap_or_default())
 }
 
-/// Validates a value against a schema that no toolkit has and that has no [`schema_problem_of`].
-/// Returns one line per problem. Fails if the schema is invalid.
-pub(crate) async fn problems_with(schema: Value, value: Value) -> Result<Vec<String>> {
-    let checked = tokio::task::spawn_blocking(move || {
-        let size = value.to_string().len();
-        compile(&schema).map(|check| check.problems_of(&value, size))
-    });
-    let checked = checked.await.map_err(errors::internal)?;
-    checked.map_err(errors::internal)
+/// Validates a value against a schema that no toolkit has, in the turn of the project. Returns one line
+/// per problem of the value, or of the schema, whose lines begin with its name. Fails if the work
+/// panics.
+pub(crate) async fn problems_with(
+    large: &LargeWork,
+    project: &Arc<str>,
+    name: &'static str,
+    schema: Value,
+    value: Value,
+) -> Result<Vec<String>> {
+    let check = move || match compile_checked(name, &schema) {
+        Ok(check) => check.problems_of(&value, value.to_string().len()),
+        Err(problems) => problems,
+    };
+    large.run_in_turn(project, check).await
+}
+
+/// Compiles a schema under the rules for those of toolkits.
+fn compile_checked(name: &str, schema: &Value) -> std::result::Result<Check, Vec<String>> {
+    let problems = manifest::schema_problems(name, schema);
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    compile_up_to(schema, MAX_SCHEMA_BYTES).map_err(|problem| vec![format!("{name}: {problem}")])
 }
 
 /// Returns the problem of an invalid schema, or `None`. Compiles the schema, which may take long.
 pub(super) fn schema_problem(schema: &Value) -> Option<String> {
-    match compile(schema) {
-        Ok(check) if check.weight() > MAX_SCHEMA_BYTES => Some(format!(
-            "the schema needs about {} MiB for validation, most of it for patterns; at most {} MiB are allowed",
-            check.weight() >> 20,
-            MAX_SCHEMA_BYTES >> 20
-        )),
-        Ok(_) => None,
-        Err(schema_problem) => Some(schema_problem),
-    }
+    compile_up_to(schema, MAX_SCHEMA_BYTES).err()
 }
 
 impl Check {
@@ -210,15 +230,27 @@ impl Full {
 
 /// Compiles a schema. Returns the reason if it cannot be used.
 pub(super) fn compile(schema: &Value) -> std::result::Result<Check, String> {
+    compile_up_to(schema, usize::MAX)
+}
+
+/// Compiles a schema, unless its validator is estimated to need more memory than this many bytes.
+fn compile_up_to(schema: &Value, max_bytes: usize) -> std::result::Result<Check, String> {
     if let Some(check) = trivial_check(schema) {
         return Ok(check);
     }
     let unusable = |cause: &dyn fmt::Display| format!("the schema cannot be used: {cause}");
     let cost = schema_cost(schema).map_err(|cause| unusable(&cause))?;
+    let mut weight = schema.to_string().len() * BYTES_PER_SCHEMA_BYTE;
+    for pattern in &cost.patterns {
+        weight += pattern_bytes(pattern);
+        if weight > max_bytes {
+            return Err(format!(
+                "the schema needs more than {} MiB for validation, most of it for patterns",
+                max_bytes >> 20
+            ));
+        }
+    }
     let validator = build(schema, MAX_PROGRAM_BYTES).map_err(|cause| unusable(&cause))?;
-    let patterns = cost.patterns.iter().map(|pattern| pattern_bytes(pattern));
-    let patterns: usize = patterns.sum();
-    let weight = schema.to_string().len() * BYTES_PER_SCHEMA_BYTE + patterns;
     let price = 1 + (cost.schemas_per_value / SCHEMAS_PER_STEP) as u64;
     Ok(Check::Full(Box::new(Full {
         validator,

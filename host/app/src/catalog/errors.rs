@@ -42,8 +42,8 @@ crate::error_table! { pub table:
         "the component cannot be published",
         "correct the problems that `errors` lists; `toolkit check` reports the same problems before publication", with_problems(problems);
     /// The component is larger than the maximum size, and was not examined.
-    COMPONENT_TOO_LARGE = component_too_large(): TooLarge, 2504, "Toolkit_ComponentTooLarge",
-        "the component is larger than 24 MiB",
+    COMPONENT_TOO_LARGE = component_too_large(max_mib: usize): TooLarge, 2504, "Toolkit_ComponentTooLarge",
+        "the component is larger than {max_mib} MiB",
         "remove dependencies or data from the component";
     /// The component is valid but exceeds a limit of its content or of its compilation: it was
     /// understood, and refused for its cost.

@@ -4,11 +4,17 @@
 //! therefore given values that charge each access to a budget. When the budget is spent, objects
 //! and arrays appear empty, so that the validation ends. Its result is then meaningless.
 
-use std::{borrow::Cow, cell::Cell};
+use std::{
+    borrow::Cow,
+    cell::Cell,
+    collections::HashMap,
+    hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState},
+    mem,
+};
 
 use jsonschema::{
     JsonType,
-    json::{Array, Json, Node, NodeIdentity, Object, unique},
+    json::{Array, Json, Node, NodeIdentity, Object},
 };
 use serde_json::{Map, Value};
 
@@ -83,6 +89,54 @@ impl<'a, T> Paid<'a, T> {
     fn part<P>(&self, inner: P) -> Paid<'a, P> {
         let budget = self.budget;
         Paid { inner, budget }
+    }
+}
+
+impl MeteredValue<'_> {
+    /// Hashes a value, so that equal values have the same hash, and others with the same one cannot be
+    /// found without the keys.
+    fn hash(self, keys: &RandomState, hasher: &mut DefaultHasher) {
+        if !self.pay(1) {
+            return;
+        }
+        mem::discriminant(self.inner).hash(hasher);
+        match self.inner {
+            Value::Null => {}
+            Value::Bool(value) => value.hash(hasher),
+            Value::Number(number) => hash_number(number, hasher),
+            Value::String(text) => {
+                self.pay(text.len() / TEXT_BYTES_PER_STEP);
+                text.hash(hasher);
+            }
+            Value::Array(elements) => {
+                elements.len().hash(hasher);
+                for element in elements {
+                    self.part(element).hash(keys, hasher);
+                }
+            }
+            // The order of members has no meaning, so their hashes are added.
+            Value::Object(members) => {
+                let hash_of = |(name, value): (&String, &Value)| {
+                    let mut hasher = keys.build_hasher();
+                    name.hash(&mut hasher);
+                    self.part(value).hash(keys, &mut hasher);
+                    hasher.finish()
+                };
+                let sum = members.iter().map(hash_of).fold(0, u64::wrapping_add);
+                (members.len(), sum).hash(hasher);
+            }
+        }
+    }
+}
+
+/// Hashes a number. A whole one has one hash, however it is written.
+fn hash_number(number: &serde_json::Number, hasher: &mut DefaultHasher) {
+    let fraction = number.as_f64().unwrap_or_default();
+    let is_whole = fraction.fract() == 0.0 && fraction.abs() < u64::MAX as f64;
+    match (number.as_i128(), is_whole) {
+        (Some(whole), _) => whole.hash(hasher),
+        (None, true) => (fraction as i128).hash(hasher),
+        (None, false) => fraction.to_bits().hash(hasher),
     }
 }
 
@@ -211,8 +265,18 @@ impl<'a> Array<'a, Metered> for MeteredArray<'a> {
         self.part(self.inner.iter())
     }
 
+    /// Hashes each part of each element once. The hash that [`jsonschema`] uses is the same for all
+    /// nested arrays without values, so that comparing many of them would be quadratic.
     fn is_unique(&self) -> bool {
-        self.pay(self.inner.len()) && unique::is_unique(self.inner)
+        let keys = RandomState::new();
+        let mut seen = HashMap::new();
+        let is_new = |element: &'a Value| {
+            let mut hasher = keys.build_hasher();
+            self.part(element).hash(&keys, &mut hasher);
+            let before = seen.insert(hasher.finish(), element);
+            !before.is_some_and(|before| before.equals_value(element))
+        };
+        self.inner.iter().all(is_new)
     }
 }
 

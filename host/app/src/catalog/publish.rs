@@ -16,6 +16,7 @@ use std::sync::{Arc, atomic::Ordering};
 
 use bytes::Bytes;
 use manifest::Manifest;
+pub use sandbox::MAX_COMPONENT_BYTES;
 use sandbox::{Digest, InstallError};
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, Document, Record};
@@ -32,9 +33,6 @@ use crate::{
     catalog::errors,
     core::{AUDIT_LOG_TARGET, INSTALLATION_PROJECT, truncate},
 };
-
-/// Maximum size of a component, in bytes.
-pub const MAX_COMPONENT_BYTES: usize = 24 << 20;
 
 /// The collection of the [`Fence`].
 pub(crate) static PUBLICATIONS_COLLECTION: Collection = Collection {
@@ -99,7 +97,7 @@ pub async fn publish(
     terms: Terms<'_>,
 ) -> Result<Published> {
     if component.len() > MAX_COMPONENT_BYTES {
-        return Err(errors::component_too_large());
+        return Err(too_large());
     }
     let signed_by = app.trusted.check(&component, terms.signature)?;
     let digest = Digest::compute(&component);
@@ -120,7 +118,7 @@ pub async fn publish(
             problems.append(&mut more);
             None
         }
-        Err(InstallError::TooLarge) => return Err(errors::component_too_large()),
+        Err(InstallError::TooLarge) => return Err(too_large()),
         Err(InstallError::Unavailable(why)) => return Err(errors::unavailable(why)),
     };
     let Some(installed) = installed.filter(|_| problems.is_empty()) else {
@@ -258,6 +256,10 @@ async fn commit_version(
             new: false,
         }),
     }
+}
+
+fn too_large() -> Error {
+    errors::component_too_large(MAX_COMPONENT_BYTES >> 20)
 }
 
 /// Returns the published version if it has exactly these bytes.

@@ -81,7 +81,9 @@ impl LargeWork {
         Box::pin(self.run_in_turn(project, work)).await
     }
 
-    async fn run_in_turn<T: Send + 'static>(
+    /// Does work whose cost does not follow from the size of a body, on a separate thread in the turn of
+    /// the project. Fails if the work panics.
+    pub async fn run_in_turn<T: Send + 'static>(
         &self,
         project: &Arc<str>,
         work: impl FnOnce() -> T + Send + 'static,

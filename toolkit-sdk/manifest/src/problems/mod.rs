@@ -30,6 +30,8 @@ pub use logo::sanitized_logo;
 pub use schema::{MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH};
 pub use text::{cleaned, is_hidden};
 
+use serde_json::Value;
+
 use crate::{ABI_VERSION, Manifest};
 
 /// Maximum size of a manifest, in bytes. A description of an API with 1,200 operations results in
@@ -63,6 +65,15 @@ impl Manifest {
         tools::check(self, &mut report);
         report.finish()
     }
+}
+
+/// Returns every problem of a schema that is not a part of a manifest, under the same rules. Each line
+/// begins with the name of the schema. An empty list means that the schema is valid.
+#[must_use]
+pub fn schema_problems(name: &str, schema: &Value) -> Vec<String> {
+    let mut report = Report::default();
+    schema::check(schema, &mut report.at(name));
+    report.finish()
 }
 
 fn identity(manifest: &Manifest, report: &mut Report) {

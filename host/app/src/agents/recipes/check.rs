@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::{
-    MAX_DEFINITION_BYTES, MAX_LOOP_ITEMS, MAX_NESTING, MAX_STEPS,
+    INPUT_SCHEMA_NAME, MAX_DEFINITION_BYTES, MAX_LOOP_ITEMS, MAX_NESTING, MAX_STEPS,
     definition::{Definition, INPUT_ROOT, ITEM_ROOT, STEPS_ROOT, Step},
 };
 use crate::{
@@ -40,8 +40,10 @@ pub(super) async fn problems(
         return Ok(problems.0);
     }
     let schema = Value::Object(definition.input_schema.clone());
-    if let Some(problem) = catalog::schema_problem_of(schema).await? {
-        problems.add(format!("input_schema: {problem}"));
+    let project = &caller.project.tenant;
+    let found = catalog::schema_problems_of(&app.large_work, project, INPUT_SCHEMA_NAME, schema);
+    for problem in found.await? {
+        problems.add(problem);
     }
     let mut walk = Walk {
         problems,

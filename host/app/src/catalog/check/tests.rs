@@ -115,9 +115,37 @@ fn heavy_patterns_are_refused() {
     let heavy: serde_json::Map<_, _> = heavy.collect();
     let light = (0..60).map(|number| (format!("^x-{number}"), json!(true)));
     let light: serde_json::Map<_, _> = light.collect();
-    let problem = schema_problem(&json!({"patternProperties": heavy}));
+    let heavy = json!({"patternProperties": heavy});
+    let problem = schema_problem(&heavy);
     assert!(problem.unwrap().contains("patterns"));
+    assert!(compile_checked("input_schema", &heavy).is_err());
     assert_eq!(schema_problem(&json!({"patternProperties": light})), None);
+}
+
+#[test]
+fn schemas_of_callers_have_the_rules_of_toolkits() {
+    let mut definitions = serde_json::Map::new();
+    for level in 0..4 {
+        let next = json!({"$ref": format!("#/$defs/{}", level + 1)});
+        definitions.insert(level.to_string(), json!({"allOf": vec![next; 40]}));
+    }
+    definitions.insert("4".into(), json!({"minLength": 1}));
+    let many = json!({"$ref": "#/$defs/0", "$defs": definitions});
+    let patterns = (0..300).map(|number| (format!("^x-{number}"), json!(true)));
+    let patterns: serde_json::Map<_, _> = patterns.collect();
+    for (schema, expected) in [
+        (many, "schemas apply to one value"),
+        (
+            json!({"patternProperties": patterns}),
+            "patterns are too many",
+        ),
+        (json!({"$id": "x"}), "remove `$id`"),
+    ] {
+        let problems = compile_checked("input_schema", &schema).unwrap_err();
+        assert!(problems[0].starts_with("input_schema"), "{problems:?}");
+        assert!(problems[0].contains(expected), "{problems:?}");
+    }
+    assert!(compile_checked("input_schema", &json!({"type": "object"})).is_ok());
 }
 
 #[test]
@@ -125,4 +153,45 @@ fn message_is_cut_where_it_is_written() {
     let value = format!("[{}1]", "1,".repeat(1_000));
     let lines = problems(&json!({"type": "string"}), &value);
     assert_eq!(lines[0].chars().count(), MAX_LINE_CHARS);
+}
+
+#[test]
+fn equal_elements_are_found_however_written() {
+    let schema = json!({"type": "array", "uniqueItems": true});
+    for (elements, expected) in [
+        (r#"1, 2, -1, "1", true, null, [], {}"#, true),
+        ("1, 2, 1.0", false),
+        ("0, 1, -0.0", false),
+        ("9223372036854775808, 9223372036854775807", true),
+        (r#"{"a": 1, "b": [2]}, {"b": [2], "a": 1}"#, false),
+        (r#"{"a": 1, "b": 2}, {"a": 2, "b": 1}"#, true),
+        ("[[], []], [[]], [[[]]], [[[]], []]", true),
+        ("[[], [[]]], [1], [[], [[]]]", false),
+    ] {
+        assert_eq!(
+            fits(&schema, &format!("[{elements}]")),
+            expected,
+            "{elements}"
+        );
+    }
+}
+
+#[test]
+fn each_part_of_unique_elements_costs_a_step() {
+    // Each element has the bits of its number: a bit of 1 is one more level.
+    let element = |number: u32| {
+        let bits = (0..15).map(|bit| if number >> bit & 1 == 1 { "[[]]" } else { "[]" });
+        format!("[{}]", bits.collect::<Vec<_>>().join(","))
+    };
+    let elements: Vec<_> = (0..20_000).map(element).collect();
+    let text = format!("[{}]", elements.join(","));
+    let schema = json!({"type": "array", "uniqueItems": true});
+    assert!(fits(&schema, &text));
+    let Check::Full(full) = compile(&schema).unwrap() else {
+        panic!("the schema needs a validator");
+    };
+    let value = serde_json::from_str(&text).unwrap();
+    let budget = full.budget(2 * elements.len() as u64);
+    let _ = full.validator.is_valid(MeteredValue::new(&value, &budget));
+    assert!(budget.is_spent());
 }
