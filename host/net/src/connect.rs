@@ -1,13 +1,16 @@
-//! Per-request connect timeout.
+//! Settings of a request for the connection that it opens: its timeout, and the tenant for which
+//! names are looked up.
 //!
-//! The HTTP client supports one connect timeout for all requests. The timeout of the request that
-//! first needs a connection reaches the connector through a task-local value, because the client
-//! calls the connector while that request polls it.
+//! The HTTP client supports one connect timeout for all requests, and tells its resolver only a
+//! name. The settings of the request that first needs a connection reach the connector through a
+//! task-local value, because the client calls the connector while that request polls it. The
+//! connector keeps them for the connection, which the client may move to another task.
 
 use std::{
     error::Error as StdError,
     fmt,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -17,35 +20,51 @@ use tower::Service;
 type BoxError = Box<dyn StdError + Send + Sync>;
 
 tokio::task_local! {
-    static CONNECT_TIMEOUT: Duration;
+    static CONNECT_SETTINGS: ConnectSettings;
 }
 
-/// Runs `request` with a connect timeout of `timeout`.
-pub(crate) async fn with_connect_timeout<F: Future>(timeout: Duration, request: F) -> F::Output {
-    CONNECT_TIMEOUT.scope(timeout, request).await
+/// Settings of a request for the connection that it opens.
+#[derive(Clone)]
+pub(crate) struct ConnectSettings {
+    pub(crate) timeout: Duration,
+    pub(crate) tenant: Option<Arc<str>>,
 }
 
-/// Layer that adds the timeout to the connector.
-#[derive(Clone)]
-pub(crate) struct ConnectTimeoutLayer;
+/// Runs `request` with settings for its connection.
+pub(crate) async fn with_connect_settings<F: Future>(
+    settings: ConnectSettings,
+    request: F,
+) -> F::Output {
+    CONNECT_SETTINGS.scope(settings, request).await
+}
 
-/// Connector with a timeout.
+/// Returns the tenant of the request for which a connection is being opened.
+pub(crate) fn current_tenant() -> Option<Arc<str>> {
+    let tenant = CONNECT_SETTINGS.try_with(|settings| settings.tenant.clone());
+    tenant.ok().flatten()
+}
+
+/// Layer that adds the settings to the connector.
 #[derive(Clone)]
-pub(crate) struct TimeoutConnector<S>(S);
+pub(crate) struct ConnectSettingsLayer;
+
+/// Connector with the settings of its request.
+#[derive(Clone)]
+pub(crate) struct SettingsConnector<S>(S);
 
 /// Error for a connection that was not established in time.
 #[derive(Debug)]
 pub(crate) struct ConnectTimeout;
 
-impl<S> tower::Layer<S> for ConnectTimeoutLayer {
-    type Service = TimeoutConnector<S>;
+impl<S> tower::Layer<S> for ConnectSettingsLayer {
+    type Service = SettingsConnector<S>;
 
-    fn layer(&self, inner: S) -> TimeoutConnector<S> {
-        TimeoutConnector(inner)
+    fn layer(&self, inner: S) -> SettingsConnector<S> {
+        SettingsConnector(inner)
     }
 }
 
-impl<S, R> Service<R> for TimeoutConnector<S>
+impl<S, R> Service<R> for SettingsConnector<S>
 where
     S: Service<R, Error = BoxError>,
     S::Future: Send + 'static,
@@ -59,10 +78,13 @@ where
     }
 
     fn call(&mut self, request: R) -> Self::Future {
-        let timeout = CONNECT_TIMEOUT
-            .try_with(|timeout| *timeout)
-            .unwrap_or(Duration::from_secs(5));
-        let connecting = self.0.call(request);
+        let settings = CONNECT_SETTINGS.try_with(ConnectSettings::clone);
+        let settings = settings.unwrap_or(ConnectSettings {
+            timeout: Duration::from_secs(5),
+            tenant: None,
+        });
+        let timeout = settings.timeout;
+        let connecting = CONNECT_SETTINGS.scope(settings, self.0.call(request));
         Box::pin(async move {
             match tokio::time::timeout(timeout, connecting).await {
                 Ok(connected) => connected,

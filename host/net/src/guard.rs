@@ -22,7 +22,10 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::{Host, Url};
 
-use crate::lookup::{LOOKUP_TIMEOUT, Lookups};
+use crate::{
+    connect,
+    lookup::{LOOKUP_TIMEOUT, Lookups},
+};
 
 /// Special-purpose IPv4 ranges (RFC 6890 and its registry), multicast and the reserved block.
 const DENIED_V4: [Ipv4Net; 16] = [
@@ -173,8 +176,9 @@ impl Resolver {
 impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
         let Self { allow, lookups } = self.clone();
+        let tenant = connect::current_tenant();
         Box::pin(async move {
-            let addresses = lookups.find(name.as_str()).await?;
+            let addresses = lookups.find(name.as_str(), tenant).await?;
             let addresses = check_addresses(addresses, &allow).map_err(Unresolved::Refused)?;
             Ok(Box::new(addresses.into_iter()) as Addrs)
         })

@@ -43,7 +43,7 @@ pub use body::{MAX_LARGE_READS, MemoryBudget};
 pub use error::{Error, ErrorKind};
 pub use identity::Identity;
 pub use ipnet;
-pub use lookup::{DOMAIN_SHARE_DIVISOR, LOOKUP_TIMEOUT, MAX_LOOKUPS, MAX_WAITING_LOOKUPS};
+pub use lookup::{LOOKUP_SHARE_DIVISOR, LOOKUP_TIMEOUT, MAX_LOOKUPS, MAX_WAITING_LOOKUPS};
 pub use proxy::{InvalidProxy, Proxy};
 pub use reqwest::{
     Method, StatusCode, header,
@@ -80,6 +80,8 @@ pub struct Client {
     /// Client certificate of its connections.
     identity: Option<Identity>,
     proxy: Option<Arc<Proxy>>,
+    /// Tenant for which names are looked up.
+    tenant: Option<Arc<str>>,
     /// Memory budget for responses; none for no limit on all of them together.
     memory: Option<Arc<dyn MemoryBudget>>,
 }
@@ -179,13 +181,16 @@ impl Client {
     /// Returns an error if TLS cannot be set up, for example because the system has no certificate
     /// store.
     pub fn new(settings: Settings) -> Result<Self, Error> {
+        Self::with_lookups(settings, Lookups::new())
+    }
+
+    fn with_lookups(settings: Settings, lookups: Arc<Lookups>) -> Result<Self, Error> {
         let Settings {
             rewrite: rewrites,
             allow,
             user_agent,
         } = settings;
         let allow: Arc<[IpNet]> = allow.into();
-        let lookups = Lookups::new();
         let shared = Clients::new(&user_agent, &allow, &lookups, !rewrites.is_empty(), None)?;
         let by_proxy = proxy::ClientCache::default();
         let inner = Inner {
@@ -201,6 +206,7 @@ impl Client {
             inner: Arc::new(inner),
             identity: None,
             proxy: None,
+            tenant: None,
             memory: None,
         })
     }
@@ -220,6 +226,16 @@ impl Client {
     pub fn with_proxy(&self, proxy: Option<Arc<Proxy>>) -> Self {
         Self {
             proxy,
+            ..self.clone()
+        }
+    }
+
+    /// Returns this client for the requests of a tenant. Their lookups of names use the tenant's
+    /// share, so a host that a tenant can choose is reached only through such a client.
+    #[must_use]
+    pub fn for_tenant(&self, tenant: Arc<str>) -> Self {
+        Self {
+            tenant: Some(tenant),
             ..self.clone()
         }
     }
@@ -285,7 +301,7 @@ impl Client {
         let Some(url::Host::Domain(name)) = url.host() else {
             return Ok(());
         };
-        match inner.lookups.find(name).await {
+        match inner.lookups.find(name, self.tenant.clone()).await {
             Ok(addresses) => guard::check_addresses(addresses, &inner.allow).map(drop),
             Err(_) => Ok(()),
         }
@@ -357,7 +373,11 @@ impl Client {
             Body::Multipart(form) => builder.multipart(form),
         };
         let limits = request.limits;
-        let head = connect::with_connect_timeout(limits.connect, builder.send());
+        let settings = connect::ConnectSettings {
+            timeout: limits.connect,
+            tenant: self.tenant.clone(),
+        };
+        let head = connect::with_connect_settings(settings, builder.send());
         let response = match tokio::time::timeout(limits.first_byte, head).await {
             Ok(response) => response.map_err(|cause| context.failed(&cause, limits.connect))?,
             Err(_) => {
@@ -463,7 +483,7 @@ fn build(
         .pool_idle_timeout(IDLE_TIMEOUT)
         .http2_max_header_list_size(MAX_HEADER_BYTES as u32)
         .dns_resolver(resolver)
-        .connector_layer(connect::ConnectTimeoutLayer);
+        .connector_layer(connect::ConnectSettingsLayer);
     if !user_agent.is_empty() {
         builder = builder.user_agent(user_agent);
     }

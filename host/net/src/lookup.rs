@@ -4,11 +4,17 @@
 //! a name server is silent. On the blocking threads of the runtime such lookups would delay all
 //! other blocking work.
 //!
-//! Guarantee: concurrent lookups of one name share one query, and each domain may use only a part
-//! of the threads, so that a silent domain does not block others.
+//! Guarantee: concurrent lookups of one name share one query. Each registered domain, and each
+//! tenant, may use only a part of the threads and of the waiting places. A silent domain therefore
+//! does not block others, and a tenant that names many silent domains does not block other tenants.
+//!
+//! A lookup counts toward the share of one tenant that waits for it until the resolver answers, even
+//! if the tenant gave up before. A name that several tenants wait for is looked up when one of them
+//! has a share left. Lookups without a tenant, which are those of hosts that the operator named, are
+//! limited by their domain alone.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::HashMap,
     net::{SocketAddr, ToSocketAddrs},
     sync::Arc,
     thread,
@@ -24,8 +30,8 @@ use crate::guard::Unresolved;
 pub const MAX_LOOKUPS: usize = 64;
 /// Maximum number of names that wait for a lookup.
 pub const MAX_WAITING_LOOKUPS: usize = 256;
-/// Divisor of both limits for the names below one registered domain.
-pub const DOMAIN_SHARE_DIVISOR: usize = 4;
+/// Divisor of both limits for one tenant, and for the names below one registered domain.
+pub const LOOKUP_SHARE_DIVISOR: usize = 4;
 /// Timeout for the addresses of a name. It is shorter than the connect timeout, so that the error
 /// names the reason.
 pub const LOOKUP_TIMEOUT: Duration = Duration::from_secs(4);
@@ -44,11 +50,31 @@ pub(crate) struct Lookups {
 #[derive(Default)]
 struct State {
     /// Callers of each name that is being looked up or waits for a lookup.
-    callers: HashMap<String, Vec<oneshot::Sender<LookupResult>>>,
-    waiting: VecDeque<String>,
+    callers: HashMap<String, Vec<Caller>>,
+    /// Names that wait, the oldest first.
+    waiting: Vec<String>,
     running: usize,
-    running_of_domain: HashMap<String, usize>,
+    running_of_domain: Shares,
+    running_of_tenant: Shares,
 }
+
+/// Caller that waits for the addresses of a name.
+struct Caller {
+    tenant: Option<Arc<str>>,
+    sender: oneshot::Sender<LookupResult>,
+}
+
+/// Lookup that runs on a thread.
+#[derive(Clone)]
+struct Lookup {
+    name: String,
+    /// Tenant whose share is used.
+    tenant: Option<Arc<str>>,
+}
+
+/// Numbers of running lookups by their owner: a domain or a tenant.
+#[derive(Default)]
+struct Shares(HashMap<String, usize>);
 
 impl Lookups {
     /// Creates a scheduler that uses the system's resolver.
@@ -68,13 +94,17 @@ impl Lookups {
         })
     }
 
-    /// Finds the addresses of a name.
+    /// Finds the addresses of a name for a tenant.
     ///
     /// # Errors
     /// Returns an error if the name has no addresses, if they do not arrive in time, or if too many
     /// names wait.
-    pub(crate) async fn find(self: &Arc<Self>, name: &str) -> Result<Vec<SocketAddr>, Unresolved> {
-        let found = self.request(name)?;
+    pub(crate) async fn find(
+        self: &Arc<Self>,
+        name: &str,
+        tenant: Option<Arc<str>>,
+    ) -> Result<Vec<SocketAddr>, Unresolved> {
+        let found = self.request(name, tenant)?;
         match timeout(LOOKUP_TIMEOUT, found).await {
             Ok(Ok(found)) => found.map_err(Unresolved::Failed),
             Ok(Err(_)) => Err(Unresolved::Failed("the lookup was interrupted".to_owned())),
@@ -89,89 +119,78 @@ impl Lookups {
     fn request(
         self: &Arc<Self>,
         name: &str,
+        tenant: Option<Arc<str>>,
     ) -> Result<oneshot::Receiver<LookupResult>, Unresolved> {
-        let (caller, found) = oneshot::channel();
+        let (sender, found) = oneshot::channel();
         let mut state = self.state();
         if let Some(callers) = state.callers.get_mut(name) {
-            callers.retain(|caller| !caller.is_closed());
-            callers.push(caller);
-            return Ok(found);
+            callers.retain(|caller| !caller.sender.is_closed());
+            callers.push(Caller { tenant, sender });
+        } else {
+            state.drop_unwanted();
+            if state.is_queue_full(name, tenant.as_deref()) {
+                return Err(Unresolved::TooMany);
+            }
+            let callers = vec![Caller { tenant, sender }];
+            state.callers.insert(name.to_owned(), callers);
+            state.waiting.push(name.to_owned());
         }
-        state.drop_unwanted();
-        let of_domain = state
-            .waiting
-            .iter()
-            .filter(|waiting| domain(waiting) == domain(name))
-            .count();
-        if state.waiting.len() >= MAX_WAITING_LOOKUPS
-            || of_domain >= MAX_WAITING_LOOKUPS / DOMAIN_SHARE_DIVISOR
-        {
-            return Err(Unresolved::TooMany);
-        }
-        state.callers.insert(name.to_owned(), vec![caller]);
-        state.waiting.push_back(name.to_owned());
-        let next = state.next();
+        let startable = state.take_startable();
         drop(state);
-        self.start(next);
+        self.start(startable);
         Ok(found)
     }
 
-    /// Looks up a name on a new thread, which then continues with the waiting names.
-    fn start(self: &Arc<Self>, mut next: Option<String>) {
-        while let Some(name) = next {
+    /// Starts a thread for each lookup.
+    fn start(self: &Arc<Self>, mut lookups: Vec<Lookup>) {
+        while let Some(lookup) = lookups.pop() {
             let own = self.clone();
-            let first = name.clone();
+            let running = lookup.clone();
             let run = move || {
-                let mut next = Some(first);
-                while let Some(name) = next {
-                    let found = (own.look_up)(&name);
-                    next = own.finish(&name, &found);
-                }
+                let found = (own.look_up)(&running.name);
+                own.start(own.finish(&running, &found));
             };
-            match thread::Builder::new()
+            let thread = thread::Builder::new()
                 .name("dns".to_owned())
-                .stack_size(STACK_BYTES)
-                .spawn(run)
-            {
-                Ok(_) => return,
-                Err(cause) => {
-                    next = self.finish(&name, &Err(format!("no thread can be started: {cause}")))
-                }
+                .stack_size(STACK_BYTES);
+            if let Err(cause) = thread.spawn(run) {
+                let failed = Err(format!("no thread can be started: {cause}"));
+                lookups.extend(self.finish(&lookup, &failed));
             }
         }
     }
 
-    /// Sends the result to the callers of a name and returns the next name to look up.
-    fn finish(&self, name: &str, found: &LookupResult) -> Option<String> {
+    /// Sends the result to the callers of a name and returns the lookups that can start now.
+    fn finish(&self, lookup: &Lookup, found: &LookupResult) -> Vec<Lookup> {
         let mut state = self.state();
         state.running -= 1;
-        if let Some(running) = state.running_of_domain.get_mut(domain(name)) {
-            *running -= 1;
-            if *running == 0 {
-                state.running_of_domain.remove(domain(name));
-            }
+        state.running_of_domain.release(domain(&lookup.name));
+        if let Some(tenant) = &lookup.tenant {
+            state.running_of_tenant.release(tenant);
         }
-        let callers = state.callers.remove(name).unwrap_or_default();
-        let next = state.next();
+        let callers = state.callers.remove(&lookup.name).unwrap_or_default();
+        let startable = state.take_startable();
         drop(state);
         for caller in callers {
             // The receiver is gone if the caller gave up.
-            let _ = caller.send(found.clone());
+            let _ = caller.sender.send(found.clone());
         }
-        next
+        startable
     }
 }
 
 impl State {
-    /// Removes waiting names without a caller.
+    /// Removes callers that gave up, and waiting names without a caller.
     fn drop_unwanted(&mut self) {
         let Self {
             callers, waiting, ..
         } = self;
         waiting.retain(|name| {
-            let is_wanted = callers
-                .get(name)
-                .is_some_and(|callers| callers.iter().any(|caller| !caller.is_closed()));
+            let Some(of_name) = callers.get_mut(name) else {
+                return false;
+            };
+            of_name.retain(|caller| !caller.sender.is_closed());
+            let is_wanted = !of_name.is_empty();
             if !is_wanted {
                 callers.remove(name);
             }
@@ -179,30 +198,73 @@ impl State {
         });
     }
 
-    /// Takes the first waiting name whose domain has a free thread.
-    fn next(&mut self) -> Option<String> {
-        if self.running >= MAX_LOOKUPS {
+    /// Returns true if no waiting place is left for a name, its domain or its tenant.
+    fn is_queue_full(&self, name: &str, tenant: Option<&str>) -> bool {
+        let max_share = MAX_WAITING_LOOKUPS / LOOKUP_SHARE_DIVISOR;
+        let is_of_domain = |waiting: &&String| domain(waiting) == domain(name);
+        let is_of_tenant = |waiting: &&String| {
+            let mut callers = self.callers.get(*waiting).into_iter().flatten();
+            tenant.is_some() && callers.any(|caller| caller.tenant.as_deref() == tenant)
+        };
+        self.waiting.len() >= MAX_WAITING_LOOKUPS
+            || self.waiting.iter().filter(is_of_domain).count() >= max_share
+            || self.waiting.iter().filter(is_of_tenant).count() >= max_share
+    }
+
+    /// Takes the waiting names whose lookups can start.
+    fn take_startable(&mut self) -> Vec<Lookup> {
+        self.drop_unwanted();
+        let mut startable = Vec::new();
+        for name in std::mem::take(&mut self.waiting) {
+            let Some(lookup) = self.startable(&name) else {
+                self.waiting.push(name);
+                continue;
+            };
+            self.running += 1;
+            self.running_of_domain.take(domain(&name));
+            if let Some(tenant) = &lookup.tenant {
+                self.running_of_tenant.take(tenant);
+            }
+            startable.push(lookup);
+        }
+        startable
+    }
+
+    /// Returns the lookup of a waiting name, if a thread is free, and a share of its domain and of
+    /// one of its callers.
+    fn startable(&self, name: &str) -> Option<Lookup> {
+        if self.running >= MAX_LOOKUPS || self.running_of_domain.is_full(domain(name)) {
             return None;
         }
-        self.drop_unwanted();
-        let max_running = MAX_LOOKUPS / DOMAIN_SHARE_DIVISOR;
-        let running = |name: &String| {
-            self.running_of_domain
-                .get(domain(name))
-                .copied()
-                .unwrap_or_default()
+        let has_share = |caller: &&Caller| {
+            let tenant = caller.tenant.as_deref();
+            tenant.is_none_or(|tenant| !self.running_of_tenant.is_full(tenant))
         };
-        let index = self
-            .waiting
-            .iter()
-            .position(|name| running(name) < max_running)?;
-        let name = self.waiting.remove(index)?;
-        self.running += 1;
-        *self
-            .running_of_domain
-            .entry(domain(&name).to_owned())
-            .or_default() += 1;
-        Some(name)
+        let caller = self.callers.get(name)?.iter().find(has_share)?;
+        Some(Lookup {
+            name: name.to_owned(),
+            tenant: caller.tenant.clone(),
+        })
+    }
+}
+
+impl Shares {
+    fn is_full(&self, owner: &str) -> bool {
+        let running = self.0.get(owner).copied().unwrap_or_default();
+        running >= MAX_LOOKUPS / LOOKUP_SHARE_DIVISOR
+    }
+
+    fn take(&mut self, owner: &str) {
+        *self.0.entry(owner.to_owned()).or_default() += 1;
+    }
+
+    fn release(&mut self, owner: &str) {
+        if let Some(running) = self.0.get_mut(owner) {
+            *running -= 1;
+            if *running == 0 {
+                self.0.remove(owner);
+            }
+        }
     }
 }
 
@@ -218,8 +280,10 @@ mod tests {
     use parking_lot::Condvar;
 
     use super::*;
+    use crate::{Body, Client, HeaderMap, Limits, Method, Request, Settings, Url};
 
-    /// Resolver that does not answer for `silent.com` until it is released, and counts its queries.
+    /// Resolver that does not answer for names that end in `silent.com` until it is released, and
+    /// counts its queries.
     #[derive(Default)]
     struct Silent {
         asked: AtomicUsize,
@@ -249,17 +313,21 @@ mod tests {
     async fn silent_domain_leaves_threads_to_others() {
         let silent = Arc::new(Silent::default());
         let lookups = silent.lookups();
-        let running = MAX_LOOKUPS / DOMAIN_SHARE_DIVISOR;
-        let waiting = MAX_WAITING_LOOKUPS / DOMAIN_SHARE_DIVISOR;
+        let running = MAX_LOOKUPS / LOOKUP_SHARE_DIVISOR;
+        let waiting = MAX_WAITING_LOOKUPS / LOOKUP_SHARE_DIVISOR;
         let held: Vec<_> = (0..running + waiting)
-            .map(|n| lookups.request(&format!("x{n}.silent.com")).unwrap())
+            .map(|n| {
+                let name = format!("x{n}.silent.com");
+                lookups.request(&name, None).unwrap()
+            })
             .collect();
         assert!(matches!(
-            lookups.request("more.silent.com"),
+            lookups.request("more.silent.com", None),
             Err(Unresolved::TooMany)
         ));
         assert_eq!(lookups.state().running, running);
-        assert_eq!(lookups.find("www.good.com").await.unwrap().len(), 1);
+        let found = lookups.find("www.good.com", None).await.unwrap();
+        assert_eq!(found.len(), 1);
         // Names without a waiting caller are not looked up.
         drop(held);
         silent.speak();
@@ -271,8 +339,67 @@ mod tests {
         assert!(
             state.callers.is_empty()
                 && state.waiting.is_empty()
-                && state.running_of_domain.is_empty()
+                && state.running_of_domain.0.is_empty()
         );
+    }
+
+    #[tokio::test]
+    async fn silent_domains_of_tenant_leave_threads_to_others() {
+        let silent = Arc::new(Silent::default());
+        let lookups = silent.lookups();
+        let running = MAX_LOOKUPS / LOOKUP_SHARE_DIVISOR;
+        let waiting = MAX_WAITING_LOOKUPS / LOOKUP_SHARE_DIVISOR;
+        // Each name is a registered domain of its own.
+        let request = |number: usize, tenant: &str| {
+            let name = format!("x{number}-silent.com");
+            lookups.request(&name, Some(tenant.into()))
+        };
+        let held: Vec<_> = (0..running + waiting)
+            .map(|number| request(number, "greedy").unwrap())
+            .collect();
+        assert!(matches!(
+            request(running + waiting, "greedy"),
+            Err(Unresolved::TooMany)
+        ));
+        assert_eq!(lookups.state().running, running);
+        let found = lookups.find("www.good.com", Some("other".into()));
+        assert_eq!(found.await.unwrap().len(), 1);
+        // The first waiting name starts when a tenant with a share waits for it, too.
+        let shared = request(running, "other").unwrap();
+        assert_eq!(lookups.state().running, running + 1);
+        drop(held);
+        silent.speak();
+        assert_eq!(shared.await.unwrap().unwrap().len(), 1);
+        while lookups.state().running > 0 {
+            tokio::task::yield_now().await;
+        }
+        assert!(lookups.state().running_of_tenant.0.is_empty());
+    }
+
+    #[tokio::test]
+    async fn request_uses_the_share_of_its_tenant() {
+        let silent = Arc::new(Silent::default());
+        let lookups = silent.lookups();
+        let client = Client::with_lookups(Settings::default(), lookups.clone()).unwrap();
+        let client = client.for_tenant("one".into());
+        let request = Request {
+            method: Method::GET,
+            url: Url::parse("http://www.silent.com/").unwrap(),
+            headers: HeaderMap::new(),
+            body: Body::Empty,
+            limits: Limits::default(),
+        };
+        let started = async {
+            while lookups.state().running == 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            sent = client.send(request) => panic!("{sent:?}"),
+            () = started => {}
+        }
+        assert!(lookups.state().running_of_tenant.0.contains_key("one"));
+        silent.speak();
     }
 
     #[tokio::test]
@@ -280,7 +407,7 @@ mod tests {
         let silent = Arc::new(Silent::default());
         let lookups = silent.lookups();
         let callers: Vec<_> = (0..500)
-            .map(|_| lookups.request("www.silent.com").unwrap())
+            .map(|_| lookups.request("www.silent.com", None).unwrap())
             .collect();
         silent.speak();
         for caller in callers {

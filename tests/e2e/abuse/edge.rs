@@ -632,16 +632,18 @@ async fn silent_name_server_holds_up_nobody_else() {
     }
     let host = names.hold(Setup::new()).start().await;
     let mut manifest = guest::manifest(&given::slug());
-    manifest["egress"] = json!([{ "host": "*.example.com" }, { "host": "*.example.net" }]);
+    // Each name is a registered domain of its own.
+    let silent: Vec<_> = (0..48)
+        .map(|number| format!("silent{number}.com"))
+        .collect();
+    let hosts = silent.iter().map(String::as_str).chain(["*.example.net"]);
+    manifest["egress"] = hosts.map(|host| json!({ "host": host })).collect();
     host.publish(Guest::fetch().component(), &manifest).await;
     let tool = guest::tool(manifest["slug"].as_str().unwrap());
     let (lost, neighbor) = (host.new_project().await, host.new_project().await);
     let good = |name: &str| json!({ "url": format!("https://{name}.example.net/echo/way") });
     neighbor.execute(&tool, good("www")).await.data();
     let before = host.footprint().threads;
-    let silent: Vec<_> = (0..48)
-        .map(|number| format!("silent{number}.example.com"))
-        .collect();
     let mut calls = JoinSet::new();
     for name in &silent {
         names.say(name, Record::Silent);

@@ -6,6 +6,7 @@ use manifest::{AuthMode, AuthScheme};
 use oauth::{Client, Flow, MetadataCache, Refusal};
 use serde_json::Value;
 use store::{Record, Store, Time};
+use tokio::sync::watch;
 
 use super::{
     Account, ExpiryListener, Values,
@@ -74,6 +75,8 @@ pub struct TokenManager {
     pub(super) claims: Claims,
     /// Locks of accounts that are being refreshed, so that calls in one process wait in memory.
     pub(super) account_locks: KeyedLimit<AccountId>,
+    /// Each running refresh holds a receiver, so that a stopping server can wait for them.
+    pub(super) running_refreshes: watch::Sender<()>,
     pub(super) expiry: Box<dyn ExpiryListener>,
     pub(crate) refreshes: RefreshCounts,
 }
@@ -157,6 +160,7 @@ impl TokenManager {
             settings,
             metadata: MetadataCache::default(),
             account_locks: KeyedLimit::new(1),
+            running_refreshes: watch::Sender::new(()),
             expiry,
             refreshes: RefreshCounts::default(),
         }
@@ -169,7 +173,8 @@ impl TokenManager {
     ) -> Result<ClientContext> {
         let now = self.clock.now();
         let credentials = auth_configs::open_credentials(&self.vault, config, now).await?;
-        let net = self.settings.net.with_proxy(credentials.net_proxy()?);
+        let net = self.settings.net.for_tenant(config.project.as_str().into());
+        let net = net.with_proxy(credentials.net_proxy()?);
         let own = credentials.own;
         let redirect_uri = own.get("oauth_redirect_uri").and_then(Value::as_str);
         let redirect_uri = redirect_uri.filter(|text| !text.is_empty());

@@ -121,7 +121,7 @@ async fn send(app: &App, claim: Arc<Claim<Delivery>>, mut room: Room) -> Result<
     }
     let body = message::write(app, &event, version).await?;
     let request = request(app, &opened.endpoint, &event.id, version, body)?;
-    let (attempt, outcome) = attempt(app, request).await;
+    let (attempt, outcome) = attempt(app, &project, request).await;
     let attempt = attempt.seal(app, &project, claim.id()).await?;
     let now = claim.batch().await?.now;
     let subscription = &opened.record;
@@ -184,10 +184,11 @@ async fn retry(
 }
 
 /// Sends a message once.
-async fn attempt(app: &App, request: Request) -> (Attempt, Outcome) {
+async fn attempt(app: &App, project: &ProjectId, request: Request) -> (Attempt, Outcome) {
     let at = app.clock.now();
     let begun = Instant::now();
-    let sent = app.webhooks.net.send(request).await;
+    let net = app.webhooks.net.for_tenant(project.as_str().into());
+    let sent = net.send(request).await;
     let mut attempt = Attempt {
         at,
         duration: begun.elapsed(),

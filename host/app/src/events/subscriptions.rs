@@ -143,7 +143,7 @@ pub struct Changes {
 pub async fn create(app: &App, project: &Project, request: NewSubscription) -> Result<Opened> {
     let events = parse_events(app, &request.events)?;
     check_versions(app, &events, request.version)?;
-    check_url(app, &request.url).await?;
+    check_url(app, project, &request.url).await?;
     let id = SubscriptionId::random();
     let endpoint = Endpoint {
         url: request.url,
@@ -221,7 +221,7 @@ pub async fn change(
     let events = changes.events.as_ref();
     let events = events.map(|events| parse_events(app, events)).transpose()?;
     if let Some(url) = &changes.url {
-        check_url(app, url).await?;
+        check_url(app, project, url).await?;
     }
     edit(app, project, id, |subscription, endpoint| {
         if let Some(url) = &changes.url {

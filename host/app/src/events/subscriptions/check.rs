@@ -9,6 +9,7 @@ use crate::{
         errors,
         event::{EventKind, MessageVersion},
     },
+    projects::Project,
 };
 
 /// Maximum characters of a URL.
@@ -55,7 +56,7 @@ pub(super) fn check_versions(
 
 /// Checks that a URL may be reached. A name without an address passes, because its zone may not be
 /// published yet.
-pub(in crate::events) async fn check_url(app: &App, text: &str) -> Result<()> {
+pub(in crate::events) async fn check_url(app: &App, project: &Project, text: &str) -> Result<()> {
     let invalid = |why: &dyn std::fmt::Display| errors::invalid(format!("webhook_url: {why}"));
     if text.chars().count() > MAX_URL_CHARS {
         return Err(invalid(&format_args!("at most {MAX_URL_CHARS} characters")));
@@ -69,7 +70,8 @@ pub(in crate::events) async fn check_url(app: &App, text: &str) -> Result<()> {
     if !is_allowed {
         return Err(invalid(&"must be an https URL"));
     }
-    let checked = app.webhooks.net.check(&url).await;
+    let net = app.webhooks.net.for_tenant(project.tenant.clone());
+    let checked = net.check(&url).await;
     checked.map_err(|refused| invalid(&refused))
 }
 
