@@ -67,6 +67,14 @@ async fn get(project: &Client, url: &str) -> RawResponse {
     project.exchange(Method::GET, url, &[], vec![]).await
 }
 
+/// Returns the headers that an upload to a bucket must send.
+fn upload_headers(asked: &Answer) -> Vec<(&str, &str)> {
+    let headers = asked["headers"].as_object().unwrap().iter();
+    headers
+        .map(|(name, value)| (name.as_str(), value.as_str().unwrap()))
+        .collect()
+}
+
 async fn copy(project: &Client, slug: &str, key: &str) -> Answer {
     let file = json!({ "name": "note.txt", "mimetype": "text/plain", "s3key": key });
     project
@@ -75,7 +83,7 @@ async fn copy(project: &Client, slug: &str, key: &str) -> Answer {
 }
 
 /// Uploads a file and returns its key.
-async fn uploaded(project: &Client, slug: &str, bytes: &[u8]) -> String {
+pub(crate) async fn uploaded(project: &Client, slug: &str, bytes: &[u8]) -> String {
     let asked = ask(project, slug, bytes, json!({})).await.expect(200);
     assert_eq!(put(project, url(&asked), bytes).await.status, 200);
     asked["key"].as_str().unwrap().to_owned()
@@ -397,12 +405,7 @@ async fn presigned_bucket_serves_files_directly() {
     let bytes = unique(1000).into_bytes();
     let asked = ask(&project, &slug, &bytes, json!({})).await.expect(200);
     assert!(url(&asked).starts_with(&service.endpoint()), "{asked:#?}");
-    let headers: Vec<_> = asked["headers"]
-        .as_object()
-        .unwrap()
-        .iter()
-        .map(|(n, v)| (n.as_str(), v.as_str().unwrap()))
-        .collect();
+    let headers = upload_headers(&asked);
     let key = asked["key"].as_str().unwrap();
     assert_eq!(
         put(&project, url(&asked), &bytes).await.status,
@@ -446,4 +449,30 @@ async fn presigned_bucket_serves_files_directly() {
     assert_eq!(existing["type"], "existing");
     let verified = host.terminate().await.0.command(&["verify"]);
     assert_eq!(verified.code, Some(0), "{verified:?}");
+}
+
+#[tokio::test]
+async fn large_object_in_bucket_is_removed_unread() {
+    let service = BucketService::start();
+    let host = Setup::new()
+        .in_bucket(&service)
+        .with("s3.presigned", "true")
+        .with("files.size_mib", "1")
+        .start()
+        .await;
+    let (slug, project) = (copier(&host).await, host.as_project());
+    let bytes = vec![7; 64 << 20];
+    let asked = ask(&project, &slug, &bytes, json!({})).await.expect(200);
+    let key = asked["key"].as_str().unwrap();
+    let object = service.file(&format!("components/file.{key}"));
+    let done = project
+        .exchange(Method::PUT, url(&asked), &upload_headers(&asked), bytes)
+        .await;
+    assert_eq!((done.status, object.exists()), (200, true), "{done:?}");
+    let before = host.footprint().peak_kib;
+    let refused = copy(&project, &slug, key).await.expect(400);
+    assert_eq!(refused["error"]["slug"], "File_NotUploaded");
+    assert!(!object.exists(), "the object is removed");
+    let grown = host.footprint().peak_kib - before;
+    assert!(grown < 32 << 10, "the server grew by {grown} KiB");
 }

@@ -147,6 +147,7 @@ async fn one(
         grant: None,
         limits: Limits::default(),
         files: Vec::new(),
+        files_memory: None,
         state: BTreeMap::new(),
         trace: None,
     };

@@ -114,7 +114,12 @@ pub(crate) async fn run(
         meter: meter.clone(),
         trace,
         outgoing: Arc::new(outgoing),
-        files: Files::new(call.files, context.memory.reserve(), limits),
+        files: Files::new(
+            call.files,
+            call.files_memory,
+            context.memory.reserve(),
+            limits,
+        ),
         guest_state: call.state,
         webhook_secrets,
         clock: context.clock.clone(),

@@ -8,7 +8,7 @@ use std::{
 use bytes::Bytes;
 use manifest::EgressRule;
 
-use crate::{Digest, Grant, Limits, RunTrace, Secret};
+use crate::{Digest, Grant, Limits, Reservation, RunTrace, Secret};
 
 /// One call of one toolkit.
 pub struct Call {
@@ -28,6 +28,9 @@ pub struct Call {
     pub limits: Limits,
     /// Files that the call may read, by id.
     pub files: Vec<File>,
+    /// Reservation for the memory of these files, which is released with them; none if they count
+    /// toward no limit.
+    pub files_memory: Option<Reservation>,
     /// Content of `state` at the beginning of the call.
     pub state: BTreeMap<String, Vec<u8>>,
     /// Trace of the call; none if it is not traced.

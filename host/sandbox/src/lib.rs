@@ -8,7 +8,8 @@
 //!
 //! The guarantee rests on three facts. No instance is reused between calls, so no data leaks between
 //! tenants. The host adds credentials to requests after they leave the guest and removes them from
-//! responses before the guest reads these. It verifies webhook requests itself.
+//! responses before the guest reads these. It verifies webhook requests for guests that import the
+//! interface for it.
 //!
 //! [`Sandbox::install`] checks and compiles a component; [`Sandbox::call`] runs it. The modules at
 //! the top say what goes in (`input`, `limits`, `grant`), what happens (`call`) and what comes out
@@ -61,7 +62,9 @@ use toolkit::imports::{http, webhook::WebhookSecrets};
 pub use digest::{Digest, InvalidDigest};
 pub use engine::{
     MAX_CORE_INSTANCES, MAX_MEMORIES, MAX_TABLE_ELEMENTS, MAX_TABLES,
-    check::{MAX_FUNCTION_BYTES, MAX_FUNCTIONS, import_advice, is_import_available},
+    check::{
+        MAX_COMPONENT_BYTES, MAX_FUNCTION_BYTES, MAX_FUNCTIONS, import_advice, is_import_available,
+    },
     compile::compile_child,
     install::{InstallError, Installed},
 };
@@ -296,6 +299,7 @@ impl Sandbox {
                 .iter()
                 .map(cassette::InputFile::file)
                 .collect(),
+            files_memory: None,
             state: cassette
                 .state
                 .iter()
@@ -330,8 +334,9 @@ impl Sandbox {
         if inner.memory.is_full() {
             return Err(Refusal::NodeBusy);
         }
+        let net = inner.settings.net.for_tenant(request.tenant.clone());
         let node = http::Node {
-            net: &inner.settings.net,
+            net: &net,
             memory: &inner.memory,
             threads: inner.guest_threads()?,
             cpu_permits: &permit.cpu_permits,
@@ -355,11 +360,12 @@ impl Sandbox {
         if inner.memory.is_full() {
             return Err(Refusal::NodeBusy);
         }
+        let net = inner.settings.net.for_tenant(call.tenant.clone());
         let context = call::CallContext {
             runtime: &inner.runtime,
             memory: &inner.memory,
             threads: inner.guest_threads()?,
-            net: &inner.settings.net,
+            net: &net,
             clock: &inner.settings.clock,
             quarantine: &inner.quarantine,
             session,
@@ -411,6 +417,14 @@ impl Sandbox {
         };
         let active = inner.program_ticker.enter();
         program::run(context, loaded, program, permit, active).await
+    }
+
+    /// Reserves memory of the node for bytes that the caller holds, such as the files of a call, if
+    /// it is free. Like bodies of responses, they leave a part of the node's memory to guests.
+    #[must_use]
+    pub fn try_reserve_memory(&self, bytes: u64) -> Option<Reservation> {
+        let memory = self.inner.memory.reserve();
+        net::MemoryBudget::grow(&memory, bytes).then_some(memory)
     }
 
     /// Returns the current load of the sandbox.

@@ -153,7 +153,8 @@ pub mod kind {
     ];
 }
 
-/// Refusal of a call that did not start. A retry is safe but seldom helps.
+/// Refusal of a call that did not start. A retry is safe; it helps if the tenant or the node was
+/// busy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// No verified compiled form exists. Install the component's bytes with

@@ -66,6 +66,7 @@ async fn what_the_child_compiles_runs_in_the_parent() {
         grant: None,
         limits: host_sandbox::Limits::default(),
         files: Vec::new(),
+        files_memory: None,
         state: std::collections::BTreeMap::new(),
         trace: None,
     };

@@ -22,7 +22,7 @@ use std::{
 use bytes::Bytes;
 use guest::{ECHO_CODE, component, foreign, plain};
 use host_sandbox::{
-    Action, Allocator, Call, Cause, Context, Credential, Digest, Grant, GrantError, Inbound,
+    Action, Allocator, Call, Cause, Context, Credential, Digest, File, Grant, GrantError, Inbound,
     InstallError, Limits, MAX_SIGNED_MESSAGE_BYTES, Outcome, Output, Policy, Refusal, Sandbox,
     Settings, WebhookSecret, kind,
 };
@@ -90,6 +90,7 @@ fn call(component: Digest, arguments: &str) -> Call {
         grant: None,
         limits: Limits::default(),
         files: Vec::new(),
+        files_memory: None,
         state: BTreeMap::new(),
         trace: None,
     }
@@ -294,6 +295,40 @@ async fn calls_beyond_the_limits_are_refused() {
     };
     assert_eq!(data(&host.sandbox.call(other).await.unwrap()), "{}");
     running.iter().for_each(tokio::task::JoinHandle::abort);
+    until(|| host.sandbox.gauges().live == 0).await;
+    assert_eq!(host.sandbox.gauges().memory, 0);
+}
+
+#[tokio::test]
+async fn memory_of_files_is_held_during_their_call() {
+    let host = open(|settings| settings.node_memory = 8 << 20);
+    assert!(host.sandbox.try_reserve_memory(7 << 20).is_none());
+    let size = 4 << 20;
+    let give = |call: &mut Call| {
+        call.files_memory = host.sandbox.try_reserve_memory(size);
+        assert!(call.files_memory.is_some());
+        assert!(host.sandbox.try_reserve_memory(size).is_none());
+        call.files = vec![File {
+            id: "file_1".into(),
+            name: "a".into(),
+            media_type: "text/plain".into(),
+            bytes: vec![0; 4 << 20].into(),
+        }];
+    };
+    let outcome = host.run(plain("", ECHO_CODE), give).await;
+    assert_eq!(data(&outcome), "{}");
+
+    let sleep = r#"(import "toolhost:toolkit/clock@1.0.0" "sleep" (func $sleep (param i32)))"#;
+    let waits = format!("(call $sleep (i32.const 600000)) {ECHO_CODE}");
+    let waits = component(sleep, "", &waits);
+    let digest = host.sandbox.install(waits).await.unwrap().digest;
+    let mut waiting = call(digest, "{}");
+    give(&mut waiting);
+    let sandbox = host.sandbox.clone();
+    let running = tokio::spawn(async move { sandbox.call(waiting).await.map(drop) });
+    until(|| host.sandbox.gauges().live == 1).await;
+    assert!(host.sandbox.gauges().memory >= size);
+    running.abort();
     until(|| host.sandbox.gauges().live == 0).await;
     assert_eq!(host.sandbox.gauges().memory, 0);
 }

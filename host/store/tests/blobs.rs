@@ -111,6 +111,7 @@ async fn what_is_no_key_is_refused(place: impl Place) {
             "{key}"
         );
         assert!(matches!(blobs.get(key).await, Err(Error::Key(_))), "{key}");
+        assert!(matches!(blobs.size(key).await, Err(Error::Key(_))), "{key}");
         assert!(
             matches!(blobs.remove(key).await, Err(Error::Key(_))),
             "{key}"
@@ -139,6 +140,22 @@ async fn damaged_blob_fails_get_and_verify(place: impl Place) {
     );
 }
 
+async fn blob_above_the_maximum_is_not_read(place: impl Place) {
+    let blobs = place.open();
+    assert_eq!(blobs.size("a").await.unwrap(), None);
+    assert_eq!(blobs.get_at_most("a", 0).await.unwrap(), None);
+    let bytes = Bytes::from(vec![7; 10_000]);
+    blobs.put("a", bytes.clone()).await.unwrap();
+    assert_eq!(blobs.size("a").await.unwrap(), Some(10_000));
+    assert_eq!(blobs.get_at_most("a", 10_000).await.unwrap(), Some(bytes));
+    // If these bytes were read, their checksum would be the reason.
+    std::fs::write(place.file("a"), vec![1_u8; 20_000]).unwrap();
+    for (max_bytes, reason) in [(10_000, "larger"), (20_000, "checksum")] {
+        let refused = blobs.get_at_most("a", max_bytes).await.unwrap_err();
+        assert!(refused.to_string().contains(reason), "{refused}");
+    }
+}
+
 macro_rules! promises {
     ($module:ident, $place:ty: $($promise:ident),*) => {
         mod $module {
@@ -159,7 +176,8 @@ promises!(
     a_blob_reads_as_it_was_put,
     removing_a_blob_twice_is_no_error,
     what_is_no_key_is_refused,
-    damaged_blob_fails_get_and_verify
+    damaged_blob_fails_get_and_verify,
+    blob_above_the_maximum_is_not_read
 );
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use harness::{
 };
 use serde_json::{Value, json};
 
-use crate::given;
+use crate::{budget::assert_refused, files::uploaded, given};
 
 const ACCOUNT_KEY: &str = harness::marked!("k-");
 
@@ -342,6 +342,58 @@ async fn response_bytes_count_toward_shared_run_memory() {
     );
     // The memory of the requests has been released.
     ask(20).await.expect(200);
+}
+
+#[tokio::test]
+async fn files_of_calls_count_toward_shared_run_memory() {
+    let host = given::with_application()
+        .with("sandbox.memory_mib", "64")
+        .start()
+        .await;
+    let mut manifest = guest::manifest(&given::slug());
+    manifest["egress"] = json!([{ "host": "api.example.com" }]);
+    manifest["limits"] = json!({ "wall_ms": 300_000 });
+    let file = json!({ "type": "object", "file_uploadable": true });
+    manifest["tools"][0]["input"] = json!({ "type": "object", "properties": { "file": file } });
+    host.publish(Guest::fetch().component(), &manifest).await;
+    let slug = manifest["slug"].as_str().unwrap();
+    let (project, tool) = (host.new_project().await, guest::tool(slug));
+    let key = uploaded(&project, slug, &vec![7; 30 << 20]).await;
+    let run = |path: String| {
+        // The guest fetches the first text of its arguments.
+        let address = format!("https://api.example.com/{path}");
+        let file = json!({ "name": "n", "mimetype": "text/plain", "s3key": key });
+        let arguments = json!({ "address": address, "file": file });
+        let (project, tool) = (project.clone(), tool.clone());
+        async move { project.execute(&tool, arguments).await }
+    };
+    let tag = unique(8);
+    let holding = run(format!("hang/{tag}"));
+    let attack = async {
+        wait_until("the call has its file", async || {
+            !Host::application().seen(&tag).is_empty()
+        })
+        .await;
+        let further = (0..16).map(|_| run(format!("echo/{}", unique(8))));
+        peak_of(&host, join_all(further)).await
+    };
+    let (answers, grown) = tokio::select! {
+        ended = holding => panic!("the provider never answers: {ended:#?}"),
+        refused = attack => refused,
+    };
+    // Files may take 48 MiB.
+    for answer in answers {
+        assert_refused("files of executions", &answer, 503, "Server_Busy");
+    }
+    assert!(
+        grown < 100 << 10,
+        "{grown} KiB for files where all runs together have 64 MiB"
+    );
+    // The caller of the first call has disconnected. A file fits only if all memory is released.
+    wait_until("a call gets its file", async || {
+        run(format!("echo/{}", unique(8))).await.status == 200
+    })
+    .await;
 }
 
 #[tokio::test]

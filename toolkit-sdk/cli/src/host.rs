@@ -110,6 +110,7 @@ impl Host {
             grant: input.account.grant,
             limits: input.limits.map_or(limits, |tighten| tighten(limits)),
             files: input.files,
+            files_memory: None,
             state: BTreeMap::new(),
             trace: None,
         }

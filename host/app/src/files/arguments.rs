@@ -4,14 +4,15 @@
 use std::collections::HashSet;
 
 use bytes::Bytes;
-use sandbox::File as CallFile;
+use sandbox::{File as CallFile, Reservation};
 use serde_json::Value;
+use store::Record;
 
 use crate::{
     App, Result,
     catalog::{FILE_KEYWORD, Tool},
     core::json,
-    files::errors,
+    files::{File, blob, errors, reserve_memory, uploaded},
     projects::Project,
 };
 
@@ -22,38 +23,54 @@ pub const MAX_FILES_PER_CALL: usize = 32;
 /// Maximum number of pairs of a value and a schema that are examined for the files of one call.
 pub const MAX_SEARCH_STEPS: usize = 1_000_000;
 
-/// Returns the arguments without empty texts where the schema allows files, and the files that they
-/// name. Fails if a key is not of the project, its file was never uploaded, the files are too many
-/// or too large together, or the schema allows files in too many places.
+/// Returns the arguments without empty texts where the schema allows files, the files that they
+/// name, and the reservation for the memory of the files. Fails if a key is not of the project, its
+/// file was never uploaded, the files are too many or too large together, this node has too little
+/// memory for them, or the schema allows files in too many places.
 pub(crate) async fn resolve_files(
     app: &App,
     project: &Project,
     tool: &Tool,
     arguments: Bytes,
-) -> Result<(Bytes, Vec<CallFile>)> {
+) -> Result<(Bytes, Vec<CallFile>, Option<Reservation>)> {
     let invalid = |problem: String| errors::arguments_invalid(&tool.slug, problem);
     let schema = tool.input.text()?;
     let size = arguments.len();
     let search = move || find_files(schema.get(), arguments);
     let searched = app.large_work.run(&project.tenant, size, search);
     let (arguments, keys) = searched.await?.map_err(invalid)?;
-    let (mut files, mut size) = (Vec::with_capacity(keys.len()), 0);
-    for key in keys {
-        let (record, bytes) = super::read(app, project, &key).await?;
-        size += bytes.len() as u64;
-        if size > app.files.settings.size {
-            let most = app.files.settings.size;
-            let problem = format!("the files of a call may have at most {most} bytes together");
-            return Err(invalid(problem));
-        }
-        files.push(CallFile {
-            id: key,
-            name: record.body.name,
-            media_type: record.body.media_type,
-            bytes,
-        });
+    if keys.is_empty() {
+        return Ok((arguments, Vec::new(), None));
     }
-    Ok((arguments, files))
+    let mut records = Vec::with_capacity(keys.len());
+    for key in &keys {
+        records.push(uploaded(app, project, key).await?);
+    }
+    let all_bytes: u64 = records.iter().map(|record| record.body.size).sum();
+    let max_bytes = app.files.settings.size;
+    if all_bytes > max_bytes {
+        let problem = format!("the files of a call may have at most {max_bytes} bytes together");
+        return Err(invalid(problem));
+    }
+    let memory = reserve_memory(app, all_bytes)?;
+    let mut files = Vec::with_capacity(records.len());
+    for record in records {
+        files.push(read(app, record).await?);
+    }
+    Ok((arguments, files, Some(memory)))
+}
+
+/// Reads the bytes of a file, for which memory is reserved.
+async fn read(app: &App, record: Record<File>) -> Result<CallFile> {
+    let (blobs, size) = (app.store.blobs(), record.body.size);
+    let bytes = blobs.get_at_most(&blob(&record.id), size).await?;
+    let bytes = bytes.ok_or_else(|| errors::file_not_uploaded(&record.id))?;
+    Ok(CallFile {
+        id: record.id,
+        name: record.body.name,
+        media_type: record.body.media_type,
+        bytes,
+    })
 }
 
 /// Finds the keys of files. Returns the arguments without empty texts where the schema allows

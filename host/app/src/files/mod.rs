@@ -20,6 +20,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use md5::{Digest, Md5};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use sandbox::Reservation;
 use serde::{Deserialize, Serialize};
 use store::{
     Collection, Document, Field, Kind, Listed, Query, Record, SignedUrlTerms, Time, Window,
@@ -163,16 +164,26 @@ pub async fn get(app: &App, ticket: &Ticket) -> Result<(File, Bytes)> {
     Ok((record.body, bytes))
 }
 
-/// Returns the file that arguments name, with its bytes.
-async fn read(app: &App, project: &Project, key: &str) -> Result<(Record<File>, Bytes)> {
+/// Returns the file that arguments name, with the size of its bytes. Fails if they were never
+/// uploaded.
+async fn uploaded(app: &App, project: &Project, key: &str) -> Result<Record<File>> {
     let id = FileId::parse(key)?;
-    let record = record(app, project.id.as_str(), &id).await?;
-    let bytes = match record.body.state {
-        State::Kept => app.store.blobs().get(&blob(&record.id)).await?,
-        State::Awaited => adopt(app, project, &record).await?,
+    let mut record = record(app, project.id.as_str(), &id).await?;
+    let size = match (record.body.state, record.body.size) {
+        (State::Awaited, _) => adopt(app, project, &record).await?,
+        // Records of earlier versions have no size.
+        (State::Kept, 0) => app.store.blobs().size(&blob(&record.id)).await?,
+        (State::Kept, size) => Some(size),
     };
-    let bytes = bytes.ok_or_else(|| errors::file_not_uploaded(id))?;
-    Ok((record, bytes))
+    record.body.size = size.ok_or_else(|| errors::file_not_uploaded(id))?;
+    Ok(record)
+}
+
+/// Reserves memory of this node for the bytes of files, before they are read. Fails with
+/// [`errors::NODE_BUSY`] if too little is free.
+fn reserve_memory(app: &App, bytes: u64) -> Result<Reservation> {
+    let reserved = app.sandbox.try_reserve_memory(bytes);
+    reserved.ok_or_else(errors::node_busy)
 }
 
 /// Erases bytes that were written after their record had been erased.

@@ -5,7 +5,7 @@ use store::{Batch, CommitError, EditError, Query, Record, SignedOperation};
 
 use super::{
     File, Link, MAX_NAME_CHARS, State, Ticket, blob, digest, download_link, erase_unless_stored,
-    errors, is_media_type, linked_record, make_link, record, total,
+    errors, is_media_type, linked_record, make_link, record, reserve_memory, total,
 };
 use crate::{
     App, Error, Result,
@@ -139,28 +139,45 @@ pub async fn put(app: &App, ticket: &Ticket, bytes: Bytes) -> Result<()> {
 }
 
 /// Accepts bytes that were uploaded directly to the bucket, if the bucket issues its own links.
+/// Returns their number.
 pub(super) async fn adopt(
     app: &App,
     project: &Project,
     record: &Record<File>,
-) -> Result<Option<Bytes>> {
-    let found = match app.store.blobs().get(&blob(&record.id)).await {
-        Ok(None) => return Ok(None),
-        Ok(Some(bytes)) if bytes.len() as u64 > app.files.settings.size => None,
-        Ok(Some(bytes)) => {
-            let found = digest(app, &project.tenant, bytes.clone()).await?;
-            (found == record.body.md5).then_some(bytes)
-        } // The bytes do not match their own metadata.
-        Err(store::Error::Damaged { .. }) => None,
-        Err(cause) => return Err(cause.into()),
+) -> Result<Option<u64>> {
+    let accepted = match app.store.blobs().size(&blob(&record.id)).await? {
+        None => return Ok(None),
+        Some(size) if size > app.files.settings.size => None,
+        Some(size) => verified_size(app, project, record, size).await?,
     };
-    let Some(bytes) = found else {
+    let Some(size) = accepted else {
         tracing::warn!(project = %project.id, file = record.id, "the bytes in the bucket do not match the announced digest or exceed the maximum size");
         app.store.blobs().remove(&blob(&record.id)).await?;
         return Ok(None);
     };
-    mark_stored(app, record, bytes.len() as u64).await?;
-    Ok(Some(bytes))
+    mark_stored(app, record, size).await?;
+    Ok(Some(size))
+}
+
+/// Reads at most `max_bytes` that were uploaded directly to the bucket. Returns their number if they
+/// have the announced digest.
+async fn verified_size(
+    app: &App,
+    project: &Project,
+    record: &Record<File>,
+    max_bytes: u64,
+) -> Result<Option<u64>> {
+    let _memory = reserve_memory(app, max_bytes)?;
+    let blobs = app.store.blobs();
+    let bytes = match blobs.get_at_most(&blob(&record.id), max_bytes).await {
+        Ok(Some(bytes)) => bytes,
+        // The bytes were removed, or do not match their own metadata.
+        Ok(None) | Err(store::Error::Damaged { .. }) => return Ok(None),
+        Err(cause) => return Err(cause.into()),
+    };
+    let size = bytes.len() as u64;
+    let found = digest(app, &project.tenant, bytes).await?;
+    Ok((found == record.body.md5).then_some(size))
 }
 
 /// Records that the bytes of a file are stored. They already exist, so they count even if they

@@ -1,6 +1,6 @@
 //! Arguments of an execution: sent by the caller, or made from a prompt.
 use bytes::Bytes;
-use sandbox::File;
+use sandbox::{File, Reservation};
 
 use super::{
     errors,
@@ -27,6 +27,8 @@ pub(super) struct Arguments {
     pub json: Bytes,
     /// The files that the arguments name.
     pub files: Vec<File>,
+    /// The reservation for the memory of the files.
+    pub files_memory: Option<Reservation>,
     /// The tokens used, if a language model made the arguments.
     pub tokens: Option<Tokens>,
 }
@@ -85,14 +87,15 @@ async fn with_files(
     json: Bytes,
     tokens: Option<Tokens>,
 ) -> Result<Arguments> {
-    let (json, files) = if tool.takes_files {
+    let (json, files, files_memory) = if tool.takes_files {
         Box::pin(files::resolve_files(app, project, tool, json)).await?
     } else {
-        (json, Vec::new())
+        (json, Vec::new(), None)
     };
     Ok(Arguments {
         json,
         files,
+        files_memory,
         tokens,
     })
 }

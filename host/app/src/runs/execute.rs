@@ -98,6 +98,7 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
             user_id: user,
             fields: granted.fields,
             files: arguments.files,
+            files_memory: arguments.files_memory,
             state: BTreeMap::new(),
         },
         policy: tool.policy.clone(),

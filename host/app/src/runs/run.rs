@@ -1,4 +1,4 @@
-//! Runs of the sandbox. Everything that this crate has the sandbox do starts here: calls of
+//! Runs of the sandbox. Everything that this crate runs in the sandbox starts here: calls of
 //! components and requests without a guest, each a [`Run`], and scripts.
 //!
 //! Dropping the future of a run cancels it: the guest stops within a few milliseconds, its requests
@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use bytes::Bytes;
 use sandbox::{
     Action, Call, Component, Context, Digest, File, Grant, Limits, Outcome, Policy, ProxyRequest,
-    ProxyResponse, Refusal,
+    ProxyResponse, Refusal, Reservation,
 };
 
 use workbench::{Finished, NotRun};
@@ -45,6 +45,8 @@ pub(super) struct Guest {
     /// The fields of the account that the guest may read.
     pub fields: Vec<(String, String)>,
     pub files: Vec<File>,
+    /// The reservation for the memory of the files.
+    pub files_memory: Option<Reservation>,
     /// The state that a previous call of the same trigger left; empty for a tool.
     pub state: BTreeMap<String, Vec<u8>>,
 }
@@ -76,6 +78,7 @@ pub(super) async fn call(app: &App, run: Run<'_, '_, Guest>) -> Result<Outcome> 
         grant: run.credential,
         limits: run.limits,
         files: run.what.files,
+        files_memory: run.what.files_memory,
         state: run.what.state,
         trace,
     };

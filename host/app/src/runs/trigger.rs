@@ -46,6 +46,7 @@ pub(crate) async fn call_trigger(app: &App, call: TriggerCall<'_>) -> Result<Tri
             user_id: call.user_id,
             fields: call.granted.fields,
             files: Vec::new(),
+            files_memory: None,
             state: call.state,
         },
         policy,

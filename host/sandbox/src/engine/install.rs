@@ -36,8 +36,8 @@ pub enum InstallError {
     /// The component is broken or uses unsupported features. Each problem is one line.
     #[error("the component was refused: {}", .0.join("; "))]
     Refused(Vec<String>),
-    /// The component is larger than 24 MiB.
-    #[error("the component is larger than 24 MiB")]
+    /// The component is larger than [`MAX_COMPONENT_BYTES`].
+    #[error("the component is larger than {} MiB", MAX_COMPONENT_BYTES >> 20)]
     TooLarge,
     /// The component is valid, but its content or the time or memory to compile it exceeds a limit.
     /// Each exceeded limit is one line.

@@ -18,8 +18,8 @@ use crate::engine;
 const MAX_ALL_TABLE_ELEMENTS: usize = 2 * engine::MAX_TABLE_ELEMENTS;
 /// Number of failed attempts to grow after which a guest is ended, because it does nothing else.
 const MAX_FAILED_GROWS: u32 = 100;
-/// Part of the node's memory that is left to guests: bodies of responses are refused before they
-/// take it, so that one project's responses do not end the runs of others.
+/// Part of the node's memory that is left to guests: bodies of responses and given files are refused
+/// before they take it, so that those of one project do not end the runs of others.
 const GUEST_SHARE_DIVISOR: u64 = 4;
 
 /// Memory budget of all guests of the node.

@@ -4,7 +4,7 @@
 //! signed link. The checksum is in the object's metadata. If the bucket does not answer, calls fail
 //! as *unavailable* after a few seconds; nothing here waits for it to return.
 
-use super::{Blobs, SignedOperation, SignedUrl, SignedUrlTerms, check};
+use super::{Blobs, SignedOperation, SignedUrl, SignedUrlTerms, TOO_LARGE, check};
 use crate::Error;
 use async_trait::async_trait;
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
@@ -255,11 +255,19 @@ impl Blobs for Bucket {
         put.map(drop).map_err(|error| self.to_error(key, &error))
     }
 
-    async fn get(&self, key: &str) -> Result<Option<Bytes>, Error> {
+    async fn get_at_most(&self, key: &str, max_bytes: u64) -> Result<Option<Bytes>, Error> {
         let found = match self.store.get(&self.path(key)?).await {
             Err(object_store::Error::NotFound { .. }) => return Ok(None),
             found => found.map_err(|error| self.to_error(key, &error))?,
         };
+        let damaged = |reason: &str| Error::Damaged {
+            what: format!("blob {key}"),
+            reason: reason.into(),
+        };
+        // Until here only the head of the response has been read.
+        if found.meta.size > max_bytes {
+            return Err(damaged(TOO_LARGE));
+        }
         let client_md5 = found
             .attributes
             .get(&MD5_ATTRIBUTE)
@@ -272,10 +280,6 @@ impl Blobs for Bucket {
             .bytes()
             .await
             .map_err(|error| self.to_error(key, &error))?;
-        let damaged = |reason: &str| Error::Damaged {
-            what: format!("blob {key}"),
-            reason: reason.into(),
-        };
         match expected {
             Some(expected) if expected == checksum(&bytes) => Ok(Some(bytes)),
             Some(_) => Err(damaged("its checksum does not match")),
@@ -285,6 +289,14 @@ impl Blobs for Bucket {
             None => Err(damaged(
                 "its object has no checksum in its metadata, or a different one",
             )),
+        }
+    }
+
+    async fn size(&self, key: &str) -> Result<Option<u64>, Error> {
+        match self.store.head(&self.path(key)?).await {
+            Ok(found) => Ok(Some(found.size)),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(self.to_error(key, &error)),
         }
     }
 

@@ -5,7 +5,7 @@
 //! store is not used here because it syncs neither the file nor the folder and returns damaged
 //! bytes without an error.
 
-use super::{Blobs, check};
+use super::{Blobs, TOO_LARGE, check};
 use crate::Error;
 use crate::space::Space;
 use async_trait::async_trait;
@@ -28,6 +28,8 @@ const TRAILER_BYTES: usize = 16;
 const MIN_BACKGROUND_WRITE_BYTES: usize = 1 << 20;
 /// Niceness of such a thread, which lowers its priority when processors are scarce.
 const THREAD_NICENESS: i32 = 10;
+/// Reason for which a file without the right trailer counts as damaged.
+const CHECKSUM_MISMATCH: &str = "its checksum does not match";
 /// Mark at the end of every complete file.
 const TRAILER_MAGIC: [u8; 4] = *b"blob";
 
@@ -84,12 +86,21 @@ impl Blobs for Folder {
         result.map_err(|error| unavailable(&put, &error))
     }
 
-    async fn get(&self, key: &str) -> Result<Option<Bytes>, Error> {
+    async fn get_at_most(&self, key: &str, max_bytes: u64) -> Result<Option<Bytes>, Error> {
         let path = self.path(key)?;
-        blocking(path.clone(), move || read(&path))
+        blocking(path.clone(), move || read(&path, max_bytes))
             .await?
             .map(Contents::into_bytes)
             .transpose()
+    }
+
+    async fn size(&self, key: &str) -> Result<Option<u64>, Error> {
+        let path = self.path(key)?;
+        blocking(path.clone(), move || match fs::metadata(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            found => Ok(Some(found?.len().saturating_sub(TRAILER_BYTES as u64))),
+        })
+        .await
     }
 
     async fn remove(&self, key: &str) -> Result<(), Error> {
@@ -147,32 +158,37 @@ fn write(root: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 
 enum Contents {
     Whole(Bytes),
-    Damaged(PathBuf),
+    Damaged(PathBuf, &'static str),
 }
 
 impl Contents {
     fn into_bytes(self) -> Result<Bytes, Error> {
         match self {
             Contents::Whole(bytes) => Ok(bytes),
-            Contents::Damaged(path) => Err(Error::Damaged {
+            Contents::Damaged(path, reason) => Err(Error::Damaged {
                 what: format!("blob {}", path.display()),
-                reason: "its checksum does not match".into(),
+                reason: reason.into(),
             }),
         }
     }
 }
 
-fn read(path: &Path) -> std::io::Result<Option<Contents>> {
-    let mut bytes = Vec::new();
-    match File::open(path) {
+fn read(path: &Path, max_bytes: u64) -> std::io::Result<Option<Contents>> {
+    let damaged = |reason| Ok(Some(Contents::Damaged(path.to_owned(), reason)));
+    let mut file = match File::open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        file => file?.read_to_end(&mut bytes)?,
+        file => file?,
     };
+    if file.metadata()?.len() > max_bytes.saturating_add(TRAILER_BYTES as u64) {
+        return damaged(TOO_LARGE);
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
     let Some(length) = bytes.len().checked_sub(TRAILER_BYTES) else {
-        return Ok(Some(Contents::Damaged(path.to_owned())));
+        return damaged(CHECKSUM_MISMATCH);
     };
     if trailer(&bytes[..length]) != bytes[length..] {
-        return Ok(Some(Contents::Damaged(path.to_owned())));
+        return damaged(CHECKSUM_MISMATCH);
     }
     Ok(Some(Contents::Whole(Bytes::from(bytes).slice(..length))))
 }

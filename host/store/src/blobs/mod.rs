@@ -18,6 +18,9 @@ use std::time::Duration;
 pub use bucket::{Bucket, BucketError, BucketSettings};
 pub use folder::Folder;
 
+/// Reason for which a blob of more bytes than expected counts as damaged.
+const TOO_LARGE: &str = "it is larger than expected";
+
 /// Operation that a signed link allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignedOperation {
@@ -70,7 +73,14 @@ pub trait Blobs: Send + Sync {
     /// durable.
     async fn put(&self, key: &str, bytes: Bytes) -> Result<(), Error>;
     /// Returns the blob stored under `key`. A damaged blob is an error and never returned as bytes.
-    async fn get(&self, key: &str) -> Result<Option<Bytes>, Error>;
+    async fn get(&self, key: &str) -> Result<Option<Bytes>, Error> {
+        self.get_at_most(key, u64::MAX).await
+    }
+    /// Returns a blob as [`Blobs::get`] does. A blob of more than `max_bytes` counts as damaged, and
+    /// its bytes are not read.
+    async fn get_at_most(&self, key: &str, max_bytes: u64) -> Result<Option<Bytes>, Error>;
+    /// Returns the size of the blob stored under `key`, in bytes, without reading it.
+    async fn size(&self, key: &str) -> Result<Option<u64>, Error>;
     /// Removes the blob stored under `key`. A missing blob is no error.
     async fn remove(&self, key: &str) -> Result<(), Error>;
     /// Returns a link that lets a client send one kind of request directly to the bucket, or none

@@ -22,7 +22,7 @@ pub use survey::{MAX_FUNCTION_BYTES, MAX_FUNCTIONS};
 
 /// Maximum size of a component, in bytes. A component that embeds Python has 18 MB; the rest is for
 /// the content of the toolkit.
-pub(crate) const MAX_COMPONENT_BYTES: usize = 24 << 20;
+pub const MAX_COMPONENT_BYTES: usize = 24 << 20;
 /// Maximum number of problems to list one by one.
 const MAX_LISTED_PROBLEMS: usize = 50;
 

@@ -1,5 +1,5 @@
-//! Files of a call, by id. The host holds their bytes; files that a guest creates count as memory
-//! of the node.
+//! Files of a call, by id. The host holds their bytes. Files that a guest creates count as memory of
+//! the node. The memory of given files is reserved by the caller, before it reads them.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -28,17 +28,26 @@ pub(crate) struct Files(Arc<Mutex<Inner>>);
 
 struct Inner {
     given: Vec<File>,
+    /// Memory of the given files, held as long as these.
+    _given_memory: Option<Reservation>,
     created: Vec<File>,
     /// Computed digests of files that have not changed since, by id.
     digests: HashMap<String, Digest>,
+    /// Memory of the created files.
     memory: Reservation,
     limits: Limits,
 }
 
 impl Files {
-    pub(crate) fn new(given: Vec<File>, memory: Reservation, limits: Limits) -> Self {
+    pub(crate) fn new(
+        given: Vec<File>,
+        given_memory: Option<Reservation>,
+        memory: Reservation,
+        limits: Limits,
+    ) -> Self {
         Self(Arc::new(Mutex::new(Inner {
             given,
+            _given_memory: given_memory,
             created: Vec::new(),
             digests: HashMap::new(),
             memory,
@@ -51,7 +60,7 @@ impl Files {
         std::mem::take(&mut self.lock().created)
     }
 
-    /// Takes the reservation for the memory of these files; hold it as long as the files.
+    /// Takes the reservation for the memory of the created files; hold it as long as the files.
     pub(crate) fn take_memory(&self) -> Reservation {
         self.lock().memory.split_off()
     }
@@ -267,19 +276,37 @@ mod tests {
     use super::*;
     use crate::schedule::limiter::NodeMemory;
 
-    fn files(node: u64) -> Files {
-        let given = File {
+    fn given() -> Vec<File> {
+        vec![File {
             id: "new-0".into(),
             name: "a".into(),
             media_type: "text/plain".into(),
             bytes: "abc".into(),
-        };
+        }]
+    }
+
+    fn files(node: u64) -> Files {
         let limits = Limits {
             file: 10,
             files: 2,
             ..Limits::default()
         };
-        Files::new(vec![given], NodeMemory::new(node).reserve(), limits)
+        Files::new(given(), None, NodeMemory::new(node).reserve(), limits)
+    }
+
+    #[test]
+    fn memory_of_given_files_is_released_with_them() {
+        let node = NodeMemory::new(100);
+        let given_memory = node.reserve();
+        assert!(given_memory.grow(3));
+        let memory = node.reserve();
+        let files = Files::new(given(), Some(given_memory), memory, Limits::default());
+        let id = files.create("b", "text/plain").unwrap();
+        files.append(&id, b"12").unwrap();
+        drop(files.take_memory());
+        assert_eq!(node.used(), 3);
+        drop(files);
+        assert_eq!(node.used(), 0);
     }
 
     #[test]

@@ -51,7 +51,8 @@ pub(crate) async fn send_proxy_request(
     } else {
         Body::Empty
     };
-    let files = Files::new(given.into_iter().collect(), node.memory.reserve(), limits);
+    let given = given.into_iter().collect();
+    let files = Files::new(given, None, node.memory.reserve(), limits);
     let outgoing = Outgoing::new(
         node,
         request.policy,
