@@ -42,14 +42,18 @@ impl Given {
 
     /// Returns the payloads of the entries that a search finds.
     async fn payloads(&self, search: Value) -> Vec<Value> {
-        let found = self.list(search).await;
-        let entries = found["data"].as_array().unwrap().iter();
-        let payload = |entry: &Value| {
-            let text = entry["meta"]["triggerProviderPayload"].as_str().unwrap();
-            serde_json::from_str(text).unwrap()
-        };
-        entries.map(payload).collect()
+        payloads(&self.list(search).await)
     }
+}
+
+/// Returns the payloads of the entries on a page.
+fn payloads(page: &Answer) -> Vec<Value> {
+    let entries = page["data"].as_array().unwrap().iter();
+    let payload = |entry: &Value| {
+        let text = entry["meta"]["triggerProviderPayload"].as_str().unwrap();
+        serde_json::from_str(text).unwrap()
+    };
+    entries.map(payload).collect()
 }
 
 #[tokio::test]
@@ -155,6 +159,37 @@ async fn pages_have_every_entry_once() {
     }
     let expected = (0..5).rev().map(|n| json!(format!("{{\"n\":{n}}}")));
     assert_eq!(found, expected.collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn large_payloads_end_a_page_early() {
+    const EVENT_COUNT: u64 = 12;
+    const FILLER_BYTES: usize = 1_000_000;
+    /// Number of payloads of this size that reach the limit of 4 MiB.
+    const MAX_PER_PAGE: usize = 5;
+    let given = Given::new(Host::shared().await.new_project().await).await;
+    let filler = "x".repeat(FILLER_BYTES);
+    for n in 0..EVENT_COUNT {
+        given.send(json!({ "n": n, "filler": filler })).await;
+    }
+    let mut found = Vec::new();
+    let mut cursor = Value::Null;
+    loop {
+        let search = json!({ "limit": 1_000, "cursor": cursor });
+        let page = given.list(search).await;
+        let payloads = payloads(&page);
+        assert!((1..=MAX_PER_PAGE).contains(&payloads.len()));
+        found.extend(payloads.iter().map(|data| data["n"].as_u64().unwrap()));
+        cursor = page["nextCursor"].clone();
+        if cursor.is_null() {
+            break;
+        }
+    }
+    assert_eq!(found, (0..EVENT_COUNT).rev().collect::<Vec<_>>());
+    let bare = json!({ "limit": 1_000, "include_payload": false });
+    let bare = given.list(bare).await;
+    assert_eq!(bare["data"].as_array().unwrap().len() as u64, EVENT_COUNT);
+    assert_eq!(bare["nextCursor"], Value::Null);
 }
 
 #[tokio::test]

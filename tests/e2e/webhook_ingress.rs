@@ -549,6 +549,31 @@ async fn failed_reception_is_to_be_repeated() {
 }
 
 #[tokio::test]
+async fn webhook_past_the_quota_is_to_be_repeated() {
+    // The payload and 1 KiB for the event are the whole quota.
+    const FILLER_BYTES: usize = (1 << 20) - (1 << 10) - r#"{"filler":""}"#.len();
+    let host = Setup::new().with("events.quota_mib", "1").start().await;
+    let given = Receiving::new(&host, &Guest::receive_ids()).await;
+    let deliver = async |id: &str| send(&given.project, &given.address, &[], id).await;
+    deliver("one").await.expect(200);
+    let subscription =
+        json!({ "webhook_url": INBOX_ORIGIN, "enabled_events": ["service.trigger.message"] });
+    let made = given.project.post("/webhook_subscriptions", &subscription);
+    let path = format!(
+        "/webhook_subscriptions/{}/test",
+        text(&made.await.expect(201)["id"])
+    );
+    let whole = json!({ "data": { "filler": "x".repeat(FILLER_BYTES) } });
+    given.project.post(&path, &whole).await.expect(507);
+    let rest = json!({ "data": { "filler": "x".repeat(FILLER_BYTES - (2 << 10)) } });
+    given.project.post(&path, &rest).await.expect(201);
+    let refused = deliver("two").await.expect(503);
+    assert_eq!(refused["error"]["slug"], "Webhook_Failed");
+    assert!(!refused.header("retry-after").is_empty(), "{refused:#?}");
+    deliver("one").await.expect(200);
+}
+
+#[tokio::test]
 async fn handshakes_are_answered() {
     let given = Receiving::new(Host::shared().await, &Guest::receive(1)).await;
     for method in [Method::GET, Method::POST] {

@@ -195,11 +195,11 @@ impl App {
             Some(settings) => Some(Arc::new(events::sink::Sink::open(settings).await?)),
             None => None,
         };
-        let accounts = token_manager(&parts, sink.clone());
-        let catalog = catalog::load(&parts.store, parts.schema_file).await?;
-        let usage = Arc::new(catalog::Usage::default());
         let quotas = projects::quotas::Quotas::open(parts.quotas, &parts.store).await?;
         let quotas = Arc::new(quotas);
+        let accounts = token_manager(&parts, sink.clone(), quotas.clone());
+        let catalog = catalog::load(&parts.store, parts.schema_file).await?;
+        let usage = Arc::new(catalog::Usage::default());
         let (log, writer) = runs::log::open(
             parts.log,
             parts.store.clone(),
@@ -316,12 +316,17 @@ impl App {
     }
 }
 
-fn token_manager(parts: &Parts, sink: Option<Arc<events::sink::Sink>>) -> accounts::TokenManager {
+fn token_manager(
+    parts: &Parts,
+    sink: Option<Arc<events::sink::Sink>>,
+    quotas: Arc<projects::quotas::Quotas>,
+) -> accounts::TokenManager {
     let expiry = events::ExpiryEvents {
         store: parts.store.clone(),
         vault: parts.vault.clone(),
         data: parts.webhooks.account_data.clone(),
         sink,
+        quotas,
     };
     accounts::TokenManager::new(
         parts.store.clone(),

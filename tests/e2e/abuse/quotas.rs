@@ -3,7 +3,9 @@
 use std::{fs, os::unix::fs::PermissionsExt};
 
 use futures::future::join_all;
-use harness::{Answer, Client, Host, LimitedDisk, client::Body, guest, host::Setup};
+use harness::{
+    Answer, Client, Host, LimitedDisk, client::Body, guest, host::Setup, inbox::INBOX_ORIGIN,
+};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -158,6 +160,40 @@ async fn answers_past_a_projects_quota_are_not_kept() {
     let (setup, _) = host.terminate().await;
     let host = setup.start().await;
     assert_not_kept(&host.with_key(&key), "third").await;
+}
+
+/// Creates a webhook subscription and returns the path of its test events.
+async fn test_path(project: &Client) -> String {
+    let body =
+        json!({ "webhook_url": INBOX_ORIGIN, "enabled_events": ["service.trigger.message"] });
+    let made = project.post("/webhook_subscriptions", &body).await;
+    let id = made.expect(201)["id"].as_str().unwrap().to_owned();
+    format!("/webhook_subscriptions/{id}/test")
+}
+
+#[tokio::test]
+async fn events_past_a_projects_quota_are_refused() {
+    let host = Setup::new().with("events.quota_mib", "1").start().await;
+    let body = json!({ "data": { "filler": "x".repeat(600 << 10) } });
+    let (project, neighbor) = (host.as_project(), host.new_project().await);
+    let path = test_path(&project).await;
+    let neighbors = test_path(&neighbor).await;
+    project.post(&path, &body).await.expect(201);
+    let assert_no_room = async |project: &Client| {
+        let refused = project.post(&path, &body).await;
+        assert_refused("Test events", &refused, 507, "Event_QuotaExceeded");
+        let fix = refused["error"]["suggested_fix"].as_str().unwrap();
+        assert!(fix.contains("`events.quota_mib`"), "{fix}");
+    };
+    assert_no_room(&project).await;
+    neighbor.post(&neighbors, &body).await.expect(201);
+    project.post(&path, &json!({})).await.expect(201);
+    let listed = project.get(&path.replace("/test", "/deliveries")).await;
+    assert_eq!(listed.expect(200)["total_items"], 2);
+    let key = host.project_key.clone();
+    let (setup, _) = host.terminate().await;
+    let host = setup.start().await;
+    assert_no_room(&host.with_key(&key)).await;
 }
 
 /// Uploads `bytes` bytes of value `name`. Returns the response to the upload request, and the final

@@ -21,6 +21,7 @@ use crate::{
         ids::{AccountId, ProjectId},
         vault::Vault,
     },
+    projects::quotas::Quotas,
 };
 
 /// Makes an event of each expiry of an account.
@@ -29,6 +30,7 @@ pub(crate) struct ExpiryEvents {
     pub(crate) vault: Arc<Vault>,
     pub(crate) data: AccountData,
     pub(crate) sink: Option<Arc<Sink>>,
+    pub(crate) quotas: Arc<Quotas>,
 }
 
 impl ExpiryListener for ExpiryEvents {
@@ -42,6 +44,7 @@ impl ExpiryListener for ExpiryEvents {
                 account: Some(id),
                 ..NewEvent::new(EventKind::AccountExpired, data.into())
             };
+            outbox::count(&self.quotas, &project, &[&event], batch.now);
             let sink = self.sink.as_deref();
             outbox::add_in(&self.store, &self.vault, sink, &project, batch, &event).await
         }

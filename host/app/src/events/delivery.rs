@@ -238,7 +238,8 @@ impl DeliveryView {
 }
 
 /// Sends an event to a subscription that no trigger caused, to test its endpoint. Returns the
-/// delivery. Fails if the subscription does not exist, or the payload is not JSON.
+/// delivery. Fails if the subscription does not exist, the event exceeds the quota of the project,
+/// or the payload is not JSON.
 pub async fn send_test(
     app: &App,
     project: &Project,

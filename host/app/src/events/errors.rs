@@ -22,6 +22,10 @@ crate::error_table! { pub table:
     EVENT_NOT_FOUND = event_not_found(id: impl Display): NotFound, 2804, "Event_NotFound",
         "event {id} not found",
         "open the stream without `Last-Event-ID`, and replay what was missed to a webhook subscription";
+    /// The project has stored as many bytes of events as it may in a day. Nothing was stored.
+    EVENTS_FULL = events_full(): StorageFull, 2806, "Event_QuotaExceeded",
+        "the event would exceed the quota for all events of the project in a day",
+        "retry after some hours, or ask the operator to raise `events.quota_mib`";
 
     /// The webhook endpoint does not exist in the project.
     ENDPOINT_NOT_FOUND = endpoint_not_found(id: impl Display): NotFound, 2821, "Webhook_EndpointNotFound",

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use store::{Batch, Collection, Document, Field, Kind, Query, Record, Store};
+use store::{Batch, Collection, Document, Field, Kind, Query, Record, Store, Time};
 use uuid::Uuid;
 
 use super::{
@@ -30,6 +30,7 @@ use crate::{
         },
         vault::{SealContext, Sealed, Vault},
     },
+    projects::quotas::{Kind as QuotaKind, Quotas},
 };
 
 /// Collection of events.
@@ -43,6 +44,8 @@ pub(crate) static COLLECTION: Collection = Collection {
 
 /// Field of an event with its sealed payload.
 const DATA_FIELD: &str = "data";
+/// Bytes that an event counts toward the quota of its project besides its payload.
+const RECORD_BYTES: usize = 1 << 10;
 
 /// Trigger instance that an event came from.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -156,8 +159,9 @@ impl Event {
     }
 }
 
-/// Adds an event to a batch, and one delivery for each subscription that wants it. Returns the
-/// batch unchanged if the event is stored already. Fails if the payload is not JSON.
+/// Adds an event to a batch, and one delivery for each subscription that wants it. The event counts
+/// toward the quota of its project, and is added even if it exceeds the quota. Returns the batch
+/// unchanged if the event is stored already. Fails if the payload is not JSON.
 pub(crate) async fn add(
     app: &App,
     project: &ProjectId,
@@ -183,16 +187,61 @@ pub(crate) async fn add_all(
     events: &[NewEvent],
 ) -> Result<Added> {
     let new = new_events(&app.store, project, events).await?;
+    count(&app.quotas, project, &new, batch.now);
+    add_new(app, project, batch, &new).await
+}
+
+/// Adds events to a batch as [`add_all`] does. Fails if they exceed the quota of their project.
+pub(crate) async fn add_all_within_quota(
+    app: &App,
+    project: &ProjectId,
+    batch: Batch,
+    events: &[NewEvent],
+) -> Result<Added> {
+    let new = new_events(&app.store, project, events).await?;
+    take_quota(&app.quotas, project, &new, batch.now)?;
+    add_new(app, project, batch, &new).await
+}
+
+/// Adds events that are not stored to a batch, with their actions and deliveries.
+async fn add_new(
+    app: &App,
+    project: &ProjectId,
+    batch: Batch,
+    events: &[&NewEvent],
+) -> Result<Added> {
     let mut batch = batch;
-    for event in &new {
+    for event in events {
         batch = add_for_sink(app.sink.as_deref(), project, batch, event);
         if let Some((source, _)) = event.action() {
             batch = actions::add(app, project, batch, source, event.id).await?;
         }
     }
-    let batch = write(&app.store, &app.vault, project, batch, &new).await?;
-    let ids = new.into_iter().map(|event| event.id).collect();
+    let batch = write(&app.store, &app.vault, project, batch, events).await?;
+    let ids = events.iter().map(|event| event.id).collect();
     Ok(Added { batch, ids })
+}
+
+/// Counts events toward the quota of their project, even if they exceed it. A commit that is
+/// retried counts again.
+pub(super) fn count(quotas: &Quotas, project: &ProjectId, events: &[&NewEvent], now: Time) {
+    quotas.count(QuotaKind::Events, project.as_str(), size(events), now);
+}
+
+/// Counts events toward the quota of their project as [`count`] does. Fails if they exceed it.
+fn take_quota(quotas: &Quotas, project: &ProjectId, events: &[&NewEvent], now: Time) -> Result<()> {
+    let bytes = size(events);
+    // Events that are stored already need no room, even if others have exceeded the quota.
+    if bytes == 0 || quotas.take(QuotaKind::Events, project.as_str(), bytes, now) {
+        return Ok(());
+    }
+    Err(errors::events_full())
+}
+
+/// Returns the bytes that events count toward a quota.
+fn size(events: &[&NewEvent]) -> usize {
+    let sizes = events.iter().map(|event| event.data.len() + RECORD_BYTES);
+    sizes.sum()
 }
 
 /// Returns the events that are not stored, each once.
@@ -248,7 +297,8 @@ async fn write(
     Ok(lanes.finish(batch))
 }
 
-/// Adds an event that is not stored to a batch, and a delivery for a subscription.
+/// Adds an event that is not stored to a batch, and a delivery for a subscription. Fails if the
+/// event exceeds the quota of its project.
 pub(super) async fn add_for(
     app: &App,
     project: &ProjectId,
@@ -256,6 +306,7 @@ pub(super) async fn add_for(
     event: &NewEvent,
     subscription: &Record<Subscription>,
 ) -> Result<Batch> {
+    take_quota(&app.quotas, project, &[event], batch.now)?;
     let batch = add_for_sink(app.sink.as_deref(), project, batch, event);
     let mut lanes = Lanes::new(&app.store, project);
     let to = [subscription].into_iter();

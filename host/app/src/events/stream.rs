@@ -30,8 +30,8 @@ const MAX_COMMIT_DELAY: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Prefix of the id of the beginning of a stream, before its time in epoch milliseconds.
 const POSITION_PREFIX: &str = "at_";
-/// Number of events that are read at a time.
-const EVENTS_PER_READ: u64 = 100;
+/// Number of events that are read at a time. Each may have a payload of some MiB.
+const EVENTS_PER_READ: u64 = 8;
 
 /// Filter of a stream. Empty lists do not filter.
 #[derive(Debug, Default)]
@@ -129,7 +129,8 @@ impl EventStream {
     async fn read(&mut self, app: &App) -> Result<Vec<StreamedEvent>> {
         let mut query = Query::for_project(self.project.as_str())
             .at_least("created_at", self.read_from.0)
-            .page(0, EVENTS_PER_READ);
+            .page(0, EVENTS_PER_READ)
+            .uncounted();
         query.after = self.cursor.take();
         let page = app.store.list::<Event>(&query).await?;
         let mut events = Vec::new();

@@ -1,8 +1,9 @@
 //! The log of triggers: one entry for each event of a trigger, with its deliveries.
 //!
 //! Entries are read from the events, newest first. The conditions of a list are tested on the events
-//! and deliveries that it reads, at most [`MAX_READ_EVENTS`] for one page, so that a page may have
-//! fewer entries than asked for although another page follows.
+//! and deliveries that it reads, at most [`MAX_READ_EVENTS`] for one page. A page also ends when its
+//! entries have [`MAX_PAGE_BYTES`]. It may therefore have fewer entries than asked for although
+//! another page follows.
 
 use serde_json::value::RawValue;
 use store::{Cursor, Query, Record, Time};
@@ -24,8 +25,10 @@ use crate::{
 
 /// Maximum number of events that are read for one page.
 pub const MAX_READ_EVENTS: u64 = 2_000;
-/// Number of events that are read at a time.
-const EVENTS_PER_READ: u64 = 200;
+/// Size of the payloads, and of the kept responses of endpoints, after which a page ends.
+pub const MAX_PAGE_BYTES: usize = 4 << 20;
+/// Number of events that are read at a time. Each may have a payload of some MiB.
+const EVENTS_PER_READ: u64 = 8;
 
 /// Filter of a list. Absent fields do not filter.
 #[derive(Debug, Default)]
@@ -99,6 +102,14 @@ impl Entry {
     pub fn outcome(&self) -> Outcome {
         outcome(self.deliveries.iter().map(|(delivery, _)| &delivery.record))
     }
+
+    /// Returns the size of the payload and of the kept responses of endpoints.
+    fn size(&self) -> usize {
+        let attempts = self.deliveries.iter().flat_map(|(_, attempts)| attempts);
+        let responses = attempts.filter_map(|attempt| attempt.response.as_ref());
+        let payload = self.payload.as_ref().map_or(0, |data| data.get().len());
+        payload + responses.map(String::len).sum::<usize>()
+    }
 }
 
 /// A page of entries.
@@ -131,10 +142,12 @@ pub async fn list(
         .at_least("created_at", filter.since.unwrap_or_default().0)
         .below("created_at", until.saturating_add(1))
         .descending()
-        .page(0, EVENTS_PER_READ);
+        .page(0, EVENTS_PER_READ)
+        .uncounted();
     query.after = after;
     let mut entries = Vec::new();
     let mut read = 0;
+    let mut bytes = 0;
     loop {
         let page = app.store.list::<Event>(&query).await?;
         let ids = page.items.iter().map(outbox::event_id);
@@ -145,9 +158,12 @@ pub async fn list(
             read += 1;
             let of_event = deliveries.get(id).map_or(&[][..], Vec::as_slice);
             if filter.admits(event, auth_config.as_ref(), of_event) {
-                entries.push(entry(app, project, event, of_event, with_payload).await?);
+                let entry = entry(app, project, event, of_event, with_payload).await?;
+                bytes += entry.size();
+                entries.push(entry);
             }
-            if entries.len() as u64 >= limit || read >= MAX_READ_EVENTS {
+            let is_full = entries.len() as u64 >= limit || bytes >= MAX_PAGE_BYTES;
+            if is_full || read >= MAX_READ_EVENTS {
                 let is_last = page.next.is_none() && last.as_ref() == Some(&event.id);
                 let next = (!is_last).then(|| Cursor {
                     value: None,

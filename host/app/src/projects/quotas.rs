@@ -1,5 +1,5 @@
-//! Daily quotas: the bytes that each project writes into the execution log and as kept responses of
-//! idempotency keys.
+//! Daily quotas: the bytes that each project writes into the execution log, as kept responses of
+//! idempotency keys, and as events.
 //!
 //! The bytes are counted in memory where they are written. Every minute and at shutdown, the counts
 //! are added to one record, which also returns the counts of other servers. Counting therefore adds
@@ -35,6 +35,18 @@ pub struct Settings {
     pub log: Option<u64>,
     /// The quota of kept responses of idempotency keys, in bytes.
     pub responses: Option<u64>,
+    /// The quota of events, in bytes.
+    pub events: Option<u64>,
+}
+
+impl Settings {
+    fn quota(self, kind: Kind) -> Option<u64> {
+        match kind {
+            Kind::Log => self.log,
+            Kind::Responses => self.responses,
+            Kind::Events => self.events,
+        }
+    }
 }
 
 /// The kind of data that is counted.
@@ -44,18 +56,25 @@ pub(crate) enum Kind {
     Log,
     /// Kept responses of idempotency keys.
     Responses,
+    /// Events with their deliveries.
+    Events,
+}
+
+impl Kind {
+    const ALL: [Self; 3] = [Self::Log, Self::Responses, Self::Events];
 }
 
 /// Bytes by owner and part of a day.
 type Owners = BTreeMap<String, BTreeMap<i64, u64>>;
 
-/// The bytes of both kinds.
+/// The bytes of all kinds.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Amounts {
     log: Owners,
     #[serde(rename = "answers")]
     responses: Owners,
+    events: Owners,
 }
 
 impl Document for Amounts {
@@ -82,6 +101,7 @@ impl Amounts {
         match kind {
             Kind::Log => &self.log,
             Kind::Responses => &self.responses,
+            Kind::Events => &self.events,
         }
     }
 
@@ -89,6 +109,7 @@ impl Amounts {
         match kind {
             Kind::Log => &mut self.log,
             Kind::Responses => &mut self.responses,
+            Kind::Events => &mut self.events,
         }
     }
 
@@ -109,7 +130,7 @@ impl Amounts {
 
     /// Adds the counts of `other`.
     fn add_all(&mut self, other: &Self) {
-        for kind in [Kind::Log, Kind::Responses] {
+        for kind in Kind::ALL {
             for (owner, parts) in other.owners(kind) {
                 for (part, bytes) in parts {
                     self.add(kind, owner, *part, *bytes);
@@ -120,7 +141,7 @@ impl Amounts {
 
     /// Subtracts the counts of `other` and drops the parts that no longer count.
     fn subtract(&mut self, other: &Self, part: i64) {
-        for kind in [Kind::Log, Kind::Responses] {
+        for kind in Kind::ALL {
             self.owners_mut(kind).retain(|owner, parts| {
                 let others = other.owners(kind).get(owner);
                 parts.retain(|at, bytes| {
@@ -134,7 +155,8 @@ impl Amounts {
     }
 
     fn is_empty(&self) -> bool {
-        self.log.is_empty() && self.responses.is_empty()
+        let mut kinds = Kind::ALL.into_iter();
+        kinds.all(|kind| self.owners(kind).is_empty())
     }
 }
 
@@ -148,11 +170,9 @@ impl Quotas {
 
     /// Counts bytes of an owner. Returns false without counting them if they exceed its quota.
     pub(crate) fn take(&self, kind: Kind, owner: &str, bytes: usize, now: Time) -> bool {
-        let quota = match kind {
-            Kind::Log => self.settings.log,
-            Kind::Responses => self.settings.responses,
+        let Some(quota) = self.settings.quota(kind) else {
+            return true;
         };
-        let Some(quota) = quota else { return true };
         let (part, bytes) = (now.0.div_euclid(PART_MS), bytes as u64);
         let mut counted = self.counted.lock();
         let used = counted.shared.sum(kind, owner, part) + counted.own.sum(kind, owner, part);
@@ -161,6 +181,15 @@ impl Quotas {
             counted.own.add(kind, owner, part, bytes);
         }
         fits
+    }
+
+    /// Counts bytes of an owner, also those that exceed its quota.
+    pub(crate) fn count(&self, kind: Kind, owner: &str, bytes: usize, now: Time) {
+        if self.settings.quota(kind).is_some() {
+            let part = now.0.div_euclid(PART_MS);
+            let mut counted = self.counted.lock();
+            counted.own.add(kind, owner, part, bytes as u64);
+        }
     }
 
     /// Adds the counts to the record and reads those of other servers. Counts that cannot be added

@@ -22,8 +22,8 @@ settings! {
         /// Time that a call waits for a token that is being refreshed, or for a client that is
         /// being registered.
         #[setting(unit = "s", range = 1..=60)] pub refresh_wait_s: u64 = 20,
-        /// Time after its last refresh in which an unused account is refreshed, so that its refresh
-        /// token does not expire.
+        /// Minimum time after its last refresh after which the token of an unused account is
+        /// refreshed, so that its refresh token does not expire.
         #[setting(unit = "s", range = 1..=2_592_000)] pub idle_refresh_s: u64 = 86_400,
     }
 }

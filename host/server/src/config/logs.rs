@@ -86,6 +86,7 @@ impl Config {
         QuotaSettings {
             log: mib(self.logs.quota_mib),
             responses: mib(self.limits.answers_mib),
+            events: mib(self.events.quota_mib),
         }
     }
 }

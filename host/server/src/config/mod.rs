@@ -4,13 +4,14 @@
 //! `net.allow`, lists are comma-separated), else from the file (`toolhost.toml`, or the one that
 //! `--config` names), else from the declaration. An unknown key is an error, so that a typing
 //! mistake does not pass as a setting. This module is the only one that reads the environment,
-//! except for secrets that replace flags of commands.
+//! except for variables that replace arguments of commands.
 //!
 //! The files of groups declare settings. `setting.rs` makes the structs and the descriptions,
 //! `load.rs` reads the values, `sources.rs` remembers the origin of each, and `print.rs` formats
 //! help, tables and TOML from the descriptions.
 
 mod connections;
+mod events;
 mod files;
 mod flags;
 mod keys;
@@ -50,6 +51,7 @@ use url::Url;
 
 use self::{
     connections::Connections,
+    events::Events,
     files::Files,
     keys::Keys,
     llm::Llm,
@@ -130,6 +132,7 @@ settings! {
             pub telemetry: Telemetry,
             pub files: Files,
             pub connections: Connections,
+            pub events: Events,
             pub webhooks: Webhooks,
             pub sink: Sink,
             pub triggers: Triggers,

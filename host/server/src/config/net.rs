@@ -10,7 +10,7 @@ use super::{Config, setting::settings, sources::Problem, values::List};
 settings! {
     /// Outgoing requests, and the proxies in front of the server.
     pub(crate) struct Net {
-        /// Private address ranges that toolkits may reach although they are private.
+        /// Private address ranges that outgoing requests may reach.
         #[setting(example = ["10.1.0.0/16"])] pub allow: List,
         /// `from=to` pairs of origins: sends requests for an origin to another one, for mirrors and
         /// tests.

@@ -41,7 +41,7 @@ fn counted(db: &Db, collection: CollectionRef, query: &Query) -> Result<Page, Er
     if let ([source], false, None) = (&sources[..], rest, &query.order.field)
         && let Some(range) = source.by_age(collection, &scope)
     {
-        return page_of_range(db, collection, query, &range);
+        return page_of_range(db, collection, query, range);
     }
     if let ([source @ Source::Span { place, .. }], false, Some(field)) =
         (&sources[..], rest, &query.order.field)
@@ -185,24 +185,27 @@ fn page_without_conditions(
 }
 
 /// Returns a page of all records that one range of keys names, already in order of age. Only the keys
-/// of the page are kept. All keys are counted, unless the query counts nothing and begins with the
-/// range.
+/// of the page are kept. All keys are counted, unless the query counts nothing: then only the keys up
+/// to the end of the page are visited, from the query's cursor on.
 fn page_of_range(
     db: &Db,
     collection: CollectionRef,
     query: &Query,
-    range: &Range,
+    mut range: Range,
 ) -> Result<Page, Error> {
     let mut total = 0_u64;
     let mut place = 0_u64;
     let mut suffixes = Vec::<IndexSuffix>::new();
     let end = query.offset.saturating_add(query.limit);
-    let after_cursor = AfterCursor::from_query(query);
-    let length = match query.counted || after_cursor.is_some() {
-        true => u64::MAX,
-        false => end,
-    };
-    visit_keys(db, range, query.order.descending, 0, length, |suffix| {
+    let mut after_cursor = AfterCursor::from_query(query);
+    let mut length = u64::MAX;
+    if !query.counted {
+        if let Some(cursor) = after_cursor.take() {
+            range.continue_after(&cursor.suffix, cursor.descending);
+        }
+        length = end;
+    }
+    visit_keys(db, &range, query.order.descending, 0, length, |suffix| {
         total += 1;
         if after_cursor
             .as_ref()

@@ -225,6 +225,19 @@ impl Range {
             prefix,
         }
     }
+
+    /// Leaves only the keys that come after the one with a suffix, in a range in order of age. With
+    /// `descending`, these are the keys before it.
+    pub(super) fn continue_after(&mut self, suffix: &[u8], descending: bool) {
+        let mut key = [&self.start[..self.prefix], suffix].concat();
+        if descending {
+            self.end = key.min(std::mem::take(&mut self.end));
+        } else {
+            // First key after the one with the suffix.
+            key.push(0);
+            self.start = key.max(std::mem::take(&mut self.start));
+        }
+    }
 }
 
 /// Sorts candidates in order of age and removes duplicates. A list may name a record once for each

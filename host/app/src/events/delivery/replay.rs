@@ -1,6 +1,7 @@
 //! Replays: events that are sent again.
 
-use store::{Batch, Query, Record, Time};
+use store::{Batch, Query, Time};
+use uuid::Uuid;
 
 use super::{COLLECTION, Delivery, DeliveryStatus, DeliveryView, record, url_context};
 use crate::{
@@ -11,14 +12,17 @@ use crate::{
     },
     events::{
         errors,
+        event::EventKind,
         outbox::{self, Event},
         subscriptions,
     },
     projects::Project,
 };
 
-/// Events that are replayed in one batch.
-const REPLAYED_PER_BATCH: u64 = 100;
+/// Number of events after which a batch of replayed ones is committed.
+const REPLAYED_PER_BATCH: usize = 100;
+/// Number of events that are read at a time. Each may have a payload of some MiB.
+const EVENTS_PER_READ: u64 = 8;
 
 /// Sends the event of a delivery again, with the whole schedule of retries, to a URL or to the
 /// endpoint of the subscription. Fails if the delivery or its event does not exist, or the URL may
@@ -31,7 +35,7 @@ pub async fn replay(
     url: Option<&str>,
 ) -> Result<DeliveryView> {
     if let Some(url) = url {
-        subscriptions::check_url(app, url).await?;
+        subscriptions::check_url(app, project, url).await?;
     }
     let replayed = app.store.change(&COLLECTION, id.as_str(), || async {
         let mut record = record(app, project, subscription, id).await?;
@@ -74,14 +78,15 @@ pub async fn replay_range(
 ) -> Result<u64> {
     let subscription = subscriptions::record(app, project, id).await?;
     if let Some(url) = &range.url {
-        subscriptions::check_url(app, url).await?;
+        subscriptions::check_url(app, project, url).await?;
     }
     // Events of the present millisecond may be committed later.
     let until = range.until.unwrap_or_else(|| app.clock.now());
     let mut query = Query::for_project(project.id.as_str())
         .at_least("created_at", range.since.unwrap_or_default().0)
         .below("created_at", until.0)
-        .page(0, REPLAYED_PER_BATCH);
+        .page(0, EVENTS_PER_READ);
+    let mut wanted = Vec::new();
     let mut replayed = 0;
     loop {
         let page = app.store.list::<Event>(&query).await?;
@@ -92,15 +97,21 @@ pub async fn replay_range(
                 page.total
             )));
         }
-        let is_wanted =
-            |event: &&Record<Event>| subscription.body.events.contains(&event.body.kind);
-        let wanted: Vec<_> = page.items.iter().filter(is_wanted).collect();
-        let done = app.store.change(&COLLECTION, id.as_str(), || async {
-            replay_batch(app, project, id, &wanted, &range).await
-        });
-        replayed += done.await?;
+        for event in &page.items {
+            if subscription.body.events.contains(&event.body.kind) {
+                wanted.push((outbox::event_id(event)?, event.body.kind));
+            }
+        }
+        if wanted.len() >= REPLAYED_PER_BATCH || page.next.is_none() {
+            let done = app.store.change(&COLLECTION, id.as_str(), || async {
+                replay_batch(app, project, id, &wanted, &range).await
+            });
+            replayed += done.await?;
+            wanted.clear();
+        }
         match page.next {
-            Some(next) => query = query.after(next),
+            // The first page has the number of all events.
+            Some(next) => query = query.after(next).uncounted(),
             None => return Ok(replayed),
         }
     }
@@ -111,23 +122,23 @@ async fn replay_batch(
     app: &App,
     project: &Project,
     id: &SubscriptionId,
-    events: &[&Record<Event>],
+    events: &[(Uuid, EventKind)],
     range: &ReplayRange,
 ) -> Result<(Batch, u64)> {
+    let owner = project.id.as_str();
     let now = app.clock.now();
     // A subscription that is deleted meanwhile gets no deliveries.
     let mut batch = Batch::at(now).check(&subscriptions::record(app, project, id).await?);
     let mut replayed = 0;
-    for event in events {
-        let event_id = outbox::event_id(event)?;
-        let delivery = DeliveryId::for_event(event_id, id);
+    for (event, kind) in events {
+        let delivery = DeliveryId::for_event(*event, id);
         let url = seal_url(app, &project.id, &delivery, range.url.as_deref()).await?;
-        let found = app.store.get::<Delivery>(&event.project, delivery.as_str());
+        let found = app.store.get::<Delivery>(owner, delivery.as_str());
         batch = match found.await? {
             None => {
-                let mut body = Delivery::new(now, id.clone(), event_id, event.body.kind);
+                let mut body = Delivery::new(now, id.clone(), *event, *kind);
                 body.url = url;
-                batch.insert(&event.project, delivery.as_str(), &body)
+                batch.insert(owner, delivery.as_str(), &body)
             }
             Some(mut record) => match record.body.status {
                 DeliveryStatus::Delivered if !range.delivered => continue,

@@ -266,7 +266,7 @@ impl Receiver<'_> {
     }
 
     /// Commits the events of several webhooks in one batch, unless the instance was disabled or
-    /// deleted in the meantime.
+    /// deleted in the meantime. Fails if they exceed the quota of the project.
     async fn commit(&self, app: &App, webhooks: Vec<Arc<[Event]>>) -> Result<()> {
         let (project, id) = (&self.project.id, &self.instance.id);
         let events: Vec<_> = webhooks.iter().flat_map(|events| events.iter()).collect();
@@ -281,7 +281,8 @@ impl Receiver<'_> {
             let found = found.map(|event| source::new_event(app, &instance, event));
             let found = found.collect::<Result<Vec<_>>>()?;
             let now = batch.now;
-            let outbox::Added { batch, ids } = outbox::add_all(app, project, batch, &found).await?;
+            let added = outbox::add_all_within_quota(app, project, batch, &found).await?;
+            let outbox::Added { batch, ids } = added;
             if ids.is_empty() {
                 return Ok((batch, ()));
             }

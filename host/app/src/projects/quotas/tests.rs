@@ -6,6 +6,7 @@ use crate::COLLECTIONS;
 const LIMITED_SETTINGS: Settings = Settings {
     log: Some(100),
     responses: None,
+    events: Some(100),
 };
 
 #[test]
@@ -22,6 +23,33 @@ fn a_quota_is_of_one_owner_and_kind() {
         quotas.take(Kind::Responses, "a", 1_000, Time(0)),
         "there is no limit"
     );
+}
+
+#[test]
+fn bytes_past_a_quota_are_counted_if_asked() {
+    let quotas = Quotas {
+        settings: LIMITED_SETTINGS,
+        ..Quotas::default()
+    };
+    quotas.count(Kind::Events, "a", 150, Time(0));
+    assert!(!quotas.take(Kind::Events, "a", 1, Time(0)));
+    assert!(quotas.take(Kind::Events, "b", 100, Time(0)));
+    assert!(quotas.take(Kind::Log, "a", 100, Time(0)));
+}
+
+#[test]
+fn stored_names_of_kinds_are_kept() {
+    let stored = r#"{"log":{"a":{"0":1}},"answers":{"a":{"0":2}}}"#;
+    let mut amounts: Amounts = serde_json::from_str(stored).unwrap();
+    amounts.add(Kind::Events, "a", 0, 3);
+    assert_eq!(
+        Kind::ALL.map(|kind| amounts.sum(kind, "a", 0)),
+        [1, 2, 3],
+        "an earlier version has written the first two"
+    );
+    let written = serde_json::to_string(&amounts).unwrap();
+    let added = stored.replace("}}}", r#"}},"events":{"a":{"0":3}}}"#);
+    assert_eq!(written, added);
 }
 
 #[test]
