@@ -22,7 +22,7 @@ pub(crate) use self::problem::Problem;
 /// Maximum number of problems of one body that are reported.
 const MAX_PROBLEMS: usize = 20;
 
-/// Reads a value, and adds a warning about each unknown member.
+/// Reads a value, and adds warnings about unknown members, up to the maximum number of them.
 ///
 /// # Errors
 /// The first problem, if the value does not fit the type.
@@ -92,9 +92,10 @@ fn remove(value: &mut Value, path: &[Step]) -> bool {
 #[cfg(test)]
 mod tests {
     use serde::Deserialize;
-    use serde_json::json;
+    use serde_json::{Map, json};
 
     use super::*;
+    use crate::http::unknown::MAX_WARNINGS;
 
     #[derive(Debug, Deserialize)]
     #[expect(dead_code, reason = "only the reading of its members is tested")]
@@ -166,5 +167,15 @@ mod tests {
                 "unknown body member `list[0].zzzzzzzz` is ignored",
             ]
         );
+    }
+
+    #[test]
+    fn noted_unknown_members_are_limited() {
+        let unknown = (0..5_000).map(|number| (format!("unknown{number}"), Value::Null));
+        let mut body: Map<_, _> = unknown.collect();
+        body.insert("name".to_owned(), json!("n"));
+        let mut warnings = Vec::new();
+        read::<Body>(body.into(), &mut warnings).unwrap();
+        assert_eq!(warnings.len(), MAX_WARNINGS);
     }
 }

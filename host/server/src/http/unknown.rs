@@ -21,7 +21,7 @@ use crate::http::branding::Branding;
 /// Header of a response whose request had something unknown.
 const WARNING_HEADER: HeaderName = HeaderName::from_static("x-toolhost-warning");
 /// Maximum number of warnings of a response.
-pub(super) const MAX_WARNINGS: usize = 10;
+pub(crate) const MAX_WARNINGS: usize = 10;
 /// Maximum characters of an unknown name that a warning repeats.
 const MAX_NAME_CHARS: usize = 64;
 
@@ -51,9 +51,7 @@ impl Names {
 
     /// Adds warnings about members of a body.
     pub(crate) fn warn(&self, warnings: Vec<String>) {
-        if !warnings.is_empty() {
-            self.0.lock().warnings.extend(warnings);
-        }
+        self.0.lock().add(warnings);
     }
 
     /// Adds a warning about each parameter of a query that no argument of the handler read.
@@ -64,7 +62,7 @@ impl Names {
         }
         let known = noted.parameters.iter().copied().flatten();
         let known: Vec<_> = known.map(|name| branding.rename(name)).collect();
-        let unknown: Vec<_> = url::form_urlencoded::parse(query.as_bytes())
+        let unknown = url::form_urlencoded::parse(query.as_bytes())
             .filter_map(|(name, _)| {
                 let plain = name.split('[').next().unwrap_or_default();
                 let is_known = known.iter().any(|known| known == plain);
@@ -72,17 +70,32 @@ impl Names {
             })
             .take(MAX_WARNINGS)
             .collect();
-        noted.warnings.extend(unknown);
+        noted.add(unknown);
     }
 
     /// Adds the warnings to the response.
     pub(crate) fn write(&self, response: &mut Response) {
         let warnings = std::mem::take(&mut self.0.lock().warnings);
-        for warning in warnings.into_iter().take(MAX_WARNINGS) {
+        for warning in warnings {
             if let Ok(value) = HeaderValue::try_from(warning) {
                 response.headers_mut().append(WARNING_HEADER, value);
             }
         }
+    }
+}
+
+impl Noted {
+    /// Adds warnings until a response has the maximum number of them.
+    fn add(&mut self, warnings: Vec<String>) {
+        let left = MAX_WARNINGS.saturating_sub(self.warnings.len());
+        self.warnings.extend(warnings.into_iter().take(left));
+    }
+}
+
+/// Adds a warning about a body. The warning is not made if the body has the maximum number of them.
+pub(super) fn add_warning(warnings: &mut Vec<String>, warning: impl FnOnce() -> String) {
+    if warnings.len() < MAX_WARNINGS {
+        warnings.push(warning());
     }
 }
 
@@ -136,7 +149,7 @@ fn nearest<K: AsRef<str>>(name: &str, known: impl Iterator<Item = K>) -> Option<
 /// Notes of [`Noting`] about a body.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
-    /// A warning about each unknown member.
+    /// Warnings about unknown members, at most [`MAX_WARNINGS`].
     pub warnings: Vec<String>,
     /// Known name of the member that is being read.
     current: &'static str,
@@ -174,10 +187,9 @@ impl<'a, T> Noting<'a, T> {
     fn note(&mut self, name: &str) {
         match self.known.iter().find(|known| **known == name) {
             Some(known) => self.notes.current = *known,
-            None => {
-                let warning = member_warning("", name, self.known);
-                self.notes.warnings.push(warning);
-            }
+            None => add_warning(&mut self.notes.warnings, || {
+                member_warning("", name, self.known)
+            }),
         }
     }
 }
@@ -257,5 +269,33 @@ impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Noting<'_, S> {
     fn deserialize<D: Deserializer<'de>>(self, name: D) -> Result<S::Value, D::Error> {
         let (inner, name) = self.swap(name);
         inner.deserialize(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+    use crate::http::branding::DEFAULT_BRAND;
+
+    #[derive(Deserialize)]
+    struct Body {
+        name: String,
+    }
+
+    #[test]
+    fn warnings_of_one_request_are_limited() {
+        let body = format!("{{{}\"name\":\"n\"}}", "\"\":0,".repeat(5_000));
+        let mut notes = Notes::default();
+        let mut json = serde_json::Deserializer::from_str(&body);
+        let body: Body = Deserialize::deserialize(Noting::new(&mut json, &mut notes)).unwrap();
+        assert_eq!(body.name, "n");
+        assert_eq!(notes.warnings.len(), MAX_WARNINGS);
+        let names = Names::default();
+        names.warn(notes.warnings.clone());
+        names.warn(notes.warnings);
+        names.compare(&"a=1&".repeat(5_000), &Branding::new(DEFAULT_BRAND));
+        assert_eq!(names.0.lock().warnings.len(), MAX_WARNINGS);
     }
 }

@@ -11,14 +11,14 @@ use serde::{
 use serde_json::Value;
 
 use super::problem::{Problem, Step, shown};
-use crate::http::unknown::member_warning;
+use crate::http::unknown::{add_warning, member_warning};
 
 /// Notes taken while a body is read.
 #[derive(Default)]
 pub(super) struct Noted {
     /// Path to the value that is being read.
     path: Vec<Step>,
-    /// A warning about each unknown member.
+    /// Warnings about unknown members, up to the maximum number of them.
     pub(super) warnings: Vec<String>,
 }
 
@@ -161,12 +161,14 @@ struct Members<'a> {
 
 impl Members<'_> {
     fn warn(&mut self, name: &str, known: &[&str]) {
-        let place = match &*self.noted.path {
-            [] => String::new(),
-            path => format!("{}.", shown(path)),
-        };
-        let warning = member_warning(&place, name, known);
-        self.noted.warnings.push(warning);
+        let Noted { path, warnings } = &mut *self.noted;
+        add_warning(warnings, || {
+            let place = match path.as_slice() {
+                [] => String::new(),
+                path => format!("{}.", shown(path)),
+            };
+            member_warning(&place, name, known)
+        });
     }
 }
 
