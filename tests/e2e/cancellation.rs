@@ -1,13 +1,23 @@
 //! Calls and proxy requests whose client disconnects: they end and their record says so, or they go
 //! on to their end if the operator wants that.
 
-use harness::{Answer, Client, Guest, Host, client::Body, guest, host::Setup, unique, wait_until};
+use harness::{
+    Answer, Client, Guest, Host, client::Body, event_reader::EventReader, guest, host::Setup,
+    unique, wait_until,
+};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::given;
 
 const LOGS_PATH: &str = "/logs/tool_execution";
+/// Headers of a message of an MCP client whose protocol version has connections.
+const MCP_HEADERS: [(&str, &str); 4] = [
+    ("content-type", "application/json"),
+    ("accept", "application/json, text/event-stream"),
+    ("mcp-protocol-version", "2025-11-25"),
+    ("mcp-session-id", "connection"),
+];
 
 /// Server on which one call runs at a time, and a project with an account.
 struct Scene {
@@ -78,6 +88,34 @@ impl Scene {
             ended = self.send(by, path) => panic!("{by:?} was too quick: {ended:#?}"),
             () = asked => {}
         }
+    }
+
+    /// Returns the address of an MCP server with the fetching tool.
+    async fn mcp_server(&self) -> String {
+        let configs = self.project.get("/auth_configs").await.expect(200);
+        let config = &configs["items"][0]["id"];
+        let body = json!({ "name": "Fetch", "auth_config_ids": [config] });
+        let url = given::mcp_server(&self.project, &body).await;
+        format!("{url}?user_id=default")
+    }
+
+    /// Calls the fetching tool as an MCP client that wants to know the progress. Returns the stream of
+    /// the response once the provider has received its request.
+    async fn call_over_mcp(&self, url: &str, path: &str, tag: &str) -> EventReader {
+        let arguments = json!({ "url": format!("https://api.example.com{path}") });
+        let meta = json!({ "progressToken": "p" });
+        let params = json!({ "name": self.fetch, "arguments": arguments, "_meta": meta });
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+        let body = body.to_string().into_bytes();
+        let stream = self
+            .project
+            .exchange_stream(Method::POST, url, &MCP_HEADERS, body)
+            .await;
+        wait_until("the provider is asked", async || {
+            !Host::application().seen(tag).is_empty()
+        })
+        .await;
+        stream
     }
 
     /// Returns the only record of the project in the log.
@@ -176,6 +214,40 @@ async fn runs_may_outlive_their_clients_by_setting() {
     assert_eq!(record["data"]["requests"][0]["status"], 200, "{record:#}");
     assert_eq!(record["status"], "success", "{record:#}");
     scene.send(By::Proxy, "/echo/x").await.expect(200);
+}
+
+#[tokio::test]
+async fn mcp_calls_may_outlive_their_clients() {
+    let setup = given::with_application().with("sandbox.cancel_on_disconnect", "false");
+    let scene = Scene::new(setup).await;
+    let url = scene.mcp_server().await;
+    let tag = unique(8);
+    let path = format!("/slow/{tag}/1500");
+    drop(scene.call_over_mcp(&url, &path, &tag).await);
+    let record = scene.record().await;
+    assert_eq!(record["status"], "success", "{record:#}");
+}
+
+#[tokio::test]
+async fn notification_cancels_call_that_outlives_its_client() {
+    let setup = given::with_application().with("sandbox.cancel_on_disconnect", "false");
+    let scene = Scene::new(setup).await;
+    let url = scene.mcp_server().await;
+    let tag = unique(8);
+    drop(
+        scene
+            .call_over_mcp(&url, &format!("/hang/{tag}"), &tag)
+            .await,
+    );
+    let params = json!({ "requestId": 1 });
+    let body = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
+    let body = body.to_string().into_bytes();
+    let sent = scene
+        .project
+        .exchange(Method::POST, &url, &MCP_HEADERS, body)
+        .await;
+    assert_eq!(sent.status, 202, "{sent:?}");
+    scene.assert_cancelled().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

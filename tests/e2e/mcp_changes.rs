@@ -1,8 +1,12 @@
 //! Announcements of MCP endpoints that the list of tools has changed.
 
-use harness::{Client, Guest, Host, event_reader::EventReader, guest};
+use harness::{Client, Guest, Host, event_reader::EventReader, guest, host::Setup, wait_until};
 use reqwest::Method;
 use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 
 use crate::given;
 
@@ -11,21 +15,25 @@ const JSON_HEADERS: [(&str, &str); 2] = [
     ("accept", "application/json, text/event-stream"),
 ];
 
-/// Opens the stream of an older client.
-async fn older_stream(project: &Client, url: &str) -> EventReader {
-    let key = project.key();
-    let headers = [
+/// Returns the headers of a request for the stream of an older client.
+fn older_headers(project: &Client) -> [(&str, &str); 3] {
+    [
         ("accept", "text/event-stream"),
         ("mcp-protocol-version", "2025-11-25"),
-        ("x-api-key", key),
-    ];
+        ("x-api-key", project.key()),
+    ]
+}
+
+/// Opens the stream of an older client.
+async fn older_stream(project: &Client, url: &str) -> EventReader {
+    let headers = older_headers(project);
     project
         .exchange_stream(Method::GET, url, &headers, Vec::new())
         .await
 }
 
-/// Opens a subscription, and returns it after the acknowledgement.
-async fn subscription(project: &Client, url: &str, notifications: Value) -> EventReader {
+/// Returns the headers and the body of a request for a subscription.
+fn subscription_request(project: &Client, notifications: Value) -> (Vec<(&str, &str)>, Vec<u8>) {
     let method = "subscriptions/listen";
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -40,7 +48,12 @@ async fn subscription(project: &Client, url: &str, notifications: Value) -> Even
         ("x-api-key", project.key()),
     ];
     let headers = [&JSON_HEADERS[..], &own].concat();
-    let body = body.to_string().into_bytes();
+    (headers, body.to_string().into_bytes())
+}
+
+/// Opens a subscription, and returns it after the acknowledgement.
+async fn subscription(project: &Client, url: &str, notifications: Value) -> EventReader {
+    let (headers, body) = subscription_request(project, notifications);
     let mut stream = project
         .exchange_stream(Method::POST, url, &headers, body)
         .await;
@@ -105,4 +118,58 @@ async fn streams_end_when_the_server_stops() {
     let last = newer.next().await.unwrap().data;
     assert_eq!(last["id"], 7, "{last:#}");
     assert_eq!(newer.next().await, None);
+}
+
+/// Returns true if the server opens a further stream for an older client.
+async fn can_open_stream(project: &Client, url: &str) -> bool {
+    let (address, path) = url
+        .strip_prefix("http://")
+        .and_then(|rest| rest.split_once('/'))
+        .unwrap();
+    let key = project.key();
+    let request = format!("GET /{path} HTTP/1.1\r\nhost: {address}\r\nx-api-key: {key}\r\n\r\n");
+    let mut socket = TcpStream::connect(address).await.unwrap();
+    socket.write_all(request.as_bytes()).await.unwrap();
+    let mut status = [0; "HTTP/1.1 200".len()];
+    socket.read_exact(&mut status).await.unwrap();
+    status == *b"HTTP/1.1 200"
+}
+
+#[tokio::test]
+async fn idle_streams_leave_calls_working() {
+    let host = Setup::new()
+        .with("limits.in_flight", "3")
+        .with("limits.in_flight_per_project", "1")
+        .start()
+        .await;
+    let tool = given::echo(&host).await;
+    let toolkit = tool.split('_').next().unwrap().to_lowercase();
+    let project = host.new_project().await;
+    let body = json!({ "name": "Echo", "auth_config_ids": [], "no_auth_apps": [toolkit] });
+    let url = given::mcp_server(&project, &body).await;
+    let tools = json!({ "toolsListChanged": true });
+    let mut streams = Vec::new();
+    for _ in 0..2 {
+        streams.push(older_stream(&project, &url).await);
+        streams.push(subscription(&project, &url, tools.clone()).await);
+    }
+    project.execute(&tool, json!({ "said": 1 })).await.data();
+
+    // The project has as many streams as it may have.
+    let headers = older_headers(&project);
+    let refused = project
+        .exchange(Method::GET, &url, &headers, Vec::new())
+        .await;
+    assert_eq!(refused.status, 405, "{refused:?}");
+    assert_eq!(refused.header("allow"), "POST, DELETE");
+    let (headers, body) = subscription_request(&project, tools);
+    let refused = project.exchange(Method::POST, &url, &headers, body).await;
+    let message: Value = serde_json::from_slice(&refused.bytes).unwrap();
+    assert_eq!(message["error"]["code"], -32601, "{message:#}");
+    project.execute(&tool, json!({ "said": 2 })).await.data();
+    drop(streams);
+    wait_until("a closed stream makes room for another", async || {
+        can_open_stream(&project, &url).await
+    })
+    .await;
 }

@@ -46,9 +46,7 @@ impl Given {
     }
 
     pub(crate) async fn connect(&self, user: &str, key: &str) -> String {
-        let account = given::account(&self.config, user, key);
-        let made = self.project.post("/connected_accounts", &account).await;
-        made.expect(201)["id"].as_str().unwrap().to_owned()
+        connect(&self.project, &self.config, user, key).await
     }
 
     /// Calls a tool for the user or the account of an address.
@@ -57,6 +55,38 @@ impl Given {
         let params = json!({ "name": tool, "arguments": arguments });
         result(&request(&self.project, &url, "tools/call", params, &[]).await)
     }
+
+    /// Fetches an address with a tool, and returns the credential that the provider received.
+    async fn credential_used(&self, query: &str, tool: &str) -> String {
+        let tag = unique(8);
+        let url = format!("https://api.example.com/echo/{tag}");
+        let called = self.call(query, tool, json!({ "url": url })).await;
+        assert_eq!(called["isError"], false, "{query}: {called:#}");
+        let seen = Host::application().seen(&tag);
+        seen[0].header("authorization").to_owned()
+    }
+}
+
+async fn connect(project: &Client, config: &str, user: &str, key: &str) -> String {
+    let account = given::account(config, user, key);
+    let made = project.post("/connected_accounts", &account).await;
+    made.expect(201)["id"].as_str().unwrap().to_owned()
+}
+
+/// Publishes a toolkit whose tool fetches an address with a key. Returns its slug, and the id of an
+/// auth config of it.
+pub(crate) async fn other_toolkit(project: &Client) -> (String, String) {
+    let slug = given::slug();
+    let manifest = guest::manifest_with_key(&slug, given::bearer());
+    let host = Host::shared().await;
+    host.publish(Guest::fetch().component(), &manifest).await;
+    let body = json!({
+        "toolkit": { "slug": slug },
+        "auth_config": { "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} },
+    });
+    let made = project.post("/auth_configs", &body).await.expect(201);
+    let config = made["auth_config"]["id"].as_str().unwrap().to_owned();
+    (slug, config)
 }
 
 /// Sends a request as a client of the version 2025-11-25 does, with further headers.
@@ -245,18 +275,8 @@ async fn address_selects_the_user_or_the_account() {
         (format!("connected_account_id={account}"), &bob),
         (format!("connected_account_ids={account}"), &bob),
     ] {
-        let tag = unique(8);
-        let url = format!("https://api.example.com/echo/{tag}");
-        let called = given
-            .call(&query, &given.fetch, json!({ "url": url }))
-            .await;
-        assert_eq!(called["isError"], false, "{query}: {called:#}");
-        let seen = Host::application().seen(&tag);
-        assert_eq!(
-            seen[0].header("authorization"),
-            format!("Bearer {key}"),
-            "{query}"
-        );
+        let used = given.credential_used(&query, &given.fetch).await;
+        assert_eq!(used, format!("Bearer {key}"), "{query}");
     }
     let foreign = format!("user_id=amy&connected_account_id={account}");
     let called = given
@@ -267,6 +287,75 @@ async fn address_selects_the_user_or_the_account() {
         )
         .await;
     assert!(failure(&called).contains("amy"), "{called:#}");
+}
+
+#[tokio::test]
+async fn account_of_an_address_names_its_user() {
+    let given = Given::new().await;
+    let (toolkit, config) = other_toolkit(&given.project).await;
+    let body = json!({ "name": "Both", "auth_config_ids": [given.config, config] });
+    let url = given::mcp_server(&given.project, &body).await;
+    let given = Given { url, ..given };
+    let account = given.connect("amy", &harness::secret()).await;
+    connect(&given.project, &config, "default", &harness::secret()).await;
+    let query = format!("connected_account_id={account}&include_service_helper_actions=true");
+    let tool = guest::tool(&toolkit);
+    let arguments = json!({ "url": "https://api.example.com/" });
+    let called = given.call(&query, &tool, arguments).await;
+    let text = failure(&called);
+    assert!(
+        text.contains("`amy`") && text.contains("/link/lt_"),
+        "{text}"
+    );
+    let key = harness::secret();
+    let own = connect(&given.project, &config, "amy", &key).await;
+    let used = given.credential_used(&query, &tool).await;
+    assert_eq!(used, format!("Bearer {key}"));
+    let arguments = json!({ "toolkits": [toolkit] });
+    let helper = "SERVICE_MANAGE_CONNECTIONS";
+    let called = given.call(&query, helper, arguments).await;
+    let connection = &called["structuredContent"]["results"][&toolkit];
+    assert_eq!(connection["connected_account_id"], json!(own), "{called:#}");
+}
+
+#[tokio::test]
+async fn address_of_a_deleted_account_has_no_user() {
+    let given = Given::new().await;
+    let account = given.connect("amy", &harness::secret()).await;
+    given.connect("default", &harness::secret()).await;
+    let path = format!("/connected_accounts/{account}");
+    given.project.delete(&path).await.expect(200);
+    let query = format!("connected_account_id={account}&include_service_helper_actions=true");
+    let toolkit = given::keyed().await;
+    let arguments = json!({ "url": "https://api.example.com/", "toolkits": [toolkit] });
+    for tool in [&*given.fetch, given.echo, "SERVICE_MANAGE_CONNECTIONS"] {
+        let called = given.call(&query, tool, arguments.clone()).await;
+        let text = failure(&called);
+        assert!(
+            text.contains(&account) && !text.contains("/link/"),
+            "{tool}: {text}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn deleted_auth_config_leaves_its_toolkit_without_accounts() {
+    let given = Given::new().await;
+    let project = &given.project;
+    let values = json!({ "api_key": harness::secret() });
+    let toolkit = given::keyed().await;
+    project.connect(toolkit, "API_KEY", "amy", values).await;
+    let server = format!("/mcp/{}", given.url.rsplit('/').next().unwrap());
+    let before = project.get(&server).await.expect(200);
+    let config = format!("/auth_configs/{}", given.config);
+    project.delete(&config).await.expect(200);
+    let rename = json!({ "name": "Renamed" });
+    let renamed = project.patch(&server, &rename).await.expect(200);
+    assert_eq!(renamed["toolkits"], before["toolkits"]);
+    let arguments = json!({ "url": "https://api.example.com/" });
+    let called = given.call("user_id=amy", &given.fetch, arguments).await;
+    let text = failure(&called);
+    assert!(text.contains("`amy`") && !text.contains("/link/"), "{text}");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use harness::{Answer, Client, Guest, Host, guest, host::Setup, unique};
 use serde_json::{Value, json};
 
-use crate::given;
+use crate::{given, mcp_endpoints::other_toolkit};
 
 const SERVERS_PATH: &str = "/mcp/servers";
 
@@ -124,6 +124,28 @@ async fn change_leaves_other_fields_alone() {
         .patch(&path, &json!({ "name": "no" }))
         .await
         .expect(400);
+}
+
+#[tokio::test]
+async fn removed_auth_config_leaves_only_named_toolkits() {
+    let given = Given::new().await;
+    let (other, config) = other_toolkit(&given.project).await;
+    let mut all = [given.toolkit.to_owned(), other.clone()];
+    all.sort();
+    for (named, left) in [
+        (json!([]), json!([given.toolkit])),
+        (json!([other]), json!(all)),
+    ] {
+        let body = json!({
+            "name": "Both", "toolkits": named, "auth_config_ids": [given.config, config],
+        });
+        let made = given.custom(body).await.expect(201);
+        assert_eq!(made["toolkits"], json!(all));
+        let path = format!("/mcp/{}", text(&made["id"]));
+        let change = json!({ "auth_config_ids": [given.config] });
+        let changed = given.project.patch(&path, &change).await.expect(200);
+        assert_eq!(changed["toolkits"], left, "{named}");
+    }
 }
 
 #[tokio::test]

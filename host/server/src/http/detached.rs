@@ -1,5 +1,5 @@
-//! Requests that are answered in tasks of their own, so that they complete even if their clients
-//! disconnect. A stopping server waits for them as for others, and aborts them afterwards.
+//! Requests and calls of tools that run in tasks of their own, so that they complete even if their
+//! clients disconnect. A stopping server waits for them as for others, and aborts them afterwards.
 
 use axum::response::{IntoResponse, Response};
 use parking_lot::Mutex;
@@ -7,7 +7,7 @@ use tokio::{sync::oneshot, task::JoinSet};
 
 use crate::http::{ApiError, CURRENT_REQUEST, HttpError, context::RequestContext};
 
-/// The tasks of such requests. Dropping it aborts them.
+/// The tasks of such requests and calls. Dropping it aborts them.
 #[derive(Default)]
 pub(crate) struct Detached(Mutex<JoinSet<()>>);
 
@@ -44,6 +44,20 @@ impl Detached {
             }
             Err(_) => ApiError::Http(HttpError::Panic).into_response(),
         }
+    }
+
+    /// Starts work in a task, which goes on if the receiver of its output is dropped. The receiver gets
+    /// an error if the work panics or a stopping server aborts it.
+    pub(crate) fn start<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> oneshot::Receiver<T> {
+        let (done, output) = oneshot::channel();
+        self.spawn(async move {
+            // The receiver may have been dropped.
+            let _ = done.send(work.await);
+        });
+        output
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {

@@ -2,7 +2,7 @@
 //! project once its key is authenticated.
 //!
 //! A request that waits for its client holds none: it releases its permits, waits, and acquires
-//! them again.
+//! them again. A stream of announcements releases them for good, and has a permit of its own.
 
 use std::{
     cell::{Cell, OnceCell},
@@ -74,7 +74,7 @@ pub(crate) async fn enter_project(
     }
 }
 
-/// Releases the permits while the request waits for its client.
+/// Releases the permits of a request that waits for its client, or opens a stream of announcements.
 pub(crate) fn leave() {
     drop(
         CURRENT_REQUEST

@@ -12,7 +12,6 @@ use app::{
         mcp_oauth::{self, Resource},
         mcp_servers::McpCaller,
     },
-    projects::SharedProject,
 };
 use axum::{
     extract::{FromRequestParts, Request},
@@ -80,8 +79,8 @@ pub(super) async fn admit(
     let is_required = caller.project.stored.config.require_mcp_key;
     let headers = &parts.headers;
     if is_required || auth::has_key(headers) || access_token(headers).is_some() {
-        let project = project(server, &mut parts, &caller.resource()).await?;
-        if project.id != caller.project.id {
+        let key = project_key(server, &mut parts, &caller.resource()).await?;
+        if key.project.id != caller.project.id {
             let wrong_key = || errors::key_of_other_kind("the project's", "another project's");
             return Err(if is_required {
                 wrong_key()
@@ -96,21 +95,26 @@ pub(super) async fn admit(
     Ok(Request::from_parts(parts, body))
 }
 
-/// Admits a request with its key, or with its access token for an endpoint, and returns the project.
-pub(super) async fn project(
+/// Admits a request with its key, or with its access token for an endpoint. A token stands for the key
+/// with which its user has signed in.
+pub(super) async fn project_key(
     server: &Arc<Server>,
     parts: &mut Parts,
     resource: &Resource,
-) -> ApiResult<SharedProject> {
+) -> ApiResult<ProjectKey> {
     let Some(token) = access_token(&parts.headers) else {
-        return Ok(ProjectKey::from_request_parts(parts, server).await?.project);
+        return ProjectKey::from_request_parts(parts, server).await;
     };
     if auth::has_key(&parts.headers) {
         return Err(errors::key_ambiguous().into());
     }
     let (holder, project) = mcp_oauth::authenticate(&server.app, token, resource).await?;
     auth::admit_to_project(server, &holder, &project).await?;
-    Ok(project)
+    Ok(ProjectKey {
+        server: server.clone(),
+        project,
+        holder,
+    })
 }
 
 /// Returns the access token of a request (RFC 6750, section 2.1).

@@ -19,15 +19,15 @@ use crate::Server;
 const MAX_NOTIFICATION_BYTES: usize = 16 << 10;
 
 /// The running calls of this server, by connection and request.
-#[derive(Default)]
-pub(crate) struct Calls(Mutex<HashMap<CallKey, Arc<Notify>>>);
+#[derive(Clone, Default)]
+pub(crate) struct Calls(Arc<Mutex<HashMap<CallKey, Arc<Notify>>>>);
 
 /// Id of a connection, and id of a request on it.
 type CallKey = (String, String);
 
 /// A running call. Dropping it ends the call.
-pub(super) struct RunningCall<'a> {
-    calls: &'a Calls,
+pub(super) struct RunningCall {
+    calls: Calls,
     key: Option<CallKey>,
     /// Notified when the client cancels the call.
     pub cancelled: Arc<Notify>,
@@ -39,14 +39,14 @@ impl Calls {
         &self,
         connection: Option<&str>,
         request: impl FnOnce() -> String,
-    ) -> RunningCall<'_> {
+    ) -> RunningCall {
         let cancelled = Arc::new(Notify::new());
         let key = connection.map(|connection| (connection.to_owned(), request()));
         if let Some(key) = &key {
             self.0.lock().insert(key.clone(), cancelled.clone());
         }
         RunningCall {
-            calls: self,
+            calls: self.clone(),
             key,
             cancelled,
         }
@@ -84,7 +84,7 @@ pub(crate) async fn watch_cancellations(server: &Server) {
     }
 }
 
-impl Drop for RunningCall<'_> {
+impl Drop for RunningCall {
     fn drop(&mut self) {
         let Some(key) = &self.key else {
             return;
@@ -126,6 +126,8 @@ pub(super) enum ConnectionMessage {
         /// True if the client opens addresses for its user.
         opens_urls: bool,
     },
+    /// The client subscribes to changes of the list of tools.
+    Listen,
 }
 
 impl ConnectionMessage {
@@ -140,6 +142,7 @@ impl ConnectionMessage {
             "initialize" => Some(Self::Open {
                 opens_urls: opens_urls(&params.capabilities),
             }),
+            "subscriptions/listen" => Some(Self::Listen),
             _ => None,
         }
     }

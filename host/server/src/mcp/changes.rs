@@ -2,13 +2,18 @@
 //!
 //! Clients of protocol versions before 2026-07-28 open a stream with `GET`; later ones send the request
 //! `subscriptions/listen`. Both only read the catalog, so that any server of an installation can serve
-//! them. A stream ends after [`MAX_AGE`], and the client opens another one, whose key is checked.
+//! them. A stream ends after [`MAX_AGE`], and the client opens another one, whose key is checked. The
+//! number of streams is limited. A client without one works, and learns of changes when it lists the
+//! tools.
 
 use std::{convert::Infallible, time::Duration};
 
-use axum::response::{
-    IntoResponse, Response,
-    sse::{Event, KeepAlive, Sse},
+use axum::{
+    http::{HeaderValue, header},
+    response::{
+        IntoResponse, Response,
+        sse::{Event, KeepAlive, Sse},
+    },
 };
 use futures::stream;
 use tokio::{
@@ -17,6 +22,7 @@ use tokio::{
 };
 
 use super::endpoint::Endpoint;
+use crate::http::{ApiError, HttpError};
 
 /// Time after which a stream ends.
 const MAX_AGE: Duration = Duration::from_secs(900);
@@ -27,8 +33,10 @@ const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 /// Notification of protocol versions before 2026-07-28.
 const LIST_CHANGED_NOTIFICATION: &str =
     r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+/// Methods of an endpoint that offers no stream.
+const METHODS_WITHOUT_STREAM: &str = "POST, DELETE";
 
-/// The changes of the list of tools of an endpoint.
+/// The changes of the list of tools of an endpoint, which holds the permit of the stream.
 pub(super) struct ToolListChanges {
     endpoint: Endpoint,
     published: watch::Receiver<()>,
@@ -64,8 +72,16 @@ impl ToolListChanges {
     }
 }
 
-/// Answers `GET` with a stream of notifications.
-pub(super) fn stream(endpoint: Endpoint) -> Response {
+/// Answers `GET` with a stream of notifications. If too many streams are open, the answer is that of a
+/// server that offers none, as the protocol permits.
+pub(super) fn stream(mut endpoint: Endpoint) -> Response {
+    endpoint.open_stream();
+    if !endpoint.has_stream() {
+        let mut response = ApiError::Http(HttpError::WrongMethod).into_response();
+        let methods = HeaderValue::from_static(METHODS_WITHOUT_STREAM);
+        response.headers_mut().insert(header::ALLOW, methods);
+        return response;
+    }
     let changes = ToolListChanges::watch(endpoint);
     let notifications = stream::unfold(changes, async |mut changes| {
         let event = Event::default().data(LIST_CHANGED_NOTIFICATION);

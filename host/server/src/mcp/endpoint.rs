@@ -31,7 +31,11 @@ use super::{
     results::{Outcome, Source, executed, refused},
     tools,
 };
-use crate::{Server, api::tool_router::execution::execute_meta_tool, http::errors};
+use crate::{
+    Server,
+    api::tool_router::execution::execute_meta_tool,
+    http::{errors, limiter::StreamPermit, permits},
+};
 
 /// End of the id of a connection whose client opens addresses for its user.
 pub(super) const OPENS_URLS_SUFFIX: &str = "+url";
@@ -61,6 +65,8 @@ pub(super) struct Endpoint {
     pub(super) caller: Caller,
     /// Id of the client's connection.
     connection: Option<String>,
+    /// Permit of the stream that the request opens.
+    stream: Option<Arc<StreamPermit>>,
 }
 
 impl Endpoint {
@@ -69,7 +75,24 @@ impl Endpoint {
             server,
             caller,
             connection,
+            stream: None,
         }
+    }
+
+    /// Takes a permit for a stream of announcements, if one is free, in place of the concurrency permits
+    /// of the request: a stream without work must not keep other requests out.
+    pub(super) fn open_stream(&mut self) {
+        let tenant = &self.caller.project().tenant;
+        let permit = self.server.limiter.streams.try_enter(tenant);
+        if permit.is_some() {
+            permits::leave();
+        }
+        self.stream = permit.map(Arc::new);
+    }
+
+    /// Returns true if the request opens a stream of announcements.
+    pub(super) fn has_stream(&self) -> bool {
+        self.stream.is_some()
     }
 
     /// Answers a request whose host and key are checked. The future is on the heap, so that requests
@@ -95,8 +118,27 @@ impl Endpoint {
         self.server.is_serving()
     }
 
+    /// Calls a tool until its client cancels the call with a notification. Returns none in that case.
+    pub(super) async fn call_until_cancelled(
+        self,
+        running: RunningCall,
+        name: String,
+        arguments: JsonObject,
+        consent: Consent,
+        approval: CallApproval,
+    ) -> Option<Result<Outcome, Error>> {
+        // `rmcp` runs a call in a task besides the one of the connection.
+        let shares = &self.app().shares;
+        let owner = shares.owner(&self.caller.project().tenant);
+        let call = self.call(&name, arguments, consent, &approval);
+        tokio::select! {
+            called = shares.measure(&owner, call) => Some(called),
+            () = running.cancelled.notified() => None,
+        }
+    }
+
     /// Calls a tool. If the user has agreed to connect an account, the call waits for it.
-    pub(super) async fn call(
+    async fn call(
         &self,
         name: &str,
         arguments: JsonObject,
@@ -213,7 +255,7 @@ impl Endpoint {
     }
 
     /// Registers a call until its end.
-    pub(super) fn begin(&self, id: &RequestId) -> RunningCall<'_> {
+    pub(super) fn begin(&self, id: &RequestId) -> RunningCall {
         let id = || id.clone().into_json_value().to_string();
         self.server.mcp_calls.begin(self.connection.as_deref(), id)
     }

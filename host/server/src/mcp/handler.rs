@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use app::agents::SessionCaller;
+use futures::FutureExt;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -25,6 +26,7 @@ use super::{
     prompts, resources,
     results::Answer,
 };
+use crate::http::errors;
 
 impl Endpoint {
     /// Returns the caller of a session, which alone has prompts and resources.
@@ -33,6 +35,14 @@ impl Endpoint {
             Caller::Session(caller) => Ok(caller),
             Caller::Server(_) => Err(ErrorData::method_not_found::<R>()),
         }
+    }
+
+    /// Returns true if a call goes on when its client disconnects. Since protocol version 2026-07-28 a
+    /// client closes the stream of a call to cancel it.
+    fn outlives_client(&self, context: &RequestContext<RoleServer>) -> bool {
+        let version = context.protocol_version();
+        let is_older = version.is_none_or(|version| version < ProtocolVersion::V_2026_07_28);
+        is_older && !self.server.config.sandbox.cancel_on_disconnect
     }
 }
 
@@ -64,8 +74,10 @@ impl ServerHandler for Endpoint {
         supported.cloned().collect()
     }
 
+    /// Returns none if too many streams are open. The client is told that there are no subscriptions.
     fn accepted_subscription_filter(&self, _: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        Some(SubscriptionFilter::builder().tools_list_changed().build())
+        let accepted = SubscriptionFilter::builder().tools_list_changed().build();
+        self.has_stream().then_some(accepted)
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
@@ -144,21 +156,24 @@ impl ServerHandler for Endpoint {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let running = self.begin(&context.id);
         let consent = Consent::new(request.input_responses.as_ref());
         let approval = CallApproval::new(&request, &context);
-        let name = &*request.name;
-        let call = self.call(
-            name,
-            request.arguments.unwrap_or_default(),
-            consent,
-            &approval,
-        );
-        // `rmcp` runs it in a task besides the one of the connection.
-        let shares = &self.app().shares;
-        let owner = shares.owner(&self.caller.project().tenant);
-        let call = shares.measure(&owner, call);
-        let mut call = std::pin::pin!(call);
+        let name = request.name.into_owned();
+        let arguments = request.arguments.unwrap_or_default();
+        let running = self.begin(&context.id);
+        let endpoint = self.clone();
+        let call =
+            endpoint.call_until_cancelled(running, name.clone(), arguments, consent, approval);
+        let mut call = if self.outlives_client(&context) {
+            let started = self.server.detached.start(call);
+            let ended = started.map(|called| {
+                let panicked = || errors::internal("the task of a call panicked");
+                called.unwrap_or_else(|_| Some(Err(panicked())))
+            });
+            ended.boxed()
+        } else {
+            call.boxed()
+        };
         let recipes = match &self.caller {
             Caller::Server(_) => None,
             Caller::Session(caller) => Some(&caller.progress),
@@ -168,13 +183,16 @@ impl ServerHandler for Endpoint {
         loop {
             tokio::select! {
                 called = &mut call => {
+                    let Some(called) = called else {
+                        break;
+                    };
                     let way = UrlRequest::new(&context, self.opens_urls());
-                    let outcome = self.respond(name, called, consent, way).await?;
+                    let outcome = self.respond(&name, called, consent, way).await?;
                     return Ok(Answer::from(outcome).into());
                 }
-                // The client disconnected, or the server stops.
+                // The client disconnected, or the server stops. A call that outlives its client goes on
+                // in its task.
                 () = context.ct.cancelled() => break,
-                () = running.cancelled.notified() => break,
                 () = reports.due() => reports.send().await,
             }
         }

@@ -25,7 +25,7 @@ mod tools;
 use std::sync::Arc;
 
 use app::{
-    agents::{SessionCaller, mcp_oauth::Resource, mcp_servers::McpCaller},
+    agents::{mcp_oauth::Resource, mcp_servers::McpCaller},
     core::ids::SessionId,
     projects::permissions::{Access, Area},
 };
@@ -50,6 +50,7 @@ pub(crate) use self::{
 };
 use crate::{
     Server,
+    api::tool_router,
     http::{ApiResult, Path, Query, body, context::operation, operation::Permission, request_id},
 };
 
@@ -105,8 +106,8 @@ pub(crate) async fn session(
         access::check_host(&server, request.headers())?;
         let (mut parts, body) = request.into_parts();
         let resource = Resource::Session(id.clone());
-        let project = access::project(&server, &mut parts, &resource).await?;
-        let caller = SessionCaller::open(&server.app, &project, &id, request_id()).await?;
+        let key = access::project_key(&server, &mut parts, &resource).await?;
+        let caller = tool_router::open(&key, &id).await?;
         let request = Request::from_parts(parts, body);
         answer(server.clone(), Caller::Session(caller), request).await
     };
@@ -146,7 +147,10 @@ async fn answer(server: Arc<Server>, caller: Caller, request: Request) -> ApiRes
         calls::cancel(&server, connection, call.clone()).await;
     }
     let whole = axum::http::Request::from_parts(head, http_body_util::Full::new(bytes));
-    let endpoint = Endpoint::new(server, caller, connection);
+    let mut endpoint = Endpoint::new(server, caller, connection);
+    if message == Some(ConnectionMessage::Listen) {
+        endpoint.open_stream();
+    }
     let mut response = endpoint.answer(whole).await;
     if let Some(ConnectionMessage::Open { opens_urls }) = message
         && response.status().is_success()

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use store::{Record, Window};
 
-use super::{McpServer, cache};
+use super::{McpServer, cache, toolkit_of_config};
 use crate::{
     App, Error, Result,
     accounts::{self, NewLink, SharingChange, Values},
@@ -27,7 +27,8 @@ use crate::{
 /// User and accounts that an address names. They select, and prove nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Selection {
-    /// User for whom tools run, or `None` for the default user.
+    /// User for whom tools run, or `None` for the owner of the accounts, or for the default user if
+    /// there are no accounts.
     pub user_id: Option<String>,
     /// Accounts that tools of their toolkits use.
     pub accounts: Vec<AccountId>,
@@ -103,15 +104,15 @@ impl McpCaller {
 
     /// Returns the caller of these meta tools: a session that is not stored, of the user of the
     /// address, with the toolkits and the auth configs of the server. Fails if the user id is
-    /// invalid.
+    /// invalid, or if the address names only accounts that do not exist.
     pub async fn helper(&self, app: &App) -> Result<SessionCaller> {
         let mut auth_configs = BTreeMap::new();
         for id in &self.server.body.auth_configs {
-            let config = accounts::auth_configs::find(app, &self.project, id).await?;
-            auth_configs.extend(config.map(|config| (config.body.toolkit, id.clone())));
+            let toolkit = toolkit_of_config(app, &self.project, id).await?;
+            auth_configs.extend(toolkit.map(|toolkit| (toolkit, id.clone())));
         }
         let config = Config {
-            user_id: accounts::parse_user_id(self.selection.user_id.clone())?,
+            user_id: accounts::parse_user_id(self.user(app).await?)?,
             toolkits: Some(Filter::Enable(self.server.body.toolkits.clone())),
             auth_configs,
             manage_connections: ManageConnections {
@@ -131,7 +132,8 @@ impl McpCaller {
     }
 
     /// Executes a tool of the server for the user of the address. Fails before the tool runs: if
-    /// the user has no account (`NO_ACCOUNT`), or for a reason of `runs::execute`.
+    /// the user has no account (`NO_ACCOUNT`), if the address names only accounts that do not exist
+    /// (`NAMED_ACCOUNT_NOT_FOUND`), or for a reason of `runs::execute`.
     pub async fn execute(
         &self,
         app: &App,
@@ -155,13 +157,13 @@ impl McpCaller {
 
     /// Creates a link with which the user of the address connects an account for a tool. Returns
     /// none if the server has no auth config of the toolkit. Fails if the server has no such tool,
-    /// or for a reason of `accounts::link`.
+    /// if the address names only accounts that do not exist, or for a reason of `accounts::link`.
     pub async fn link(&self, app: &App, name: &str) -> Result<Option<ConnectionLink>> {
         let toolkit = self.tool(app, name)?.release.slug.to_string();
         let Some(auth_config) = self.auth_config(app, &toolkit).await? else {
             return Ok(None);
         };
-        let user_id = accounts::parse_user_id(self.selection.user_id.clone())?;
+        let user_id = accounts::parse_user_id(self.user(app).await?)?;
         let request = NewLink {
             auth_config,
             user_id: user_id.clone(),
@@ -186,10 +188,11 @@ impl McpCaller {
         toolkit: &str,
         no_auth: bool,
     ) -> Result<(Option<String>, Option<AccountId>)> {
-        let user = self.selection.user_id.clone();
-        if let Some((account, owner)) = self.named_account(app, toolkit).await? {
+        if let Some((account, owner)) = self.named_account(app, Some(toolkit)).await? {
+            let user = self.selection.user_id.clone();
             return Ok((user.or(Some(owner)), Some(account)));
         }
+        let user = self.user(app).await?;
         if no_auth {
             return Ok((user, None));
         }
@@ -204,15 +207,33 @@ impl McpCaller {
         }
     }
 
-    /// Returns the account of the address that is of a toolkit, and its user.
-    async fn named_account(&self, app: &App, toolkit: &str) -> Result<Option<(AccountId, String)>> {
+    /// Returns the user that the address names, or else the owner of the newest of its accounts;
+    /// none if it names neither. Fails if it names only accounts that do not exist.
+    async fn user(&self, app: &App) -> Result<Option<String>> {
+        let Selection {
+            user_id, accounts, ..
+        } = &self.selection;
+        let (None, Some(account)) = (user_id, accounts.first()) else {
+            return Ok(user_id.clone());
+        };
+        let found = self.named_account(app, None).await?;
+        let (_, owner) = found.ok_or_else(|| errors::named_account_not_found(account))?;
+        Ok(Some(owner))
+    }
+
+    /// Returns the newest account of the address, of a toolkit if it is given, and its owner.
+    async fn named_account(
+        &self,
+        app: &App,
+        toolkit: Option<&str>,
+    ) -> Result<Option<(AccountId, String)>> {
         if self.selection.accounts.is_empty() {
             return Ok(None);
         }
         let named = self.selection.accounts.iter();
         let filter = accounts::Filter {
             ids: named.map(ToString::to_string).collect(),
-            toolkits: vec![toolkit.to_owned()],
+            toolkits: toolkit.map(str::to_owned).into_iter().collect(),
             ..accounts::Filter::default()
         };
         let found = accounts::list(app, &self.project, &filter, Window::first(1)).await?;
@@ -224,11 +245,11 @@ impl McpCaller {
         account.transpose()
     }
 
-    /// Returns the server's auth config of a toolkit.
+    /// Returns the server's auth config of a toolkit, even if the auth config is deleted.
     async fn auth_config(&self, app: &App, toolkit: &str) -> Result<Option<AuthConfigId>> {
         for id in &self.server.body.auth_configs {
-            let config = accounts::auth_configs::find(app, &self.project, id).await?;
-            if config.is_some_and(|config| config.body.toolkit == toolkit) {
+            let found = toolkit_of_config(app, &self.project, id).await?;
+            if found.as_deref() == Some(toolkit) {
                 return Ok(Some(id.clone()));
             }
         }

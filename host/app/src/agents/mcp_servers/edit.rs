@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use store::{Batch, Query, Record};
 use uuid::Uuid;
 
-use super::{COLLECTION, Instance, McpServer, cache, get};
+use super::{COLLECTION, Instance, McpServer, cache, get, toolkit_of_config};
 use crate::{
     App, Error, Result,
     accounts::auth_configs,
@@ -74,7 +74,7 @@ async fn with_changes(
     if let Some(name) = &changes.name {
         (server.name, server.folded_name) = checked_name(name, &mut problems);
     }
-    let mut toolkits: BTreeSet<String> = server.toolkits.drain(..).collect();
+    let mut toolkits = named_toolkits(app, project, &server).await?;
     if let Some(slugs) = &changes.toolkits {
         let catalog = app.catalog.snapshot();
         let find = |slug: &str| Some(catalog.toolkit(slug)?.slug.to_string());
@@ -90,15 +90,8 @@ async fn with_changes(
         server.auth_configs = checked_auth_configs(app, project, ids, &mut problems).await?;
     }
     errors::refuse_problems(problems, errors::mcp_server_invalid)?;
-    // A stored tool or auth config may be gone by now, and adds no toolkit then.
-    for tool in &server.allowed_tools {
-        let toolkit = app.catalog.snapshot().toolkit_of(tool).cloned();
-        toolkits.extend(toolkit.map(|toolkit| toolkit.slug.to_string()));
-    }
-    for id in &server.auth_configs {
-        let config = auth_configs::find(app, project, id).await?;
-        toolkits.extend(config.map(|config| config.body.toolkit));
-    }
+    server.named_toolkits = Some(toolkits.clone());
+    toolkits.extend(derived_toolkits(app, project, &server).await?);
     server.toolkits = toolkits.into_iter().collect();
     if let Some(with_helper_tools) = changes.with_helper_tools {
         server.with_helper_tools = with_helper_tools;
@@ -109,6 +102,40 @@ async fn with_changes(
     }
     server.changed_at = app.clock.now();
     Ok(server)
+}
+
+/// Returns the toolkits that were named. An older record does not tell them apart from the others:
+/// those of its auth configs and of its allowed tools are taken as not named.
+async fn named_toolkits(
+    app: &App,
+    project: &Project,
+    server: &McpServer,
+) -> Result<BTreeSet<String>> {
+    if let Some(named) = &server.named_toolkits {
+        return Ok(named.clone());
+    }
+    let derived = derived_toolkits(app, project, server).await?;
+    let toolkits = server.toolkits.iter();
+    let named = toolkits.filter(|slug| !derived.contains(*slug));
+    Ok(named.cloned().collect())
+}
+
+/// Returns the toolkits of the auth configs and of the allowed tools.
+async fn derived_toolkits(
+    app: &App,
+    project: &Project,
+    server: &McpServer,
+) -> Result<BTreeSet<String>> {
+    let mut toolkits = BTreeSet::new();
+    // A stored tool may be gone by now, and adds no toolkit then.
+    for tool in &server.allowed_tools {
+        let toolkit = app.catalog.snapshot().toolkit_of(tool).cloned();
+        toolkits.extend(toolkit.map(|toolkit| toolkit.slug.to_string()));
+    }
+    for id in &server.auth_configs {
+        toolkits.extend(toolkit_of_config(app, project, id).await?);
+    }
+    Ok(toolkits)
 }
 
 /// Returns a name, and the name in lower case.

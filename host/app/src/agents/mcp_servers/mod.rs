@@ -11,8 +11,10 @@ mod instances;
 mod list;
 mod offer;
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
-use store::{Collection, Document, Field, Kind, Record, Time};
+use store::{Collection, Document, Field, Kind, Query, Record, Time};
 
 pub(crate) use self::{
     cache::{ServerCache, new_cache},
@@ -28,6 +30,7 @@ pub use self::{
 use super::errors;
 use crate::{
     App, Result,
+    accounts::auth_configs::{self, AuthConfig},
     core::{ids::AuthConfigId, truncate},
     projects::Project,
 };
@@ -53,6 +56,9 @@ pub struct McpServer {
     /// Slugs of the toolkits, sorted: those that were named, and those of the auth configs and of
     /// the allowed tools.
     pub toolkits: Vec<String>,
+    /// Slugs of the toolkits that were named; none in records that are older than this member.
+    #[serde(default)]
+    named_toolkits: Option<BTreeSet<String>>,
     /// Auth configs whose accounts the tools use, at most one for each toolkit.
     pub auth_configs: Vec<AuthConfigId>,
     /// Slugs of the tools; empty for every tool of the toolkits.
@@ -75,6 +81,23 @@ impl Document for McpServer {
 pub async fn get(app: &App, project: &Project, id: &str) -> Result<Record<McpServer>> {
     let found = app.store.get(project.id.as_str(), id).await?;
     found.ok_or_else(|| errors::mcp_server_not_found(truncate(id)))
+}
+
+/// Returns the toolkit of an auth config. A deleted auth config keeps its toolkit, whose tools then
+/// find no account instead of one of another auth config.
+async fn toolkit_of_config(
+    app: &App,
+    project: &Project,
+    id: &AuthConfigId,
+) -> Result<Option<String>> {
+    let found = match auth_configs::find(app, project, id).await? {
+        Some(config) => Some(config),
+        None => {
+            let query = Query::for_project(project.id.as_str()).is("id", id.as_str());
+            app.store.first::<AuthConfig>(query.with_deleted()).await?
+        }
+    };
+    Ok(found.map(|config| config.body.toolkit))
 }
 
 /// Returns the address of an MCP server without a user.

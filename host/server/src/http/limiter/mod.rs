@@ -4,6 +4,7 @@
 
 mod arrivals;
 mod rates;
+mod streams;
 mod suspects;
 
 use std::{
@@ -21,9 +22,10 @@ use tokio::{
 pub(crate) use self::{
     arrivals::Arrival,
     rates::{Allowance, RATE_WINDOW},
+    streams::{STREAMS_PER_PROJECT_REQUEST, STREAMS_PER_REQUEST, StreamPermit},
     suspects::{SUSPECTS_AT_ONCE, SecretKind},
 };
-use self::{arrivals::Arrivals, rates::Rates, suspects::Suspects};
+use self::{arrivals::Arrivals, rates::Rates, streams::Streams, suspects::Suspects};
 
 use crate::http::errors;
 
@@ -44,6 +46,8 @@ pub(crate) struct RequestLimiter {
     suspects: [Suspects; 3],
     /// Bodies that are arriving.
     pub arrivals: Arrivals,
+    /// Streams of announcements that are open.
+    pub streams: Streams,
     all: Arc<Semaphore>,
     projects: KeyedLimit<Arc<str>>,
     wait: Duration,
@@ -55,6 +59,7 @@ impl RequestLimiter {
             rates: Rates::new(limits),
             suspects: [(); 3].map(|()| Suspects::new(limits.failed_auth)),
             arrivals: Arrivals::new(limits),
+            streams: Streams::new(limits),
             all: Arc::new(Semaphore::new(limits.in_flight)),
             projects: KeyedLimit::new(limits.in_flight_per_project),
             wait: Duration::from_millis(limits.in_flight_wait_ms),
