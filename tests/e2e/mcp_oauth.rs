@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 use crate::{
     given,
     link::{self, form_token},
+    mcp_endpoints::{failure, request, result},
 };
 
 /// Redirect URI of the clients of these tests.
@@ -625,6 +626,27 @@ async fn access_ends_with_key_endpoint_and_project() {
     let refreshed = given.refresh(attempt, &tokens["refresh_token"]).await;
     let listed = given.list(&given.url, &tokens["access_token"]).await;
     given.assert_ended(&refreshed, &listed);
+}
+
+#[tokio::test]
+async fn scripts_of_token_have_permissions_of_key() {
+    let given = Given::new().await;
+    let session = given.session().await;
+    let area = json!({ "preset": "session_tool_execution", "access": "write" });
+    let (key, _) = given.key(json!({ "permissions": [area] })).await;
+    let (_, tokens) = given.authorized(&session, &key).await;
+    let bearer = format!("Bearer {}", tokens["access_token"].as_str().unwrap());
+    let headers = [("authorization", &*bearer)];
+    let code = format!("proxy('{}', 'GET', '/echo/x')", given::keyed().await);
+    let script = json!({ "code_to_execute": code });
+    let params = json!({ "name": "SERVICE_REMOTE_WORKBENCH", "arguments": script });
+    let called = request(&given.anonymous, &session, "tools/call", params, &headers).await;
+    let called = result(&called);
+    let refused = failure(&called);
+    assert!(
+        refused.contains("no write permission for proxy_execute"),
+        "{refused}"
+    );
 }
 
 #[tokio::test]

@@ -124,6 +124,37 @@ async fn auth_configs_kept_from_sessions_are_not_used() {
 }
 
 #[tokio::test]
+async fn naming_an_account_respects_its_auth_config() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let toolkit = keyed(host).await;
+    let account = connect(&project, &toolkit, "amy").await;
+    let path = format!("/connected_accounts/{account}");
+    let alias = json!({ "alias": "work" });
+    project.patch(&path, &alias).await.expect(200);
+    let config = project.get(&path).await.expect(200)["auth_config"]["id"].clone();
+    let config = format!("/auth_configs/{}", config.as_str().unwrap());
+    let free = create(&project, json!({ "user_id": "amy" })).await;
+    let pinned = json!({ "user_id": "amy", "connected_accounts": { &toolkit: account } });
+    let pinned = create(&project, pinned).await;
+    for in_sessions in [true, false] {
+        let change = json!({ "type": "custom", "is_enabled_for_tool_router": in_sessions });
+        project.patch(&config, &change).await.expect(200);
+        for named in [&*account, "work"] {
+            let tool = guest::tool(&toolkit);
+            let call = json!({ "tool_slug": tool, "arguments": {}, "account": named });
+            let ran = execute(&project, &free, call.clone()).await;
+            if in_sessions {
+                ran.expect(200);
+            } else {
+                assert_eq!(ran.expect(400)["error"]["code"], 4300, "{named}");
+            }
+            execute(&project, &pinned, call).await.expect(200);
+        }
+    }
+}
+
+#[tokio::test]
 async fn logs_are_found_by_session() {
     let host = Host::shared().await;
     let project = host.new_project().await;

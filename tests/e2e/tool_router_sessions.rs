@@ -290,6 +290,44 @@ async fn paused_account_prevents_no_other_change() {
 }
 
 #[tokio::test]
+async fn dropped_tool_prevents_no_other_change() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let toolkit = given::slug();
+    let dropped = format!("{}_OLD", toolkit.to_uppercase());
+    let mut manifest = guest::manifest(&toolkit);
+    let mut tool = manifest["tools"][0].clone();
+    tool["slug"] = json!(dropped);
+    tool["name"] = json!("Old");
+    manifest["tools"].as_array_mut().unwrap().push(tool);
+    host.publish(Guest::echo().component(), &manifest).await;
+    let config = json!({
+        "user_id": "amy",
+        "tools": { &toolkit: { "disable": [dropped], "require_approval": [dropped] } },
+        "preload": { "tools": [dropped] },
+        "experimental": { "permissions": {
+            "default": "allow_all", "overrides": { &dropped: "always_deny" } } },
+    });
+    let path = format!("{SESSION_PATH}/{}", create(&project, config.clone()).await);
+    manifest["version"] = json!("20260102_00");
+    manifest["tools"].as_array_mut().unwrap().pop();
+    host.publish(Guest::echo().component(), &manifest).await;
+
+    let change = json!({ "workbench": { "enable": false } });
+    let changed = project.patch(&path, &change).await.expect(200);
+    let kept = json!({ "disabled": [dropped], "require_approval": [dropped] });
+    assert_eq!(changed["config"]["tools"][&toolkit], kept);
+    assert_eq!(changed["config"]["preload"]["tools"], json!([dropped]));
+    let more = json!({ "tools": { &toolkit: { "disable": [dropped, "NONESUCH"] } } });
+    let refused = project.patch(&path, &more).await.expect(400);
+    assert_eq!(error(&refused).0, 4306);
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.ends_with(": NONESUCH"), "{message}");
+    let refused = project.post(SESSION_PATH, &config).await.expect(400);
+    assert_eq!(error(&refused).0, 4306);
+}
+
+#[tokio::test]
 async fn history_keeps_a_hundred_versions() {
     let project = Host::shared().await.new_project().await;
     let id = create(&project, json!({ "user_id": "amy" })).await;

@@ -6,9 +6,9 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
-    given,
+    given, mcp_endpoints,
     mounts::download,
-    tool_router_execution::mail,
+    tool_router_execution::{execute, mail},
     tool_router_sessions::{SESSION_PATH, connect, create, keyed},
 };
 
@@ -344,6 +344,57 @@ answer = proxy('{toolkit}', 'post', '/echo/{tag}', body={{'a': 1}}, query={{'pag
         let error = refused["error"].as_str().unwrap();
         assert!(error.contains("does not permit"), "{config}: {error}");
     }
+}
+
+#[tokio::test]
+async fn scripts_send_proxy_requests_only_with_permission() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let info = project.get("/auth/session/info").await.expect(200);
+    let id = info["project"]["nano_id"].as_str().unwrap();
+    let keys = format!("/org/owner/project/{id}/api_keys");
+    let toolkit = given::keyed().await;
+    let config = given::auth_config(&project).await;
+    let amys = given::account(&config, "amy", &harness::secret());
+    project.post("/connected_accounts", &amys).await.expect(201);
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let tag = unique(6);
+    let code = format!("proxy('{toolkit}', 'GET', '/echo/{tag}')['status']");
+    let steps = json!([{ "name": "one", "script": code }]);
+    let recipe = json!({ "name": "Send", "description": "Sends a request.", "steps": steps });
+    let store = json!({ "tool_slug": "SERVICE_UPSERT_RECIPE", "arguments": recipe });
+    execute(&project, &session, store).await.expect(200);
+    let script = json!({ "code_to_execute": code });
+    let refusal = "no write permission for proxy_execute";
+    for (areas, permitted) in [
+        (&["session_tool_execution"][..], false),
+        (&["tool_execution", "proxy_execute"], true),
+    ] {
+        let areas = areas.iter();
+        let permissions = areas.map(|area| json!({ "preset": area, "access": "write" }));
+        let body = json!({ "name": "scoped", "permissions": permissions.collect::<Vec<_>>() });
+        let made = host.as_org().post(&keys, &body).await.expect(201);
+        let client = host.with_key(made["key"].as_str().unwrap());
+        for (tool, arguments) in [
+            ("SERVICE_REMOTE_WORKBENCH", script.clone()),
+            ("RECIPE_SEND", json!({})),
+        ] {
+            let call = json!({ "tool_slug": tool, "arguments": arguments });
+            let ran = execute(&client, &session, call).await.expect(200);
+            let error = ran["error"].as_str().unwrap_or_default();
+            assert_eq!(error.is_empty(), permitted, "{ran:#?}");
+            assert_eq!(error.contains(refusal), !permitted, "{ran:#?}");
+        }
+        let url = format!("{}/tool_router/{session}/mcp", host.url);
+        let params = json!({ "name": "SERVICE_REMOTE_WORKBENCH", "arguments": script });
+        let headers = [("x-api-key", client.key())];
+        let called = mcp_endpoints::request(&client, &url, "tools/call", params, &headers).await;
+        let called = mcp_endpoints::result(&called);
+        let is_refused = called.to_string().contains(refusal);
+        assert_eq!(called["isError"], !permitted, "{called:#}");
+        assert_eq!(is_refused, !permitted, "{called:#}");
+    }
+    assert_eq!(Host::application().seen(&tag).len(), 3);
 }
 
 #[tokio::test]

@@ -24,6 +24,8 @@ pub struct SessionCaller {
     pub session: Arc<Record<Session>>,
     /// Id of the request, for the log.
     pub request_id: RequestId,
+    /// True if the key of the request permits proxy requests.
+    pub may_proxy: bool,
     /// Progress of the recipes that the request executes.
     pub progress: Progress,
 }
@@ -35,16 +37,18 @@ impl SessionCaller {
         project: &SharedProject,
         id: &SessionId,
         request_id: RequestId,
+        may_proxy: bool,
     ) -> Result<Self> {
         Ok(Self {
             project: project.clone(),
             session: Arc::new(sessions::get(app, project, id).await?),
             request_id,
+            may_proxy,
             progress: Progress::default(),
         })
     }
 
-    /// Returns the caller of a session that is not stored and has no id.
+    /// Returns the caller of a session that is not stored and has no id. It sends no proxy requests.
     pub(super) fn unstored(project: &SharedProject, config: Config, request_id: RequestId) -> Self {
         let record = Record {
             id: String::new(),
@@ -59,6 +63,7 @@ impl SessionCaller {
             project: project.clone(),
             session: Arc::new(record),
             request_id,
+            may_proxy: false,
             progress: Progress::default(),
         }
     }

@@ -1,6 +1,6 @@
 //! Checks of a session's configuration before it is stored.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Config, Filter, KNOWN_TOOL_HINTS, MAX_CONFIG_BYTES, Preload, ToolFilter, errors};
 use crate::{
@@ -18,14 +18,14 @@ const SANDBOX_SIZES: [&str; 4] = ["standard", "medium", "large", "xlarge"];
 
 /// Returns a configuration with the slugs of the catalog, if everything that it names exists and can
 /// be used by its user. What the configuration before named already is not checked again, so that an
-/// account that was paused prevents no other change.
+/// account that was paused, or a tool that a new version dropped, prevents no other change.
 pub(super) async fn checked(
     app: &App,
     project: &Project,
     config: Config,
     before: &Config,
 ) -> Result<Config> {
-    let config = with_catalog_slugs(&app.catalog.snapshot(), config)?;
+    let config = with_catalog_slugs(&app.catalog.snapshot(), config, before)?;
     check_values(&config)?;
     if config.auth_configs != before.auth_configs {
         check_auth_configs(app, project, &config).await?;
@@ -36,8 +36,9 @@ pub(super) async fn checked(
     Ok(config)
 }
 
-/// Spells every slug as the catalog does.
-fn with_catalog_slugs(catalog: &Snapshot, mut config: Config) -> Result<Config> {
+/// Spells every slug as the catalog does. A tool that is gone keeps its slug if the configuration before
+/// named it.
+fn with_catalog_slugs(catalog: &Snapshot, mut config: Config, before: &Config) -> Result<Config> {
     let mut unknown = Vec::new();
     let mut toolkit = |slug: &str| {
         let found = catalog.toolkit(slug.trim());
@@ -57,13 +58,19 @@ fn with_catalog_slugs(catalog: &Snapshot, mut config: Config) -> Result<Config> 
     if !unknown.is_empty() {
         return Err(errors::invalid_toolkit_slugs(unknown.join(", ")));
     }
+    let named = named_tools(before);
     let mut tool = |toolkit: Option<&str>, slug: &str| {
-        let found = catalog.tool(slug.trim(), LATEST).ok();
-        let found = found.filter(|found| toolkit.is_none_or(|own| *own == *found.release.slug));
-        if found.is_none() {
-            unknown.push(truncate(slug));
+        let upper = slug.trim().to_ascii_uppercase();
+        match catalog.tool(slug.trim(), LATEST) {
+            Ok(found) if toolkit.is_none_or(|own| *own == *found.release.slug) => {
+                found.tool.slug.to_string()
+            }
+            Err(_) if named.contains(upper.as_str()) => upper,
+            _ => {
+                unknown.push(truncate(slug));
+                String::new()
+            }
         }
-        found.map_or_else(String::new, |found| found.tool.slug.to_string())
     };
     for (slug, filter) in &mut config.tools {
         if let ToolFilter::Enable(tools) | ToolFilter::Disable(tools) = filter {
@@ -89,6 +96,23 @@ fn with_catalog_slugs(catalog: &Snapshot, mut config: Config) -> Result<Config> 
     } else {
         Err(errors::invalid_tool_slugs(unknown.join(", ")))
     }
+}
+
+/// Returns the slugs of tools that a configuration names, and those of toolkits with a permission.
+fn named_tools(config: &Config) -> BTreeSet<&str> {
+    let filtered = config.tools.values().flat_map(|filter| match filter {
+        ToolFilter::Enable(tools) | ToolFilter::Disable(tools) => &tools[..],
+        ToolFilter::Tags(_) => &[],
+    });
+    let preloaded = match &config.preload {
+        Some(Preload::Tools(tools)) => &tools[..],
+        Some(Preload::All) | None => &[],
+    };
+    let named = filtered
+        .chain(preloaded)
+        .chain(config.approval_tools.values().flatten())
+        .chain(config.permissions.keys());
+    named.map(String::as_str).collect()
 }
 
 fn respell(slugs: &mut [String], spelled: &mut impl FnMut(&str) -> String) {

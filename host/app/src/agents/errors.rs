@@ -82,6 +82,11 @@ crate::error_table! { pub table:
     SESSION_BUSY = session_busy(): Conflict, 4333, "ToolRouterV2_SessionBusy",
         "other scripts or commands of the session are running",
         "wait until they have ended, and try again", with_retry_after(SHORT_WAIT);
+    /// A script or command has lost its turn while it ran, because the store did not answer in time.
+    /// It was ended, and may have had an effect.
+    TURN_LOST = turn_lost(reason: impl Display): UpstreamTimeout, 4334, "ToolRouterV2_TurnLost",
+        "the script or command was ended while it ran, and may have had an effect: {reason}",
+        "check what it has done before you run it again";
     /// The session does not permit the request of a script.
     SCRIPT_REQUEST_REFUSED = script_request_refused(function: &str, reason: &str): Forbidden, 4341, "ToolRouterV2_ScriptRequestRefused",
         "the session does not permit {function}: {reason}",

@@ -7,7 +7,7 @@
 use super::{Config, SessionCaller, errors};
 use crate::{
     App, Result,
-    accounts::{self, SessionAccount},
+    accounts::{self, SessionAccount, auth_configs},
     catalog::Release,
     core::{ids::AccountId, truncate},
 };
@@ -17,8 +17,8 @@ use crate::{
 ///
 /// # Errors
 /// Fails if the user has no usable account; if the named account does not exist, belongs to another
-/// user or toolkit, or is not one of those that the session pins; or if the session requires the
-/// call to name one of several accounts.
+/// user or toolkit, is not one of those that the session pins, or is of an auth config that the
+/// session may not use; or if the session requires the call to name one of several accounts.
 pub async fn select(
     app: &App,
     caller: &SessionCaller,
@@ -78,18 +78,16 @@ async fn select_named(
     let found = accounts::find_by_id_or_alias(app, &caller.project, user, toolkit, named).await?;
     let account = found.ok_or_else(unknown)?;
     let id = AccountId::parse(&account.id)?;
-    if let Some(pinned) = pinned
-        && !pinned.contains(&id)
-    {
-        return Err(unknown());
-    }
-    if let Some(auth_config) = config.auth_configs.get(&**toolkit)
-        && pinned.is_none()
-        && account.body.auth_config != *auth_config
-    {
-        return Err(unknown());
-    }
-    Ok(id)
+    let auth_config = &account.body.auth_config;
+    let is_usable = match (pinned, config.auth_configs.get(&**toolkit)) {
+        (Some(pinned), _) => pinned.contains(&id),
+        (None, Some(own)) => auth_config == own,
+        (None, None) => {
+            let found = auth_configs::find(app, &caller.project, auth_config).await?;
+            found.is_some_and(|found| found.body.in_sessions)
+        }
+    };
+    if is_usable { Ok(id) } else { Err(unknown()) }
 }
 
 fn requires_selection(config: &Config) -> bool {

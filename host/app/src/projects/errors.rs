@@ -32,6 +32,10 @@ crate::error_table! { pub table:
     KEY_INVALID = key_invalid(shown: impl Display): Unauthenticated, 10401, "HTTP_Unauthorized",
         "Invalid API key: {shown}",
         "check the key, or create a new one; a deleted key stays invalid";
+    /// The permissions of the key do not include this access.
+    KEY_PERMISSION = key_permission(access: &str, area: &str): Forbidden, 10403, "HTTP_Forbidden",
+        "the key has no {access} permission for {area}",
+        "use a key whose permissions include this area, or a key without restrictions";
 
     /// Another request used the same idempotency key.
     IDEMPOTENCY_KEY_REUSED = idempotency_key_reused(): Unprocessable, 10424, "Idempotency_KeyReused",

@@ -20,10 +20,6 @@ app::error_table! { pub(crate) table:
     KEY_OF_OTHER_KIND = key_of_other_kind(wanted: &str, given: &str): Unauthenticated, 10401, "HTTP_Unauthorized",
         "the operation needs {wanted} key, and the request has {given} key",
         "send a project key as `x-api-key`, an organization key as `x-org-api-key`, or a member's key as `x-user-api-key`";
-    /// The permissions of the key do not include this access.
-    KEY_PERMISSION = key_permission(access: &str, area: &str): Forbidden, 10403, "HTTP_Forbidden",
-        "the key has no {access} permission for {area}",
-        "use a key whose permissions include this area, or a key without restrictions";
     /// The key may not be used from the caller's address.
     KEY_ADDRESS = key_address(): Forbidden, 10433, "HTTP_AddressNotAllowed",
         "the key may not be used from the address of the request",
@@ -53,11 +49,11 @@ app::error_table! { pub(crate) table:
     /// A rate limit is exceeded. The owner of the limit is named with its article.
     RATE_EXCEEDED = rate_exceeded(owner: &str, retry_after: Duration): LimitReached, 10429, "HTTP_TooManyRequests",
         "{owner} has exceeded its rate limit for ten minutes",
-        "wait, or raise `limits.rate`, `limits.rate_per_project` or `limits.rate_per_key`", with_retry_after(retry_after);
+        "wait, or ask the operator to raise `limits.rate`, `limits.rate_per_project` or `limits.rate_per_key`", with_retry_after(retry_after);
     /// Too many webhooks were sent to one address.
     WEBHOOK_RATE_EXCEEDED = webhook_rate_exceeded(retry_after: Duration): LimitReached, 2827, "Webhook_TooManyRequests",
         "the address has received too many webhooks in a minute",
-        "send it again later, or raise `limits.webhook_rate`", with_retry_after(retry_after);
+        "send it again later, or ask the operator to raise `limits.webhook_rate`", with_retry_after(retry_after);
     /// The address is sending too many request bodies at the same time. Nothing was started.
     ADDRESS_BUSY = address_busy(): LimitReached, 10435, "Server_AddressBusy",
         "the address sends too many request bodies at the same time",

@@ -48,12 +48,14 @@ async fn run(app: &App, action: RecipeAction<'_>) -> Result<Execution> {
     let arguments = Value::Object(action.arguments);
     if !record::exists(app, project, &id).await? {
         let recipe = get(app, project, user, action.slug).await?;
-        let input = checked_input(&recipe, arguments.clone()).await?;
+        let input = checked_input(app, project, &recipe, arguments.clone()).await?;
         let origin = Origin::Trigger {
             toolkit: action.toolkit.to_owned(),
             account: action.account.clone(),
         };
-        record::begin(app, project, &id, &recipe, origin, input).await?;
+        // An action has no workbench, and only scripts of recipes send proxy requests.
+        let may_proxy = false;
+        record::begin(app, project, &id, &recipe, origin, may_proxy, input).await?;
     }
     let call = HostCall {
         project,

@@ -6,7 +6,8 @@
 //!
 //! The record of a call is stored before its tool begins. If a server is lost after that, the tool may
 //! have had its effect. A tool that is read-only or idempotent runs again then; any other one does not,
-//! and the run fails with an unknown outcome.
+//! and the run fails with an unknown outcome. So does a run whose script has lost the turn of its session
+//! while it ran.
 
 use std::{collections::HashMap, fmt::Display};
 
@@ -28,7 +29,8 @@ use crate::{
 };
 
 /// Error of a run whose tool must not run again.
-const OUTCOME_UNKNOWN: &str = "outcome_unknown: the server was lost while the tool ran, and it is unknown if the tool had an effect";
+const OUTCOME_UNKNOWN: &str =
+    "outcome_unknown: the tool was interrupted while it ran, and it is unknown if it had an effect";
 
 /// The reason why a run does not go on.
 #[derive(Debug)]
@@ -240,6 +242,10 @@ impl<'a> Engine<'a> {
                 let data = serde_json::from_slice(&execution.data).map_err(errors::internal)?;
                 let error = execution.error;
                 (Some(execution.log_id), CallResult { data, error })
+            }
+            // A script may have run tools before it lost its turn.
+            Err(cause) if cause.is(&errors::TURN_LOST) => {
+                return Err(failed(place, OUTCOME_UNKNOWN));
             }
             // Nothing ran.
             Err(cause) if cause.info().class.may_pass() => {

@@ -50,6 +50,8 @@ use crate::{
 
 /// Prefix of the slugs of recipes.
 pub const RECIPE_PREFIX: &str = "RECIPE_";
+/// Name of the schema of a recipe's arguments, in problems.
+const INPUT_SCHEMA_NAME: &str = "input_schema";
 /// Maximum number of recipes of a user.
 pub const MAX_RECIPES: u64 = 100;
 /// Maximum size of a recipe as JSON, in bytes.
@@ -89,7 +91,7 @@ pub async fn execute(
     let slug = recipe.record.body.slug.clone();
     let input = json::parse(&arguments);
     let input = input.map_err(|cause| errors::recipe_input_invalid(&slug, cause.to_string()))?;
-    let input = checked_input(&recipe, input).await?;
+    let input = checked_input(app, project, &recipe, input).await?;
     let session = SessionId::parse(caller.session_id())?;
     let run = RecipeRunId::random();
     let origin = Origin::Session(session.clone());
@@ -102,7 +104,8 @@ pub async fn execute(
         arguments,
     };
     let work = async {
-        record::begin(app, project, &run, &recipe, origin, input).await?;
+        let may_proxy = caller.may_proxy;
+        record::begin(app, project, &run, &recipe, origin, may_proxy, input).await?;
         let steps = &recipe.definition.steps;
         let ended = async {
             tokio::select! {
@@ -133,11 +136,18 @@ async fn outcome(
 }
 
 /// Validates the arguments of a recipe.
-async fn checked_input(recipe: &OpenRecipe, value: Value) -> Result<Map<String, Value>> {
+async fn checked_input(
+    app: &App,
+    project: &Project,
+    recipe: &OpenRecipe,
+    value: Value,
+) -> Result<Map<String, Value>> {
     let slug = &recipe.record.body.slug;
     let invalid = |problems: Vec<String>| errors::recipe_input_invalid(slug, problems);
     let schema = Value::Object(recipe.definition.input_schema.clone());
-    let problems = catalog::problems_with(schema, value.clone()).await?;
+    let (large, tenant) = (&app.large_work, &project.tenant);
+    let problems =
+        catalog::problems_with(large, tenant, INPUT_SCHEMA_NAME, schema, value.clone()).await?;
     match value {
         Value::Object(input) if problems.is_empty() => Ok(input),
         Value::Object(_) => Err(invalid(problems)),

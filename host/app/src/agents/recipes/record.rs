@@ -60,6 +60,9 @@ pub struct RecipeRun {
     /// Status.
     pub status: RunStatus,
     pub(super) origin: Origin,
+    /// True if the key of the caller permits proxy requests, and in runs that are older than this member.
+    #[serde(default = "older_run_may_proxy")]
+    pub(super) may_proxy: bool,
     /// Times that the run could not begin or go on, or that its server was lost.
     #[serde(default)]
     pub(super) interruptions: u32,
@@ -68,6 +71,10 @@ pub struct RecipeRun {
     plan: Sealed<Plan>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     result: Option<Sealed<RunResult>>,
+}
+
+fn older_run_may_proxy() -> bool {
+    true
 }
 
 /// The caller that began a run.
@@ -205,6 +212,7 @@ pub(super) async fn begin(
     id: &RecipeRunId,
     recipe: &OpenRecipe,
     origin: Origin,
+    may_proxy: bool,
     input: Map<String, Value>,
 ) -> Result<()> {
     let (owner, id) = (project.id.as_str(), id.as_str());
@@ -229,6 +237,7 @@ pub(super) async fn begin(
             version: recipe.body.version,
             status: RunStatus::Running,
             origin: origin.clone(),
+            may_proxy,
             interruptions: 0,
             work: WorkState::due_at(now),
             plan: plan.clone(),
@@ -261,4 +270,21 @@ pub(crate) async fn erase_old(claim: &JobClaim) -> Result<()> {
         erase_all(claim, collection, old(), RECORDS_PER_BATCH, |_| true).await?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn older_runs_may_send_proxy_requests() {
+        let older = json!({
+            "user_id": "amy", "recipe_id": "r", "recipe": "RECIPE_A", "version": 1,
+            "status": "running", "origin": { "session": SessionId::random() }, "plan": "",
+        });
+        let run: RecipeRun = serde_json::from_value(older).unwrap();
+        assert!(run.may_proxy);
+    }
 }

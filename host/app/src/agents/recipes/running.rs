@@ -117,7 +117,7 @@ impl StepCaller<'_> {
     }
 
     /// Executes a tool of a step. `account` is the id or the alias of the account that it names.
-    /// Fails if nothing ran.
+    /// Fails if nothing ran, or with [`errors::TURN_LOST`] after a script was ended.
     pub(super) async fn execute(
         &self,
         app: &App,
@@ -128,7 +128,9 @@ impl StepCaller<'_> {
         match &self.run.origin {
             Origin::Session(session) => {
                 // The session may have changed since the last step.
-                let caller = SessionCaller::open(app, &self.project, session, self.id.into());
+                let may_proxy = self.run.may_proxy;
+                let id = self.id.into();
+                let caller = SessionCaller::open(app, &self.project, session, id, may_proxy);
                 let caller = caller.await?;
                 if let Some(script) = MetaTool::from_slug(tool) {
                     return Box::pin(meta::execute(app, &caller, script, arguments)).await;

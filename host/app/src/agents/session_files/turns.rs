@@ -77,14 +77,14 @@ impl Turn {
         taken.map_err(|_| errors::session_busy())?
     }
 
-    /// Runs a script or command, and ends the turn. Fails if the store cannot be reached for so
-    /// long that another server may take the turn, or for a reason of `work`.
+    /// Runs a script or command, and ends the turn. Fails with [`errors::TURN_LOST`] if the store
+    /// cannot be reached for so long that another server may take the turn, or for a reason of `work`.
     pub(crate) async fn run<R>(
         &self,
         app: &App,
         work: impl Future<Output = Result<R>>,
     ) -> Result<R> {
-        let done = self.claim.keep(work).await.map_err(errors::unavailable)?;
+        let done = self.claim.keep(work).await.map_err(errors::turn_lost)?;
         // A turn that is not ended is free when its lease expires.
         if let Err(cause) = self.claim.end(Batch::at(app.clock.now()), |_| {}).await {
             let session = self.claim.id();

@@ -15,6 +15,7 @@ mod views;
 use app::{
     agents::{self, Connect, SessionCaller, SessionToolkitFilter, meta::MetaTool, sessions},
     core::ids::SessionId,
+    projects::permissions::{Access, Area},
 };
 
 use self::{
@@ -33,8 +34,10 @@ pub(crate) use self::{inline_tools::MAX_INLINE_TOOLS, toolkits::SessionToolkitVi
 const MAX_TOOLS_ON_PAGE: u64 = 500;
 
 /// Reads the session of a request.
-async fn open(key: &ProjectKey, id: &SessionId) -> ApiResult<SessionCaller> {
-    Ok(SessionCaller::open(key.app(), &key.project, id, request_id()).await?)
+pub(crate) async fn open(key: &ProjectKey, id: &SessionId) -> ApiResult<SessionCaller> {
+    let may_proxy = key.may(Access::Write, &[Area::ProxyExecute]).is_ok();
+    let caller = SessionCaller::open(key.app(), &key.project, id, request_id(), may_proxy);
+    Ok(caller.await?)
 }
 
 /// Creates a session of a user.

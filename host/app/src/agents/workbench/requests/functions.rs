@@ -17,6 +17,7 @@ use crate::{
     },
     core::{clock::iso, json},
     files::{self, NewFile},
+    projects::permissions::Area,
     runs::{Proxy, ProxyBody, ResponseBody},
 };
 
@@ -127,6 +128,11 @@ pub(super) async fn request_provider(
     if !caller.config().workbench.proxy_execution {
         let switch = "`workbench.enable_proxy_execution` is false";
         return Err(errors::script_request_refused("proxy", switch));
+    }
+    if !caller.may_proxy {
+        // Otherwise a script would do what the key may not.
+        let area = Area::ProxyExecute.into_str();
+        return Err(errors::key_permission("write", area));
     }
     let call: ProxyCall = parse(app, caller, "proxy", arguments).await?;
     let request = Proxy {
