@@ -2,9 +2,9 @@
 //! provider, expired when the provider revokes them.
 
 use futures::future::join_all;
-use harness::{Answer, Client, Host, guest, issuer::Fault, wait_until};
+use harness::{Answer, Client, Host, Issuer, guest, issuer::Fault, unique, wait_until};
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::given::{self, Oauth};
 
@@ -28,6 +28,33 @@ async fn ended(host: &Host, project: &Client) -> (Oauth, String) {
     let id = oauth.connect(project).await;
     oauth.issuer.expire();
     oauth.issuer.set(|settings| settings.lifetime = 3_600);
+    (oauth, id)
+}
+
+/// Returns a scheme of the issuer whose tokens are requested without a user.
+fn direct_scheme(issuer: &Issuer) -> Value {
+    let mut scheme = issuer.scheme();
+    scheme["mode"] = "S2S_OAUTH2".into();
+    scheme["verify"] = json!({ "method": "GET", "url": format!("{}/api/me", issuer.url()) });
+    let flow = &mut scheme["oauth2"];
+    flow.as_object_mut().unwrap().remove("authorize_url");
+    flow["revoke"] = json!({ "url": format!("{}/revoke", issuer.url()) });
+    scheme
+}
+
+/// Connects an account of a scheme without a user, as [`ended`] does.
+async fn ended_direct(
+    host: &Host,
+    project: &Client,
+    scheme: impl FnOnce(&Issuer) -> Value,
+) -> (Oauth, String) {
+    let oauth = Oauth::of(host, project, Issuer::credentials(), scheme).await;
+    oauth.issuer.set(|settings| settings.lifetime = 1);
+    let body = json!({ "auth_config": { "id": oauth.config }, "connection": {} });
+    let made = project.post("/connected_accounts", &body).await.expect(201);
+    oauth.issuer.expire();
+    oauth.issuer.set(|settings| settings.lifetime = 3_600);
+    let id = made["id"].as_str().unwrap().to_owned();
     (oauth, id)
 }
 
@@ -233,6 +260,97 @@ async fn account_deleted_during_refresh_stays_deleted() {
 }
 
 #[tokio::test]
+async fn account_revoked_during_refresh_leaves_no_token() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let (oauth, id) = ended_direct(host, &project, direct_scheme).await;
+    oauth.issuer.hold(true);
+    let (answer, ()) = tokio::join!(oauth.execute(&project), async {
+        wait_until("a refresh is under way", || async {
+            oauth.issuer.granted("client_credentials") == 2
+        })
+        .await;
+        project
+            .post(&format!("/connected_accounts/{id}/revoke"), &json!({}))
+            .await
+            .expect(200);
+        assert_eq!(oauth.issuer.good(), 1, "the new token is not known yet");
+        oauth.issuer.hold(false);
+    });
+    assert_eq!(answer.status, 422, "{answer:?}");
+    wait_until("the provider has revoked the new token", || async {
+        oauth.issuer.good() == 0
+    })
+    .await;
+    assert_eq!(status(&project, &id).await.0, "REVOKED");
+}
+
+#[tokio::test]
+async fn token_refreshed_during_revocation_is_revoked() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    // Revocations go to the token endpoint of another issuer, because it can hold a request.
+    let tag = unique(8);
+    let revocations = Host::application().issuer(&tag);
+    revocations.fault(Fault::Says("{}"), 2);
+    revocations.catch_next();
+    let (oauth, id) = ended_direct(host, &project, |issuer| {
+        let mut scheme = direct_scheme(issuer);
+        scheme["oauth2"]["revoke"]["url"] = format!("{}/token", revocations.url()).into();
+        scheme
+    })
+    .await;
+    let path = format!("/connected_accounts/{id}/revoke");
+    let body = json!({});
+    let (revoked, ()) = tokio::join!(project.post(&path, &body), async {
+        wait_until("the provider is asked to revoke the old token", || async {
+            revocations.caught() == 1
+        })
+        .await;
+        oauth.execute(&project).await.data();
+        revocations.release_caught();
+    });
+    revoked.expect(200);
+    let token = oauth.tokens_used().remove(0);
+    let asked = Host::application().seen(&tag);
+    assert!(
+        asked
+            .iter()
+            .any(|asked| String::from_utf8_lossy(&asked.body).contains(&token)),
+        "{asked:?}"
+    );
+}
+
+#[tokio::test]
+async fn validation_refreshes_an_expired_token() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let (oauth, id) = ended_direct(host, &project, direct_scheme).await;
+    let path = format!("/connected_accounts/{id}/refresh");
+    let validate = json!({ "validate_credentials": true });
+    let checked = project.post(&path, &validate).await.expect(200);
+    assert_eq!(
+        (
+            &checked["status"],
+            oauth.issuer.granted("client_credentials")
+        ),
+        (&"ACTIVE".into(), 2)
+    );
+}
+
+#[tokio::test]
+async fn validation_reports_an_account_that_expires() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let (oauth, id) = ended_direct(host, &project, direct_scheme).await;
+    oauth.issuer.fault(Fault::Refused("invalid_grant"), 1);
+    let path = format!("/connected_accounts/{id}/refresh");
+    let validate = json!({ "validate_credentials": true });
+    let checked = project.post(&path, &validate).await.expect(200);
+    assert_eq!(checked["status"], "EXPIRED");
+}
+
+#[tokio::test]
 async fn expired_token_without_refresh_expires_account() {
     let host = Host::shared().await;
     let project = host.new_project().await;
@@ -252,7 +370,7 @@ async fn expired_token_without_refresh_expires_account() {
 async fn client_credentials_tokens_are_requested_directly() {
     let host = Host::shared().await;
     let project = host.new_project().await;
-    let (slug, tag) = (given::slug(), harness::unique(8));
+    let (slug, tag) = (given::slug(), unique(8));
     let issuer = Host::application().issuer(&tag);
     let mut scheme = issuer.scheme();
     scheme["mode"] = "S2S_OAUTH2".into();
@@ -298,7 +416,7 @@ async fn client_credentials_tokens_are_requested_directly() {
         .expect(201);
     assert_eq!(
         (&made["status"], &made["redirect_url"]),
-        (&"ACTIVE".into(), &serde_json::Value::Null)
+        (&"ACTIVE".into(), &Value::Null)
     );
     let oauth = Oauth {
         tag,

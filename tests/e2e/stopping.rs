@@ -12,7 +12,7 @@ use harness::{Client, FakeApp, Guest, Host, client::Body, guest, host::Setup, un
 use reqwest::Method;
 use serde_json::json;
 
-use crate::given;
+use crate::given::{self, Oauth};
 
 /// Executes a tool and creates auth configs until the server accepts no more requests. Returns the
 /// ids of the logs and of the configs.
@@ -159,6 +159,47 @@ async fn endless_call_does_not_prevent_stopping() {
     assert!(status.success(), "{status}");
     assert!(answer.is_err(), "the call is cut");
     setup.command(&["verify"]).succeeded();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stopping_server_stores_a_refreshed_token() {
+    let host = given::with_application()
+        .with("connections.refresh_wait_s", "1")
+        .with("log", "info")
+        .start()
+        .await;
+    let project = host.as_project();
+    let oauth = Oauth::new(&host, &project).await;
+    // Every token has expired when it is issued, so that the next call refreshes it.
+    oauth.issuer.set(|settings| settings.lifetime = 1);
+    let id = oauth.connect(&project).await;
+    oauth.issuer.hold(true);
+    oauth.execute(&project).await.expect(503);
+    wait_until("the provider has replaced the refresh token", || async {
+        oauth.issuer.granted("refresh_token") == 1
+    })
+    .await;
+    host.signal("TERM");
+    wait_until("only the refresh is left", || async {
+        host.output()
+            .contains("waiting until token refreshes have ended")
+    })
+    .await;
+    oauth.issuer.hold(false);
+    let (setup, status) = host.end().await;
+    assert!(status.success(), "{status}");
+    oauth.issuer.set(|settings| settings.lifetime = 3_600);
+    let host = setup.start().await;
+    let project = host.as_project();
+    oauth.execute(&project).await.data();
+    assert_eq!(
+        (
+            given::status(&project, &id).await.as_str(),
+            oauth.issuer.granted("refresh_token")
+        ),
+        ("ACTIVE", 2),
+        "the provider accepts each refresh token once"
+    );
 }
 
 /// Asks the server to stop once its tool has sent its request.

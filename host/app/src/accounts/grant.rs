@@ -166,21 +166,30 @@ pub(super) async fn grant_account(
         return Err(errors::tool_not_allowed(config.id, tool));
     }
     let proxy = auth_configs::net_proxy(app, &config).await?;
-    let values = match record.body.scheme {
-        mode if mode.has_flow() => {
-            let owner = TokenOwner::for_account(app, &project.id, record)?;
-            let manager = &app.accounts;
-            let fresh = manager.fresh_values(&owner, RefreshReason::ExpiresSoon);
-            fresh.await?
-        }
-        _ => open_credential(app, project, record).await?.0,
-    };
+    let values = usable_values(app, project, record).await?;
     let values = with_client(app, &config, values).await?;
     let mut granted = refreshing_grant(app, project, release, record, &values)?.via_proxy(proxy);
     granted.account = Some(AccountId::parse(&record.id)?);
     granted.auth_config = Some(record.body.auth_config.clone());
     granted.source = Source::ConnectedAccount;
     Ok((granted, values))
+}
+
+/// Returns the values of an account. If the account is connected, a token that expires soon is
+/// refreshed first.
+pub(super) async fn usable_values(
+    app: &App,
+    project: &Project,
+    record: &Record<Account>,
+) -> Result<Values> {
+    if record.body.scheme.has_flow() && record.body.status.is_connected() {
+        let owner = TokenOwner::for_account(app, &project.id, record)?;
+        let manager = &app.accounts;
+        let fresh = manager.fresh_values(&owner, RefreshReason::ExpiresSoon);
+        return fresh.await;
+    }
+    let (values, _) = open_credential(app, project, record).await?;
+    Ok(values)
 }
 
 /// Adds the client's keys to the values if the scheme needs them to sign: an OAuth 1 request is

@@ -45,12 +45,8 @@ async fn refresh(app: &App, claim: Arc<Claim<Credential>>) -> Result<Next> {
         return Ok(Next::At(retry_at));
     }
     let manager = app.accounts.clone();
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a new token must not be lost if the server stops working; it is awaited"
-    )]
-    let refreshing = tokio::spawn(async move { manager.refresh_claimed(&owner, &claim).await });
-    let done = refreshing.await;
+    let refreshing = async move { manager.refresh_claimed(&owner, &claim).await };
+    let done = app.accounts.spawn_refresh(refreshing).await;
     let done =
         done.map_err(|_| errors::internal("the task that refreshes a token has panicked"))?;
     if let Err(cause) = done {

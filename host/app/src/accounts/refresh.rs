@@ -11,7 +11,7 @@
 //! at most one hour.
 //!
 //! A refresh continues if its caller has gone away, so that a closed connection does not lose the
-//! new token.
+//! new token. A stopping server waits for it ([`finish_refreshes`]).
 
 use std::{
     sync::{
@@ -24,7 +24,7 @@ use std::{
 use manifest::AuthMode;
 use oauth::{Refusal, Tokens};
 use store::{Batch, CommitError, Document, Record, Time};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::{sync::OwnedSemaphorePermit, task::JoinHandle};
 
 use super::{
     Account, Status, TokenManager, Values, auth_configs,
@@ -32,7 +32,7 @@ use super::{
     tokens::TokenOwner,
 };
 use crate::{
-    Error, Result,
+    App, Error, Result,
     accounts::errors,
     core::{clock::time_after, vault::SealContext},
     projects,
@@ -51,6 +51,10 @@ pub(super) const MIN_RETRY_DELAY: Duration = Duration::from_secs(30);
 
 /// Maximum retry delay after a provider did not answer.
 pub(super) const MAX_RETRY_DELAY: Duration = Duration::from_secs(3_600);
+
+/// Time for which a stopping server waits for running refreshes. A request to a token endpoint
+/// takes at most 30 seconds, and its outcome is then stored.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(35);
 
 /// Reason to refresh a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,6 +92,21 @@ impl RefreshReason {
     }
 }
 
+/// Waits until the running refreshes have ended, so that a stopping server loses no new token.
+/// Gives up after 35 seconds.
+pub async fn finish_refreshes(app: &App) {
+    let running = &app.accounts.running_refreshes;
+    let count = running.receiver_count();
+    if count == 0 {
+        return;
+    }
+    tracing::info!(count, "waiting until token refreshes have ended");
+    let finished = tokio::time::timeout(FINISH_TIMEOUT, running.closed());
+    if finished.await.is_err() {
+        tracing::warn!("token refreshes did not end before the timeout: new tokens may be lost");
+    }
+}
+
 impl TokenManager {
     /// Returns the values of an account with a usable token. Refreshes the token first if
     /// necessary.
@@ -119,12 +138,8 @@ impl TokenManager {
                 None,
             )
         };
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "a new token must not be lost if its caller disconnects; it is awaited"
-        )]
-        let refreshing_task =
-            tokio::spawn(self.clone().refresh_and_log(owner.clone(), reason, guard));
+        let refreshing = self.clone().refresh_and_log(owner.clone(), reason, guard);
+        let refreshing_task = self.spawn_refresh(refreshing);
         if let Some(values) = still_valid {
             return Ok(values);
         }
@@ -135,6 +150,23 @@ impl TokenManager {
             )),
             Err(_) => Err(errors::refresh_in_progress(&owner.account)),
         }
+    }
+
+    /// Starts a refresh in a task, for which a stopping server waits.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a new token must not be lost if the caller is gone; `finish_refreshes` waits"
+    )]
+    pub(super) fn spawn_refresh<R: Send + 'static>(
+        &self,
+        refresh: impl Future<Output = R> + Send + 'static,
+    ) -> JoinHandle<R> {
+        let running = self.running_refreshes.subscribe();
+        tokio::spawn(async move {
+            let done = refresh.await;
+            drop(running);
+            done
+        })
     }
 
     async fn refresh_and_log(
@@ -183,13 +215,7 @@ impl TokenManager {
                 return Err(errors::project_not_found(&owner.project));
             }
             // An earlier refresh may have ended the account.
-            let account = self.read::<Account>(owner).await?.body.status;
-            if !account.is_connected() {
-                return Err(errors::account_not_active(
-                    &owner.account,
-                    account.into_str(),
-                ));
-            }
+            self.check_connected(owner).await?;
             let ttl = self.settings.lease_ttl;
             if let Some(claim) = self.claims.take(record, ttl).await? {
                 return match self.refresh_claimed(owner, &claim).await {
@@ -306,7 +332,10 @@ impl TokenManager {
         old: Values,
         tokens: Tokens,
     ) -> Result<Values> {
-        let now = self.claims.now().await?;
+        // The time only dates the credential and bounds the loop. If the clock of the database
+        // cannot be read, that of this server is good enough, and the new tokens are not lost.
+        let now = self.claims.now().await;
+        let now = now.unwrap_or_else(|_| self.clock.now());
         // A response without a refresh token keeps the old one (RFC 6749, section 6). A response
         // without a lifetime clears the old lifetime.
         let mut values = old;
@@ -338,15 +367,16 @@ impl TokenManager {
     }
 
     /// Returns the stored values of an account whose claim is lost. Revokes the new tokens if the
-    /// account was deleted.
+    /// account was deleted or is not connected any more, because nothing else can revoke them.
     async fn resolve_lost_lease(&self, owner: &TokenOwner, new_values: Values) -> Result<Values> {
-        match self.read::<Credential>(owner).await {
-            Ok(record) => self.open(owner, &record.body).await,
-            Err(cause) => {
-                self.revoke_best_effort(owner, &new_values).await;
-                Err(cause)
-            }
+        let stored = self.stored_values(owner).await;
+        // After another error the account may be connected and use the same refresh token.
+        if let Err(cause) = &stored
+            && (cause.is(&errors::ACCOUNT_NOT_FOUND) || cause.is(&errors::ACCOUNT_NOT_ACTIVE))
+        {
+            self.revoke_best_effort(owner, &new_values).await;
         }
+        stored
     }
 
     /// Ends an account whose token cannot be refreshed, unless another server has refreshed it
@@ -368,10 +398,7 @@ impl TokenManager {
             match claim.succeeded(ended.await).await {
                 Ok(true) => break,
                 Ok(false) => {}
-                Err(CommitError::Stale) => {
-                    let current = self.read::<Credential>(owner).await?;
-                    return self.open(owner, &current.body).await;
-                }
+                Err(CommitError::Stale) => return self.stored_values(owner).await,
                 Err(cause) => return Err(cause.into()),
             }
         }
@@ -379,6 +406,26 @@ impl TokenManager {
         Err(errors::account_not_active(
             &owner.account,
             Status::Expired.into_str(),
+        ))
+    }
+
+    /// Returns the stored values of an account. Fails if the account does not exist or is not
+    /// connected.
+    async fn stored_values(&self, owner: &TokenOwner) -> Result<Values> {
+        self.check_connected(owner).await?;
+        let record = self.read::<Credential>(owner).await?;
+        self.open(owner, &record.body).await
+    }
+
+    /// Fails if the account of a token does not exist or is not connected.
+    async fn check_connected(&self, owner: &TokenOwner) -> Result<()> {
+        let status = self.read::<Account>(owner).await?.body.status;
+        if status.is_connected() {
+            return Ok(());
+        }
+        Err(errors::account_not_active(
+            &owner.account,
+            status.into_str(),
         ))
     }
 

@@ -32,12 +32,13 @@ pub async fn revoke(app: &App, project: &Project, id: &AccountId) -> Result<Vec<
     }
     status_after(id, account.body.status, Event::Revoked)?;
     let (values, _) = open_credential(app, project, &account).await?;
-    let revoked = match account.body.scheme {
-        mode if mode.has_flow() => {
-            let owner = TokenOwner::for_account(app, &project.id, &account)?;
-            app.accounts.revoke(&owner, &values).await?
-        }
-        _ => vec![RevokedToken::Credential],
+    let owner = match account.body.scheme {
+        mode if mode.has_flow() => Some(TokenOwner::for_account(app, &project.id, &account)?),
+        _ => None,
+    };
+    let revoked = match &owner {
+        Some(owner) => app.accounts.revoke(owner, &values).await?,
+        None => vec![RevokedToken::Credential],
     };
     let erased = app.store.change(&COLLECTION, id.as_str(), || async {
         let mut account = record(app, project, id).await?;
@@ -46,12 +47,16 @@ pub async fn revoke(app: &App, project: &Project, id: &AccountId) -> Result<Vec<
         account.body.set_status(revoked, None, now);
         // A user who is at the provider now cannot complete the attempt any more.
         account.body.attempt_number += 1;
-        let (_, credential) = open_credential(app, project, &account).await?;
+        let (replaced, credential) = open_credential(app, project, &account).await?;
         let body = app.accounts.seal(&project.id, id, &Values::new()).await?;
         let batch = Batch::at(now).update(&account);
-        Ok((batch.update(&Record { body, ..credential }), ()))
+        Ok::<_, Error>((batch.update(&Record { body, ..credential }), replaced))
     });
-    erased.await?;
+    let replaced = erased.await?;
+    // A refresh that ended after the provider was asked has stored tokens that are not revoked yet.
+    if let Some(owner) = owner.filter(|_| replaced != values) {
+        app.accounts.revoke_best_effort(&owner, &replaced).await;
+    }
     Ok(revoked)
 }
 

@@ -11,8 +11,7 @@ use super::{
     Account, Event, Status, Values,
     account::record,
     auth_configs::{self, AuthConfig},
-    credential::open_credential,
-    grant::{base_url, with_client},
+    grant::{base_url, usable_values, with_client},
     granted::static_grant,
     scheme,
 };
@@ -63,13 +62,20 @@ impl CredentialCheck<'_> {
     }
 }
 
-/// Asks the provider to verify the credential of an account. The account fails if the provider
-/// rejects it. Returns the status. Fails if the account does not exist, the toolkit has no request
-/// to verify a credential, or the provider does not answer.
+/// Asks the provider to verify the credential of an account. A token that expires soon is refreshed
+/// first. The account fails if the provider rejects the credential. Returns the status. Fails if the
+/// account does not exist, the toolkit has no request to verify a credential, or the provider does not
+/// answer.
 pub async fn verify_credential(app: &App, project: &Project, id: &AccountId) -> Result<Status> {
     let account = record(app, project, id).await?;
     let release = app.catalog.release(&account.body.toolkit, LATEST)?;
-    let (values, _) = open_credential(app, project, &account).await?;
+    let values = match usable_values(app, project, &account).await {
+        // The provider has refused to refresh the token, which has ended the account.
+        Err(cause) if cause.is(&errors::ACCOUNT_NOT_ACTIVE) => {
+            return Ok(record(app, project, id).await?.body.status);
+        }
+        values => values?,
+    };
     let mode = account.body.scheme;
     let config = auth_configs::find(app, project, &account.body.auth_config).await?;
     let verified = verify_values(app, project, config.as_ref(), &release, mode, values);

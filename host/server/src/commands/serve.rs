@@ -1,4 +1,4 @@
-//! `toolhost serve`: config → store → sandbox → app → listen → toolkits → serve → drain.
+//! `toolhost serve`: config → bind → store → sandbox → app → serve → toolkits → drain.
 //!
 //! The address is bound first, so that a second server on it fails before it changes anything. A
 //! first start prints an explanation; a later one prints only the address.
@@ -9,7 +9,7 @@ mod signals;
 use std::{net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
-use app::accounts::oauth_apps;
+use app::accounts::{self, oauth_apps};
 use axum::Router;
 use store::{Health, Store};
 use tokio::{
@@ -116,8 +116,11 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
     drain(&mut serving, &mut signals).await;
     // An export that is aborted reports it; it must not delay the last writes.
     beside.shutdown().await;
-    // The log and the spans end once no task can add records.
+    // A call that is aborted begins no further refresh.
     drop(server.detached.take());
+    // A provider that has replaced a refresh token may reject the old one after the next start.
+    accounts::finish_refreshes(&server.app).await;
+    // The log and the spans end once no task can add records.
     drop(server);
     finish(&mut writing, &mut exporting).await;
     store.close().await;
