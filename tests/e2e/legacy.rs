@@ -195,3 +195,32 @@ async fn legacy_id_import_is_atomic() {
         .await
         .expect(410);
 }
+
+#[tokio::test]
+async fn deleted_project_keeps_no_legacy_id() {
+    let host = Setup::new().start().await;
+    let (first, second) = (host.new_project().await, host.new_project().await);
+    let id_of = async |project: &Client| {
+        let session = project.get("/auth/session/info").await.expect(200);
+        session["project"]["nano_id"].as_str().unwrap().to_owned()
+    };
+    let (first, second) = (id_of(&first).await, id_of(&second).await);
+    let (setup, _) = host.terminate().await;
+    let load = |project: &str| {
+        let line = json!({
+            "project": project, "type": "TRIGGER_INSTANCE", "uuid": LEGACY_ID, "nanoid": "ti_AAAAAAAAAAAA",
+        });
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), line.to_string()).unwrap();
+        setup.command(&["import-legacy", &file.path().display().to_string()])
+    };
+    load(&first).succeeded();
+    load(&second).failed();
+    let host = setup.clone().start().await;
+    host.as_org()
+        .delete(&format!("/org/owner/project/{first}"))
+        .await
+        .expect(200);
+    host.terminate().await;
+    load(&second).succeeded();
+}

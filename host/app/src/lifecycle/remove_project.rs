@@ -16,6 +16,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, Document, Field, Query, Record};
 
+use super::legacy_ids;
 use crate::{
     App, Result,
     accounts::{self, auth_configs},
@@ -51,7 +52,7 @@ pub const RECORDS_PER_BATCH: u64 = 256;
 
 /// The collections that are erased besides files, in this order. Records of each depend on records
 /// of those before it, and cannot be created without them.
-static ERASED_COLLECTIONS: [&Collection; 28] = [
+static ERASED_COLLECTIONS: [&Collection; 29] = [
     &auth_configs::COLLECTION,
     &accounts::CREDENTIALS,
     &accounts::COLLECTION,
@@ -80,6 +81,15 @@ static ERASED_COLLECTIONS: [&Collection; 28] = [
     &projects::API_KEYS,
     &idempotency::COLLECTION,
     &files::TOTALS_COLLECTION,
+    &legacy_ids::COLLECTION,
+];
+/// Those of them whose records are hidden when they are deleted. No index of PostgreSQL has hidden
+/// records, so that finding them reads the whole table.
+static HIDING_COLLECTIONS: [&Collection; 4] = [
+    &auth_configs::COLLECTION,
+    &accounts::COLLECTION,
+    &triggers::COLLECTION,
+    &projects::API_KEYS,
 ];
 
 /// The record of a deleted project whose data is being erased.
@@ -188,10 +198,12 @@ async fn record(app: &App, id: &ProjectId) -> Result<Option<Record<Removal>>> {
 async fn erase<T: Claimable>(app: &App, id: &ProjectId, claim: &Claim<T>) -> Result<()> {
     let all = Query::for_project(id.as_str());
     for collection in ERASED_COLLECTIONS {
-        // Deleted records are hidden and hold as much data as the others.
-        for query in [all.clone(), all.clone().with_deleted()] {
-            erase_all(claim, collection, query, RECORDS_PER_BATCH, |_| true).await?;
-        }
+        erase_all(claim, collection, all.clone(), RECORDS_PER_BATCH, |_| true).await?;
+    }
+    // Hidden records hold as much data as the others.
+    for collection in HIDING_COLLECTIONS {
+        let hidden = all.clone().with_deleted();
+        erase_all(claim, collection, hidden, RECORDS_PER_BATCH, |_| true).await?;
     }
     session_files::erase_project(app, id, claim).await?;
     files::erase_project(app, id, claim).await

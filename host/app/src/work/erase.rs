@@ -15,7 +15,7 @@ pub(crate) async fn erase_all<T: Claimable>(
     page_records: u64,
     is_erased: impl Fn(&Row) -> bool,
 ) -> Result<()> {
-    let query = query.page(0, page_records);
+    let query = query.page(0, page_records).uncounted();
     loop {
         let mut rows = claim.store().rows(collection, &query).await?.rows;
         rows.retain(&is_erased);

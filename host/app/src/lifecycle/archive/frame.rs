@@ -24,8 +24,10 @@ use super::Counts;
 
 /// Number of the format that archives have.
 pub(super) const ARCHIVE_FORMAT: u32 = 1;
-/// Maximum length of a frame's content, in bytes. Components and records have limits far below.
-const MAX_FRAME_BYTES: u32 = 256 << 20;
+/// Maximum size of a blob in an archive, in bytes: the largest file that a server can be set to accept.
+pub(super) const MAX_BLOB_BYTES: u64 = 1 << 30;
+/// Maximum length of a frame's content, in bytes: that of a blob with its key.
+const MAX_FRAME_BYTES: u32 = MAX_BLOB_BYTES as u32 + 256;
 
 /// Kind of the first frame: the format, the version and the master key.
 pub(super) const START_FRAME: u8 = b'S';
@@ -129,7 +131,7 @@ impl Frame {
     pub(super) fn encode(&self) -> Bytes {
         let length = u32::try_from(self.content.len()).ok();
         let length = length.filter(|length| *length <= MAX_FRAME_BYTES);
-        let length = length.expect("records and blobs have limits far below a frame's");
+        let length = length.expect("records and blobs have lower limits than frames");
         let mut bytes = BytesMut::with_capacity(5 + self.content.len());
         bytes.extend_from_slice(&[self.kind]);
         bytes.extend_from_slice(&length.to_le_bytes());

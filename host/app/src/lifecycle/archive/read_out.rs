@@ -10,7 +10,7 @@ use tokio::{
 
 use super::{
     Counts,
-    frame::{END_FRAME, Entry, Frame, RECORD_FRAME},
+    frame::{END_FRAME, Entry, Frame, MAX_BLOB_BYTES, RECORD_FRAME},
 };
 use crate::{COLLECTIONS, Result, lifecycle::errors};
 
@@ -47,8 +47,18 @@ pub async fn export_frames(store: &Store, to: &mut (impl AsyncWrite + Unpin)) ->
         }
     }
     drop(pause);
-    // Blobs need no snapshot, because the component that a version names is never removed.
+    // Blobs need no snapshot: a component is never removed, and a file that is erased meanwhile is
+    // left out.
     for key in store.blobs().keys().await? {
+        // A client can put an object of any size into the bucket, and the server does not accept it later.
+        let size = store.blobs().size(&key).await?;
+        if size.is_some_and(|size| size > MAX_BLOB_BYTES) {
+            tracing::warn!(
+                blob = key,
+                "an object that is larger than any file is not exported"
+            );
+            continue;
+        }
         if let Some(bytes) = store.blobs().get(&key).await? {
             write_frame(to, &Frame::blob(&key, &bytes), &mut counts).await?;
         }

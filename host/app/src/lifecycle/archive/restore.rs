@@ -1,7 +1,8 @@
 //! Restoration of an archive into an empty store.
 //!
-//! The data keys of the vault are restored last. Without them, a store does not count as used. A
-//! start that finds other records but no data keys reports this instead of creating new keys.
+//! The data keys of the vault are restored last, and that of the installation after all others. Without
+//! it, a store does not count as used. A start that finds other records but not this key reports it
+//! instead of creating new keys.
 
 use std::sync::Arc;
 
@@ -12,7 +13,10 @@ use super::{
     ArchiveError, CheckedArchive, Counts, Unlock,
     frame::{BLOB_FRAME, END_FRAME, Entry},
 };
-use crate::{COLLECTIONS, Error, Result, core::vault};
+use crate::{
+    COLLECTIONS, Error, Result,
+    core::{INSTALLATION_PROJECT, vault},
+};
 
 /// Maximum number of records in a batch.
 const MAX_BATCH_RECORDS: usize = 256;
@@ -61,7 +65,7 @@ pub async fn restore(
     });
     let mut counts = Counts::default();
     let mut batch = BatchBuilder::new();
-    let mut keys = BatchBuilder::new();
+    let mut keys = Vec::new();
     while let Some(frame) = waiting.recv().await {
         counts.add(&frame);
         if frame.kind == BLOB_FRAME {
@@ -76,17 +80,22 @@ pub async fn restore(
             let mut known = COLLECTIONS.iter();
             let known = known.find(|known| known.name == entry.collection);
             let collection = known.ok_or_else(|| unreadable("record"))?;
-            let is_data_key = collection.name == vault::COLLECTION.name;
-            (if is_data_key { &mut keys } else { &mut batch }).add(collection, entry.into_row());
-            if batch.is_full() {
-                batch.commit(store).await?;
+            let row = entry.into_row();
+            if collection.name == vault::COLLECTION.name {
+                keys.push(row);
+            } else {
+                batch.add(store, collection, row).await?;
             }
         }
         progress(counts);
     }
     reading.await.map_err(|_| unreadable("archive"))??;
     batch.commit(store).await?;
-    keys.commit(store).await
+    keys.sort_by_key(|row| row.id == INSTALLATION_PROJECT);
+    for row in keys {
+        batch.add(store, &vault::COLLECTION, row).await?;
+    }
+    batch.commit(store).await
 }
 
 /// A batch that is being filled.
@@ -104,14 +113,20 @@ impl BatchBuilder {
         }
     }
 
-    fn add(&mut self, collection: &'static Collection, row: Row) {
+    /// Adds a record, and commits the batch if it is full.
+    async fn add(
+        &mut self,
+        store: &Store,
+        collection: &'static Collection,
+        row: Row,
+    ) -> std::result::Result<(), ArchiveError> {
         self.bytes += row.body.len();
         let batch = std::mem::replace(&mut self.batch, Batch::at(Time(0)));
         self.batch = batch.restore(collection, row);
-    }
-
-    fn is_full(&self) -> bool {
-        self.batch.writes.len() >= MAX_BATCH_RECORDS || self.bytes >= MAX_BATCH_BYTES
+        if self.batch.writes.len() >= MAX_BATCH_RECORDS || self.bytes >= MAX_BATCH_BYTES {
+            self.commit(store).await?;
+        }
+        Ok(())
     }
 
     async fn commit(&mut self, store: &Store) -> std::result::Result<(), ArchiveError> {
