@@ -3,7 +3,11 @@
 use harness::{Client, Host};
 use serde_json::{Value, json};
 
-use crate::given;
+use crate::{
+    given,
+    tool_router_execution::{execute, mail},
+    tool_router_sessions::create,
+};
 
 /// Creates a project with three runs for ada and one for bob.
 async fn project(host: &Host) -> (Client, String) {
@@ -42,6 +46,32 @@ async fn project_reads_its_own_usage() {
         sum(json!({ "entity_types": ["storage"] })).await,
         Value::Null
     );
+}
+
+#[tokio::test]
+async fn usage_is_filtered_by_session() {
+    let host = Host::shared().await;
+    let (project, _) = project(host).await;
+    let call = json!({ "tool_slug": format!("{}_LIST", mail(host).await.to_uppercase()), "arguments": {} });
+    let one = create(&project, json!({ "user_id": "ada" })).await;
+    let other = create(&project, json!({ "user_id": "ada" })).await;
+    for session in [&one, &one, &other] {
+        execute(&project, session, call.clone()).await.expect(200);
+    }
+    let path = "/project/usage/summary";
+    for (filters, expected) in [
+        (json!({ "session_id": [one] }), 2),
+        (json!({ "session_id": [one, other], "user_id": ["ada"] }), 3),
+        (json!({ "session_id": [one], "user_id": ["bob"] }), 0),
+        (json!({ "session_id": [] }), 7),
+    ] {
+        let sum = project.post(path, &json!({ "filters": filters })).await;
+        assert_eq!(
+            sum.expect(200)["entities"]["tool_execution"],
+            sums(expected),
+            "{filters}"
+        );
+    }
 }
 
 #[tokio::test]

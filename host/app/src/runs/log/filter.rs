@@ -104,6 +104,12 @@ impl Field {
             Self::Absent => None,
         }
     }
+
+    /// Returns true if the field of an execution has one of the values.
+    pub(super) fn is_one_of(self, run: &ExecutionRecord, values: &[String]) -> bool {
+        self.value(run)
+            .is_some_and(|value| values.iter().any(|one| one == value))
+    }
 }
 
 impl Condition {

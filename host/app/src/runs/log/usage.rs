@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    filter::Filter,
+    filter::{Field, Filter},
     page::ExecutionRecord,
     read::{PAGES_PER_QUERY, read_pages},
 };
@@ -36,13 +36,13 @@ impl Grouping {
     }
 }
 
-/// Adds the executions of a project that match the filter and belong to one of the users. An empty
-/// list of users means all users.
+/// Adds the executions of a project that match the filter, and have one of the selected values in
+/// each selected field. An empty list of values selects all.
 pub async fn count(
     app: &App,
     project: &Project,
     filter: &Filter,
-    users: &[String],
+    selected: &[(Field, &[String])],
     grouping: Grouping,
     counts: &mut BTreeMap<String, u64>,
 ) -> Result<()> {
@@ -52,7 +52,10 @@ pub async fn count(
         let (pages, is_last) = read_pages(app, filter.query(project), offset).await?;
         let runs = pages.iter().flat_map(|page| &page.body.runs);
         let is_counted = |run: &&ExecutionRecord| {
-            filter.holds(run) && (users.is_empty() || users.contains(&run.user))
+            filter.holds(run)
+                && selected
+                    .iter()
+                    .all(|(field, values)| values.is_empty() || field.is_one_of(run, values))
         };
         for run in runs.filter(is_counted) {
             let key = grouping.key(run, project);

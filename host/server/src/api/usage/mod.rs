@@ -8,7 +8,7 @@ use app::{
     App, Listed, Window,
     core::truncate,
     projects::{self, Project},
-    runs::log::{Filter, usage},
+    runs::log::{Field, Filter, usage},
 };
 
 use self::types::{COUNTED_ENTITY, Direction, GroupsView, OrderBy, SummaryView, UsageRequest};
@@ -114,20 +114,19 @@ async fn count(
     counts: &mut BTreeMap<String, u64>,
 ) -> ApiResult<()> {
     let grouping = grouping(request.group_by.as_deref())?;
-    let filters = request.filters.as_ref();
-    // No execution belongs to a session yet, so a filter by session matches none.
-    if filters.is_some_and(|filters| filters.session_id.is_some()) {
-        return Ok(());
-    }
     let filter = Filter {
         from: request.from.map(|time| time as i64),
         to: request.to.map(|time| time as i64),
         ..Filter::default()
     };
-    let users = filters
-        .and_then(|filters| filters.user_id.as_deref())
-        .unwrap_or_default();
-    Ok(usage::count(app, project, &filter, users, grouping, counts).await?)
+    let filters = request.filters.as_ref();
+    let users = filters.and_then(|filters| filters.user_id.as_deref());
+    let sessions = filters.and_then(|filters| filters.session_id.as_deref());
+    let selected = [
+        (Field::User, users.unwrap_or_default()),
+        (Field::Session, sessions.unwrap_or_default()),
+    ];
+    Ok(usage::count(app, project, &filter, &selected, grouping, counts).await?)
 }
 
 fn grouping(name: Option<&str>) -> ApiResult<usage::Grouping> {
