@@ -583,8 +583,16 @@ const TESTS_OF_ROWS: &[(&str, &str)] = &[
         "host/app/src/events/triggers/seen.rs newest_events_are_remembered",
     ),
     (
+        "Payloads of the events of one project in a day, with 1 KiB for each event",
+        "tests/e2e/abuse/quotas.rs events_past_a_projects_quota_are_refused",
+    ),
+    (
         "Events that are read for one page of the log of triggers",
         "tests/e2e/trigger_logs.rs pages_have_every_entry_once",
+    ),
+    (
+        "Payloads and responses of endpoints on one page of the log of triggers",
+        "tests/e2e/trigger_logs.rs large_payloads_end_a_page_early",
     ),
     (
         "Events that a read of a trigger instance shows",
@@ -800,6 +808,7 @@ async fn limits_page_matches_the_server() {
         "logs.",
         "files.",
         "connections.",
+        "events.",
         "llm.",
     ];
     let ours: Vec<_> = settings

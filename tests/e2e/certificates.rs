@@ -215,7 +215,7 @@ async fn revoked_or_deleted_certificate_is_erased() {
     call().await.expect(404);
     let cells = [
         "at once",
-        "shown by its connections",
+        "presented by the connection",
         "not needed",
         "erased",
         "erased",

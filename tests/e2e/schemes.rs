@@ -417,14 +417,14 @@ impl<'a> Life<'a> {
             At::Header("") if header.is_empty() => "without a credential",
             At::Header(sent) => {
                 assert_eq!(header, *sent, "{name}");
-                "with what was filled in"
+                "with the values of its fields"
             }
             At::Signature(is_good) => {
                 assert!(
                     is_good(&seen) && !format!("{seen:?}").contains(SYMMETRIC_KEY),
                     "{name}: {seen:?}"
                 );
-                "signed with what was filled in"
+                "signed with the values of its fields"
             }
             At::Issuer(issuer) => {
                 assert!(
@@ -451,7 +451,7 @@ impl<'a> Life<'a> {
         if issuer.granted("refresh_token") > renewed {
             "by its refresh token"
         } else {
-            "as it was got"
+            "requested again"
         }
     }
 
@@ -460,7 +460,9 @@ impl<'a> Life<'a> {
     fn forgotten(&self, before: usize) -> &'static str {
         match self.row.issuer() {
             None => "erased",
-            Some(issuer) if before > 0 && issuer.good() == 0 => "told and erased",
+            Some(issuer) if before > 0 && issuer.good() == 0 => {
+                "revoked at the provider and erased"
+            }
             Some(_) => "erased here alone",
         }
     }

@@ -201,7 +201,7 @@ fn authorization_url_has_all_parameters() {
 }
 
 #[test]
-fn scopes_are_joined_as_the_application_joins_them() {
+fn scopes_are_joined_with_the_separator() {
     let scope = |separator: &str| {
         let url = authorized(
             json!({ "scope_separator": separator }),
@@ -485,7 +485,7 @@ async fn provider_errors_are_shown_without_secrets() {
 }
 
 #[tokio::test]
-async fn an_application_that_asks_to_wait_is_heeded() {
+async fn provider_retry_delay_is_respected() {
     let refusal = refused(answer(
         "429 Too Many Requests\r\nretry-after: 17",
         "text/plain",

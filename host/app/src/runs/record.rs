@@ -1,9 +1,10 @@
 //! The record of a run, from the start of the run until the log has it.
 //!
-//! Everything that ran has exactly one record. It is opened before the run, so that the log has room
-//! for it, and closed with the result. If the future of the run is dropped in between, because the
-//! client disconnected or the server stops, the record is closed as cancelled. A run that was refused
-//! leaves none. The end of a run is also counted, logged and traced here.
+//! A run of a tool or of a proxy request that a client asked for has exactly one record. It is opened
+//! before the run, so that the log has room for it, and closed with the result. If the future of the
+//! run is dropped in between, because the client disconnected or the server stops, the record is
+//! closed as cancelled. A run that was refused leaves none. The end of a run is also counted, logged
+//! and traced here.
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;

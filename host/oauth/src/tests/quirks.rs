@@ -99,7 +99,7 @@ async fn token_request_can_be_a_get() {
 }
 
 #[tokio::test]
-async fn a_client_shows_itself_as_the_application_wants() {
+async fn client_authenticates_as_the_scheme_says() {
     for (how, header, id, secret) in [
         ("secret_as_user", "Basic cytjcmV0Og==", false, false),
         ("none", "", false, false),
@@ -126,7 +126,7 @@ async fn a_client_shows_itself_as_the_application_wants() {
 }
 
 #[tokio::test]
-async fn tokens_are_found_where_the_application_puts_them() {
+async fn tokens_are_found_at_configured_paths() {
     let response = json!({
         "root": "data", "ok_if": { "path": "code", "equals": "0" }, "access_token": "user.token", "refresh_token": "user.renew",
         "expiry": { "path": "ttl", "kind": "in_ms" },

@@ -27,8 +27,8 @@ use crate::{
     web::{ingress, link},
 };
 
-/// Path prefixes: older clients use the first, newer ones the second. They differ only in the
-/// default tool version.
+/// Path prefixes: older clients use the first, newer ones the second. They differ in the default
+/// tool version, in the form of tool schemas, and in some members of responses.
 pub(crate) const API_PREFIXES: [&str; 2] = ["/api/v3", "/api/v3.1"];
 
 /// One operation: its path, its handler, its description and its rules.

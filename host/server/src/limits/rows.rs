@@ -91,8 +91,8 @@ pub(super) fn callers(set: Set<'_>) -> Vec<Row> {
 #[rustfmt::skip]
 pub(super) fn executions(set: Set<'_>) -> Vec<Row> {
     vec![
-        set("Concurrent executions", "sandbox.live", NODE_BUSY),
-        set("Concurrent executions of one project", "sandbox.live_per_project", PROJECT_BUSY),
+        set("Concurrent executions", "sandbox.live", "further executions wait in the queue"),
+        set("Concurrent executions of one project", "sandbox.live_per_project", "further executions wait in the queue"),
         set("Executions of one project that need much processor time", "sandbox.busy_per_project", "the executions take turns"),
         set("Executions in the queue", "sandbox.queue", NODE_BUSY),
         set("Executions of one project in the queue", "sandbox.queue_per_project", PROJECT_BUSY),
@@ -115,8 +115,7 @@ pub(super) fn execution_resources(limits: sandbox::Limits, ceiling: sandbox::Lim
     let sandbox::Limits {
         memory, cpu, wall, host_calls, requests, request_body, response_body, responses, result, log_lines, log_bytes, files,
         connect, first_byte, exchange,
-        // The operator's setting limits files, and a guest of the current ABI waits for each of its
-        // requests.
+        // Rows of other tables: the size of a file, and the concurrent requests of one list.
         file: _, concurrent_requests: _,
     } = limits;
     let requestable = |own: String, maximum: String| format!("{own}; a toolkit may request {maximum}");
@@ -226,7 +225,9 @@ pub(super) fn storage(set: Set<'_>) -> Vec<Row> {
         row("Events of one poll", triggers::MAX_EVENTS, "the poll fails, and nothing of it is stored"),
         row("Cursor and state that a poll leaves, as base64", size(triggers::MAX_MEMORY_BYTES as u64), "the poll fails, and nothing of it is stored"),
         row("Events that a trigger instance remembers", triggers::MAX_SEEN_EVENTS, "an older event that a toolkit reports again is recognized while it is stored"),
+        set("Payloads of the events of one project in a day, with 1 KiB for each event", "events.quota_mib", "a test event gets 507 `Event_QuotaExceeded`, and a webhook of a provider 503 `Webhook_Failed`; events of polls and of the server are stored"),
         row("Events that are read for one page of the log of triggers", events::trigger_log::MAX_READ_EVENTS, "the page has fewer entries, and its cursor continues"),
+        row("Payloads and responses of endpoints on one page of the log of triggers", size(events::trigger_log::MAX_PAGE_BYTES as u64), "the page ends with the entry that reaches it, and its cursor continues"),
         row("Events that a read of a trigger instance shows", triggers::MAX_RECENT_EVENTS, "only the newest are shown"),
         set("Actions of one project that wait or run", "triggers.pending_actions", "the actions of further events fail"),
         row("Arguments of an action as JSON", size(triggers::actions::MAX_ARGUMENTS_BYTES as u64), REQUEST_INVALID),

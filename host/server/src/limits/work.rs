@@ -8,7 +8,10 @@ use app::{
 use sandbox::ProgramLimits;
 
 use super::{rows::COMPONENT_INVALID, size, time};
-use crate::{http::limiter, mcp::MAX_DESCRIPTION_BYTES};
+use crate::{
+    http::{limiter, unknown::MAX_WARNINGS},
+    mcp::MAX_DESCRIPTION_BYTES,
+};
 
 const WORK_SECTION: &str = "
 ## Work and memory
@@ -47,10 +50,11 @@ pub(super) fn write(page: &mut String) {
 #[rustfmt::skip]
 fn work() -> Vec<Bound> {
     let bound = |name, value: &dyn ToString, past, test| Bound { name, value: value.to_string(), past, test };
-    let per = |all: usize, part: usize| format!("{all}; for one registered domain: {}", all / part);
+    let shared = |all: usize| format!("{all}; for one project, and for one registered domain: {}", all / net::LOOKUP_SHARE_DIVISOR);
     vec![
         bound("Body that the thread of its request parses, checks or hashes", &size(large_work::MAX_INLINE_BYTES as u64), "a thread of low priority does the work", "host/app/src/core/large_work/tests.rs large_bodies_leave_their_thread_to_others"),
         bound("Larger bodies that are parsed, checked or hashed concurrently", &format!("{}; for one project: {}", large_work::MAX_LARGE_BODIES, large_work::MAX_LARGE_BODIES_PER_PROJECT), "projects take turns", "host/app/src/core/large_work/tests.rs large_bodies_wait_for_their_project"),
+        bound("Warnings about unknown members and parameters of one request", &MAX_WARNINGS, "further ones are not named", "host/server/src/http/unknown.rs warnings_of_one_request_are_limited"),
         bound("Use of the processors by one project at the threads of all projects, while others are active", &"an equal share, measured over 20 ms", "its tasks run on threads of busy projects, one fewer than there are processors, but at least one", "host/app/src/core/shares.rs project_beyond_equal_share_is_busy"),
         bound("Threads for blocking work of busy projects, such as reads of the store", &shares::MAX_BLOCKING_THREADS, "further work waits", "host/app/src/core/shares.rs blocking_work_of_busy_projects_is_limited"),
         bound("Steps of the validation of a value", &format!("{}, and {} more for each byte", catalog::MAX_STEPS, catalog::MAX_STEPS_PER_BYTE), "400 `ActionExecute_ArgumentsInvalid`; for the result of a tool `tool_output_invalid`", "tests/e2e/abuse/values.rs value_with_too_many_steps_is_refused"),
@@ -62,9 +66,11 @@ fn work() -> Vec<Bound> {
         bound("Estimated memory of all cached validators", &size(catalog::MAX_VALIDATOR_BYTES as u64), "a validator that was not used lately is dropped", "host/app/src/catalog/validators.rs validators_used_longest_ago_are_let_go"),
         bound("Cached validators", &catalog::MAX_VALIDATORS, "a validator that was not used lately is dropped", "host/app/src/catalog/validators.rs validators_of_dropped_schemas_take_no_room"),
         bound("Descriptions of tools that are kept for MCP clients", &size(MAX_DESCRIPTION_BYTES as u64), "those that no client listed lately are dropped", "host/server/src/mcp/descriptions.rs unused_descriptions_are_dropped"),
+        bound("Streams on which MCP clients wait for changes of the list of tools", &format!("{} times `limits.in_flight`; for one project: {} times `limits.in_flight_per_project`", limiter::STREAMS_PER_REQUEST, limiter::STREAMS_PER_PROJECT_REQUEST),
+            "the server offers no stream: `GET` gets 405 `HTTP_MethodNotAllowed`, and `subscriptions/listen` gets error -32601", "tests/e2e/mcp_changes.rs idle_streams_leave_calls_working"),
         bound("Pairs of a value and a schema that are searched for files", &files::MAX_SEARCH_STEPS, "400 `ActionExecute_ArgumentsInvalid`", "host/app/src/files/arguments/tests.rs alternatives_that_meet_are_visited_once"),
-        bound("Concurrent lookups of host names, each on its own thread", &per(net::MAX_LOOKUPS, net::DOMAIN_SHARE_DIVISOR), "further lookups wait", "host/net/src/lookup.rs silent_domain_leaves_threads_to_others"),
-        bound("Host names that wait for a lookup", &per(net::MAX_WAITING_LOOKUPS, net::DOMAIN_SHARE_DIVISOR), "the request fails with an error of kind `dns`", "host/net/src/lookup.rs silent_domain_leaves_threads_to_others"),
+        bound("Concurrent lookups of host names, each on its own thread", &shared(net::MAX_LOOKUPS), "further lookups wait", "host/net/src/lookup.rs silent_domain_leaves_threads_to_others"),
+        bound("Host names that wait for a lookup", &shared(net::MAX_WAITING_LOOKUPS), "the request fails with an error of kind `dns`", "host/net/src/lookup.rs silent_domains_of_tenant_leave_threads_to_others"),
         bound("Timeout for the lookup of a host name", &time(net::LOOKUP_TIMEOUT), "the request fails with an error of kind `dns`", "tests/e2e/abuse/edge.rs silent_name_server_holds_up_nobody_else"),
         bound("Concurrent checks of keys, of links or of callbacks from addresses past `limits.failed_auth`", &limiter::SUSPECTS_AT_ONCE, "further checks wait; a valid secret still works", "tests/e2e/abuse/edge.rs guesses_do_not_lock_out_a_valid_key"),
         bound("Memory of a body that arrives in chunks", &"the size of the body", "chunks are copied together", "tests/e2e/abuse/edge.rs body_of_tiny_chunks_takes_little_memory"),
@@ -80,6 +86,10 @@ fn work() -> Vec<Bound> {
             "the toolkit gets an error of kind `too_large` or `limit`", "host/sandbox/src/toolkit/imports/webhook.rs verification_is_refused_with_reason"),
         bound("Arriving response bodies of all executions and proxy requests", &"three quarters of `sandbox.memory_mib`, together with the memory of guests",
             "the tool gets an error of kind `limit`, and a proxy request 502 `ActionProxy_UpstreamFailed`", "tests/e2e/abuse/runs.rs response_bytes_count_toward_shared_run_memory"),
+        bound("Files in the arguments of all executions, and objects of a bucket that are checked", &"three quarters of `sandbox.memory_mib`, together with the memory of guests and of responses",
+            "503 `Server_Busy`, before a byte is read", "tests/e2e/abuse/runs.rs files_of_calls_count_toward_shared_run_memory"),
+        bound("Object that a client puts into the bucket by a link of the bucket", &"`files.size_mib`",
+            "the object is removed without being read: 400 `File_NotUploaded`", "tests/e2e/files.rs large_object_in_bucket_is_removed_unread"),
         bound("Provider responses of more than 1 MiB whose next part waits for a thread", &net::MAX_LARGE_READS, "the responses take turns, 256 KiB each", "host/net/src/body.rs large_bodies_are_read_in_turns"),
         bound("Size of all parts of one request", &"the size of one file; parts of the same file take no memory of their own",
             "the tool gets an error of kind `too_large`", "tests/e2e/abuse/runs.rs parts_of_one_file_share_its_bytes"),

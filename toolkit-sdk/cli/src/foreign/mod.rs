@@ -8,7 +8,7 @@
 //! imports only interfaces that the host provides. The toolkit's code never runs outside of
 //! WebAssembly. A toolkit whose files did not change is not compiled again.
 //!
-//! Basis: [`compiler`], [`close`], [`declaration`].
+//! Basis: [`compiler`], [`stub_imports`], [`declaration`].
 
 mod compiler;
 mod declaration;
