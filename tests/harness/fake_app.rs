@@ -264,6 +264,7 @@ async fn answer(
             };
             std::future::pending().await
         }
+        "encoded" => ([(header::CONTENT_ENCODING, "br")], "not searched").into_response(),
         "typed" => (
             [(
                 header::CONTENT_TYPE,

@@ -80,7 +80,10 @@ pub use schedule::limiter::Reservation;
 pub use settings::{Allocator, Clock, Compiler, Settings};
 pub use sign::{SignatureStamp, Signing, SigningError, digest};
 pub use toolkit::{
-    imports::webhook::{MAX_SIGNED_BYTES_PER_CALL, MAX_SIGNED_MESSAGE_BYTES},
+    imports::{
+        http::MAX_PARTS,
+        webhook::{MAX_SIGNED_BYTES_PER_CALL, MAX_SIGNED_MESSAGE_BYTES},
+    },
     redact::STEPS_PER_BYTE,
 };
 pub use trace_context::{RunTrace, SpanContext, SpanId, TraceId};

@@ -138,6 +138,17 @@ async fn answers_costly_to_search_are_withheld() {
 }
 
 #[tokio::test]
+async fn answers_in_unknown_encodings_are_withheld() {
+    let project = Host::shared().await.new_project().await;
+    let secret = harness::secret();
+    let params = json!({ "parameters": [{ "name": "x-own", "in": "header", "value": secret }] });
+    let url = format!("https://api.example.com/encoded/{}", unique(8));
+    let answer = with_params(&project, &fetch().await, &url, params).await;
+    assert_eq!(answer.failure(), "protocol", "{answer:#?}");
+    assert!(answer.text.contains("content encoding"), "{answer:#?}");
+}
+
+#[tokio::test]
 async fn media_types_of_answers_show_no_secret() {
     let host = Host::shared().await;
     let imports = format!(

@@ -11,11 +11,14 @@ use parking_lot::Mutex;
 use super::{FileChange, Program, ProgramLimits, StoredFile, state::Entry, wasi::Errno};
 use crate::Reservation;
 
+/// Maximum length of a path, in bytes. Paths do not count as memory.
+pub(super) const MAX_PATH_BYTES: usize = 4096;
+
 /// Files and folders by path, without the leading slash. The root is not listed.
 pub(crate) struct Files {
     nodes: BTreeMap<String, Node>,
-    /// Files at the beginning of the run that the program can change.
-    initial: BTreeMap<String, FileRef>,
+    /// Inodes of the files at the beginning of the run that the program can change.
+    initial: BTreeMap<String, u64>,
     limits: ProgramLimits,
     /// Size of the files that the program can change, in bytes. Removed files that are still open
     /// count until the end of the run.
@@ -141,7 +144,8 @@ impl Files {
         {
             files.used += size;
             let file = files.place(path, Content::Stored(*size), *modified_ms, false);
-            files.initial.insert(join("", path), file);
+            let inode = file.lock().inode;
+            files.initial.insert(join("", path), inode);
         }
         files
     }
@@ -234,6 +238,9 @@ impl Files {
 
     /// Checks that something may be created at a path.
     fn check_place(&self, path: &str) -> Result<(), Errno> {
+        if path.len() > MAX_PATH_BYTES {
+            return Err(Errno::NAMETOOLONG);
+        }
         if self.nodes.contains_key(path) {
             return Err(Errno::EXIST);
         }
@@ -283,7 +290,12 @@ impl Files {
         if size == 0 {
             file.content = Content::Written(Vec::new());
         }
-        file.written().resize(size as usize, 0);
+        let content = file.written();
+        content.resize(size as usize, 0);
+        if size < previous {
+            // The memory that no longer counts is given back.
+            content.shrink_to_fit();
+        }
         file.modified_ms = now_ms;
         Ok(())
     }
@@ -311,9 +323,8 @@ impl Files {
             return Err(Errno::ROFS);
         }
         self.nodes.remove(path);
-        // The tree at the beginning and this function also hold it.
-        let holders = 2 + usize::from(self.initial.contains_key(path));
-        if Arc::strong_count(&file) < holders {
+        // This function holds it, too. Its content stays for as long as it is open.
+        if Arc::strong_count(&file) == 1 {
             self.used = self.used.saturating_sub(file.lock().size());
         }
         Ok(())
@@ -352,6 +363,10 @@ impl Files {
             .map(|(path, _)| path.clone())
             .chain([from.to_owned()])
             .collect();
+        let added = to.len().saturating_sub(from.len());
+        if moved.iter().any(|path| path.len() + added > MAX_PATH_BYTES) {
+            return Err(Errno::NAMETOOLONG);
+        }
         let pinned = |path: &String| matches!(self.nodes.get(path), Some(Node::File(file)) if file.lock().read_only);
         if moved.iter().any(pinned) {
             return Err(Errno::ROFS);
@@ -439,9 +454,8 @@ impl Files {
             .collect();
         for (path, node) in &self.nodes {
             let Node::File(file) = node else { continue };
-            let initial = self.initial.get(path);
-            let is_same = initial.is_some_and(|initial| Arc::ptr_eq(initial, file));
             let mut file = file.lock();
+            let is_same = self.initial.get(path) == Some(&file.inode);
             if file.read_only || (is_same && !file.changed) {
                 continue;
             }
@@ -473,10 +487,10 @@ impl Files {
 
     /// Returns the path that a file had at the beginning of the run.
     pub(super) fn stored_path(&self, file: &FileRef) -> Option<String> {
-        self.initial
-            .iter()
-            .find(|(_, initial)| Arc::ptr_eq(initial, file))
-            .map(|(path, _)| format!("/{path}"))
+        let inode = file.lock().inode;
+        let mut initial = self.initial.iter();
+        let found = initial.find(|(_, initial)| **initial == inode);
+        found.map(|(path, _)| format!("/{path}"))
     }
 
     /// Counts the content of a file that was read against the node's memory.
@@ -508,6 +522,78 @@ pub(super) fn join(folder: &str, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schedule::limiter::NodeMemory;
+
+    /// Returns the tree of a run that begins with an empty file `a`.
+    fn tree() -> Files {
+        let mut files = Files {
+            nodes: BTreeMap::new(),
+            initial: BTreeMap::new(),
+            limits: ProgramLimits {
+                file_bytes: 100,
+                ..ProgramLimits::default()
+            },
+            used: 0,
+            reserved: 0,
+            memory: NodeMemory::new(1_000).reserve(),
+            last_inode: 1,
+        };
+        let file = files.place("a", Content::Given(Bytes::new()), 0, false);
+        let inode = file.lock().inode;
+        files.initial.insert("a".to_owned(), inode);
+        files
+    }
+
+    #[test]
+    fn paths_are_limited_however_they_are_made() {
+        let mut files = tree();
+        let long = "n".repeat(MAX_PATH_BYTES);
+        assert!(files.create(&format!("{long}n"), 0).is_err());
+        files.create_folder("b").unwrap();
+        files.create("b/c", 0).unwrap();
+        assert!(files.rename("b", &long).is_err());
+        files.rename("a", &long).unwrap();
+    }
+
+    #[test]
+    fn shrunk_file_gives_its_memory_back() {
+        let mut files = tree();
+        let file = files.create("b", 0).unwrap();
+        files.resize(&file, 100, 0).unwrap();
+        files.resize(&file, 1, 0).unwrap();
+        assert_eq!(files.used, 1);
+        assert!(file.lock().written().capacity() < 100);
+    }
+
+    #[test]
+    fn removed_file_counts_while_it_is_open() {
+        let mut files = tree();
+        for path in ["a", "b"] {
+            // A file at the path of an initial one is another file.
+            let _ = files.remove(path);
+            let open = files.create(path, 0).unwrap();
+            files.write(&open, 0, &[7; 60], 0).unwrap();
+            files.remove(path).unwrap();
+            assert_eq!(files.used, 60);
+            assert!(files.resize(&open, 101, 0).is_err());
+            files.resize(&open, 0, 0).unwrap();
+        }
+        let closed = files.create("c", 0).unwrap();
+        files.write(&closed, 0, &[7; 60], 0).unwrap();
+        drop(closed);
+        files.remove("c").unwrap();
+        assert_eq!(files.used, 0);
+    }
+
+    #[test]
+    fn replaced_file_is_a_change() {
+        let mut files = tree();
+        files.remove("a").unwrap();
+        files.create("a", 0).unwrap();
+        let (changes, _) = files.into_changes();
+        assert_eq!(changes.len(), 1);
+        assert_eq!(changes[0].content.as_deref(), Some(&[][..]));
+    }
 
     #[test]
     fn paths_cannot_leave_the_root() {

@@ -2,10 +2,8 @@
 
 use wasmtime::Caller;
 
-use super::{State, wasi::Errno};
+use super::{State, files::MAX_PATH_BYTES, wasi::Errno};
 
-/// Maximum length of a path, in bytes.
-const MAX_PATH_BYTES: u32 = 4096;
 /// Maximum number of buffers of one read or write.
 const MAX_BUFFERS: u32 = 1024;
 
@@ -52,7 +50,7 @@ pub(super) fn path(
     start: u32,
     length: u32,
 ) -> Result<String, Errno> {
-    if length > MAX_PATH_BYTES {
+    if length as usize > MAX_PATH_BYTES {
         return Err(Errno::NAMETOOLONG);
     }
     let (memory, _) = split(caller)?;

@@ -118,6 +118,12 @@ impl Redactor {
         }
     }
 
+    /// Returns true if there is a secret to search for.
+    pub(crate) fn has_secrets(&self) -> bool {
+        let others = self.others.as_deref();
+        !self.secrets.is_empty() || others.is_some_and(Self::has_secrets)
+    }
+
     /// Returns the approximate memory use, in bytes.
     pub(crate) fn memory(&self) -> u64 {
         let characters: usize = self

@@ -8,7 +8,7 @@ use std::{
 
 use net::{
     HeaderMap, Method, StatusCode, Url,
-    header::{CONTENT_TYPE, HeaderName, HeaderValue},
+    header::{CONTENT_TYPE, HeaderName, HeaderValue, IF_RANGE, RANGE},
 };
 
 use super::{
@@ -147,6 +147,10 @@ impl Outgoing {
         let mut names = Vec::new();
         if let Some(credential) = credential {
             self.add_secrets(credential).await?;
+            // A part of a response may have a part of a secret, or an encoding that cannot be undone. A
+            // provider may ignore these headers, too (RFC 9110, section 14.2).
+            headers.remove(RANGE);
+            headers.remove(IF_RANGE);
             credential::apply(credential, &mut url, &mut headers)?;
             payload = merge(&credential.body, &headers, &checked.payload)?;
             if let Some(secret) = &self.policy.webhook_secret {

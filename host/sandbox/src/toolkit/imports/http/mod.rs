@@ -20,6 +20,7 @@ use futures::{StreamExt, stream};
 use wasmtime::Result;
 
 pub(crate) use outgoing::{Node, Outgoing};
+pub use payload::MAX_PARTS;
 pub(crate) use proxy::send_proxy_request;
 
 use crate::{

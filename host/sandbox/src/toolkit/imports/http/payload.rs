@@ -20,6 +20,10 @@ use crate::{
     },
 };
 
+/// Maximum number of parts of a multipart body. The HTTP library puts each part into the one before,
+/// and reads them by recursion.
+pub const MAX_PARTS: usize = 256;
+
 /// Content of a body, from which a request can be built repeatedly.
 #[derive(Debug, Clone)]
 pub(super) enum Payload {
@@ -50,6 +54,10 @@ impl Payload {
         Ok(match self {
             Self::Empty => net::Body::Empty,
             Self::Bytes(bytes) => net::Body::Bytes(bytes.clone()),
+            Self::Multipart(parts) if parts.len() > MAX_PARTS => {
+                let problem = format!("a multipart body has at most {MAX_PARTS} parts");
+                return Err(error("invalid_request", problem));
+            }
             Self::Multipart(parts) => {
                 let form = parts.iter().try_fold(net::Form::new(), |form, part| {
                     let mut made =
@@ -243,5 +251,19 @@ mod tests {
             merged("text/plain", bytes("[1]")).unwrap_err(),
             "credential"
         );
+    }
+
+    #[test]
+    fn parts_of_a_body_are_limited() {
+        let part = Part {
+            name: "a".to_owned(),
+            filename: None,
+            media_type: None,
+            bytes: Bytes::new(),
+        };
+        let body = |parts: usize| Payload::Multipart(vec![part.clone(); parts]).body();
+        assert!(body(MAX_PARTS).is_ok());
+        let refused = body(MAX_PARTS + 1).err().unwrap();
+        assert_eq!(refused.kind, "invalid_request");
     }
 }

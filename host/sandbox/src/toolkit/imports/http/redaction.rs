@@ -3,7 +3,10 @@
 use std::{ops::Range, sync::Arc};
 
 use bytes::Bytes;
-use net::header::CONTENT_TYPE;
+use net::{
+    HeaderMap,
+    header::{CONTENT_ENCODING, CONTENT_TYPE},
+};
 
 use super::{HttpResult, credential, error, exchange::Received, outgoing::Outgoing};
 use crate::{
@@ -23,6 +26,8 @@ const MAX_INLINE_SECRET_BYTES: usize = 2 << 10;
 /// Error for the guest when a response is withheld.
 const RESPONSE_WITHHELD: &str =
     "the response is withheld: searching it for secrets takes too many steps";
+const ENCODING_WITHHELD: &str =
+    "the response is withheld: its content encoding cannot be searched for secrets";
 const NO_MEMORY: &str =
     "this server has no memory left to remove secrets from the response; try again later";
 /// Maximum number of secrets of one call, including those of a refreshed credential and their
@@ -98,6 +103,9 @@ impl Outgoing {
             call if signatures.is_empty() => call,
             call => Arc::new(Redactor::new(&signatures).with_others(call)),
         };
+        if redactor.has_secrets() && !answer.body.is_empty() && is_encoded(&answer.headers) {
+            return Err(error("protocol", ENCODING_WITHHELD));
+        }
         let body = self.redact_body(&redactor, answer.body, &memory).await?;
         let headers = answer.headers.iter().filter_map(|(name, value)| {
             let hidden = matches!(name.as_str(), "set-cookie" | "set-cookie2")
@@ -191,4 +199,10 @@ fn without_secrets(
     let fits = memory.grow((body.len() + ranges.len() * redact::REDACTED_TEXT.len()) as u64);
     fits.then(|| redact::replace_ranges(&body, ranges).into_owned().into())
         .ok_or(NO_MEMORY)
+}
+
+/// Returns true if a body has an encoding that was not undone when it was received.
+fn is_encoded(headers: &HeaderMap) -> bool {
+    let mut encodings = headers.get_all(CONTENT_ENCODING).iter();
+    encodings.any(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
