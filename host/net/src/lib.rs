@@ -481,7 +481,9 @@ fn build(
         .tcp_nodelay(true)
         .pool_max_idle_per_host(MAX_IDLE_CONNECTIONS_PER_HOST)
         .pool_idle_timeout(IDLE_TIMEOUT)
-        .http2_max_header_list_size(MAX_HEADER_BYTES as u32)
+        // With HTTP/2, requests of all tenants would share one connection to a host, and those of one
+        // tenant could take all of its streams.
+        .http1_only()
         .dns_resolver(resolver)
         .connector_layer(connect::ConnectSettingsLayer);
     if !user_agent.is_empty() {

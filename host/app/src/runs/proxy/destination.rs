@@ -19,6 +19,7 @@ pub(super) fn resolve_target(
         )
     };
     let base = base.and_then(|base| Url::parse(base).ok());
+    let domain = base.as_ref().and_then(registrable_domain);
     let policy = Policy {
         egress: egress_rules(release, base.as_ref()),
         read_only: false,
@@ -40,11 +41,24 @@ pub(super) fn resolve_target(
     };
     let url = url.map_err(|_| mismatch())?;
     let plain = url.username().is_empty() && url.password().is_none();
-    if plain && policy.reaches(&url) {
+    // Below the base URL's registrable domain may be public suffixes, with domains of others.
+    let is_own = || {
+        let egress = egress_rules(release, None);
+        let own = Policy {
+            egress,
+            ..Policy::default()
+        };
+        domain == registrable_domain(&url) || own.reaches(&url)
+    };
+    if plain && policy.reaches(&url) && is_own() {
         Ok((url, policy))
     } else {
         Err(mismatch())
     }
+}
+
+fn registrable_domain(url: &Url) -> Option<String> {
+    url.domain().and_then(psl::domain_str).map(str::to_owned)
 }
 
 /// Removes the query and the fragment of a URL, which may contain secrets.

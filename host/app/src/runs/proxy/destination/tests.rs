@@ -72,4 +72,12 @@ fn public_suffix_does_not_share_domains() {
         .is_err()
     );
     assert!(resolve_target(&release, None, "/relative").is_err());
+    let base = Some("https://bedrock-runtime.eu-west-1.amazonaws.com");
+    for (host, expected) in [
+        ("bedrock.eu-west-1.amazonaws.com", true),
+        ("evil.execute-api.eu-west-1.amazonaws.com", false),
+    ] {
+        let found = resolve_target(&release, base, &format!("https://{host}/"));
+        assert_eq!(found.is_ok(), expected, "{host}");
+    }
 }
