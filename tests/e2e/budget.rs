@@ -571,6 +571,10 @@ const TESTS_OF_ROWS: &[(&str, &str)] = &[
         "tests/e2e/polling.rs polls_without_interval_are_limited",
     ),
     (
+        "Polls of one project that one server runs at a time",
+        "tests/e2e/polling.rs hanging_polls_leave_other_projects_polled",
+    ),
+    (
         "Events of one poll",
         "tests/e2e/polling.rs poll_past_a_limit_stores_nothing",
     ),
@@ -617,6 +621,10 @@ const TESTS_OF_ROWS: &[(&str, &str)] = &[
     (
         "Time in which every poll, or every attempt to subscribe at a provider, has failed",
         "tests/e2e/polling.rs instance_that_only_fails_is_disabled",
+    ),
+    (
+        "Subscriptions of one project at providers that one server works on at a time",
+        "host/app/src/events/pacing/tests.rs room_grows_with_success_and_shrinks_with_failure",
     ),
     (
         "Attempts to end a subscription at a provider",

@@ -165,13 +165,14 @@ async fn failed_delivery_is_listed_shown_replayed() {
         let page: Value = serde_json::from_str(&page).unwrap();
         page["items"][0]["id"] == id.as_str()
     };
-    wait_until("the delivery has arrived", delivered).await;
+    wait_until("the delivery has arrived", async || delivered().await).await;
     assert_eq!(list(), "");
     let range = ["replay", "--since", "2026-01-01T00:00:00Z"];
     let replayed = run(&range).succeeded();
     assert!(replayed.contains("0 events"), "{replayed}");
     let replayed = run(&[&range[..], &["--delivered"]].concat()).succeeded();
     assert!(replayed.contains("1 event is"), "{replayed}");
+    wait_until("the delivery has arrived again", async || delivered().await).await;
     let copy = format!("{INBOX_ORIGIN}/copy");
     run(&["replay", &id, "--to", &copy]).succeeded();
     let copied = async || !inbox.received_at("/copy").is_empty();

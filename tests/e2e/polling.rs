@@ -431,6 +431,30 @@ async fn polls_without_interval_are_limited() {
 }
 
 #[tokio::test]
+async fn hanging_polls_leave_other_projects_polled() {
+    // One more than a server polls at a time.
+    const HANGING_COUNT: usize = 25;
+    let host = given::with_application().start().await;
+    let hanging = Given::new(&host, Guest::poll()).await;
+    let other = Given::new(&host, Guest::poll()).await;
+    let tag = unique(8);
+    let mut ids = Vec::new();
+    for number in 0..HANGING_COUNT {
+        ids.push(hanging.instance(&format!("/hang/{tag}/{number}")).await);
+    }
+    wait_until("polls hang", async || {
+        !Host::application().seen(&tag).is_empty()
+    })
+    .await;
+    let id = other.instance(&format!("/echo/{}", unique(8))).await;
+    other.wait_for_first_poll(&id).await;
+    for id in &ids {
+        let read = hanging.read(id).await;
+        assert_eq!(read["last_poll_at"], Value::Null, "the poll hangs");
+    }
+}
+
+#[tokio::test]
 async fn kills_lose_and_double_no_event() {
     const EVENT_COUNT: u64 = 60;
     let inbox = Inbox::start();

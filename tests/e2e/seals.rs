@@ -376,13 +376,12 @@ async fn replayed(project: &Client) -> (String, String, String) {
         "{subscription}/deliveries/{}",
         sent.expect(201)["id"].as_str().unwrap()
     );
+    let failed = async || project.get(&delivery).await.expect(200)["status"] == "failed";
+    wait_until("the delivery has failed", async || failed().await).await;
     let elsewhere = json!({ "webhook_url": format!("{INBOX_ORIGIN}/elsewhere") });
     let replay = format!("{delivery}/replay");
     project.post(&replay, &elsewhere).await.expect(200);
-    wait_until("the replay has failed", async || {
-        project.get(&delivery).await.expect(200)["status"] == "failed"
-    })
-    .await;
+    wait_until("the replay has failed", async || failed().await).await;
     let listed = project.post("/internal/trigger/logs", &json!({})).await;
     let log = listed.expect(200)["data"][0]["id"]
         .as_str()

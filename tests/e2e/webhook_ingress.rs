@@ -11,13 +11,14 @@ use std::{
 };
 
 use harness::{
-    Answer, Client, Guest, Host, Inbox,
+    Answer, Client, Guest, Host, Inbox, Issuer,
     client::Body,
     event_reader::EventReader,
     fake_app::gzip_of_spaces,
     guest,
     host::{Setup, size},
     inbox::INBOX_ORIGIN,
+    issuer::Fault,
     signed::hmac_sha256,
     unique, wait_until,
 };
@@ -486,18 +487,21 @@ impl Receiving {
     async fn new(host: &Host, guest: &Guest<'_>) -> Self {
         let toolkit = given::slug();
         let mut manifest = guest::manifest_with_key(&toolkit, given::bearer());
-        let mut trigger = given::trigger(&toolkit, "ARRIVED");
-        trigger["kind"] = json!("webhook");
-        manifest["triggers"] = json!([trigger]);
+        manifest["triggers"] = json!([arrived(&toolkit)]);
         host.publish(guest.component(), &manifest).await;
         let project = host.new_project().await;
         let key = json!({ "api_key": harness::secret() });
         let account = project.connect(&toolkit, "API_KEY", "amy", key).await;
+        Self::of(project, &toolkit, account).await
+    }
+
+    /// Creates an endpoint for the trigger [`arrived`] of a toolkit, with one instance.
+    async fn of(project: Client, toolkit: &str, account: String) -> Self {
         let body = json!({ "toolkit_slug": toolkit, "client_id": "app" });
         let made = project.post("/webhook_endpoints", &body).await.expect(201);
         let given = Self {
             address: path_of(made["webhook_url"].as_str().unwrap()),
-            trigger: text(&trigger["slug"]),
+            trigger: text(&arrived(toolkit)["slug"]),
             project,
             account,
         };
@@ -515,6 +519,40 @@ impl Receiving {
     async fn send(&self) -> Answer {
         send(&self.project, &self.address, &[], "{}").await
     }
+}
+
+/// Returns a trigger whose events arrive by webhook.
+fn arrived(toolkit: &str) -> Value {
+    let mut trigger = given::trigger(toolkit, "ARRIVED");
+    trigger["kind"] = json!("webhook");
+    trigger
+}
+
+#[tokio::test]
+async fn token_that_cannot_be_refreshed_delays_no_webhook() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let (slug, tag) = (given::slug(), unique(8));
+    let issuer = Host::application().issuer(&tag);
+    let mut manifest = guest::manifest_with_scheme(&slug, issuer.scheme());
+    manifest["triggers"] = json!([arrived(&slug)]);
+    host.publish(Guest::receive(1).component(), &manifest).await;
+    let config = given::oauth_config(&project, &slug, Issuer::credentials()).await;
+    let oauth = given::Oauth {
+        tag,
+        slug,
+        config,
+        issuer,
+    };
+    // A token that expires within seconds counts as expired.
+    oauth.issuer.set(|settings| settings.lifetime = 1);
+    let account = oauth.connect(&project).await;
+    oauth.issuer.fault(Fault::Status(503), 100);
+    let given = Receiving::of(project, &oauth.slug, account).await;
+    let mut stream = given.project.open_stream(STREAM_PATH, None).await;
+    given.send().await.expect(200);
+    let event = stream.next().await.expect("the stream is open");
+    assert_eq!(event.data["type"], "service.trigger.message");
 }
 
 #[tokio::test]

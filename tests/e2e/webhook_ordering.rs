@@ -155,3 +155,48 @@ async fn stuck_message_delays_only_its_own_instance() {
     let rest: Vec<_> = rest.iter().map(number).collect();
     assert_eq!(rest, (3..=12).collect::<Vec<_>>());
 }
+
+#[tokio::test]
+async fn replay_of_ended_message_stops_no_other() {
+    // The number of events after a poll by hand, and that of all events.
+    const FIRST_COUNT: u64 = 21;
+    const EVENT_COUNT: u64 = 30;
+    let inbox = Inbox::with(|message| match message.path.as_str() {
+        "/stuck" => Reply::With(429, "retry-after", "3600".to_owned()),
+        _ => Reply::Status(200),
+    });
+    let host = inbox.setup().start().await;
+    let project = subscribe(&host).await;
+    let id = instance(&project, &connect(&project).await, EVENT_COUNT).await;
+    let active = format!("/trigger_instances/active?trigger_ids={id}");
+    wait_until("the first poll was made", async || {
+        project.get(&active).await.expect(200)["items"][0]["last_poll_at"].is_string()
+    })
+    .await;
+    let poll = format!("/trigger_instances/manage/{id}/poll");
+    project.post(&poll, &json!({})).await.expect(200);
+    let list = project.get("/webhook_subscriptions").await.expect(200);
+    let subscription = list["items"][0]["id"].as_str().unwrap();
+    let deliveries = format!("/webhook_subscriptions/{subscription}/deliveries");
+    let delivered = async || {
+        let page = format!("{deliveries}?status=delivered&limit=1");
+        project.get(&page).await.expect(200).json
+    };
+    wait_until("the first events have arrived", async || {
+        delivered().await["total_items"] == FIRST_COUNT
+    })
+    .await;
+    let newest = delivered().await["items"][0]["id"].clone();
+    let replay = format!("{deliveries}/{}/replay", newest.as_str().unwrap());
+    let stuck = json!({ "webhook_url": format!("{INBOX_ORIGIN}/stuck") });
+    project.post(&replay, &stuck).await.expect(200);
+    wait_until("the replay has failed once", async || {
+        !inbox.received_at("/stuck").is_empty()
+    })
+    .await;
+    project.post(&poll, &json!({})).await.expect(200);
+    wait_until("the other events have arrived", async || {
+        delivered().await["total_items"] == EVENT_COUNT - 1
+    })
+    .await;
+}

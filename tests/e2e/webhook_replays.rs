@@ -84,6 +84,63 @@ async fn replay_to_another_url_leaves_the_endpoint_alone() {
 }
 
 #[tokio::test]
+async fn event_replayed_elsewhere_still_reaches_endpoint() {
+    let inbox = Inbox::with(|message| match message.path.as_str() {
+        "/copy" | "/new" => Reply::Status(200),
+        _ => Reply::Status(500),
+    });
+    let setup = inbox.setup().with("webhooks.retry_delays_s", "0.1");
+    let host = setup.start().await;
+    let project = host.as_project();
+    let subscription = subscribe(&project).await;
+    let delivery = send(&project, &subscription, 1).await;
+    wait_for(&project, &delivery, "failed").await;
+    let range = format!("{subscription}/deliveries/replay");
+    let replayed = async |body: &Value| {
+        let answer = project.post(&range, body).await.expect(200);
+        answer["replayed"].as_u64().unwrap()
+    };
+    let copy = json!({ "webhook_url": format!("{INBOX_ORIGIN}/copy") });
+    assert_eq!(replayed(&copy).await, 1);
+    wait_for(&project, &delivery, "delivered").await;
+    assert_eq!(replayed(&copy).await, 0, "the other URL has it");
+
+    let new = json!({ "webhook_url": format!("{INBOX_ORIGIN}/new") });
+    project.patch(&subscription, &new).await.expect(200);
+    let to_endpoint = json!({});
+    assert_eq!(replayed(&to_endpoint).await, 1);
+    wait_for(&project, &delivery, "delivered").await;
+    assert_eq!(inbox.received_at("/new").len(), 1);
+
+    // What the endpoint has acknowledged stays so, whatever another URL gets.
+    let replay = format!("{delivery}/replay");
+    project.post(&replay, &copy).await.expect(200);
+    wait_for(&project, &delivery, "delivered").await;
+    assert_eq!(replayed(&to_endpoint).await, 0);
+}
+
+#[tokio::test]
+async fn pending_delivery_is_not_replayed_elsewhere() {
+    let inbox = Inbox::with(|_| Reply::With(429, "retry-after", "3600".to_owned()));
+    let host = inbox.setup().start().await;
+    let project = host.as_project();
+    let subscription = subscribe(&project).await;
+    let delivery = send(&project, &subscription, 1).await;
+    wait_until("the first attempt has failed", async || {
+        project.get(&delivery).await.expect(200)["attempt_count"] == 1
+    })
+    .await;
+    let replay = format!("{delivery}/replay");
+    let copy = json!({ "webhook_url": format!("{INBOX_ORIGIN}/copy") });
+    let refused = project.post(&replay, &copy).await.expect(409);
+    assert_eq!(refused["error"]["slug"], "Webhook_DeliveryPending");
+    let read = project.get(&delivery).await.expect(200);
+    assert_eq!(read["webhook_url"], Value::Null);
+    assert_eq!(read["attempt_count"], 1);
+    project.post(&replay, &json!({})).await.expect(200);
+}
+
+#[tokio::test]
 async fn replay_to_private_address_is_refused() {
     let project = Host::shared().await.new_project().await;
     let subscription = subscribe(&project).await;

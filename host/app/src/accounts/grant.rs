@@ -3,8 +3,9 @@
 //! A named account must belong to the project and the toolkit, and must belong to the user or be
 //! shared with the user. If the call names no account, the newest active private account of the
 //! user and toolkit is used whose auth config still exists. The credential is decrypted for one
-//! call and dropped with it. A token that expires soon is refreshed before the call. A token that
-//! the provider rejects is refreshed once, and the call continues with the new token.
+//! call and dropped with it. A token that expires soon is refreshed before the call, except before
+//! the reception of a webhook, which seldom sends a request. A token that the provider rejects is
+//! refreshed once, and the call continues with the new token.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -71,8 +72,9 @@ pub(crate) async fn grant(
         (None, None) => Box::pin(newest_active(app, project, toolkit, user)).await?,
     };
     let tool = Some(&*found.tool.slug);
-    let granted = Box::pin(grant_account(app, project, &found.release, &record, tool));
-    let (granted, _) = granted.await?;
+    let token = FirstToken::Fresh;
+    let granting = grant_account(app, project, &found.release, &record, tool, token);
+    let (granted, _) = Box::pin(granting).await?;
     Ok(granted)
 }
 
@@ -152,6 +154,16 @@ pub(super) async fn active_config(
     config.ok_or_else(|| not_active("without its auth config, which was deleted"))
 }
 
+/// Token with which a granted credential begins. A token that the provider rejects is refreshed
+/// once in either case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FirstToken {
+    /// A token that has not expired. It is refreshed first if necessary.
+    Fresh,
+    /// The stored token, even if it has expired.
+    Stored,
+}
+
 /// Grants the credential of an account that is active, and that the tool may use if there is one.
 /// Returns its values, too.
 pub(super) async fn grant_account(
@@ -160,13 +172,17 @@ pub(super) async fn grant_account(
     release: &Release,
     record: &Record<Account>,
     tool: Option<&str>,
+    token: FirstToken,
 ) -> Result<(Granted, Values)> {
     let config = active_config(app, project, record).await?;
     if let Some(tool) = tool.filter(|tool| !config.body.allows(tool)) {
         return Err(errors::tool_not_allowed(config.id, tool));
     }
     let proxy = auth_configs::net_proxy(app, &config).await?;
-    let values = usable_values(app, project, record).await?;
+    let values = match token {
+        FirstToken::Fresh => usable_values(app, project, record).await?,
+        FirstToken::Stored => open_credential(app, project, record).await?.0,
+    };
     let values = with_client(app, &config, values).await?;
     let mut granted = refreshing_grant(app, project, release, record, &values)?.via_proxy(proxy);
     granted.account = Some(AccountId::parse(&record.id)?);
@@ -247,7 +263,9 @@ pub(crate) async fn proxy_context(
     let id = choice.account.ok_or_else(errors::auth_context_missing)?;
     let record = named_account(app, project, &id, user.as_deref()).await?;
     let release = app.catalog.release(&record.body.toolkit, LATEST)?;
-    let (granted, values) = grant_account(app, project, &release, &record, Some(tool)).await?;
+    let token = FirstToken::Fresh;
+    let granting = grant_account(app, project, &release, &record, Some(tool), token);
+    let (granted, values) = granting.await?;
     Ok(ProxyContext {
         user: user.unwrap_or(record.body.user_id),
         base_url: base_url(&release, record.body.scheme, &values),

@@ -77,7 +77,7 @@ pub use sharing::{AccountType, AclChange, MAX_LISTED_USERS, Sharing, SharingChan
 pub use state::{Event, Status};
 pub use tokens::{RevokedToken, Settings, TokenManager};
 pub(crate) use trigger::{
-    account_for_trigger, active_account, check_account_for_tool, grant_trigger,
+    account_for_trigger, active_account, check_account_for_tool, grant_receiver, grant_trigger,
 };
 pub use verification::verify_credential;
 pub(crate) use verification::{CredentialCheck, VerifyCredential};

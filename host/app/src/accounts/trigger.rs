@@ -7,7 +7,7 @@ use super::{
     Account, Granted,
     account::{parse_user_id, record},
     errors,
-    grant::{active_config, check_user_allowed, grant_account, newest_active},
+    grant::{FirstToken, active_config, check_user_allowed, grant_account, newest_active},
 };
 use crate::{
     App, Result,
@@ -95,6 +95,22 @@ pub(crate) async fn grant_trigger(
     id: &AccountId,
 ) -> Result<Granted> {
     let account = record(app, project, id).await?;
-    let (granted, _) = grant_account(app, project, release, &account, None).await?;
+    let token = FirstToken::Fresh;
+    let (granted, _) = grant_account(app, project, release, &account, None, token).await?;
+    Ok(granted)
+}
+
+/// Grants the credential of an account to a trigger that receives a webhook. The token is refreshed
+/// only if the provider rejects it, so that a token that cannot be refreshed delays no webhook.
+/// Fails if the account does not exist or is not active.
+pub(crate) async fn grant_receiver(
+    app: &App,
+    project: &Project,
+    release: &Release,
+    id: &AccountId,
+) -> Result<Granted> {
+    let account = record(app, project, id).await?;
+    let token = FirstToken::Stored;
+    let (granted, _) = grant_account(app, project, release, &account, None, token).await?;
     Ok(granted)
 }

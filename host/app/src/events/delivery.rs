@@ -1,7 +1,8 @@
 //! Deliveries: one event for one endpoint, with the record of its attempts.
 //!
 //! A delivery is a record in the queue of [`sending`](super::sending). It ends as delivered or as
-//! failed, and can be replayed from either until its event is erased.
+//! failed, and can be replayed from either until its event is erased. A replay may go to another URL,
+//! and does not count as a delivery to the endpoint then.
 
 mod attempt;
 mod replay;
@@ -79,6 +80,13 @@ pub struct Delivery {
     /// Delivery that must end before the first attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) after: Option<DeliveryId>,
+    /// True if the endpoint of the subscription has acknowledged the event. A replay to another URL
+    /// keeps it, and a replay to the endpoint resets it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    acknowledged: bool,
+    /// True if the delivery was replayed after it had ended. Its lane does not wait for it any more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) replayed: bool,
 }
 
 /// Status of a delivery.
@@ -124,6 +132,8 @@ impl Delivery {
             url: None,
             ordered: false,
             after: None,
+            acknowledged: false,
+            replayed: false,
         }
     }
 
@@ -165,10 +175,18 @@ impl Delivery {
         self.work.due
     }
 
+    /// Returns true if the endpoint of the subscription has acknowledged the event.
+    fn is_acknowledged(&self) -> bool {
+        // Records of earlier versions show it by their status alone.
+        let is_delivered = self.status == DeliveryStatus::Delivered && !self.goes_elsewhere();
+        self.acknowledged || is_delivered
+    }
+
     /// Ends the delivery as acknowledged.
     pub(super) fn deliver(&mut self, attempt: StoredAttempt) {
         self.record(attempt);
         self.status = DeliveryStatus::Delivered;
+        self.acknowledged = self.is_acknowledged();
         self.work.due = None;
     }
 
@@ -199,7 +217,11 @@ impl Delivery {
         self.attempt_log.push(attempt);
     }
 
+    /// Makes the delivery due for a URL, or for the endpoint of the subscription, which is then to
+    /// acknowledge the event anew.
     fn replay(&mut self, url: Option<Sealed<String>>, now: Time) {
+        self.acknowledged = url.is_some() && self.is_acknowledged();
+        self.replayed |= self.status != DeliveryStatus::Pending;
         self.url = url;
         self.status = DeliveryStatus::Pending;
         self.attempt_count = 0;

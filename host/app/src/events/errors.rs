@@ -18,6 +18,10 @@ crate::error_table! { pub table:
     DELIVERY_NOT_FOUND = delivery_not_found(id: impl Display): NotFound, 2803, "Webhook_DeliveryNotFound",
         "delivery {id} not found",
         "list the deliveries of the subscription; they are erased after `webhooks.keep_days`";
+    /// The delivery has not ended, and another URL would end its attempts at the endpoint.
+    DELIVERY_PENDING = delivery_pending(id: impl Display): Conflict, 2807, "Webhook_DeliveryPending",
+        "delivery {id} has not ended: a replay to another URL would end its attempts at the endpoint",
+        "wait until the delivery has ended, or replay it without `webhook_url`";
     /// The event does not exist in the project, or was erased.
     EVENT_NOT_FOUND = event_not_found(id: impl Display): NotFound, 2804, "Event_NotFound",
         "event {id} not found",

@@ -5,7 +5,8 @@
 //! A worker that claims a delivery whose predecessor has not ended makes it wait: it is due no more.
 //! The commit that ends a delivery makes its successor due. Each of the two commits depends on the
 //! revision of the other delivery, so that none waits for one that has ended. A delivery costs a
-//! bounded number of reads, however many wait.
+//! bounded number of reads, however many wait. A delivery that is replayed after it had ended waits
+//! for none, and none waits for it.
 
 use std::collections::HashMap;
 
@@ -107,11 +108,15 @@ fn subject(event: &NewEvent) -> Option<&str> {
 /// false if the delivery's turn has come. Fails if the claim is lost or the store refuses.
 pub(super) async fn wait(app: &App, claim: &Claim<Delivery>) -> Result<bool> {
     loop {
-        let Some(previous) = claim.body().await.after else {
+        let delivery = claim.body().await;
+        if delivery.replayed {
+            return Ok(false);
+        }
+        let Some(previous) = delivery.after else {
             return Ok(false);
         };
         let found = app.store.get(claim.project(), previous.as_str()).await?;
-        let Some(previous) = found.filter(is_pending) else {
+        let Some(previous) = found.filter(holds_up) else {
             return Ok(false);
         };
         let batch = claim.batch().await?.check(&previous);
@@ -170,4 +175,9 @@ async fn with_next(app: &App, claim: &Claim<Delivery>) -> Result<Batch> {
 
 fn is_pending(delivery: &Record<Delivery>) -> bool {
     delivery.body.status == DeliveryStatus::Pending
+}
+
+/// Returns true if the delivery after this one has to wait.
+fn holds_up(delivery: &Record<Delivery>) -> bool {
+    is_pending(delivery) && !delivery.body.replayed
 }

@@ -5,6 +5,8 @@
 //! waits in memory. If many wait, they stay in the store with a later due time, their turn, before
 //! which they are sent only if there is room. The state is in memory: after a restart every endpoint
 //! begins anew.
+//!
+//! Polls, subscriptions at providers and actions take room of their project in the same way.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 

@@ -222,6 +222,7 @@ pub(super) fn storage(set: Set<'_>) -> Vec<Row> {
         set("Interval between two polls of a trigger instance", "triggers.poll_interval_s", REQUEST_INVALID).at_least(),
         row("Characters in a cron expression", triggers::MAX_CRON_CHARS, REQUEST_INVALID),
         row("Polls that follow one another without an interval", triggers::MAX_ROUNDS, "the next poll follows after the interval"),
+        row("Polls of one project that one server runs at a time", triggers::MAX_CONCURRENT_POLLS_PER_PROJECT, "the other polls wait in the store"),
         row("Events of one poll", triggers::MAX_EVENTS, "the poll fails, and nothing of it is stored"),
         row("Cursor and state that a poll leaves, as base64", size(triggers::MAX_MEMORY_BYTES as u64), "the poll fails, and nothing of it is stored"),
         row("Events that a trigger instance remembers", triggers::MAX_SEEN_EVENTS, "an older event that a toolkit reports again is recognized while it is stored"),
@@ -234,6 +235,7 @@ pub(super) fn storage(set: Set<'_>) -> Vec<Row> {
         row("Values of an event in the arguments of an action", size(mapping::MAX_FILLED_BYTES as u64), "the action fails"),
         row("Attempts of an action", triggers::actions::MAX_ATTEMPTS, "the action fails"),
         set("Time in which every poll, or every attempt to subscribe at a provider, has failed", "triggers.disable_after_s", "the trigger instance is disabled"),
+        row("Subscriptions of one project at providers that one server works on at a time", triggers::MAX_CONCURRENT_SUBSCRIPTIONS_PER_PROJECT, "the others wait in the store"),
         row("Attempts to end a subscription at a provider", triggers::MAX_UNSUBSCRIBE_ATTEMPTS, "the provider may still send events, which are refused"),
         set("Timeout of a call that waits for a token", "connections.refresh_wait_s", "503 `ConnectedAccount_RefreshInProgress`"),
     ]

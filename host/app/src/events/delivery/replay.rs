@@ -25,8 +25,8 @@ const REPLAYED_PER_BATCH: usize = 100;
 const EVENTS_PER_READ: u64 = 8;
 
 /// Sends the event of a delivery again, with the whole schedule of retries, to a URL or to the
-/// endpoint of the subscription. Fails if the delivery or its event does not exist, or the URL may
-/// not be reached.
+/// endpoint of the subscription. Fails if the delivery or its event does not exist, the URL may not
+/// be reached, or a delivery that has not ended would go to another URL.
 pub async fn replay(
     app: &App,
     project: &Project,
@@ -39,6 +39,9 @@ pub async fn replay(
     }
     let replayed = app.store.change(&COLLECTION, id.as_str(), || async {
         let mut record = record(app, project, subscription, id).await?;
+        if url.is_some() && record.body.status == DeliveryStatus::Pending {
+            return Err(errors::delivery_pending(id));
+        }
         let now = app.clock.now();
         let url = seal_url(app, &project.id, id, url).await?;
         record.body.replay(url, now);
@@ -64,8 +67,9 @@ pub struct ReplayRange {
     pub url: Option<String>,
 }
 
-/// Sends the events of a time range again whose delivery failed, or that have no delivery because the
-/// subscription did not exist, did not want them or was disabled. Returns their number.
+/// Sends the events of a time range again that were not delivered, or that have no delivery because
+/// the subscription did not exist, did not want them or was disabled. An event that was delivered to
+/// another URL counts as not delivered to the endpoint. Returns their number.
 ///
 /// # Errors
 /// Fails if the subscription does not exist, the URL may not be reached, or the range has more
@@ -140,14 +144,18 @@ async fn replay_batch(
                 body.url = url;
                 batch.insert(owner, delivery.as_str(), &body)
             }
-            Some(mut record) => match record.body.status {
-                DeliveryStatus::Delivered if !range.delivered => continue,
-                DeliveryStatus::Pending => continue,
-                DeliveryStatus::Failed | DeliveryStatus::Delivered => {
-                    record.body.replay(url, now);
-                    batch.update(&record)
+            Some(mut record) => {
+                let is_delivered = match range.url {
+                    Some(_) => record.body.status == DeliveryStatus::Delivered,
+                    None => record.body.is_acknowledged(),
+                };
+                let is_pending = record.body.status == DeliveryStatus::Pending;
+                if is_pending || (is_delivered && !range.delivered) {
+                    continue;
                 }
-            },
+                record.body.replay(url, now);
+                batch.update(&record)
+            }
         };
         replayed += 1;
     }

@@ -35,12 +35,15 @@ pub use self::{
     change::{remove, set_enabled},
     list::{Filter, InstanceView, list},
     poll_now::poll_now,
-    polling::{MAX_EVENTS, MAX_ROUNDS, Polled},
+    polling::{MAX_CONCURRENT_POLLS_PER_PROJECT, MAX_EVENTS, MAX_ROUNDS, Polled},
     progress::MAX_MEMORY_BYTES,
     recent::{MAX_RECENT_EVENTS, RecentEvent},
     schedule::{MAX_CRON_CHARS, Schedule},
     seen::MAX_SEEN_EVENTS,
-    subscribing::{MAX_UNSUBSCRIBE_ATTEMPTS, SubscriptionState, SubscriptionView},
+    subscribing::{
+        MAX_CONCURRENT_SUBSCRIPTIONS_PER_PROJECT, MAX_UNSUBSCRIBE_ATTEMPTS, SubscriptionState,
+        SubscriptionView,
+    },
     upsert::{MAX_CONFIG_BYTES, Upsert, Upserted, upsert},
 };
 use crate::{

@@ -23,14 +23,16 @@ use crate::{
     App, Result, accounts,
     catalog::{Origin, ResolvedTrigger, VersionSelector},
     core::{clock::time_after, ids::ProjectId, truncate},
-    events::{errors, outbox},
+    events::{errors, outbox, pacing::Room},
     projects::{self, Project},
     runs::{self, TriggerCall},
     work::{Admission, Claim, Next, Queue, doubled},
 };
 
 /// Polls that one server runs at a time.
-const MAX_CONCURRENT_POLLS: usize = 16;
+const MAX_CONCURRENT_POLLS: usize = 24;
+/// Polls of one project that one server runs at a time.
+pub const MAX_CONCURRENT_POLLS_PER_PROJECT: usize = 16;
 /// Time after which an instance whose worker was lost may be polled again. A worker that lives renews
 /// its claim.
 pub(super) const LEASE_TTL: Duration = Duration::from_secs(10);
@@ -69,16 +71,21 @@ impl Polled {
 }
 
 /// Returns the queue of polls.
-pub(crate) fn queue() -> Queue<Progress, App> {
+pub(crate) fn queue() -> Queue<Progress, App, Room> {
     Queue {
         name: "trigger_polls",
         concurrency: MAX_CONCURRENT_POLLS,
         lease_ttl: LEASE_TTL,
         retry_delay: |_| Some(RETRY_DELAY),
-        admission: Admission::always(),
-        work: |app, claim, ()| {
+        admission: Admission {
+            key: |progress| format!("polls {}", progress.project),
+            enter: |app, key, now| app.endpoints.enter(key, now),
+            turn: |app, key, now| app.endpoints.turn(key, now),
+        },
+        work: |app: &App, claim, mut room| {
             Box::pin(async move {
                 poll(app, &claim).await?;
+                room.accepted(MAX_CONCURRENT_POLLS_PER_PROJECT);
                 Ok(Next::Ended)
             })
         },

@@ -165,7 +165,7 @@ impl Receiver<'_> {
         request: &Inbound,
     ) -> Result<Output> {
         let account = &self.instance.body.account;
-        let granted = accounts::grant_trigger(app, self.project, &found.release, account).await?;
+        let granted = accounts::grant_receiver(app, self.project, &found.release, account).await?;
         let mut config = self.config(app, progress).await?;
         config.extend(self.values.clone());
         let call = TriggerCall {

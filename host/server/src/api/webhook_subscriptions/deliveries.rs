@@ -159,7 +159,9 @@ pub(crate) async fn read(
 }
 
 /// Sends the event of a delivery again.
-#[utoipa::path(post, path = IN_TABLE, operation_id = "replay_delivery")]
+#[utoipa::path(post, path = IN_TABLE, operation_id = "replay_delivery", responses(
+    (status = 409, description = "The delivery has not ended, so that it cannot go to another URL"),
+))]
 pub(crate) async fn replay(
     key: ProjectKey,
     Path((id, delivery_id)): Path<(SubscriptionId, DeliveryId)>,

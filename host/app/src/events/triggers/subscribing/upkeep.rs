@@ -7,7 +7,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use futures::future;
+use futures::{StreamExt, stream};
 use manifest::{SECRET_PLACEHOLDER, Subscription, SubscriptionAction, SubscriptionCall};
 use sandbox::{Action, Failure, Output, WebhookSecret};
 use serde_json::Value;
@@ -25,7 +25,7 @@ use crate::{
         clock::time_after,
         ids::{AccountId, ProjectId},
     },
-    events::errors,
+    events::{errors, pacing::Room},
     projects::{self, Project},
     runs::{self, TriggerCall},
     work::{Admission, Claim, Next, Queue, doubled},
@@ -33,6 +33,8 @@ use crate::{
 
 /// Subscriptions that one server works on at a time.
 const MAX_CONCURRENT_SUBSCRIPTIONS: usize = 8;
+/// Subscriptions of one project that one server works on at a time.
+pub const MAX_CONCURRENT_SUBSCRIPTIONS_PER_PROJECT: usize = MAX_CONCURRENT_SUBSCRIPTIONS / 2;
 /// Time after which another server may continue the work of a lost one.
 const LEASE_TTL: Duration = Duration::from_secs(10);
 /// Delay before work that could not run is tried again.
@@ -43,10 +45,13 @@ const MAX_RETRY_DELAY: Duration = Duration::from_secs(6 * 3_600);
 const MIN_FAILURES: u32 = 3;
 /// Maximum number of attempts to unsubscribe.
 pub const MAX_UNSUBSCRIBE_ATTEMPTS: u32 = 5;
-/// Time that the removal of an account gives its subscriptions to end.
-const REMOVAL_TIMEOUT: Duration = Duration::from_secs(5);
-/// Maximum number of subscriptions that are ended before an account or a project is removed.
-const MAX_ENDED_AT_REMOVAL: u64 = 100;
+/// Time that the removal of an account gives its subscriptions to end: half of the default deadline
+/// of the operation, so that the removal itself has the rest.
+const REMOVAL_TIMEOUT: Duration = Duration::from_secs(15);
+/// Number of subscriptions that are ended at a time before an account or a project is removed.
+const MAX_CONCURRENT_ENDS: usize = 8;
+/// Number of subscriptions that are read at a time before an account or a project is removed.
+const SUBSCRIPTIONS_PER_READ: u64 = 100;
 
 /// Kinds of failures that mean that the account may not subscribe.
 const REFUSAL_KINDS: [&str; 2] = ["unauthorized", "forbidden"];
@@ -54,16 +59,21 @@ const REFUSAL_KINDS: [&str; 2] = ["unauthorized", "forbidden"];
 const LASTING_FAILURES: [&str; 3] = ["invalid_input", "not_found", "denied"];
 
 /// Returns the queue of subscriptions.
-pub(crate) fn queue() -> Queue<ProviderSubscription, App> {
+pub(crate) fn queue() -> Queue<ProviderSubscription, App, Room> {
     Queue {
         name: "trigger_subscriptions",
         concurrency: MAX_CONCURRENT_SUBSCRIPTIONS,
         lease_ttl: LEASE_TTL,
         retry_delay: |_| Some(RETRY_DELAY),
-        admission: Admission::always(),
-        work: |app: &App, claim, ()| {
+        admission: Admission {
+            key: |subscription| format!("subscriptions {}", subscription.project),
+            enter: |app, key, now| app.endpoints.enter(key, now),
+            turn: |app, key, now| app.endpoints.turn(key, now),
+        },
+        work: |app: &App, claim, mut room| {
             Box::pin(async move {
                 work(app, &claim).await?;
+                room.accepted(MAX_CONCURRENT_SUBSCRIPTIONS_PER_PROJECT);
                 Ok(Next::Ended)
             })
         },
@@ -319,48 +329,79 @@ impl Subject {
     }
 }
 
-/// Asks the providers to send no more events for the instances of an account, or of all accounts of a
-/// project, before the credentials are erased that this needs. Gives up after a few seconds. If the account is not removed after all, its instances are subscribed again.
+/// Asks the providers to send no more events for the instances of an account, or of all accounts of
+/// a project, before the credentials are erased that this needs. Gives up after some seconds. If the
+/// account is not removed after all, its instances are subscribed again.
 pub(crate) async fn unsubscribe_before_removal(
     app: &App,
     project: &Project,
     account: Option<&AccountId>,
 ) {
-    let ending = async {
-        let mut query = Query::for_project(project.id.as_str()).page(0, MAX_ENDED_AT_REMOVAL);
-        if let Some(account) = account {
-            query = query.is("account", account.as_str());
-        }
-        let instances = app.store.find::<Instance>(&query).await?.records;
-        let subscribed = instances
-            .iter()
-            .filter_map(|one| one.body.subscription.as_ref());
-        let ended = subscribed.map(async |id| {
-            let owner = project.id.as_str();
-            let Some(record) = app.store.get(owner, id.as_str()).await? else {
-                return Ok::<_, Error>(());
-            };
-            let Some(claim) = app.claims().take(record, LEASE_TTL).await? else {
-                return Ok(());
-            };
-            if let Some(subject) = Subject::load(app, &claim).await? {
-                let _ = subject.call(app, SubscriptionAction::Unsubscribe).await?;
-            }
-            let batch = claim.batch().await?;
-            let (now, due) = (batch.now, time_after(batch.now, RETRY_DELAY));
-            let ended = claim.end(batch, |record| {
-                Outcome::NO_SUBSCRIPTION.note(record, now, Some(due));
-            });
-            Ok(ended.await?)
-        });
-        let ended = future::join_all(ended).await.into_iter();
-        for failure in ended.filter_map(Result::err) {
-            tracing::debug!(%failure, "a subscription at a provider did not end");
-        }
-        Ok::<_, Error>(())
+    let ending = timeout(REMOVAL_TIMEOUT, end_subscriptions(app, project, account));
+    let failure = match ending.await {
+        Ok(Ok(())) => return,
+        Ok(Err(cause)) => cause.to_string(),
+        Err(late) => late.to_string(),
     };
-    if !matches!(timeout(REMOVAL_TIMEOUT, ending).await, Ok(Ok(()))) {
-        let project = &project.id;
-        tracing::warn!(%project, "providers may still send events of removed trigger instances");
+    let project = &project.id;
+    tracing::warn!(%project, failure, "providers may still send events of removed trigger instances");
+}
+
+/// Ends the subscriptions of an account, or of all accounts of a project, as far as the providers
+/// allow it.
+async fn end_subscriptions(
+    app: &App,
+    project: &Project,
+    account: Option<&AccountId>,
+) -> Result<()> {
+    let query = Query::for_project(project.id.as_str()).uncounted();
+    let mut query = query.page(0, SUBSCRIPTIONS_PER_READ);
+    loop {
+        let mut page = app.store.list::<ProviderSubscription>(&query).await?;
+        page.items
+            .retain(|found| account.is_none_or(|account| found.body.account == *account));
+        stream::iter(page.items)
+            .for_each_concurrent(MAX_CONCURRENT_ENDS, async |record| {
+                let instance = record.body.instance.clone();
+                let failure = match end_subscription(app, record).await {
+                    Ok(None) => return,
+                    Ok(Some(failure)) => failure,
+                    Err(cause) => cause.to_string(),
+                };
+                tracing::warn!(%instance, failure, "the provider may still send events of a removed trigger instance");
+            })
+            .await;
+        let Some(next) = page.next else {
+            return Ok(());
+        };
+        query = query.after(next);
     }
+}
+
+/// Ends a subscription at its provider. Returns the reason if the provider may not have ended it.
+async fn end_subscription(
+    app: &App,
+    record: Record<ProviderSubscription>,
+) -> Result<Option<String>> {
+    let Some(claim) = app.claims().take(record, LEASE_TTL).await? else {
+        return Ok(Some("a worker has claimed the subscription".to_owned()));
+    };
+    let ending = async {
+        let failure = match Subject::load(app, &claim).await? {
+            Some(subject) => {
+                let called = subject.call(app, SubscriptionAction::Unsubscribe).await?;
+                called.err().filter(|failure| failure.kind != "not_found")
+            }
+            None => None,
+        };
+        let batch = claim.batch().await?;
+        let (now, due) = (batch.now, time_after(batch.now, RETRY_DELAY));
+        let ended = claim.end(batch, |record| {
+            Outcome::NO_SUBSCRIPTION.note(record, now, Some(due));
+        });
+        ended.await?;
+        Ok::<_, Error>(failure.map(|failure| failure.to_string()))
+    };
+    let ended = claim.keep(ending).await;
+    ended.map_err(errors::unavailable)?
 }
