@@ -618,12 +618,18 @@ async fn successes(host: &Host, seen: &mut ReceivedRequest) {
         .await
         .expect(200);
     let delivery = [subscription[0], ("delivery_id", &*text(&sent["id"]))];
+    let replay = "webhook_subscriptions_replay_delivery";
+    let elsewhere = json!({ "webhook_url": "https://hooks.example.com/copy" });
+    // The endpoint cannot be reached, so that the delivery is pending.
+    seen.call(&project, replay, &delivery, elsewhere)
+        .await
+        .expect(409);
     let ranged = json!({ "include_delivered": true });
     for (id, body) in [
         ("webhook_subscriptions_read", none.clone()),
         ("webhook_subscriptions_list_deliveries", none.clone()),
         ("webhook_subscriptions_read_delivery", none.clone()),
-        ("webhook_subscriptions_replay_delivery", none.clone()),
+        (replay, none.clone()),
         ("webhook_subscriptions_replay_deliveries", ranged),
         ("webhook_subscriptions_rotate_secret", none.clone()),
         ("webhook_subscriptions_update", json!({ "version": "V2" })),
