@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use futures::future::join_all;
 use harness::{
     Answer, Client, Guest, Host, Inbox, guest, host::size, inbox::INBOX_ORIGIN, unique, wait_until,
 };
@@ -438,10 +439,8 @@ async fn hanging_polls_leave_other_projects_polled() {
     let hanging = Given::new(&host, Guest::poll()).await;
     let other = Given::new(&host, Guest::poll()).await;
     let tag = unique(8);
-    let mut ids = Vec::new();
-    for number in 0..HANGING_COUNT {
-        ids.push(hanging.instance(&format!("/hang/{tag}/{number}")).await);
-    }
+    let create = async |number: usize| hanging.instance(&format!("/hang/{tag}/{number}")).await;
+    let ids = join_all((0..HANGING_COUNT).map(create)).await;
     wait_until("polls hang", async || {
         !Host::application().seen(&tag).is_empty()
     })

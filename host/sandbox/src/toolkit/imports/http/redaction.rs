@@ -23,6 +23,8 @@ use crate::{
 const MAX_INLINE_SEARCH_BYTES: usize = 64 << 10;
 /// Maximum total size of the secrets whose redactor is built on the caller's thread, in bytes.
 const MAX_INLINE_SECRET_BYTES: usize = 2 << 10;
+/// Content encodings that change no byte. Some providers wrongly name a charset, or none.
+const PLAIN_ENCODINGS: [&str; 3] = ["identity", "none", "utf-8"];
 /// Error for the guest when a response is withheld.
 const RESPONSE_WITHHELD: &str =
     "the response is withheld: searching it for secrets takes too many steps";
@@ -203,6 +205,10 @@ fn without_secrets(
 
 /// Returns true if a body has an encoding that was not undone when it was received.
 fn is_encoded(headers: &HeaderMap) -> bool {
+    let is_plain = |encoding: &[u8]| {
+        let mut plain = PLAIN_ENCODINGS.iter();
+        plain.any(|plain| encoding.eq_ignore_ascii_case(plain.as_bytes()))
+    };
     let mut encodings = headers.get_all(CONTENT_ENCODING).iter();
-    encodings.any(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity"))
+    encodings.any(|encoding| !is_plain(encoding.as_bytes()))
 }
