@@ -157,7 +157,7 @@ pub(super) async fn active_config(
 /// Token with which a granted credential begins. A token that the provider rejects is refreshed
 /// once in either case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FirstToken {
+pub(crate) enum FirstToken {
     /// A token that has not expired. It is refreshed first if necessary.
     Fresh,
     /// The stored token, even if it has expired.

@@ -53,7 +53,7 @@ pub use create::{NewAccount, create};
 pub(crate) use credential::COLLECTION as CREDENTIALS;
 pub use custom::{CustomCredential, CustomParameter};
 pub(crate) use expiry::ExpiryListener;
-pub(crate) use grant::{CredentialChoice, grant, proxy_context};
+pub(crate) use grant::{CredentialChoice, FirstToken, grant, proxy_context};
 pub(crate) use granted::Granted;
 pub use granted::Source;
 pub(crate) use idle_refresh::idle_refresh;
@@ -77,7 +77,7 @@ pub use sharing::{AccountType, AclChange, MAX_LISTED_USERS, Sharing, SharingChan
 pub use state::{Event, Status};
 pub use tokens::{RevokedToken, Settings, TokenManager};
 pub(crate) use trigger::{
-    account_for_trigger, active_account, check_account_for_tool, grant_receiver, grant_trigger,
+    account_for_trigger, active_account, check_account_for_tool, grant_trigger,
 };
 pub use verification::verify_credential;
 pub(crate) use verification::{CredentialCheck, VerifyCredential};

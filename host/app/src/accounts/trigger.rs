@@ -87,30 +87,15 @@ pub(crate) async fn active_account(
 }
 
 /// Grants the credential of an account to a trigger. Fails if the account does not exist or is not
-/// active, or if its token cannot be refreshed.
+/// active, or if a fresh token is asked for and cannot be had.
 pub(crate) async fn grant_trigger(
     app: &App,
     project: &Project,
     release: &Release,
     id: &AccountId,
+    token: FirstToken,
 ) -> Result<Granted> {
     let account = record(app, project, id).await?;
-    let token = FirstToken::Fresh;
-    let (granted, _) = grant_account(app, project, release, &account, None, token).await?;
-    Ok(granted)
-}
-
-/// Grants the credential of an account to a trigger that receives a webhook. The token is refreshed
-/// only if the provider rejects it, so that a token that cannot be refreshed delays no webhook.
-/// Fails if the account does not exist or is not active.
-pub(crate) async fn grant_receiver(
-    app: &App,
-    project: &Project,
-    release: &Release,
-    id: &AccountId,
-) -> Result<Granted> {
-    let account = record(app, project, id).await?;
-    let token = FirstToken::Stored;
     let (granted, _) = grant_account(app, project, release, &account, None, token).await?;
     Ok(granted)
 }

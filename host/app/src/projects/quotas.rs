@@ -61,7 +61,8 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 3] = [Self::Log, Self::Responses, Self::Events];
+    /// The kinds of data that have a quota.
+    const ALL_KINDS: [Self; 3] = [Self::Log, Self::Responses, Self::Events];
 }
 
 /// Bytes by owner and part of a day.
@@ -130,7 +131,7 @@ impl Amounts {
 
     /// Adds the counts of `other`.
     fn add_all(&mut self, other: &Self) {
-        for kind in Kind::ALL {
+        for kind in Kind::ALL_KINDS {
             for (owner, parts) in other.owners(kind) {
                 for (part, bytes) in parts {
                     self.add(kind, owner, *part, *bytes);
@@ -141,7 +142,7 @@ impl Amounts {
 
     /// Subtracts the counts of `other` and drops the parts that no longer count.
     fn subtract(&mut self, other: &Self, part: i64) {
-        for kind in Kind::ALL {
+        for kind in Kind::ALL_KINDS {
             self.owners_mut(kind).retain(|owner, parts| {
                 let others = other.owners(kind).get(owner);
                 parts.retain(|at, bytes| {
@@ -155,7 +156,7 @@ impl Amounts {
     }
 
     fn is_empty(&self) -> bool {
-        let mut kinds = Kind::ALL.into_iter();
+        let mut kinds = Kind::ALL_KINDS.into_iter();
         kinds.all(|kind| self.owners(kind).is_empty())
     }
 }

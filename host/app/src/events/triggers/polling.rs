@@ -192,7 +192,14 @@ impl Subject {
     async fn run(&self, app: &App) -> Result<std::result::Result<Found, Failed>> {
         let account = &self.instance.body.account;
         let release = &self.found.release;
-        let granted = accounts::grant_trigger(app, &self.project, release, account).await?;
+        let granted = accounts::grant_trigger(
+            app,
+            &self.project,
+            release,
+            account,
+            accounts::FirstToken::Fresh,
+        );
+        let granted = granted.await?;
         let memory = self.memory.as_ref();
         let call = TriggerCall {
             project: &self.project,

@@ -165,7 +165,10 @@ impl Receiver<'_> {
         request: &Inbound,
     ) -> Result<Output> {
         let account = &self.instance.body.account;
-        let granted = accounts::grant_receiver(app, self.project, &found.release, account).await?;
+        // Most receivers send no request, and a token that cannot be refreshed must delay no webhook.
+        let token = accounts::FirstToken::Stored;
+        let granted =
+            accounts::grant_trigger(app, self.project, &found.release, account, token).await?;
         let mut config = self.config(app, progress).await?;
         config.extend(self.values.clone());
         let call = TriggerCall {

@@ -43,7 +43,7 @@ fn stored_names_of_kinds_are_kept() {
     let mut amounts: Amounts = serde_json::from_str(stored).unwrap();
     amounts.add(Kind::Events, "a", 0, 3);
     assert_eq!(
-        Kind::ALL.map(|kind| amounts.sum(kind, "a", 0)),
+        Kind::ALL_KINDS.map(|kind| amounts.sum(kind, "a", 0)),
         [1, 2, 3],
         "an earlier version has written the first two"
     );

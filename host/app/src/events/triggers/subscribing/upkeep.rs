@@ -133,7 +133,9 @@ impl Subject {
     ) -> Result<std::result::Result<Output, Failure>> {
         let (subscription, found, parts) = (&self.subscription, &self.found, &self.parts);
         let account = &subscription.account;
-        let granted = accounts::grant_trigger(app, &self.project, &found.release, account).await?;
+        let token = accounts::FirstToken::Fresh;
+        let granted =
+            accounts::grant_trigger(app, &self.project, &found.release, account, token).await?;
         let (project, id) = self.place();
         let mut config = parts.config.clone();
         for name in &found.trigger.policy.write_only {
