@@ -2,17 +2,30 @@
 # CI names a program that checks our own crates while it compiles them.
 LINTING_COMPILER ?=
 CARGO = cargo $(if $(LINTING_COMPILER),--config 'build.rustc-workspace-wrapper="$(LINTING_COMPILER)"')
-# What a guest, a script or a command may do, what leaves for the network, what an author types, and what clients and browsers make of it
-# know no store, and damaged folders and full disks are the embedded one's own: they are tried once.
-STORELESS = $(addprefix --skip ,$(addsuffix ::,abi abuse::edge abuse::runs bash_tool browser cassettes certificates clients damage dev disk \
-	distribution documents examples generated hostile hostile_answers imports instructions languages manual mcp_conformance overload \
-	packaging proxies refused sandbox walks ways_out workbench))
-# Tests that choose their store themselves: several servers on PostgreSQL, or the embedded store whose files they read.
-ONE_STORE = $(addprefix --skip ,database:: jobs:: nodes:: seals::moved_or_altered_ crash::nothing_is_lost_while_space_)
+# What a guest, a script or a command may do, what leaves for the network, what an author types, what clients and browsers make of it,
+# and limits on requests know no store, and damaged folders and full disks are the embedded one's own: they are tried once.
+STORELESS = $(addsuffix ::,abi abuse::edge abuse::runs bash_tool browser certificates clients damage disk examples generated home hostile \
+	hostile_answers instructions limits mcp_conformance mcp_resources overload prompts provider proxies refused sandbox session settings \
+	telemetry unknown walks ways_out workbench) \
+	$(addprefix approvals::,assistants_ client_without_) $(addprefix budget::,call_file_ concurrent_ connection_ limits_page_ log_line_ \
+	manifest_ prompt_ request_ run_resource_) $(addprefix coverage::,every_body_ every_response_ every_route_refuses_missing_ \
+	every_route_refuses_other_) $(addprefix mcp_connecting::,call_ client_ older_ session_) $(addprefix mcp_endpoints::,cancelled_call_ \
+	official_ session_exposes_) $(addprefix mcp_oauth::,conformance_ official_)
+# The author's command and its toolkits: mostly compilers, one at a time. They follow the tests that are over first.
+AUTHORS = $(addsuffix ::,cassettes dev distribution documents imports languages manual packaging)
+# Tests that start PostgreSQL themselves, mostly for several servers.
+ON_POSTGRES = $(addsuffix ::,database jobs nodes) $(addprefix abuse::records::,all_writers_on_two_ deleted_project_ publications_on_two_) \
+	callbacks::concurrent_callbacks_on_three_ doctor::doctor_leaves_an_empty_ $(addprefix faults::,kill_before_commit_ \
+	late_refusal_ stale_lease_) recipes::script_that_lost_ recipes::versions::deleted_project_ $(addprefix renewals::,each_expired_ \
+	long_outage_ three_servers_) secrets::postgres_files_ trigger_logs::old_events_ wait_for_connections::connection_on_another_
+# Tests that read the files of the embedded store.
+ON_FILES = seals::moved_or_altered_ crash::nothing_is_lost_while_space_
+SKIP = $(addprefix --skip ,$(1))
 
 # Every test but those over HTTP: the patterns match the names of all test targets but `e2e`, which cargo cannot leave out
 # of a workspace without choosing other features.
 OTHER_TESTS = $(CARGO) test --workspace --no-fail-fast --lib --bins --test '[!e]*' --test 'e[!2]*' && $(CARGO) test --workspace --doc
+OVER_HTTP = $(CARGO) test --workspace --test e2e --
 
 # Tests wait half of their time: for servers that start, for timers and for disks. So more run at once than there are
 # processors: those over HTTP on both stores, and the others beside them.
@@ -54,14 +67,14 @@ test: ## every test: units, toolkits, and the real server over HTTP, on each sto
 	target/debug/toolkit build --all
 	target/debug/toolkit check --all
 	$(CARGO) test --workspace --no-run
-	($(OTHER_TESTS)) >target/other-tests.log 2>&1 & others=$$!; \
-	TEST_LOG=trace TEST_STORE=postgres RUST_TEST_THREADS=$$(nproc) $(CARGO) test --workspace --test e2e -- \
-		$(STORELESS) $(ONE_STORE) >target/postgres.log 2>&1 & postgres=$$!; \
+	($(OTHER_TESTS); others=$$?; $(OVER_HTTP) $(AUTHORS) && exit $$others) >target/other-tests.log 2>&1 & others=$$!; \
+	TEST_LOG=trace TEST_STORE=postgres RUST_TEST_THREADS=$$(nproc) $(OVER_HTTP) $(call SKIP,$(STORELESS) $(AUTHORS) $(ON_FILES)) \
+		>target/postgres.log 2>&1 & postgres=$$!; \
 	trap "kill $$others $$postgres" INT TERM; result=0; \
-	$(CARGO) test --workspace --test e2e -- --skip instructions:: || result=$$?; \
+	$(OVER_HTTP) $(call SKIP,instructions:: $(AUTHORS) $(ON_POSTGRES)) || result=$$?; \
 	echo "the same on PostgreSQL:"; wait $$postgres || result=$$?; cat target/postgres.log; \
 	echo "all other tests:"; wait $$others || result=$$?; cat target/other-tests.log; exit $$result
-	$(CARGO) test --workspace --test e2e instructions::
+	$(OVER_HTTP) instructions::
 	cargo test --manifest-path toolkits/Cargo.toml
 
 soak: ## the tests over HTTP with as many kills, cuts and damages as before a release: hours

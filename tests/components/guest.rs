@@ -5,6 +5,8 @@
 //! independently, from its description. A change that breaks published components breaks these
 //! guests.
 
+use std::sync::LazyLock;
+
 use serde_json::{Value, json};
 use wasm_encoder::{Alias, ComponentExportKind, ComponentSection};
 use wasmparser::{
@@ -12,9 +14,12 @@ use wasmparser::{
     Payload,
 };
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
-use wit_parser::Resolve;
+use wit_parser::{Resolve, WorldId};
 
 const CONTRACT_TEXT: &str = include_str!("../../toolkit-sdk/wit/v1/toolkit.wit");
+/// The contract, parsed once for all guests without additional WIT.
+static PARSED_CONTRACT: LazyLock<(Resolve, WorldId)> =
+    LazyLock::new(|| parse_contract(CONTRACT_TEXT));
 const MANIFEST_SECTION: &str = "toolhost:manifest";
 const ENTRY_INTERFACE: &str = "toolhost:toolkit/entry@1.0.0";
 
@@ -359,23 +364,16 @@ impl Guest<'_> {
     /// If the module does not match the contract.
     #[must_use]
     pub fn component(&self) -> Vec<u8> {
-        let mut contract = CONTRACT_TEXT.to_owned();
-        if let Some((packages, items)) = self.foreign {
-            contract = contract.replace(
+        let foreign = self.foreign.map(|(packages, items)| {
+            let contract = CONTRACT_TEXT.replace(
                 "    export entry;\n",
                 &format!("    {items}\n    export entry;\n"),
             );
-            contract.push_str(packages);
-        }
-        let mut resolve = Resolve::default();
-        let package = resolve
-            .push_str("toolkit.wit", &contract)
-            .expect("the contract is valid WIT");
-        let world = resolve
-            .select_world(&[package], Some("toolkit"))
-            .expect("the contract has its world");
+            parse_contract(&(contract + packages))
+        });
+        let (resolve, world) = foreign.as_ref().unwrap_or(&*PARSED_CONTRACT);
         let mut module = self.module();
-        embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8)
+        embed_component_metadata(&mut module, resolve, *world, StringEncoding::UTF8)
             .expect("metadata can be written");
         let encoder = ComponentEncoder::default()
             .module(&module)
@@ -385,6 +383,18 @@ impl Guest<'_> {
             .encode()
             .expect("the module becomes a component")
     }
+}
+
+/// Parses the text of a contract, and finds its world.
+fn parse_contract(text: &str) -> (Resolve, WorldId) {
+    let mut resolve = Resolve::default();
+    let package = resolve
+        .push_str("toolkit.wit", text)
+        .expect("the contract is valid WIT");
+    let world = resolve
+        .select_world(&[package], Some("toolkit"))
+        .expect("the contract has its world");
+    (resolve, world)
 }
 
 /// Returns a manifest with one tool, `{SLUG}_RUN`, that accepts and returns any object.

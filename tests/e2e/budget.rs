@@ -1077,8 +1077,16 @@ async fn request_timeouts_are_enforced() {
     let silent = TcpStream::connect(host.url.trim_start_matches("http://"))
         .await
         .unwrap();
-    let ends = futures::future::join_all([body, operation, head, silent].map(to_the_end)).await;
-    let [body, operation, head, silent] = <[String; 4]>::try_from(ends).unwrap();
+    let mut used = TcpStream::connect(host.url.trim_start_matches("http://"))
+        .await
+        .unwrap();
+    used.write_all(b"GET /health/live HTTP/1.1\r\nhost: x\r\n\r\n")
+        .await
+        .unwrap();
+    let sockets = [body, operation, head, silent, used];
+    let ends = futures::future::join_all(sockets.map(to_the_end)).await;
+    let [body, operation, head, silent, used] = <[String; 5]>::try_from(ends).unwrap();
+    assert!(used.starts_with("HTTP/1.1 200"), "{used}");
     assert!(
         body.starts_with("HTTP/1.1 408") && body.contains("HTTP_RequestTimeout"),
         "{body}"

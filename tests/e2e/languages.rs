@@ -1,5 +1,5 @@
-//! Toolkits in other languages, published, called, and limited like any other guest, and toolkits
-//! created by a command that was copied elsewhere. `walks` makes one of each language with it.
+//! Toolkits created by a command that was copied elsewhere: those in other languages are published,
+//! called, and limited like any other guest.
 
 use std::{
     fs,
@@ -64,22 +64,11 @@ def hog() -> dict[str, Any]:
         everything.append(bytearray(1 << 20))
 "#;
 
-/// Runs the author's command that was built next to the server.
-fn toolkit(folder: &Path, arguments: &[&str]) -> String {
-    let mut command = Command::new(host::author());
-    command.args(arguments).current_dir(folder);
-    command.env("XDG_CACHE_HOME", author::cache());
-    let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "toolkit {arguments:?}: {said}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-/// Builds a toolkit from the template with additional tools.
-fn build(language: &str, slug: &str) -> PathBuf {
-    let author = tempfile::tempdir().unwrap();
-    toolkit(author.path(), &["new", slug, "--lang", language]);
-    let folder = author.keep().join(slug);
+/// Builds a toolkit from the template with additional tools. Returns the component.
+fn build(elsewhere: &Elsewhere, language: &str, name: &str) -> PathBuf {
+    let new = ["new", name, "--lang", language];
+    elsewhere.run(".", &new).succeeded();
+    let folder = elsewhere.folder.path().join(name);
     if language == "js" {
         let file = folder.join("tools.js");
         let text = fs::read_to_string(&file).unwrap();
@@ -103,7 +92,8 @@ fn build(language: &str, slug: &str) -> PathBuf {
             .replace("egress=", "limits={\"cpu_ms\": 500},\n    egress=");
         fs::write(file, text + PYTHON_TOOLS).unwrap();
     }
-    let built: Value = serde_json::from_str(&toolkit(&folder, &["build", "--json"])).unwrap();
+    let built = elsewhere.run(name, &["build", "--json"]).succeeded();
+    let built: Value = serde_json::from_str(&built).unwrap();
     folder.join(built[0]["file"].as_str().unwrap())
 }
 
@@ -122,10 +112,10 @@ fn place_of_error(folder: &Path, language: &str) -> String {
 /// Publishes a toolkit. Returns its project, the beginning of its slugs, and the place of the
 /// broken tool's error.
 async fn published(language: &str) -> (Client, String, String) {
-    let slug = format!("{language}{}", unique(4));
-    let file = build(language, &slug);
-    let folder = file.ancestors().nth(2).unwrap();
-    let place = place_of_error(folder, language);
+    let name = format!("{language}-t{}", unique(4));
+    let elsewhere = Elsewhere::new();
+    let file = build(&elsewhere, language, &name);
+    let place = place_of_error(&elsewhere.folder.path().join(&name), language);
     let host = Host::shared().await;
     let arguments = [
         "publish",
@@ -135,9 +125,10 @@ async fn published(language: &str) -> (Client, String, String) {
         "--org-key",
         &host.org_key,
     ];
-    assert!(toolkit(Path::new("."), &arguments).contains("published"));
-    fs::remove_dir_all(file.ancestors().nth(3).unwrap()).unwrap();
-    (host.as_project(), slug.to_uppercase(), place)
+    let said = elsewhere.run(".", &arguments).succeeded();
+    assert!(said.contains("published"), "{said}");
+    let slug = name.replace('-', "_").to_uppercase();
+    (host.as_project(), slug, place)
 }
 
 #[expect(
@@ -220,7 +211,11 @@ struct Elsewhere {
 impl Elsewhere {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        fs::copy(host::author(), folder.path().join("toolkit")).unwrap();
+        // Programs that this process starts meanwhile would inherit the file while it is written, and
+        // then it could not be run.
+        let mut copy = Command::new("cp");
+        copy.arg(host::author()).arg(folder.path());
+        Finished::run(copy).succeeded();
         Self { folder }
     }
 
@@ -231,6 +226,7 @@ impl Elsewhere {
         let mut command = Command::new(self.folder.path().join("toolkit"));
         command.args(arguments).current_dir(place);
         command.env("XDG_CACHE_HOME", author::cache());
+        command.envs(author::QUICK_PROFILE_VARIABLES);
         command.env_remove("CARGO_TARGET_DIR");
         Finished::run(command)
     }

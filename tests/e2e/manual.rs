@@ -55,14 +55,16 @@ fn variables(rewrite: &str) -> Vec<(&'static str, String)> {
         .join("target")
         .display()
         .to_string();
-    vec![
+    let mut variables = vec![
         ("PATH", format!("{programs}:{}", env::var("PATH").unwrap())),
         ("CARGO_TARGET_DIR", target),
         ("XDG_CACHE_HOME", author::cache().display().to_string()),
         ("TOOLKIT_REWRITE", rewrite.to_owned()),
         ("TOOLHOST_NET__REWRITE", rewrite.to_owned()),
         ("TOOLHOST_LISTEN", "127.0.0.1:0".to_owned()),
-    ]
+    ];
+    variables.extend(author::QUICK_PROFILE_VARIABLES.map(|(name, value)| (name, value.to_owned())));
+    variables
 }
 
 fn data_of(answer: &str) -> Value {

@@ -9,6 +9,7 @@ use std::{
     },
 };
 
+use age::secrecy::ExposeSecret;
 use futures::future::join_all;
 use harness::{
     Client, FakeApp, Guest, Host, guest,
@@ -22,22 +23,43 @@ use crate::given;
 const ARCHIVE_PASSPHRASE: &str = "four words that rhyme";
 const PROVIDER_ORIGIN: &str = "https://api.example.com";
 
-/// A folder for archives, outside of both installations.
-struct Shelf(tempfile::TempDir);
+/// A folder for archives, outside of both installations, with the files that decrypt them.
+struct Shelf {
+    folder: tempfile::TempDir,
+    /// Recipient of the archives, for the identity in the folder. Deriving a key from a passphrase
+    /// takes a second.
+    recipient: String,
+}
 
 impl Shelf {
     fn new() -> Self {
-        let shelf = Self(tempfile::tempdir().unwrap());
+        let identity = age::x25519::Identity::generate();
+        let shelf = Self {
+            folder: tempfile::tempdir().unwrap(),
+            recipient: identity.to_public().to_string(),
+        };
+        let identity = identity.to_string();
+        std::fs::write(shelf.path("identity"), identity.expose_secret()).unwrap();
         std::fs::write(shelf.path("passphrase"), format!("{ARCHIVE_PASSPHRASE}\n")).unwrap();
         shelf
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
+        self.folder.path().join(name)
     }
 
-    /// Runs `export` or `import` with the archive and its passphrase.
+    /// Runs `export` with the recipient, or `import` with the identity.
     fn run(&self, setup: &Setup, what: &str, name: &str) -> harness::Finished {
+        let (file, identity) = (self.path(name), self.path("identity"));
+        let [option, value] = match what {
+            "export" => ["--recipient", &self.recipient],
+            _ => ["--identity", identity.to_str().unwrap()],
+        };
+        setup.command(&[what, file.to_str().unwrap(), option, value])
+    }
+
+    /// Runs `export` or `import` with the passphrase.
+    fn run_with_passphrase(&self, setup: &Setup, what: &str, name: &str) -> harness::Finished {
         let (file, passphrase) = (self.path(name), self.path("passphrase"));
         setup.command(&[
             what,
@@ -50,12 +72,12 @@ impl Shelf {
     /// Kills an import once it has restored the first component. Returns false if the import ended
     /// first.
     fn kill_import(&self, setup: &Setup, name: &str) -> bool {
-        let (file, passphrase) = (self.path(name), self.path("passphrase"));
+        let (file, identity) = (self.path(name), self.path("identity"));
         let arguments = [
             "import",
             file.to_str().unwrap(),
-            "--passphrase-file",
-            passphrase.to_str().unwrap(),
+            "--identity",
+            identity.to_str().unwrap(),
         ];
         let mut import = setup.begin(&arguments);
         let blobs = setup.data().join("store/blobs");
@@ -214,7 +236,9 @@ async fn import_needs_an_empty_destination() {
 async fn damaged_archive_is_refused_before_writing() {
     let host = Setup::new().start().await;
     let shelf = Shelf::new();
-    shelf.run(host.setup(), "export", "all.age").succeeded();
+    shelf
+        .run_with_passphrase(host.setup(), "export", "all.age")
+        .succeeded();
     let whole = std::fs::read(shelf.path("all.age")).unwrap();
     let text = String::from_utf8_lossy(&whole);
     assert!(
@@ -229,14 +253,16 @@ async fn damaged_archive_is_refused_before_writing() {
     let fresh = Setup::new();
     let untouched = |data: &Path| !data.exists() && !data.with_extension("key").exists();
     for name in ["changed.age", "cut.age"] {
-        let refused = shelf.run(&fresh, "import", name).failed();
+        let refused = shelf.run_with_passphrase(&fresh, "import", name).failed();
         assert!(
             refused.contains(name) && refused.contains("damaged") && untouched(&fresh.data()),
             "{refused}"
         );
     }
     std::fs::write(shelf.path("passphrase"), "four words that reason").unwrap();
-    let refused = shelf.run(&fresh, "import", "all.age").failed();
+    let refused = shelf
+        .run_with_passphrase(&fresh, "import", "all.age")
+        .failed();
     assert!(
         refused.contains("passphrase") && untouched(&fresh.data()),
         "{refused}"
@@ -303,7 +329,7 @@ async fn short_or_missing_passphrase_is_refused() {
     std::fs::write(shelf.path("passphrase"), "short").unwrap();
     assert!(
         shelf
-            .run(&setup, "export", "all.age")
+            .run_with_passphrase(&setup, "export", "all.age")
             .failed()
             .contains("12 characters")
     );

@@ -4,7 +4,13 @@
 mod progress;
 mod versions;
 
-use harness::{Answer, Client, Guest, Host, Postgres, client::Body, guest, unique, wait_until};
+use harness::{
+    Answer, Client, Guest, Host, Postgres,
+    client::Body,
+    guest,
+    host::{Setup, on_postgres},
+    unique, wait_until,
+};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -13,6 +19,7 @@ use crate::{
     given,
     mcp_endpoints::{request, result},
     tool_router_sessions::{SESSION_PATH, connect, create},
+    workbench::with_interpreter,
 };
 
 /// A session, and two tools that request their argument `url` with an account of the user.
@@ -366,10 +373,15 @@ async fn script_is_a_step_of_a_recipe() {
 /// The database says that another server has the turn while the script waits for its tool.
 #[tokio::test]
 async fn script_that_lost_its_turn_is_not_repeated() {
-    let setup = given::with_application().on(Postgres::shared().database(None));
+    let setup = if on_postgres() {
+        with_interpreter().await
+    } else {
+        Setup::embedded().on(Postgres::shared().database(None))
+    };
+    let setup = setup.with_application(&["api.example.com"], Host::application());
     let host = setup.start().await;
     let given = Given::with(&host, host.as_project()).await;
-    // The first script of a server waits until the interpreter is compiled.
+    // The first script of a server waits until the interpreter is compiled or loaded.
     let first = json!({ "code_to_execute": "1" });
     let ran = given.execute("SERVICE_REMOTE_WORKBENCH", first).await;
     ran.expect(200);

@@ -1,6 +1,9 @@
 //! Containment of hostile guests: they harm neither the server nor neighboring projects.
 
-use std::time::Instant;
+use std::{
+    os::unix::fs::{MetadataExt, chown},
+    time::Instant,
+};
 
 use futures::{StreamExt, future::join_all, stream};
 use harness::{
@@ -332,4 +335,26 @@ async fn a_caller_that_goes_away_ends_its_guest() {
         project.execute(&echo, json!({})).await.status == 200
     })
     .await;
+}
+
+#[tokio::test]
+async fn written_pages_are_found_without_privileges() {
+    let setup = Setup::new();
+    let user = 65_534;
+    let mut runner = Vec::new();
+    // Other users have no privileges that the server could be run without.
+    if std::fs::metadata("/proc/self").unwrap().uid() == 0 {
+        let folder = setup.data();
+        let folder = folder.parent().unwrap();
+        chown(folder, Some(user), Some(user)).unwrap();
+        let groups = [format!("--reuid={user}"), format!("--regid={user}")];
+        runner.extend(["setpriv".to_owned(), "--clear-groups".to_owned()]);
+        runner.extend(groups);
+    }
+    let host = setup.run_by(runner).start().await;
+    let is_missing = |host: &Host| {
+        let output = host.output();
+        output.contains("the kernel does not report written pages")
+    };
+    assert_eq!(is_missing(&host), is_missing(Host::shared().await));
 }

@@ -24,6 +24,7 @@ async fn walk(script: &str, variables: &[(&str, String)]) {
         .env("PROGRAMS", beside("toolhost").parent().unwrap())
         .env("TOOLHOST_LISTEN", "127.0.0.1:0")
         .env("XDG_CACHE_HOME", author::cache())
+        .envs(author::QUICK_PROFILE_VARIABLES)
         .env_remove("CARGO_TARGET_DIR")
         .envs(variables.iter().cloned());
     let ended = tokio::task::spawn_blocking(move || command.status()).await;

@@ -24,7 +24,7 @@ use harness::{
 };
 use reqwest::Method;
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
+use tokio::{sync::OnceCell, task::JoinSet};
 
 use crate::{
     documents::{self, BUILT_TOOLKITS_FOLDER},
@@ -43,6 +43,17 @@ struct GitHub {
     /// Path at which the endpoint receives webhooks.
     address: String,
     secret: String,
+}
+
+/// Returns the server with the toolkits of GitHub and Slack that the tests share.
+async fn shared_host() -> &'static Host {
+    static WEBHOOKS_HOST: OnceCell<&Host> = OnceCell::const_new();
+    let start = || async {
+        let toolkits = documents::folder_with(&["github", "slack"]);
+        let setup = Setup::new().with("toolkits", toolkits.path().to_str().unwrap());
+        setup.start().await.until_exit()
+    };
+    WEBHOOKS_HOST.get_or_init(start).await
 }
 
 /// Returns the headers of a delivery with a signature.
@@ -107,7 +118,7 @@ impl GitHub {
     }
 
     async fn shared() -> Self {
-        Self::new(documents::host().await.new_project().await).await
+        Self::new(shared_host().await.new_project().await).await
     }
 
     async fn instance(&self, config: Value) -> String {
@@ -152,7 +163,7 @@ async fn signed_webhook_becomes_an_event() {
     let mut stream = github.stream().await;
     let body = opened(7);
     let signed = signature(&github.secret, &body);
-    let nobody = documents::host().await.anonymous();
+    let nobody = shared_host().await.anonymous();
     let mut headers = headers("d1", &signed).to_vec();
     headers.push(("idempotency-key", "of the provider"));
     let answer = send(&nobody, &github.address, &headers, &body).await;
@@ -454,7 +465,7 @@ async fn deletion_ends_the_reception() {
     github.deliver("d1", 1).await.expect(200);
     let info = github.project.get("/auth/session/info").await.expect(200);
     let project = text(&info["project"]["nano_id"]);
-    let org = documents::host().await.as_org();
+    let org = shared_host().await.as_org();
     org.delete(&format!("/org/owner/project/{project}"))
         .await
         .expect(200);
@@ -634,7 +645,7 @@ fn slack_headers(secret: &str, time: i64, body: &str) -> [(&'static str, String)
 
 #[tokio::test]
 async fn challenge_is_returned_only_if_signed_and_recent() {
-    let project = documents::host().await.new_project().await;
+    let project = shared_host().await.new_project().await;
     let account = connect(&project, "slack").await;
     let body = json!({ "toolkit_slug": "slack", "client_id": "app" });
     let made = project.post("/webhook_endpoints", &body).await.expect(201);

@@ -36,6 +36,16 @@ async fn files(project: &Client, session: &str) -> Vec<String> {
     paths.collect()
 }
 
+/// Returns settings for a server that loads the interpreter that the shared server has compiled.
+pub(crate) async fn with_interpreter() -> Setup {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    // The first script of a server waits until the interpreter is compiled.
+    result(&project, &session, "1").await;
+    Setup::installed().await.with_compiled_of(host)
+}
+
 /// Returns true if a script of a session may run a tool without arguments.
 pub(crate) async fn permits(project: &Client, session: &str, tool: &str) -> bool {
     let code = format!("run_tool('{tool}')");
@@ -207,16 +217,15 @@ async fn scripts_on_two_servers_run_in_turn() {
     let bucket = BucketService::start();
     let setup = Setup::embedded().on(Postgres::shared().database(None));
     let first = setup.in_bucket(&bucket).start().await;
-    let second = first.setup().another().start().await;
     let project = first.new_project().await;
-    let elsewhere = second.with_key(project.key());
-    // The first script of each server waits until the interpreter is compiled.
-    for client in [&project, &elsewhere] {
-        let other = create(&project, json!({ "user_id": "amy" })).await;
-        result(client, &other, "1").await;
-    }
     let session = create(&project, json!({ "user_id": "amy" })).await;
+    // The first script waits until the interpreter is compiled, and the second server loads it.
     run(&project, &session, "n = 0").await;
+    let second = first.setup().another().with_compiled_of(&first);
+    let second = second.start().await;
+    let elsewhere = second.with_key(project.key());
+    let other = create(&project, json!({ "user_id": "amy" })).await;
+    result(&elsewhere, &other, "1").await;
     let code = "n += 1; open('log', 'a').write('x'); n";
     let clients = [&project, &elsewhere, &project, &elsewhere];
     let several = clients.map(|client| result(client, &session, code));
@@ -521,7 +530,8 @@ async fn hostile_scripts_are_contained() {
 
 #[tokio::test]
 async fn scripts_are_ended_at_their_limits() {
-    let setup = Setup::new()
+    let setup = with_interpreter()
+        .await
         .with("workbench.cpu_s", "1")
         .with("workbench.time_s", "5")
         .with("workbench.memory_mib", "64");
@@ -560,7 +570,9 @@ async fn scripts_are_ended_at_their_limits() {
 
 #[tokio::test]
 async fn scripts_wait_for_others_for_a_limited_time() {
-    let setup = Setup::new().with("workbench.scripts_per_project", "1");
+    let setup = with_interpreter()
+        .await
+        .with("workbench.scripts_per_project", "1");
     let host = setup
         .with_application(&["api.example.com"], Host::application())
         .start()
@@ -575,7 +587,7 @@ async fn scripts_wait_for_others_for_a_limited_time() {
         create(&project, json!({ "user_id": "amy" })).await,
         create(&project, json!({ "user_id": "amy" })).await,
     ];
-    // The first script waits until the interpreter is compiled.
+    // The first script waits until the interpreter is loaded.
     result(&project, &session, "1").await;
     let tag = unique(6);
     let code = format!("import time; proxy('{toolkit}', 'GET', '/echo/{tag}'); time.sleep(100)");

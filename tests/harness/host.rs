@@ -3,7 +3,10 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     io::Write,
-    os::unix::process::{CommandExt, ExitStatusExt},
+    os::unix::{
+        fs::DirBuilderExt,
+        process::{CommandExt, ExitStatusExt},
+    },
     path::PathBuf,
     process::{Child, Command, ExitStatus, Stdio},
     sync::{Arc, LazyLock, Mutex, OnceLock, mpsc},
@@ -126,6 +129,36 @@ impl Setup {
         .with("logs.wait", "true")
     }
 
+    /// Returns the settings of [`Setup::new`] on a copy of one installation. Servers on such copies
+    /// have the same keys, so that one can load what another has compiled.
+    pub async fn installed() -> Self {
+        static SHARED_INSTALLATION: tokio::sync::OnceCell<Setup> =
+            tokio::sync::OnceCell::const_new();
+        let install = || async {
+            let (setup, status) = Self::new().start().await.terminate().await;
+            assert!(status.success(), "{status}");
+            setup
+        };
+        SHARED_INSTALLATION.get_or_init(install).await.copy()
+    }
+
+    /// Gives the server the components that another server has compiled. It loads them if both have
+    /// the same keys.
+    pub fn with_compiled_of(self, host: &Host) -> Self {
+        let [from, to] = [host.data(), self.data()].map(|data| data.join("compiled"));
+        let made = std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&to);
+        made.expect("the folder can be written");
+        for file in std::fs::read_dir(from).expect("the server has compiled something") {
+            let file = file.expect("the folder can be read");
+            // The other server may delete a file, and a file without a link is compiled again.
+            std::fs::hard_link(file.path(), to.join(file.file_name())).ok();
+        }
+        self
+    }
+
     /// Sets one more setting, named by its key in `toolhost.toml`.
     pub fn with(mut self, key: &str, value: impl Into<String>) -> Self {
         let name = format!("TOOLHOST_{}", key.replace('.', "__").to_uppercase());
@@ -235,6 +268,7 @@ impl Setup {
             .expect("`cp` can be run");
         assert!(copied.success(), "{} cannot be copied", from.display());
         let data = fresh.data().display().to_string();
+        let temporary = to.display().to_string();
         let settings = self.settings.clone();
         let given = self.given.clone();
         let copy = Self {
@@ -244,6 +278,7 @@ impl Setup {
             runner: Vec::new(),
             given,
         }
+        .with_variable("TMPDIR", temporary)
         .with("data", data);
         match &self.database {
             Some(database) => copy.on(database.copy()),
@@ -493,7 +528,8 @@ impl Host {
     pub async fn shared() -> &'static Self {
         static SHARED_HOST: tokio::sync::OnceCell<&Host> = tokio::sync::OnceCell::const_new();
         let start = || async {
-            let setup = Setup::new()
+            let setup = Setup::installed()
+                .await
                 .with_application(&crate::fake_app::FAKE_APP_HOSTS, Self::application())
                 // A large component is compiled beside other compilers, and with the least priority.
                 .with("sandbox.compile_wall_s", "600");

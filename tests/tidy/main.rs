@@ -179,10 +179,9 @@ fn dependencies_point_down() {
             .iter()
             .filter(|dependency| WORKSPACE_CRATES.contains(&dependency.as_str()))
         {
-            // The crate's own tests may use the SDK, as toolkit authors do.
-            let own = name == "toolkit-sdk-macros" && dependency == "toolkit-sdk";
+            // A crate that depends on itself selects the features of its own tests.
             assert!(
-                own || allowed.contains(&dependency.as_str()),
+                *dependency == name || allowed.contains(&dependency.as_str()),
                 "{name} must not depend on {dependency}"
             );
         }
@@ -340,6 +339,43 @@ fn features_and_versions_stand_in_one_place() {
             "{name} takes the workspace's lints"
         );
     }
+}
+
+/// Returns the languages of the code blocks in the doc comments of a source file.
+fn documented_languages(text: &str) -> Vec<&str> {
+    let fences = text.lines().filter_map(|line| {
+        let line = line.trim_start();
+        let doc = line
+            .strip_prefix("///")
+            .or_else(|| line.strip_prefix("//!"))?;
+        doc.trim().strip_prefix("```")
+    });
+    // Every other fence ends a block.
+    fences.step_by(2).collect()
+}
+
+#[test]
+fn examples_in_docs_are_tested() {
+    let sources = sources();
+    let mut found = Vec::new();
+    for (folder, manifest) in crates().into_values() {
+        let library = manifest.get("lib").and_then(|lib| lib.get("doctest"));
+        if library.and_then(Value::as_bool) != Some(false) {
+            continue;
+        }
+        let folder = folder.strip_prefix(root()).unwrap().to_owned();
+        let own = sources.iter().filter(|(path, _)| path.starts_with(&folder));
+        for (path, text) in own {
+            let languages = documented_languages(text);
+            if languages.iter().any(|name| ["", "rust"].contains(name)) {
+                found.push(path.display().to_string());
+            }
+        }
+    }
+    assert!(
+        found.is_empty(),
+        "`doctest = false` in the crates of these examples: {found:#?}"
+    );
 }
 
 #[test]

@@ -22,9 +22,9 @@ use std::{
 use bytes::Bytes;
 use guest::{ECHO_CODE, component, foreign, plain};
 use host_sandbox::{
-    Action, Allocator, Call, Cause, Context, Credential, Digest, File, Grant, GrantError, Inbound,
-    InstallError, Limits, MAX_SIGNED_MESSAGE_BYTES, Outcome, Output, Policy, Refusal, Sandbox,
-    Settings, WebhookSecret, kind,
+    Action, Allocator, Call, Cause, Compiler, Context, Credential, Digest, File, Grant, GrantError,
+    Inbound, InstallError, Limits, MAX_SIGNED_MESSAGE_BYTES, Outcome, Output, Policy, Refusal,
+    Sandbox, Settings, WebhookSecret, child::ChildLimits, kind,
 };
 use manifest::{EgressRule, Placement};
 use tokio::{
@@ -622,6 +622,41 @@ async fn untrusted_components_are_refused_with_all_problems() {
             .count(),
         0
     );
+}
+
+#[tokio::test]
+async fn installation_reports_sizes_and_imports() {
+    let host = host();
+    let now = r#"(import "toolhost:toolkit/clock@1.0.0" "now" (func $now (result i64)))"#;
+    let component = component(now, "", &format!("(drop (call $now)) {ECHO_CODE}"));
+    let installed = host.sandbox.install(component.clone()).await.unwrap();
+    assert!(installed.artifact_size > 0);
+    assert_eq!(installed.size, component.len() as u64);
+    let imports = installed.imports;
+    assert!(
+        imports.contains(&"toolhost:toolkit/clock@1.0.0".to_owned()),
+        "{imports:?}"
+    );
+    let mut names = imports.iter();
+    assert!(
+        names.all(|import| import.starts_with("toolhost:toolkit/")),
+        "{imports:?}"
+    );
+}
+
+/// A server compiles in a child process. Tests over HTTP show what the child compiles and refuses.
+#[tokio::test]
+async fn broken_compiler_is_told_from_bad_component() {
+    for program in ["/nonexistent/compiler", "/bin/false"] {
+        let limits = ChildLimits::default();
+        let host = open(|settings| settings.compiler = Compiler::Child(program.into(), limits));
+        let component = plain("", ECHO_CODE);
+        let broken = host.sandbox.install(component).await.unwrap_err();
+        assert!(
+            matches!(broken, InstallError::Unavailable(_)),
+            "{program}: {broken:?}"
+        );
+    }
 }
 
 #[tokio::test]

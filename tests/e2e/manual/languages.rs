@@ -1,4 +1,5 @@
-//! The pages of other languages: the toolkit that each of them shows builds and passes its cases.
+//! The pages of other languages: the toolkit that each of them shows builds and passes its cases, and
+//! so does the toolkit of the template, with which each page begins.
 
 use std::{fs, path::Path};
 
@@ -99,7 +100,55 @@ fn further_cases() -> Vec<(&'static str, Value)> {
     ]
 }
 
-async fn page_works(name: &str) {
+/// A language of toolkits.
+struct Language {
+    page: &'static str,
+    /// Source file of the template.
+    source: &'static str,
+    /// Part of the source, and a mistake in its place.
+    mistake: [&'static str; 2],
+    /// Part of the error that names the mistake.
+    complaint: &'static str,
+}
+
+impl Language {
+    /// Checks the toolkit that the quickstart has created and built, and breaks its source. The shell
+    /// is in the toolkit's folder.
+    async fn template_works(&self, shell: &mut Shell, folder: &Path) {
+        let component = "dist/example.wasm";
+        let inspect = format!("toolkit inspect {component} --json >dist/inspected.json");
+        shell.run(&inspect).await;
+        let inspected = fs::read(folder.join("dist/inspected.json")).unwrap();
+        let inspected: Value = serde_json::from_slice(&inspected).unwrap();
+        assert_eq!(inspected["problems"], json!([]));
+        let tool = &inspected["manifest"]["tools"][0];
+        assert_eq!(tool["name"], "Greet");
+        assert_eq!(tool["hints"]["read_only"], true);
+        let argument = &tool["input"]["properties"]["name"];
+        assert_eq!(argument["description"], "Name of the person to greet.");
+        let logo = inspected["manifest"]["logo"].as_str().unwrap();
+        assert!(logo.starts_with("<svg"), "{logo}");
+
+        let call = format!("! toolkit run {component} greet --arg name=");
+        let failed = shell.run(&call).await;
+        assert!(
+            failed.contains("invalid_input: `name` is empty"),
+            "{failed}"
+        );
+
+        let source = folder.join(self.source);
+        let text = fs::read_to_string(&source).unwrap();
+        let [right, wrong] = self.mistake;
+        assert!(text.contains(right), "{text}");
+        fs::write(&source, text.replace(right, wrong)).unwrap();
+        let refused = shell.run("! toolkit build").await;
+        assert!(refused.contains(self.complaint), "{refused}");
+        fs::write(&source, text).unwrap();
+    }
+}
+
+async fn page_works(language: Language) {
+    let name = language.page;
     let folder = tempfile::tempdir().unwrap();
     let known = variables("https://api.example.com=http://127.0.0.1:1");
     let mut shell = Shell::open(folder.path(), &known);
@@ -109,7 +158,12 @@ async fn page_works(name: &str) {
         panic!("the page begins with a quickstart and ends with a check: {steps:?}");
     };
     let said = shell.run(quickstart).await;
-    assert!(said.contains("Hello, Ada!"), "{said}");
+    assert!(
+        said.contains("4 of 4 cases") && said.contains("Hello, Ada!"),
+        "{said}"
+    );
+    let toolkit = folder.path().join("example");
+    language.template_works(&mut shell, &toolkit).await;
     shell.run("rm -r cases").await;
     for file in files {
         assert!(
@@ -135,10 +189,22 @@ fn write(file: &Path, content: &Value) {
 
 #[tokio::test]
 async fn javascript_page_works() {
-    page_works("docs/javascript.md").await;
+    page_works(Language {
+        page: "docs/javascript.md",
+        source: "tools.js",
+        mistake: ["readOnly: true", "readonly: true"],
+        complaint: "`readonly` is unknown to a tool",
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn python_page_works() {
-    page_works("docs/python.md").await;
+    page_works(Language {
+        page: "docs/python.md",
+        source: "tools.py",
+        mistake: [") -> Greeting:", "):"],
+        complaint: "`greet` says what it answers",
+    })
+    .await;
 }

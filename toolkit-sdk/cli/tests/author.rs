@@ -23,8 +23,7 @@ struct Author {
 }
 
 impl Author {
-    /// Uses a cache that is shared by all runs, so that the SDK is compiled only once, and the
-    /// compilers of other languages are installed only once.
+    /// Uses a cache that is shared by all runs, so that the SDK is compiled only once.
     fn new() -> Self {
         Self {
             folder: tempfile::tempdir().expect("a folder for temporary files"),
@@ -208,84 +207,6 @@ fn failing_cases_are_shown_and_blessed(author: &Author, component: &str) {
         r#"{"data":{"text":"Hello, Ada!"},"arguments":{"name":"Ada"}}"#
     );
     author.json(&[&check[..], &["--json"]].concat());
-}
-
-/// Creates, builds, checks and runs a toolkit, then breaks its source.
-fn another_language(language: &str, source: &str, mistake: (&str, &str), complaint: &str) {
-    let author = Author::new();
-    let made = author.toolkit(&["new", "hello-there", "--lang", language]);
-    assert!(made.status.success(), "{}", text(&made));
-
-    let checked = author.json(&["check", "hello-there", "--json"]);
-    assert_eq!(checked[0]["problems"], json!([]), "{checked}");
-    assert_eq!(
-        checked[0]["cases"].as_array().unwrap().len(),
-        4,
-        "{checked}"
-    );
-    let component = author.path("hello-there/dist/hello_there.wasm");
-    let component = component.to_str().unwrap();
-    let inspected = author.json(&["inspect", component, "--json"]);
-    assert_eq!(inspected["problems"], json!([]));
-    let tool = &inspected["manifest"]["tools"][0];
-    assert_eq!(tool["name"], "Greet");
-    assert_eq!(tool["hints"]["read_only"], true);
-    assert_eq!(
-        tool["input"]["properties"]["name"]["description"],
-        "Name of the person to greet."
-    );
-    assert!(
-        inspected["manifest"]["logo"]
-            .as_str()
-            .unwrap()
-            .starts_with("<svg"),
-        "{inspected}"
-    );
-
-    let ran = author.json(&[
-        "run",
-        "hello-there",
-        "greet",
-        "--arg",
-        "name=Grace",
-        "--json",
-    ]);
-    assert_eq!(ran["data"], json!({ "text": "Hello, Grace!" }));
-    let failed = author.refused(&["run", component, "greet", "--arg", "name="]);
-    assert!(
-        failed.contains("invalid_input: `name` is empty"),
-        "{failed}"
-    );
-
-    let file = author.path("hello-there").join(source);
-    let written = fs::read_to_string(&file)
-        .unwrap()
-        .replace(mistake.0, mistake.1);
-    fs::write(&file, written).unwrap();
-    let refused = author.refused(&["build", "hello-there"]);
-    assert!(refused.contains(complaint), "{refused}");
-}
-
-#[test]
-fn new_javascript_toolkit_builds_passes_and_runs() {
-    another_language(
-        "js",
-        "tools.js",
-        ("readOnly: true", "readonly: true"),
-        "`readonly` is unknown to a tool",
-    );
-}
-
-#[test]
-fn new_python_toolkit_builds_passes_and_runs() {
-    let typed = ") -> Greeting:";
-    let untyped = "):";
-    another_language(
-        "python",
-        "tools.py",
-        (typed, untyped),
-        "`greet` says what it answers",
-    );
 }
 
 #[test]

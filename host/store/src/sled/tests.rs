@@ -295,19 +295,19 @@ impl Document for One {
 /// of them fails.
 #[tokio::test]
 async fn page_reads_only_its_own_records() {
-    const RECORD_COUNT: i64 = 100_000;
+    const RECORD_COUNT: i64 = 20_000;
     const BATCH_RECORDS: i64 = 5_000;
     let folder = tempfile::tempdir().unwrap();
     let sled = Sled::open(folder.path(), &[&MANY_COLLECTION]).unwrap();
     for start in (0..RECORD_COUNT).step_by(BATCH_RECORDS as usize) {
         let batch = (start..start + BATCH_RECORDS).fold(Batch::at(Time(0)), |batch, n| {
-            let colour = format!("c{}", n % 40);
-            let tags = vec![format!("t{}", n % 40)];
+            let colour = format!("c{}", n % 8);
+            let tags = vec![format!("t{}", n % 8)];
             let one = One {
                 name: format!("n{n}"),
                 colour,
-                rank: n % 40,
-                due: n % 40,
+                rank: n % 8,
+                due: n % 8,
                 tags,
                 on: n % 2 == 0,
             };
@@ -317,17 +317,17 @@ async fn page_reads_only_its_own_records() {
     }
     let all = Query::for_project("p");
     let queries = [
-        (all.clone(), 100_000),
-        (all.clone().descending(), 100_000),
-        (all.clone().order_by("rank").descending(), 100_000),
+        (all.clone(), 20_000),
+        (all.clone().descending(), 20_000),
+        (all.clone().order_by("rank").descending(), 20_000),
         (all.clone().is("name", "n7"), 1),
         (all.clone().is("colour", "c7"), 2_500),
         (all.clone().is("rank", 7), 2_500),
         (all.clone().below("due", 1).descending(), 2_500),
         (Query::all_projects().below("due", 2).order_by("due"), 5_000),
         (all.clone().is("tags", "t7").descending(), 2_500),
-        (all.clone().is("on", true), 50_000),
-        (all.at_least("created_at", 97_500), 2_500),
+        (all.clone().is("on", true), 10_000),
+        (all.at_least("created_at", 17_500), 2_500),
     ];
     let mut pages = Vec::new();
     for (query, total) in queries {

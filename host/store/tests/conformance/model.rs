@@ -33,6 +33,7 @@ impl Model {
             project,
             id,
             step,
+            ..
         } in writes
         {
             let key = (collection.name, id.clone());
