@@ -20,7 +20,7 @@ use crate::{
     observer::Observer,
     schedule::{
         admission::Permit,
-        limiter::{Limiter, NodeMemory, Reservation},
+        limiter::{Limiter, Reservation},
         meter::Meter,
         quarantine::Quarantine,
         scheduler::{self, Stopped},
@@ -31,7 +31,7 @@ use crate::{
         abi::v1::types,
         imports::{
             blob::Files,
-            http::{Node, Outgoing},
+            http::{LazyOutgoing, Node, OutgoingParts},
             webhook::{self, WebhookSecrets},
         },
         redact::Redactor,
@@ -53,9 +53,7 @@ const MAX_MEDIA_TYPE_BYTES: usize = 128;
 /// Parts of the sandbox that a call uses.
 pub(crate) struct CallContext<'s> {
     pub(crate) runtime: &'s Runtime,
-    pub(crate) memory: &'s Arc<NodeMemory>,
-    pub(crate) threads: &'s Handle,
-    pub(crate) net: &'s net::Client,
+    pub(crate) node: &'s Arc<Node>,
     pub(crate) clock: &'s Clock,
     pub(crate) quarantine: &'s Quarantine,
     pub(crate) session: Option<Arc<CassetteSession>>,
@@ -68,7 +66,7 @@ enum GuestEnd {
     Returned {
         output: Result<Output, Failure>,
         files: Vec<File>,
-        memory: Reservation,
+        memory: Option<Reservation>,
         state: BTreeMap<String, Vec<u8>>,
     },
     Failed(Failure),
@@ -101,30 +99,29 @@ pub(crate) async fn run(
     if let Some(handed_over) = &call.policy.webhook_secret {
         trace.redact_input(Redactor::new([&handed_over.secret]));
     }
-    let node = Node {
-        net: context.net,
-        memory: context.memory,
-        threads: context.threads,
-        cpu_permits: &permit.cpu_permits,
-    };
-    let outgoing = Outgoing::new(node, call.policy, call.grant, limits, trace.clone());
-    let outgoing = outgoing.with_trace(call.trace);
+    let node = context.node;
+    let outgoing = LazyOutgoing::new(OutgoingParts {
+        node: node.clone(),
+        tenant: call.tenant,
+        cpu_permits: permit.cpu_permits.clone(),
+        policy: call.policy,
+        grant: call.grant,
+        limits,
+        run_trace: call.trace,
+        caller_runtime: Handle::current(),
+    });
     let state = State {
-        limiter: Limiter::new(context.memory.reserve(), limits.memory, meter.clone()),
+        limiter: Limiter::new(node.memory.reserve(), limits.memory, meter.clone()),
         meter: meter.clone(),
         trace,
-        outgoing: Arc::new(outgoing),
-        files: Files::new(
-            call.files,
-            call.files_memory,
-            context.memory.reserve(),
-            limits,
-        ),
+        outgoing,
+        files: Files::new(call.files, call.files_memory, node.memory.reserve(), limits),
         guest_state: call.state,
         webhook_secrets,
         clock: context.clock.clone(),
         session: context.session.clone(),
         deadline,
+        max_cpu: limits.cpu,
         max_host_calls: limits.host_calls,
         instantiated: false,
         table: State::new_table(),
@@ -152,14 +149,7 @@ pub(crate) async fn run(
             ..observer.outcome(Err(failure::cancelled()))
         });
     });
-    let ended = scheduler::run(
-        Box::pin(guest),
-        meter,
-        context.threads,
-        cpu_permits,
-        deadline,
-    )
-    .await;
+    let ended = scheduler::run(Box::pin(guest), meter, &node.threads, cpu_permits, deadline).await;
     let (observer, initial_state) = ScopeGuard::into_inner(running);
     let failed = |failure| (Err(failure), Vec::new(), None, initial_state);
     let (output, files, memory, state) = match ended {
@@ -168,7 +158,7 @@ pub(crate) async fn run(
             files,
             memory,
             state,
-        }) => (Ok(output), files, Some(memory), state),
+        }) => (Ok(output), files, memory, state),
         Ok(
             GuestEnd::Returned {
                 output: Err(failure),
@@ -202,7 +192,6 @@ pub(crate) async fn run(
 
 /// Creates a store with every limit set.
 fn store(runtime: &Runtime, state: State, limits: Limits) -> Store<State> {
-    let meter = state.meter.clone();
     let mut store = Store::new(&runtime.engine, state);
     store.limiter(|state| &mut state.limiter);
     // The fuel of each host call covers its arguments or the guest's result.
@@ -210,7 +199,10 @@ fn store(runtime: &Runtime, state: State, limits: Limits) -> Store<State> {
     store.set_hostcall_fuel(usize::try_from(fuel).unwrap_or(usize::MAX));
     store.set_max_component_handles(MAX_GUEST_HANDLES);
     store.set_epoch_deadline(FIRST_CALLBACK_TICKS);
-    store.epoch_deadline_callback(move |_| Ok(tick(&meter, limits.cpu, limits.host_calls)));
+    store.epoch_deadline_callback(|store| {
+        let state = store.data();
+        Ok(tick(&state.meter, state.max_cpu, state.max_host_calls))
+    });
     store
 }
 

@@ -43,7 +43,7 @@ mod guest;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tokio::{runtime::Handle, sync::Semaphore};
+use tokio::sync::Semaphore;
 
 use cassette::{Cassette, CassetteSession};
 use engine::{
@@ -67,6 +67,7 @@ pub use engine::{
     },
     compile::compile_child,
     install::{InstallError, Installed},
+    open_page_map,
 };
 pub use grant::{Credential, Grant, GrantError, MAX_SECRET_BYTES, MAX_SECRETS, Secret};
 pub use input::{Action, Call, Context, File, Inbound, Policy, ProxyRequest, WebhookSecret};
@@ -109,8 +110,9 @@ struct Inner {
     scheduler: CallScheduler,
     cache: Arc<Cache>,
     library: Arc<Library>,
-    memory: Arc<NodeMemory>,
-    threads: GuestThreads,
+    node: Arc<http::Node>,
+    /// Threads of the node, which end with the sandbox.
+    _threads: GuestThreads,
     ticker: Ticker,
     runtime: Arc<Runtime>,
     programs: Arc<Programs>,
@@ -118,14 +120,6 @@ struct Inner {
     /// Concurrency limit for compilations.
     compiling: Semaphore,
     quarantine: Quarantine,
-}
-
-impl Inner {
-    fn guest_threads(&self) -> Result<&Handle, Refusal> {
-        self.threads
-            .handle()
-            .ok_or_else(|| Refusal::Unavailable("the sandbox is closing".to_owned()))
-    }
 }
 
 /// Reason that the sandbox cannot be opened.
@@ -155,6 +149,7 @@ impl Sandbox {
         let cache = Arc::new(cache);
         let no_threads =
             |cause: std::io::Error| OpenError(format!("no threads for guests: {cause}"));
+        let threads = GuestThreads::start(settings.guest_threads).map_err(no_threads)?;
         let inner = Inner {
             scheduler: CallScheduler::new(&settings),
             library: Arc::new(Library::new(
@@ -163,8 +158,12 @@ impl Sandbox {
                 settings.resident_bytes,
             )?),
             cache,
-            memory: NodeMemory::new(settings.node_memory),
-            threads: GuestThreads::start(settings.guest_threads).map_err(no_threads)?,
+            node: Arc::new(http::Node {
+                net: settings.net.clone(),
+                memory: NodeMemory::new(settings.node_memory),
+                threads: threads.handle().clone(),
+            }),
+            _threads: threads,
             ticker: Ticker::start(&runtime.engine).map_err(no_threads)?,
             program_ticker: Ticker::start(&programs.engine).map_err(no_threads)?,
             programs,
@@ -334,17 +333,11 @@ impl Sandbox {
     ) -> Result<Outcome<ProxyResponse>, Refusal> {
         let inner = &*self.inner;
         let permit = inner.scheduler.acquire(&request.tenant).await?;
-        if inner.memory.is_full() {
+        if inner.node.memory.is_full() {
             return Err(Refusal::NodeBusy);
         }
-        let net = inner.settings.net.for_tenant(request.tenant.clone());
-        let node = http::Node {
-            net: &net,
-            memory: &inner.memory,
-            threads: inner.guest_threads()?,
-            cpu_permits: &permit.cpu_permits,
-        };
-        Ok(http::send_proxy_request(node, request, on_cancel).await)
+        let cpu_permits = &permit.cpu_permits;
+        Ok(http::send_proxy_request(&inner.node, cpu_permits, request, on_cancel).await)
     }
 
     async fn run(
@@ -360,15 +353,12 @@ impl Sandbox {
             return Err(Refusal::Quarantined);
         }
         let permit = inner.scheduler.acquire(&call.tenant).await?;
-        if inner.memory.is_full() {
+        if inner.node.memory.is_full() {
             return Err(Refusal::NodeBusy);
         }
-        let net = inner.settings.net.for_tenant(call.tenant.clone());
         let context = call::CallContext {
             runtime: &inner.runtime,
-            memory: &inner.memory,
-            threads: inner.guest_threads()?,
-            net: &net,
+            node: &inner.node,
             clock: &inner.settings.clock,
             quarantine: &inner.quarantine,
             session,
@@ -409,13 +399,13 @@ impl Sandbox {
         let inner = &*self.inner;
         let loaded = inner.programs.get(&inner.cache, program.module).await?;
         let permit = inner.scheduler.acquire(&program.tenant).await?;
-        if inner.memory.is_full() {
+        if inner.node.memory.is_full() {
             return Err(Refusal::NodeBusy);
         }
         let context = program::ProgramContext {
             engine: &inner.programs.engine,
-            memory: &inner.memory,
-            threads: inner.guest_threads()?,
+            memory: &inner.node.memory,
+            threads: &inner.node.threads,
             clock: &inner.settings.clock,
         };
         let active = inner.program_ticker.enter();
@@ -426,7 +416,7 @@ impl Sandbox {
     /// it is free. Like bodies of responses, they leave a part of the node's memory to guests.
     #[must_use]
     pub fn try_reserve_memory(&self, bytes: u64) -> Option<Reservation> {
-        let memory = self.inner.memory.reserve();
+        let memory = self.inner.node.memory.reserve();
         net::MemoryBudget::grow(&memory, bytes).then_some(memory)
     }
 
@@ -438,7 +428,7 @@ impl Sandbox {
             live,
             queued,
             loaded: self.inner.library.len(),
-            memory: self.inner.memory.used(),
+            memory: self.inner.node.memory.used(),
         }
     }
 

@@ -20,26 +20,23 @@ pub(crate) struct Trace {
     recorded: Mutex<Recorded>,
 }
 
+#[derive(Default)]
 struct Recorded {
     log: Vec<LogLine>,
     log_bytes: u64,
     log_full: bool,
     requests: Vec<RequestRecord>,
-    redactor: Arc<Redactor>,
+    /// Redactor for all secrets so far. Most calls have none.
+    redactor: Option<Arc<Redactor>>,
     /// Redactor for secrets of the call's input, which every later redactor includes.
-    input_redactor: Arc<Redactor>,
+    input_redactor: Option<Arc<Redactor>>,
 }
 
-impl Default for Recorded {
-    fn default() -> Self {
-        let redactor = Arc::<Redactor>::default();
-        Self {
-            log: Vec::new(),
-            log_bytes: 0,
-            log_full: false,
-            requests: Vec::new(),
-            redactor: redactor.clone(),
-            input_redactor: redactor,
+impl Recorded {
+    fn redact(&self, text: &str) -> String {
+        match &self.redactor {
+            Some(redactor) => redactor.redact_text(text),
+            None => text.to_owned(),
         }
     }
 }
@@ -64,7 +61,7 @@ impl Trace {
             return;
         }
         let at = self.started.elapsed();
-        let line = one_line(&recorded.redactor.redact_text(cut(message, MAX_LINE_BYTES)));
+        let line = one_line(&recorded.redact(cut(message, MAX_LINE_BYTES)));
         let bytes = recorded.log_bytes + line.len() as u64;
         if recorded.log.len() as u64 >= u64::from(self.limits.log_lines)
             || bytes > self.limits.log_bytes
@@ -89,7 +86,7 @@ impl Trace {
     /// Records the start of a request and returns its number. The URL is the guest's.
     pub(crate) fn request_started(&self, method: &str, url: &str, sent: u64) -> usize {
         let mut recorded = self.lock();
-        let url = recorded.redactor.redact_text(cut(url, MAX_LINE_BYTES));
+        let url = recorded.redact(cut(url, MAX_LINE_BYTES));
         recorded.requests.push(RequestRecord {
             method: method.to_owned(),
             url,
@@ -118,12 +115,14 @@ impl Trace {
         end: Result<(u16, u64), &str>,
     ) {
         let mut recorded = self.lock();
-        let error = end
-            .err()
-            .map(|message| recorded.redactor.redact_text(message));
-        let redactor = recorded.redactor.clone();
-        if let Some(record) = recorded.requests.get_mut(number) {
-            record.url = redactor.redact_text(&record.url);
+        let error = end.err().map(|message| recorded.redact(message));
+        let Recorded {
+            requests, redactor, ..
+        } = &mut *recorded;
+        if let Some(record) = requests.get_mut(number) {
+            if let Some(redactor) = redactor {
+                record.url = redactor.redact_text(&record.url);
+            }
             record.elapsed = elapsed;
             record.error = error;
             if let Ok((status, received)) = end {
@@ -136,31 +135,37 @@ impl Trace {
     /// Sets the redactor for the secrets that the call begins with.
     pub(crate) fn redact_input(&self, redactor: Redactor) {
         let mut recorded = self.lock();
-        recorded.input_redactor = Arc::new(redactor);
+        recorded.input_redactor = Some(Arc::new(redactor));
         recorded.redactor = recorded.input_redactor.clone();
     }
 
     /// Sets the redactor for new and existing entries.
     pub(crate) fn redact_with(&self, redactor: Redactor) {
         let mut recorded = self.lock();
-        recorded.redactor = Arc::new(redactor.with_others(recorded.input_redactor.clone()));
+        let redactor = match &recorded.input_redactor {
+            Some(input) => redactor.with_others(input.clone()),
+            None => redactor,
+        };
+        recorded.redactor = Some(Arc::new(redactor));
     }
 
+    /// Returns the redactor for all secrets so far.
     pub(crate) fn redactor(&self) -> Arc<Redactor> {
-        self.lock().redactor.clone()
+        self.lock().redactor.get_or_insert_default().clone()
     }
 
     /// Takes the log and the requests at the end of the call.
     pub(crate) fn take(&self) -> (Vec<LogLine>, Vec<RequestRecord>) {
         let mut recorded = self.lock();
-        let redactor = recorded.redactor.clone();
         let mut log = std::mem::take(&mut recorded.log);
-        log.iter_mut()
-            .for_each(|line| line.message = redactor.redact_text(&line.message));
         let mut requests = std::mem::take(&mut recorded.requests);
-        requests
-            .iter_mut()
-            .for_each(|record| record.url = redactor.redact_text(&record.url));
+        if let Some(redactor) = &recorded.redactor {
+            log.iter_mut()
+                .for_each(|line| line.message = redactor.redact_text(&line.message));
+            requests
+                .iter_mut()
+                .for_each(|record| record.url = redactor.redact_text(&record.url));
+        }
         (log, requests)
     }
 

@@ -176,6 +176,8 @@ fn run(cli: Cli) -> Result<ExitCode, Stop> {
     let Loaded { config, sources } = config::load(&cli.flags)?;
     start_logging(&config)?;
     log_panics();
+    // A process whose memory is private may not open it.
+    sandbox::open_page_map();
     keep_memory_private();
     raise_open_files();
     let terminal = Terminal::new(config.plain);

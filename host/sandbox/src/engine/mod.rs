@@ -11,5 +11,7 @@ pub(crate) mod install;
 pub(crate) mod library;
 mod runtime;
 
-pub use runtime::{MAX_CORE_INSTANCES, MAX_MEMORIES, MAX_TABLE_ELEMENTS, MAX_TABLES};
+pub use runtime::{
+    MAX_CORE_INSTANCES, MAX_MEMORIES, MAX_TABLE_ELEMENTS, MAX_TABLES, open_page_map,
+};
 pub(crate) use runtime::{Runtime, config, program_config};

@@ -60,7 +60,6 @@ const KEEP_TABLE: usize = 64 << 10;
 /// Stack memory cleared in place, in bytes. A call that sends no request uses a few KiB. Memory that a
 /// guest used beyond it returns to the kernel.
 const KEEP_STACK: usize = 16 << 10;
-
 /// Engine and the objects that are built once with it.
 pub(crate) struct Runtime {
     pub(crate) engine: Engine,
@@ -218,23 +217,35 @@ fn pool(live: u32, warm: u32, keep: usize, scan: bool) -> Result<Engine> {
     Engine::new(&config)
 }
 
+/// Opens the page map of this process, which the engine keeps open until the process ends. The
+/// engine finds the written pages of a guest in it. A process that is not dumpable may not open it,
+/// so a program calls this before it gives that up. Returns false if written pages cannot be found.
+pub fn open_page_map() -> bool {
+    PoolingAllocationConfig::is_pagemap_scan_available()
+}
+
 /// Returns true if the kernel may be asked which pages were written. The kernel does not report a
 /// swapped-out page, so the next guest in the slot could read it. The scan is therefore used only
 /// without swap.
 fn may_scan_pages() -> bool {
     let swaps =
         std::fs::read_to_string("/proc/swaps").unwrap_or_else(|_| "unknown\nunknown".to_owned());
-    let none = swaps.lines().count() <= 1;
-    if none {
-        tracing::info!(
-            "no swap on this node: written pages are found by asking the kernel. Do not add swap while running"
-        );
-    } else {
+    if swaps.lines().count() > 1 {
         tracing::info!(
             "this node can swap: memory of guests is cleared as a whole. Calls are faster without swap"
         );
+        return false;
     }
-    none
+    if !open_page_map() {
+        tracing::warn!(
+            "the kernel does not report written pages: memory of guests is cleared as a whole. Calls are faster with Linux 6.7 or later"
+        );
+        return false;
+    }
+    tracing::info!(
+        "no swap on this node: written pages are found by asking the kernel. Do not add swap while running"
+    );
+    true
 }
 
 /// Returns a hash of everything that compiled code depends on.

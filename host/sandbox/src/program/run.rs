@@ -70,8 +70,10 @@ pub(crate) async fn run(
     let mut store = Store::new(context.engine, state);
     store.limiter(|state| &mut state.limiter);
     store.set_epoch_deadline(FIRST_CALLBACK_TICKS);
-    let watched = meter.clone();
-    store.epoch_deadline_callback(move |_| Ok(tick(&watched, limits.cpu, u32::MAX)));
+    store.epoch_deadline_callback(|store| {
+        let state = store.data();
+        Ok(tick(&state.meter, state.limits.cpu, u32::MAX))
+    });
     let cpu_permits = permit.cpu_permits.clone();
     let entry = program.entry;
     let guest = async move {

@@ -11,12 +11,16 @@ use std::{
 };
 
 use parking_lot::{Mutex, MutexGuard};
+use quick_cache::DefaultHashBuilder;
 use tokio::{
     sync::{Semaphore, oneshot},
     time::timeout,
 };
 
 use crate::{Refusal, Settings};
+
+/// Number of tenants above which those without calls are forgotten.
+const MAX_IDLE_TENANTS: usize = 1_000;
 
 /// Issues permits to calls.
 #[derive(Clone)]
@@ -36,7 +40,11 @@ struct Shared {
 struct Inner {
     live: usize,
     queued: usize,
-    tenants: HashMap<Arc<str>, Tenant>,
+    /// Tenants with calls, and idle ones. The hasher is faster than that of the standard library.
+    tenants: HashMap<Arc<str>, Tenant, DefaultHashBuilder>,
+    /// Number of tenants at which idle ones are forgotten next. It grows with the tenants that have
+    /// calls, so that many of them do not cause a scan for each new one.
+    cleanup_at: usize,
     /// Tenants with waiting calls, in the order in which they are served.
     order: VecDeque<Arc<str>>,
 }
@@ -106,12 +114,14 @@ impl Shared {
     fn try_acquire(self: &Arc<Self>, name: &Arc<str>) -> Result<Entry, Refusal> {
         let mut inner = self.lock();
         let inner = &mut *inner;
-        let tenant = inner.tenants.entry(name.clone()).or_insert_with(|| Tenant {
-            live: 0,
-            waiting: VecDeque::new(),
-            next_ticket: 0,
-            cpu_permits: Arc::new(Semaphore::new(self.busy_per_tenant)),
-        });
+        let tenant = match inner.tenants.get_mut(name) {
+            Some(tenant) => tenant,
+            None => {
+                inner.forget_idle_tenants();
+                let new = Tenant::new(self.busy_per_tenant);
+                inner.tenants.entry(name.clone()).or_insert(new)
+            }
+        };
         // Free permits are issued as soon as they are free, so a permit that is left belongs to no
         // waiting call.
         if inner.live < self.live && tenant.live < self.live_per_tenant {
@@ -129,7 +139,6 @@ impl Shared {
             (inner.queued >= self.queue).then_some(Refusal::NodeBusy)
         };
         if let Some(refused) = refused {
-            inner.remove_if_idle(name);
             return Err(refused);
         }
         let (sender, receiver) = oneshot::channel();
@@ -198,14 +207,24 @@ impl Shared {
 }
 
 impl Inner {
-    /// Removes a tenant that has neither running nor waiting calls.
-    fn remove_if_idle(&mut self, name: &Arc<str>) {
-        if self
-            .tenants
-            .get(name)
-            .is_some_and(|tenant| tenant.live == 0 && tenant.waiting.is_empty())
-        {
-            self.tenants.remove(name);
+    /// Removes the tenants that have neither running nor waiting calls if there are many tenants.
+    fn forget_idle_tenants(&mut self) {
+        if self.tenants.len() < MAX_IDLE_TENANTS.max(self.cleanup_at) {
+            return;
+        }
+        self.tenants
+            .retain(|_, tenant| tenant.live > 0 || !tenant.waiting.is_empty());
+        self.cleanup_at = 2 * self.tenants.len();
+    }
+}
+
+impl Tenant {
+    fn new(max_busy: usize) -> Self {
+        Self {
+            live: 0,
+            waiting: VecDeque::new(),
+            next_ticket: 0,
+            cpu_permits: Arc::new(Semaphore::new(max_busy)),
         }
     }
 }
@@ -218,13 +237,11 @@ impl Drop for Permit {
             if let Some(tenant) = inner.tenants.get_mut(&self.tenant) {
                 tenant.live -= 1;
             }
-            let unwanted = if inner.queued > 0 {
+            if inner.queued > 0 {
                 self.shared.issue_permits(&mut inner)
             } else {
                 Vec::new()
-            };
-            inner.remove_if_idle(&self.tenant);
-            unwanted
+            }
         };
         // The callers of these permits are gone. Releasing them takes the lock again.
         drop(unwanted);
@@ -256,7 +273,6 @@ impl Drop for QueuedCall<'_> {
                 inner.order.retain(|name| name != self.tenant);
             }
         }
-        inner.remove_if_idle(self.tenant);
     }
 }
 
@@ -308,7 +324,21 @@ mod tests {
         assert_eq!(waits.await.unwrap(), Err(Refusal::TenantBusy));
         drop(held);
         assert_eq!(scheduler.counts(), (0, 0));
-        assert!(scheduler.0.lock().tenants.is_empty());
+    }
+
+    #[tokio::test]
+    async fn idle_tenants_are_forgotten() {
+        let scheduler = scheduler(10, 1, 0, 0, Duration::ZERO);
+        let busy = tenant("busy");
+        let held = scheduler.acquire(&busy).await.unwrap();
+        for number in 0..=MAX_IDLE_TENANTS {
+            let name = tenant(&number.to_string());
+            drop(scheduler.acquire(&name).await.unwrap());
+        }
+        assert!(scheduler.0.lock().tenants.len() < MAX_IDLE_TENANTS);
+        let refused = scheduler.acquire(&busy).await.err();
+        assert_eq!(refused, Some(Refusal::TenantBusy));
+        drop(held);
     }
 
     #[tokio::test]

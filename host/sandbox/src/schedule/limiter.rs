@@ -59,9 +59,22 @@ impl NodeMemory {
             held: AtomicU64::new(0),
         }
     }
+
+    /// Takes back reserved bytes. Most reservations hold none, and all processors share the
+    /// counter.
+    fn take_back(&self, bytes: u64) {
+        if bytes > 0 {
+            self.used.fetch_sub(bytes, Relaxed);
+        }
+    }
 }
 
 impl Reservation {
+    /// Returns true if no bytes are held.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.held.load(Relaxed) == 0
+    }
+
     /// Reserves more bytes. Returns false if the node has no more.
     pub(crate) fn grow(&self, bytes: u64) -> bool {
         self.grow_within(bytes, self.node.limit)
@@ -96,9 +109,7 @@ impl Reservation {
 
     /// Releases all held bytes.
     pub(crate) fn release(&self) {
-        self.node
-            .used
-            .fetch_sub(self.held.swap(0, Relaxed), Relaxed);
+        self.node.take_back(self.held.swap(0, Relaxed));
     }
 }
 
@@ -111,7 +122,7 @@ impl net::MemoryBudget for Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.release();
+        self.node.take_back(*self.held.get_mut());
     }
 }
 

@@ -41,39 +41,24 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Starts timing a poll of the guest on this thread.
-    pub(crate) fn begin(&self) {
-        self.watched.store(false, Relaxed);
-        self.since.store(now(ClockId::Monotonic), Relaxed);
-    }
-
-    /// Stops timing the poll.
-    pub(crate) fn end(&self) {
-        if self.watched.load(Relaxed) {
-            self.advance(now(ClockId::ThreadCPUTime));
-        } else {
-            self.used.fetch_add(self.unwatched_nanos(), Relaxed);
-        }
-    }
-
     /// Returns the processor time so far. Call it only from inside a poll that a tick has found.
     pub(crate) fn used_now(&self) -> Duration {
         let thread = now(ClockId::ThreadCPUTime);
         if self.watched.swap(true, Relaxed) {
             self.advance(thread);
         } else {
-            self.used.fetch_add(self.unwatched_nanos(), Relaxed);
+            self.count_unwatched(now(ClockId::Monotonic));
             self.since.store(thread, Relaxed);
         }
         self.used()
     }
 
-    /// Returns the nanoseconds of a poll that no tick has found yet, at most one tick. Most of a
-    /// longer time went to other threads.
-    fn unwatched_nanos(&self) -> u64 {
-        now(ClockId::Monotonic)
-            .saturating_sub(self.since.load(Relaxed))
-            .min(TICK_INTERVAL.as_nanos() as u64)
+    /// Counts the time of a poll that no tick has found yet, at most one tick. Most of a longer
+    /// time went to other threads.
+    fn count_unwatched(&self, now: u64) {
+        let nanos = now.saturating_sub(self.since.load(Relaxed));
+        let nanos = nanos.min(TICK_INTERVAL.as_nanos() as u64);
+        self.used.fetch_add(nanos, Relaxed);
     }
 
     fn advance(&self, thread: u64) {
@@ -113,19 +98,28 @@ impl Meter {
             .compare_exchange(0, now(ClockId::Monotonic), Relaxed, Relaxed);
     }
 
-    /// Runs one turn of a guest that was marked with [`Meter::ready`]. The time before the turn and
-    /// the processor time that others used during it count as time held up.
+    /// Runs and times one poll of the guest on this thread. The time since [`Meter::set_ready`] and
+    /// the processor time that others used during the poll count as time held up.
     pub(crate) fn measure_turn<T>(&self, poll: impl FnOnce() -> T) -> T {
         self.yielded.store(false, Relaxed);
+        self.watched.store(false, Relaxed);
         let begun = now(ClockId::Monotonic);
-        let used = self.used();
-        self.held_up
-            .fetch_add(begun.saturating_sub(self.ready.swap(0, Relaxed)), Relaxed);
+        self.since.store(begun, Relaxed);
+        let used = self.used.load(Relaxed);
+        let ready = self.ready.swap(0, Relaxed);
+        if ready > 0 {
+            self.held_up.fetch_add(begun.saturating_sub(ready), Relaxed);
+        }
         let polled = poll();
-        let took = now(ClockId::Monotonic).saturating_sub(begun);
-        let used = self.used().saturating_sub(used);
-        self.held_up
-            .fetch_add(took.saturating_sub(used.as_nanos() as u64), Relaxed);
+        let ended = now(ClockId::Monotonic);
+        if self.watched.load(Relaxed) {
+            self.advance(now(ClockId::ThreadCPUTime));
+        } else {
+            self.count_unwatched(ended);
+        }
+        let used = self.used.load(Relaxed).saturating_sub(used);
+        let took = ended.saturating_sub(begun);
+        self.held_up.fetch_add(took.saturating_sub(used), Relaxed);
         polled
     }
 

@@ -55,7 +55,10 @@ pub(crate) enum Stopped {
 }
 
 /// Threads for long-running guests.
-pub(crate) struct GuestThreads(Option<Runtime>);
+pub(crate) struct GuestThreads {
+    handle: Handle,
+    runtime: Option<Runtime>,
+}
 
 impl GuestThreads {
     /// Starts this number of threads; 0 means one per processor.
@@ -74,18 +77,21 @@ impl GuestThreads {
             })
             .enable_all()
             .build()?;
-        Ok(Self(Some(runtime)))
+        Ok(Self {
+            handle: runtime.handle().clone(),
+            runtime: Some(runtime),
+        })
     }
 
-    pub(crate) fn handle(&self) -> Option<&Handle> {
-        self.0.as_ref().map(Runtime::handle)
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.handle
     }
 }
 
 impl Drop for GuestThreads {
     /// Shuts down without waiting, because the last owner may be a task, which must not block.
     fn drop(&mut self) {
-        if let Some(runtime) = self.0.take() {
+        if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
     }
@@ -100,19 +106,15 @@ pub(crate) async fn run<T: Send + 'static>(
     cpu_permits: Arc<Semaphore>,
     deadline: Instant,
 ) -> Result<T, Stopped> {
-    let mut guest = Metered {
-        guest: Some(guest),
-        meter: meter.clone(),
-    };
+    let mut guest = Caught(Some(guest));
     // The caller's thread, too, may lose its processor in the middle of a poll.
-    let short = poll_fn(|cx| {
-        meter.set_ready();
-        match meter.measure_turn(|| Pin::new(&mut guest).poll(cx)) {
+    let short = poll_fn(
+        |cx| match meter.measure_turn(|| Pin::new(&mut guest).poll(cx)) {
             Poll::Ready(ended) => Poll::Ready(Some(ended)),
             Poll::Pending if meter.is_long() => Poll::Ready(None),
             Poll::Pending => Poll::Pending,
-        }
-    });
+        },
+    );
     match run_until(deadline, short).await {
         Some(Some(ended)) => return ended,
         None => return Err(Stopped::Timeout),
@@ -170,7 +172,7 @@ async fn run_until<F: Future>(deadline: Instant, future: F) -> Option<F::Output>
 /// Polls a long-running guest, each time with one of its tenant's permits, which are issued in the
 /// order of the requests.
 async fn run_in_turns<T>(
-    mut guest: Metered<T>,
+    mut guest: Caught<T>,
     meter: Arc<Meter>,
     cpu_permits: Arc<Semaphore>,
 ) -> Result<T, Stopped> {
@@ -200,24 +202,18 @@ async fn run_in_turns<T>(
     }
 }
 
-/// Guest whose polls are timed and whose panics are caught.
-struct Metered<T> {
-    guest: Option<Guest<T>>,
-    meter: Arc<Meter>,
-}
+/// Guest whose panics are caught.
+struct Caught<T>(Option<Guest<T>>);
 
-impl<T> Future for Metered<T> {
+impl<T> Future for Caught<T> {
     type Output = Result<T, Stopped>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Self { guest: slot, meter } = &mut *self;
+        let slot = &mut self.0;
         let Some(guest) = slot else {
             return Poll::Ready(Err(Stopped::Panicked("polled after its end".to_owned())));
         };
-        meter.begin();
-        let polled = catch_unwind(AssertUnwindSafe(|| guest.as_mut().poll(cx)));
-        meter.end();
-        match polled {
+        match catch_unwind(AssertUnwindSafe(|| guest.as_mut().poll(cx))) {
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(ended)) => {
                 *slot = None;

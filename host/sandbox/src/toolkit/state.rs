@@ -8,7 +8,7 @@ use std::{
 
 use wasmtime::{Result, component::ResourceTable};
 
-use super::imports::{blob::Files, http::Outgoing, wasi::Wasi, webhook::WebhookSecrets};
+use super::imports::{blob::Files, http::LazyOutgoing, wasi::Wasi, webhook::WebhookSecrets};
 use crate::{
     Clock,
     cassette::CassetteSession,
@@ -24,7 +24,7 @@ pub(crate) struct State {
     pub(crate) limiter: Limiter,
     pub(crate) meter: Arc<Meter>,
     pub(crate) trace: Arc<Trace>,
-    pub(crate) outgoing: Arc<Outgoing>,
+    pub(crate) outgoing: LazyOutgoing,
     pub(crate) files: Files,
     /// Key-value store of the guest.
     pub(crate) guest_state: BTreeMap<String, Vec<u8>>,
@@ -36,6 +36,8 @@ pub(crate) struct State {
     pub(crate) clock: Clock,
     /// Deadline of the call, extended by the time it is held up.
     pub(crate) deadline: Instant,
+    /// Maximum processor time.
+    pub(crate) max_cpu: Duration,
     /// Maximum number of host function calls.
     pub(crate) max_host_calls: u32,
     /// True after the guest's instances were created; its own code runs from here on.

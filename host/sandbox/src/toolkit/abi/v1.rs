@@ -1,10 +1,13 @@
 //! Generated types, linker functions and the three exports of `toolhost:toolkit@1.0.0`.
 
-use std::{future::Future, pin::Pin};
+use std::marker::PhantomData;
 
 use wasmtime::{
     Result, Store,
-    component::{Component, ComponentExportIndex, HasSelf, Instance, InstancePre, Linker},
+    component::{
+        Component, ComponentExportIndex, ComponentNamedList, HasSelf, Instance, InstancePre, Lift,
+        Linker, Lower, TypedFunc, types::ComponentItem,
+    },
 };
 
 use crate::toolkit::State;
@@ -50,12 +53,15 @@ pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> Result<()> {
     webhook::add_to_linker::<_, HasSelf<State>>(linker, |state| state)
 }
 
+/// Result of a function that returned: its value or an error of the toolkit.
+type Returned<T> = std::result::Result<T, ToolError>;
+
 /// A component with its imports resolved and its exports found, ready to be instantiated.
 pub(crate) struct Toolkit {
     pre: InstancePre<State>,
-    execute: ComponentExportIndex,
-    poll: ComponentExportIndex,
-    receive: ComponentExportIndex,
+    execute: CheckedExport<ExecuteParams<'static>, Returns<Vec<u8>>>,
+    poll: CheckedExport<PollParams<'static>, Returns<Polled>>,
+    receive: CheckedExport<ReceiveParams<'static>, Returns<Received>>,
     /// True if the guest verifies webhook requests through the host, without seeing the secret.
     pub(crate) verifies_webhooks: bool,
 }
@@ -70,9 +76,9 @@ impl Toolkit {
                 wasmtime::format_err!("the component does not export `{ENTRY_INTERFACE}`")
             })?;
         Ok(Self {
-            execute: export::<ExecuteParams<'_>, Returns<Vec<u8>>>(component, &entry, "execute")?,
-            poll: export::<PollParams<'_>, Returns<Polled>>(component, &entry, "poll")?,
-            receive: export::<ReceiveParams<'_>, Returns<Received>>(component, &entry, "receive")?,
+            execute: CheckedExport::find(component, &entry, "execute")?,
+            poll: CheckedExport::find(component, &entry, "poll")?,
+            receive: CheckedExport::find(component, &entry, "receive")?,
             verifies_webhooks: component
                 .component_type()
                 .imports(component.engine())
@@ -90,10 +96,9 @@ impl Toolkit {
         store: &'a mut Store<State>,
         instance: &Instance,
         params: ExecuteParams<'a>,
-    ) -> Running<'a, Vec<u8>> {
-        let export = instance
-            .get_typed_func::<ExecuteParams<'_>, Returns<Vec<u8>>>(&mut *store, &self.execute);
-        Box::pin(async move { Ok(export?.call_async(store, params).await?.0) })
+    ) -> impl Future<Output = Result<Returned<Vec<u8>>>> + Send + use<'a> {
+        let function = self.execute.function(store, instance);
+        async move { Ok(function?.call_async(store, params).await?.0) }
     }
 
     pub(crate) fn poll<'a>(
@@ -101,10 +106,9 @@ impl Toolkit {
         store: &'a mut Store<State>,
         instance: &Instance,
         params: PollParams<'a>,
-    ) -> Running<'a, Polled> {
-        let export =
-            instance.get_typed_func::<PollParams<'_>, Returns<Polled>>(&mut *store, &self.poll);
-        Box::pin(async move { Ok(export?.call_async(store, params).await?.0) })
+    ) -> impl Future<Output = Result<Returned<Polled>>> + Send + use<'a> {
+        let function = self.poll.function(store, instance);
+        async move { Ok(function?.call_async(store, params).await?.0) }
     }
 
     pub(crate) fn receive<'a>(
@@ -112,40 +116,46 @@ impl Toolkit {
         store: &'a mut Store<State>,
         instance: &Instance,
         params: ReceiveParams<'a>,
-    ) -> Running<'a, Received> {
-        let export = instance
-            .get_typed_func::<ReceiveParams<'_>, Returns<Received>>(&mut *store, &self.receive);
-        Box::pin(async move { Ok(export?.call_async(store, params).await?.0) })
+    ) -> impl Future<Output = Result<Returned<Received>>> + Send + use<'a> {
+        let function = self.receive.function(store, instance);
+        async move { Ok(function?.call_async(store, params).await?.0) }
     }
 }
 
-/// Running call that ends with a value, an error of the toolkit, or a broken guest.
-pub(crate) type Running<'a, T> =
-    Pin<Box<dyn Future<Output = Result<std::result::Result<T, ToolError>>> + Send + 'a>>;
+/// Function of the entry interface of one component, whose type was checked.
+struct CheckedExport<P, R> {
+    index: ComponentExportIndex,
+    signature: PhantomData<(P, R)>,
+}
 
-/// Finds a function of the entry interface and checks its type, without an instance.
-fn export<P, R>(
-    component: &Component,
-    entry: &ComponentExportIndex,
-    name: &str,
-) -> Result<ComponentExportIndex>
+impl<P, R> CheckedExport<P, R>
 where
-    P: wasmtime::component::ComponentNamedList + wasmtime::component::Lower,
-    R: wasmtime::component::ComponentNamedList + wasmtime::component::Lift,
+    P: ComponentNamedList + Lower,
+    R: ComponentNamedList + Lift,
 {
-    use wasmtime::component::types::ComponentItem;
-    let (item, index) = component.get_export(Some(entry), name).ok_or_else(|| {
-        wasmtime::format_err!("`{ENTRY_INTERFACE}` does not have the function `{name}`")
-    })?;
-    let ComponentItem::ComponentFunc(function) = item else {
-        wasmtime::bail!("`{name}` of `{ENTRY_INTERFACE}` is not a function");
-    };
-    function
-        .typecheck::<P, R>(&component.component_type().instance_type())
-        .map_err(|cause| {
-            wasmtime::format_err!(
-                "`{name}` of `{ENTRY_INTERFACE}` has another type than the contract: {cause:#}"
-            )
+    /// Finds a function of the entry interface and checks its type, without an instance.
+    fn find(component: &Component, entry: &ComponentExportIndex, name: &str) -> Result<Self> {
+        let (item, index) = component.get_export(Some(entry), name).ok_or_else(|| {
+            wasmtime::format_err!("`{ENTRY_INTERFACE}` does not have the function `{name}`")
         })?;
-    Ok(index)
+        let ComponentItem::ComponentFunc(function) = item else {
+            wasmtime::bail!("`{name}` of `{ENTRY_INTERFACE}` is not a function");
+        };
+        function
+            .typecheck::<P, R>(&component.component_type().instance_type())
+            .map_err(|cause| {
+                wasmtime::format_err!(
+                    "`{name}` of `{ENTRY_INTERFACE}` has another type than the contract: {cause:#}"
+                )
+            })?;
+        Ok(Self {
+            index,
+            signature: PhantomData,
+        })
+    }
+
+    /// Returns the function of an instance. Fails if the instance is one of another component.
+    fn function(&self, store: &mut Store<State>, instance: &Instance) -> Result<TypedFunc<P, R>> {
+        instance.get_typed_func(store, self.index)
+    }
 }

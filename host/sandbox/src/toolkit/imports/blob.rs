@@ -60,9 +60,11 @@ impl Files {
         std::mem::take(&mut self.lock().created)
     }
 
-    /// Takes the reservation for the memory of the created files; hold it as long as the files.
-    pub(crate) fn take_memory(&self) -> Reservation {
-        self.lock().memory.split_off()
+    /// Takes the reservation for the memory of the created files, if they take any; hold it as long
+    /// as the files.
+    pub(crate) fn take_memory(&self) -> Option<Reservation> {
+        let inner = self.lock();
+        (!inner.memory.is_empty()).then(|| inner.memory.split_off())
     }
 
     /// Returns a file that was created in this call.

@@ -19,7 +19,8 @@ use std::{sync::Arc, time::Duration};
 use futures::{StreamExt, stream};
 use wasmtime::Result;
 
-pub(crate) use outgoing::{Node, Outgoing};
+use outgoing::Outgoing;
+pub(crate) use outgoing::{LazyOutgoing, Node, OutgoingParts};
 pub use payload::MAX_PARTS;
 pub(crate) use proxy::send_proxy_request;
 
@@ -82,8 +83,8 @@ impl State {
 
     /// Sends several requests, some of them concurrently, and returns the responses in order.
     async fn send_concurrently(&mut self, requests: Vec<Request>) -> Vec<HttpResult> {
-        let concurrency = self.outgoing.limits.concurrent_requests.max(1) as usize;
-        let outgoing = self.outgoing.clone();
+        let outgoing = self.outgoing.get(&self.trace).clone();
+        let concurrency = outgoing.limits.concurrent_requests.max(1) as usize;
         let files = self.files.clone();
         let meter = self.meter.clone();
         let left = self.remaining_time();
@@ -107,7 +108,7 @@ impl State {
 
     fn start(&self, request: Request) -> impl Future<Output = HttpResult> + Send + use<> {
         start(
-            self.outgoing.clone(),
+            self.outgoing.get(&self.trace).clone(),
             self.files.clone(),
             self.meter.clone(),
             self.remaining_time(),

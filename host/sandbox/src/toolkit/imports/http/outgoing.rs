@@ -1,7 +1,7 @@
 //! Outgoing requests of one call: what they share, and the limits that count them together.
 
 use std::sync::{
-    Arc,
+    Arc, OnceLock,
     atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
 };
 
@@ -44,39 +44,71 @@ pub(crate) struct Outgoing {
     pub(super) delivered: Reservation,
 }
 
-/// Parts of the node and of the tenant's permit that the requests of a call use.
-pub(crate) struct Node<'n> {
-    pub(crate) net: &'n net::Client,
-    pub(crate) memory: &'n Arc<NodeMemory>,
-    pub(crate) threads: &'n Handle,
-    pub(crate) cpu_permits: &'n Arc<Semaphore>,
+/// Parts of the sandbox that all calls share.
+pub(crate) struct Node {
+    pub(crate) net: net::Client,
+    pub(crate) memory: Arc<NodeMemory>,
+    /// Runtime of the guest threads.
+    pub(crate) threads: Handle,
+}
+
+/// Parts of one call from which its [`Outgoing`] is made.
+pub(crate) struct OutgoingParts {
+    pub(crate) node: Arc<Node>,
+    pub(crate) tenant: Arc<str>,
+    pub(crate) cpu_permits: Arc<Semaphore>,
+    pub(crate) policy: Arc<Policy>,
+    pub(crate) grant: Option<Arc<dyn Grant>>,
+    pub(crate) limits: Limits,
+    /// Trace of the call, if it is traced.
+    pub(crate) run_trace: Option<RunTrace>,
+    /// Runtime of the caller. A long call is on another one when it sends its first request.
+    pub(crate) caller_runtime: Handle,
+}
+
+/// [`Outgoing`] of a call, made at its first request. Most calls send none.
+pub(crate) struct LazyOutgoing {
+    parts: OutgoingParts,
+    made: OnceLock<Arc<Outgoing>>,
+}
+
+impl LazyOutgoing {
+    pub(crate) fn new(parts: OutgoingParts) -> Self {
+        Self {
+            parts,
+            made: OnceLock::new(),
+        }
+    }
+
+    pub(super) fn get(&self, trace: &Arc<Trace>) -> &Arc<Outgoing> {
+        self.made
+            .get_or_init(|| Arc::new(Outgoing::new(&self.parts, trace.clone())))
+    }
+
+    /// Releases the memory of responses that the guest has received by now.
+    pub(super) fn release_delivered(&self) {
+        if let Some(outgoing) = self.made.get() {
+            outgoing.delivered.release();
+        }
+    }
 }
 
 impl Outgoing {
-    pub(crate) fn new(
-        node: Node<'_>,
-        policy: Arc<Policy>,
-        grant: Option<Arc<dyn Grant>>,
-        limits: Limits,
-        trace: Arc<Trace>,
-    ) -> Self {
-        let Node {
-            net,
-            memory,
-            threads,
-            cpu_permits,
-        } = node;
-        let memory = memory.reserve();
+    pub(super) fn new(parts: &OutgoingParts, trace: Arc<Trace>) -> Self {
+        let limits = parts.limits;
+        let node = &*parts.node;
+        let memory = node.memory.reserve();
+        let net = node.net.for_tenant(parts.tenant.clone());
         Self {
-            net: net.with_proxy(grant.as_ref().and_then(|grant| grant.proxy())),
-            policy,
-            grant,
+            net: net.with_proxy(parts.grant.as_ref().and_then(|grant| grant.proxy())),
+            policy: parts.policy.clone(),
+            grant: parts.grant.clone(),
             limits,
             trace,
-            run_trace: None,
-            caller_runtime: Handle::current(),
-            threads: threads.clone(),
-            cpu_permits: cpu_permits.clone(),
+            run_trace: parts.run_trace,
+            caller_runtime: parts.caller_runtime.clone(),
+            threads: node.threads.clone(),
+            cpu_permits: parts.cpu_permits.clone(),
             concurrency: Semaphore::new(limits.concurrent_requests.max(1) as usize),
             requests: AtomicU32::new(0),
             response_bytes: AtomicU64::new(0),
@@ -84,16 +116,6 @@ impl Outgoing {
             delivered: memory.empty(),
             redactor_memory: memory,
         }
-    }
-
-    /// Makes each request a span of a trace.
-    pub(crate) fn with_trace(self, run_trace: Option<RunTrace>) -> Self {
-        Self { run_trace, ..self }
-    }
-
-    /// Releases the memory of responses that the guest has received by now.
-    pub(super) fn release_delivered(&self) {
-        self.delivered.release();
     }
 
     /// Counts a request before any part of it runs.

@@ -11,9 +11,9 @@ use std::{
 
 use net::Url;
 use scopeguard::ScopeGuard;
-use tokio::time::timeout;
+use tokio::{runtime::Handle, sync::Semaphore, time::timeout};
 
-use super::{Node, Outgoing, credential, error, rules};
+use super::{Node, Outgoing, OutgoingParts, credential, error, rules};
 use crate::{
     File, Level, Outcome, ProxyRequest, ProxyResponse, failure,
     observer::Observer,
@@ -32,7 +32,8 @@ const OVERHEAD_TIMEOUT: Duration = Duration::from_secs(15);
 /// Sends the request and reads the whole response. If the future is dropped, the outcome is passed
 /// to `on_cancel`.
 pub(crate) async fn send_proxy_request(
-    node: Node<'_>,
+    node: &Arc<Node>,
+    cpu_permits: &Arc<Semaphore>,
     request: ProxyRequest,
     on_cancel: impl FnOnce(Outcome<ProxyResponse>),
 ) -> Outcome<ProxyResponse> {
@@ -53,14 +54,17 @@ pub(crate) async fn send_proxy_request(
     };
     let given = given.into_iter().collect();
     let files = Files::new(given, None, node.memory.reserve(), limits);
-    let outgoing = Outgoing::new(
-        node,
-        request.policy,
-        request.grant,
+    let parts = OutgoingParts {
+        node: node.clone(),
+        tenant: request.tenant,
+        cpu_permits: cpu_permits.clone(),
+        policy: request.policy,
+        grant: request.grant,
         limits,
-        running.trace.clone(),
-    )
-    .with_trace(request.trace);
+        run_trace: request.trace,
+        caller_runtime: Handle::current(),
+    };
+    let outgoing = Outgoing::new(&parts, running.trace.clone());
     let mut guest_request = Request {
         method: request.method,
         url: request.url,
@@ -97,7 +101,7 @@ pub(crate) async fn send_proxy_request(
         body: body.unwrap_or_default(),
     };
     Outcome {
-        memory: Some(files.take_memory()),
+        memory: files.take_memory(),
         ..observer.outcome(Ok(response))
     }
 }
