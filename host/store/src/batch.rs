@@ -32,6 +32,8 @@ pub struct Write {
     pub id: String,
     /// The precondition and the change.
     pub step: Step,
+    /// The declared fields of the body, if the caller passed them.
+    pub(crate) values: Option<Values>,
 }
 
 impl Write {
@@ -40,9 +42,9 @@ impl Write {
         (self.collection.name, &self.id)
     }
 
-    /// Checks form and limits, and reads the declared fields of the body. Returns no values for a
-    /// step without a body.
-    fn values(&self) -> Result<Values, CommitError> {
+    /// Checks form and limits, and returns the declared fields of the body. They are read from it
+    /// unless the caller passed them. Returns no values for a step without a body.
+    fn take_values(&mut self) -> Result<Values, CommitError> {
         let refuse = |why: String| {
             CommitError::Invalid(format!("{} {}: {why}", self.collection.name, self.id))
         };
@@ -57,7 +59,12 @@ impl Write {
         if body.len() > MAX_BODY_BYTES {
             return Err(refuse(format!("a body has at most {MAX_BODY_BYTES} bytes")));
         }
-        let values = Values::from_body(self.collection, body)
+        let read = || Values::from_body(self.collection, body);
+        let passed = self.values.take();
+        let matches_body = |passed: &Values| read().is_ok_and(|values| values == *passed);
+        debug_assert!(passed.iter().all(matches_body), "lists differ from body");
+        let values = passed
+            .map_or_else(read, Ok)
             .map_err(|error| refuse(format!("the body is not an object: {error}")))?;
         for (place, field) in self.collection.fields.iter().enumerate() {
             let found = values.at(place);
@@ -189,7 +196,7 @@ impl Batch {
         let pairs = self
             .writes
             .into_iter()
-            .map(|write| write.values().map(|values| (write, values)));
+            .map(|mut write| write.take_values().map(|values| (write, values)));
         let mut writes = pairs.collect::<Result<Vec<_>, _>>()?;
         writes.sort_by(|(a, _), (b, _)| a.target().cmp(&b.target()));
         if let Some(pair) = writes
@@ -226,16 +233,28 @@ impl Batch {
     /// Creates a record as [`insert_created`](Self::insert_created) does, from a value that borrows
     /// the content of the record and is written as the same JSON. `capacity` is the expected size
     /// of the body, in bytes.
-    pub fn insert_borrowed<T: Document>(
+    ///
+    /// `lists` are the values of all declared fields in the order of their declaration, so that
+    /// they are not read from the body. Each field is a list of texts, sorted and without
+    /// duplicates.
+    pub fn insert_listed<T: Document>(
         mut self,
         created_at: Time,
         project: &str,
         id: &str,
         body: &impl Serialize,
         capacity: usize,
+        lists: &[&[&str]],
     ) -> Batch {
         let body = self.encode::<T>(id, body, capacity);
-        self.push::<T>(project, id, Step::Insert { created_at, body })
+        self.writes.push(Write {
+            collection: T::COLLECTION,
+            project: project.to_owned(),
+            id: id.to_owned(),
+            step: Step::Insert { created_at, body },
+            values: Some(Values::from_lists(lists)),
+        });
+        self
     }
 
     /// Replaces the body of a record by the one that `record` carries, if the stored revision is
@@ -285,6 +304,7 @@ impl Batch {
             project: row.project.clone(),
             id: row.id.clone(),
             step,
+            values: None,
         });
         self
     }
@@ -312,6 +332,7 @@ impl Batch {
             project,
             id,
             step,
+            values: None,
         });
         self
     }
@@ -333,6 +354,7 @@ impl Batch {
             project: project.to_owned(),
             id: id.to_owned(),
             step,
+            values: None,
         });
         self
     }

@@ -70,6 +70,12 @@ impl Values {
         serde_json::Deserializer::from_slice(body).deserialize_map(Reader(collection.fields))
     }
 
+    /// Creates the values of a body whose declared fields are the given lists of texts.
+    pub(crate) fn from_lists(lists: &[&[&str]]) -> Values {
+        let scalars = |list: &&[&str]| list.iter().map(|text| Scalar::from(*text)).collect();
+        Values(lists.iter().map(scalars).collect())
+    }
+
     /// Returns the values of the field at a position. Elements of a list appear once each, in no
     /// particular order.
     pub(crate) fn at(&self, place: usize) -> &[Scalar] {

@@ -51,12 +51,12 @@ impl Counts {
 pub(crate) struct Usage(Mutex<HashMap<Arc<str>, u64>>);
 
 impl Usage {
-    /// Counts one execution.
-    pub(crate) fn count(&self, toolkit: &Arc<str>) {
+    /// Counts executions of a toolkit.
+    pub(crate) fn count(&self, toolkit: &Arc<str>, runs: u64) {
         let mut counted = self.0.lock();
         match counted.get_mut(toolkit) {
-            Some(runs) => *runs += 1,
-            None => drop(counted.insert(toolkit.clone(), 1)),
+            Some(count) => *count += runs,
+            None => drop(counted.insert(toolkit.clone(), runs)),
         }
     }
 

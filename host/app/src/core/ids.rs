@@ -5,7 +5,10 @@
 
 use std::{
     fmt,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use serde::{Deserialize, Serialize};
@@ -27,20 +30,20 @@ macro_rules! ids {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(transparent)]
-        pub struct $name(String);
+        pub struct $name(Arc<str>);
 
         impl $name {
             /// Returns a new random id.
             #[must_use]
             pub fn random() -> Self {
-                Self(format!("{}{}", $prefix, random_text(RANDOM_CHARS)))
+                Self(format!("{}{}", $prefix, random_text(RANDOM_CHARS)).into())
             }
 
             /// Parses an id. Fails with [`errors::MALFORMED_ID`] if the text cannot be an id of
             /// this kind.
             pub fn parse(text: &str) -> Result<Self> {
                 if well_formed(text, &[$prefix $(, $other)*]) {
-                    Ok(Self(text.to_owned()))
+                    Ok(Self(text.into()))
                 } else {
                     Err(errors::malformed_id($what, super::truncate(text)))
                 }
@@ -109,7 +112,7 @@ impl Sequence {
         let mut text = *b"log_000000000000";
         write_number(&mut text[4..11], u64::try_from(time.0).unwrap_or(0));
         write_number(&mut text[11..], self.0.fetch_add(1, Ordering::Relaxed));
-        LogId(text.map(char::from).iter().collect())
+        LogId(ascii_text(&text).into())
     }
 
     /// Returns the next request id.
@@ -117,7 +120,7 @@ impl Sequence {
     pub fn request(&self) -> String {
         let mut text = *b"req_00000000000";
         write_number(&mut text[4..], self.0.fetch_add(1, Ordering::Relaxed));
-        text.map(char::from).iter().collect()
+        ascii_text(&text).to_owned()
     }
 }
 
@@ -131,7 +134,7 @@ impl FileId {
     /// Returns a new random id of a file of a tool router session.
     #[must_use]
     pub fn of_session() -> Self {
-        Self(format!("sfile_{}", random_text(RANDOM_CHARS)))
+        Self(format!("sfile_{}", random_text(RANDOM_CHARS)).into())
     }
 
     /// Returns true for the id of a file of a tool router session.
@@ -145,7 +148,7 @@ impl EndpointId {
     /// Returns a new id that cannot be guessed.
     #[must_use]
     pub fn unguessable() -> Self {
-        Self(format!("we_{}", random_text(UNGUESSABLE_CHARS)))
+        Self(format!("we_{}", random_text(UNGUESSABLE_CHARS)).into())
     }
 }
 
@@ -154,7 +157,7 @@ impl DeliveryId {
     #[must_use]
     pub fn for_event(event: Uuid, subscription: &SubscriptionId) -> Self {
         let subscription = subscription.0.trim_start_matches("ws_");
-        Self(format!("wd_{}_{subscription}", event.simple()))
+        Self(format!("wd_{}_{subscription}", event.simple()).into())
     }
 }
 
@@ -162,7 +165,7 @@ impl RecipeRunId {
     /// Returns the id of the only run for an event of a trigger instance.
     #[must_use]
     pub fn for_event(event: Uuid) -> Self {
-        Self(format!("rr_{}", event.simple()))
+        Self(format!("rr_{}", event.simple()).into())
     }
 }
 
@@ -188,7 +191,12 @@ impl LogId {
 pub(crate) fn number_text<const N: usize>(number: u64) -> String {
     let mut digits = [0; N];
     write_number(&mut digits, number);
-    digits.map(char::from).iter().collect()
+    ascii_text(&digits).to_owned()
+}
+
+/// Returns characters of an id as text.
+fn ascii_text(text: &[u8]) -> &str {
+    str::from_utf8(text).expect("the characters of ids are ASCII")
 }
 
 /// Writes the last digits of a number in base 62, as many as fit.

@@ -1,6 +1,6 @@
 //! Id of a request, with its place in a trace.
 
-use std::ops::Deref;
+use std::{ops::Deref, sync::Arc};
 
 use super::trace::SpanContext;
 
@@ -8,14 +8,15 @@ use super::trace::SpanContext;
 /// request to those of its executions.
 #[derive(Debug, Clone, Default)]
 pub struct RequestId {
-    text: String,
+    text: Arc<str>,
     span: Option<SpanContext>,
 }
 
 impl RequestId {
     /// Creates the id of a request. The span is `None` if the request is not traced.
     #[must_use]
-    pub fn new(text: String, span: Option<SpanContext>) -> Self {
+    pub fn new(text: impl Into<Arc<str>>, span: Option<SpanContext>) -> Self {
+        let text = text.into();
         Self { text, span }
     }
 
@@ -28,6 +29,11 @@ impl RequestId {
     /// Returns the text of the id.
     #[must_use]
     pub fn into_text(self) -> String {
+        String::from(&*self.text)
+    }
+
+    /// Returns the text of the id without a copy.
+    pub(crate) fn into_shared_text(self) -> Arc<str> {
         self.text
     }
 }
@@ -43,6 +49,6 @@ impl Deref for RequestId {
 /// Background work has no request. It is named in place of one, and begins a trace of its own.
 impl From<&str> for RequestId {
     fn from(text: &str) -> Self {
-        Self::new(text.to_owned(), None)
+        Self::new(text, None)
     }
 }

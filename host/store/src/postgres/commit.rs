@@ -287,6 +287,7 @@ impl Postgres {
             project,
             id,
             step,
+            ..
         } = write;
         let Some(statements) = self.statements.get(collection.name) else {
             return Ok(());

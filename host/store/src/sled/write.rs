@@ -194,6 +194,7 @@ impl Planner<'_> {
             project,
             id,
             step,
+            ..
         } = write;
         let now = self.now;
         let old = old.map(|old| &old.row);

@@ -19,11 +19,11 @@ async fn what_several_servers_counted_is_added_up_once() {
         "nothing was counted"
     );
     for usage in [&one, &other, &one] {
-        usage.count(&a);
+        usage.count(&a, 1);
         usage.save(&store, Time(2)).await.unwrap();
         usage.save(&store, Time(3)).await.unwrap();
     }
-    other.count(&b);
+    other.count(&b, 1);
     other.save(&store, Time(4)).await.unwrap();
     let counts = store
         .get::<Counts>(INSTALLATION_PROJECT, RECORD_ID)

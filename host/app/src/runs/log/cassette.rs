@@ -105,7 +105,7 @@ impl Recorder {
 impl Writer {
     /// Writes the cassettes of a group. A cassette that cannot be written is lost with a warning,
     /// because the execution's log record is more important.
-    pub(super) async fn keep_cassettes(&self, entries: &[Pending]) {
+    pub(super) async fn keep_cassettes(&self, entries: &[Box<Pending>]) {
         for entry in entries {
             if let Some(kept) = &entry.cassette
                 && let Err(cause) = self.keep_cassette(entry, kept).await

@@ -217,10 +217,30 @@ impl<'a> Page<&'a str> {
             slow: list(|run| run.is_slow().then(|| run.id.as_str())),
         }
     }
+
+    /// Returns the values of the declared fields of [`PAGES_COLLECTION`], in their order.
+    pub(super) fn lists(&self) -> [&[&'a str]; 8] {
+        [
+            &self.tools,
+            &self.toolkits,
+            &self.statuses,
+            &self.users,
+            &self.accounts,
+            &self.auth_configs,
+            &self.sessions,
+            &self.slow,
+        ]
+    }
+}
+
+/// Divides entries, in order of their projects, into pages of one project each.
+pub(super) fn split_into_pages(entries: &[Box<Pending>]) -> Vec<Vec<&Pending>> {
+    let projects = entries.chunk_by(|one, other| one.project.id == other.project.id);
+    projects.flat_map(pages_of_project).collect()
 }
 
 /// Divides the entries of one project, in order of arrival, into pages.
-pub(super) fn split_into_pages<'a>(entries: &[&'a Pending]) -> Vec<Vec<&'a Pending>> {
+fn pages_of_project(entries: &[Box<Pending>]) -> Vec<Vec<&Pending>> {
     let mut pages: Vec<Vec<&Pending>> = Vec::new();
     let (mut detail_bytes, mut first) = (0, Time(0));
     for entry in entries {

@@ -51,7 +51,7 @@ pub(super) struct Pending {
     pub(super) auth_config: Option<AuthConfigId>,
     source: Source,
     pub(super) session: Option<SessionId>,
-    request_id: String,
+    request_id: Arc<str>,
     trace: Option<TraceId>,
     started_at: Time,
     /// The tokens used. Few executions have them, so they take no room in others.
@@ -99,7 +99,7 @@ impl Pending {
             auth_config: subject.auth_config,
             source: subject.source,
             session: subject.session,
-            request_id: subject.request_id.into_text(),
+            request_id: subject.request_id.into_shared_text(),
             trace: entry.trace,
             started_at: entry.started_at,
             tokens: subject.tokens.map(Box::new),
@@ -137,7 +137,13 @@ impl Pending {
             failure: self.failure.as_deref(),
         }
     }
-    /// Returns the slug of the toolkit.
+
+    /// Returns the slug of the toolkit, or `None` for a tool of the host itself.
+    pub(super) fn release_slug(&self) -> Option<&Arc<str>> {
+        self.release.as_ref().map(|release| &release.slug)
+    }
+
+    /// Returns the slug of the toolkit, also for a tool of the host itself.
     pub(super) fn toolkit(&self) -> &str {
         let release = self.release.as_deref();
         release.map_or(HOST_TOOLKIT, |release| &*release.slug)

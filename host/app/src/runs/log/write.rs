@@ -85,7 +85,7 @@ impl Writer {
             self.flush_signal
                 .submitted
                 .store(self.receiver.len(), Ordering::Relaxed);
-            self.write(std::mem::take(&mut group)).await;
+            self.write(&mut group).await;
             let since = self.clock.now().0 - self.counts_saved_at.0;
             if Duration::from_millis(since.unsigned_abs()) >= COUNT_INTERVAL {
                 self.save_counts().await;
@@ -116,28 +116,21 @@ impl Writer {
         }
     }
 
-    async fn write(&self, group: Vec<Message>) {
+    async fn write(&self, group: &mut Vec<Message>) {
         let mut entries = Vec::with_capacity(group.len());
         let mut waiting = Vec::new();
-        for message in group {
+        for message in group.drain(..) {
             match message {
                 Message::Entry(entry, done) => {
-                    entries.push(*entry);
+                    entries.push(entry);
                     waiting.extend(done);
                 }
                 Message::Flush(done) => waiting.push(done),
             }
         }
-        let now = self.clock.now();
-        for entry in &mut entries {
-            if let Some(detail) = &mut entry.detail
-                && !self
-                    .quotas
-                    .take(Kind::Log, entry.project.id.as_str(), entry.size, now)
-            {
-                detail.leave_out(PAST_QUOTA_NOTE);
-            }
-        }
+        // The sort is stable: the records of one project stay in the order of their arrival.
+        entries.sort_by(|one, other| one.project.id.cmp(&other.project.id));
+        self.apply_quotas(&mut entries);
         self.keep_cassettes(&entries).await;
         let (mut written, mut rest) = (true, &entries[..]);
         while !rest.is_empty() {
@@ -148,11 +141,7 @@ impl Writer {
             };
             rest = later;
         }
-        for entry in &entries {
-            if let Some(release) = &entry.release {
-                self.usage.count(&release.slug);
-            }
-        }
+        self.count_usage(&entries);
         if written {
             for done in waiting {
                 // The waiting caller may have gone.
@@ -161,9 +150,42 @@ impl Writer {
         }
     }
 
+    /// Leaves out the details of records that exceed the quota of their project. The records are in
+    /// order of their projects.
+    fn apply_quotas(&self, entries: &mut [Box<Pending>]) {
+        let now = self.clock.now();
+        for records in entries.chunk_by_mut(|one, other| one.project.id == other.project.id) {
+            let project = records[0].project.clone();
+            let take = |size: usize| self.quotas.take(Kind::Log, project.id.as_str(), size, now);
+            let with_detail = records.iter().filter(|record| record.detail.is_some());
+            let total: usize = with_detail.map(|record| record.size).sum();
+            // If the total fits, each record fits.
+            if total == 0 || take(total) {
+                continue;
+            }
+            for record in records {
+                if let Some(detail) = &mut record.detail
+                    && !take(record.size)
+                {
+                    detail.leave_out(PAST_QUOTA_NOTE);
+                }
+            }
+        }
+    }
+
+    /// Counts the executions of each toolkit.
+    fn count_usage(&self, entries: &[Box<Pending>]) {
+        let toolkits = entries.chunk_by(|one, other| one.release_slug() == other.release_slug());
+        for records in toolkits {
+            if let Some(slug) = records[0].release_slug() {
+                self.usage.count(slug, records.len() as u64);
+            }
+        }
+    }
+
     /// Writes records one by one, so that a record that the store refuses does not affect the
     /// others.
-    async fn one_by_one(&self, entries: &[Pending]) -> bool {
+    async fn one_by_one(&self, entries: &[Box<Pending>]) -> bool {
         let mut all = true;
         for entry in entries {
             all &= self.commit(std::slice::from_ref(entry)).await == WriteOutcome::Written;
@@ -172,7 +194,7 @@ impl Writer {
     }
 
     /// Commits records, and retries for as long as the server runs.
-    async fn commit(&self, entries: &[Pending]) -> WriteOutcome {
+    async fn commit(&self, entries: &[Box<Pending>]) -> WriteOutcome {
         let mut final_attempts = 0;
         loop {
             let cause = match self.batch(entries).await {
@@ -201,34 +223,25 @@ impl Writer {
         }
     }
 
-    async fn batch(&self, entries: &[Pending]) -> Result<Batch> {
-        let mut projects: Vec<(&str, Vec<&Pending>)> = Vec::new();
-        for entry in entries {
-            let project = entry.project.id.as_str();
-            match projects.iter_mut().find(|(own, _)| *own == project) {
-                Some((_, entries)) => entries.push(entry),
-                None => projects.push((project, vec![entry])),
-            }
-        }
+    async fn batch(&self, entries: &[Box<Pending>]) -> Result<Batch> {
         let mut batch = Batch::at(self.clock.now());
-        for (project, entries) in projects {
-            for page in split_into_pages(&entries) {
-                batch = self.page(batch, project, &page).await?;
-            }
+        for page in split_into_pages(entries) {
+            batch = self.page(batch, &page).await?;
         }
         Ok(batch)
     }
 
-    async fn page(&self, batch: Batch, project: &str, entries: &[&Pending]) -> Result<Batch> {
+    async fn page(&self, batch: Batch, entries: &[&Pending]) -> Result<Batch> {
         let Some(last) = entries.last() else {
             return Ok(batch);
         };
-        let id = last.id.as_str();
+        let (project, id) = (last.project.id.as_str(), last.id.as_str());
         let ended_at = entries.iter().map(|entry| entry.ended_at);
         let ended_at = ended_at.max().unwrap_or_default();
         let page = Page::new(entries);
         let capacity = RECORD_CAPACITY * (entries.len() + 1);
-        let batch = batch.insert_borrowed::<Page>(ended_at, project, id, &page, capacity);
+        let lists = page.lists();
+        let batch = batch.insert_listed::<Page>(ended_at, project, id, &page, capacity, &lists);
         let details: Vec<_> = entries.iter().map(|entry| &entry.detail).collect();
         if details.iter().all(|detail| detail.is_none()) {
             return Ok(batch);
@@ -248,13 +261,14 @@ impl Message {
 }
 
 /// Returns the number of first records that are written together.
-fn group_length(entries: &[Pending]) -> usize {
+fn group_length(entries: &[Box<Pending>]) -> usize {
     let mut bytes = 0;
-    let fits = |entry: &&Pending| {
-        bytes += entry.size;
+    let fits = |size: &usize| {
+        bytes += size;
         bytes <= MAX_GROUP_BYTES
     };
-    entries.iter().take_while(fits).count().max(1)
+    let sizes = entries.iter().map(|entry| entry.size);
+    sizes.take_while(fits).count().max(1)
 }
 
 #[cfg(test)]
@@ -270,7 +284,7 @@ mod tests {
         let of = |size: &usize| {
             let (mut record, _) = pending(entry(LogVisibility::DontStoreData, 0), 8_000, 8_000);
             record.size = *size;
-            record
+            Box::new(record)
         };
         let count = |sizes: &[usize]| group_length(&sizes.iter().map(of).collect::<Vec<_>>());
         assert_eq!(count(&[1; 8]), 8);

@@ -38,7 +38,7 @@ async fn store(folder: &std::path::Path, days: i64) -> Store {
                 .unwrap(),
         };
         batch = batch
-            .insert_borrowed::<Page>(time, "p", &id, &page, 0)
+            .insert_listed::<Page>(time, "p", &id, &page, 0, &page.lists())
             .insert_created(time, "p", &id, &details);
     }
     store.commit(batch).await.unwrap();
