@@ -76,7 +76,7 @@ impl ValidatedRequest {
         if user.as_ref().is_some_and(String::is_empty) {
             return Err(errors::invalid("user_id: must have at least one character"));
         }
-        let user_id = parse_user_id(user)?;
+        let user_id = parse_user_id(user.as_deref())?;
         Ok(Self {
             config,
             release,

@@ -241,8 +241,8 @@ pub(crate) async fn proxy_context(
     tool: &str,
     choice: CredentialChoice,
 ) -> Result<ProxyContext> {
-    let user = choice.user_id.map(|user| parse_user_id(Some(user)));
-    let user = user.transpose()?;
+    let named = choice.user_id.as_deref();
+    let user = named.map(|user| parse_user_id(Some(user))).transpose()?;
     if let Some(CustomCredential::Connection {
         scheme,
         toolkit,

@@ -27,7 +27,7 @@ pub(crate) async fn account_for_trigger(
     user: Option<String>,
 ) -> Result<Record<Account>> {
     let is_user_named = user.is_some();
-    let user = parse_user_id(user)?;
+    let user = parse_user_id(user.as_deref())?;
     let Some(id) = id else {
         return newest_active(app, project, toolkit, &user).await;
     };

@@ -20,6 +20,8 @@ use crate::{
 pub struct SessionCaller {
     /// The project of the session.
     pub project: SharedProject,
+    /// Id of the session, unless the session is not stored.
+    pub(super) id: Option<SessionId>,
     /// The session, as it was when the request began.
     pub session: Arc<Record<Session>>,
     /// Id of the request, for the log.
@@ -41,6 +43,7 @@ impl SessionCaller {
     ) -> Result<Self> {
         Ok(Self {
             project: project.clone(),
+            id: Some(id.clone()),
             session: Arc::new(sessions::get(app, project, id).await?),
             request_id,
             may_proxy,
@@ -61,6 +64,7 @@ impl SessionCaller {
         };
         Self {
             project: project.clone(),
+            id: None,
             session: Arc::new(record),
             request_id,
             may_proxy: false,

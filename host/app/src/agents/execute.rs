@@ -6,8 +6,8 @@ use super::{SessionCaller, approval, errors, recipes, scope, selection};
 use crate::{
     App, Result,
     catalog::{LATEST, ResolvedTool},
-    core::ids::{AccountId, SessionId},
-    runs::{self, Execute, Execution, Input},
+    core::ids::AccountId,
+    runs::{self, ExecuteResolved, Execution, Input},
 };
 
 /// A request to execute a tool in a session.
@@ -19,6 +19,17 @@ pub struct SessionExecute {
     pub arguments: Bytes,
     /// Id or alias of the account to use, or `None` for the one that the session uses by default.
     pub account: Option<String>,
+}
+
+/// A tool or a recipe that a session may execute.
+pub(super) enum Prepared {
+    /// A recipe. It is not read yet.
+    Recipe,
+    /// A tool, with the account of its calls unless it needs none.
+    Tool {
+        found: ResolvedTool,
+        account: Option<AccountId>,
+    },
 }
 
 /// Finds a tool that a session permits, in the latest version of its toolkit. Fails if the tool
@@ -36,17 +47,45 @@ pub async fn execute(
     caller: &SessionCaller,
     request: SessionExecute,
 ) -> Result<Execution> {
-    if recipes::is_recipe(app, &request.tool) {
-        // On the heap, so that calls of tools do not carry the larger future of a recipe.
-        return Box::pin(recipes::execute(
-            app,
-            caller,
-            &request.tool,
-            request.arguments,
-        ))
-        .await;
+    let SessionExecute {
+        tool,
+        arguments,
+        account,
+    } = request;
+    let prepared = prepare(app, caller, &tool, account.as_deref()).await?;
+    execute_prepared(app, caller, &tool, &prepared, arguments).await
+}
+
+/// Decides how the calls of a tool or a recipe run in a session. Fails as [`execute_tool`] does before
+/// it reads the arguments.
+pub(super) async fn prepare(
+    app: &App,
+    caller: &SessionCaller,
+    tool: &str,
+    account: Option<&str>,
+) -> Result<Prepared> {
+    if recipes::is_recipe(app, tool) {
+        return Ok(Prepared::Recipe);
     }
-    execute_tool(app, caller, request).await
+    let (found, account) = permit(app, caller, tool, account).await?;
+    Ok(Prepared::Tool { found, account })
+}
+
+/// Executes a prepared tool or recipe, and records the execution. `slug` is that of the recipe.
+pub(super) async fn execute_prepared(
+    app: &App,
+    caller: &SessionCaller,
+    slug: &str,
+    prepared: &Prepared,
+    arguments: Bytes,
+) -> Result<Execution> {
+    match prepared {
+        // On the heap, so that calls of tools do not carry the larger future of a recipe.
+        Prepared::Recipe => Box::pin(recipes::execute(app, caller, slug, arguments)).await,
+        Prepared::Tool { found, account } => {
+            run(app, caller, found, account.clone(), arguments).await
+        }
+    }
 }
 
 /// Executes a tool in a session, with an account of the session's user, and records the execution.
@@ -60,12 +99,24 @@ pub(super) async fn execute_tool(
     caller: &SessionCaller,
     request: SessionExecute,
 ) -> Result<Execution> {
-    let found = resolve(app, caller, &request.tool)?;
-    let account = account(app, caller, &found, request.account.as_deref()).await?;
+    let named = request.account.as_deref();
+    let (found, account) = permit(app, caller, &request.tool, named).await?;
+    run(app, caller, &found, account, request.arguments).await
+}
+
+/// Finds a tool that a session permits without approval, and the account of its calls.
+async fn permit(
+    app: &App,
+    caller: &SessionCaller,
+    tool: &str,
+    named: Option<&str>,
+) -> Result<(ResolvedTool, Option<AccountId>)> {
+    let found = resolve(app, caller, tool)?;
+    let account = account(app, caller, &found, named).await?;
     if approval::is_missing(caller, &found, account.as_ref()) {
         return Err(errors::approval_required(&found.tool.slug));
     }
-    run(app, caller, &found, account, request.arguments).await
+    Ok((found, account))
 }
 
 /// Returns the account with which a call runs a tool, or none if it needs none. `named` is the one
@@ -91,16 +142,14 @@ pub(super) async fn run(
     account: Option<AccountId>,
     arguments: Bytes,
 ) -> Result<Execution> {
-    let execute = Execute {
-        tool: found.tool.slug.to_string(),
-        version: found.release.version.to_string(),
+    let execute = ExecuteResolved {
         user_id: Some(caller.config().user_id.clone()),
         account,
         custom: None,
-        session: Some(SessionId::parse(caller.session_id())?),
+        session: caller.id.clone(),
         input: Input::Arguments(arguments),
         request_id: caller.request_id.clone(),
     };
     // An execution is large, and the calls that contain it would exceed the stack of a thread.
-    Box::pin(runs::execute(app, &caller.project, execute)).await
+    Box::pin(runs::execute_resolved(app, &caller.project, found, execute)).await
 }

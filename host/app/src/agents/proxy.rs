@@ -4,7 +4,7 @@ use super::{SessionCaller, errors, scope, selection};
 use crate::{
     App, Result,
     accounts::CustomCredential,
-    core::{ids::SessionId, truncate},
+    core::truncate,
     runs::{self, Proxy, ProxyResponse},
 };
 
@@ -42,7 +42,7 @@ pub async fn proxy(
     let request = Proxy {
         user_id: Some(config.user_id.clone()),
         account: selected,
-        session: Some(SessionId::parse(caller.session_id())?),
+        session: caller.id.clone(),
         ..request
     };
     runs::proxy(app, &caller.project, request).await

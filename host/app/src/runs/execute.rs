@@ -14,7 +14,7 @@ use super::{
 use crate::{
     App, Result,
     accounts::{self, CredentialChoice, CustomCredential},
-    catalog::Release,
+    catalog::{Release, ResolvedTool},
     core::{
         ids::{AccountId, LogId, SessionId},
         request_id::RequestId,
@@ -43,6 +43,16 @@ pub struct Execute {
     pub request_id: RequestId,
 }
 
+/// A request to execute a tool that the caller has resolved. Its members are those of [`Execute`].
+pub(crate) struct ExecuteResolved {
+    pub user_id: Option<String>,
+    pub account: Option<AccountId>,
+    pub custom: Option<CustomCredential>,
+    pub session: Option<SessionId>,
+    pub input: Input,
+    pub request_id: RequestId,
+}
+
 /// The result of an execution. A failure of the tool is also a result.
 #[derive(Debug)]
 pub struct Execution {
@@ -61,15 +71,33 @@ pub struct Execution {
 /// from the prompt, or no capacity is free. After that, every outcome is an [`Execution`].
 pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Result<Execution> {
     let resolved = app.catalog.tool(&request.tool, &request.version)?;
+    let request = ExecuteResolved {
+        user_id: request.user_id,
+        account: request.account,
+        custom: request.custom,
+        session: request.session,
+        input: request.input,
+        request_id: request.request_id,
+    };
+    execute_resolved(app, project, &resolved, request).await
+}
+
+/// Executes a tool as [`execute`] does.
+pub(crate) async fn execute_resolved(
+    app: &App,
+    project: &SharedProject,
+    resolved: &ResolvedTool,
+    request: ExecuteResolved,
+) -> Result<Execution> {
     let (release, tool) = (&resolved.release, &resolved.tool);
     let input = arguments::check(app, project, tool, request.input).await?;
-    let user = accounts::parse_user_id(request.user_id.clone())?;
+    let user = accounts::parse_user_id(request.user_id.as_deref())?;
     let choice = CredentialChoice {
         user_id: request.user_id,
         account: request.account,
         custom: request.custom,
     };
-    let granted = accounts::grant(app, project, &resolved, &user, choice).await?;
+    let granted = accounts::grant(app, project, resolved, &user, choice).await?;
     // The language model is called after all other checks of the call, because it costs money.
     let arguments = input.into_arguments(app, project, tool).await?;
     let given: Vec<_> = arguments.files.iter().map(|file| file.id.clone()).collect();
@@ -107,7 +135,7 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
         record: Some(&mut record),
     };
     let outcome = run::call(app, run).await?;
-    let Presented { data, error, kept } = present(app, project, &resolved, outcome, &given).await;
+    let Presented { data, error, kept } = present(app, project, resolved, outcome, &given).await;
     let log_id = record.id().clone();
     let error = if record.close(kept, error.clone()).await {
         error
@@ -121,6 +149,6 @@ pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Re
         log_id,
         data,
         error,
-        release: Some(resolved.release),
+        release: Some(release.clone()),
     })
 }

@@ -11,7 +11,10 @@ use std::{
 use store::Record;
 
 use super::McpServer;
-use crate::{App, Result, core::read_cache::ReadCache};
+use crate::{
+    App, Result,
+    core::{ids::ProjectId, read_cache::ReadCache},
+};
 
 /// Time after which a server is read again.
 const MAX_AGE: Duration = Duration::from_secs(1);
@@ -21,8 +24,15 @@ const MAX_KEPT_SERVERS: usize = 1_000;
 /// for each call.
 const MAX_KEPT_NAMES: usize = 200;
 
+/// A server, and the id of its project.
+#[derive(Debug)]
+pub(crate) struct CachedServer {
+    pub record: Record<McpServer>,
+    pub project: ProjectId,
+}
+
 /// The servers that were read lately, each with the time at which it was read.
-pub(crate) type ServerCache = ReadCache<String, (Instant, Arc<Record<McpServer>>)>;
+pub(crate) type ServerCache = ReadCache<String, (Instant, Arc<CachedServer>)>;
 
 /// Creates an empty cache.
 pub(crate) fn new_cache() -> ServerCache {
@@ -37,29 +47,31 @@ pub(super) async fn invalidate<T>(app: &App, id: &str, change: impl Future<Outpu
 }
 
 /// Returns a server of any project by its id, if it exists.
-pub(super) async fn lookup(app: &App, id: &str) -> Result<Option<Arc<Record<McpServer>>>> {
+pub(super) async fn lookup(app: &App, id: &str) -> Result<Option<Arc<CachedServer>>> {
     if let Some(server) = fresh(&app.mcp_servers, id) {
         return Ok(Some(server));
     }
     let changes = app.mcp_servers.changes();
     let read_at = Instant::now();
-    let found = app.store.lookup::<McpServer>(id).await?.map(Arc::new);
-    if let Some(server) = &found {
-        keep(&app.mcp_servers, server, read_at, changes);
-    }
-    Ok(found)
+    let Some(record) = app.store.lookup::<McpServer>(id).await? else {
+        return Ok(None);
+    };
+    let project = ProjectId::parse(&record.project)?;
+    let server = Arc::new(CachedServer { record, project });
+    keep(&app.mcp_servers, &server, read_at, changes);
+    Ok(Some(server))
 }
 
-fn fresh(cache: &ServerCache, id: &str) -> Option<Arc<Record<McpServer>>> {
+fn fresh(cache: &ServerCache, id: &str) -> Option<Arc<CachedServer>> {
     let (read_at, server) = cache.get(id)?;
     (read_at.elapsed() < MAX_AGE).then_some(server)
 }
 
-fn keep(cache: &ServerCache, server: &Arc<Record<McpServer>>, read_at: Instant, changes: u64) {
-    let body = &server.body;
+fn keep(cache: &ServerCache, server: &Arc<CachedServer>, read_at: Instant, changes: u64) {
+    let body = &server.record.body;
     let names = body.allowed_tools.len() + body.toolkits.len() + body.auth_configs.len();
     if names <= MAX_KEPT_NAMES {
-        cache.insert(server.id.clone(), (read_at, server.clone()), changes);
+        cache.insert(server.record.id.clone(), (read_at, server.clone()), changes);
     }
 }
 
@@ -74,9 +86,10 @@ mod tests {
         let cache = new_cache();
         let now = Instant::now();
         let is_kept = |id: &str, tools, read_at| {
-            let server = Arc::new(Record {
+            let project = ProjectId::random();
+            let record = Record {
                 id: id.to_owned(),
-                project: "p".to_owned(),
+                project: project.to_string(),
                 revision: 1,
                 created_at: Time(0),
                 updated_at: Time(0),
@@ -85,7 +98,8 @@ mod tests {
                     allowed_tools: vec!["A".to_owned(); tools],
                     ..McpServer::default()
                 },
-            });
+            };
+            let server = Arc::new(CachedServer { record, project });
             keep(&cache, &server, read_at, 0);
             fresh(&cache, id).is_some()
         };

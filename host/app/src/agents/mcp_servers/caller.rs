@@ -4,9 +4,12 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use store::{Record, Window};
+use store::Window;
 
-use super::{McpServer, cache, toolkit_of_config};
+use super::{
+    cache::{self, CachedServer},
+    toolkit_of_config,
+};
 use crate::{
     App, Error, Result,
     accounts::{self, NewLink, SharingChange, Values},
@@ -16,12 +19,12 @@ use crate::{
     },
     catalog::ResolvedTool,
     core::{
-        ids::{AccountId, AuthConfigId, ProjectId},
+        ids::{AccountId, AuthConfigId},
         request_id::RequestId,
         truncate,
     },
     projects::{self, SharedProject},
-    runs::{self, Execute, Execution, Input},
+    runs::{self, ExecuteResolved, Execution, Input},
 };
 
 /// User and accounts that an address names. They select, and prove nothing.
@@ -43,7 +46,7 @@ pub struct Selection {
 pub struct McpCaller {
     /// The project of the server.
     pub project: SharedProject,
-    server: Arc<Record<McpServer>>,
+    server: Arc<CachedServer>,
     selection: Selection,
     request_id: RequestId,
 }
@@ -60,7 +63,7 @@ impl McpCaller {
         let missing = || errors::mcp_server_not_found(truncate(server));
         let server = cache::lookup(app, server).await?;
         let server = server.ok_or_else(missing)?;
-        let project = projects::lookup_cached(app, &ProjectId::parse(&server.project)?).await;
+        let project = projects::lookup_cached(app, &server.project).await;
         let project =
             project.map_err(|cause| cause.replace_if(&errors::PROJECT_NOT_FOUND, missing))?;
         Ok(Self {
@@ -74,25 +77,25 @@ impl McpCaller {
     /// Returns the address, as access tokens name it.
     #[must_use]
     pub fn resource(&self) -> Resource {
-        Resource::server(self.server.id.clone(), self.selection.clone())
+        Resource::server(self.server.record.id.clone(), self.selection.clone())
     }
 
     /// Returns the error for callers who may not know of the server.
     #[must_use]
     pub fn not_found(&self) -> Error {
-        errors::mcp_server_not_found(&self.server.id)
+        errors::mcp_server_not_found(&self.server.record.id)
     }
 
     /// Returns the display name of the server.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.server.body.name
+        &self.server.record.body.name
     }
 
     /// Returns the tools of the server, sorted by slug. Tools that were deprecated are left out.
     #[must_use]
     pub fn tools(&self, app: &App) -> Vec<ResolvedTool> {
-        let server = &self.server.body;
+        let server = &self.server.record.body;
         server.tools(&app.catalog.snapshot(), server.tools_as_of)
     }
 
@@ -107,13 +110,13 @@ impl McpCaller {
     /// invalid, or if the address names only accounts that do not exist.
     pub async fn helper(&self, app: &App) -> Result<SessionCaller> {
         let mut auth_configs = BTreeMap::new();
-        for id in &self.server.body.auth_configs {
+        for id in &self.server.record.body.auth_configs {
             let toolkit = toolkit_of_config(app, &self.project, id).await?;
             auth_configs.extend(toolkit.map(|toolkit| (toolkit, id.clone())));
         }
         let config = Config {
-            user_id: accounts::parse_user_id(self.user(app).await?)?,
-            toolkits: Some(Filter::Enable(self.server.body.toolkits.clone())),
+            user_id: accounts::parse_user_id(self.user(app).await?.as_deref())?,
+            toolkits: Some(Filter::Enable(self.server.record.body.toolkits.clone())),
             auth_configs,
             manage_connections: ManageConnections {
                 wait_for_connections: true,
@@ -127,7 +130,7 @@ impl McpCaller {
 
     /// Finds a tool of the server by its name. Fails if the server has no such tool.
     pub fn tool(&self, app: &App, name: &str) -> Result<ResolvedTool> {
-        let found = self.server.body.tool(&app.catalog.snapshot(), name);
+        let found = self.server.record.body.tool(&app.catalog.snapshot(), name);
         found.ok_or_else(|| errors::mcp_tool_not_found(truncate(name)))
     }
 
@@ -142,9 +145,7 @@ impl McpCaller {
     ) -> Result<Execution> {
         let toolkit = &*found.release.slug;
         let (user_id, account) = self.account(app, toolkit, found.tool.no_auth).await?;
-        let execute = Execute {
-            tool: found.tool.slug.to_string(),
-            version: found.release.version.to_string(),
+        let execute = ExecuteResolved {
             user_id,
             account,
             custom: None,
@@ -152,7 +153,7 @@ impl McpCaller {
             input: Input::Arguments(arguments),
             request_id: self.request_id.clone(),
         };
-        runs::execute(app, &self.project, execute).await
+        runs::execute_resolved(app, &self.project, &found, execute).await
     }
 
     /// Creates a link with which the user of the address connects an account for a tool. Returns
@@ -163,7 +164,7 @@ impl McpCaller {
         let Some(auth_config) = self.auth_config(app, &toolkit).await? else {
             return Ok(None);
         };
-        let user_id = accounts::parse_user_id(self.user(app).await?)?;
+        let user_id = accounts::parse_user_id(self.user(app).await?.as_deref())?;
         let request = NewLink {
             auth_config,
             user_id: user_id.clone(),
@@ -199,7 +200,7 @@ impl McpCaller {
         let Some(config) = self.auth_config(app, toolkit).await? else {
             return Ok((user, None));
         };
-        let id = accounts::parse_user_id(user.clone())?;
+        let id = accounts::parse_user_id(user.as_deref())?;
         let usable = accounts::session_accounts(app, &self.project, &id, toolkit, Some(&config));
         match usable.await?.first() {
             Some(account) => Ok((Some(id), Some(AccountId::parse(&account.record.id)?))),
@@ -247,7 +248,7 @@ impl McpCaller {
 
     /// Returns the server's auth config of a toolkit, even if the auth config is deleted.
     async fn auth_config(&self, app: &App, toolkit: &str) -> Result<Option<AuthConfigId>> {
-        for id in &self.server.body.auth_configs {
+        for id in &self.server.record.body.auth_configs {
             let found = toolkit_of_config(app, &self.project, id).await?;
             if found.as_deref() == Some(toolkit) {
                 return Ok(Some(id.clone()));

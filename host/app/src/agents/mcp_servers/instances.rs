@@ -54,7 +54,7 @@ pub async fn create_instance(
     server: &str,
     user_id: &str,
 ) -> Result<Record<Instance>> {
-    let user = accounts::parse_user_id(Some(user_id.to_owned()))?;
+    let user = accounts::parse_user_id(Some(user_id))?;
     let id = Uuid::new_v4().to_string();
     let created = app.store.change(&COLLECTION, &id, || async {
         let server = get(app, project, server).await?;

@@ -39,7 +39,6 @@ pub use self::{
 use super::{Config, SessionCaller, errors};
 use crate::{
     App, Result,
-    core::ids::SessionId,
     runs::{self, Execution, HostCall},
 };
 
@@ -176,7 +175,7 @@ pub async fn execute(
         project: &caller.project,
         tool: Arc::from(tool.slug()),
         user: &caller.config().user_id,
-        session: SessionId::parse(caller.session_id()).ok(),
+        session: caller.id.clone(),
         request_id: caller.request_id.clone(),
         arguments: arguments.clone(),
     };

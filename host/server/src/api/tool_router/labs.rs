@@ -49,7 +49,7 @@ impl TryFrom<LabsBody> for Config {
         }
         let toolkits = body.config.toolkits.unwrap_or_default();
         let mut config = Self {
-            user_id: parse_user_id(Some(body.user_id))?,
+            user_id: parse_user_id(Some(&body.user_id))?,
             manage_connections: ManageConnections {
                 enabled: body.config.manually_manage_connections != Some(true),
                 ..ManageConnections::default()

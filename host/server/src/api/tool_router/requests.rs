@@ -85,7 +85,7 @@ impl CreateBody {
         }
         let permissions = self.experimental.and_then(|given| given.permissions);
         let mut config = Config {
-            user_id: app::accounts::parse_user_id(Some(user))?,
+            user_id: app::accounts::parse_user_id(Some(&user))?,
             ..Config::default()
         };
         self.blocks.into_change(permissions)?.apply(&mut config);

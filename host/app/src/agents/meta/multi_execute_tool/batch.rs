@@ -1,0 +1,275 @@
+//! The calls of one request, which run in parallel.
+//!
+//! Problem: a task for each call costs more than a short call itself, and one task for all calls uses
+//! one processor.
+//!
+//! There are as many workers as threads of the runtime. One of them is the task of the request. Each
+//! worker starts one call after another, and goes on with those that wait. The permission, the account
+//! and the approval of a tool are decided once, by its first call. The workers have one deadline.
+
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::Poll,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures::{FutureExt, StreamExt, future::try_join, poll, stream::FuturesUnordered};
+use serde::Serialize;
+use serde_json::json;
+use tokio::{
+    runtime::Handle,
+    sync::OnceCell,
+    task::{JoinSet, yield_now},
+    time::{Instant, timeout_at},
+};
+
+use super::{CallArguments, inline_or_file};
+use crate::{
+    App, Error,
+    agents::{
+        SessionCaller, errors,
+        execute::{self, Prepared},
+        meta::MetaTool,
+    },
+    core::{ids::LogId, json::RawJson},
+};
+
+/// Maximum number of calls that run at a time, so that other calls of the project find room.
+const MAX_CONCURRENT_CALLS: usize = 16;
+/// Time after which calls that wait for nothing leave their thread to other requests.
+const YIELD_INTERVAL: Duration = Duration::from_micros(250);
+/// Toolkit of the files of a recipe.
+const RECIPE_TOOLKIT: &str = "recipes";
+
+/// The calls of one request.
+pub(super) struct Batch {
+    /// The tools of the calls, each once.
+    tools: Vec<BatchTool>,
+    calls: Vec<Call>,
+    /// Number of calls that workers have taken. It may exceed the number of calls.
+    taken: AtomicUsize,
+    /// Time that the calls have together.
+    timeout: Duration,
+    deadline: Instant,
+}
+
+/// A tool, with the decision on its calls or the reason why none may run.
+struct BatchTool {
+    slug: String,
+    prepared: OnceCell<Result<Prepared, String>>,
+}
+
+struct Call {
+    /// Index of the tool.
+    tool: usize,
+    arguments: Bytes,
+    /// The response, or the reason why there is none.
+    outcome: OnceLock<Result<Response, String>>,
+}
+
+/// The result of a tool that ran.
+#[derive(Serialize)]
+pub(super) struct Response {
+    pub data: RawJson,
+    error: Option<String>,
+    successful: bool,
+    log_id: LogId,
+}
+
+/// The result of a call.
+#[derive(Serialize)]
+pub(super) struct CallResult<'a> {
+    tool_slug: &'a str,
+    index: usize,
+    pub response: Option<&'a Response>,
+    pub error: Option<&'a str>,
+}
+
+impl Batch {
+    /// Creates a batch of calls whose arguments are parts of those of the request. Its time begins.
+    pub(super) fn new(given: Vec<CallArguments<'_>>, arguments: &Bytes, timeout: Duration) -> Self {
+        let mut tools: Vec<BatchTool> = Vec::new();
+        let mut calls = Vec::with_capacity(given.len());
+        for call in given {
+            let known = tools.iter().position(|tool| tool.slug == call.tool_slug);
+            let tool = known.unwrap_or(tools.len());
+            if known.is_none() {
+                tools.push(BatchTool {
+                    slug: call.tool_slug,
+                    prepared: OnceCell::new(),
+                });
+            }
+            calls.push(Call {
+                tool,
+                arguments: arguments.slice_ref(call.arguments.get().as_bytes()),
+                outcome: OnceLock::new(),
+            });
+        }
+        Self {
+            tools,
+            calls,
+            taken: AtomicUsize::new(0),
+            timeout,
+            deadline: Instant::now() + timeout,
+        }
+    }
+
+    /// Runs the calls until all have ended or the deadline has passed. Dropping the future cancels the
+    /// calls. A batch has at least one call.
+    pub(super) async fn run(
+        self: &Arc<Self>,
+        app: &App,
+        caller: &SessionCaller,
+    ) -> Result<(), Error> {
+        let threads = Handle::current().metrics().num_workers();
+        let workers = threads.min(self.calls.len()).min(MAX_CONCURRENT_CALLS);
+        let room = |worker: usize| {
+            let rest = MAX_CONCURRENT_CALLS % workers;
+            MAX_CONCURRENT_CALLS / workers + usize::from(worker < rest)
+        };
+        let mut others = JoinSet::new();
+        for worker in 1..workers {
+            let batch = self.clone();
+            let work = batch.work_measured(app.shared()?, caller.clone(), room(worker));
+            others.spawn(work);
+        }
+        if workers > 1 {
+            // Tokio lets no other thread take the task that a thread spawned last. This one has no work.
+            others.spawn(async {});
+        }
+        let own = async {
+            let work = AssertUnwindSafe(self.work(app, caller, room(0)));
+            let ended = work.catch_unwind().await;
+            ended.map_err(|_| errors::internal("a call panicked"))
+        };
+        let joined = async {
+            while let Some(ended) = others.join_next().await {
+                ended.map_err(errors::internal)?;
+            }
+            Ok::<_, Error>(())
+        };
+        try_join(own, joined).await?;
+        Ok(())
+    }
+
+    /// Does the work of a worker that is a task of its own, and counts its time for the project.
+    async fn work_measured(self: Arc<Self>, app: Arc<App>, caller: SessionCaller, room: usize) {
+        let owner = app.shares.owner(&caller.project.tenant);
+        let work = self.work(&app, &caller, room);
+        app.shares.measure(&owner, work).await;
+    }
+
+    /// Runs calls, of which `room` may wait at a time, until none is left or the deadline has passed.
+    async fn work(&self, app: &App, caller: &SessionCaller, room: usize) {
+        let mut running = FuturesUnordered::new();
+        let mut yielded_at = Instant::now();
+        while Instant::now() < self.deadline {
+            if running.len() < room
+                && let Some(call) = self.take()
+            {
+                running.push(self.run_call(app, caller, call));
+                // Starts the call, and goes on with the calls that can.
+                while let Poll::Ready(Some(())) = poll!(running.next()) {}
+            } else {
+                let ended = timeout_at(self.deadline, running.next());
+                let Ok(Some(())) = ended.await else { break };
+            }
+            if yielded_at.elapsed() >= YIELD_INTERVAL {
+                yield_now().await;
+                yielded_at = Instant::now();
+            }
+        }
+    }
+
+    /// Returns the next call that no worker has taken.
+    fn take(&self) -> Option<&Call> {
+        self.calls.get(self.taken.fetch_add(1, Ordering::Relaxed))
+    }
+
+    async fn run_call(&self, app: &App, caller: &SessionCaller, call: &Call) {
+        let tool = &self.tools[call.tool];
+        let outcome = execute_one(app, caller, tool, call.arguments.clone()).await;
+        let _ = call.outcome.set(outcome);
+    }
+
+    /// Returns the results of the calls in their order, once the calls have run.
+    pub(super) fn results(&self) -> impl Iterator<Item = CallResult<'_>> {
+        let taken = self.taken.load(Ordering::Relaxed);
+        let calls = self.calls.iter().enumerate();
+        calls.map(move |(index, call)| {
+            let missing = || Err(missing_outcome(index < taken, self.timeout.as_secs()));
+            let (response, error) = match call.outcome.get_or_init(missing) {
+                Ok(response) => (Some(response), response.error.as_deref()),
+                Err(reason) => (None, Some(reason.as_str())),
+            };
+            CallResult {
+                tool_slug: &self.tools[call.tool].slug,
+                index,
+                response,
+                error,
+            }
+        })
+    }
+}
+
+/// Returns the reason why a call has no outcome after the deadline.
+fn missing_outcome(was_started: bool, seconds: u64) -> String {
+    if was_started {
+        format!(
+            "the call was cancelled, because the calls have {seconds} s together; it may have had effects"
+        )
+    } else {
+        format!("the call was not started, because the calls before it took {seconds} s")
+    }
+}
+
+/// Executes a tool or a recipe. Fails if nothing ran.
+async fn execute_one(
+    app: &App,
+    caller: &SessionCaller,
+    tool: &BatchTool,
+    arguments: Bytes,
+) -> Result<Response, String> {
+    let slug = &*tool.slug;
+    let prepare = || Box::pin(prepare(app, caller, slug));
+    let prepared = tool.prepared.get_or_init(prepare).await;
+    let prepared = prepared.as_ref().map_err(Clone::clone)?;
+    let executed = execute::execute_prepared(app, caller, slug, prepared, arguments).await;
+    let execution = executed.map_err(|cause| cause.to_string())?;
+    let release = execution.release.as_ref();
+    let toolkit = release.map_or(RECIPE_TOOLKIT, |release| &*release.slug);
+    let stored = inline_or_file(app, caller, (toolkit, slug), execution.data).await;
+    // The tool ran, so the caller gets the id of its record in either case.
+    let (data, error) = match stored {
+        Ok(data) => (data, execution.error),
+        Err(cause) => {
+            let kind = sandbox::kind::FILE_NOT_KEPT;
+            let message = format!("the tool ran, but its result could not be stored: {cause}");
+            let data = json!({ "kind": kind, "message": message });
+            (data.to_string().into(), Some(format!("{kind}: {message}")))
+        }
+    };
+    Ok(Response {
+        data: RawJson(data),
+        successful: error.is_none(),
+        error,
+        log_id: execution.log_id,
+    })
+}
+
+/// Decides on the calls of a tool or of a recipe. Fails if they may not run.
+async fn prepare(app: &App, caller: &SessionCaller, slug: &str) -> Result<Prepared, String> {
+    let prepared = if MetaTool::from_slug(slug).is_some() {
+        Err(errors::session_invalid(format!(
+            "{slug}: a meta tool cannot be called by another"
+        )))
+    } else {
+        execute::prepare(app, caller, slug, None).await
+    };
+    prepared.map_err(|cause| cause.to_string())
+}
