@@ -8,7 +8,8 @@ use app::projects::permissions::{
     Access::{self, Read, Write},
     Area::{self, *},
 };
-use axum::routing::MethodRouter;
+use axum::{handler::Handler, response::Response};
+use futures::future::BoxFuture;
 use utoipa_axum::{router::UtoipaMethodRouter, routes};
 
 use crate::{
@@ -21,7 +22,7 @@ use crate::{
         trigger_instances, triggers_types, usage, webhook_endpoints, webhook_subscriptions,
     },
     http::{
-        operation::{Deadline, MaxBody, Operation, Permission},
+        operation::{Deadline, MaxBody, Operation, Permission, RouteHandler, handler},
         signature::{Description, Signature},
     },
     web::{ingress, link},
@@ -39,30 +40,34 @@ pub(crate) struct Row {
     pub operation: Operation,
     /// Description as the handler and its signature give it.
     pub description: Description,
-    /// The handler, with its method.
-    pub handler: MethodRouter<Arc<Server>>,
+    /// The handler. The description has its method.
+    pub handler: RouteHandler,
 }
 
 /// Makes a row of a path and a handler.
 macro_rules! row {
     ($path:literal, $($handler:ident)::+) => {
-        Row::new($path, routes!($($handler)::+), &$($handler)::+)
+        Row::new($path, routes!($($handler)::+), $($handler)::+)
     };
 }
 
 impl Row {
-    fn new<Arguments>(
+    fn new<Arguments, Extracted: 'static, H>(
         path: &'static str,
-        (schemas, described, handler): UtoipaMethodRouter<Arc<Server>>,
-        signature: &impl Signature<Arguments>,
-    ) -> Self {
+        (schemas, described, _): UtoipaMethodRouter<Arc<Server>>,
+        function: H,
+    ) -> Self
+    where
+        H: Signature<Arguments>
+            + Handler<Extracted, Arc<Server>, Future = BoxFuture<'static, Response>>,
+    {
         let mut description = Description::new(schemas, described);
-        signature.describe(&mut description);
+        function.describe(&mut description);
         Self {
             path,
             operation: Operation::default(),
             description,
-            handler,
+            handler: handler(function),
         }
     }
 

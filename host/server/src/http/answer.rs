@@ -43,25 +43,33 @@ const RATE_LIMIT_HEADER: HeaderName = HeaderName::from_static("x-ratelimit");
 const REMAINING_HEADER: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const WINDOW_HEADER: HeaderName = HeaderName::from_static("x-ratelimit-window-size");
 
-/// Answers one request that came from the given address, as a part of a task.
-pub(crate) async fn answer(
-    server: Arc<Server>,
-    mut router: Router,
-    peer: IpAddr,
-    task: Arc<TaskOwner>,
-    request: Request<Body>,
-) -> Response<Body> {
+/// State that the requests of a connection share.
+pub(super) struct Connection {
+    /// The server that answers them.
+    pub server: Arc<Server>,
+    /// Router of the listener.
+    pub router: Router,
+    /// Address that they come from.
+    pub peer: IpAddr,
+    /// Project of the connection's task.
+    pub task: Arc<TaskOwner>,
+}
+
+/// Answers one request of a connection.
+pub(super) async fn answer(connection: Arc<Connection>, request: Request<Body>) -> Response<Body> {
+    let server = &connection.server;
+    let peer = connection.peer;
     let request_id = given_id(&request).unwrap_or_else(|| server.app.sequence.request());
     let span = server.app.tracer.begin(|| traceparent(&request));
     let request_id = RequestId::new(request_id, span.map(|span| span.context));
     let client = forwarded::client(peer, request.headers(), &server.trusted_proxies);
     let context = RequestContext {
         span,
-        task: Some(task),
-        ..context(&server, request_id, client.unwrap_or(peer))
+        task: Some(connection.task.clone()),
+        ..context(server, request_id, client.unwrap_or(peer))
     };
     let inner = async {
-        let mut report = Report::begin(&server, request.method().clone());
+        let mut report = Report::begin(server, request.method().clone());
         let refused = client
             .err()
             .or_else(|| too_long(&request))
@@ -69,14 +77,14 @@ pub(crate) async fn answer(
         let mut response = match refused {
             Some(error) => ApiError::Http(error).into_response(),
             None => {
-                let done = AssertUnwindSafe(router.call(request)).catch_unwind().await;
-                match done {
+                let routed = connection.router.clone().call(request);
+                match AssertUnwindSafe(routed).catch_unwind().await {
                     Ok(Ok(response)) => response,
                     Err(_) => ApiError::Http(HttpError::Panic).into_response(),
                 }
             }
         };
-        finish(&server, &mut response);
+        finish(server, &mut response);
         report.status = Some(response.status());
         response
     };

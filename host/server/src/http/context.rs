@@ -75,12 +75,17 @@ impl RequestContext {
         }
     }
 
-    /// Notes the project or organization that the request was counted for.
-    pub(crate) fn set_owner(&self, shares: &Shares, owner: &Arc<str>) {
+    /// Notes the project that the request was counted for, which pays for the time of its task.
+    pub(crate) fn set_owner(&self, shares: &Shares, project: &Arc<str>) {
         if let Some(task) = &self.task {
-            shares.set_owner(task, owner);
+            shares.set_owner(task, project);
         }
-        self.owner.get_or_init(|| owner.clone());
+        self.owner.get_or_init(|| project.clone());
+    }
+
+    /// Notes the organization that the request was counted for.
+    pub(crate) fn set_organization(&self, organization: &str) {
+        self.owner.get_or_init(|| organization.into());
     }
 
     /// Hands the request and its permits over to another task.
@@ -97,7 +102,7 @@ impl RequestContext {
             owner: self.owner.clone(),
             task: self.task.clone(),
             permits: self.permits.take(),
-            names: self.names.clone(),
+            names: self.names.share(),
         }
     }
 }

@@ -14,7 +14,6 @@ use axum::{
     body::Body,
     http::{HeaderName, HeaderValue, Method, Request, StatusCode, header},
     response::{IntoResponse, Response},
-    routing::Route,
 };
 use http_body_util::BodyExt;
 use tokio::time::{Instant, timeout_at};
@@ -22,7 +21,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::{
     Server,
     http::{
-        ApiError, ApiResult, auth, body::read, context::operation, errors, operation::handle,
+        ApiError, ApiResult, auth, body::read, context::operation, errors, operation::Performer,
         permits,
     },
 };
@@ -40,19 +39,18 @@ pub(crate) fn applies_to(request: &Request<Body>) -> bool {
 
 /// Performs a request, until its deadline if it has one, or replays its earlier response.
 pub(crate) async fn answer(
-    server: &Arc<Server>,
-    handler: Route,
+    performer: &Performer,
     request: Request<Body>,
     deadline: Option<Instant>,
 ) -> Response {
-    match begin(server, request).await {
+    match begin(&performer.server, request).await {
         Err(error) => error.into_response(),
         Ok(Step::Replay(answer)) => replay(answer),
         Ok(Step::New(pending, keep, request)) => {
-            run(server, handler, request, deadline, pending, keep).await
+            run(performer, request, deadline, pending, keep).await
         }
         // The handler itself refuses a request without a valid key.
-        Ok(Step::NotAuthenticated(request)) => handle(handler, request).await,
+        Ok(Step::NotAuthenticated(request)) => performer.handle(request).await,
     }
 }
 
@@ -143,16 +141,15 @@ fn replay(answer: RecordedResponse) -> Response {
 
 /// Performs the request in its own task.
 async fn run(
-    server: &Arc<Server>,
-    handler: Route,
+    performer: &Performer,
     request: Request<Body>,
     deadline: Option<Instant>,
     pending: Pending,
     keep: bool,
 ) -> Response {
-    let noting = server.clone();
+    let noting = performer.server.clone();
+    let done = performer.handle(request);
     let answer = async move {
-        let done = handle(handler, request);
         let done = match deadline {
             Some(deadline) => timeout_at(deadline, done).await,
             None => Ok(done.await),
@@ -164,7 +161,7 @@ async fn run(
                 .into_response(),
         }
     };
-    server.detached.answer(answer).await
+    performer.server.detached.answer(answer).await
 }
 
 /// Records the outcome before the response is sent.

@@ -6,12 +6,19 @@
 
 mod paced;
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    future::poll_fn,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Poll, Waker},
+    time::Duration,
+};
 
 use app::core::{keyed_limit::KeyedLimit, shares::TaskOwner};
 use axum::{Router, body::Body};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{Semaphore, watch},
@@ -23,7 +30,8 @@ use self::paced::Paced;
 use crate::{
     Server,
     http::{
-        answer, forwarded,
+        answer::{Connection, answer},
+        forwarded,
         limiter::counted_as,
         rejected_head::{CountedBody, RequestCounts},
     },
@@ -78,18 +86,17 @@ pub(crate) async fn serve(
             Some(counted)
         };
         // Its next request is most likely of the project of the last one.
-        let owner = Arc::new(TaskOwner::default());
-        let connection = connection(
-            stream,
+        let task = Arc::new(TaskOwner::default());
+        let connection = Arc::new(Connection {
+            server: server.clone(),
+            router: router.clone(),
             peer,
-            server.clone(),
-            router.clone(),
-            owner.clone(),
-            stop.clone(),
-        );
-        let connection = server.app.shares.clone().run(owner, connection);
+            task: task.clone(),
+        });
+        let served = serve_connection(stream, connection, stop.clone());
+        let served = server.app.shares.clone().run(task, served);
         connections.spawn(async move {
-            connection.await;
+            served.await;
             drop((permit, counted));
         });
     }
@@ -114,49 +121,70 @@ async fn finish(mut connections: JoinSet<()>, server: &Server, drain: Duration) 
     }
 }
 
-async fn connection(
+async fn serve_connection(
     stream: TcpStream,
-    peer: IpAddr,
-    server: Arc<Server>,
-    router: Router,
-    owner: Arc<TaskOwner>,
-    mut stop: watch::Receiver<bool>,
+    connection: Arc<Connection>,
+    stop: watch::Receiver<bool>,
 ) {
     // Responses are small and complete: waiting to fill a packet would only add latency.
     if let Err(cause) = stream.set_nodelay(true) {
         tracing::debug!(%cause, "cannot set TCP_NODELAY");
     }
-    let idle = server.config.limits.idle();
+    let peer = connection.peer;
     let counts = Arc::new(RequestCounts::default());
-    let stream = Paced::new(stream, peer, server.clone(), counts.clone());
+    let stream = Paced::new(stream, peer, connection.server.clone(), counts.clone());
     let service = service_fn(|request: hyper::Request<Incoming>| {
-        let server = server.clone();
-        let owner = owner.clone();
         let open = counts.begin();
-        let answer = answer::answer(server, router.clone(), peer, owner, request.map(Body::new));
+        let answer = answer(connection.clone(), request.map(Body::new));
         async move {
             let response = answer.await.map(|body| CountedBody::new(body, open));
-            Ok::<_, std::convert::Infallible>(response)
+            Ok::<_, Infallible>(response)
         }
     });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(idle)
+    // The stream itself limits the time of a head: hyper would make a timer for each request.
+    let served = http1::Builder::new()
+        .header_read_timeout(None::<Duration>)
         .max_buf_size(MAX_READ_HEAD_BYTES)
         .serve_connection(TokioIo::new(stream), service);
-    let mut connection = std::pin::pin!(connection);
-    let ended = async {
-        tokio::select! {
-            ended = connection.as_mut() => ended,
-            () = stopped(&mut stop) => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
-            }
+    let mut served = pin!(served);
+    let ended = until_stopped(served.as_mut(), stop).await;
+    let ended = match ended {
+        Some(ended) => ended,
+        None => {
+            served.as_mut().graceful_shutdown();
+            served.await
         }
     };
-    if let Err(cause) = ended.await {
+    if let Err(cause) = ended {
         tracing::debug!(%peer, %cause, "a connection ended early");
     }
+}
+
+/// Waits for the end of a connection, or for the stop signal. Returns none for the latter.
+///
+/// All connections share the lock of the signal. Its future is polled once for each task that polls the
+/// connection, and again when the signal has changed.
+async fn until_stopped<F: Future>(
+    mut served: Pin<&mut F>,
+    mut stop: watch::Receiver<bool>,
+) -> Option<F::Output> {
+    let changes = stop.clone();
+    let mut stopped = pin!(stopped(&mut stop));
+    let mut waiting = None::<Waker>;
+    poll_fn(|cx| {
+        if let Poll::Ready(ended) = served.as_mut().poll(cx) {
+            return Poll::Ready(Some(ended));
+        }
+        let is_waiting = waiting
+            .as_ref()
+            .is_some_and(|waker| waker.will_wake(cx.waker()));
+        if is_waiting && matches!(changes.has_changed(), Ok(false)) {
+            return Poll::Pending;
+        }
+        waiting = Some(cx.waker().clone());
+        stopped.as_mut().poll(cx).map(|()| None)
+    })
+    .await
 }
 
 /// Waits for the stop signal, or until its sender is dropped.

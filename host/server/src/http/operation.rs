@@ -8,13 +8,14 @@ use std::{convert::Infallible, sync::Arc};
 
 use app::projects::permissions::{Access, Area};
 use axum::{
-    extract::{MatchedPath, Request, State},
+    extract::{Request, State},
+    handler::Handler,
     http::{HeaderValue, header},
     middleware::Next,
     response::{IntoResponse, Response},
     routing::Route,
 };
-use futures::FutureExt;
+use futures::{FutureExt, future::BoxFuture};
 use tokio::time::{Instant, timeout_at};
 use tower::Service;
 
@@ -97,6 +98,26 @@ pub(crate) struct Operation {
     pub successor: Option<&'static str>,
 }
 
+/// Handler of a route. Its future is all that a call allocates.
+pub(crate) type RouteHandler =
+    Arc<dyn Fn(Request, Arc<Server>) -> BoxFuture<'static, Response> + Send + Sync>;
+
+/// Makes the handler of a route from a function.
+pub(crate) fn handler<Arguments: 'static, H>(function: H) -> RouteHandler
+where
+    H: Handler<Arguments, Arc<Server>, Future = BoxFuture<'static, Response>>,
+{
+    Arc::new(move |request: Request, server: Arc<Server>| function.clone().call(request, server))
+}
+
+/// Makes the handler of a route from a route of axum.
+pub(crate) fn route_handler(route: Route) -> RouteHandler {
+    Arc::new(move |request: Request, _: Arc<Server>| {
+        let answered = Service::call(&mut route.clone(), request);
+        answered.map(|Ok(response)| response).boxed()
+    })
+}
+
 /// Handler of a route with the rules of its operation.
 pub(crate) struct Performer {
     /// The server that answers the requests.
@@ -106,21 +127,18 @@ pub(crate) struct Performer {
     /// Counts of the route.
     pub counts: Arc<RouteCounts>,
     /// Handler of matched requests.
-    pub handler: Route,
-}
-
-/// Answers a request by a handler.
-pub(crate) fn handle(
-    mut handler: Route,
-    request: Request,
-) -> impl Future<Output = Response> + Send + 'static {
-    handler.call(request).map(|Ok(response)| response)
+    pub handler: RouteHandler,
 }
 
 impl Performer {
+    /// Answers a request by the handler.
+    pub(crate) fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
+        (self.handler)(request, self.server.clone())
+    }
+
     /// Performs a matched request by the rules of its operation.
     pub(crate) async fn perform(self: Arc<Self>, request: Request) -> Result<Response, Infallible> {
-        let (server, handler) = (&self.server, &self.handler);
+        let server = &self.server;
         let operation = self.operation;
         CURRENT_REQUEST.with(|context| {
             context.operation.set(operation);
@@ -128,11 +146,10 @@ impl Performer {
             context.route.get_or_init(|| self.counts.clone());
         });
         // The path of the row, because a path may contain a link token.
-        let path = request.extensions().get::<MatchedPath>();
-        let path = path.map(MatchedPath::as_str);
+        let path = self.counts.path();
         tracing::debug!(method = %request.method(), path, "a request");
         // Pages and providers have parameters of their own.
-        let is_row = path.is_some_and(|path| path.starts_with(API_PREFIXES[0]));
+        let is_row = path.starts_with(API_PREFIXES[0]);
         let query = request.uri().query();
         let query = query.filter(|_| is_row && !operation.ignores_idempotency_key);
         let query = query.map(str::to_owned);
@@ -143,17 +160,11 @@ impl Performer {
         let deadline = (operation.deadline == Deadline::General).then(|| Instant::now() + timeout);
         let answer = async {
             if idempotency::applies_to(&request) && !operation.ignores_idempotency_key {
-                Box::pin(idempotency::answer(
-                    server,
-                    handler.clone(),
-                    request,
-                    deadline,
-                ))
-                .await
+                Box::pin(idempotency::answer(&self, request, deadline)).await
             } else if operation.is_run && !server.config.sandbox.cancel_on_disconnect {
-                Box::pin(server.detached.answer(handle(handler.clone(), request))).await
+                Box::pin(server.detached.answer(self.handle(request))).await
             } else {
-                handle(handler.clone(), request).await
+                self.handle(request).await
             }
         };
         let mut response = match deadline {

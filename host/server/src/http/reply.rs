@@ -90,20 +90,23 @@ pub(crate) fn json<T: Serialize + ?Sized>(status: StatusCode, body: &T) -> Respo
         Some(branding) => serde_json::to_writer(&mut bytes, &Branded(body, &branding)),
     };
     match written {
-        Ok(()) => {
-            let mut headers = HeaderMap::with_capacity(HEADER_CAPACITY);
-            let media_type = HeaderValue::from_static("application/json");
-            headers.insert(header::CONTENT_TYPE, media_type);
-            let mut response = Response::new(Body::from(bytes));
-            *response.status_mut() = status;
-            *response.headers_mut() = headers;
-            response
-        }
+        Ok(()) => json_bytes(status, bytes),
         Err(cause) => ApiError::App(errors::internal(format!(
             "cannot serialize the response: {cause}"
         )))
         .into_response(),
     }
+}
+
+/// Builds a response with a JSON body that is serialized already.
+pub(crate) fn json_bytes(status: StatusCode, body: Vec<u8>) -> Response {
+    let mut headers = HeaderMap::with_capacity(HEADER_CAPACITY);
+    let media_type = HeaderValue::from_static("application/json");
+    headers.insert(header::CONTENT_TYPE, media_type);
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
 }
 
 /// Success of an operation.

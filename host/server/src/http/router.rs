@@ -5,20 +5,21 @@ use std::sync::Arc;
 use axum::{
     Router,
     middleware::from_fn_with_state,
-    routing::{MethodRouter, Route, get, post},
+    routing::{MethodRouter, Route, get, on_service, post},
 };
 use tower::{layer::layer_fn, service_fn};
+use utoipa_axum::PathItemExt;
 
 use crate::{
     Server,
     api::{
         compat::not_offered,
         description,
-        table::{API_PREFIXES, rows},
+        table::{API_PREFIXES, Row, rows},
     },
     http::{
         error,
-        operation::{Deadline, MaxBody, Operation, Performer, perform_always},
+        operation::{Deadline, MaxBody, Operation, Performer, perform_always, route_handler},
     },
     mcp,
     web::{
@@ -45,6 +46,21 @@ impl Routes {
         }
     }
 
+    /// Adds a row of the table below a prefix. Its service calls the function of the row, without the
+    /// clones and futures of a handler of axum and a layer around it.
+    fn row(self, prefix: &str, row: &Row) -> Self {
+        let path = format!("{prefix}{}", row.path);
+        let performer = Arc::new(Performer {
+            server: self.server.clone(),
+            operation: row.operation,
+            counts: self.server.requests.add_route(&path),
+            handler: row.handler.clone(),
+        });
+        let performed = service_fn(move |request| performer.clone().perform(request));
+        let method = row.description.method.to_method_filter();
+        self.route(&path, on_service(method, performed))
+    }
+
     /// Adds a route whose requests are performed by the rules of an operation.
     fn operation(
         self,
@@ -54,12 +70,12 @@ impl Routes {
     ) -> Self {
         let server = self.server.clone();
         let counts = server.requests.add_route(path);
-        let performed = move |handler: Route| {
+        let performed = move |route: Route| {
             let performer = Arc::new(Performer {
                 server: server.clone(),
                 operation,
                 counts: counts.clone(),
-                handler,
+                handler: route_handler(route),
             });
             service_fn(move |request| performer.clone().perform(request))
         };
@@ -145,8 +161,7 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
     for prefix in API_PREFIXES {
         routes = routes.page(&format!("{prefix}/openapi.json"), description.clone());
         for row in &rows {
-            let path = format!("{prefix}{}", row.path);
-            routes = routes.operation(&path, row.handler.clone(), row.operation);
+            routes = routes.row(prefix, row);
         }
         for (path, handler) in not_offered::routes() {
             routes = routes.probe(&format!("{prefix}{path}"), handler);

@@ -3,13 +3,13 @@
 //!
 //! The known names are those of the types that the request is deserialized into.
 
-use std::{fmt, sync::Arc};
+use std::{cell::OnceCell, fmt, sync::Arc};
 
 use axum::{
     http::{HeaderName, HeaderValue},
     response::Response,
 };
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use serde::{
     Deserializer,
     de::{self, DeserializeSeed, MapAccess, Visitor},
@@ -25,9 +25,10 @@ pub(crate) const MAX_WARNINGS: usize = 10;
 /// Maximum characters of an unknown name that a warning repeats.
 const MAX_NAME_CHARS: usize = 64;
 
-/// Names that a request may have, and the warnings about others.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Names(Arc<Mutex<Noted>>);
+/// Names that a request may have, and the warnings about others. Nothing is allocated until one is
+/// noted.
+#[derive(Debug, Default)]
+pub(crate) struct Names(OnceCell<Arc<Mutex<Noted>>>);
 
 #[derive(Debug, Default)]
 struct Noted {
@@ -39,24 +40,35 @@ struct Noted {
 }
 
 impl Names {
+    /// Returns the same names for another task.
+    pub(crate) fn share(&self) -> Self {
+        Self(OnceCell::from(self.0.get_or_init(Arc::default).clone()))
+    }
+
+    fn noted(&self) -> MutexGuard<'_, Noted> {
+        self.0.get_or_init(Arc::default).lock()
+    }
+
     /// Notes that the handler reads these query parameters.
     pub(crate) fn read_parameters(&self, names: &'static [&'static str]) {
-        self.0.lock().parameters.push(names);
+        self.noted().parameters.push(names);
     }
 
     /// Notes that the handler reads every query parameter.
     pub(crate) fn read_all_parameters(&self) {
-        self.0.lock().reads_all = true;
+        self.noted().reads_all = true;
     }
 
     /// Adds warnings about members of a body.
     pub(crate) fn warn(&self, warnings: Vec<String>) {
-        self.0.lock().add(warnings);
+        if !warnings.is_empty() {
+            self.noted().add(warnings);
+        }
     }
 
     /// Adds a warning about each parameter of a query that no argument of the handler read.
     pub(crate) fn compare(&self, query: &str, branding: &Branding) {
-        let mut noted = self.0.lock();
+        let mut noted = self.noted();
         if noted.reads_all {
             return;
         }
@@ -75,7 +87,10 @@ impl Names {
 
     /// Adds the warnings to the response.
     pub(crate) fn write(&self, response: &mut Response) {
-        let warnings = std::mem::take(&mut self.0.lock().warnings);
+        let Some(noted) = self.0.get() else {
+            return;
+        };
+        let warnings = std::mem::take(&mut noted.lock().warnings);
         for warning in warnings {
             if let Ok(value) = HeaderValue::try_from(warning) {
                 response.headers_mut().append(WARNING_HEADER, value);
@@ -296,6 +311,6 @@ mod tests {
         names.warn(notes.warnings.clone());
         names.warn(notes.warnings);
         names.compare(&"a=1&".repeat(5_000), &Branding::new(DEFAULT_BRAND));
-        assert_eq!(names.0.lock().warnings.len(), MAX_WARNINGS);
+        assert_eq!(names.noted().warnings.len(), MAX_WARNINGS);
     }
 }

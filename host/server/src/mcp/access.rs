@@ -34,8 +34,8 @@ pub(super) fn check_host(server: &Server, headers: &HeaderMap) -> ApiResult<()> 
     let host = host.as_ref().map_or("", Authority::host);
     let public = server.config.public_url.as_ref().and_then(Url::host_str);
     let named = server.config.mcp.allowed_hosts.iter().map(String::as_str);
-    let own: Vec<_> = public.into_iter().chain(named).collect();
-    if !is_own(host, &own) {
+    let mut own = public.into_iter().chain(named);
+    if !is_own(host, own.clone()) {
         return Err(errors::host_not_allowed(host).into());
     }
     let Some(origin) = text(header::ORIGIN) else {
@@ -43,7 +43,7 @@ pub(super) fn check_host(server: &Server, headers: &HeaderMap) -> ApiResult<()> 
     };
     let page = Url::parse(origin).ok();
     let page = page.as_ref().and_then(Url::host_str).unwrap_or_default();
-    if is_same(page, host) || own.iter().any(|own| is_same(own, page)) {
+    if is_same(page, host) || own.any(|own| is_same(own, page)) {
         Ok(())
     } else {
         Err(errors::origin_not_allowed(origin).into())
@@ -51,11 +51,11 @@ pub(super) fn check_host(server: &Server, headers: &HeaderMap) -> ApiResult<()> 
 }
 
 /// Returns true if a host is an IP address, `localhost` or one of the named hosts.
-fn is_own(host: &str, named: &[&str]) -> bool {
+fn is_own<'a>(host: &str, mut named: impl Iterator<Item = &'a str>) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     bare.parse::<IpAddr>().is_ok()
         || host.eq_ignore_ascii_case("localhost")
-        || named.iter().any(|own| is_same(own, host))
+        || named.any(|own| is_same(own, host))
 }
 
 /// Returns true if two hosts are equal, or are both names of this machine.
@@ -158,7 +158,7 @@ mod tests {
             "tools.example.com",
             "internal",
         ] {
-            assert!(is_own(host, &named), "{host}");
+            assert!(is_own(host, named.into_iter()), "{host}");
         }
         for host in [
             "",
@@ -166,7 +166,7 @@ mod tests {
             "tools.example.com.evil.example",
             "127.0.0.1.evil",
         ] {
-            assert!(!is_own(host, &named), "{host}");
+            assert!(!is_own(host, named.into_iter()), "{host}");
         }
     }
 

@@ -10,12 +10,12 @@ use serde::Deserialize;
 
 use crate::{
     Server,
-    http::{ApiResult, Query, errors},
+    http::{ApiResult, Branding, Query, errors},
 };
 
 /// User and accounts of an address, and its choice of tools.
-#[derive(Deserialize)]
-pub(crate) struct Address {
+#[derive(Default, Deserialize)]
+pub(super) struct Address {
     user_id: Option<String>,
     connected_account_id: Option<String>,
     #[serde(default)]
@@ -25,6 +25,17 @@ pub(crate) struct Address {
 }
 
 impl Address {
+    /// Reads the query of an address.
+    ///
+    /// # Errors
+    /// If a parameter does not fit, or contains NUL.
+    pub(super) fn parse(query: Option<&str>, branding: &Branding) -> ApiResult<Self> {
+        match query {
+            None => Ok(Self::default()),
+            Some(query) => Ok(Query::<Self>::parse(query, branding)?.0),
+        }
+    }
+
     /// Returns the user, the accounts and the choice of tools.
     ///
     /// # Errors
@@ -56,7 +67,7 @@ fn named_resource(server: &Server, url: &str) -> Option<Resource> {
     let segments: Vec<_> = path.split('/').collect();
     match segments[..] {
         ["", "v3", "mcp", id] | ["", "v3", "mcp", id, "mcp"] => {
-            let address = Query::<Address>::parse(query, &server.branding).ok()?.0;
+            let address = Address::parse(Some(query), &server.branding).ok()?;
             Some(Resource::server(id.to_owned(), address.selection().ok()?))
         }
         ["", "tool_router", id, "mcp"] => SessionId::parse(id).ok().map(Resource::Session),

@@ -4,7 +4,7 @@
 //! request and is sent over the same connection. The server that receives it may not be the one that
 //! runs the call, and passes it on to the others. Later clients close the stream of the response.
 
-use std::{borrow::Cow, collections::HashMap, sync::Arc};
+use std::{borrow::Cow, collections::HashMap, future, sync::Arc};
 
 use parking_lot::Mutex;
 use rmcp::model::ClientCapabilities;
@@ -28,28 +28,27 @@ type CallKey = (String, String);
 /// A running call. Dropping it ends the call.
 pub(super) struct RunningCall {
     calls: Calls,
-    key: Option<CallKey>,
+    key: CallKey,
     /// Notified when the client cancels the call.
-    pub cancelled: Arc<Notify>,
+    cancelled: Arc<Notify>,
 }
 
 impl Calls {
-    /// Registers a call. A client without a connection cancels it only by disconnecting.
+    /// Registers a call. Returns none for a client without a connection, which cancels its calls
+    /// only by disconnecting.
     pub(super) fn begin(
         &self,
         connection: Option<&str>,
         request: impl FnOnce() -> String,
-    ) -> RunningCall {
+    ) -> Option<RunningCall> {
+        let key = (connection?.to_owned(), request());
         let cancelled = Arc::new(Notify::new());
-        let key = connection.map(|connection| (connection.to_owned(), request()));
-        if let Some(key) = &key {
-            self.0.lock().insert(key.clone(), cancelled.clone());
-        }
-        RunningCall {
+        self.0.lock().insert(key.clone(), cancelled.clone());
+        Some(RunningCall {
             calls: self.clone(),
             key,
             cancelled,
-        }
+        })
     }
 
     /// Cancels a call of this server. Returns false if it is not running here.
@@ -59,6 +58,14 @@ impl Calls {
             cancelled.notify_one();
         }
         cancelled.is_some()
+    }
+}
+
+/// Waits until the client cancels a call. Never returns if the call is not registered.
+pub(super) async fn cancellation(running: Option<&RunningCall>) {
+    match running {
+        Some(running) => running.cancelled.notified().await,
+        None => future::pending().await,
     }
 }
 
@@ -86,16 +93,13 @@ pub(crate) async fn watch_cancellations(server: &Server) {
 
 impl Drop for RunningCall {
     fn drop(&mut self) {
-        let Some(key) = &self.key else {
-            return;
-        };
         let mut calls = self.calls.0.lock();
         // A later call may have the same key.
         if calls
-            .get(key)
+            .get(&self.key)
             .is_some_and(|own| Arc::ptr_eq(own, &self.cancelled))
         {
-            calls.remove(key);
+            calls.remove(&self.key);
         }
     }
 }
@@ -167,9 +171,9 @@ mod tests {
             panic!("it cancels a call")
         };
         assert!(calls.cancel(&("a".to_owned(), request)));
-        one.cancelled.notified().await;
+        cancellation(one.as_ref()).await;
         for running in [&other, &first, &second] {
-            assert!(running.cancelled.notified().now_or_never().is_none());
+            assert!(cancellation(running.as_ref()).now_or_never().is_none());
         }
         drop((one, other, first, second));
         assert!(calls.0.lock().is_empty());

@@ -9,8 +9,8 @@
 use std::{fmt, marker::PhantomData};
 
 use axum::{
-    http::{HeaderMap, HeaderValue, header},
-    response::{IntoResponse, Response},
+    http::{HeaderMap, StatusCode, header},
+    response::Response,
 };
 use bytes::Bytes;
 use rmcp::{
@@ -26,11 +26,12 @@ use serde_json::value::RawValue;
 use super::{
     FIRST_VERSION_WITHOUT_CONNECTIONS, PROTOCOL_VERSION,
     approving::CallApproval,
+    calls::cancellation,
     connecting::{Consent, UrlRequest},
     endpoint::{Endpoint, cancelled},
     results::Answer,
 };
-use crate::http::{ApiResult, errors};
+use crate::http::{ApiResult, errors, reply::json_bytes};
 
 const JSON_MEDIA_TYPE: &str = "application/json";
 const EVENT_STREAM_MEDIA_TYPE: &str = "text/event-stream";
@@ -152,7 +153,7 @@ fn has_plain_headers(headers: &HeaderMap) -> bool {
         .iter()
         .map(ProtocolVersion::as_str)
         .filter(|version| *version < FIRST_VERSION_WITHOUT_CONNECTIONS);
-    let version = headers.get(PROTOCOL_VERSION);
+    let version = headers.get(&PROTOCOL_VERSION);
     let has_connections = version.is_none_or(|given| versions.any(|version| *given == *version));
     is_json && accepts(JSON_MEDIA_TYPE) && accepts(EVENT_STREAM_MEDIA_TYPE) && has_connections
 }
@@ -169,8 +170,7 @@ impl Endpoint {
             }
         };
         let message = message.map_err(errors::internal)?;
-        let media_type = HeaderValue::from_static(JSON_MEDIA_TYPE);
-        Ok(([(header::CONTENT_TYPE, media_type)], message).into_response())
+        Ok(json_bytes(StatusCode::OK, message))
     }
 
     async fn call_directly(
@@ -181,9 +181,11 @@ impl Endpoint {
     ) -> Result<Answer, ErrorData> {
         let running = self.begin(id);
         let approval = CallApproval::default();
+        // The call is polled first: if it ends at once, no waiter for a cancellation is registered.
         let called = tokio::select! {
+            biased;
             called = self.call_once(name, arguments, &approval) => called,
-            () = running.cancelled.notified() => return Err(cancelled()),
+            () = cancellation(running.as_ref()) => return Err(cancelled()),
         };
         let way = UrlRequest::before_results(self.opens_urls());
         let outcome = self.respond(name, called, Consent::NotAsked, way).await?;
@@ -215,6 +217,8 @@ fn message(
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderValue;
+
     use super::*;
 
     fn read(headers: &[(&'static str, &'static str)], body: &str) -> Option<DirectRequest> {

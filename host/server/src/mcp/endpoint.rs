@@ -25,7 +25,7 @@ use tokio::time::{Instant, timeout};
 
 use super::{
     approving::CallApproval,
-    calls::RunningCall,
+    calls::{RunningCall, cancellation},
     connecting::{self, CONNECTION_WAIT, Consent, UrlRequest, is_connection_missing},
     listing::Offered,
     results::{Outcome, Source, executed, refused},
@@ -121,7 +121,7 @@ impl Endpoint {
     /// Calls a tool until its client cancels the call with a notification. Returns none in that case.
     pub(super) async fn call_until_cancelled(
         self,
-        running: RunningCall,
+        running: Option<RunningCall>,
         name: String,
         arguments: JsonObject,
         consent: Consent,
@@ -133,7 +133,7 @@ impl Endpoint {
         let call = self.call(&name, arguments, consent, &approval);
         tokio::select! {
             called = shares.measure(&owner, call) => Some(called),
-            () = running.cancelled.notified() => None,
+            () = cancellation(running.as_ref()) => None,
         }
     }
 
@@ -192,8 +192,8 @@ impl Endpoint {
         }
         let found = caller.tool(self.app(), name)?;
         let source = Source::of(&found);
-        let execution = caller.execute(self.app(), found, arguments);
-        Ok(Outcome::Untrusted(executed(execution.await?), source))
+        let execution = caller.execute(self.app(), found, arguments).await?;
+        Ok(Outcome::Untrusted(executed(execution), source))
     }
 
     async fn call_in_session(
@@ -208,7 +208,7 @@ impl Endpoint {
             Ok(Offered::Meta(tool)) => return self.call_meta_tool(caller, tool, arguments).await,
             Ok(Offered::Tool(found)) => (found.tool.slug.to_string(), Source::of(&found)),
             // Recipes are called without being listed.
-            Err(_) if is_recipe() => (name.to_owned(), Source::new(&[])),
+            Err(_) if is_recipe() => (name.to_owned(), Source::new(Vec::new())),
             Err(cause) => return Err(cause),
         };
         let request = SessionExecute {
@@ -226,11 +226,11 @@ impl Endpoint {
         tool: MetaTool,
         arguments: Bytes,
     ) -> BoxFuture<'a, Result<Outcome, Error>> {
-        let execution = execute_meta_tool(&self.server, caller, tool, arguments);
         let outcome = async move {
-            let executed = executed(execution.await?);
+            let execution = execute_meta_tool(&self.server, caller, tool, arguments).await?;
+            let executed = executed(execution);
             Ok(if tool.returns_tool_data() {
-                Outcome::Untrusted(executed, Source::new(&[]))
+                Outcome::Untrusted(executed, Source::new(Vec::new()))
             } else {
                 Outcome::Own(executed)
             })
@@ -254,8 +254,8 @@ impl Endpoint {
         found.map(Offered::Tool).ok_or_else(missing)
     }
 
-    /// Registers a call until its end.
-    pub(super) fn begin(&self, id: &RequestId) -> RunningCall {
+    /// Registers a call until its end, if the client has a connection.
+    pub(super) fn begin(&self, id: &RequestId) -> Option<RunningCall> {
         let id = || id.clone().into_json_value().to_string();
         self.server.mcp_calls.begin(self.connection.as_deref(), id)
     }

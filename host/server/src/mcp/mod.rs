@@ -31,7 +31,7 @@ use app::{
 };
 use axum::{
     extract::{Request, State},
-    http::{HeaderMap, HeaderValue, Method, StatusCode},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode},
     response::{IntoResponse, Response},
 };
 
@@ -51,13 +51,13 @@ pub(crate) use self::{
 use crate::{
     Server,
     api::tool_router,
-    http::{ApiResult, Path, Query, body, context::operation, operation::Permission, request_id},
+    http::{ApiResult, Path, body, context::operation, operation::Permission, request_id},
 };
 
 /// Header with the id of a client's connection, for protocol versions before 2026-07-28.
-const CONNECTION_ID: &str = "mcp-session-id";
+static CONNECTION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 /// Header with the version of the protocol.
-const PROTOCOL_VERSION: &str = "mcp-protocol-version";
+static PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 /// First version of the protocol without connections and streams of `GET`.
 const FIRST_VERSION_WITHOUT_CONNECTIONS: &str = "2026-07-28";
 /// Permission that a key needs at MCP servers.
@@ -79,18 +79,18 @@ const CONNECTION_ID_CHARS: usize = 22;
 pub(crate) async fn server(
     State(server): State<Arc<Server>>,
     Path(id): Path<String>,
-    Query(address): Query<Address>,
     request: Request,
 ) -> Response {
     let endpoint = request.uri().clone();
     let answered = async {
+        let address = Address::parse(request.uri().query(), &server.branding)?;
         access::check_host(&server, request.headers())?;
         let selection = address.selection()?;
         let caller = McpCaller::open(&server.app, &id, selection, request_id()).await?;
         let request = access::admit(&server, &caller, request).await?;
         answer(server.clone(), Caller::Server(Arc::new(caller)), request).await
-    };
-    let answered = answered.await;
+    }
+    .await;
     answered.unwrap_or_else(|cause| access::refuse(&server, &endpoint, cause))
 }
 
@@ -110,14 +110,14 @@ pub(crate) async fn session(
         let caller = tool_router::open(&key, &id).await?;
         let request = Request::from_parts(parts, body);
         answer(server.clone(), Caller::Session(caller), request).await
-    };
-    let answered = answered.await;
+    }
+    .await;
     answered.unwrap_or_else(|cause| access::refuse(&server, &endpoint, cause))
 }
 
 /// Returns true if the version of the protocol has streams of `GET`.
 fn has_streams(headers: &HeaderMap) -> bool {
-    let version = headers.get(PROTOCOL_VERSION);
+    let version = headers.get(&PROTOCOL_VERSION);
     version.is_none_or(|version| *version < *FIRST_VERSION_WITHOUT_CONNECTIONS)
 }
 
@@ -126,7 +126,7 @@ async fn answer(server: Arc<Server>, caller: Caller, request: Request) -> ApiRes
         // A connection has no state that could be deleted.
         return Ok(StatusCode::OK.into_response());
     }
-    let connection = request.headers().get(CONNECTION_ID);
+    let connection = request.headers().get(&CONNECTION_ID);
     let connection = connection
         .and_then(|id| id.to_str().ok())
         .map(str::to_owned);
@@ -160,10 +160,8 @@ async fn answer(server: Arc<Server>, caller: Caller, request: Request) -> ApiRes
             id.push_str(OPENS_URLS_SUFFIX);
         }
         let id = HeaderValue::try_from(id).ok();
-        response.headers_mut().extend(id.map(|id| {
-            let name = axum::http::HeaderName::from_static(CONNECTION_ID);
-            (name, id)
-        }));
+        let header = id.map(|id| (CONNECTION_ID.clone(), id));
+        response.headers_mut().extend(header);
     }
     Ok(response)
 }

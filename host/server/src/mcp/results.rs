@@ -35,17 +35,20 @@ pub(super) enum Outcome {
 
 /// Origin of untrusted data, as a result states it.
 #[derive(Serialize)]
-pub(super) struct Source(MetaObject);
+pub(super) struct Source {
+    /// Always true.
+    untrusted: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    source_hosts: Vec<String>,
+}
 
 impl Source {
     /// Returns the origin of the data of a tool that may reach these hosts, or of several tools.
-    pub(super) fn new(hosts: &[String]) -> Self {
-        let mut meta = JsonObject::new();
-        meta.insert("untrusted".to_owned(), json!(true));
-        if !hosts.is_empty() {
-            meta.insert("source_hosts".to_owned(), json!(hosts));
+    pub(super) fn new(hosts: Vec<String>) -> Self {
+        Self {
+            untrusted: true,
+            source_hosts: hosts,
         }
-        Self(MetaObject(meta))
     }
 
     /// Returns the origin of the data of a tool.
@@ -53,7 +56,18 @@ impl Source {
         let rules = found.tool.policy.egress.iter();
         let mut hosts: Vec<_> = rules.map(|rule| rule.host.clone()).collect();
         hosts.dedup();
-        Self::new(&hosts)
+        Self::new(hosts)
+    }
+}
+
+impl From<Source> for MetaObject {
+    fn from(source: Source) -> Self {
+        let mut meta = JsonObject::new();
+        meta.insert("untrusted".to_owned(), json!(source.untrusted));
+        if !source.source_hosts.is_empty() {
+            meta.insert("source_hosts".to_owned(), json!(source.source_hosts));
+        }
+        Self(meta)
     }
 }
 
@@ -104,7 +118,7 @@ pub(super) struct ToolResult {
 #[serde(untagged)]
 enum Block {
     Text(ResultText),
-    File(ContentBlock),
+    File(Box<ContentBlock>),
 }
 
 #[derive(Serialize)]
@@ -118,7 +132,7 @@ struct ResultText {
 }
 
 fn serialize_visible<S: Serializer>(text: &Bytes, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&visible(&String::from_utf8_lossy(text)))
+    serializer.serialize_str(&visible(&utf8_text(text)))
 }
 
 impl ToolResult {
@@ -131,7 +145,7 @@ impl ToolResult {
             source,
         })];
         if !is_error {
-            content.extend(file_links(&data).into_iter().map(Block::File));
+            content.extend(file_links(&data));
         }
         let has_structure = !is_error && data.trim_ascii_start().starts_with(b"{");
         Self {
@@ -146,11 +160,11 @@ impl From<Block> for ContentBlock {
     fn from(block: Block) -> Self {
         let ResultText { text, source } = match block {
             Block::Text(text) => text,
-            Block::File(link) => return link,
+            Block::File(link) => return *link,
         };
-        let text = TextContent::new(visible(&String::from_utf8_lossy(&text)));
+        let text = TextContent::new(visible(&utf8_text(&text)));
         Self::Text(match source {
-            Some(Source(meta)) => text.with_meta(meta),
+            Some(source) => text.with_meta(source.into()),
             None => text,
         })
     }
@@ -192,15 +206,25 @@ impl From<Answer> for CallToolResponse {
     }
 }
 
+/// Returns the text of bytes that were checked to be UTF-8. `from_utf8` checks them again several
+/// times as fast as `from_utf8_lossy`.
+fn utf8_text(bytes: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => String::from_utf8_lossy(bytes),
+    }
+}
+
 /// Returns the links to the files of a result.
-fn file_links(data: &[u8]) -> Vec<ContentBlock> {
-    if !String::from_utf8_lossy(data).contains(FILE_ADDRESS) {
+fn file_links(data: &[u8]) -> Vec<Block> {
+    if !utf8_text(data).contains(FILE_ADDRESS) {
         return Vec::new();
     }
     let mut files = Vec::new();
     // Results of tools were checked to be JSON.
     let _ = serde_json::from_slice(data).map(|data| collect_files(&data, &mut files));
-    files.into_iter().map(ContentBlock::resource_link).collect()
+    let link = |file| Block::File(Box::new(ContentBlock::resource_link(file)));
+    files.into_iter().map(link).collect()
 }
 
 /// Collects the files of a result: objects with the name, the media type and the address of a file.
@@ -253,7 +277,7 @@ mod tests {
     use super::*;
 
     fn tool_result(data: &str) -> Value {
-        let source = Source::new(&["api.example.com".to_owned()]);
+        let source = Source::new(vec!["api.example.com".to_owned()]);
         let data = Bytes::copy_from_slice(data.as_bytes());
         let result = ToolResult::new(Ok(data), Some(source));
         let as_it_came = serde_json::to_value(&result).unwrap();

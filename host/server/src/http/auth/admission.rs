@@ -53,10 +53,10 @@ pub(crate) fn admit(server: &Server, holder: &Holder, project: Option<&Arc<str>>
         if let Some(refused) = counted.refused {
             return Err(refused.into());
         }
-        let shares = &server.app.shares;
         match project {
-            Some(project) => context.set_owner(shares, project),
-            None => context.set_owner(shares, &holder.organization().as_str().into()),
+            Some(project) => context.set_owner(&server.app.shares, project),
+            // It has no share of the processors: its rare requests would halve that of the projects.
+            None => context.set_organization(holder.organization().as_str()),
         }
         Ok(())
     })

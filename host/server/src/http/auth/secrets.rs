@@ -13,11 +13,20 @@ use crate::{
 
 /// Headers of keys of all kinds.
 const KEY_HEADER_NAMES: [&str; 3] = [PROJECT_KEY_HEADER, ORGANIZATION_KEY_HEADER, USER_KEY_HEADER];
+/// The same headers, parsed once, with the owner of their keys.
+static KEY_HEADERS: [(HeaderName, &str); 3] = [
+    (HeaderName::from_static(PROJECT_KEY_HEADER), "a project"),
+    (
+        HeaderName::from_static(ORGANIZATION_KEY_HEADER),
+        "an organization",
+    ),
+    (HeaderName::from_static(USER_KEY_HEADER), "a user"),
+];
 
 /// Returns true if a request has a key of any kind.
 pub(crate) fn has_key(headers: &HeaderMap) -> bool {
-    let mut names = KEY_HEADER_NAMES.into_iter();
-    names.any(|name| headers.contains_key(name))
+    let mut names = KEY_HEADERS.iter();
+    names.any(|(name, _)| headers.contains_key(name))
 }
 
 /// Returns the single key of a request, if it is of a kind that the operation accepts.
@@ -26,15 +35,6 @@ pub(super) fn given<'a>(
     wanted: &[&str],
     name: &'static str,
 ) -> ApiResult<&'a str> {
-    // Names that are not parsed again for each request.
-    static KEY_HEADERS: [(HeaderName, &str); 3] = [
-        (HeaderName::from_static(PROJECT_KEY_HEADER), "a project"),
-        (
-            HeaderName::from_static(ORGANIZATION_KEY_HEADER),
-            "an organization",
-        ),
-        (HeaderName::from_static(USER_KEY_HEADER), "a user"),
-    ];
     let mut found = None;
     for (header, kind) in &KEY_HEADERS {
         for value in headers.get_all(header) {

@@ -1,4 +1,4 @@
-//! Connections that end when their client reads responses too slowly.
+//! Connections that end when their client reads responses or sends heads too slowly.
 
 use std::{
     io::{self, IoSlice},
@@ -24,7 +24,8 @@ use crate::{
 
 /// Connection that ends when its client reads a response too slowly: fewer than `pace` bytes in
 /// [`PACE_WINDOW`], or not everything within `longest`. The time counts from the client's first
-/// stall until everything is written. A response of hyper to a head that it rejects is replaced.
+/// stall until everything is written. It also ends when the next request, or the whole head of one,
+/// does not arrive within `idle`. A response of hyper to a head that it rejects is replaced.
 pub(super) struct Paced {
     server: Arc<Server>,
     peer: IpAddr,
@@ -37,15 +38,26 @@ pub(super) struct Paced {
     stream: TcpStream,
     pace: usize,
     longest: Duration,
+    idle: Duration,
     /// Bytes written since the window began.
     written: usize,
     stall: Option<Stall>,
+    head: Option<HeadWait>,
 }
 
 /// Stall of a client that makes the server wait.
 struct Stall {
     since: Instant,
     window: Pin<Box<Sleep>>,
+}
+
+/// Wait for the head of a request. The connection has one timer for all of them, which is moved only
+/// when it fires.
+struct HeadWait {
+    /// Number of requests before this one.
+    requests: Option<u64>,
+    since: Instant,
+    timer: Pin<Box<Sleep>>,
 }
 
 impl Paced {
@@ -59,6 +71,7 @@ impl Paced {
         Self {
             pace: server.config.limits.pace(),
             longest: server.config.files.transfer(),
+            idle: server.config.limits.idle(),
             server,
             peer,
             counts,
@@ -67,12 +80,35 @@ impl Paced {
             stream,
             written: 0,
             stall: None,
+            head: None,
         }
     }
 
     /// Returns true if no request came since everything was written.
     fn is_settled(&self) -> bool {
         self.settled.is_some() && self.settled == self.counts.settled()
+    }
+
+    /// Waits for the head of the next request. Parts of a head do not extend the wait.
+    fn wait_for_head(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let idle = self.idle;
+        let requests = self.settled;
+        let head = self.head.get_or_insert_with(|| HeadWait {
+            requests,
+            since: Instant::now(),
+            timer: Box::pin(sleep(idle)),
+        });
+        if head.requests != requests {
+            head.requests = requests;
+            head.since = Instant::now();
+        }
+        while head.timer.as_mut().poll(cx).is_ready() {
+            if head.since.elapsed() >= idle {
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+            head.timer.as_mut().reset(head.since + idle);
+        }
+        Poll::Pending
     }
 
     /// Fails a write that the client has stalled for too long.
@@ -111,7 +147,11 @@ impl AsyncRead for Paced {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
+        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        if read.is_pending() && self.is_settled() {
+            return self.wait_for_head(cx);
+        }
+        read
     }
 }
 
@@ -157,10 +197,19 @@ impl AsyncWrite for Paced {
         self.stream.is_write_vectored()
     }
 
-    /// Resets the stall; hyper flushes when everything is written.
+    /// Resets the stall; hyper flushes when everything is written. After a response, the wait for the
+    /// next head begins here: hyper does not read again until more bytes arrive.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.stall = None;
-        self.settled = self.counts.settled();
+        let settled = self.counts.settled();
+        if settled != self.settled {
+            self.settled = settled;
+            if settled.is_some()
+                && let Poll::Ready(Err(cause)) = self.wait_for_head(cx)
+            {
+                return Poll::Ready(Err(cause));
+            }
+        }
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
