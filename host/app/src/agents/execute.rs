@@ -7,7 +7,7 @@ use crate::{
     App, Result,
     catalog::{LATEST, ResolvedTool},
     core::ids::AccountId,
-    runs::{self, ExecuteResolved, Execution, Input},
+    runs::{self, Execution, Input, ToolCall},
 };
 
 /// A request to execute a tool in a session.
@@ -142,7 +142,7 @@ pub(super) async fn run(
     account: Option<AccountId>,
     arguments: Bytes,
 ) -> Result<Execution> {
-    let execute = ExecuteResolved {
+    let call = ToolCall {
         user_id: Some(caller.config().user_id.clone()),
         account,
         custom: None,
@@ -151,5 +151,5 @@ pub(super) async fn run(
         request_id: caller.request_id.clone(),
     };
     // An execution is large, and the calls that contain it would exceed the stack of a thread.
-    Box::pin(runs::execute_resolved(app, &caller.project, found, execute)).await
+    Box::pin(runs::execute_resolved(app, &caller.project, found, call)).await
 }

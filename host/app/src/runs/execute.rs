@@ -29,6 +29,13 @@ pub struct Execute {
     pub tool: String,
     /// The version selector: `latest`, an exact version, or the base version.
     pub version: String,
+    /// The call of the tool.
+    pub call: ToolCall,
+}
+
+/// A call of a tool by a user.
+#[derive(Debug)]
+pub struct ToolCall {
     /// The user, or `None` for the default user.
     pub user_id: Option<String>,
     /// The connected account to use, or `None` for the user's newest one.
@@ -40,16 +47,6 @@ pub struct Execute {
     /// The input of the tool.
     pub input: Input,
     /// The id of the request, for the log.
-    pub request_id: RequestId,
-}
-
-/// A request to execute a tool that the caller has resolved. Its members are those of [`Execute`].
-pub(crate) struct ExecuteResolved {
-    pub user_id: Option<String>,
-    pub account: Option<AccountId>,
-    pub custom: Option<CustomCredential>,
-    pub session: Option<SessionId>,
-    pub input: Input,
     pub request_id: RequestId,
 }
 
@@ -71,23 +68,15 @@ pub struct Execution {
 /// from the prompt, or no capacity is free. After that, every outcome is an [`Execution`].
 pub async fn execute(app: &App, project: &SharedProject, request: Execute) -> Result<Execution> {
     let resolved = app.catalog.tool(&request.tool, &request.version)?;
-    let request = ExecuteResolved {
-        user_id: request.user_id,
-        account: request.account,
-        custom: request.custom,
-        session: request.session,
-        input: request.input,
-        request_id: request.request_id,
-    };
-    execute_resolved(app, project, &resolved, request).await
+    execute_resolved(app, project, &resolved, request.call).await
 }
 
-/// Executes a tool as [`execute`] does.
+/// Executes a tool that the caller has resolved, as [`execute`] does.
 pub(crate) async fn execute_resolved(
     app: &App,
     project: &SharedProject,
     resolved: &ResolvedTool,
-    request: ExecuteResolved,
+    request: ToolCall,
 ) -> Result<Execution> {
     let (release, tool) = (&resolved.release, &resolved.tool);
     let input = arguments::check(app, project, tool, request.input).await?;

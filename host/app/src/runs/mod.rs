@@ -18,8 +18,8 @@ mod verify;
 pub use arguments::{Input, arguments_for_prompt};
 pub(crate) use counts::ExecutionCounts;
 pub use counts::ToolkitCounts;
-pub use execute::{Execute, Execution, execute};
-pub(crate) use execute::{ExecuteResolved, execute_resolved};
+pub(crate) use execute::execute_resolved;
+pub use execute::{Execute, Execution, ToolCall, execute};
 pub(crate) use host_call::{HostCall, record_host_call};
 pub use present::MAX_INLINE_RESULT_BYTES;
 pub use proxy::{

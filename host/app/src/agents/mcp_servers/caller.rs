@@ -24,7 +24,7 @@ use crate::{
         truncate,
     },
     projects::{self, SharedProject},
-    runs::{self, ExecuteResolved, Execution, Input},
+    runs::{self, Execution, Input, ToolCall},
 };
 
 /// User and accounts that an address names. They select, and prove nothing.
@@ -145,7 +145,7 @@ impl McpCaller {
     ) -> Result<Execution> {
         let toolkit = &*found.release.slug;
         let (user_id, account) = self.account(app, toolkit, found.tool.no_auth).await?;
-        let execute = ExecuteResolved {
+        let call = ToolCall {
             user_id,
             account,
             custom: None,
@@ -153,7 +153,7 @@ impl McpCaller {
             input: Input::Arguments(arguments),
             request_id: self.request_id.clone(),
         };
-        runs::execute_resolved(app, &self.project, &found, execute).await
+        runs::execute_resolved(app, &self.project, &found, call).await
     }
 
     /// Creates a link with which the user of the address connects an account for a tool. Returns

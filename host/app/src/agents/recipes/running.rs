@@ -23,7 +23,7 @@ use crate::{
         truncate,
     },
     projects::{self, SharedProject},
-    runs::{self, Execute, Execution, Input},
+    runs::{self, Execution, Input, ToolCall},
     work::{Admission, Claim, Next, Queue, doubled},
 };
 
@@ -157,9 +157,7 @@ impl StepCaller<'_> {
                     Some(named) => Some(self.named_account(app, slug, named).await?),
                     None => (*slug == **toolkit).then(|| own.clone()),
                 };
-                let request = Execute {
-                    tool: found.tool.slug.to_string(),
-                    version: found.release.version.to_string(),
+                let call = ToolCall {
                     user_id: Some(self.run.user_id.clone()),
                     account,
                     custom: None,
@@ -167,7 +165,7 @@ impl StepCaller<'_> {
                     input: Input::Arguments(arguments),
                     request_id: self.id.into(),
                 };
-                runs::execute(app, &self.project, request).await
+                runs::execute_resolved(app, &self.project, &found, call).await
             }
         }
     }

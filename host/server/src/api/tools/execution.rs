@@ -6,7 +6,7 @@ use app::{
         ids::{AccountId, LogId},
         request_id::RequestId,
     },
-    runs::{self, Execute, Execution, Input, prompt::Prompt},
+    runs::{self, Execute, Execution, Input, ToolCall, prompt::Prompt},
 };
 use axum::http::HeaderName;
 use bytes::Bytes;
@@ -142,12 +142,14 @@ fn request(
     let request = Execute {
         tool,
         version: version.unwrap_or_else(|| prefix.tool_version().to_owned()),
-        user_id,
-        account: account.map(|id| AccountId::parse(id.trim())).transpose()?,
-        custom: custom_credential(body.custom_auth_params, body.custom_connection_data)?,
-        session: None,
-        input,
-        request_id,
+        call: ToolCall {
+            user_id,
+            account: account.map(|id| AccountId::parse(id.trim())).transpose()?,
+            custom: custom_credential(body.custom_auth_params, body.custom_connection_data)?,
+            session: None,
+            input,
+            request_id,
+        },
     };
     Ok((request, notes))
 }
@@ -206,7 +208,7 @@ mod tests {
             ("", "{}"),
             (r#"{"arguments":null}"#, "{}"),
         ] {
-            let Input::Arguments(arguments) = read(body).unwrap().input else {
+            let Input::Arguments(arguments) = read(body).unwrap().call.input else {
                 panic!("{body}")
             };
             assert_eq!(arguments, expected);
@@ -216,12 +218,17 @@ mod tests {
     #[test]
     fn entity_id_is_used_without_user_id() {
         assert_eq!(
-            read(r#"{"entity_id":"e"}"#).unwrap().user_id.as_deref(),
+            read(r#"{"entity_id":"e"}"#)
+                .unwrap()
+                .call
+                .user_id
+                .as_deref(),
             Some("e")
         );
         assert_eq!(
             read(r#"{"entity_id":"e","user_id":"u"}"#)
                 .unwrap()
+                .call
                 .user_id
                 .as_deref(),
             Some("u")
@@ -231,7 +238,10 @@ mod tests {
     #[test]
     fn text_excludes_arguments() {
         assert!(matches!(
-            read(r#"{"text":"do it","arguments":null}"#).unwrap().input,
+            read(r#"{"text":"do it","arguments":null}"#)
+                .unwrap()
+                .call
+                .input,
             Input::Prompt(_)
         ));
         assert!(

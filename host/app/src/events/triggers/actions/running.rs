@@ -37,7 +37,7 @@ use crate::{
         },
     },
     projects::{self, SharedProject},
-    runs::{self, Execute, Execution, Input},
+    runs::{self, Execute, Execution, Input, ToolCall},
     work::{Admission, Claim, Next, Queue, doubled, jittered},
 };
 
@@ -217,13 +217,15 @@ impl Subject {
         let request = Execute {
             tool: self.action.tool.clone(),
             version: self.action.version.clone(),
-            user_id,
-            account,
-            custom: None,
-            session: None,
-            input: Input::Arguments(arguments.into()),
-            // The log can be searched for the executions of an instance.
-            request_id: self.instance.id.as_str().into(),
+            call: ToolCall {
+                user_id,
+                account,
+                custom: None,
+                session: None,
+                input: Input::Arguments(arguments.into()),
+                // The log can be searched for the executions of an instance.
+                request_id: self.instance.id.as_str().into(),
+            },
         };
         runs::execute(app, &self.project, request).await
     }
