@@ -11,6 +11,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, mpsc},
     thread,
+    time::Duration,
 };
 
 use parking_lot::Mutex;
@@ -23,12 +24,17 @@ use crate::{
 
 /// Maximum size of a body whose work is done by the thread of its request, in bytes.
 pub const MAX_INLINE_BYTES: usize = 64 << 10;
+/// Maximum size of a body that the thread of its request passes over, in bytes. This takes about as long as
+/// parsing and checking [`MAX_INLINE_BYTES`].
+pub const MAX_INLINE_SCAN_BYTES: usize = 512 << 10;
 /// Maximum number of larger bodies that are worked on at the same time: the number of threads.
 pub const MAX_LARGE_BODIES: usize = 4;
 /// Maximum number of larger bodies of one project that are worked on at the same time.
 pub const MAX_LARGE_BODIES_PER_PROJECT: usize = 2;
 /// Niceness of the threads, which lowers their priority when processors are scarce.
 const THREAD_NICENESS: i32 = 10;
+/// Time without work after which a thread is tidied.
+const IDLE_TIME: Duration = Duration::from_secs(1);
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -40,7 +46,7 @@ pub struct LargeWork {
 }
 
 impl LargeWork {
-    /// Starts the threads. After each piece of work its thread runs `tidy`. Fails if the system
+    /// Starts the threads. Each runs `tidy` when it has had no work for a second. Fails if the system
     /// refuses a thread.
     pub fn start(tidy: fn()) -> io::Result<Self> {
         let (jobs, waiting) = mpsc::channel::<Job>();
@@ -53,11 +59,7 @@ impl LargeWork {
                     // On Linux this is the priority of the calling thread. If the process may not
                     // change it, the work keeps the normal priority.
                     let _ = rustix::process::setpriority_process(None, THREAD_NICENESS);
-                    let next = || waiting.lock().recv();
-                    while let Ok(job) = next() {
-                        job();
-                        tidy();
-                    }
+                    do_jobs(&waiting, tidy);
                 })?;
         }
         Ok(Self {
@@ -75,7 +77,29 @@ impl LargeWork {
         size: usize,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
-        if size <= MAX_INLINE_BYTES {
+        self.run_up_to(MAX_INLINE_BYTES, project, size, work).await
+    }
+
+    /// Does work as [`LargeWork::run`] does that passes over a body once and builds nothing of its values,
+    /// such as copying it or finding its members.
+    pub async fn scan<T: Send + 'static>(
+        &self,
+        project: &Arc<str>,
+        size: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T> {
+        self.run_up_to(MAX_INLINE_SCAN_BYTES, project, size, work)
+            .await
+    }
+
+    async fn run_up_to<T: Send + 'static>(
+        &self,
+        max_inline_bytes: usize,
+        project: &Arc<str>,
+        size: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T> {
+        if size <= max_inline_bytes {
             return Ok(work());
         }
         Box::pin(self.run_in_turn(project, work)).await
@@ -110,6 +134,23 @@ impl LargeWork {
         let of_project = self.projects.acquire(project).await?;
         let of_all = self.all.clone().acquire_owned().await.ok()?;
         Some([of_project, of_all])
+    }
+}
+
+/// Does jobs until no more can come. Runs `tidy` once whenever none has come for a while.
+fn do_jobs(waiting: &Mutex<mpsc::Receiver<Job>>, tidy: fn()) {
+    let next_soon = || {
+        let waiting = waiting.try_lock_for(IDLE_TIME)?;
+        waiting.recv_timeout(IDLE_TIME).ok()
+    };
+    let next = || {
+        next_soon().or_else(|| {
+            tidy();
+            waiting.lock().recv().ok()
+        })
+    };
+    while let Some(job) = next() {
+        job();
     }
 }
 

@@ -53,6 +53,7 @@ fn work() -> Vec<Bound> {
     let shared = |all: usize| format!("{all}; for one project, and for one registered domain: {}", all / net::LOOKUP_SHARE_DIVISOR);
     vec![
         bound("Body that the thread of its request parses, checks or hashes", &size(large_work::MAX_INLINE_BYTES as u64), "a thread of low priority does the work", "host/app/src/core/large_work/tests.rs large_bodies_leave_their_thread_to_others"),
+        bound("Body that the thread of its request copies, or whose members it finds", &size(large_work::MAX_INLINE_SCAN_BYTES as u64), "a thread of low priority does the work", "host/app/src/core/large_work/tests.rs large_copies_leave_their_thread_to_others"),
         bound("Larger bodies that are parsed, checked or hashed concurrently", &format!("{}; for one project: {}", large_work::MAX_LARGE_BODIES, large_work::MAX_LARGE_BODIES_PER_PROJECT), "projects take turns", "host/app/src/core/large_work/tests.rs large_bodies_wait_for_their_project"),
         bound("Warnings about unknown members and parameters of one request", &MAX_WARNINGS, "further ones are not named", "host/server/src/http/unknown.rs warnings_of_one_request_are_limited"),
         bound("Use of the processors by one project at the threads of all projects, while others are active", &"an equal share, measured over 20 ms", "its tasks run on threads of busy projects, one fewer than there are processors, but at least one", "host/app/src/core/shares.rs project_beyond_equal_share_is_busy"),

@@ -49,6 +49,19 @@ async fn large_bodies_leave_their_thread_to_others() {
 }
 
 #[tokio::test]
+async fn large_copies_leave_their_thread_to_others() {
+    let large = large_work();
+    let project: Arc<str> = "a".into();
+    let thread_at = async |size| {
+        let work = || thread::current().id();
+        large.scan(&project, size, work).await.unwrap()
+    };
+    let own = thread::current().id();
+    assert_eq!(thread_at(MAX_INLINE_SCAN_BYTES).await, own);
+    assert_ne!(thread_at(MAX_INLINE_SCAN_BYTES + 1).await, own);
+}
+
+#[tokio::test]
 async fn panic_ends_neither_thread_nor_turn() {
     let large = large_work();
     let project: Arc<str> = "a".into();

@@ -6,7 +6,7 @@ use std::{
 };
 
 use store::{Batch, CommitError, Store, Time};
-use tokio::{sync::mpsc, time::timeout};
+use tokio::{sync::mpsc, task::yield_now, time::timeout};
 
 use super::{
     FlushSignal, MAX_GROUP_RECORDS, Message, Pending,
@@ -227,6 +227,8 @@ impl Writer {
         let mut batch = Batch::at(self.clock.now());
         for page in split_into_pages(entries) {
             batch = self.page(batch, &page).await?;
+            // Requests that are ready on this thread do not wait for all pages.
+            yield_now().await;
         }
         Ok(batch)
     }

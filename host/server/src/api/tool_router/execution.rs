@@ -164,7 +164,7 @@ pub(crate) async fn execute(
     };
     let server = &key.server;
     let turns = &server.app.large_work;
-    let parsed: ApiResult<_> = turns.run(&key.project.tenant, size, parse).await?;
+    let parsed: ApiResult<_> = turns.scan(&key.project.tenant, size, parse).await?;
     let (call, warnings) = parsed?;
     CURRENT_REQUEST.with(|context| context.names.warn(warnings));
     let caller = open(&key, &id).await?;
@@ -224,7 +224,7 @@ async fn reply(key: &ProjectKey, outcome: Approvable) -> ApiResult<SerializedJso
     let size = view.data.0.len();
     let serialize = move || SerializedJson::new(&view);
     let turns = &key.app().large_work;
-    Ok(turns.run(&key.project.tenant, size, serialize).await?)
+    Ok(turns.scan(&key.project.tenant, size, serialize).await?)
 }
 
 fn parse<'a, T: Deserialize<'a>>(bytes: &'a Bytes) -> ApiResult<(T, Vec<String>)> {

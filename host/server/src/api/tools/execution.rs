@@ -89,7 +89,7 @@ pub(crate) async fn execute(
     let request_id = request_id();
     let turns = &key.app().large_work;
     let project = &key.project.tenant;
-    let parsed = turns.run(project, size, move || {
+    let parsed = turns.scan(project, size, move || {
         request(slug, prefix, &bytes, headers, request_id)
     });
     let (request, notes) = parsed.await??;
@@ -99,7 +99,7 @@ pub(crate) async fn execute(
     let versions = tells_versions.then(|| versions(&key.app().catalog.snapshot(), &execution));
     let size = execution.data.len();
     let serialize = move || SerializedJson::new(&ExecutionView::from(execution));
-    let reply = turns.run(project, size, serialize).await?;
+    let reply = turns.scan(project, size, serialize).await?;
     Ok(match versions.flatten() {
         Some((executed, latest)) => reply
             .with_header(EXECUTED_VERSION, &executed)
