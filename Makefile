@@ -10,7 +10,8 @@ STORELESS = $(addsuffix ::,abi abuse::edge abuse::runs bash_tool browser certifi
 	$(addprefix approvals::,assistants_ client_without_) $(addprefix budget::,call_file_ concurrent_ connection_ limits_page_ log_line_ \
 	manifest_ prompt_ request_ run_resource_) $(addprefix coverage::,every_body_ every_response_ every_route_refuses_missing_ \
 	every_route_refuses_other_) $(addprefix mcp_connecting::,call_ client_ older_ session_) $(addprefix mcp_endpoints::,cancelled_call_ \
-	official_ session_exposes_) $(addprefix mcp_oauth::,conformance_ official_)
+	official_ session_exposes_) $(addprefix mcp_oauth::,conformance_ official_) sink::sink_must_ \
+	$(addprefix abuse::values::,recursive_ references_ search_ too_many_ value_with_ wrong_values_)
 # The author's command and its toolkits: mostly compilers, one at a time. They follow the tests that are over first.
 AUTHORS = $(addsuffix ::,cassettes dev distribution documents imports languages manual packaging)
 # Tests that start PostgreSQL themselves, mostly for several servers.
@@ -22,9 +23,10 @@ ON_POSTGRES = $(addsuffix ::,database jobs nodes) $(addprefix abuse::records::,a
 ON_FILES = seals::moved_or_altered_ crash::nothing_is_lost_while_space_
 SKIP = $(addprefix --skip ,$(1))
 
-# Every test but those over HTTP: the patterns match the names of all test targets but `e2e`, which cargo cannot leave out
-# of a workspace without choosing other features.
-OTHER_TESTS = $(CARGO) test --workspace --no-fail-fast --lib --bins --test '[!e]*' --test 'e[!2]*' && $(CARGO) test --workspace --doc
+# Every test but those over HTTP, with those of the toolkits: the patterns match the names of all test targets but `e2e`, which
+# cargo cannot leave out of a workspace without choosing other features.
+OTHER_TESTS = $(CARGO) test --workspace --no-fail-fast --lib --bins --test '[!e]*' --test 'e[!2]*' && $(CARGO) test --workspace --doc \
+	&& cargo test --manifest-path toolkits/Cargo.toml
 OVER_HTTP = $(CARGO) test --workspace --test e2e --
 
 # Tests wait half of their time: for servers that start, for timers and for disks. So more run at once than there are
@@ -67,6 +69,7 @@ test: ## every test: units, toolkits, and the real server over HTTP, on each sto
 	target/debug/toolkit build --all
 	target/debug/toolkit check --all
 	$(CARGO) test --workspace --no-run
+	cargo test --manifest-path toolkits/Cargo.toml --no-run
 	($(OTHER_TESTS); others=$$?; $(OVER_HTTP) $(AUTHORS) && exit $$others) >target/other-tests.log 2>&1 & others=$$!; \
 	TEST_LOG=trace TEST_STORE=postgres RUST_TEST_THREADS=$$(nproc) $(OVER_HTTP) $(call SKIP,$(STORELESS) $(AUTHORS) $(ON_FILES)) \
 		>target/postgres.log 2>&1 & postgres=$$!; \
@@ -75,7 +78,6 @@ test: ## every test: units, toolkits, and the real server over HTTP, on each sto
 	echo "the same on PostgreSQL:"; wait $$postgres || result=$$?; cat target/postgres.log; \
 	echo "all other tests:"; wait $$others || result=$$?; cat target/other-tests.log; exit $$result
 	$(OVER_HTTP) instructions::
-	cargo test --manifest-path toolkits/Cargo.toml
 
 soak: ## the tests over HTTP with as many kills, cuts and damages as before a release: hours
 	tests/setup

@@ -1027,17 +1027,30 @@ async fn replayed_response_size_is_limited() {
     );
 }
 
+/// Connects to the server from the address `127.0.0.{last}`.
+pub(crate) async fn from(host: &Host, last: u8) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(([127, 0, 0, last], 0).into()).unwrap();
+    socket
+        .connect(host.url.trim_start_matches("http://").parse().unwrap())
+        .await
+        .unwrap()
+}
+
+/// Connects to the server from the address `127.0.0.{last}` and sends this text.
+pub(crate) async fn sent_from(host: &Host, last: u8, text: &str) -> TcpStream {
+    let mut socket = from(host, last).await;
+    socket.write_all(text.as_bytes()).await.unwrap();
+    socket
+}
+
 /// Opens a connection and sends a request whose body remains incomplete.
 pub(crate) async fn unfinished(host: &Host, key: &str, path: &str) -> TcpStream {
-    let mut socket = TcpStream::connect(host.url.trim_start_matches("http://"))
-        .await
-        .unwrap();
     let request = format!(
         "POST /api/v3{path} HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\ncontent-type: application/json\r\n\
          content-length: 1000\r\n\r\n{{"
     );
-    socket.write_all(request.as_bytes()).await.unwrap();
-    socket
+    sent_from(host, 1, &request).await
 }
 
 /// Reads until the server closes the connection.
@@ -1068,22 +1081,14 @@ async fn request_timeouts_are_enforced() {
     // A run has only the deadlines of its body and of the sandbox.
     let body = unfinished(&host, project.key(), "/tools/execute/NOTHING").await;
     let operation = unfinished(&host, project.key(), "/auth_configs").await;
-    let mut head = TcpStream::connect(host.url.trim_start_matches("http://"))
-        .await
-        .unwrap();
-    head.write_all(b"GET /api/v3/toolkits HTTP/1.1\r\nhost: x\r\nx-filler: ")
-        .await
-        .unwrap();
-    let silent = TcpStream::connect(host.url.trim_start_matches("http://"))
-        .await
-        .unwrap();
-    let mut used = TcpStream::connect(host.url.trim_start_matches("http://"))
-        .await
-        .unwrap();
-    used.write_all(b"GET /health/live HTTP/1.1\r\nhost: x\r\n\r\n")
-        .await
-        .unwrap();
-    let sockets = [body, operation, head, silent, used];
+    let head = "GET /api/v3/toolkits HTTP/1.1\r\nhost: x\r\nx-filler: ";
+    let sockets = [
+        body,
+        operation,
+        sent_from(&host, 1, head).await,
+        from(&host, 1).await,
+        sent_from(&host, 1, LIVE_REQUEST).await,
+    ];
     let ends = futures::future::join_all(sockets.map(to_the_end)).await;
     let [body, operation, head, silent, used] = <[String; 5]>::try_from(ends).unwrap();
     assert!(used.starts_with("HTTP/1.1 200"), "{used}");
@@ -1104,23 +1109,22 @@ async fn request_timeouts_are_enforced() {
     }
 }
 
-/// Connects to the server from the address `127.0.0.{last}`.
-pub(crate) async fn from(host: &Host, last: u8) -> TcpStream {
-    let socket = TcpSocket::new_v4().unwrap();
-    socket.bind(([127, 0, 0, last], 0).into()).unwrap();
-    socket
-        .connect(host.url.trim_start_matches("http://").parse().unwrap())
-        .await
-        .unwrap()
-}
+const LIVE_REQUEST: &str = "GET /health/live HTTP/1.1\r\nhost: x\r\n\r\n";
 
 /// Returns true if a connection is served. The connection stays open.
 async fn is_served(socket: &mut TcpStream) -> bool {
-    let mut answer = [0; 12];
-    let sent = socket
-        .write_all(b"GET /health/live HTTP/1.1\r\nhost: x\r\n\r\n")
-        .await;
-    sent.is_ok() && socket.read_exact(&mut answer).await.is_ok() && answer == *b"HTTP/1.1 200"
+    let mut answer = Vec::new();
+    if socket.write_all(LIVE_REQUEST.as_bytes()).await.is_err() {
+        return false;
+    }
+    // The body of the response is an object.
+    while !answer.ends_with(b"}") {
+        let Ok(byte) = socket.read_u8().await else {
+            return false;
+        };
+        answer.push(byte);
+    }
+    answer.starts_with(b"HTTP/1.1 200")
 }
 
 #[tokio::test]
@@ -1144,7 +1148,11 @@ async fn connection_limits_are_enforced() {
     let mut waiting = from(&host, 4).await;
     let served = is_served(&mut waiting);
     tokio::pin!(served);
-    assert!(futures::poll!(served.as_mut()).is_pending());
+    // Without the limit, it would be served no later than these.
+    for _ in 0..20 {
+        assert!(futures::poll!(served.as_mut()).is_pending());
+        assert!(is_served(&mut first).await);
+    }
     drop(of_another);
     assert!(served.await, "one that ends makes place for one that waits");
 }

@@ -97,7 +97,8 @@ fn sent(all: &[&Oauth]) -> usize {
     all.iter().map(|oauth| of(oauth)).sum()
 }
 
-fn parameter(url: &str, name: &str) -> String {
+/// Returns a parameter of an address; empty if it is absent.
+pub(crate) fn parameter(url: &str, name: &str) -> String {
     let url = Url::parse(url).unwrap();
     url.query_pairs()
         .find(|(own, _)| own == name)
@@ -304,8 +305,7 @@ async fn manipulated_authorization_never_leaks_the_code() {
                     .expect(200),
             ),
             ProjectDeleted => {
-                let info = project.get("/auth/session/info").await.expect(200);
-                let id = info["project"]["nano_id"].as_str().unwrap().to_owned();
+                let id = project.project_id().await;
                 host.as_org()
                     .delete(&format!("/org/owner/project/{id}"))
                     .await
@@ -390,8 +390,7 @@ async fn link_of_a_deleted_project_is_rejected() {
     let (_, url) = link(&project, &oauth.config, json!({})).await;
     let mut browser = Browser::new(&project);
     let token = form_token(&browser.open(&url).await);
-    let info = project.get("/auth/session/info").await.expect(200);
-    let id = info["project"]["nano_id"].as_str().unwrap();
+    let id = project.project_id().await;
     host.as_org()
         .delete(&format!("/org/owner/project/{id}"))
         .await

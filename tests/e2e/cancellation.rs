@@ -30,11 +30,14 @@ struct Scene {
 
 impl Scene {
     async fn new(setup: Setup) -> Self {
-        let host = setup
+        let setup = setup
             .with("sandbox.live", "1")
-            .with("sandbox.live_per_project", "1")
-            .start()
-            .await;
+            .with("sandbox.live_per_project", "1");
+        Self::on(setup.start().await).await
+    }
+
+    /// Creates a project with an account on a server.
+    async fn on(host: Host) -> Self {
         let manifest = guest::manifest_with_key(&given::slug(), given::bearer());
         host.publish(Guest::fetch().component(), &manifest).await;
         let slug = manifest["slug"].as_str().unwrap();
@@ -204,8 +207,7 @@ async fn runs_may_outlive_their_clients_by_setting() {
     let record = scene.record().await;
     assert_eq!(record["status"], "success", "{record:#}");
 
-    let setup = given::with_application().with("sandbox.cancel_on_disconnect", "false");
-    let scene = Scene::new(setup).await;
+    let scene = Scene::on(scene.host).await;
     let tag = unique(8);
     scene
         .abandon(By::Proxy, &format!("/slow/{tag}/1500"), &tag)

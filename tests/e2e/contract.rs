@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use crate::{
     description::{
-        self, API_DESCRIPTION, CLIENT_OPERATIONS, Clients, DESCRIPTION_TEXT, Key, Operation, Takes,
+        self, API_DESCRIPTION, CLIENT_OPERATIONS, Clients, DESCRIPTION_TEXT, Key, MAX_JSON_BYTES,
+        Operation, Takes,
     },
     given,
 };
@@ -151,17 +152,20 @@ async fn requests_made_of_the_schemas_get_described_answers() {
 #[tokio::test]
 async fn every_described_response_occurs_as_described() {
     let mut seen = ReceivedRequest::default();
+    let origin = &Host::application().origin;
+    let pairs =
+        format!("https://api.example.com={origin},https://other.example.com=http://127.0.0.1:1");
     let host = Setup::new()
         .with("logs.cassettes", "all")
-        .with("limits.rate", "0")
+        .with("net.rewrite", pairs)
         .start()
         .await;
     successes(&host, &mut seen).await;
     particular_refusals(&host, &mut seen).await;
     common_refusals(&host, &mut seen).await;
+    with_an_application(&host, &mut seen).await;
+    with_an_authorization_server(&host, &mut seen).await;
     with_a_model(&mut seen).await;
-    with_an_application(&mut seen).await;
-    with_an_authorization_server(&mut seen).await;
     let few = Setup::new()
         .with("limits.rate", "1")
         .with("limits.failed_auth", "1")
@@ -1155,11 +1159,7 @@ async fn with_a_model(seen: &mut ReceivedRequest) {
 
 /// Provokes the responses that need a provider: one that responds, one that does not respond in
 /// time, and one that is unreachable.
-async fn with_an_application(seen: &mut ReceivedRequest) {
-    let origin = &Host::application().origin;
-    let pairs =
-        format!("https://api.example.com={origin},https://other.example.com=http://127.0.0.1:1");
-    let host = Setup::new().with("net.rewrite", pairs).start().await;
+async fn with_an_application(host: &Host, seen: &mut ReceivedRequest) {
     let (project, no) = (host.as_project(), &[][..]);
     let slug = given::slug();
     host.publish(
@@ -1181,7 +1181,6 @@ async fn with_an_application(seen: &mut ReceivedRequest) {
         ("/bytes/x/100", 200),
         ("/redirect/x?to=https://files.example.net/", 403),
         ("https://other.example.com/", 502),
-        ("/hang/x", 504),
     ] {
         seen.call(&project, "tools_proxy", no, call(&account, endpoint))
             .await
@@ -1200,13 +1199,26 @@ async fn with_an_application(seen: &mut ReceivedRequest) {
         ("/echo/x", 200),
         ("/redirect/x?to=https://files.example.net/", 403),
         ("https://other.example.com/", 502),
-        ("/hang/x", 504),
     ] {
         let body = in_session(endpoint);
         seen.call(&project, "tool_router_proxy_execute", &session, body)
             .await
             .expect(status);
     }
+    // Both requests wait for the same timeout.
+    let mut other = ReceivedRequest::default();
+    let (proxied, of_session) = tokio::join!(
+        seen.call(&project, "tools_proxy", no, call(&account, "/hang/x")),
+        other.call(
+            &project,
+            "tool_router_proxy_execute",
+            &session,
+            in_session("/hang/x")
+        )
+    );
+    proxied.expect(504);
+    of_session.expect(504);
+    seen.0.append(&mut other.0);
     let brought = json!({ "authScheme": "DCR_OAUTH", "toolkitSlug": slug, "val": {} });
     let brought = json!({ "custom_connection_data": brought, "endpoint": "/", "method": "GET" });
     seen.call(&project, "tools_proxy", no, brought)
@@ -1262,10 +1274,9 @@ async fn with_an_application(seen: &mut ReceivedRequest) {
 }
 
 /// Provokes the responses that need users to authorize at a provider.
-async fn with_an_authorization_server(seen: &mut ReceivedRequest) {
-    let host = given::with_application().start().await;
+async fn with_an_authorization_server(host: &Host, seen: &mut ReceivedRequest) {
     let (org, project, no) = (host.as_org(), host.as_project(), &[][..]);
-    let oauth = given::Oauth::new(&host, &project).await;
+    let oauth = given::Oauth::new(host, &project).await;
     let slug = [("slug", &*oauth.slug)];
     seen.call(&org, "org_set_oauth_app", &slug, given::oauth_app())
         .await
@@ -1320,15 +1331,8 @@ async fn with_an_authorization_server(seen: &mut ReceivedRequest) {
 /// Provokes the refusals that every operation of a kind has.
 async fn common_refusals(host: &Host, seen: &mut ReceivedRequest) {
     let clients = Clients::of(host, host.as_project()).await;
-    let project = host
-        .as_project()
-        .get("/auth/session/info")
-        .await
-        .expect(200);
-    let keys = format!(
-        "/org/owner/project/{}/api_keys",
-        text(&project["project"]["nano_id"])
-    );
+    let id = host.as_project().project_id().await;
+    let keys = format!("/org/owner/project/{id}/api_keys");
     let elsewhere = json!({ "name": "elsewhere", "allowed_ips": ["192.0.2.1"] });
     let elsewhere = host.as_org().post(&keys, &elsewhere).await.expect(201);
     let elsewhere = host.with_key(elsewhere["key"].as_str().unwrap());
@@ -1373,7 +1377,11 @@ async fn common_refusals(host: &Host, seen: &mut ReceivedRequest) {
             );
         }
         if has(413) {
-            let large = Body::Raw("application/json", vec![b' '; 25 << 20]);
+            let bytes = match operation.takes() {
+                Takes::Component => 25 << 20,
+                _ => MAX_JSON_BYTES + 1,
+            };
+            let large = Body::Raw("application/json", vec![b' '; bytes]);
             seen.check(
                 operation,
                 &send(right, operation, &path, large).await.expect(413),

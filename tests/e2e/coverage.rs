@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use harness::{Answer, Client, Host, client::Body};
 use reqwest::Method;
 
-use crate::description::{CLIENT_OPERATIONS, Clients, Key, Operation, Takes};
+use crate::description::{CLIENT_OPERATIONS, Clients, Key, MAX_JSON_BYTES, Operation, Takes};
 
 async fn send(client: &Client, operation: &Operation, body: Body) -> Answer {
     let method = Method::from_bytes(operation.method.as_bytes()).unwrap();
@@ -110,7 +110,7 @@ async fn every_route_refuses_a_malformed_body() {
             .await
             .expect(415)
             .assert_envelope();
-        let large = format!("{{\"a\":\"{}\"}}", "a".repeat(16 << 20));
+        let large = format!("{{\"a\":\"{}\"}}", "a".repeat(MAX_JSON_BYTES));
         let answer = send(
             right,
             operation,

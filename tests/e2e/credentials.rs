@@ -384,24 +384,6 @@ async fn a_toolkit_without_an_account_sends_no_credential() {
     assert!(seen.header("user-agent").starts_with("toolhost/"));
 }
 
-#[tokio::test]
-async fn private_address_needs_operator_permission() {
-    // Without the rewrite setting, the same names are unreachable, and the response reveals nothing
-    // more.
-    let host = Setup::new().start().await;
-    let (tool, _) = connected(&host, &host.as_project(), given::bearer()).await;
-    let answer = host
-        .as_project()
-        .execute(&tool, json!({ "url": "https://api.example.com/echo/out" }))
-        .await
-        .expect(200);
-    assert!(
-        ["dns", "connect", "timeout", "denied", "tls"].contains(&answer.failure()),
-        "{}",
-        answer.text
-    );
-}
-
 /// Builds a tool that posts `{}` as JSON to this address and returns the response.
 fn poster(url: &str) -> Vec<u8> {
     let texts = [

@@ -268,12 +268,6 @@ async fn a_damaged_folder_never_starts_with_less() {
 }
 
 #[tokio::test]
-async fn an_undamaged_copy_starts_with_everything() {
-    let (before, dump_before) = filled(20).await;
-    assert_eq!(dump(&before.copy().start().await).await, dump_before);
-}
-
-#[tokio::test]
 async fn a_folder_in_use_is_refused_by_name() {
     let host = Setup::embedded().start().await;
     let second = host

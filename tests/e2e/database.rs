@@ -251,19 +251,23 @@ async fn unusable_database_error_hides_the_password() {
     let server = Postgres::shared().database(None).url();
     let (address, _) = server.rsplit_once('/').unwrap();
     let guarded = address.replace("postgres@", &format!("guarded:{SECRET_MARK}@"));
-    for (store, said) in [
+    // A service manager restarts a server that ends with exit code 1.
+    for (store, said, code) in [
         (
             format!("postgres://someone:{SECRET_MARK}@127.0.0.1:1/x"),
             "check that the server runs",
+            1,
         ),
         (
             format!("{address}/nowhere?password={SECRET_MARK}"),
             "the database does not exist",
+            78,
         ),
-        (format!("{guarded}/postgres"), "the password is wrong"),
+        (format!("{guarded}/postgres"), "the password is wrong", 78),
         (
             format!("mysql://someone:{SECRET_MARK}@127.0.0.1/x"),
             "postgres://user:password@host/database",
+            1,
         ),
     ] {
         let setup = Setup::embedded().with("store", &store).with("log", "debug");
@@ -273,6 +277,7 @@ async fn unusable_database_error_hides_the_password() {
             .await
             .expect_err("a server without a database");
         assert!(refused.output.contains(said), "{refused:#?}");
+        assert_eq!(refused.code, Some(code), "{refused:#?}");
         let doctor = setup.command(&["doctor"]);
         let told = format!("{}{}", doctor.stdout, doctor.stderr);
         assert!(doctor.code == Some(1) && told.contains(said), "{doctor:#?}");

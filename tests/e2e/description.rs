@@ -37,6 +37,9 @@ pub(crate) fn described() -> Vec<Operation> {
     paths.iter().flat_map(of_path).collect()
 }
 
+/// Size of the largest JSON body that an operation takes, in bytes.
+pub(crate) const MAX_JSON_BYTES: usize = 6 << 20;
+
 /// Id of an MCP server that does not exist.
 const NO_MCP_SERVER: &str = "00000000-0000-4000-8000-000000000000";
 

@@ -3,26 +3,12 @@
 use std::collections::BTreeSet;
 
 use futures::{StreamExt as _, stream};
-use harness::{
-    Client, Host, Inbox,
-    event_reader::EventReader,
-    host::Setup,
-    inbox::{INBOX_ORIGIN, Reply},
-};
+use harness::{Client, Host, Inbox, event_reader::EventReader, host::Setup, inbox::Reply};
 use serde_json::{Value, json};
 
-const STREAM_PATH: &str = "/trigger_instances/stream";
+use crate::given::subscribe;
 
-/// Creates a subscription, through which test events are sent, and returns its path.
-async fn subscribe(project: &Client) -> String {
-    let body =
-        json!({ "webhook_url": INBOX_ORIGIN, "enabled_events": ["service.trigger.message"] });
-    let made = project
-        .post("/webhook_subscriptions", &body)
-        .await
-        .expect(201);
-    format!("/webhook_subscriptions/{}", made["id"].as_str().unwrap())
-}
+const STREAM_PATH: &str = "/trigger_instances/stream";
 
 async fn send(project: &Client, subscription: &str, number: u64) {
     let body = json!({ "data": { "number": number } });

@@ -14,16 +14,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-/// Creates a subscription, through which test events are sent, and returns its path.
-async fn subscribe(project: &Client) -> String {
-    let body =
-        json!({ "webhook_url": INBOX_ORIGIN, "enabled_events": ["service.trigger.message"] });
-    let made = project
-        .post("/webhook_subscriptions", &body)
-        .await
-        .expect(201);
-    format!("/webhook_subscriptions/{}", made["id"].as_str().unwrap())
-}
+use crate::given::subscribe;
 
 async fn send(project: &Client, subscription: &str, number: u64) -> String {
     let body = json!({ "data": { "number": number } });

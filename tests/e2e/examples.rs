@@ -85,11 +85,6 @@ impl<'a> Objects<'a> {
         text(made.json.pointer(pointer))
     }
 
-    async fn project_id(&self) -> String {
-        let info = self.project.get("/auth/session/info").await.expect(200);
-        text(info.json.pointer("/project/nano_id"))
-    }
-
     async fn config(&self) -> String {
         let settings =
             json!({ "type": "use_custom_auth", "authScheme": "BEARER_TOKEN", "credentials": {} });
@@ -144,9 +139,12 @@ impl<'a> Objects<'a> {
     /// Makes an object for an operation and returns its id.
     async fn make(&self, kind: Kind, operation: &Operation) -> String {
         match kind {
-            Kind::Project => self.project_id().await,
+            Kind::Project => self.project.project_id().await,
             Kind::Key => {
-                let path = format!("/org/owner/project/{}/api_keys", self.project_id().await);
+                let path = format!(
+                    "/org/owner/project/{}/api_keys",
+                    self.project.project_id().await
+                );
                 let body = json!({ "name": "another" });
                 let made = self.host.as_org().post(&path, &body).await;
                 text(made.expect(201).json.pointer("/id"))

@@ -8,7 +8,10 @@ use harness::{
 use reqwest::Method;
 use serde_json::json;
 
-use crate::given::{self, Oauth};
+use crate::{
+    given::{self, Oauth},
+    refresh::status,
+};
 
 /// Lease during which another server does not refresh the token, in seconds.
 const LEASE_SECONDS: &str = "1";
@@ -20,15 +23,6 @@ const STALL_TRIGGER: &str = "
     end $$;
     create trigger stalled before update on credentials for each row execute function stalled();
 ";
-
-async fn status(project: &Client, id: &str) -> (String, String) {
-    let read = project
-        .get(&format!("/connected_accounts/{id}"))
-        .await
-        .expect(200);
-    let text = |name: &str| read[name].as_str().unwrap_or_default().to_owned();
-    (text("status"), text("status_reason"))
-}
 
 /// Connects an account whose access token has expired and whose next one is long-lived.
 async fn ended(host: &Host, project: &Client) -> (Oauth, String) {

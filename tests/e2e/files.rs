@@ -14,6 +14,11 @@ use crate::given;
 
 /// Publishes a toolkit whose tool copies the given file, and returns its slug.
 pub(crate) async fn copier(host: &Host) -> String {
+    published(host, &Guest::copy()).await
+}
+
+/// Publishes a toolkit whose tool takes a file and returns one.
+async fn published(host: &Host, guest: &Guest<'_>) -> String {
     let slug = given::slug();
     let mut manifest = guest::manifest(&slug);
     let file = |mark: &str, place: &str| {
@@ -27,7 +32,7 @@ pub(crate) async fn copier(host: &Host) -> String {
     tool["input"] = json!({ "type": "object", "properties": { "file": input } });
     let output = file("file_downloadable", "s3url");
     tool["output"] = json!({ "type": "object", "properties": { "file": output } });
-    host.publish(Guest::copy().component(), &manifest).await;
+    host.publish(guest.component(), &manifest).await;
     slug
 }
 
@@ -228,6 +233,30 @@ async fn file_size_limit_covers_a_whole_call() {
     let most = vec![7; 1 << 20];
     let key = uploaded(&project, &slug, &most).await;
     copy(&project, &slug, &key).await.data();
+}
+
+#[tokio::test]
+async fn created_file_is_limited_by_the_setting() {
+    let host = Setup::new().with("files.size_mib", "1").start().await;
+    let copier = Guest::copy();
+    let append_twice = "
+      (func $append_twice (param i32 i32 i32 i32 i32)
+        (call $append (local.get 0) (local.get 1) (local.get 2) (local.get 3) (local.get 4))
+        (call $append (local.get 0) (local.get 1) (local.get 2) (local.get 3) (local.get 4)))";
+    let calls_it = copier.items.replace("$append ", "$append_twice ");
+    let items = calls_it + append_twice;
+    let twice = Guest {
+        items: &items,
+        ..copier
+    };
+    let slug = published(&host, &twice).await;
+    let project = host.as_project();
+    for (size, created) in [(1 << 19, 1 << 20), ((1 << 19) + 1, (1 << 19) + 1)] {
+        let key = uploaded(&project, &slug, &vec![7; size]).await;
+        let data = copy(&project, &slug, &key).await.data();
+        let link = data["file"]["s3url"].as_str().unwrap();
+        assert_eq!(get(&project, link).await.bytes.len(), created);
+    }
 }
 
 #[tokio::test]

@@ -17,6 +17,9 @@ use crate::{
     given,
 };
 
+/// A kind of key, its header, and a key of that kind.
+type SentKey<'a> = (Key, &'static str, &'a str);
+
 /// Settings of the program. A refusal for a feature that is not configured is not a server error.
 const PROGRAM_SETTINGS: &str = r#"
 [checks.not_a_server_error]
@@ -31,34 +34,35 @@ async fn generated_requests_get_only_described_responses() {
     let manifest = guest::manifest_with_key(&given::slug(), given::bearer());
     host.publish(Guest::echo().component(), &manifest).await;
     let clients = Clients::of(&host, host.as_project()).await;
-    for (key, header, client) in [
-        (Key::Project, "x-api-key", &clients.project),
-        (Key::Organization, "x-org-api-key", &clients.organization),
-        (Key::User, "x-user-api-key", &clients.user),
-    ] {
-        let secret = client.key();
-        let tried = try_out(&host, key, &format!("{header}: {secret}"));
+    let project = (Key::Project, "x-api-key", clients.project.key());
+    let user = (Key::User, "x-user-api-key", clients.user.key());
+    let organization = (
+        Key::Organization,
+        "x-org-api-key",
+        clients.organization.key(),
+    );
+    // Operations of the organization delete the project and the member, so they come last.
+    for keys in [&[project, user][..], &[organization]] {
+        let tried = try_out(&host, keys);
         assert_eq!(tried.code, Some(0), "{}\n{}", tried.stdout, tried.stderr);
     }
 }
 
-/// Runs the program on every operation that takes one kind of key.
-fn try_out(host: &Host, key: Key, header: &str) -> Finished {
+/// Runs the program on every operation that takes one of these keys.
+fn try_out(host: &Host, keys: &[SentKey<'_>]) -> Finished {
     let folder = TempDir::new().unwrap();
-    let settings = folder.path().join("settings.toml");
-    std::fs::write(&settings, PROGRAM_SETTINGS).unwrap();
+    let file = folder.path().join("settings.toml");
+    let mut settings = PROGRAM_SETTINGS.to_owned();
     let mut command = Command::new(program());
     command
         .current_dir(folder.path())
         .arg("--config-file")
-        .arg(settings)
+        .arg(&file)
         .arg("run")
         .arg(description());
     command.args([
         "--url",
         &format!("{}/api/v3.1", host.url),
-        "--header",
-        header,
         "--checks",
         ENABLED_CHECKS,
     ]);
@@ -82,12 +86,20 @@ fn try_out(host: &Host, key: Key, header: &str) -> Finished {
     ]);
     // The program cannot generate components, and waits for the end of a stream. Invalid components
     // are tested in `refused`, streams in `event_stream`.
-    let made = |operation: &&Operation| {
-        operation.key() == key && operation.takes() != Takes::Component && !operation.is_stream()
-    };
+    let made =
+        |operation: &&Operation| operation.takes() != Takes::Component && !operation.is_stream();
     for operation in CLIENT_OPERATIONS.iter().filter(made) {
-        command.args(["--include-operation-id", operation.id()]);
+        let key = keys.iter().find(|(kind, ..)| *kind == operation.key());
+        let Some((_, header, secret)) = key else {
+            continue;
+        };
+        let id = operation.id();
+        command.args(["--include-operation-id", id]);
+        settings += &format!(
+            "[[operations]]\ninclude-operation-id = {id:?}\nheaders = {{ {header} = {secret:?} }}\n"
+        );
     }
+    std::fs::write(file, settings).unwrap();
     Finished::run(command)
 }
 

@@ -5,6 +5,7 @@ use harness::{
     client::RawResponse,
     fake_app, guest,
     host::Setup,
+    inbox::INBOX_ORIGIN,
     issuer::{CLIENT_ID, CLIENT_SECRET},
     secret, unique,
 };
@@ -152,6 +153,15 @@ pub(crate) async fn mcp_server(project: &Client, body: &Value) -> String {
     url.split_once('?').unwrap().0.to_owned()
 }
 
+/// Creates a webhook subscription at the root of an inbox and returns its path.
+pub(crate) async fn subscribe(project: &Client) -> String {
+    let body =
+        json!({ "webhook_url": INBOX_ORIGIN, "enabled_events": ["service.trigger.message"] });
+    let made = project.post("/webhook_subscriptions", &body).await;
+    let made = made.expect(201);
+    format!("/webhook_subscriptions/{}", made["id"].as_str().unwrap())
+}
+
 /// Opens an address as a browser does, without following redirects.
 pub(crate) async fn open(client: &Client, url: &str) -> RawResponse {
     client.exchange(Method::GET, url, &[], Vec::new()).await
@@ -295,6 +305,15 @@ impl Oauth {
         project
             .execute(&guest::tool(&self.slug), json!({ "url": self.me() }))
             .await
+    }
+
+    /// Returns the number of refresh requests that the provider received.
+    pub(crate) fn refreshes(&self) -> usize {
+        let seen = Host::application().seen(&self.tag);
+        let bodies = seen.iter().map(|seen| String::from_utf8_lossy(&seen.body));
+        bodies
+            .filter(|body| body.contains("grant_type=refresh_token"))
+            .count()
     }
 
     /// Returns the tokens that the provider received, oldest first.

@@ -2,7 +2,8 @@
 //! all of its records are usable.
 //!
 //! Each archive was written by a build whose stored records differed from those before. To add one,
-//! name it: `TEST_KEEP=NAME cargo test -p e2e kept`. An existing archive is never overwritten.
+//! name it: `TEST_KEEP=NAME cargo test --workspace --test e2e kept`. An existing archive is never
+//! overwritten.
 
 use std::{fs, path::Path};
 

@@ -200,11 +200,7 @@ async fn legacy_id_import_is_atomic() {
 async fn deleted_project_keeps_no_legacy_id() {
     let host = Setup::new().start().await;
     let (first, second) = (host.new_project().await, host.new_project().await);
-    let id_of = async |project: &Client| {
-        let session = project.get("/auth/session/info").await.expect(200);
-        session["project"]["nano_id"].as_str().unwrap().to_owned()
-    };
-    let (first, second) = (id_of(&first).await, id_of(&second).await);
+    let (first, second) = (first.project_id().await, second.project_id().await);
     let (setup, _) = host.terminate().await;
     let load = |project: &str| {
         let line = json!({

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::{
-    budget::{from, to_the_end},
+    budget::{sent_from, to_the_end},
     given,
 };
 
@@ -93,9 +93,8 @@ async fn long_request_lines_and_headers_are_refused() {
 
 #[tokio::test]
 async fn rejected_head_after_a_request_has_a_body() {
-    let mut socket = from(Host::shared().await, 1).await;
-    let request = b"GET /api/v3/toolkits HTTP/1.1\r\nhost: x\r\n\r\n";
-    socket.write_all(request).await.unwrap();
+    let request = "GET /api/v3/toolkits HTTP/1.1\r\nhost: x\r\n\r\n";
+    let mut socket = sent_from(Host::shared().await, 1, request).await;
     let mut first = Vec::new();
     while !first.ends_with(b"}") {
         socket.read_buf(&mut first).await.unwrap();
@@ -344,6 +343,13 @@ async fn project_rate_limit_protects_other_projects() {
     let (sent, refused) = until_refused(&greedy, 40).await;
     assert_eq!(sent, 20);
     refused.assert_envelope();
+    assert_eq!(
+        (
+            refused.header("x-ratelimit"),
+            refused.header("x-ratelimit-remaining")
+        ),
+        ("20", "0")
+    );
     assert!(
         refused
             .header("retry-after")
@@ -379,10 +385,7 @@ async fn project_rate_limit_protects_other_projects() {
 async fn each_key_has_its_own_rate_limit() {
     let host = Setup::new().with("limits.rate_per_key", "10").start().await;
     let project = host.as_project();
-    let id = project.get("/auth/session/info").await.expect(200)["project"]["nano_id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let id = project.project_id().await;
     let path = format!("/org/owner/project/{id}/api_keys");
     let made = host
         .as_org()
@@ -412,17 +415,11 @@ async fn key_guessing_is_rate_limited() {
 
 #[tokio::test]
 async fn slow_clients_do_not_block_others() {
-    use tokio::io::AsyncWriteExt;
     let host = Host::shared().await;
-    let address = host.url.trim_start_matches("http://").to_owned();
+    let head = "POST /api/v3/auth_configs HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n";
     let mut held = Vec::new();
     for _ in 0..100 {
-        let mut socket = tokio::net::TcpStream::connect(&address).await.unwrap();
-        socket
-            .write_all(b"POST /api/v3/auth_configs HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n")
-            .await
-            .unwrap();
-        held.push(socket);
+        held.push(sent_from(host, 1, head).await);
     }
     let project = host.new_project().await;
     project

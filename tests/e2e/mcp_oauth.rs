@@ -198,8 +198,7 @@ impl Given {
 
     /// Creates another key of the project and returns it with its path.
     async fn key(&self, more: Value) -> (String, String) {
-        let info = self.project.get("/auth/session/info").await.expect(200);
-        let project = string(&info["project"]["nano_id"]);
+        let project = self.project.project_id().await;
         let keys = format!("/org/owner/project/{project}/api_keys");
         let mut body = json!({ "name": unique(4) });
         body.as_object_mut()
@@ -619,8 +618,7 @@ async fn access_ends_with_key_endpoint_and_project() {
     given.assert_ended(&refreshed, &listed);
 
     let (attempt, tokens) = &by_server;
-    let info = given.project.get("/auth/session/info").await.expect(200);
-    let project = string(&info["project"]["nano_id"]);
+    let project = given.project.project_id().await;
     let path = format!("/org/owner/project/{project}");
     organization.delete(&path).await.expect(200);
     let refreshed = given.refresh(attempt, &tokens["refresh_token"]).await;

@@ -17,8 +17,12 @@ use harness::{
     unique,
 };
 use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::UnixStream,
+};
 
-use crate::given;
+use crate::{given, mounts, tool_router_sessions};
 
 const ARCHIVE_PASSPHRASE: &str = "four words that rhyme";
 const PROVIDER_ORIGIN: &str = "https://api.example.com";
@@ -83,7 +87,9 @@ impl Shelf {
         let blobs = setup.data().join("store/blobs");
         let has_begun =
             || std::fs::read_dir(&blobs).is_ok_and(|mut entries| entries.next().is_some());
-        while !has_begun() && !import.has_ended() {}
+        while !has_begun() && !import.has_ended() {
+            std::thread::yield_now();
+        }
         !import.has_ended()
     }
 }
@@ -205,6 +211,29 @@ async fn export_under_load_holds_all_acknowledged_writes() {
     }
     let (setup, _) = moved.terminate().await;
     setup.command(&["verify"]).succeeded();
+}
+
+#[tokio::test]
+async fn replaced_session_files_are_in_the_export() {
+    let host = Setup::embedded().start().await;
+    let project = host.as_project();
+    let session = tool_router_sessions::create(&project, json!({ "user_id": "amy" })).await;
+    let contents = [0, 1].map(|_| unique(20).repeat(50_000));
+    for (path, content) in ["a", "b"].into_iter().zip(&contents) {
+        mounts::upload(&project, &session, path, content.as_bytes()).await;
+    }
+    let socket = host.setup().data().join("control.sock");
+    let mut export = UnixStream::connect(&socket).await.unwrap();
+    export.write_all(b"export\n").await.unwrap();
+    // The export reads the records now and contains no later change. It cannot end before its bytes
+    // are read here, because each file is larger than the buffer of the socket.
+    let mut exported = vec![export.read_u8().await.unwrap()];
+    for path in ["a", "b"] {
+        mounts::upload(&project, &session, path, b"new").await;
+    }
+    export.read_to_end(&mut exported).await.unwrap();
+    let exported = String::from_utf8_lossy(&exported);
+    assert!(contents.iter().all(|content| exported.contains(content)));
 }
 
 #[tokio::test]
@@ -362,6 +391,7 @@ async fn export_during_shutdown_is_atomic() {
         shelf.path("all.age").exists(),
         "{done:?}"
     );
-    assert!(!shelf.path("all.age.partial").exists());
+    let mut left = std::fs::read_dir(shelf.folder.path()).unwrap();
+    assert!(left.all(|entry| entry.unwrap().path().extension() != Some("partial".as_ref())));
     setup.command(&["verify"]).succeeded();
 }

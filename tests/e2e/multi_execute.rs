@@ -59,9 +59,9 @@ async fn hanging_call_withholds_no_other_result() {
 
 #[tokio::test]
 async fn disconnecting_cancels_all_parallel_calls() {
-    let host = given::with_application().start().await;
+    let host = Host::shared().await;
     let project = host.new_project().await;
-    let fetch = publish_fetch(&host, &project).await;
+    let fetch = publish_fetch(host, &project).await;
     let session = create(&project, json!({ "user_id": "amy" })).await;
     let tag = harness::unique(8);
     let url = format!("https://api.example.com/hang/{tag}");
@@ -75,8 +75,8 @@ async fn disconnecting_cancels_all_parallel_calls() {
         Host::application().abandoned(&tag) == 16
     })
     .await;
-    let echo = given::echo(&host).await;
-    let results = execute(&project, &session, &[(&*echo, json!({ "after": 1 }))]).await;
+    let echo = given::shared_echo().await;
+    let results = execute(&project, &session, &[(echo, json!({ "after": 1 }))]).await;
     assert_eq!(results[0]["response"]["data"], json!({ "after": 1 }));
     assert_eq!(hanging(), 16, "no further call was started");
     let logs = async || {

@@ -415,8 +415,7 @@ async fn callback_for_deleted_account_is_rejected() {
         .issuer
         .visit(made["redirect_url"].as_str().unwrap())
         .await;
-    let info = project.get("/auth/session/info").await.expect(200);
-    let id = info["project"]["nano_id"].as_str().unwrap();
+    let id = project.project_id().await;
     host.as_org()
         .delete(&format!("/org/owner/project/{id}"))
         .await
@@ -700,10 +699,7 @@ async fn project_deletion_can_revoke_tokens() {
         oauth.begin(&project, "https://app.example/done").await;
         oauth.execute(&project).await.data();
         let token = oauth.tokens_used().pop().unwrap();
-        let id = project.get("/auth/session/info").await.expect(200)["project"]["nano_id"]
-            .as_str()
-            .unwrap()
-            .to_owned();
+        let id = project.project_id().await;
         host.as_org()
             .delete(&format!("/org/owner/project/{id}{query}"))
             .await

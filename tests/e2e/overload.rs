@@ -7,10 +7,9 @@ use futures::{StreamExt, future::join_all, stream};
 use harness::{Answer, Client, client::Body, host::Setup, wait_until};
 use reqwest::Method;
 use serde_json::json;
-use tokio::{io::AsyncWriteExt, net::TcpStream};
 
 use crate::{
-    budget::{assert_refused, sleeper, sleeping, to_the_end, unfinished},
+    budget::{assert_refused, sent_from, sleeper, sleeping, to_the_end, unfinished},
     given,
 };
 
@@ -123,15 +122,11 @@ async fn slow_requests_time_out_without_blocking_others() {
         .start()
         .await;
     let (slow, other) = (host.new_project().await, host.new_project().await);
-    let address = host.url.trim_start_matches("http://");
+    let head = "POST /api/v3/auth_configs HTTP/1.1\r\nhost: x\r\nx-filler: ";
     let mut heads = Vec::new();
     let mut bodies = Vec::new();
     for _ in 0..120 {
-        let mut head = TcpStream::connect(address).await.unwrap();
-        head.write_all(b"POST /api/v3/auth_configs HTTP/1.1\r\nhost: x\r\nx-filler: ")
-            .await
-            .unwrap();
-        heads.push(to_the_end(head));
+        heads.push(to_the_end(sent_from(&host, 1, head).await));
         bodies.push(to_the_end(
             unfinished(&host, slow.key(), "/auth_configs").await,
         ));

@@ -319,6 +319,36 @@ async fn poll_past_a_limit_stores_nothing() {
     }
 }
 
+#[tokio::test]
+async fn poll_past_the_quota_is_repeated() {
+    // The payload and 1 KiB for the event are the whole quota.
+    const FILLER_BYTES: usize = (1 << 20) - (1 << 10) - r#"{"filler":""}"#.len();
+    let setup = given::with_application().with("events.quota_mib", "1");
+    let host = setup.start().await;
+    let mut given = Given::new(&host, Guest::poll()).await;
+    let id = given.instance(&format!("/echo/{}", unique(8))).await;
+    given.wait_for_first_poll(&id).await;
+    let test = format!("{}/test", given::subscribe(&given.project).await);
+    let filler = json!({ "data": { "filler": "x".repeat(FILLER_BYTES) } });
+    given.project.post(&test, &filler).await.expect(201);
+    for _ in 0..2 {
+        let polled = given.poll(&id).await.expect(200);
+        assert_eq!(polled["events"], 0);
+        let error = polled["error"].as_str().unwrap();
+        assert!(error.contains("quota"), "{error}");
+        assert_eq!(given.read(&id).await["last_error"], error);
+    }
+    let key = given.project.key().to_owned();
+    let (setup, _) = host.terminate().await;
+    let host = setup.with("events.quota_mib", "2").start().await;
+    given.project = host.with_key(&key);
+    let polled = given.poll(&id).await.expect(200);
+    assert_eq!(
+        polled.json,
+        json!({ "events": 1, "more": false, "error": null })
+    );
+}
+
 /// An instance that reports the numbers from 1 up to a number, one with each poll after the first,
 /// and a subscription at a path of its own.
 struct Numbers {

@@ -5,13 +5,6 @@ use serde_json::{Value, json};
 
 const NEW_PROJECT_PATH: &str = "/org/owner/project/new";
 
-async fn id_of(client: &harness::Client) -> String {
-    client.get("/auth/session/info").await.expect(200)["project"]["nano_id"]
-        .as_str()
-        .unwrap()
-        .to_owned()
-}
-
 #[tokio::test]
 async fn new_project_gets_a_key_on_request() {
     let host = Host::shared().await;
@@ -25,7 +18,7 @@ async fn new_project_gets_a_key_on_request() {
         .expect(200);
     let key = with["api_key"].as_str().unwrap();
     assert!(key.starts_with("ak_"), "{key}");
-    assert_eq!(id_of(&host.with_key(key)).await, with["id"]);
+    assert_eq!(host.with_key(key).project_id().await, with["id"]);
     let without = host
         .as_org()
         .post(NEW_PROJECT_PATH, &json!({ "name": unique(8) }))
@@ -130,7 +123,10 @@ async fn detail_shows_the_keys_of_the_project() {
     let project = host.new_project().await;
     let detail = host
         .as_org()
-        .get(&format!("/org/owner/project/{}", id_of(&project).await))
+        .get(&format!(
+            "/org/owner/project/{}",
+            project.project_id().await
+        ))
         .await
         .expect(200);
     assert_eq!(detail["api_keys"][0]["key"], project.key());
@@ -146,7 +142,10 @@ async fn keys_in_detail_can_be_masked_by_setting() {
     let project = host.new_project().await;
     let detail = host
         .as_org()
-        .get(&format!("/org/owner/project/{}", id_of(&project).await))
+        .get(&format!(
+            "/org/owner/project/{}",
+            project.project_id().await
+        ))
         .await
         .expect(200);
     assert!(!detail.text.contains(project.key()), "{}", detail.text);
@@ -158,7 +157,7 @@ async fn a_new_key_ends_every_older_one() {
     let project = host.new_project().await;
     let path = format!(
         "/org/owner/project/{}/regenerate_api_key",
-        id_of(&project).await
+        project.project_id().await
     );
     let made = host.as_org().post(&path, &json!({})).await.expect(200);
     let key = made["key"]
@@ -200,7 +199,10 @@ async fn project_key_cannot_change_the_organization() {
         .expect(401);
     project.get("/org/owner/project/list").await.expect(401);
     project
-        .delete(&format!("/org/owner/project/{}", id_of(&project).await))
+        .delete(&format!(
+            "/org/owner/project/{}",
+            project.project_id().await
+        ))
         .await
         .expect(401);
 }

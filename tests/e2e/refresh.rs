@@ -12,7 +12,8 @@ use crate::given::{self, Oauth};
 /// places of calls that it has answered.
 const CONCURRENT_CALLS: usize = 48;
 
-async fn status(project: &Client, id: &str) -> (String, String) {
+/// Returns the status of an account, and the reason for it.
+pub(crate) async fn status(project: &Client, id: &str) -> (String, String) {
     let read = project
         .get(&format!("/connected_accounts/{id}"))
         .await
@@ -58,18 +59,6 @@ async fn ended_direct(
     (oauth, id)
 }
 
-fn refreshes(oauth: &Oauth) -> usize {
-    let seen = Host::application().seen(&oauth.tag);
-    let body = |seen: &harness::fake_app::ReceivedRequest| {
-        String::from_utf8_lossy(&seen.body).into_owned()
-    };
-    seen.iter()
-        .filter(|seen| {
-            seen.path.ends_with("/token") && body(seen).contains("grant_type=refresh_token")
-        })
-        .count()
-}
-
 async fn many(oauth: &Oauth, projects: &[Client]) -> Vec<Answer> {
     join_all((0..CONCURRENT_CALLS).map(|number| oauth.execute(&projects[number % projects.len()])))
         .await
@@ -85,7 +74,7 @@ async fn concurrent_calls_refresh_an_expired_token_once() {
             answer.data();
         }
         assert_eq!(
-            (refreshes(&oauth), oauth.issuer.granted("refresh_token")),
+            (oauth.refreshes(), oauth.issuer.granted("refresh_token")),
             (1, 1),
             "in round {round}"
         );
@@ -109,7 +98,7 @@ async fn rejected_token_is_refreshed_and_request_retried() {
     for answer in many(&oauth, std::slice::from_ref(&project)).await {
         answer.data();
     }
-    assert_eq!(refreshes(&oauth), 1);
+    assert_eq!(oauth.refreshes(), 1);
     let elsewhere = json!({ "url": format!("https://api.example.com/status/{}/401", oauth.tag) });
     for _ in 0..3 {
         project
@@ -118,7 +107,7 @@ async fn rejected_token_is_refreshed_and_request_retried() {
             .expect(200);
     }
     assert_eq!(
-        refreshes(&oauth),
+        oauth.refreshes(),
         1,
         "a place that is closed to every token costs no refresh"
     );
@@ -140,7 +129,7 @@ async fn revoked_grant_expires_the_account() {
         "{status}: {reason}"
     );
     oauth.execute(&project).await.expect(404);
-    assert_eq!(refreshes(&oauth), 1);
+    assert_eq!(oauth.refreshes(), 1);
 }
 
 #[tokio::test]
@@ -175,7 +164,7 @@ async fn provider_outage_backs_off_without_expiring_accounts() {
             );
         }
         assert_eq!(
-            (refreshes(&oauth), status(&project, &id).await.0),
+            (oauth.refreshes(), status(&project, &id).await.0),
             (1, "ACTIVE".into()),
             "{fault:?}"
         );
@@ -184,7 +173,7 @@ async fn provider_outage_backs_off_without_expiring_accounts() {
 }
 
 #[tokio::test]
-async fn expiring_token_is_refreshed_in_the_background() {
+async fn short_lived_token_is_not_refreshed_early() {
     let host = given::with_application()
         .with("connections.refresh_margin_s", "3600")
         .start()
@@ -196,7 +185,7 @@ async fn expiring_token_is_refreshed_in_the_background() {
     oauth.issuer.set(|settings| settings.lifetime = 40);
     oauth.connect(&project).await;
     oauth.execute(&project).await.data();
-    assert_eq!(refreshes(&oauth), 0);
+    assert_eq!(oauth.refreshes(), 0);
 }
 
 #[tokio::test]
@@ -230,7 +219,7 @@ async fn interrupted_refresh_is_tried_once_more() {
     .await;
     assert_eq!(status(&project, &id).await.1, "refresh_outcome_unknown");
     assert_eq!(
-        (refreshes(&oauth), oauth.issuer.granted("refresh_token")),
+        (oauth.refreshes(), oauth.issuer.granted("refresh_token")),
         (2, 1)
     );
 }
@@ -430,7 +419,7 @@ async fn client_credentials_tokens_are_requested_directly() {
     assert_eq!(
         (
             oauth.issuer.granted("client_credentials"),
-            refreshes(&oauth)
+            oauth.refreshes()
         ),
         (2, 0)
     );

@@ -87,14 +87,6 @@ fn end(oauth: &Oauth) {
     oauth.issuer.set(|settings| settings.lifetime = 3_600);
 }
 
-/// Returns the number of refresh requests that the provider received.
-fn asked(oauth: &Oauth) -> usize {
-    let seen = Host::application().seen(&oauth.tag);
-    seen.iter()
-        .filter(|seen| String::from_utf8_lossy(&seen.body).contains("grant_type=refresh_token"))
-        .count()
-}
-
 async fn statuses(project: &Client) -> Vec<String> {
     let read = project
         .get("/connected_accounts?limit=1000")
@@ -139,7 +131,7 @@ async fn each_expired_token_is_refreshed_once() {
         answer.data();
     }
     assert_eq!(
-        (asked(&oauth), oauth.issuer.granted("refresh_token")),
+        (oauth.refreshes(), oauth.issuer.granted("refresh_token")),
         (ACCOUNT_COUNT, ACCOUNT_COUNT)
     );
     let statuses = statuses(&projects[1]).await;
@@ -167,14 +159,14 @@ async fn three_servers_share_one_token_refresh() {
     let calls =
         (0..CONCURRENT_CALLS).map(|number| execute(&oauth, &projects[number % 3], "default"));
     let (answers, ()) = tokio::join!(join_all(calls), async {
-        wait_until("a refresh is under way", || async { asked(&oauth) > 0 }).await;
+        wait_until("a refresh is under way", || async { oauth.refreshes() > 0 }).await;
         oauth.issuer.hold(false);
     });
     for answer in answers {
         answer.data();
     }
     assert_eq!(
-        (asked(&oauth), oauth.issuer.granted("refresh_token")),
+        (oauth.refreshes(), oauth.issuer.granted("refresh_token")),
         (1, 1)
     );
 }
@@ -207,7 +199,7 @@ async fn slow_refresh_returns_retry_after() {
     oauth.issuer.hold(false);
     execute(&oauth, &projects[0], "default").await.data();
     assert_eq!(
-        (asked(&oauth), oauth.issuer.granted("refresh_token")),
+        (oauth.refreshes(), oauth.issuer.granted("refresh_token")),
         (1, 1)
     );
     assert_eq!(statuses(&projects[0]).await, ["ACTIVE"]);
@@ -242,14 +234,14 @@ async fn long_outage_is_retried_with_backoff() {
                 );
             }
         }
-        assert_eq!(asked(&oauth), step + 1, "in the pause of {pause} s");
+        assert_eq!(oauth.refreshes(), step + 1, "in the pause of {pause} s");
         assert_eq!(statuses(&projects[0]).await, ["ACTIVE"]);
         assert_eq!(host.setup().database().say(&over), [id.as_str()]);
     }
     oauth.issuer.clear_faults();
     execute(&oauth, &projects[0], "default").await.data();
     assert_eq!(
-        (asked(&oauth), oauth.issuer.granted("refresh_token")),
+        (oauth.refreshes(), oauth.issuer.granted("refresh_token")),
         (BACKOFF_SECONDS.len() + 1, 1)
     );
     assert_eq!(statuses(&projects[0]).await, ["ACTIVE"]);
@@ -269,7 +261,7 @@ async fn slow_idle_refresh_does_not_block_jobs() {
     connect(&oauth, &projects[0], "idle").await;
     oauth.issuer.hold(true);
     wait_until("the idle account is being refreshed", || async {
-        asked(&oauth) > 0
+        oauth.refreshes() > 0
     })
     .await;
     let begun = oauth.begin(&projects[0], "https://app.example/done").await;
@@ -281,6 +273,6 @@ async fn slow_idle_refresh_does_not_block_jobs() {
         || async { projects[0].get(&path).await.expect(200)["status"] == "EXPIRED" },
     )
     .await;
-    assert_eq!(asked(&oauth), 1, "the refresh goes on");
+    assert_eq!(oauth.refreshes(), 1, "the refresh goes on");
     oauth.issuer.hold(false);
 }

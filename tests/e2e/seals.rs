@@ -156,8 +156,7 @@ async fn furnished(
         .execute(tool, json!({ "said": SEALED_SECRET }))
         .await;
     let log = ran.expect(200)["log_id"].as_str().unwrap().to_owned();
-    let info = project.get("/auth/session/info").await.expect(200);
-    let id = info["project"]["nano_id"].as_str().unwrap().to_owned();
+    let id = project.project_id().await;
     let of_operator = project
         .post("/auth_configs", &json!({ "toolkit": { "slug": managed } }))
         .await
@@ -362,13 +361,7 @@ async fn ran_recipe(project: &Client, tool: &str) -> [Kept; 4] {
 /// Replays an event to another URL, which fails. Returns the paths of its subscription, its delivery
 /// and its entry in the log of triggers.
 async fn replayed(project: &Client) -> (String, String, String) {
-    let body =
-        json!({ "webhook_url": INBOX_ORIGIN, "enabled_events": ["service.trigger.message"] });
-    let made = project.post("/webhook_subscriptions", &body).await;
-    let subscription = format!(
-        "/webhook_subscriptions/{}",
-        made.expect(201)["id"].as_str().unwrap()
-    );
+    let subscription = given::subscribe(project).await;
     let sent = project
         .post(&format!("{subscription}/test"), &json!({}))
         .await;

@@ -19,8 +19,9 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::{
+    callbacks::parameter,
     files,
-    given::{self, Oauth},
+    given::{self, Oauth, open},
 };
 
 const SHARED_SECRET: &str = harness::marked!("shared-");
@@ -40,19 +41,6 @@ impl Heard {
         let text = String::from_utf8_lossy(&page.bytes).into_owned();
         self.note(what, &format!("{} {text}", page.header("location")));
     }
-}
-
-async fn open(project: &Client, url: &str) -> RawResponse {
-    project.exchange(Method::GET, url, &[], Vec::new()).await
-}
-
-/// Returns the parameter of an address.
-fn parameter(url: &str, name: &str) -> String {
-    let url = reqwest::Url::parse(url).unwrap();
-    url.query_pairs()
-        .find(|(own, _)| own == name)
-        .map(|(_, value)| value.into_owned())
-        .unwrap_or_default()
 }
 
 /// Takes an account through its life cycle: connected, used, refreshed, refused once, read and

@@ -86,10 +86,7 @@ async fn missing_wrong_or_duplicate_key_is_unauthorized() {
 async fn a_deleted_projects_key_stops_working_at_once() {
     let host = Host::shared().await;
     let project = host.new_project().await;
-    let id = project.get("/auth/session/info").await.expect(200)["project"]["nano_id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let id = project.project_id().await;
     project
         .execute(given::shared_echo().await, serde_json::json!({}))
         .await

@@ -117,8 +117,7 @@ async fn events_reach(sink: Sink) {
         1,
         "a message past the limit of the sink is left out"
     );
-    let info = given.project.get("/auth/session/info").await.expect(200);
-    let project = info["project"]["nano_id"].as_str().unwrap();
+    let project = given.project.project_id().await;
     assert_eq!(
         stored[0].subject,
         format!("toolhost.{project}.service.trigger.message")

@@ -161,13 +161,57 @@ async fn endless_call_does_not_prevent_stopping() {
     setup.command(&["verify"]).succeeded();
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn stopping_server_stores_a_refreshed_token() {
-    let host = given::with_application()
+/// Starts a server whose calls wait for one second for a token or a client.
+async fn with_short_wait() -> Host {
+    given::with_application()
         .with("connections.refresh_wait_s", "1")
         .with("log", "info")
         .start()
+        .await
+}
+
+/// Asks the server to stop, and releases the response of the provider when the server waits for
+/// nothing else.
+async fn stop_during_request(host: Host, oauth: &Oauth) -> Setup {
+    host.signal("TERM");
+    wait_until("only the request to the provider is left", || async {
+        host.output()
+            .contains("waiting until token refreshes and client registrations have ended")
+    })
+    .await;
+    oauth.issuer.hold(false);
+    let (setup, status) = host.end().await;
+    assert!(status.success(), "{status}");
+    setup
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stopping_server_stores_a_registered_client() {
+    let host = with_short_wait().await;
+    let project = host.as_project();
+    // The next server has another address. A client is registered for one redirect URI.
+    let credentials = json!({ "oauth_redirect_uri": "https://tools.example.com/back" });
+    let oauth = Oauth::of(&host, &project, credentials, |issuer| {
+        issuer.discovered("DCR_OAUTH")
+    })
+    .await;
+    oauth.issuer.hold(true);
+    let body = json!({ "auth_config": { "id": oauth.config }, "connection": {} });
+    project.post("/connected_accounts", &body).await.expect(503);
+    wait_until("the provider has registered a client", || async {
+        oauth.issuer.granted("registration") == 1
+    })
+    .await;
+    let host = stop_during_request(host, &oauth).await.start().await;
+    oauth
+        .begin(&host.as_project(), "https://app.example/done")
         .await;
+    assert_eq!(oauth.issuer.granted("registration"), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stopping_server_stores_a_refreshed_token() {
+    let host = with_short_wait().await;
     let project = host.as_project();
     let oauth = Oauth::new(&host, &project).await;
     // Every token has expired when it is issued, so that the next call refreshes it.
@@ -179,15 +223,7 @@ async fn stopping_server_stores_a_refreshed_token() {
         oauth.issuer.granted("refresh_token") == 1
     })
     .await;
-    host.signal("TERM");
-    wait_until("only the refresh is left", || async {
-        host.output()
-            .contains("waiting until token refreshes have ended")
-    })
-    .await;
-    oauth.issuer.hold(false);
-    let (setup, status) = host.end().await;
-    assert!(status.success(), "{status}");
+    let setup = stop_during_request(host, &oauth).await;
     oauth.issuer.set(|settings| settings.lifetime = 3_600);
     let host = setup.start().await;
     let project = host.as_project();

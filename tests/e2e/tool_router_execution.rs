@@ -336,8 +336,7 @@ async fn proxy_requests_stay_in_the_scope() {
 async fn keys_without_permission_use_no_session() {
     let host = Host::shared().await;
     let project = host.new_project().await;
-    let info = project.get("/auth/session/info").await.expect(200);
-    let keys = info["project"]["nano_id"].as_str().unwrap();
+    let keys = project.project_id().await;
     let keys = format!("/org/owner/project/{keys}/api_keys");
     let tool = format!("{}_LIST", mail(host).await.to_uppercase());
     let session = create(&project, json!({ "user_id": "amy" })).await;

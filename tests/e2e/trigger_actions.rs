@@ -257,11 +257,8 @@ async fn action_that_may_not_run_is_refused() {
         let refused = given.upsert(&given.project, with(changes.clone())).await;
         assert_eq!(refused.status, status, "{changes}: {refused:#?}");
     }
-    let info = given.project.get("/auth/session/info").await.expect(200);
-    let keys = format!(
-        "/org/owner/project/{}/api_keys",
-        info["project"]["nano_id"].as_str().unwrap()
-    );
+    let id = given.project.project_id().await;
+    let keys = format!("/org/owner/project/{id}/api_keys");
     let triggers = json!({ "preset": "triggers", "access": "write" });
     let restricted = json!({ "name": "triggers", "permissions": [triggers] });
     let restricted = host.as_org().post(&keys, &restricted).await.expect(201);

@@ -1,34 +1,29 @@
 //! The log of triggers: one entry for each event, with its deliveries.
 
-use harness::{
-    Answer, Client, Host, Inbox, Postgres,
-    inbox::{INBOX_ORIGIN, Reply},
-    wait_until,
-};
+use harness::{Answer, Client, Host, Inbox, Postgres, inbox::Reply, wait_until};
 use serde_json::{Value, json};
+
+use crate::given;
 
 const TRIGGER_LOGS_PATH: &str = "/internal/trigger/logs";
 
 /// A project with a subscription, through which events of a test trigger are sent.
 struct Given {
     project: Client,
+    /// Path of the subscription.
     subscription: String,
 }
 
 impl Given {
     async fn new(project: Client) -> Self {
-        let body =
-            json!({ "webhook_url": INBOX_ORIGIN, "enabled_events": ["service.trigger.message"] });
-        let made = project.post("/webhook_subscriptions", &body).await;
-        let subscription = made.expect(201)["id"].as_str().unwrap().to_owned();
         Self {
+            subscription: given::subscribe(&project).await,
             project,
-            subscription,
         }
     }
 
     async fn send(&self, data: Value) {
-        let path = format!("/webhook_subscriptions/{}/test", self.subscription);
+        let path = format!("{}/test", self.subscription);
         let body = json!({ "data": data });
         self.project.post(&path, &body).await.expect(201);
     }
@@ -239,7 +234,7 @@ async fn old_events_are_erased_with_their_deliveries() {
         given.payloads(json!({})).await == [json!({ "n": 2 })]
     })
     .await;
-    let path = format!("/webhook_subscriptions/{}/deliveries", given.subscription);
+    let path = format!("{}/deliveries", given.subscription);
     wait_until("its delivery is erased", async || {
         given.project.get(&path).await.expect(200)["total_items"] == 1
     })

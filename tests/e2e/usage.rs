@@ -17,10 +17,7 @@ async fn project(host: &Host) -> (Client, String) {
         let call = json!({ "arguments": {}, "version": "latest", "user_id": user });
         project.post(&path, &call).await.data();
     }
-    let id = project.get("/auth/session/info").await.expect(200)["project"]["nano_id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let id = project.project_id().await;
     (project, id)
 }
 

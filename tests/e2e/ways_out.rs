@@ -60,7 +60,7 @@ struct Traveller {
 
 impl Traveller {
     async fn new(host: &Host) -> Self {
-        let project = host.as_project();
+        let project = host.new_project().await;
         let publish = async |mut manifest: Value| {
             manifest["egress"] = json!([{ "host": "*.example.com" }]);
             host.publish(Guest::fetch().component(), &manifest).await;
@@ -218,8 +218,7 @@ fn refused(way: Way, why: &str) -> bool {
 
 #[tokio::test]
 async fn no_spelling_of_private_address_is_reached() {
-    let host = given::with_application().start().await;
-    let traveller = Traveller::new(&host).await;
+    let traveller = Traveller::new(Host::shared().await).await;
     let sentinel = Sentinel::default();
     let place = sentinel.watch([127, 0, 0, 1], 0).unwrap();
     // The same port of the IPv6 loopback address, if it exists.
@@ -332,8 +331,8 @@ async fn issuer_metadata_cannot_reach_private_addresses() {
 
 #[tokio::test]
 async fn redirects_cannot_reach_private_addresses() {
-    let host = given::with_application().start().await;
-    let traveller = Traveller::new(&host).await;
+    let host = Host::shared().await;
+    let traveller = Traveller::new(host).await;
     let sentinel = Sentinel::default();
     let place = sentinel.watch([127, 0, 0, 1], 0).unwrap();
     let other = sentinel.watch([127, 0, 0, 1], 0).unwrap();

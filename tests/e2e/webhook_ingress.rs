@@ -265,8 +265,7 @@ async fn forged_webhooks_are_refused_without_a_body() {
 async fn unknown_addresses_are_refused_without_a_body() {
     let github = GitHub::shared().await;
     let id = github.endpoint.rsplit('/').next().unwrap();
-    let project = github.project.get("/auth/session/info").await.expect(200);
-    let project = text(&project["project"]["nano_id"]);
+    let project = github.project.project_id().await;
     for path in [
         "/webhook_ingress/github/we_AAAAAAAAAAAAAAAAAAAAAA/trigger_event".to_owned(),
         "/webhook_ingress/github/no%20id/trigger_event".to_owned(),
@@ -390,8 +389,7 @@ async fn values_of_endpoint_precede_the_configuration() {
     let trigger = |event: &Value| event["metadata"]["trigger_id"].clone();
     assert_ne!(trigger(&first.data), trigger(&second.data));
     // The older address has no values. The instance without a secret refuses everything.
-    let project = github.project.get("/auth/session/info").await.expect(200);
-    let project = text(&project["project"]["nano_id"]);
+    let project = github.project.project_id().await;
     let older = format!("/trigger_instances/github/{project}/handle");
     send(&github.project, &older, &headers, &body)
         .await
@@ -463,8 +461,7 @@ async fn deletion_ends_the_reception() {
     github.deliver("d2", 2).await.expect(404);
     let github = GitHub::shared().await;
     github.deliver("d1", 1).await.expect(200);
-    let info = github.project.get("/auth/session/info").await.expect(200);
-    let project = text(&info["project"]["nano_id"]);
+    let project = github.project.project_id().await;
     let org = shared_host().await.as_org();
     org.delete(&format!("/org/owner/project/{project}"))
         .await

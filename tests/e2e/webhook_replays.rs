@@ -7,15 +7,7 @@ use harness::{
 };
 use serde_json::{Value, json};
 
-const SUBSCRIPTIONS_PATH: &str = "/webhook_subscriptions";
-
-/// Creates a subscription whose endpoint is at the root of the inbox, and returns its path.
-async fn subscribe(project: &Client) -> String {
-    let body =
-        json!({ "webhook_url": INBOX_ORIGIN, "enabled_events": ["service.trigger.message"] });
-    let made = project.post(SUBSCRIPTIONS_PATH, &body).await.expect(201);
-    format!("{SUBSCRIPTIONS_PATH}/{}", made["id"].as_str().unwrap())
-}
+use crate::given::subscribe;
 
 async fn send(project: &Client, subscription: &str, number: u64) -> String {
     let body = json!({ "data": { "number": number } });

@@ -241,8 +241,7 @@ async fn deleted_project_is_unsubscribed_if_asked() {
         .instance(GITHUB_TRIGGER, json!({ "repository": repository }))
         .await;
     given.wait_for(&id, "subscribed").await;
-    let info = given.project.get("/auth/session/info").await.expect(200);
-    let project = info["project"]["nano_id"].as_str().unwrap();
+    let project = given.project.project_id().await;
     let path = format!("/org/owner/project/{project}?revoke_on_delete=true");
     host.as_org().delete(&path).await.expect(200);
     assert!(provider.hooks(&repository).is_empty());

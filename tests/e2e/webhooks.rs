@@ -488,11 +488,14 @@ async fn last_failure_ends_a_delivery() {
 
 #[tokio::test]
 async fn endpoint_may_ask_to_wait() {
-    for (value, least) in [("3600", 3_600), ("9999999", 86_400)] {
-        let inbox = Inbox::with(move |_| Reply::With(429, "retry-after", value.to_owned()));
-        let host = inbox.setup().start().await;
-        let subscription = Subscription::new(host.as_project()).await;
-        let sent = subscription.send(json!({})).await;
+    let inbox = Inbox::with(|message| {
+        let wait = message.json()["data"]["wait"].as_str().unwrap().to_owned();
+        Reply::With(429, "retry-after", wait)
+    });
+    let host = inbox.setup().start().await;
+    for (wait, least) in [("3600", 3_600), ("9999999", 86_400)] {
+        let subscription = Subscription::new(host.new_project().await).await;
+        let sent = subscription.send(json!({ "wait": wait })).await;
         let attempted = || async { subscription.delivery(&sent).await["attempt_count"] == 1 };
         wait_until("the endpoint has answered", attempted).await;
         let delivery = subscription.delivery(&sent).await;
@@ -722,11 +725,7 @@ async fn deleted_project_sends_nothing_more() {
     let inbox = Inbox::with(|_| Reply::Status(500));
     let host = inbox.setup().start().await;
     let project = host.new_project().await;
-    let info = project.get("/auth/session/info").await.expect(200);
-    let path = format!(
-        "/org/owner/project/{}",
-        info["project"]["nano_id"].as_str().unwrap()
-    );
+    let path = format!("/org/owner/project/{}", project.project_id().await);
     let subscription = Subscription::new(project).await;
     subscription.send(json!({})).await;
     host.as_org().delete(&path).await.expect(200);

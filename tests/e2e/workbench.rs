@@ -359,8 +359,7 @@ answer = proxy('{toolkit}', 'post', '/echo/{tag}', body={{'a': 1}}, query={{'pag
 async fn scripts_send_proxy_requests_only_with_permission() {
     let host = Host::shared().await;
     let project = host.new_project().await;
-    let info = project.get("/auth/session/info").await.expect(200);
-    let id = info["project"]["nano_id"].as_str().unwrap();
+    let id = project.project_id().await;
     let keys = format!("/org/owner/project/{id}/api_keys");
     let toolkit = given::keyed().await;
     let config = given::auth_config(&project).await;

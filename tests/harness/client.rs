@@ -221,6 +221,13 @@ impl Client {
         self.send(Method::DELETE, path, Body::None, &[]).await
     }
 
+    /// Returns the id of the project whose key the client has.
+    pub async fn project_id(&self) -> String {
+        let session = self.get("/auth/session/info").await.expect(200);
+        let id = session["project"]["nano_id"].as_str();
+        id.expect("a project has an id").to_owned()
+    }
+
     /// Executes a tool at its newest version and returns the response.
     pub async fn execute(&self, tool: &str, arguments: Value) -> Answer {
         let body = json!({ "arguments": arguments, "user_id": "default", "version": "latest" });

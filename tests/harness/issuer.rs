@@ -56,7 +56,7 @@ pub struct Issuer {
 #[derive(Debug)]
 struct Inner {
     state: Mutex<State>,
-    /// True while responses of the token endpoint are delayed.
+    /// True while responses of the token and registration endpoints are delayed.
     held: watch::Sender<bool>,
     /// True while caught requests wait.
     shut: watch::Sender<bool>,
@@ -275,7 +275,8 @@ impl Issuer {
         self.state().faults.clear();
     }
 
-    /// Delays responses of the token endpoint after they are processed, or releases them.
+    /// Delays responses of the token and registration endpoints after the requests are processed, or
+    /// releases them.
     pub fn hold(&self, held: bool) {
         self.inner.held.send_replace(held);
     }
@@ -398,7 +399,11 @@ impl Issuer {
                 }
                 self.authorize(&parameters)
             }
-            "register" => self.register(seen),
+            "register" => {
+                let answer = self.register(seen);
+                self.wait_while_held().await;
+                answer
+            }
             "token" => self.token(seen).await,
             "revoke" => self.revoke(seen),
             "api" => {
@@ -419,6 +424,11 @@ impl Issuer {
             }
             _ => StatusCode::NOT_FOUND.into_response(),
         }
+    }
+
+    async fn wait_while_held(&self) {
+        let mut held = self.inner.held.subscribe();
+        held.wait_for(|held| !held).await.ok();
     }
 
     /// Returns the metadata of the authorization server (RFC 8414) or of its API (RFC 9728).
@@ -621,8 +631,7 @@ impl Issuer {
             _ => {}
         }
         let given = self.state().grant(seen);
-        let mut held = self.inner.held.subscribe();
-        held.wait_for(|held| !held).await.ok();
+        self.wait_while_held().await;
         let mut given = match given {
             Ok(given) => given,
             Err((status, error)) => return oauth_error(status, error),

@@ -20,6 +20,7 @@ use host_app::{
 use proptest::{collection::vec, prelude::*, test_runner::Config};
 use store::{Batch, Row, Store, Time};
 use tempfile::TempDir;
+use tokio::io::AsyncReadExt;
 
 /// A folder with a key file and an identity, and the lock for that identity.
 struct Place {
@@ -177,6 +178,45 @@ async fn small(place: &Place) -> Store {
         .await
         .unwrap();
     store
+}
+
+#[tokio::test]
+async fn export_keeps_session_blobs_until_its_end() {
+    let place = Place::new();
+    let store = small(&place).await;
+    let key = "file.sfile_1";
+    let file = serde_json::json!({
+        "session": "s", "place": "s/a", "path": "a", "blob": key, "media_type": "text/plain",
+        "size": 9_000, "modified_at": 1, "expires_at": null,
+    });
+    let row = Row {
+        id: "sfile_1".into(),
+        project: "p".into(),
+        revision: 1,
+        created_at: Time(1),
+        updated_at: Time(1),
+        deleted_at: None,
+        body: serde_json::to_vec(&file).unwrap().into(),
+    };
+    let mut known = COLLECTIONS.iter();
+    let files = known.find(|known| known.name == "session_files").unwrap();
+    let batch = Batch::at(Time(1)).restore(files, row);
+    store.commit(batch).await.unwrap();
+    store.blobs().put(key, vec![7; 9_000].into()).await.unwrap();
+    let exported = store.clone();
+    let (mut to, mut from) = tokio::io::duplex(64);
+    let export = async move { archive::export_frames(&exported, &mut to).await };
+    let watch = async {
+        let mut was_kept = false;
+        let mut bytes = [0; 64];
+        while from.read(&mut bytes).await.unwrap() > 0 {
+            was_kept |= store.keeps_blob(key);
+        }
+        was_kept
+    };
+    let (exported, was_kept) = tokio::join!(export, watch);
+    exported.unwrap();
+    assert!(was_kept && !store.keeps_blob(key));
 }
 
 #[tokio::test]

@@ -36,6 +36,7 @@ pub struct Limits {
     /// Maximum size of all log lines together, in bytes.
     pub log_bytes: u64,
     /// Maximum size of one file, in bytes. It also limits a body that is read from or into a file.
+    /// The ceiling is the largest file that a server can be set to accept.
     pub file: u64,
     /// Maximum number of files that the guest creates.
     pub files: u32,

@@ -144,7 +144,8 @@ async fn vault(config: &Config, store: &Store, now: Time) -> Result<(Vault, bool
 /// Opens the store alone.
 ///
 /// # Errors
-/// Exit code 78 if the store is damaged or is a database that cannot be used.
+/// Exit code 78 if the store is damaged or is a database that cannot be used, 1 if a later attempt
+/// may succeed.
 pub(crate) async fn store(config: &Config) -> Result<Store, Stop> {
     let at = store_folder(&config.data);
     let bucket = bucket(config)?;
@@ -180,10 +181,15 @@ pub(crate) async fn store(config: &Config) -> Result<Store, Stop> {
             locked: true,
             ..Stop::failed(cause)
         },
-        store::OpenError::Io { .. } => Stop::failed(cause),
+        store::OpenError::Io { .. }
+        | store::OpenError::Database {
+            temporary: true, ..
+        } => Stop::failed(cause),
         store::OpenError::Damaged { .. }
         | store::OpenError::Declaration { .. }
-        | store::OpenError::Database { .. } => Stop::refused(cause),
+        | store::OpenError::Database {
+            temporary: false, ..
+        } => Stop::refused(cause),
     })
 }
 

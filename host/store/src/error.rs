@@ -41,6 +41,8 @@ pub enum OpenError {
         reason: String,
         /// Steps to fix it.
         hint: String,
+        /// True if a later attempt may succeed with the same settings.
+        temporary: bool,
     },
     /// The folder cannot be read or written: missing rights, a full disk, a file at its path.
     #[error("cannot open {}: {error}; check that it is a folder this user may write to", at.display())]

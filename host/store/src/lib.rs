@@ -41,10 +41,11 @@ pub const MAX_MESSAGE_BYTES: usize = 4_000;
 
 use async_trait::async_trait;
 use commit_signal::CommitSignals;
-use std::collections::HashMap;
+use parking_lot::Mutex;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedRwLockWriteGuard, RwLock};
 use writer_queue::WriterQueues;
@@ -224,6 +225,8 @@ pub struct Store {
     blobs: Arc<dyn Blobs>,
     /// Locked for reading by each commit, and for writing by a [`Pause`].
     commits: Arc<RwLock<()>>,
+    /// The sets that [`Store::keep_blobs`] has returned.
+    kept_blobs: Arc<Mutex<Vec<Weak<HashSet<String>>>>>,
     writer_queues: Arc<WriterQueues>,
     commit_signals: Arc<CommitSignals>,
     commit_counts: Arc<CommitCounts>,
@@ -299,6 +302,7 @@ impl Store {
             backend,
             blobs,
             commits: Arc::default(),
+            kept_blobs: Arc::default(),
             writer_queues: Arc::default(),
             commit_signals: Arc::default(),
             commit_counts: Arc::default(),
@@ -458,6 +462,25 @@ impl Store {
         Pause {
             _commits: self.commits.clone().write_owned().await,
         }
+    }
+
+    /// Asks all users of this store and of its clones to keep blobs for as long as the returned set
+    /// lives. An export asks before the [`Pause`] ends in which it has read the records.
+    pub fn keep_blobs(&self, keys: HashSet<String>) -> Arc<HashSet<String>> {
+        let keys = Arc::new(keys);
+        let mut kept = self.kept_blobs.lock();
+        kept.retain(|other| other.strong_count() > 0);
+        kept.push(Arc::downgrade(&keys));
+        keys
+    }
+
+    /// Returns true if a blob must be kept, see [`Store::keep_blobs`]. A writer asks after it has
+    /// committed that no record names the blob: a commit before the pause is part of the export,
+    /// and one after the pause sees the set.
+    pub fn keeps_blob(&self, key: &str) -> bool {
+        let kept = self.kept_blobs.lock();
+        let mut sets = kept.iter().filter_map(Weak::upgrade);
+        sets.any(|keys| keys.contains(key))
     }
 
     /// Reads records of any collection in order of id, starting after an id, removed ones included.

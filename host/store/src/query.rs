@@ -10,6 +10,7 @@
 
 use crate::values::{Scalar, Values};
 use crate::{Collection, Error, Kind, Record, Row, Time};
+use bytes::Bytes;
 use std::cmp::Ordering;
 
 /// The test of a condition on a field's value. On a list, one element has to meet it.
@@ -113,6 +114,8 @@ pub struct Query {
     pub deleted: bool,
     /// True if the records of all pages are counted.
     pub counted: bool,
+    /// True if rows have their bodies. Otherwise their bodies are empty.
+    pub bodies: bool,
 }
 
 /// One page of a list of rows, and the total number of rows.
@@ -145,6 +148,7 @@ impl Query {
             limit: u64::MAX,
             deleted: false,
             counted: true,
+            bodies: true,
         }
     }
 
@@ -233,6 +237,13 @@ impl Query {
         self
     }
 
+    /// Leaves out the bodies, which may be large. For [`Store::rows`](crate::Store::rows): a row
+    /// without its body cannot be decoded.
+    pub fn without_bodies(mut self) -> Query {
+        self.bodies = false;
+        self
+    }
+
     /// Includes removed records.
     pub fn with_deleted(mut self) -> Query {
         self.deleted = true;
@@ -273,7 +284,7 @@ impl Query {
         };
         let rows = kept.into_iter().filter(behind).map(|(_, row)| row);
         Ok(Page {
-            rows: self.cut(rows).collect(),
+            rows: self.cut(rows).map(|row| self.page_row(row)).collect(),
             total,
         })
     }
@@ -358,6 +369,15 @@ impl Query {
             .take(usize::try_from(self.limit).unwrap_or(usize::MAX))
     }
 
+    /// Returns a row of the page, without its body if the query leaves out bodies.
+    pub(crate) fn page_row(&self, row: Row) -> Row {
+        if self.bodies {
+            row
+        } else {
+            row.map(|_| Bytes::new())
+        }
+    }
+
     /// Returns the value that a record is ordered by, before its creation time.
     fn sort_key(&self, collection: &Collection, values: &Values) -> Option<Scalar> {
         let (place, _) = collection.field(self.order.field.as_deref()?)?;
@@ -430,7 +450,7 @@ mod tests {
     };
 
     fn row(id: &str, at: i64, body: &str) -> Row {
-        let body = bytes::Bytes::copy_from_slice(body.as_bytes());
+        let body = Bytes::copy_from_slice(body.as_bytes());
         let created_at = Time(at);
         let updated_at = Time(at);
         Record {

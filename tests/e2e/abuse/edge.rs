@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use crate::{
-    budget::{assert_refused, from, sleeper, sleeping, to_the_end},
+    budget::{assert_refused, from, sent_from, sleeper, sleeping, to_the_end},
     files::{ask, copier, url},
     given,
     link::link,
@@ -31,15 +31,13 @@ async fn partial(
     sent: usize,
     length: usize,
 ) -> TcpStream {
-    let mut socket = from(host, last).await;
     let start = r#"{"toolkit":{"slug":"nothing"},"a":""#;
     let request = format!(
         "{target} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\n\
          content-length: {length}\r\n{headers}\r\n{start}{}",
         "x".repeat(sent - start.len())
     );
-    socket.write_all(request.as_bytes()).await.unwrap();
-    socket
+    sent_from(host, last, &request).await
 }
 
 async fn unfinished(host: &Host, last: u8, path: &str, headers: &str) -> TcpStream {
@@ -237,14 +235,6 @@ async fn arriving_bodies_share_their_memory() {
 async fn body_of_tiny_chunks_takes_little_memory() {
     let host = Setup::new().start().await;
     let project = host.as_project();
-    let peak = || {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", host.pid())).unwrap();
-        let peak = status
-            .lines()
-            .find_map(|line| line.strip_prefix("VmHWM:"))
-            .unwrap();
-        peak.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
-    };
     let head = format!(
         "POST /api/v3/auth_configs HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\n\
          transfer-encoding: chunked\r\n{}\r\n",
@@ -256,12 +246,12 @@ async fn body_of_tiny_chunks_takes_little_memory() {
             .await
     };
     assert!(send(1_000).await.starts_with("HTTP/1.1 400"));
-    let before = peak();
+    let before = host.footprint().peak_kib;
     assert!(send(512 << 10).await.starts_with("HTTP/1.1 400"));
+    let peak = host.footprint().peak_kib;
     assert!(
-        peak() < before + (10 << 10),
-        "{before} KiB before, {} KiB at most",
-        peak()
+        peak < before + (10 << 10),
+        "{before} KiB before, {peak} KiB at most"
     );
 }
 
@@ -472,12 +462,10 @@ async fn guesses_do_not_lock_out_a_valid_key() {
 
 /// Sends a GET from the address `127.0.0.{last}` and returns the response.
 async fn get_from(host: &Host, last: u8, version: &str, headers: &str) -> String {
-    let mut socket = from(host, last).await;
     let request = format!(
         "GET /api/v3{SESSION_INFO_PATH} HTTP/{version}\r\nconnection: close\r\n{headers}\r\n"
     );
-    socket.write_all(request.as_bytes()).await.unwrap();
-    to_the_end(socket).await
+    to_the_end(sent_from(host, last, &request).await).await
 }
 
 #[tokio::test]
@@ -489,10 +477,7 @@ async fn trusted_proxies_name_the_client() {
         .start()
         .await;
     let project = host.as_project();
-    let id = project.get(SESSION_INFO_PATH).await.expect(200)["project"]["nano_id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let id = project.project_id().await;
     let body = json!({ "name": "office", "allowed_ips": ["203.0.113.7"] });
     let made = host
         .as_org()

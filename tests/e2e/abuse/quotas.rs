@@ -3,9 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt};
 
 use futures::future::join_all;
-use harness::{
-    Answer, Client, Host, LimitedDisk, client::Body, guest, host::Setup, inbox::INBOX_ORIGIN,
-};
+use harness::{Answer, Client, Host, LimitedDisk, client::Body, guest, host::Setup};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -162,22 +160,13 @@ async fn answers_past_a_projects_quota_are_not_kept() {
     assert_not_kept(&host.with_key(&key), "third").await;
 }
 
-/// Creates a webhook subscription and returns the path of its test events.
-async fn test_path(project: &Client) -> String {
-    let body =
-        json!({ "webhook_url": INBOX_ORIGIN, "enabled_events": ["service.trigger.message"] });
-    let made = project.post("/webhook_subscriptions", &body).await;
-    let id = made.expect(201)["id"].as_str().unwrap().to_owned();
-    format!("/webhook_subscriptions/{id}/test")
-}
-
 #[tokio::test]
 async fn events_past_a_projects_quota_are_refused() {
     let host = Setup::new().with("events.quota_mib", "1").start().await;
     let body = json!({ "data": { "filler": "x".repeat(600 << 10) } });
     let (project, neighbor) = (host.as_project(), host.new_project().await);
-    let path = test_path(&project).await;
-    let neighbors = test_path(&neighbor).await;
+    let path = format!("{}/test", given::subscribe(&project).await);
+    let neighbors = format!("{}/test", given::subscribe(&neighbor).await);
     project.post(&path, &body).await.expect(201);
     let assert_no_room = async |project: &Client| {
         let refused = project.post(&path, &body).await;

@@ -439,14 +439,6 @@ fn secrets_of(database: &Database, project: &str) -> usize {
         .unwrap()
 }
 
-/// Returns the number of refresh requests that a provider received.
-fn renewals(oauth: &Oauth) -> usize {
-    let seen = Host::application().seen(&oauth.tag);
-    seen.iter()
-        .filter(|seen| String::from_utf8_lossy(&seen.body).contains("grant_type=refresh_token"))
-        .count()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn deleted_project_is_refused_and_then_erased() {
     let host = on_its_own_database()
@@ -455,10 +447,7 @@ async fn deleted_project_is_refused_and_then_erased() {
         .await;
     let database = host.setup().database();
     let (project, neighbor) = (host.new_project().await, host.new_project().await);
-    let id = project.get("/auth/session/info").await.expect(200)["project"]["nano_id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let id = project.project_id().await;
     let [own, other] = [
         Oauth::new(&host, &project).await,
         Oauth::new(&host, &neighbor).await,
@@ -505,7 +494,7 @@ async fn deleted_project_is_refused_and_then_erased() {
         .expect(200);
     let file = asked["existing_url"].as_str().unwrap().to_owned();
     wait_until("idle accounts are refreshed", || async {
-        renewals(&own) > 0 && renewals(&other) > 0
+        own.refreshes() > 0 && other.refreshes() > 0
     })
     .await;
 
@@ -539,12 +528,12 @@ async fn deleted_project_is_refused_and_then_erased() {
     // A refresh that was running at that moment has ended once the neighbor's token has been
     // refreshed again.
     let later = async |more: usize| {
-        let wanted = renewals(&other) + more;
+        let wanted = other.refreshes() + more;
         wait_until("the neighbor is refreshed", || async {
-            renewals(&other) >= wanted
+            other.refreshes() >= wanted
         })
         .await;
-        renewals(&own)
+        own.refreshes()
     };
     assert_eq!(
         later(1).await,
@@ -564,10 +553,7 @@ async fn deleted_project_is_refused_and_then_erased() {
 async fn deleted_project_leaves_no_record() {
     let host = on_its_own_database().start().await;
     let project = host.new_project().await;
-    let id = project.get("/auth/session/info").await.expect(200)["project"]["nano_id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let id = project.project_id().await;
     let oauth = Oauth::new(&host, &project).await;
     oauth.connect(&project).await;
     oauth.begin(&project, "https://app.example/done").await;

@@ -82,7 +82,7 @@ pub(crate) struct Dev {
     /// Toolchain to compile with [default: the first that works here].
     #[arg(long, value_enum, env = "TOOLKIT_TOOLCHAIN")]
     toolchain: Option<Mode>,
-    /// Print one JSON object a line: serving, building, built, failed, call.
+    /// Print one JSON object a line: serving, building, built, failed, connected, call.
     #[arg(long)]
     json: bool,
 }

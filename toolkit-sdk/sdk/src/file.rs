@@ -121,7 +121,8 @@ impl File {
         })
     }
 
-    /// Appends bytes to a file that was created in this call. A file may have at most 100 MiB.
+    /// Appends bytes to a file that was created in this call. A file may have at most 100 MiB by
+    /// default.
     ///
     /// # Errors
     /// The file was not created in this call, or becomes too large.

@@ -92,7 +92,9 @@ pub trait Subscribe {
     /// the previous subscription, before that expires.
     ///
     /// # Errors
-    /// Any error. After the statuses 401 and 403 of the provider, the platform disables the instance.
+    /// Any error. After `unauthorized` and `forbidden` (statuses 401, 402 and 403 of the provider),
+    /// `invalid_input`, `not_found` and `denied`, the platform disables the instance. After other
+    /// errors it retries.
     fn subscribe(
         config: Self::Config,
         endpoint: &Endpoint,

@@ -24,7 +24,11 @@ pub(super) async fn activate(
     let id = &owner.account;
     let tokens = &app.accounts;
     let activated = app.store.change(&COLLECTION, id.as_str(), || async {
-        let found = record(app, project, id).await.ok();
+        let found = match record(app, project, id).await {
+            Err(cause) if cause.is(&errors::ACCOUNT_NOT_FOUND) => None,
+            // If the account cannot be read, a revocation might end tokens that it still uses.
+            found => Some(found?),
+        };
         let found = found.filter(|account| account.body.attempt_number == attempt_number);
         let authorized = |account: &Record<Account>| account.body.status.after(Event::Authorized);
         let status = found.as_ref().and_then(authorized);

@@ -144,12 +144,12 @@ async fn exchange_callback(
         |error: &str, refusal: Refusal| Failure::new(error, truncate(&refusal.to_string()));
     let scheme = owner.scheme();
     let scheme = scheme.map_err(|cause| Failure::new("toolkit_gone", cause.to_string()))?;
+    let unusable = |cause: Error| Failure::new("auth_config_unusable", cause.to_string());
     let config = auth_configs::find(app, project, &owner.auth_config).await;
-    let config = config.ok().flatten();
+    let config = config.map_err(unusable)?;
     let gone = || Failure::new("auth_config_gone", "the auth config is deleted");
     let config = config.ok_or_else(gone)?;
     let context = app.accounts.client_context(&config).await;
-    let unusable = |cause: Error| Failure::new("auth_config_unusable", cause.to_string());
     let context = context.map_err(unusable)?;
     let now = app.clock.now();
     let oauth_flow = context.flow(scheme, &secrets.values, now);

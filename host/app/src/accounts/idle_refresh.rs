@@ -46,7 +46,7 @@ async fn refresh(app: &App, claim: Arc<Claim<Credential>>) -> Result<Next> {
     }
     let manager = app.accounts.clone();
     let refreshing = async move { manager.refresh_claimed(&owner, &claim).await };
-    let done = app.accounts.spawn_refresh(refreshing).await;
+    let done = app.accounts.spawn_to_completion(refreshing).await;
     let done =
         done.map_err(|_| errors::internal("the task that refreshes a token has panicked"))?;
     if let Err(cause) = done {

@@ -64,7 +64,7 @@ pub use oauth_clients::client_metadata;
 pub(crate) use oauth_clients::{COLLECTION as CLIENTS, delete_clients, purge_clients};
 pub use redirect::RedirectTo;
 pub(crate) use redirect::check_redirect_url;
-pub use refresh::{RefreshCounts, finish_refreshes};
+pub use refresh::{RefreshCounts, finish_tasks};
 pub use removal::{remove, revoke};
 pub(crate) use removal::{remove_all, revoke_all};
 pub use scheme::mask;

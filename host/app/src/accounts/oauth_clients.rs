@@ -103,11 +103,7 @@ impl TokenManager {
         self: &Arc<Self>,
         request: RegistrationRequest,
     ) -> Result<Values> {
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "a registration must not be lost if its caller disconnects; it is awaited"
-        )]
-        let registering = tokio::spawn(self.clone().register_under_lease(request));
+        let registering = self.spawn_to_completion(self.clone().register_under_lease(request));
         match tokio::time::timeout(self.settings.wait_timeout, registering).await {
             Ok(Ok(done)) => done,
             Ok(Err(_)) => Err(errors::internal(

@@ -6,12 +6,12 @@
 //! longer than its lease changes nothing. A lease that expired without an outcome means that the
 //! provider may or may not have replaced the token, and the old token is tried once more.
 //!
-//! Only a refusal by the provider ends an account. While the provider is unavailable, the account
-//! keeps its token and the refresh is retried, after 30 seconds at first and with doubled delays of
-//! at most one hour.
+//! An account ends if the provider refuses the refresh, or if a token that cannot be refreshed has
+//! expired. While the provider is unavailable, the account keeps its token and the refresh is
+//! retried, after 30 seconds at first and with doubled delays of at most one hour.
 //!
 //! A refresh continues if its caller has gone away, so that a closed connection does not lose the
-//! new token. A stopping server waits for it ([`finish_refreshes`]).
+//! new token. A stopping server waits for it ([`finish_tasks`]).
 
 use std::{
     sync::{
@@ -52,8 +52,8 @@ pub(super) const MIN_RETRY_DELAY: Duration = Duration::from_secs(30);
 /// Maximum retry delay after a provider did not answer.
 pub(super) const MAX_RETRY_DELAY: Duration = Duration::from_secs(3_600);
 
-/// Time for which a stopping server waits for running refreshes. A request to a token endpoint
-/// takes at most 30 seconds, and its outcome is then stored.
+/// Time for which a stopping server waits for running refreshes and registrations. A request to a
+/// provider takes at most 30 seconds, and its outcome is then stored.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(35);
 
 /// Reason to refresh a token.
@@ -92,18 +92,23 @@ impl RefreshReason {
     }
 }
 
-/// Waits until the running refreshes have ended, so that a stopping server loses no new token.
-/// Gives up after 35 seconds.
-pub async fn finish_refreshes(app: &App) {
-    let running = &app.accounts.running_refreshes;
+/// Waits until the running token refreshes and client registrations have ended, so that a stopping
+/// server loses no new token and no new client. Gives up after 35 seconds.
+pub async fn finish_tasks(app: &App) {
+    let running = &app.accounts.running_tasks;
     let count = running.receiver_count();
     if count == 0 {
         return;
     }
-    tracing::info!(count, "waiting until token refreshes have ended");
+    tracing::info!(
+        count,
+        "waiting until token refreshes and client registrations have ended"
+    );
     let finished = tokio::time::timeout(FINISH_TIMEOUT, running.closed());
     if finished.await.is_err() {
-        tracing::warn!("token refreshes did not end before the timeout: new tokens may be lost");
+        tracing::warn!(
+            "token refreshes or client registrations did not end before the timeout: new tokens and clients may be lost"
+        );
     }
 }
 
@@ -139,7 +144,7 @@ impl TokenManager {
             )
         };
         let refreshing = self.clone().refresh_and_log(owner.clone(), reason, guard);
-        let refreshing_task = self.spawn_refresh(refreshing);
+        let refreshing_task = self.spawn_to_completion(refreshing);
         if let Some(values) = still_valid {
             return Ok(values);
         }
@@ -152,18 +157,18 @@ impl TokenManager {
         }
     }
 
-    /// Starts a refresh in a task, for which a stopping server waits.
+    /// Starts a refresh or a registration in a task, for which a stopping server waits.
     #[expect(
         clippy::disallowed_methods,
-        reason = "a new token must not be lost if the caller is gone; `finish_refreshes` waits"
+        reason = "a new token or client must not be lost if the caller is gone; `finish_tasks` waits"
     )]
-    pub(super) fn spawn_refresh<R: Send + 'static>(
+    pub(super) fn spawn_to_completion<R: Send + 'static>(
         &self,
-        refresh: impl Future<Output = R> + Send + 'static,
+        work: impl Future<Output = R> + Send + 'static,
     ) -> JoinHandle<R> {
-        let running = self.running_refreshes.subscribe();
+        let running = self.running_tasks.subscribe();
         tokio::spawn(async move {
-            let done = refresh.await;
+            let done = work.await;
             drop(running);
             done
         })

@@ -75,8 +75,9 @@ pub struct TokenManager {
     pub(super) claims: Claims,
     /// Locks of accounts that are being refreshed, so that calls in one process wait in memory.
     pub(super) account_locks: KeyedLimit<AccountId>,
-    /// Each running refresh holds a receiver, so that a stopping server can wait for them.
-    pub(super) running_refreshes: watch::Sender<()>,
+    /// Each running refresh or registration holds a receiver, so that a stopping server can wait for
+    /// them.
+    pub(super) running_tasks: watch::Sender<()>,
     pub(super) expiry: Box<dyn ExpiryListener>,
     pub(crate) refreshes: RefreshCounts,
 }
@@ -160,7 +161,7 @@ impl TokenManager {
             settings,
             metadata: MetadataCache::default(),
             account_locks: KeyedLimit::new(1),
-            running_refreshes: watch::Sender::new(()),
+            running_tasks: watch::Sender::new(()),
             expiry,
             refreshes: RefreshCounts::default(),
         }

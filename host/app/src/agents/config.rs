@@ -134,7 +134,7 @@ pub struct ManageConnections {
     pub callback_url: Option<String>,
     /// True if the session has the meta tool that waits for connections.
     pub wait_for_connections: bool,
-    /// True if the assistant may remove connections.
+    /// Setting of the client that is only shown: no tool of a session removes connections.
     pub connection_removal: bool,
 }
 

@@ -10,7 +10,7 @@
 //!
 //! It rests on blobs that are never overwritten. A change writes new blobs under temporary records,
 //! exchanges the blobs of temporary and lasting records in one batch, and then erases the temporary
-//! records with their blobs.
+//! records with their blobs. Blobs that an export has yet to copy are erased by a later change.
 
 mod access;
 mod check;
@@ -40,7 +40,11 @@ use self::{
     plan::Plan,
     record::{Owner, Stored},
 };
-pub(crate) use self::{erasure::erase_project, record::COLLECTION, turns::Turn};
+pub(crate) use self::{
+    erasure::erase_project,
+    record::{COLLECTION, blob_key},
+    turns::Turn,
+};
 use super::SessionCaller;
 use crate::{
     App, Error, Result,
@@ -103,8 +107,10 @@ async fn write(
         exchange(app, owner, &sizes, &written, turn).await
     };
     match stored.await {
-        Ok(replaced) => {
-            // The next change erases what stays here.
+        Ok(mut replaced) => {
+            let is_free = |key: &String| !app.store.keeps_blob(key);
+            replaced.retain(|record| record.body.blob.as_ref().is_none_or(is_free));
+            // A later change erases what stays here.
             if let Err(cause) = erase(app, owner.project, &replaced).await {
                 tracing::warn!(%cause, session = owner.session, "replaced files of a session were not erased");
             }

@@ -30,7 +30,7 @@ pub const MAX_INLINE_SCAN_BYTES: usize = 512 << 10;
 /// Maximum number of larger bodies that are worked on at the same time: the number of threads.
 pub const MAX_LARGE_BODIES: usize = 4;
 /// Maximum number of larger bodies of one project that are worked on at the same time.
-pub const MAX_LARGE_BODIES_PER_PROJECT: usize = 2;
+pub const MAX_LARGE_BODIES_PER_PROJECT: usize = 3;
 /// Niceness of the threads, which lowers their priority when processors are scarce.
 const THREAD_NICENESS: i32 = 10;
 /// Time without work after which a thread is tidied.
@@ -81,7 +81,7 @@ impl LargeWork {
     }
 
     /// Does work as [`LargeWork::run`] does that passes over a body once and builds nothing of its values,
-    /// such as copying it or finding its members.
+    /// such as copying it, hashing it or finding its members.
     pub async fn scan<T: Send + 'static>(
         &self,
         project: &Arc<str>,

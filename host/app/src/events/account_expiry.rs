@@ -44,9 +44,16 @@ impl ExpiryListener for ExpiryEvents {
                 account: Some(id),
                 ..NewEvent::new(EventKind::AccountExpired, data.into())
             };
-            outbox::count(&self.quotas, &project, &[&event], batch.now);
-            let sink = self.sink.as_deref();
-            outbox::add_in(&self.store, &self.vault, sink, &project, batch, &event).await
+            outbox::add_in(
+                &self.store,
+                &self.vault,
+                self.sink.as_deref(),
+                &self.quotas,
+                &project,
+                batch,
+                &event,
+            )
+            .await
         }
         .boxed()
     }

@@ -3,8 +3,8 @@
 //! An event is stored in the batch of its cause ([`outbox`]), together with one delivery for each
 //! webhook subscription that wants it. A queue makes the deliveries ([`sending`]): at least once, with
 //! retries over three days. Streams read events from the store ([`stream`]). Most events come from
-//! trigger instances ([`triggers`]). They poll, or receive
-//! what providers send ([`ingress`]) to webhook endpoints ([`endpoints`]).
+//! trigger instances ([`triggers`]). They poll, or receive the webhooks of providers ([`ingress`]) at
+//! webhook endpoints ([`endpoints`]).
 
 mod account_expiry;
 pub mod delivery;

@@ -42,6 +42,8 @@ pub(crate) static COLLECTION: Collection = Collection {
     ],
 };
 
+/// Number of events that lists read at a time. Each may have a payload of some MiB.
+pub(super) const EVENTS_PER_READ: u64 = 8;
 /// Field of an event with its sealed payload.
 const DATA_FIELD: &str = "data";
 /// Bytes that an event counts toward the quota of its project besides its payload.
@@ -159,16 +161,40 @@ impl Event {
     }
 }
 
-/// Adds an event to a batch, and one delivery for each subscription that wants it. The event counts
-/// toward the quota of its project, and is added even if it exceeds the quota. Returns the batch
-/// unchanged if the event is stored already. Fails if the payload is not JSON.
+/// Adds an event of this server to a batch as [`add_in`] does.
 pub(crate) async fn add(
     app: &App,
     project: &ProjectId,
     batch: Batch,
     event: NewEvent,
 ) -> Result<Batch> {
-    Ok(add_all(app, project, batch, &[event]).await?.batch)
+    add_in(
+        &app.store,
+        &app.vault,
+        app.sink.as_deref(),
+        &app.quotas,
+        project,
+        batch,
+        &event,
+    )
+    .await
+}
+
+/// Adds a new event of this server to a batch, for callers without an [`App`]. The event is added
+/// even if it exceeds the quota of its project, and counts toward it. A commit that is retried counts
+/// again. Fails if the payload is not JSON.
+pub(super) async fn add_in(
+    store: &Store,
+    vault: &Vault,
+    sink: Option<&Sink>,
+    quotas: &Quotas,
+    project: &ProjectId,
+    batch: Batch,
+    event: &NewEvent,
+) -> Result<Batch> {
+    let bytes = size(&[event]);
+    quotas.count(QuotaKind::Events, project.as_str(), bytes, batch.now);
+    write(store, vault, sink, project, batch, &[event]).await
 }
 
 /// A batch to which events were added.
@@ -178,57 +204,29 @@ pub(crate) struct Added {
     pub(crate) ids: Vec<Uuid>,
 }
 
-/// Adds events to a batch as [`add`] does, in the order of ordered deliveries. A batch takes events
-/// once. Fails if a payload is not JSON.
+/// Adds the events that are not stored to a batch, in the order of ordered deliveries, with their
+/// actions. A batch takes events once. Fails if the events exceed the quota of their project, or if a
+/// payload is not JSON.
 pub(crate) async fn add_all(
     app: &App,
     project: &ProjectId,
     batch: Batch,
     events: &[NewEvent],
 ) -> Result<Added> {
-    let new = new_events(&app.store, project, events).await?;
-    count(&app.quotas, project, &new, batch.now);
-    add_new(app, project, batch, &new).await
-}
-
-/// Adds events to a batch as [`add_all`] does. Fails if they exceed the quota of their project.
-pub(crate) async fn add_all_within_quota(
-    app: &App,
-    project: &ProjectId,
-    batch: Batch,
-    events: &[NewEvent],
-) -> Result<Added> {
-    let new = new_events(&app.store, project, events).await?;
-    take_quota(&app.quotas, project, &new, batch.now)?;
-    add_new(app, project, batch, &new).await
-}
-
-/// Adds events that are not stored to a batch, with their actions and deliveries.
-async fn add_new(
-    app: &App,
-    project: &ProjectId,
-    batch: Batch,
-    events: &[&NewEvent],
-) -> Result<Added> {
-    let mut batch = batch;
-    for event in events {
-        batch = add_for_sink(app.sink.as_deref(), project, batch, event);
-        if let Some((source, _)) = event.action() {
-            batch = actions::add(app, project, batch, source, event.id).await?;
-        }
-    }
-    let batch = write(&app.store, &app.vault, project, batch, events).await?;
+    let events = new_events(&app.store, project, events).await?;
+    take_quota(&app.quotas, project, &events, batch.now)?;
+    let runs: Vec<_> = events
+        .iter()
+        .filter_map(|event| Some((event.action()?.0, event.id)))
+        .collect();
+    let batch = actions::add(app, project, batch, &runs).await?;
+    let sink = app.sink.as_deref();
+    let batch = write(&app.store, &app.vault, sink, project, batch, &events).await?;
     let ids = events.iter().map(|event| event.id).collect();
     Ok(Added { batch, ids })
 }
 
-/// Counts events toward the quota of their project, even if they exceed it. A commit that is
-/// retried counts again.
-pub(super) fn count(quotas: &Quotas, project: &ProjectId, events: &[&NewEvent], now: Time) {
-    quotas.count(QuotaKind::Events, project.as_str(), size(events), now);
-}
-
-/// Counts events toward the quota of their project as [`count`] does. Fails if they exceed it.
+/// Counts events toward the quota of their project. Fails if they exceed it.
 fn take_quota(quotas: &Quotas, project: &ProjectId, events: &[&NewEvent], now: Time) -> Result<()> {
     let bytes = size(events);
     // Events that are stored already need no room, even if others have exceeded the quota.
@@ -259,24 +257,12 @@ async fn new_events<'a>(
     Ok(events.iter().filter(is_new).collect())
 }
 
-/// Adds an event that is not stored to a batch, where there is no app.
-pub(super) async fn add_in(
-    store: &Store,
-    vault: &Vault,
-    sink: Option<&Sink>,
-    project: &ProjectId,
-    batch: Batch,
-    event: &NewEvent,
-) -> Result<Batch> {
-    let batch = add_for_sink(sink, project, batch, event);
-    write(store, vault, project, batch, &[event]).await
-}
-
 /// Adds events that are not stored to a batch, with one delivery for each subscription that wants
 /// one.
 async fn write(
     store: &Store,
     vault: &Vault,
+    sink: Option<&Sink>,
     project: &ProjectId,
     batch: Batch,
     events: &[&NewEvent],
@@ -292,7 +278,7 @@ async fn write(
         let wanting = subscriptions.iter().filter(|subscription| {
             subscription.body.wants(event.kind) && !event.is_for_action_only()
         });
-        batch = insert(vault, project, &mut lanes, batch, event, wanting).await?;
+        batch = insert(vault, sink, project, &mut lanes, batch, event, wanting).await?;
     }
     Ok(lanes.finish(batch))
 }
@@ -307,24 +293,18 @@ pub(super) async fn add_for(
     subscription: &Record<Subscription>,
 ) -> Result<Batch> {
     take_quota(&app.quotas, project, &[event], batch.now)?;
-    let batch = add_for_sink(app.sink.as_deref(), project, batch, event);
+    let sink = app.sink.as_deref();
     let mut lanes = Lanes::new(&app.store, project);
     let to = [subscription].into_iter();
-    let batch = insert(&app.vault, project, &mut lanes, batch, event, to).await?;
+    let batch = insert(&app.vault, sink, project, &mut lanes, batch, event, to).await?;
     Ok(lanes.finish(batch))
 }
 
-/// Adds the message of an event for the sink, if there is one, to a batch.
-fn add_for_sink(sink: Option<&Sink>, project: &ProjectId, batch: Batch, event: &NewEvent) -> Batch {
-    match sink {
-        Some(sink) => sink.add(batch, project.as_str(), &event.id.to_string(), event.kind),
-        None => batch,
-    }
-}
-
-/// Inserts a new event and its deliveries to subscriptions.
+/// Inserts a new event, its message for the sink, if there is one, and its deliveries to
+/// subscriptions.
 async fn insert(
     vault: &Vault,
+    sink: Option<&Sink>,
     project: &ProjectId,
     lanes: &mut Lanes<'_>,
     batch: Batch,
@@ -350,6 +330,9 @@ async fn insert(
         data: key.seal(context, &data)?.cast(),
     };
     let mut batch = batch.insert(owner, &id, &stored);
+    if let Some(sink) = sink {
+        batch = sink.add(batch, owner, &id, event.kind);
+    }
     for subscription in subscriptions {
         let to = SubscriptionId::parse(&subscription.id)?;
         let id = DeliveryId::for_event(event.id, &to);

@@ -15,7 +15,7 @@ use super::{
     errors,
     event::MessageVersion,
     message,
-    outbox::{COLLECTION, Event},
+    outbox::{COLLECTION, EVENTS_PER_READ, Event},
 };
 use crate::{
     App, Result,
@@ -30,8 +30,6 @@ const MAX_COMMIT_DELAY: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Prefix of the id of the beginning of a stream, before its time in epoch milliseconds.
 const POSITION_PREFIX: &str = "at_";
-/// Number of events that are read at a time. Each may have a payload of some MiB.
-const EVENTS_PER_READ: u64 = 8;
 
 /// Filter of a stream. Empty lists do not filter.
 #[derive(Debug, Default)]

@@ -14,7 +14,7 @@ use super::{
     errors,
     event::EventKind,
     message,
-    outbox::{self, Event, TriggerSource},
+    outbox::{self, EVENTS_PER_READ, Event, TriggerSource},
 };
 use crate::{
     App, Result,
@@ -27,8 +27,6 @@ use crate::{
 pub const MAX_READ_EVENTS: u64 = 2_000;
 /// Size of the payloads, and of the kept responses of endpoints, after which a page ends.
 pub const MAX_PAGE_BYTES: usize = 4 << 20;
-/// Number of events that are read at a time. Each may have a payload of some MiB.
-const EVENTS_PER_READ: u64 = 8;
 
 /// Filter of a list. Absent fields do not filter.
 #[derive(Debug, Default)]

@@ -150,7 +150,8 @@ async fn find_object<T: Document>(
 /// Every line is checked before any pair is written. Fails if a line cannot be read, names an
 /// object that does not exist, or gives a UUID a second meaning.
 pub async fn load(store: &Store, text: &str, now: Time) -> std::result::Result<Loaded, LoadError> {
-    let (mut pairs, mut problems) = (BTreeMap::new(), Vec::new());
+    let mut pairs = BTreeMap::new();
+    let mut problems = Vec::new();
     let mut loaded = Loaded::default();
     let lines = text.lines().enumerate();
     for (number, text) in lines.filter(|(_, text)| !text.trim().is_empty()) {
@@ -162,9 +163,11 @@ pub async fn load(store: &Store, text: &str, now: Time) -> std::result::Result<L
             Ok((_, true)) => loaded.known += 1,
             Ok((line, false)) => {
                 let record_id = line.kind.record_id(line.uuid);
-                let earlier = pairs.insert(record_id, (line.project, line.nanoid.clone()));
-                if earlier.is_some_and(|(_, other)| other != line.nanoid) {
-                    problems.push(at_line(number, "an earlier line has another `nanoid`"));
+                let pair = (line.project, line.nanoid);
+                let earlier = pairs.insert(record_id, pair.clone());
+                if earlier.is_some_and(|earlier| earlier != pair) {
+                    let problem = "an earlier line has another `project` or `nanoid`";
+                    problems.push(at_line(number, problem));
                 }
             }
             Err(problem) => problems.push(at_line(number, &problem)),

@@ -49,5 +49,5 @@ crate::error_table! { pub table:
     /// The request was done, but its response was not kept.
     IDEMPOTENCY_RESPONSE_GONE = idempotency_response_gone(): Conflict, 10426, "Idempotency_AnswerGone",
         "the request with this idempotency key was done, and its response was not stored",
-        "check the effect of the first request; the server does not store responses above 1 MiB, responses beyond `limits.answers_mib` per day, and responses of tools for projects that store no data";
+        "check the effect of the first request; the server does not store responses above 1 MiB, responses beyond `limits.answers_mib` per day, and responses of tools for the key of a member or for a project that stores no data";
 }

@@ -8,6 +8,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use store::{Batch, Collection, CommitError, Document, Query, Record, Store};
@@ -101,13 +102,18 @@ pub enum Outcome {
     Refused,
 }
 
-/// Records a request under its idempotency key. Keys of different API keys are independent. Fails
-/// if the key was used for another request, has no response yet, or its response was not kept.
-pub async fn claim(app: &App, holder: &Holder, key: &str, request: &[&[u8]]) -> Result<Claim> {
-    let (owner, now) = (holder.owner_id(), app.clock.now());
+/// Records a request, given in parts, under its idempotency key. Keys of different API keys are
+/// independent. Fails if the key was used for another request, has no response yet, or its response
+/// was not kept.
+pub async fn claim(app: &App, holder: &Holder, key: &str, request: Vec<Bytes>) -> Result<Claim> {
+    let owner = holder.owner_id();
+    let size = request.iter().map(Bytes::len).sum();
+    let hash = move || digest(&request);
+    let digest_of_request = app.large_work.scan(&owner.into(), size, hash).await?;
+    let now = app.clock.now();
     let id = digest(&[holder.key_id.as_bytes(), key.as_bytes()]);
     let body = IdempotencyRecord {
-        digest: digest(request),
+        digest: digest_of_request,
         state: State::Started,
     };
     for _ in 0..5 {
@@ -202,9 +208,10 @@ async fn erase(store: &Store, batch: Batch) -> Result<()> {
 
 /// Computes a digest over the parts and their lengths, so that no two lists of parts give the same
 /// input.
-fn digest(parts: &[&[u8]]) -> String {
+fn digest(parts: &[impl AsRef<[u8]>]) -> String {
     let mut hash = Sha256::new();
     for part in parts {
+        let part = part.as_ref();
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }

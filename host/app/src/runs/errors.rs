@@ -22,11 +22,11 @@ crate::error_table! { pub table:
     /// The URL does not belong to the provider of the credential. It is shown without its query.
     ORIGIN_MISMATCH = origin_mismatch(url: impl Display, toolkit: impl Display): Invalid, 1831, "OriginMismatch",
         "{url} is not a URL of the provider of toolkit {toolkit}",
-        "send a path below the provider's base URL, or an absolute https URL of the same domain";
+        "send a path below the provider's base URL, or an absolute https URL of the same domain or of a host in the toolkit's `egress`";
     /// The network policy does not allow the request.
     PROXY_DENIED = proxy_denied(reason: impl Display): Forbidden, 1832, "ActionProxy_Denied",
         "the network policy denies the request: {reason}",
-        "send the request to a public address of the provider; redirects must stay within the provider's domain";
+        "send the request to a public address of the provider; redirects must stay within the provider's domain and the hosts of the toolkit's `egress`";
     /// The provider did not send a valid response.
     UPSTREAM_FAILED = upstream_failed(reason: impl Display): UpstreamFailed, 1833, "ActionProxy_UpstreamFailed",
         "the provider sent no valid response: {reason}",

@@ -32,6 +32,7 @@ pub(super) struct Run<'a, 'r, W> {
     pub policy: Arc<Policy>,
     /// The credential of its requests.
     pub credential: Option<Arc<dyn Grant>>,
+    /// The limits of the run. The setting for the size of a file takes precedence for a guest.
     pub limits: Limits,
     /// The record in the execution log, or `None` if the run is a part of another operation, which
     /// reports its failure.
@@ -76,7 +77,10 @@ pub(super) async fn call(app: &App, run: Run<'_, '_, Guest>) -> Result<Outcome> 
         },
         policy: run.policy,
         grant: run.credential,
-        limits: run.limits,
+        limits: Limits {
+            file: app.files.settings.size,
+            ..run.limits
+        },
         files: run.what.files,
         files_memory: run.what.files_memory,
         state: run.what.state,

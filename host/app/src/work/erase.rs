@@ -7,7 +7,8 @@ use super::claim::{Claim, Claimable};
 use crate::Result;
 
 /// Erases the records at the beginning of a list for as long as `is_erased` returns true for one on
-/// the first page of `page_records` records. Records that are changed meanwhile are read again.
+/// the first page of `page_records` records. Their bodies are not read. Records that are changed
+/// meanwhile are read again.
 pub(crate) async fn erase_all<T: Claimable>(
     claim: &Claim<T>,
     collection: &'static Collection,
@@ -15,7 +16,7 @@ pub(crate) async fn erase_all<T: Claimable>(
     page_records: u64,
     is_erased: impl Fn(&Row) -> bool,
 ) -> Result<()> {
-    let query = query.page(0, page_records).uncounted();
+    let query = query.page(0, page_records).uncounted().without_bodies();
     loop {
         let mut rows = claim.store().rows(collection, &query).await?.rows;
         rows.retain(&is_erased);

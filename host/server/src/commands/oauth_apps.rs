@@ -1,7 +1,7 @@
 //! `toolhost oauth-apps`: the operator's OAuth apps at providers. Managed over the API of a running
 //! server.
 
-use std::io::BufRead;
+use std::io::{BufRead, IsTerminal};
 
 use anyhow::{Context, bail};
 use net::Method;
@@ -102,7 +102,7 @@ pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Res
 /// the machine can read the arguments of a process.
 fn secret() -> anyhow::Result<Zeroizing<String>> {
     let asking = console::Term::stderr();
-    let text = if asking.is_term() {
+    let text = if std::io::stdin().is_terminal() && asking.is_term() {
         asking.write_str("Client secret: ")?;
         asking
             .read_secure_line()

@@ -118,8 +118,9 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
     beside.shutdown().await;
     // A call that is aborted begins no further refresh.
     drop(server.detached.take());
-    // A provider that has replaced a refresh token may reject the old one after the next start.
-    accounts::finish_refreshes(&server.app).await;
+    // A provider that has replaced a refresh token may reject the old one after the next start, and
+    // keeps a client that this server does not know.
+    accounts::finish_tasks(&server.app).await;
     // The log and the spans end once no task can add records.
     drop(server);
     finish(&mut writing, &mut exporting).await;

@@ -6,8 +6,8 @@ settings! {
     /// Events of projects.
     pub(crate) struct Events {
         /// Payloads of the events that one project stores in a day, with 1 KiB for each event. Beyond
-        /// it test events and webhooks of providers are refused. Events of polls and of the server
-        /// are counted and stored all the same.
+        /// it test events and webhooks of providers are refused, and a poll that finds events fails
+        /// and is repeated. Events of the server are counted and stored all the same.
         #[setting(unit = "MiB", range = 0..=1 << 20, zero = "no limit")] pub quota_mib: u64 = 1_024,
     }
 }

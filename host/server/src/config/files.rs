@@ -9,7 +9,8 @@ use super::{Config, mib, setting::settings};
 settings! {
     /// Files of projects.
     pub(crate) struct Files {
-        /// One file that a client uploads, and all files of one call together.
+        /// One file that a client uploads or a tool creates, and all files given to one call
+        /// together.
         #[setting(unit = "MiB", range = 1..=1_024)] pub size_mib: u64 = 100,
         /// Time that a file is kept.
         #[setting(unit = "days", range = 0..=36_500, zero = "forever")] pub keep_days: u32 = 30,

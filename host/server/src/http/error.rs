@@ -61,7 +61,7 @@ pub(crate) enum HttpError {
     ForwardedInvalid,
     /// An operation that does not apply to a self-hosted server.
     NotOffered {
-        /// Purpose of the operation.
+        /// Purpose of the operation, as a noun phrase.
         what: &'static str,
         /// Alternative to the operation.
         instead: &'static str,
@@ -101,7 +101,7 @@ impl HttpError {
             Self::BadHead => (400, 10440, "HTTP_HeadInvalid", text("the request line or a header cannot be read as HTTP/1.1"), "send a well-formed HTTP/1.1 request"),
             Self::BadHost => (400, 10436, "HTTP_HostInvalid", text("the request has no `Host` header, several, or one that names no host"), "send exactly one `Host` header"),
             Self::ForwardedInvalid => (400, 10437, "HTTP_ForwardedInvalid", text("`Forwarded` cannot be read, or names another address than `X-Forwarded-For`"), "have the proxy write one of the two headers and remove the other"),
-            Self::NotOffered { what, instead } => (501, 10502, "HTTP_NotImplemented", format!("a self-hosted server has no use for {what}"), instead),
+            Self::NotOffered { what, instead } => (501, 10502, "HTTP_NotImplemented", format!("this server does not support {what}"), instead),
             Self::Panic => (500, 10500, "Server_InternalError", text("internal error"), "send the `request_id` to the operator; the server's log has the reason"),
         }
     }

@@ -20,6 +20,10 @@ app::error_table! { pub(crate) table:
     KEY_OF_OTHER_KIND = key_of_other_kind(wanted: &str, given: &str): Unauthenticated, 10401, "HTTP_Unauthorized",
         "the operation needs {wanted} key, and the request has {given} key",
         "send a project key as `x-api-key`, an organization key as `x-org-api-key`, or a member's key as `x-user-api-key`";
+    /// The operation is open only to keys without restricted permissions.
+    KEY_RESTRICTED = key_restricted(): Forbidden, 10403, "HTTP_Forbidden",
+        "the operation needs a key without restrictions, and the permissions of this key are restricted",
+        "use a key of the project that was created without `permissions`, or the key of a member with the role `admin`";
     /// The key may not be used from the caller's address.
     KEY_ADDRESS = key_address(): Forbidden, 10433, "HTTP_AddressNotAllowed",
         "the key may not be used from the address of the request",

@@ -15,6 +15,7 @@ use axum::{
     http::{HeaderName, HeaderValue, Method, Request, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use bytes::Bytes;
 use http_body_util::BodyExt;
 use tokio::time::{Instant, timeout_at};
 
@@ -93,14 +94,14 @@ async fn begin(server: &Arc<Server>, request: Request<Body>) -> ApiResult<Step> 
         .uri
         .path_and_query()
         .map_or("", |target| target.as_str());
-    let mut request = vec![target.as_bytes(), &bytes];
+    let mut request = vec![Bytes::copy_from_slice(target.as_bytes()), bytes.clone()];
     request.extend(
         auth::SELECTION_HEADERS
             .iter()
             .filter_map(|name| parts.headers.get(*name))
-            .map(HeaderValue::as_bytes),
+            .map(|value| Bytes::copy_from_slice(value.as_bytes())),
     );
-    match idempotency::claim(&server.app, &holder, key, &request).await? {
+    match idempotency::claim(&server.app, &holder, key, request).await? {
         Claim::Replay(answer) => Ok(Step::Replay(answer)),
         Claim::New(pending) => {
             let keep = keeps(&holder);

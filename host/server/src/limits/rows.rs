@@ -162,7 +162,7 @@ pub(super) fn components(set: Set<'_>) -> Vec<Row> {
 #[rustfmt::skip]
 pub(super) fn storage(set: Set<'_>) -> Vec<Row> {
     vec![
-        set("Size of a file", "files.size_mib", TOO_LARGE),
+        set("Size of a file", "files.size_mib", "413 `HTTP_PayloadTooLarge`; the tool that creates it gets an error of kind `too_large`"),
         set("Concurrent uploads and downloads by links", "files.transfers", "503 `Server_Busy` after 30 s"),
         set("Concurrent uploads and downloads of one project by links", "files.transfers_per_project", "429 `Server_ProjectBusy` after 30 s"),
         set("Timeout for the upload or download of a file", "files.transfer_s", "408 `HTTP_RequestTimeout`, or the connection is closed"),
@@ -226,7 +226,7 @@ pub(super) fn storage(set: Set<'_>) -> Vec<Row> {
         row("Events of one poll", triggers::MAX_EVENTS, "the poll fails, and nothing of it is stored"),
         row("Cursor and state that a poll leaves, as base64", size(triggers::MAX_MEMORY_BYTES as u64), "the poll fails, and nothing of it is stored"),
         row("Events that a trigger instance remembers", triggers::MAX_SEEN_EVENTS, "an older event that a toolkit reports again is recognized while it is stored"),
-        set("Payloads of the events of one project in a day, with 1 KiB for each event", "events.quota_mib", "a test event gets 507 `Event_QuotaExceeded`, and a webhook of a provider 503 `Webhook_Failed`; events of polls and of the server are stored"),
+        set("Payloads of the events of one project in a day, with 1 KiB for each event", "events.quota_mib", "a test event gets 507 `Event_QuotaExceeded`, a webhook of a provider gets 503 `Webhook_Failed`, and a poll that finds events fails and is repeated; events of the server are stored"),
         row("Events that are read for one page of the log of triggers", events::trigger_log::MAX_READ_EVENTS, "the page has fewer entries, and its cursor continues"),
         row("Payloads and responses of endpoints on one page of the log of triggers", size(events::trigger_log::MAX_PAGE_BYTES as u64), "the page ends with the entry that reaches it, and its cursor continues"),
         row("Events that a read of a trigger instance shows", triggers::MAX_RECENT_EVENTS, "only the newest are shown"),

@@ -29,6 +29,17 @@ pub(super) fn is_transient(error: &sqlx::Error) -> bool {
     }
 }
 
+/// Returns true if a later start may succeed without a change of the settings or of the database.
+pub(super) fn is_temporary(error: &sqlx::Error) -> bool {
+    let code = code(error);
+    // Insufficient resources, interventions of the database's operator, a lock that another process
+    // holds.
+    (is_transient(error) && !is_tls(error))
+        || code.starts_with("53")
+        || code.starts_with("57")
+        || code == "55P03"
+}
+
 /// Returns true if the TLS handshake with the server failed.
 pub(super) fn is_tls(error: &sqlx::Error) -> bool {
     match error {

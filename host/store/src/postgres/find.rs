@@ -1,6 +1,6 @@
 //! Translation of a query into one statement.
 
-use super::{RECORD_COLUMNS, quoted, record, text};
+use super::{ENVELOPE_COLUMNS, RECORD_COLUMNS, quoted, record, text};
 use crate::{Collection, Kind, Page, Predicate, Query, Scalar};
 use sqlx::postgres::{PgRow, Postgres};
 use sqlx::{QueryBuilder, Row as _};
@@ -46,7 +46,12 @@ fn counted(collection: &Collection, query: &Query) -> QueryBuilder<Postgres> {
 /// Adds the statement for the records of the page.
 fn page_of(sql: &mut QueryBuilder<Postgres>, collection: &Collection, query: &Query) {
     let table = quoted(collection.name);
-    sql.push(format!("select {RECORD_COLUMNS} from {table}"));
+    let columns = if query.bodies {
+        RECORD_COLUMNS
+    } else {
+        ENVELOPE_COLUMNS
+    };
+    sql.push(format!("select {columns} from {table}"));
     conditions(sql, collection, query);
     after(sql, query);
     sql.push(order(query));

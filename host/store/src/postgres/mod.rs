@@ -49,6 +49,9 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 /// The columns of a record, in the order [`record`] reads them.
 const RECORD_COLUMNS: &str =
     "id, project, revision, created_at, updated_at, deleted_at, body::text";
+/// The columns of a record without its body, in the order of [`RECORD_COLUMNS`].
+const ENVELOPE_COLUMNS: &str =
+    "id, project, revision, created_at, updated_at, deleted_at, ''::text as body";
 /// Number of records read at a time by [`Postgres::verify`](Backend::verify).
 const VERIFY_BATCH_RECORDS: u64 = 500;
 /// Time for which the clock of the server is followed with the clock of this process before it is

@@ -117,17 +117,14 @@ async fn connect(url: &str, collections: &[&'static Collection]) -> Result<Conne
     let mut connection = match connecting.await {
         Ok(connected) => connected.map_err(|error| connect_error(&at, &error))?,
         Err(_) => {
-            return Err(refused(
+            return Err(unavailable(
                 &at,
                 "it does not answer".to_owned(),
                 "check address, port and firewall",
             ));
         }
     };
-    check(&mut connection)
-        .await
-        .map_err(|error| connect_error(&at, &error))?
-        .map_err(|(reason, hint)| refused(&at, reason, hint))?;
+    check(&mut connection, &at).await?;
     Ok(Connected {
         connection,
         options,
@@ -135,11 +132,23 @@ async fn connect(url: &str, collections: &[&'static Collection]) -> Result<Conne
     })
 }
 
+/// Returns the error of a database that cannot be used until the operator changes something.
 fn refused(at: &str, reason: String, hint: &str) -> OpenError {
     OpenError::Database {
         at: at.to_owned(),
         reason,
         hint: hint.to_owned(),
+        temporary: false,
+    }
+}
+
+/// Returns the error of a database that a later start may find usable.
+fn unavailable(at: &str, reason: String, hint: &str) -> OpenError {
+    OpenError::Database {
+        at: at.to_owned(),
+        reason,
+        hint: hint.to_owned(),
+        temporary: true,
     }
 }
 
@@ -156,11 +165,11 @@ fn schema_error(at: &str, error: SchemaError) -> OpenError {
 
 fn options(url: &str) -> Result<PgConnectOptions, OpenError> {
     let malformed = |error: sqlx::Error| {
-        OpenError::Database {
-        at: "the database".to_owned(),
-        reason: format!("`store` is not a URL that can be used: {}", failure::reason(&error)),
-        hint: "write postgres://user:password@host:5432/database, with special characters percent-encoded".to_owned(),
-    }
+        let reason = failure::reason(&error);
+        let reason = format!("`store` is not a URL that can be used: {reason}");
+        let hint = "write postgres://user:password@host:5432/database, with special characters \
+                    percent-encoded";
+        refused("the database", reason, hint)
     };
     let options = PgConnectOptions::from_str(url).map_err(malformed)?;
     Ok(options
@@ -183,38 +192,32 @@ fn describe(options: &PgConnectOptions) -> String {
     )
 }
 
-/// Checks that acknowledged means durable on this server. The inner error is the reason and its
-/// fix.
-async fn check(
-    connection: &mut PgConnection,
-) -> Result<Result<(), (String, &'static str)>, sqlx::Error> {
+/// Checks that the database can hold the store, and that acknowledged means durable on its server.
+async fn check(connection: &mut PgConnection, at: &str) -> Result<(), OpenError> {
     let facts = "select current_setting('server_version_num')::int / 10000, current_setting('fsync'), \
                  current_setting('server_encoding'), pg_is_in_recovery()";
-    let (version, fsync, encoding, standby): (i32, String, String, bool) =
-        sqlx::query_as(facts).fetch_one(connection).await?;
-    Ok(if version < MIN_POSTGRES_VERSION {
-        Err((
-            format!("the server is PostgreSQL {version}"),
-            "use PostgreSQL 14 or newer",
-        ))
-    } else if fsync == "off" {
-        Err((
-            "the server runs with `fsync = off` and may lose what was acknowledged".to_owned(),
-            "turn `fsync` on",
-        ))
-    } else if encoding != "UTF8" {
-        Err((
-            format!("the database has the encoding {encoding}"),
-            "create one with `encoding 'UTF8'`",
-        ))
-    } else if standby {
-        Err((
-            "the server is a standby and takes no writes".to_owned(),
-            "use the primary server",
-        ))
-    } else {
-        Ok(())
-    })
+    let (version, fsync, encoding, standby): (i32, String, String, bool) = sqlx::query_as(facts)
+        .fetch_one(connection)
+        .await
+        .map_err(|error| connect_error(at, &error))?;
+    if version < MIN_POSTGRES_VERSION {
+        let reason = format!("the server is PostgreSQL {version}");
+        return Err(refused(at, reason, "use PostgreSQL 14 or newer"));
+    }
+    if fsync == "off" {
+        let reason = "the server runs with `fsync = off` and may lose what was acknowledged";
+        return Err(refused(at, reason.to_owned(), "turn `fsync` on"));
+    }
+    if encoding != "UTF8" {
+        let reason = format!("the database has the encoding {encoding}");
+        return Err(refused(at, reason, "create one with `encoding 'UTF8'`"));
+    }
+    if standby {
+        // A failover makes a standby the primary server.
+        let reason = "the server is a standby and takes no writes";
+        return Err(unavailable(at, reason.to_owned(), "use the primary server"));
+    }
+    Ok(())
 }
 
 /// Converts a failure to connect to an error with a fix for the operator.
@@ -247,5 +250,9 @@ fn connect_error(at: &str, error: &sqlx::Error) -> OpenError {
             "the server's log may show the reason",
         ),
     };
-    refused(at, reason, hint)
+    if failure::is_temporary(error) {
+        unavailable(at, reason, hint)
+    } else {
+        refused(at, reason, hint)
+    }
 }

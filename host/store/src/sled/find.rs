@@ -3,9 +3,10 @@
 //! Each condition on a declared field becomes a *source*: ranges of index keys, each key naming a
 //! record. A list without conditions walks one range and takes its total from a counter. A list
 //! with a single equality, or with bounds on the field that orders it, counts and pages on keys.
-//! With more conditions, the sources are walked in step, and the one that ends first is the
-//! smallest. If it is small, its records are read and [`Query::run`] decides. Otherwise the other
-//! sources are intersected with it, on keys.
+//! A list in order of age with a single source sorts its keys and reads only the page. With more
+//! conditions, the sources are walked in step, and the one that ends first is the smallest. If it
+//! is small, its records are read and [`Query::run`] decides. Otherwise the other sources are
+//! intersected with it, on keys.
 
 use super::counters;
 use super::keys::{DOCUMENT_ID_OFFSET, Key, Prefix, State, split_value, suffix_id};
@@ -56,7 +57,7 @@ fn counted(db: &Db, collection: CollectionRef, query: &Query) -> Result<Page, Er
         let (suffixes, total) = in_field_order(db, &scope, query, length, ranges, |_| true)?;
         let page = query.cut(suffixes.into_iter()).collect::<Vec<_>>();
         return Ok(Page {
-            rows: rows(db, collection, &page)?,
+            rows: page_rows(db, collection, query, &page)?,
             total,
         });
     }
@@ -64,7 +65,9 @@ fn counted(db: &Db, collection: CollectionRef, query: &Query) -> Result<Page, Er
         return query.run(collection.declaration, scan(db, collection, &scope)?);
     };
     let mut suffixes = smallest.suffixes;
-    if suffixes.len() <= MAX_CANDIDATES_READ {
+    // The candidates of one source that settles all conditions are the result, in order of age.
+    let are_decided = sources.len() == 1 && !rest && query.order.field.is_none();
+    if suffixes.len() <= MAX_CANDIDATES_READ && !are_decided {
         return query.run(collection.declaration, rows(db, collection, &suffixes)?);
     }
     let mut read = rest;
@@ -88,12 +91,9 @@ fn counted(db: &Db, collection: CollectionRef, query: &Query) -> Result<Page, Er
     }
     let total = suffixes.len() as u64;
     let suffixes = in_query_order(db, collection, &scope, query, suffixes)?;
+    let page = query.cut(suffixes.into_iter()).collect::<Vec<_>>();
     Ok(Page {
-        rows: rows(
-            db,
-            collection,
-            &query.cut(suffixes.into_iter()).collect::<Vec<_>>(),
-        )?,
+        rows: page_rows(db, collection, query, &page)?,
         total,
     })
 }
@@ -179,7 +179,7 @@ fn page_without_conditions(
         suffixes.reverse();
     }
     Ok(Page {
-        rows: rows(db, collection, &suffixes)?,
+        rows: page_rows(db, collection, query, &suffixes)?,
         total,
     })
 }
@@ -218,7 +218,7 @@ fn page_of_range(
         }
     })?;
     Ok(Page {
-        rows: rows(db, collection, &suffixes)?,
+        rows: page_rows(db, collection, query, &suffixes)?,
         total,
     })
 }
@@ -410,6 +410,19 @@ fn in_field_order(
 /// Reads every record in scope, for a query whose conditions no index answers.
 fn scan(db: &Db, collection: CollectionRef, scope: &Scope) -> Result<Vec<Row>, Error> {
     rows(db, collection, &Source::All.collect(db, collection, scope)?)
+}
+
+/// Reads the rows of a page. A body that the query leaves out is dropped before the next is read.
+fn page_rows(
+    db: &Db,
+    collection: CollectionRef,
+    query: &Query,
+    suffixes: &[IndexSuffix],
+) -> Result<Vec<Row>, Error> {
+    suffixes
+        .iter()
+        .map(|suffix| Ok(query.page_row(row(db, collection, suffix)?)))
+        .collect()
 }
 
 fn rows(db: &Db, collection: CollectionRef, suffixes: &[IndexSuffix]) -> Result<Vec<Row>, Error> {

@@ -327,6 +327,12 @@ async fn page_reads_only_its_own_records() {
         (Query::all_projects().below("due", 2).order_by("due"), 5_000),
         (all.clone().is("tags", "t7").descending(), 2_500),
         (all.clone().is("on", true), 10_000),
+        (
+            all.clone()
+                .any_of("rank", [6_i64, 7])
+                .at_least("created_at", 19_000),
+            250,
+        ),
         (all.at_least("created_at", 17_500), 2_500),
     ];
     let mut pages = Vec::new();

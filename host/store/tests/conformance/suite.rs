@@ -880,6 +880,39 @@ pub(crate) async fn uncounted_pages_follow_one_another(place: impl Place) {
     }
 }
 
+pub(crate) async fn rows_are_read_without_bodies_if_asked(place: impl Place) {
+    let store = place.open().await;
+    let mut batch = at(1);
+    for (id, project, rank) in [("t1", "p", 3), ("t2", "q", 2), ("t3", "p", 1)] {
+        let body = Thing {
+            colour: Some("r".to_owned()),
+            rank: Some(rank),
+            rest: "x".repeat(9_000),
+            ..Thing::default()
+        };
+        batch = batch.insert(project, id, &body);
+    }
+    store.commit(batch).await.unwrap();
+    let all = Query::all_projects();
+    for query in [
+        Query::for_project("p"),
+        Query::for_project("p").below("rank", 9).order_by("rank"),
+        Query::for_project("p").is("colour", "r").uncounted(),
+        all.clone().below("created_at", 9).page(1, 1),
+        all.is("colour", "r").below("rank", 9).order_by("rank"),
+    ] {
+        let rows = async |query: &Query| store.rows(&THINGS_COLLECTION, query).await.unwrap();
+        let mut expected = rows(&query).await;
+        for row in &mut expected.rows {
+            assert!(row.body.len() > 9_000, "{query:?}");
+            row.body = Bytes::new();
+        }
+        assert!(!expected.rows.is_empty(), "{query:?}");
+        let query = query.without_bodies();
+        assert_eq!(rows(&query).await, expected, "{query:?}");
+    }
+}
+
 pub(crate) async fn a_list_misses_nothing_that_stays(place: impl Place) {
     let store = place.open().await;
     let orders = [
@@ -1112,7 +1145,7 @@ macro_rules! promises {
                 many_changes_hold_together_or_not_at_all, writers_of_many_records_lose_nothing,
                 one_concurrent_claim_of_a_value_wins, sixteen_writers_lose_nothing,
                 every_one_of_sixty_four_writers_succeeds, a_list_misses_nothing_that_stays,
-                uncounted_pages_follow_one_another,
+                uncounted_pages_follow_one_another, rows_are_read_without_bodies_if_asked,
                 edit_changes_record_or_returns_error, a_large_body_is_kept_whole,
                 large_body_is_never_read_mixed, any_unicode_is_kept_and_found,
                 what_cannot_be_stored_is_refused_in_words, pages_follow_one_another_without_gap_or_overlap,

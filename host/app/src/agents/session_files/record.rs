@@ -1,7 +1,7 @@
 //! The records of the files of sessions.
 
 use serde::{Deserialize, Serialize};
-use store::{Collection, Document, Field, Kind, Query, Record, Time};
+use store::{Collection, Document, Field, Kind, Query, Record, Row, Time};
 
 use crate::{
     App, Result,
@@ -45,6 +45,12 @@ impl Stored {
     pub(super) fn is_expired(&self, now: Time) -> bool {
         self.expires_at.is_some_and(|expires_at| expires_at < now)
     }
+}
+
+/// Returns the key of the blob of a stored file. A temporary record names no blob that lasts.
+pub(crate) fn blob_key(row: &Row) -> Option<String> {
+    let stored: Stored = serde_json::from_slice(&row.body).ok()?;
+    stored.blob.filter(|_| stored.place.is_some())
 }
 
 /// The session that owns files.

@@ -13,7 +13,7 @@ use crate::{
     events::{
         errors,
         event::EventKind,
-        outbox::{self, Event},
+        outbox::{self, EVENTS_PER_READ, Event},
         subscriptions,
     },
     projects::Project,
@@ -21,8 +21,6 @@ use crate::{
 
 /// Number of events after which a batch of replayed ones is committed.
 const REPLAYED_PER_BATCH: usize = 100;
-/// Number of events that are read at a time. Each may have a payload of some MiB.
-const EVENTS_PER_READ: u64 = 8;
 
 /// Sends the event of a delivery again, with the whole schedule of retries, to a URL or to the
 /// endpoint of the subscription. Fails if the delivery or its event does not exist, the URL may not

@@ -257,7 +257,8 @@ impl Subject {
         }))
     }
 
-    /// Commits the new cursor and the events, and ends the claim.
+    /// Commits the new cursor and the events, and ends the claim. The poll has failed if the events
+    /// exceed the quota of the project.
     async fn commit(&self, app: &App, claim: &Claim<Progress>, found: Found) -> Result<Polled> {
         let mut seen = self.progress.seen.clone();
         let mut recent = self.progress.recent.clone();
@@ -266,12 +267,21 @@ impl Subject {
         let now = batch.now;
         let mut events = Vec::new();
         for event in found.events {
-            // The first poll finds out where things stand. Nothing that it reports is news.
+            // The first poll only sets the cursor. The events that it reports are older than the
+            // instance.
             if seen.insert(&event.id) && !is_first {
                 events.push(source::new_event(app, &self.instance, &event)?);
             }
         }
-        let added = outbox::add_all(app, &self.project.id, batch, &events).await?;
+        let added = match outbox::add_all(app, &self.project.id, batch, &events).await {
+            Err(cause) if cause.is(&errors::EVENTS_FULL) => {
+                // The cursor stays, so that a later poll finds the events again.
+                let error = cause.to_string();
+                let retry_after = None;
+                return self.fail(app, claim, Failed { error, retry_after }).await;
+            }
+            added => added?,
+        };
         for id in &added.ids {
             recent.add(*id, now);
         }

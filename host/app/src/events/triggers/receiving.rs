@@ -284,7 +284,7 @@ impl Receiver<'_> {
             let found = found.map(|event| source::new_event(app, &instance, event));
             let found = found.collect::<Result<Vec<_>>>()?;
             let now = batch.now;
-            let added = outbox::add_all_within_quota(app, project, batch, &found).await?;
+            let added = outbox::add_all(app, project, batch, &found).await?;
             let outbox::Added { batch, ids } = added;
             if ids.is_empty() {
                 return Ok((batch, ()));

@@ -13,8 +13,10 @@
 //! that writes backups automatically should hold only a recipient, which cannot decrypt anything.
 //!
 //! The exported records are a consistent snapshot of this process: its commits wait while records
-//! (not blobs) are read. Other nodes on a shared database do not wait. Each record that they write
-//! in the meantime is complete, but it is undefined which of these records are in the file.
+//! (not blobs) are read, and blobs that its sessions replace are kept until they are copied. Other
+//! nodes on a shared database do neither. Each record that they write in the meantime is complete,
+//! but it is undefined which of these records are in the file. A file of a session that they replace
+//! may be without content.
 
 mod frame;
 mod lock;

@@ -2,9 +2,8 @@
 
 use std::{
     fmt::Display,
-    fs::{self, File, OpenOptions},
+    fs::File,
     io::{Read, Write},
-    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
@@ -41,27 +40,26 @@ pub fn pack<R: Read>(
         file: file.to_owned(),
         cause,
     };
-    let mut partial = file.as_os_str().to_owned();
-    partial.push(".partial");
-    let partial = PathBuf::from(partial);
     if file.exists() {
         return Err(failed(std::io::ErrorKind::AlreadyExists.into()));
     }
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
-    let opened = options.open(&partial).map_err(failed)?;
+    // Two exports to the same file must not write into one another, so each has a name of its own
+    // until it is complete. An incomplete file is removed when it is dropped.
+    let partial = tempfile::Builder::new()
+        .prefix(file.file_name().unwrap_or_default())
+        .suffix(".partial")
+        .tempfile_in(file.parent().unwrap_or(file))
+        .map_err(failed)?;
+    let opened = partial.reopen().map_err(failed)?;
     let written = write(from, opened, lock, key, progress).and_then(|counts| {
-        let moved = fs::rename(&partial, file).and_then(|()| sync_folder(file));
-        moved.map(|()| counts).map_err(PackError::Io)
+        let moved = partial.persist(file).map_err(std::io::Error::from);
+        let synced = moved.and_then(|_| sync_folder(file));
+        synced.map(|()| counts).map_err(PackError::Io)
     });
-    written.map_err(|error| {
-        // If the removal fails as well, the file's name still marks it as partial.
-        let _ = fs::remove_file(&partial);
-        match error {
-            PackError::Frames(reason) => ArchiveError::Incomplete(reason),
-            PackError::OtherKey => ArchiveError::OtherKey,
-            PackError::Io(cause) => failed(cause),
-        }
+    written.map_err(|error| match error {
+        PackError::Frames(reason) => ArchiveError::Incomplete(reason),
+        PackError::OtherKey => ArchiveError::OtherKey,
+        PackError::Io(cause) => failed(cause),
     })
 }
 

@@ -1,6 +1,6 @@
 //! Export of a store as frames, without the start frame.
 
-use std::{io::ErrorKind, time::Duration};
+use std::{collections::HashSet, io::ErrorKind, time::Duration};
 
 use store::Store;
 use tokio::{
@@ -12,7 +12,7 @@ use super::{
     Counts,
     frame::{END_FRAME, Entry, Frame, MAX_BLOB_BYTES, RECORD_FRAME},
 };
-use crate::{COLLECTIONS, Result, lifecycle::errors};
+use crate::{COLLECTIONS, Result, agents::session_files, lifecycle::errors};
 
 /// Number of records that are read in one query.
 const SCAN_PAGE_ROWS: u64 = 256;
@@ -26,6 +26,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Returns an error if the store cannot be read, or if the frames are not consumed.
 pub async fn export_frames(store: &Store, to: &mut (impl AsyncWrite + Unpin)) -> Result<()> {
     let mut counts = Counts::default();
+    let mut session_blobs = HashSet::new();
     let pause = store.pause().await;
     for collection in COLLECTIONS {
         let mut last_id = String::new();
@@ -44,11 +45,17 @@ pub async fn export_frames(store: &Store, to: &mut (impl AsyncWrite + Unpin)) ->
                 })?;
                 write_frame(to, &frame, &mut counts).await?;
             }
+            if collection.name == session_files::COLLECTION.name {
+                session_blobs.extend(rows.iter().filter_map(session_files::blob_key));
+            }
         }
     }
+    // Blobs need no snapshot: no blob is changed, a component is never removed, and a file that is
+    // erased meanwhile is left out. Only blobs that sessions replace must be kept, because their
+    // records stay.
+    let session_blobs = store.keep_blobs(session_blobs);
+    let mut copied_session_blobs = 0;
     drop(pause);
-    // Blobs need no snapshot: a component is never removed, and a file that is erased meanwhile is
-    // left out.
     for key in store.blobs().keys().await? {
         // A client can put an object of any size into the bucket, and the server does not accept it later.
         let size = store.blobs().size(&key).await?;
@@ -61,7 +68,16 @@ pub async fn export_frames(store: &Store, to: &mut (impl AsyncWrite + Unpin)) ->
         }
         if let Some(bytes) = store.blobs().get(&key).await? {
             write_frame(to, &Frame::blob(&key, &bytes), &mut counts).await?;
+            copied_session_blobs += usize::from(session_blobs.contains(&key));
         }
+    }
+    // Their sessions were deleted, or changed by another server.
+    let missing = session_blobs.len() - copied_session_blobs;
+    if missing > 0 {
+        tracing::warn!(
+            missing,
+            "files of sessions were erased during the export; the archive lists them without content"
+        );
     }
     let end = Frame::json(END_FRAME, &counts).map_err(errors::internal)?;
     write_frame(to, &end, &mut counts).await

@@ -188,8 +188,15 @@ pub async fn revoke(app: &App, secret: &str) -> Result<()> {
     };
     let prepare = || async { Ok((Batch::at(app.clock.now()), ())) };
     revoke_where(app, &key.project, |id| id == key.body.key_id, prepare).await?;
-    let owner = key.project;
-    tracing::info!(target: AUDIT_LOG_TARGET, owner, key = key.body.key_id, "a key was revoked");
+    let owner_if = |kind| (key.body.kind == kind).then_some(key.project.as_str());
+    tracing::info!(
+        target: AUDIT_LOG_TARGET,
+        project = owner_if(KeyKind::Project),
+        member = owner_if(KeyKind::User),
+        organization = owner_if(KeyKind::Organization),
+        key = key.body.key_id,
+        "a key was revoked"
+    );
     Ok(())
 }
 

@@ -22,7 +22,7 @@ use crate::{
 /// Maximum size of a request body, in bytes.
 pub const MAX_BODY_BYTES: usize = 4 << 20;
 /// Maximum size of text in a response, in bytes. Longer text becomes a file.
-const MAX_TEXT_BYTES: usize = 4 << 20;
+pub(super) const MAX_TEXT_BYTES: usize = 4 << 20;
 /// Prefixes of media types that are treated as binary, even if the bytes are valid text.
 const BINARY_MEDIA_TYPES: [&str; 7] = [
     "image/",

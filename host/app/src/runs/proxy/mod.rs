@@ -16,7 +16,7 @@ use serde_json::json;
 pub use body::{MAX_BODY_BYTES, ProxyBody, ResponseBody};
 pub(super) use destination::allowed_origins;
 
-use body::{body_bytes, to_response_body};
+use body::{MAX_TEXT_BYTES, body_bytes, to_response_body};
 use destination::{resolve_target, without_query};
 
 use super::{
@@ -122,7 +122,11 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
         },
         policy: Arc::new(policy),
         credential: granted.grant,
-        limits: Limits::default(),
+        // A response that is no file may be as long as a text.
+        limits: Limits {
+            file: app.files.settings.size.max(MAX_TEXT_BYTES as u64),
+            ..Limits::default()
+        },
         record: Some(&mut record),
     };
     let outcome = run::send(app, run).await?;

@@ -30,7 +30,8 @@ const MAX_PARAMETERS: usize = 100;
 #[derive(Deserialize, ToSchema)]
 #[schema(as = Proxy)]
 pub(crate) struct ProxyRequest {
-    /// A path below the account's base URL, or an absolute https URL of the same domain.
+    /// A path below the account's base URL, or an absolute https URL of the same domain or of a host
+    /// in the toolkit's `egress`.
     endpoint: String,
     /// GET, POST, PUT, DELETE, PATCH or HEAD.
     method: String,

@@ -30,10 +30,7 @@ pub(crate) fn may(holder: &Holder, permission: Permission) -> Result<(), Error> 
             },
             areas.first().map_or("", |area| area.into_str()),
         )),
-        Permission::Unrestricted => Err(errors::key_permission(
-            "change",
-            "what only an unrestricted key may",
-        )),
+        Permission::Unrestricted => Err(errors::key_restricted()),
     }
 }
 

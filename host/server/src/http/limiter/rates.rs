@@ -36,6 +36,7 @@ pub(crate) struct Rates {
 /// no limit. Only requests with a valid key are counted, so there are no more counters than keys.
 struct Rate<K: Clone + Hash + Eq> {
     who: &'static str,
+    limit: u32,
     limiter: Option<DefaultKeyedRateLimiter<K, StateInformationMiddleware>>,
 }
 
@@ -99,23 +100,15 @@ impl Rates {
         }])
     }
 
-    fn take_all(&self, steps: &[&dyn Fn() -> Option<Result<Allowance, Error>>]) -> Counted {
+    fn take_all(&self, steps: &[&dyn Fn() -> Option<Counted>]) -> Counted {
         let mut tightest: Option<Allowance> = None;
-        for taken in steps.iter().filter_map(|step| step()) {
-            match taken {
-                Ok(own) if tightest.is_none_or(|other| own.left < other.left) => {
-                    tightest = Some(own)
-                }
-                Ok(_) => {}
-                Err(refused) => {
-                    return Counted {
-                        allowance: Allowance {
-                            left: 0,
-                            ..self.allowance
-                        },
-                        refused: Some(refused),
-                    };
-                }
+        for counted in steps.iter().filter_map(|step| step()) {
+            if counted.refused.is_some() {
+                return counted;
+            }
+            let own = counted.allowance;
+            if tightest.is_none_or(|other| own.left < other.left) {
+                tightest = Some(own);
             }
         }
         Counted {
@@ -133,14 +126,26 @@ impl<K: Clone + Hash + Eq> Rate<K> {
         });
         Self {
             who,
+            limit,
             limiter: quota.map(|quota| RateLimiter::keyed(quota).with_middleware()),
         }
     }
 
     /// Takes one request from the rate limit of a key; returns none if there is no limit.
-    fn take(&self, key: &K) -> Option<Result<Allowance, Error>> {
-        let counted = self.count(key)?;
-        Some(counted.map_err(|retry_after| errors::rate_exceeded(self.who, retry_after)))
+    fn take(&self, key: &K) -> Option<Counted> {
+        Some(match self.count(key)? {
+            Ok(allowance) => Counted {
+                allowance,
+                refused: None,
+            },
+            Err(retry_after) => Counted {
+                allowance: Allowance {
+                    limit: self.limit,
+                    left: 0,
+                },
+                refused: Some(errors::rate_exceeded(self.who, retry_after)),
+            },
+        })
     }
 
     /// Counts one request of a key. The error is the time until the next one is possible.
@@ -163,11 +168,11 @@ mod tests {
     #[test]
     fn rate_limit_counts_down_and_reports_retry_time() {
         let rate = Rate::new(3, RATE_WINDOW, "the key");
-        let left: Vec<_> = (0..3).map(|_| rate.take(&1).unwrap().unwrap()).collect();
+        let left: Vec<_> = (0..3).map(|_| rate.take(&1).unwrap().allowance).collect();
         assert_eq!(left, [2, 1, 0].map(|left| Allowance { limit: 3, left }));
-        let Some(Err(refused)) = rate.take(&1) else {
-            panic!("it is used up")
-        };
+        let counted = rate.take(&1).unwrap();
+        assert_eq!(counted.allowance, Allowance { limit: 3, left: 0 });
+        let refused = counted.refused.expect("it is used up");
         assert!(refused.is(&errors::RATE_EXCEEDED), "{refused}");
         assert!(refused.to_string().starts_with("the key "), "{refused}");
         let retry_after = refused.retry_after().unwrap();
@@ -175,7 +180,8 @@ mod tests {
             retry_after > Duration::ZERO && retry_after <= RATE_WINDOW / 3,
             "{retry_after:?}"
         );
-        assert!(rate.take(&2).unwrap().is_ok(), "keys do not share");
+        let other = rate.take(&2).unwrap();
+        assert!(other.refused.is_none(), "keys do not share");
         assert!(
             Rate::new(0, RATE_WINDOW, "the key").take(&1).is_none(),
             "no limit counts nothing"

@@ -115,33 +115,38 @@ impl ActionRun {
     }
 }
 
-/// Adds the run of an action for an event to a batch. It is failed from the start if the project has
-/// too many that are pending.
+/// Adds runs of actions, each with its source and the id of its event, to a batch. A run is failed
+/// from the start if the project has too many that are pending.
 pub(crate) async fn add(
     app: &App,
     project: &ProjectId,
-    batch: Batch,
-    source: &TriggerSource,
-    event: Uuid,
+    mut batch: Batch,
+    runs: &[(&TriggerSource, Uuid)],
 ) -> Result<Batch> {
-    let id = event.to_string();
-    let mut run = ActionRun {
-        instance: source.trigger_id.clone(),
-        status: RunStatus::Pending,
-        attempt_count: 0,
-        work: WorkState::due_at(batch.now),
-        started: false,
-        log_id: None,
-        error: None,
-    };
+    if runs.is_empty() {
+        return Ok(batch);
+    }
     let pending = Query::for_project(project.as_str()).is("status", RunStatus::Pending.into_str());
     let count = app.store.rows(&COLLECTION, &pending.page(0, 0)).await?;
     let most = app.triggers.max_pending_actions;
-    if count.total >= most {
-        let error = format!("the project has {most} pending actions, which is the most");
-        run.fail(seal(app, project, &id, &error).await?);
+    for (before, (source, event)) in (count.total..).zip(runs) {
+        let id = event.to_string();
+        let mut run = ActionRun {
+            instance: source.trigger_id.clone(),
+            status: RunStatus::Pending,
+            attempt_count: 0,
+            work: WorkState::due_at(batch.now),
+            started: false,
+            log_id: None,
+            error: None,
+        };
+        if before >= most {
+            let error = format!("the project has {most} pending actions, which is the most");
+            run.fail(seal(app, project, &id, &error).await?);
+        }
+        batch = batch.insert(project.as_str(), &id, &run);
     }
-    Ok(batch.insert(project.as_str(), &id, &run))
+    Ok(batch)
 }
 
 /// Seals an error for the run with this id.

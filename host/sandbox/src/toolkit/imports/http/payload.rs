@@ -103,8 +103,10 @@ pub(super) fn to_payload(
             .map(|part| size(&part.content))
             .sum::<Result<_, Error>>()?,
     };
-    if all > limits.file.max(limits.request_body) {
-        return Err(too_large(limits.file));
+    let most = limits.file.max(limits.request_body);
+    if all > most {
+        let problem = format!("the body of a request has at most {most} bytes with its files");
+        return Err(error("too_large", problem));
     }
     let content = |content: http::Content| match content {
         http::Content::Bytes(bytes) => Ok(Bytes::from(bytes)),

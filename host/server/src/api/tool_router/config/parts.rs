@@ -22,7 +22,7 @@ pub(crate) struct ConnectionsBody {
     callback_url: Option<String>,
     /// False without it.
     enable_wait_for_connections: Option<bool>,
-    /// True without it.
+    /// True without it. It has no effect, because no tool of a session removes connections.
     enable_connection_removal: Option<bool>,
 }
 
