@@ -30,7 +30,7 @@ pub const MAX_INLINE_SCAN_BYTES: usize = 512 << 10;
 /// Maximum number of larger bodies that are worked on at the same time: the number of threads.
 pub const MAX_LARGE_BODIES: usize = 4;
 /// Maximum number of larger bodies of one project that are worked on at the same time.
-pub const MAX_LARGE_BODIES_PER_PROJECT: usize = 3;
+pub const MAX_LARGE_BODIES_PER_PROJECT: usize = 2;
 /// Niceness of the threads, which lowers their priority when processors are scarce.
 const THREAD_NICENESS: i32 = 10;
 /// Time without work after which a thread is tidied.
