@@ -167,7 +167,7 @@ const TESTS_OF_ROWS: &[(&str, &str)] = &[
     ),
     (
         "Executions of one project that need much processor time",
-        "tests/e2e/sandbox.rs busy_project_does_not_slow_other_projects",
+        "tests/e2e/sandbox.rs other_projects_are_served_beside_spinning_guests",
     ),
     (
         "Executions in the queue",

@@ -177,7 +177,7 @@ async fn log_flood_is_truncated_with_a_marker() {
 }
 
 #[tokio::test]
-async fn busy_project_does_not_slow_other_projects() {
+async fn other_projects_are_served_beside_spinning_guests() {
     let host = start("pooling").await;
     let echo = given::echo(&host).await;
     let mut spinner = hostile::spin().remove(0);

@@ -24,9 +24,10 @@ use crate::{
 
 /// Maximum size of a body whose work is done by the thread of its request, in bytes.
 pub const MAX_INLINE_BYTES: usize = 64 << 10;
-/// Maximum size of a body that the thread of its request passes over, in bytes. This takes about as long as
-/// parsing and checking [`MAX_INLINE_BYTES`].
-pub const MAX_INLINE_SCAN_BYTES: usize = 512 << 10;
+/// Number of bytes that are copied or hashed in about the time in which one byte is parsed and checked.
+const SCANNED_PER_PARSED_BYTE: usize = 8;
+/// Maximum size of a body that the thread of its request copies or hashes, in bytes.
+pub const MAX_INLINE_SCAN_BYTES: usize = SCANNED_PER_PARSED_BYTE * MAX_INLINE_BYTES;
 /// Maximum number of larger bodies that are worked on at the same time: the number of threads.
 pub const MAX_LARGE_BODIES: usize = 4;
 /// Maximum number of larger bodies of one project that are worked on at the same time.
@@ -77,7 +78,10 @@ impl LargeWork {
         size: usize,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
-        self.run_up_to(MAX_INLINE_BYTES, project, size, work).await
+        if size <= MAX_INLINE_BYTES {
+            return Ok(work());
+        }
+        Box::pin(self.run_in_turn(project, work)).await
     }
 
     /// Does work as [`LargeWork::run`] does that passes over a body once and builds nothing of its values,
@@ -88,21 +92,8 @@ impl LargeWork {
         size: usize,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
-        self.run_up_to(MAX_INLINE_SCAN_BYTES, project, size, work)
-            .await
-    }
-
-    async fn run_up_to<T: Send + 'static>(
-        &self,
-        max_inline_bytes: usize,
-        project: &Arc<str>,
-        size: usize,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T> {
-        if size <= max_inline_bytes {
-            return Ok(work());
-        }
-        Box::pin(self.run_in_turn(project, work)).await
+        let parsed_bytes = size.div_ceil(SCANNED_PER_PARSED_BYTE);
+        self.run(project, parsed_bytes, work).await
     }
 
     /// Does work whose cost does not follow from the size of a body, on a separate thread in the turn of

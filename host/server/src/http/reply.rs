@@ -50,7 +50,7 @@ impl<T: Serialize> IntoResponse for CreatedOrExisting<T> {
 }
 
 /// JSON body of a response with status 200 that the handler serialized itself: a body that may be
-/// large is serialized within [`LargeWork::scan`](app::core::large_work::LargeWork::scan).
+/// large is serialized in the turns of its project, see [`LargeWork`](app::core::large_work::LargeWork).
 pub(crate) struct SerializedJson<T> {
     response: Response,
     serialized_from: PhantomData<fn() -> T>,

@@ -1,6 +1,7 @@
 //! Tests of `large_work`.
 
 use futures::future::join_all;
+use tokio::time::timeout;
 
 use super::*;
 
@@ -59,6 +60,17 @@ async fn large_copies_leave_their_thread_to_others() {
     let own = thread::current().id();
     assert_eq!(thread_at(MAX_INLINE_SCAN_BYTES).await, own);
     assert_ne!(thread_at(MAX_INLINE_SCAN_BYTES + 1).await, own);
+}
+
+#[tokio::test]
+async fn idle_threads_are_tidied() {
+    static TIDIED: Semaphore = Semaphore::const_new(0);
+    let large = LargeWork::start(|| TIDIED.add_permits(1)).unwrap();
+    let ran = large.run(&"a".into(), usize::MAX, || 1).await;
+    assert_eq!(ran.unwrap(), 1);
+    let all = TIDIED.acquire_many(MAX_LARGE_BODIES as u32);
+    let tidied = timeout(Duration::from_secs(60), all).await;
+    assert!(tidied.is_ok_and(|permits| permits.is_ok()));
 }
 
 #[tokio::test]

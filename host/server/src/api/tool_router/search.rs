@@ -66,7 +66,7 @@ pub(crate) async fn search(
     let branding = key.server.branding.clone();
     let serialize = move || SerializedJson::new(&SearchView::new(&branding, found));
     let turns = &key.app().large_work;
-    Ok(turns.scan(&key.project.tenant, size, serialize).await?)
+    Ok(turns.run(&key.project.tenant, size, serialize).await?)
 }
 
 view! {
