@@ -6,7 +6,7 @@ use harness::{
     Client, Finished, Guest, Host, Registry, guest,
     host::Setup,
     registry::{REGISTRY_PASSWORD, REGISTRY_USER},
-    toolkit, unique,
+    toolkit, unique, wait_until,
 };
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -493,12 +493,13 @@ async fn only_components_signed_by_trusted_keys_publish() {
             std::fs::copy(author.path(name), folder.join(name)).ok();
         }
         let started = settings(Setup::new()).start().await;
+        // The server publishes the toolkits of the folder while it serves.
+        wait_until(said, || async { started.output().contains(said) }).await;
         started
             .as_project()
             .get(&format!("/toolkits/{}", author.slug))
             .await
             .expect(404);
-        assert!(started.output().contains(said), "{}", started.output());
     }
     // The signature of an unknown key passes through the registry and is refused by the server.
     let from = format!("oci://{}", author.at(&registry, "a"));

@@ -64,11 +64,11 @@ async fn large_copies_leave_their_thread_to_others() {
 
 #[tokio::test]
 async fn idle_threads_are_tidied() {
-    static TIDIED: Semaphore = Semaphore::const_new(0);
-    let large = LargeWork::start(|| TIDIED.add_permits(1)).unwrap();
+    static TIDIED_THREADS: Semaphore = Semaphore::const_new(0);
+    let large = LargeWork::start(|| TIDIED_THREADS.add_permits(1)).unwrap();
     let ran = large.run(&"a".into(), usize::MAX, || 1).await;
     assert_eq!(ran.unwrap(), 1);
-    let all = TIDIED.acquire_many(MAX_LARGE_BODIES as u32);
+    let all = TIDIED_THREADS.acquire_many(MAX_LARGE_BODIES as u32);
     let tidied = timeout(Duration::from_secs(60), all).await;
     assert!(tidied.is_ok_and(|permits| permits.is_ok()));
 }
