@@ -9,20 +9,22 @@ use std::{
     sync::Arc,
 };
 
+use bumpalo::Bump;
 use jsonschema::{PatternOptions, ValidationError, Validator, error::ValidationErrorKind};
 use manifest::schema_cost;
 use serde_json::{Value, json, value::RawValue};
 
-use super::metered::{Budget, Metered, MeteredValue};
+use super::metered::{Budget, MAX_LINE_CHARS, Metered, MeteredValue};
 use crate::{
     Result,
-    core::{json, large_work::LargeWork},
+    core::{
+        json::{Rules, Tree},
+        large_work::LargeWork,
+    },
 };
 
 /// Maximum number of lines that describe the problems of one value.
 const MAX_LINES: usize = 100;
-/// Maximum length of a line, in characters.
-const MAX_LINE_CHARS: usize = 300;
 /// Number of steps that a validation may take, in addition to those for the size of the value.
 pub const MAX_STEPS: u64 = 1_000_000;
 /// Number of additional steps for each byte of the value.
@@ -51,6 +53,7 @@ const PROGRAMS_PER_PATTERN: usize = 3;
 pub(super) const NOT_AN_OBJECT: &str = "not an object";
 const TOO_MANY_STEPS: &str =
     "the value takes too many steps to validate: send a smaller or less nested value";
+const TOO_DEEP: &str = "the value is nested too deeply to be validated";
 const TOO_DEEP_TO_NAME: &str =
     "does not match the schema; the first problem is nested too deeply to be named";
 
@@ -108,7 +111,7 @@ pub(crate) async fn problems_with(
     value: Value,
 ) -> Result<Vec<String>> {
     let check = move || match compile_checked(name, &schema) {
-        Ok(check) => check.problems_of(&value, value.to_string().len()),
+        Ok(check) => check.problems(value.to_string().as_bytes(), Origin::Caller),
         Err(problems) => problems,
     };
     large.run_in_turn(project, check).await
@@ -130,30 +133,31 @@ pub(super) fn schema_problem(schema: &Value) -> Option<String> {
 
 impl Check {
     pub(super) fn problems(&self, bytes: &[u8], origin: Origin) -> Vec<String> {
-        match (origin, self) {
-            (Origin::Caller, _) => match json::parse(bytes) {
-                Ok(value) => self.problems_of(&value, bytes.len()),
-                Err(cause) => vec![format!("not acceptable JSON: {cause}")],
-            },
-            (Origin::Toolkit, Self::Full(_)) => match serde_json::from_slice(bytes) {
-                Ok(value) => self.problems_of(&value, bytes.len()),
-                Err(cause) => vec![not_json_line(&cause)],
-            },
-            (Origin::Toolkit, _) => match serde_json::from_slice::<&RawValue>(bytes) {
-                Ok(text) if matches!(self, Self::AnyObject) && !text.get().starts_with('{') => {
-                    vec![NOT_AN_OBJECT.to_owned()]
-                }
-                Ok(_) => Vec::new(),
-                Err(cause) => vec![not_json_line(&cause)],
-            },
+        let rules = match (origin, self) {
+            (Origin::Caller, _) => Rules::Strict,
+            (Origin::Toolkit, Self::Full(_)) => Rules::Lenient,
+            (Origin::Toolkit, _) => return self.problems_of_text(bytes),
+        };
+        let arena = Bump::new();
+        match (Tree::parse(bytes, &arena, rules), self) {
+            (Ok(value), Self::Full(full)) => full.problems(&value, bytes.len()),
+            (Ok(Tree::Object(_)), _) | (Ok(_), Self::Anything) => Vec::new(),
+            (Ok(_), Self::AnyObject) => vec![NOT_AN_OBJECT.to_owned()],
+            (Err(cause), _) if rules == Rules::Strict => {
+                vec![format!("not acceptable JSON: {cause}")]
+            }
+            (Err(cause), _) => vec![not_json_line(&cause)],
         }
     }
 
-    fn problems_of(&self, value: &Value, size: usize) -> Vec<String> {
-        match self {
-            Self::AnyObject if !value.is_object() => vec![NOT_AN_OBJECT.to_owned()],
-            Self::Anything | Self::AnyObject => Vec::new(),
-            Self::Full(full) => full.problems(value, size),
+    /// Checks text without making values of it.
+    fn problems_of_text(&self, bytes: &[u8]) -> Vec<String> {
+        match serde_json::from_slice::<&RawValue>(bytes) {
+            Ok(text) if matches!(self, Self::AnyObject) && !text.get().starts_with('{') => {
+                vec![NOT_AN_OBJECT.to_owned()]
+            }
+            Ok(_) => Vec::new(),
+            Err(cause) => vec![not_json_line(&cause)],
         }
     }
 
@@ -167,7 +171,7 @@ impl Check {
 }
 
 impl Full {
-    fn problems(&self, value: &Value, size: usize) -> Vec<String> {
+    fn problems(&self, value: &Tree<'_>, size: usize) -> Vec<String> {
         let budget = self.budget(MAX_STEPS + MAX_STEPS_PER_BYTE * size as u64);
         let fits = self.validator.is_valid(MeteredValue::new(value, &budget));
         if budget.is_spent() {
@@ -183,7 +187,7 @@ impl Full {
     }
 
     /// Returns one line per problem, or `None` if finding them takes too many steps.
-    fn all_lines(&self, value: &Value) -> Option<Vec<String>> {
+    fn all_lines(&self, value: &Tree<'_>) -> Option<Vec<String>> {
         let budget = self.budget(MAX_STEPS_FOR_LINES);
         let errors = self
             .validator
@@ -203,9 +207,13 @@ impl Full {
             let at = value.pointer(error.instance_path().as_str());
             !at.is_some_and(is_unknown) || concerns_names(error.kind())
         };
+        let (text, arena) = (value.to_string(), Bump::new());
+        let Ok(tree) = Tree::parse(text.as_bytes(), &arena, Rules::Lenient) else {
+            return vec![TOO_DEEP.to_owned()];
+        };
         let errors = self
             .validator
-            .iter_errors(MeteredValue::new(value, &budget));
+            .iter_errors(MeteredValue::new(&tree, &budget));
         let known = errors.filter(is_known).take(MAX_LINES);
         let lines = known.map(|error| problem_line(&error)).collect();
         if budget.is_spent() {
@@ -214,7 +222,7 @@ impl Full {
         lines
     }
 
-    fn first_line(&self, value: &Value) -> Option<String> {
+    fn first_line(&self, value: &Tree<'_>) -> Option<String> {
         let budget = self.budget(MAX_STEPS_FOR_FIRST_LINE);
         let error = self
             .validator

@@ -9,15 +9,19 @@ use std::{
     cell::Cell,
     collections::HashMap,
     hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState},
-    mem,
+    mem, ptr,
 };
 
 use jsonschema::{
     JsonType,
     json::{Array, Json, Node, NodeIdentity, Object},
 };
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use crate::core::json::{Members, Tree};
+
+/// Maximum length in characters of a value that a message shows.
+pub(super) const MAX_LINE_CHARS: usize = 300;
 /// Number of bytes of a text that are read for one step.
 const TEXT_BYTES_PER_STEP: usize = 64;
 
@@ -43,11 +47,11 @@ pub(super) struct Paid<'a, T> {
     budget: Option<&'a Budget>,
 }
 
-pub(super) type MeteredValue<'a> = Paid<'a, &'a Value>;
-type MeteredObject<'a> = Paid<'a, &'a Map<String, Value>>;
-type MeteredArray<'a> = Paid<'a, &'a [Value]>;
-type Members<'a> = Paid<'a, serde_json::map::Iter<'a>>;
-type Elements<'a> = Paid<'a, std::slice::Iter<'a, Value>>;
+pub(super) type MeteredValue<'a> = Paid<'a, &'a Tree<'a>>;
+type MeteredObject<'a> = Paid<'a, Members<'a>>;
+type MeteredArray<'a> = Paid<'a, &'a [Tree<'a>]>;
+type MeteredMembers<'a> = Paid<'a, std::slice::Iter<'a, (&'a str, Tree<'a>)>>;
+type MeteredElements<'a> = Paid<'a, std::slice::Iter<'a, Tree<'a>>>;
 
 impl Budget {
     pub(super) fn new(steps: u64, price: u64) -> Self {
@@ -101,22 +105,22 @@ impl MeteredValue<'_> {
         }
         mem::discriminant(self.inner).hash(hasher);
         match self.inner {
-            Value::Null => {}
-            Value::Bool(value) => value.hash(hasher),
-            Value::Number(number) => hash_number(number, hasher),
-            Value::String(text) => {
+            Tree::Null => {}
+            Tree::Bool(value) => value.hash(hasher),
+            Tree::Number(number) => hash_number(number, hasher),
+            Tree::Text(text) => {
                 self.pay(text.len() / TEXT_BYTES_PER_STEP);
                 text.hash(hasher);
             }
-            Value::Array(elements) => {
+            Tree::Array(elements) => {
                 elements.len().hash(hasher);
-                for element in elements {
+                for element in *elements {
                     self.part(element).hash(keys, hasher);
                 }
             }
             // The order of members has no meaning, so their hashes are added.
-            Value::Object(members) => {
-                let hash_of = |(name, value): (&String, &Value)| {
+            Tree::Object(members) => {
+                let hash_of = |(name, value): &(&str, Tree<'_>)| {
                     let mut hasher = keys.build_hasher();
                     name.hash(&mut hasher);
                     self.part(value).hash(keys, &mut hasher);
@@ -143,19 +147,14 @@ fn hash_number(number: &serde_json::Number, hasher: &mut DefaultHasher) {
 impl Json for Metered {
     type Node<'a> = MeteredValue<'a>;
     type PreparedKey = String;
-    type StringBuffer = Value;
+    type StringBuffer = ();
 
     fn prepare_key(key: &str) -> String {
         key.to_owned()
     }
 
-    fn with_string_node<T>(
-        buffer: &mut Value,
-        string: &str,
-        f: impl FnOnce(MeteredValue<'_>) -> T,
-    ) -> T {
-        *buffer = Value::String(string.to_owned());
-        let (inner, budget) = (&*buffer, None);
+    fn with_string_node<T>((): &mut (), string: &str, f: impl FnOnce(MeteredValue<'_>) -> T) -> T {
+        let (inner, budget) = (&Tree::Text(string), None);
         f(Paid { inner, budget })
     }
 }
@@ -166,66 +165,80 @@ impl<'a> Node<'a, Metered> for MeteredValue<'a> {
     type Number = &'a serde_json::Number;
 
     fn as_object(&self) -> Option<MeteredObject<'a>> {
-        let members = self.inner.as_object().filter(|_| self.pay(1))?;
-        Some(self.part(members))
+        match self.inner {
+            Tree::Object(members) if self.pay(1) => Some(self.part(*members)),
+            _ => None,
+        }
     }
 
     fn as_array(&self) -> Option<MeteredArray<'a>> {
-        let items = self.inner.as_array().filter(|_| self.pay(1))?;
-        Some(self.part(items.as_slice()))
+        match self.inner {
+            Tree::Array(elements) if self.pay(1) => Some(self.part(*elements)),
+            _ => None,
+        }
     }
 
     fn as_string(&self) -> Option<Cow<'a, str>> {
-        let text = self.inner.as_str()?;
+        let Tree::Text(text) = self.inner else {
+            return None;
+        };
         self.pay(1 + text.len() / TEXT_BYTES_PER_STEP);
         Some(Cow::Borrowed(text))
     }
 
     fn as_number(&self) -> Option<&'a serde_json::Number> {
         self.pay(1);
-        self.inner.as_number()
+        match self.inner {
+            Tree::Number(number) => Some(number),
+            _ => None,
+        }
     }
 
     fn as_boolean(&self) -> Option<bool> {
         self.pay(1);
-        self.inner.as_bool()
+        match self.inner {
+            Tree::Bool(value) => Some(*value),
+            _ => None,
+        }
     }
 
     fn is_null(&self) -> bool {
         self.pay(1);
-        self.inner.is_null()
+        matches!(self.inner, Tree::Null)
     }
 
     fn json_type(&self) -> JsonType {
         self.pay(1);
-        self.inner.json_type()
-    }
-
-    fn string_length(&self) -> Option<u64> {
-        let text = self.inner.as_str()?;
-        self.pay(1 + text.len() / TEXT_BYTES_PER_STEP);
-        self.inner.string_length()
+        match self.inner {
+            Tree::Null => JsonType::Null,
+            Tree::Bool(_) => JsonType::Boolean,
+            Tree::Number(_) => JsonType::Number,
+            Tree::Text(_) => JsonType::String,
+            Tree::Array(_) => JsonType::Array,
+            Tree::Object(_) => JsonType::Object,
+        }
     }
 
     fn equals_value(&self, expected: &Value) -> bool {
         self.pay(1);
-        self.inner.equals_value(expected)
+        self.inner.equals(expected)
     }
 
+    /// Returns the start of the value. It becomes a part of messages alone, which are as long.
     fn to_value(&self) -> Cow<'a, Value> {
-        Cow::Borrowed(self.inner)
+        Cow::Owned(self.inner.excerpt(MAX_LINE_CHARS))
     }
 
     fn identity(&self) -> Option<NodeIdentity> {
         self.pay(1);
-        self.inner.identity()
+        Some(NodeIdentity::new(ptr::from_ref(self.inner).addr()))
     }
 }
 
 impl<'a> Object<'a, Metered> for MeteredObject<'a> {
     type Node = MeteredValue<'a>;
     type MemberName = &'a str;
-    type MembersIter = Members<'a>;
+    type MembersIter = MeteredMembers<'a>;
 
     fn len(&self) -> usize {
         self.inner.len()
@@ -239,29 +252,29 @@ impl<'a> Object<'a, Metered> for MeteredObject<'a> {
         Some(self.part(value))
     }
 
-    fn members(&self) -> Members<'a> {
+    fn members(&self) -> MeteredMembers<'a> {
         self.part(self.inner.iter())
     }
 }
 
-impl<'a> Iterator for Members<'a> {
+impl<'a> Iterator for MeteredMembers<'a> {
     type Item = (&'a str, MeteredValue<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
         let (name, value) = self.inner.next().filter(|_| self.enter())?;
-        Some((name.as_str(), self.part(value)))
+        Some((*name, self.part(value)))
     }
 }
 
 impl<'a> Array<'a, Metered> for MeteredArray<'a> {
     type Node = MeteredValue<'a>;
-    type ElementsIter = Elements<'a>;
+    type ElementsIter = MeteredElements<'a>;
 
     fn len(&self) -> usize {
         self.inner.len()
     }
 
-    fn elements(&self) -> Elements<'a> {
+    fn elements(&self) -> MeteredElements<'a> {
         self.part(self.inner.iter())
     }
 
@@ -270,17 +283,17 @@ impl<'a> Array<'a, Metered> for MeteredArray<'a> {
     fn is_unique(&self) -> bool {
         let keys = RandomState::new();
         let mut seen = HashMap::new();
-        let is_new = |element: &'a Value| {
+        let is_new = |element: &'a Tree<'a>| {
             let mut hasher = keys.build_hasher();
             self.part(element).hash(&keys, &mut hasher);
             let before = seen.insert(hasher.finish(), element);
-            !before.is_some_and(|before| before.equals_value(element))
+            !before.is_some_and(|before| before.equals(&element.to_value()))
         };
         self.inner.iter().all(is_new)
     }
 }
 
-impl<'a> Iterator for Elements<'a> {
+impl<'a> Iterator for MeteredElements<'a> {
     type Item = MeteredValue<'a>;
 
     fn next(&mut self) -> Option<MeteredValue<'a>> {

@@ -1,0 +1,44 @@
+//! JSON from outside: strict parsing, and values that borrow from their text ([`Tree`]).
+//!
+//! JSON that was checked before is written unchanged ([`RawJson`]).
+
+mod tree;
+
+use bumpalo::Bump;
+use bytes::Bytes;
+use serde::{
+    Serialize, Serializer,
+    ser::{self, SerializeStruct},
+};
+use serde_json::Value;
+
+pub use tree::MAX_DEPTH;
+pub(crate) use tree::{Members, Rules, Tree};
+
+/// Parses one JSON value strictly.
+///
+/// # Errors
+/// Returns an error if the bytes are not exactly one JSON value in UTF-8 or break a rule of
+/// [`Rules::Strict`]. The text names line and column.
+pub fn parse(bytes: &[u8]) -> Result<Value, serde_json::Error> {
+    Tree::parse(bytes, &Bump::new(), Rules::Strict).map(|tree| tree.to_value())
+}
+
+/// JSON text that was checked before. It becomes a part of other JSON unchanged.
+#[derive(Debug)]
+pub struct RawJson(pub Bytes);
+
+/// Name of the struct as which `serde_json` receives a `RawValue`. A `RawValue` itself cannot be
+/// made of text without checking the text again, which takes long for large results.
+const RAW_VALUE: &str = "$serde_json::private::RawValue";
+
+impl Serialize for RawJson {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let text = std::str::from_utf8(&self.0).map_err(|cause| {
+            ser::Error::custom(format!("text is not JSON after it was checked: {cause}"))
+        })?;
+        let mut raw = serializer.serialize_struct(RAW_VALUE, 1)?;
+        raw.serialize_field(RAW_VALUE, text)?;
+        raw.end()
+    }
+}

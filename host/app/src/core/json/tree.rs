@@ -1,0 +1,376 @@
+//! JSON values that borrow from their text.
+//!
+//! Problem: a [`Value`] has an allocation for each text and a hash table for each object. Making and
+//! dropping them takes most of the time in which a large body is validated.
+//!
+//! Guarantee: a tree is made in one pass over the text, and everything that it does not borrow from the
+//! text is in one arena, which is dropped at once. It takes about a third of the time. The rules for
+//! JSON from outside are checked in the same pass.
+//!
+//! Written by hand on `serde`: `serde_json` keeps the last of equal names, its own depth limit cannot be
+//! chosen, and no crate borrows values and checks these rules.
+
+use std::{collections::HashSet, fmt, str};
+
+use bumpalo::Bump;
+use jsonschema::json::Node;
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::{Error, Number, Value};
+
+/// Maximum nesting depth of arrays and objects.
+pub const MAX_DEPTH: usize = 64;
+/// Number of members up to which an object is searched from its first member.
+const MAX_UNSORTED_MEMBERS: usize = 16;
+
+/// A JSON value.
+#[derive(Debug)]
+pub(crate) enum Tree<'a> {
+    Null,
+    Bool(bool),
+    Number(Number),
+    Text(&'a str),
+    Array(&'a [Tree<'a>]),
+    Object(Members<'a>),
+}
+
+type Member<'a> = (&'a str, Tree<'a>);
+
+/// The members of an object, whose names are distinct.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Members<'a>(&'a MemberTable<'a>);
+
+#[derive(Debug)]
+struct MemberTable<'a> {
+    /// The members in the order of the text.
+    members: &'a [Member<'a>],
+    /// The indices of the members in the order of their names, or empty if they are few.
+    by_name: &'a [usize],
+}
+
+/// The rules for a text besides those of JSON (RFC 8259).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rules {
+    /// The nesting depth is at most [`MAX_DEPTH`], a name occurs at most once in an object, and no text
+    /// contains NUL, which not every store can keep.
+    Strict,
+    /// The last of the members with the same name counts, and the nesting depth is at most 127.
+    Lenient,
+}
+
+impl<'a> Tree<'a> {
+    /// Parses one JSON value.
+    ///
+    /// # Errors
+    /// Returns an error if the bytes are not exactly one JSON value in UTF-8 or break a rule. The text
+    /// names line and column.
+    pub(crate) fn parse(bytes: &'a [u8], arena: &'a Bump, rules: Rules) -> Result<Self, Error> {
+        let text = str::from_utf8(bytes)
+            .map_err(|cause| Error::custom(format_args!("not UTF-8: {cause}")))?;
+        let mut builder = Builder {
+            arena,
+            rules,
+            elements: Vec::new(),
+            members: Vec::new(),
+        };
+        let mut from = serde_json::Deserializer::from_str(text);
+        let tree = Part {
+            builder: &mut builder,
+            depth_left: match rules {
+                Rules::Strict => MAX_DEPTH,
+                Rules::Lenient => usize::MAX,
+            },
+        }
+        .deserialize(&mut from)?;
+        from.end()?;
+        Ok(tree)
+    }
+
+    /// Returns the value as one that owns its parts.
+    pub(crate) fn to_value(&self) -> Value {
+        self.excerpt(usize::MAX)
+    }
+
+    /// Returns the start of the value: its parts up to a number of characters of its text, counting
+    /// each value as one and the texts as what they have.
+    pub(crate) fn excerpt(&self, max_chars: usize) -> Value {
+        let mut left = max_chars;
+        self.first_chars(&mut left)
+    }
+
+    fn first_chars(&self, left: &mut usize) -> Value {
+        *left = left.saturating_sub(1);
+        match self {
+            Self::Null => Value::Null,
+            Self::Bool(value) => Value::Bool(*value),
+            Self::Number(number) => Value::Number(number.clone()),
+            Self::Text(text) => Value::String(first_chars(text, left).to_owned()),
+            Self::Array(elements) => {
+                let mut shown = Vec::new();
+                for element in *elements {
+                    if *left == 0 {
+                        break;
+                    }
+                    shown.push(element.first_chars(left));
+                }
+                Value::Array(shown)
+            }
+            Self::Object(members) => {
+                let mut shown = serde_json::Map::new();
+                for (name, value) in members.iter() {
+                    if *left == 0 {
+                        break;
+                    }
+                    shown.insert(first_chars(name, left).to_owned(), value.first_chars(left));
+                }
+                Value::Object(shown)
+            }
+        }
+    }
+
+    /// Returns true if a value is equal under the rules of JSON Schema: numbers are compared as numbers,
+    /// and the order of members has no meaning.
+    pub(crate) fn equals(&self, other: &Value) -> bool {
+        match (self, other) {
+            (Self::Null, Value::Null) => true,
+            (Self::Bool(value), Value::Bool(other)) => value == other,
+            (Self::Number(number), other) => (&Value::Number(number.clone())).equals_value(other),
+            (Self::Text(text), Value::String(other)) => text == other,
+            (Self::Array(elements), Value::Array(others)) => {
+                let mut pairs = elements.iter().zip(others);
+                elements.len() == others.len()
+                    && pairs.all(|(element, other)| element.equals(other))
+            }
+            (Self::Object(members), Value::Object(others)) => {
+                let has_equal = |(name, value): &Member<'_>| {
+                    others.get(*name).is_some_and(|other| value.equals(other))
+                };
+                members.len() == others.len() && members.iter().all(has_equal)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Returns the first characters of a text, and counts them.
+fn first_chars<'t>(text: &'t str, left: &mut usize) -> &'t str {
+    if text.len() <= *left {
+        *left -= text.len();
+        return text;
+    }
+    let end = text
+        .char_indices()
+        .nth(*left)
+        .map_or(text.len(), |(end, _)| end);
+    *left = 0;
+    &text[..end]
+}
+
+impl<'a> Members<'a> {
+    pub(crate) fn len(self) -> usize {
+        self.0.members.len()
+    }
+
+    pub(crate) fn iter(self) -> std::slice::Iter<'a, Member<'a>> {
+        self.0.members.iter()
+    }
+
+    pub(crate) fn get(self, name: &str) -> Option<&'a Tree<'a>> {
+        let MemberTable { members, by_name } = self.0;
+        let found = if by_name.is_empty() {
+            members.iter().find(|(known, _)| *known == name)
+        } else {
+            let at = by_name.binary_search_by_key(&name, |index| members[*index].0);
+            at.ok().map(|at| &members[by_name[at]])
+        };
+        found.map(|(_, value)| value)
+    }
+}
+
+/// What is known of a text during its pass.
+struct Builder<'a> {
+    arena: &'a Bump,
+    rules: Rules,
+    /// The elements of the open arrays. Those of the innermost one are last.
+    elements: Vec<Tree<'a>>,
+    /// The members of the open objects. Those of the innermost one are last.
+    members: Vec<Member<'a>>,
+}
+
+impl<'a> Builder<'a> {
+    fn text<E: serde::de::Error>(&self, text: &str) -> Result<&'a str, E> {
+        if self.rules == Rules::Strict && text.as_bytes().contains(&0) {
+            return Err(E::custom("text contains a NUL character"));
+        }
+        Ok(self.arena.alloc_str(text))
+    }
+
+    /// Closes the array whose first element has this index.
+    fn close_array(&mut self, first: usize) -> Tree<'a> {
+        let elements = self.elements.drain(first..);
+        Tree::Array(self.arena.alloc_slice_fill_iter(elements))
+    }
+
+    /// Closes the object whose first member has this index.
+    fn close_object<E: serde::de::Error>(&mut self, first: usize) -> Result<Tree<'a>, E> {
+        let mut by_name = sorted(&self.members[first..]);
+        if let Some(name) = repeated_name(&self.members[first..], &by_name) {
+            if self.rules == Rules::Strict {
+                return Err(E::custom(format_args!(
+                    "an object has the member `{name}` twice"
+                )));
+            }
+            self.keep_last_of_names(first);
+            by_name = sorted(&self.members[first..]);
+        }
+        let members = self.members.drain(first..);
+        Ok(Tree::Object(Members(self.arena.alloc(MemberTable {
+            members: self.arena.alloc_slice_fill_iter(members),
+            by_name: self.arena.alloc_slice_copy(&by_name),
+        }))))
+    }
+
+    fn keep_last_of_names(&mut self, first: usize) {
+        let mut names = HashSet::new();
+        let from_last = self.members.drain(first..).rev();
+        let kept: Vec<_> = from_last.filter(|(name, _)| names.insert(*name)).collect();
+        self.members.extend(kept.into_iter().rev());
+    }
+}
+
+/// Returns the indices of members in the order of their names, or none if they are few.
+fn sorted(members: &[Member<'_>]) -> Vec<usize> {
+    if members.len() <= MAX_UNSORTED_MEMBERS {
+        return Vec::new();
+    }
+    let mut by_name: Vec<_> = (0..members.len()).collect();
+    by_name.sort_unstable_by_key(|index| members[*index].0);
+    by_name
+}
+
+fn repeated_name<'a>(members: &[Member<'a>], by_name: &[usize]) -> Option<&'a str> {
+    let name = |index: usize| members[index].0;
+    let repeated = if by_name.is_empty() {
+        (1..members.len()).find(|index| (0..*index).any(|before| name(before) == name(*index)))
+    } else {
+        let mut pairs = by_name.windows(2);
+        pairs.find_map(|pair| (name(pair[0]) == name(pair[1])).then_some(pair[0]))
+    };
+    repeated.map(name)
+}
+
+/// A value that is about to be parsed.
+struct Part<'b, 'a> {
+    builder: &'b mut Builder<'a>,
+    /// The remaining number of levels.
+    depth_left: usize,
+}
+
+impl<'a> Part<'_, 'a> {
+    /// Returns the depth that is left inside of this value.
+    fn depth_inside<E: serde::de::Error>(&self) -> Result<usize, E> {
+        let depth = self.depth_left.checked_sub(1);
+        depth.ok_or_else(|| E::custom(format_args!("nested deeper than {MAX_DEPTH}")))
+    }
+}
+
+impl<'a> DeserializeSeed<'a> for Part<'_, 'a> {
+    type Value = Tree<'a>;
+
+    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<Tree<'a>, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'a> Visitor<'a> for Part<'_, 'a> {
+    type Value = Tree<'a>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Tree<'a>, E> {
+        Ok(Tree::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Tree<'a>, E> {
+        Ok(Tree::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Tree<'a>, E> {
+        Ok(Tree::Number(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Tree<'a>, E> {
+        Ok(Tree::Number(value.into()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Tree<'a>, E> {
+        Ok(Number::from_f64(value).map_or(Tree::Null, Tree::Number))
+    }
+
+    /// A text without escapes, which contains no NUL.
+    fn visit_borrowed_str<E>(self, text: &'a str) -> Result<Tree<'a>, E> {
+        Ok(Tree::Text(text))
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Tree<'a>, E> {
+        self.builder.text(text).map(Tree::Text)
+    }
+
+    fn visit_seq<A: SeqAccess<'a>>(self, mut elements: A) -> Result<Tree<'a>, A::Error> {
+        let depth_left = self.depth_inside()?;
+        let Part { builder, .. } = self;
+        let first = builder.elements.len();
+        while let Some(element) = elements.next_element_seed(Part {
+            builder,
+            depth_left,
+        })? {
+            builder.elements.push(element);
+        }
+        Ok(builder.close_array(first))
+    }
+
+    fn visit_map<A: MapAccess<'a>>(self, mut members: A) -> Result<Tree<'a>, A::Error> {
+        let depth_left = self.depth_inside()?;
+        let Part { builder, .. } = self;
+        let first = builder.members.len();
+        while let Some(name) = members.next_key_seed(Name(builder))? {
+            let value = members.next_value_seed(Part {
+                builder,
+                depth_left,
+            })?;
+            builder.members.push((name, value));
+        }
+        builder.close_object(first)
+    }
+}
+
+/// The name of a member that is about to be parsed.
+struct Name<'b, 'a>(&'b Builder<'a>);
+
+impl<'a> DeserializeSeed<'a> for Name<'_, 'a> {
+    type Value = &'a str;
+
+    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<&'a str, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'a> Visitor<'a> for Name<'_, 'a> {
+    type Value = &'a str;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a member")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'a str) -> Result<&'a str, E> {
+        Ok(text)
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<&'a str, E> {
+        self.0.text(text)
+    }
+}
+
+#[cfg(test)]
+mod tests;
