@@ -180,6 +180,10 @@ async fn lists_filter_and_page_by_number() {
         3
     );
     assert_eq!(names(&list("toolkits=no_such".to_owned()).await).len(), 0);
+    for no_number in ["limit=NaN", "page_no=NaN"] {
+        let path = format!("{SERVERS_PATH}?{no_number}");
+        given.project.get(&path).await.expect(400);
+    }
     let of_toolkit = given
         .project
         .get(&format!("/mcp/app/{}", given.toolkit))

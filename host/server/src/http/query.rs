@@ -15,7 +15,7 @@ use serde::{
     de::{self, DeserializeOwned, Deserializer},
 };
 
-use self::parameters::{Parameter, Parameters};
+use self::parameters::{Parameter, Parameters, finite};
 use crate::{
     Server,
     http::{ApiError, ApiResult, branding::Branding, context::CURRENT_REQUEST, errors},
@@ -93,9 +93,8 @@ pub(crate) fn pairs(query: &str) -> ApiResult<Vec<(String, String)>> {
 pub(crate) fn number_or_null<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
     let text = Option::<String>::deserialize(from)?;
     text.filter(|text| text != "null")
-        .map(|text| text.parse())
+        .map(|text| finite(&text).ok_or_else(|| de::Error::custom("must be a number")))
         .transpose()
-        .map_err(|_| de::Error::custom("must be a number"))
 }
 
 /// Reads one word of an enum, in any case, from the member of a body that may hold it.
@@ -209,6 +208,7 @@ mod tests {
         assert!(managed("is_service_managed=yes").is_err());
         assert_eq!(read("limit=1&limit=5").unwrap().limit, Some(5.0));
         assert_eq!(read("limit=many").unwrap_err(), "limit: must be a number");
+        assert!(read("limit=NaN").is_err() && read("limit=inf").is_err());
         assert_eq!(read("limit=null").unwrap().limit, None);
         assert_eq!(read("x=%00").unwrap_err(), "NUL");
     }

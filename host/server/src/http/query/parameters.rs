@@ -178,6 +178,12 @@ fn short(text: &str) -> Result<&str, Invalid> {
     Ok(text)
 }
 
+/// Reads a number. `NaN` is none, because no limit of a range applies to it.
+pub(super) fn finite(text: &str) -> Option<f64> {
+    let number: Option<f64> = text.parse().ok();
+    number.filter(|number| number.is_finite())
+}
+
 macro_rules! numbers {
     ($($method:ident $visit:ident $type:ty;)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Invalid> {
@@ -217,8 +223,12 @@ impl<'de> Deserializer<'de> for Parameter<'_> {
         }
     }
 
+    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Invalid> {
+        let number = finite(self.text()?);
+        visitor.visit_f64(number.ok_or_else(|| Invalid("must be a number".to_owned()))?)
+    }
+
     numbers! {
-        deserialize_f64 visit_f64 f64;
         deserialize_i64 visit_i64 i64;
         deserialize_u64 visit_u64 u64;
     }
