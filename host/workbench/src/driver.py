@@ -199,7 +199,8 @@ def session():
         show(problem)
     lost = keep(names, sources)
     report["lost"] = sorted({name for name in not_restored if name not in names}.union(lost))
-    send("workbench.report", json.dumps(report).encode())
+    # The server reads no JSON with half of a surrogate pair, and would take the report as empty.
+    send("workbench.report", json.dumps(report, ensure_ascii=False).encode(errors="replace"))
 
 
 session()

@@ -125,6 +125,17 @@ async fn usual_modules_work() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn text_that_is_no_unicode_is_reported() {
+    let session = Arc::new(Kept::default());
+    let finished = session.run("'a\\udc80é'").await;
+    assert_eq!(finished.exit, Ok(0));
+    assert_eq!(finished.result.text, "a?é");
+    let failed = session.run("raise ValueError('a\\udc80')").await;
+    assert_eq!(failed.exit, Ok(1));
+    assert!(failed.error.unwrap().starts_with("ValueError: a"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn output_result_and_exit_code_are_returned() {
     let session = Arc::new(Kept::default());
     let finished = session
