@@ -185,7 +185,7 @@ async fn refused_files_are_reported_with_the_result() {
     let ran = run(
         &project,
         &session,
-        "kept = 2\nopen('a\\nb', 'w').close()\n'ran'",
+        "kept = 2\nopen('a\\nb', 'w').close()\nprint('x' * 40_000)\n'ran'",
     )
     .await;
     assert_eq!(
@@ -197,6 +197,8 @@ async fn refused_files_are_reported_with_the_result() {
         error.contains("could not be stored") && error.contains("control characters"),
         "{error}"
     );
+    // The whole output is one of the refused files.
+    assert_eq!(ran["data"]["stdout_file_path"], Value::Null);
     assert_eq!(result(&project, &session, "kept").await, "1");
 }
 

@@ -48,10 +48,12 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
     let arguments: Arguments = parse(MetaTool::RemoteWorkbench, arguments)?;
     let ran = run_python(app, caller, arguments.code_to_execute).await?;
     let finished = ran.finished;
+    let is_stored = ran.not_stored.is_none();
     let not_stored = |cause| format!("the files and variables could not be stored: {cause}");
     let error = error(&finished).or(ran.not_stored.map(not_stored));
     let [results_file_path, stdout_file_path, stderr_file_path] =
-        [&finished.result, &finished.stdout, &finished.stderr].map(file_path);
+        [&finished.result, &finished.stdout, &finished.stderr]
+            .map(|text| file_path(text).filter(|_| is_stored));
     let data = Data {
         results: finished.result.text,
         results_file_path,
