@@ -156,6 +156,10 @@ async fn unusable_configurations_are_refused() {
             (4300, "ToolRouterV2_BadRequest"),
         ),
         (
+            json!({ "tools": { &toolkit: { "enable": [] }, toolkit.to_uppercase(): { "disable": [] } } }),
+            (4300, "ToolRouterV2_BadRequest"),
+        ),
+        (
             json!({ "tags": ["important"] }),
             (4300, "ToolRouterV2_BadRequest"),
         ),
@@ -455,7 +459,7 @@ async fn tools_list_meta_and_preloaded_tools() {
     let other = given::shared_echo().await;
     let config = json!({
         "user_id": "amy", "toolkits": { "enable": [toolkit] },
-        "preload": { "tools": [tool, other] },
+        "preload": { "tools": [tool, other, tool.to_lowercase()] },
     });
     let id = create(&project, config).await;
     let tools = format!("{SESSION_PATH}/{id}/tools");
@@ -470,6 +474,7 @@ async fn tools_list_meta_and_preloaded_tools() {
         .collect();
     assert_eq!(slugs[0], "SERVICE_SEARCH_TOOLS");
     assert_eq!(slugs[slugs.len() - 1], tool);
+    assert_eq!(slugs.iter().filter(|slug| **slug == tool).count(), 1);
     assert!(
         !slugs.contains(&other),
         "the session does not permit it: {slugs:?}"

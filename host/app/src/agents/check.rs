@@ -51,12 +51,21 @@ fn with_catalog_slugs(catalog: &Snapshot, mut config: Config, before: &Config) -
         respell(slugs, &mut toolkit);
     }
     respell(&mut config.approval_toolkits, &mut toolkit);
-    respell_keys(&mut config.tools, &mut toolkit);
-    respell_keys(&mut config.approval_tools, &mut toolkit);
-    respell_keys(&mut config.auth_configs, &mut toolkit);
-    respell_keys(&mut config.connected_accounts, &mut toolkit);
+    let repeated = [
+        respell_keys(&mut config.tools, &mut toolkit),
+        respell_keys(&mut config.approval_tools, &mut toolkit),
+        respell_keys(&mut config.auth_configs, &mut toolkit),
+        respell_keys(&mut config.connected_accounts, &mut toolkit),
+    ];
     if !unknown.is_empty() {
         return Err(errors::invalid_toolkit_slugs(unknown.join(", ")));
+    }
+    // One of the two would be ignored, which could permit more than was meant.
+    let mut repeated = repeated.into_iter().flatten();
+    if let Some(slug) = repeated.next() {
+        let slug = truncate(&slug);
+        let problem = format!("toolkit {slug} is named twice, in different spellings");
+        return Err(errors::session_invalid(problem));
     }
     let named = named_tools(before);
     let mut tool = |toolkit: Option<&str>, slug: &str| {
@@ -82,6 +91,9 @@ fn with_catalog_slugs(catalog: &Snapshot, mut config: Config, before: &Config) -
     }
     if let Some(Preload::Tools(tools)) = &mut config.preload {
         respell(tools, &mut |one| tool(None, one));
+        // A list of tools has each name once.
+        let mut listed = BTreeSet::new();
+        tools.retain(|slug| listed.insert(slug.clone()));
     }
     for (slug, permission) in std::mem::take(&mut config.permissions) {
         let toolkit = catalog.toolkit(slug.trim());
@@ -121,10 +133,18 @@ fn respell(slugs: &mut [String], spelled: &mut impl FnMut(&str) -> String) {
     }
 }
 
-fn respell_keys<V>(map: &mut BTreeMap<String, V>, spelled: &mut impl FnMut(&str) -> String) {
+/// Spells the keys as the catalog does. Returns those that are spellings of an earlier one.
+fn respell_keys<V>(
+    map: &mut BTreeMap<String, V>,
+    spelled: &mut impl FnMut(&str) -> String,
+) -> Vec<String> {
+    let mut repeated = Vec::new();
     for (slug, value) in std::mem::take(map) {
-        map.insert(spelled(&slug), value);
+        if map.insert(spelled(&slug), value).is_some() {
+            repeated.push(slug);
+        }
     }
+    repeated
 }
 
 /// Checks the values that need no look-up.
