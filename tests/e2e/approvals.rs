@@ -217,6 +217,10 @@ async fn one_approval_holds_for_one_account() {
     let added = connect(&project, &toolkit, "amy").await;
     ask(&project, &session, &call(None)).await;
     ask(&project, &session, &call(Some(&added))).await;
+    let asked = ask(&project, &session, &call(None)).await;
+    connect(&project, &toolkit, "amy").await;
+    let outdated = answered(&call(None), &asked, "accept");
+    ask(&project, &session, &outdated).await;
 }
 
 #[tokio::test]

@@ -74,21 +74,24 @@ pub async fn execute_with_approval(
     let permission = scope::permission(caller.config(), &found);
     let tool = &*found.tool.slug;
     // A decision is verified first, so that one for another call is refused as such.
-    let is_approved = match approval.filter(|_| permission != Permission::AlwaysAllow) {
+    let approved = match approval.filter(|_| permission != Permission::AlwaysAllow) {
         Some(approval) => {
-            verify(app, caller, tool, &request, &approval.state)?;
+            let account = verify(app, caller, tool, &request, &approval.state)?;
             if approval.decision == ApprovalDecision::Declined {
                 return Ok(Approvable::Declined);
             }
-            true
+            Some(account)
         }
-        None => false,
+        None => None,
     };
     let account = execute::account(app, caller, &found, request.account.as_deref()).await?;
+    let account_id = account.as_ref().map_or("", AccountId::as_str);
+    // The default account may be another one by now.
+    let is_approved = approved.as_deref() == Some(account_id);
     if is_approved && permission == Permission::AskOnce {
         sessions::approve(app, caller, tool, account.as_ref()).await?;
     } else if !is_approved && is_missing(caller, &found, account.as_ref()) {
-        return question(app, caller, tool, &request, permission);
+        return question(app, caller, tool, &request, account_id, permission);
     }
     let executed = execute::run(app, caller, &found, account, request.arguments).await?;
     Ok(Approvable::Executed(executed))
@@ -113,6 +116,7 @@ fn question(
     caller: &SessionCaller,
     tool: &str,
     request: &SessionExecute,
+    account: &str,
     permission: Permission,
 ) -> Result<Approvable> {
     let note = match permission {
@@ -121,40 +125,44 @@ fn question(
     };
     let now = app.clock.now().0;
     let expires_at = now.saturating_add(APPROVAL_TTL.as_millis() as i64);
-    let hash = hash(app, caller, tool, request, expires_at)?;
+    let hash = hash(app, caller, tool, request, account, expires_at)?;
+    let hash = hex::encode(hash.finalize().into_bytes());
     Ok(Approvable::ApprovalRequired {
         message: format!("Execute {tool} with the arguments of the call?{note}"),
-        state: format!("{expires_at}.{}", hex::encode(hash.finalize().into_bytes())),
+        state: format!("{expires_at}.{account}.{hash}"),
     })
 }
 
-/// Checks that a state was issued for a call and has not expired.
+/// Checks that a state was issued for a call and has not expired. Returns the id of the account with
+/// which the call would have run; empty if it needs none.
 fn verify(
     app: &App,
     caller: &SessionCaller,
     tool: &str,
     request: &SessionExecute,
     state: &str,
-) -> Result<()> {
+) -> Result<String> {
     let invalid = || errors::approval_invalid(tool);
-    let (expires_at, given) = state.split_once('.').ok_or_else(invalid)?;
+    let (expires_at, rest) = state.split_once('.').ok_or_else(invalid)?;
+    let (account, given) = rest.split_once('.').ok_or_else(invalid)?;
     let expires_at = expires_at.parse().map_err(|_| invalid())?;
     let given = hex::decode(given).map_err(|_| invalid())?;
     // The comparison takes constant time.
-    let verified = hash(app, caller, tool, request, expires_at)?.verify_slice(&given);
+    let verified = hash(app, caller, tool, request, account, expires_at)?.verify_slice(&given);
     if verified.is_err() || app.clock.now().0 > expires_at {
         return Err(invalid());
     }
-    Ok(())
+    Ok(account.to_owned())
 }
 
-/// Returns the keyed hash over a call and the time at which its approval expires. Parsed arguments are
-/// hashed, so that a client may write the same ones in another way.
+/// Returns the keyed hash over a call, the id of its account and the time at which its approval expires.
+/// Parsed arguments are hashed, so that a client may write the same ones in another way.
 fn hash(
     app: &App,
     caller: &SessionCaller,
     tool: &str,
     request: &SessionExecute,
+    account: &str,
     expires_at: i64,
 ) -> Result<Hmac<Sha256>> {
     let arguments: Value = serde_json::from_slice(&request.arguments)
@@ -162,12 +170,20 @@ fn hash(
     let key = app.vault.derive("approvals of calls");
     let mut hash = Hmac::<Sha256>::new_from_slice(&*key).expect("it takes keys of every length");
     let project = caller.project.id.as_str();
-    let account = request.account.as_deref().unwrap_or_default();
+    let named = request.account.as_deref().unwrap_or_default();
     let session = caller.session_id();
     // What the user was asked depends on the configuration.
     let version = caller.session.body.version.to_string();
     let expires_at = expires_at.to_string();
-    for part in [project, session, &version, tool, account, &expires_at] {
+    for part in [
+        project,
+        session,
+        &version,
+        tool,
+        named,
+        account,
+        &expires_at,
+    ] {
         hash.update(&(part.len() as u64).to_be_bytes());
         hash.update(part.as_bytes());
     }
