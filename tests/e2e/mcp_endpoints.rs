@@ -319,6 +319,21 @@ async fn account_of_an_address_names_its_user() {
 }
 
 #[tokio::test]
+async fn account_of_another_auth_config_is_refused() {
+    let given = Given::new().await;
+    let other = given::auth_config(&given.project).await;
+    let account = connect(&given.project, &other, "amy", &harness::secret()).await;
+    let query = format!("connected_account_id={account}");
+    let arguments = json!({ "url": "https://api.example.com/" });
+    let called = given.call(&query, &given.fetch, arguments).await;
+    let text = failure(&called);
+    assert!(
+        text.contains(&account) && !text.contains("/link/"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
 async fn address_of_a_deleted_account_has_no_user() {
     let given = Given::new().await;
     let account = given.connect("amy", &harness::secret()).await;

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use store::Window;
+use store::{Record, Window};
 
 use super::{
     cache::{self, CachedServer},
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     App, Error, Result,
-    accounts::{self, NewLink, SharingChange, Values},
+    accounts::{self, Account, NewLink, SharingChange, Values},
     agents::{
         Config, ConnectionLink, Filter, ManageConnections, SessionCaller, errors,
         mcp_oauth::Resource, meta::MetaTool,
@@ -189,9 +189,15 @@ impl McpCaller {
         toolkit: &str,
         no_auth: bool,
     ) -> Result<(Option<String>, Option<AccountId>)> {
-        if let Some((account, owner)) = self.named_account(app, Some(toolkit)).await? {
+        if let Some(named) = self.named_account(app, Some(toolkit)).await? {
+            let account = AccountId::parse(&named.id)?;
+            let config = self.auth_config(app, toolkit).await?;
+            // The address may name any account, and the auth config limits what tools may do.
+            if config.is_some_and(|config| config != named.body.auth_config) {
+                return Err(errors::named_account_not_found(account));
+            }
             let user = self.selection.user_id.clone();
-            return Ok((user.or(Some(owner)), Some(account)));
+            return Ok((user.or(Some(named.body.user_id)), Some(account)));
         }
         let user = self.user(app).await?;
         if no_auth {
@@ -218,16 +224,16 @@ impl McpCaller {
             return Ok(user_id.clone());
         };
         let found = self.named_account(app, None).await?;
-        let (_, owner) = found.ok_or_else(|| errors::named_account_not_found(account))?;
-        Ok(Some(owner))
+        let found = found.ok_or_else(|| errors::named_account_not_found(account))?;
+        Ok(Some(found.body.user_id))
     }
 
-    /// Returns the newest account of the address, of a toolkit if it is given, and its owner.
+    /// Returns the newest account of the address, of a toolkit if it is given.
     async fn named_account(
         &self,
         app: &App,
         toolkit: Option<&str>,
-    ) -> Result<Option<(AccountId, String)>> {
+    ) -> Result<Option<Record<Account>>> {
         if self.selection.accounts.is_empty() {
             return Ok(None);
         }
@@ -238,12 +244,7 @@ impl McpCaller {
             ..accounts::Filter::default()
         };
         let found = accounts::list(app, &self.project, &filter, Window::first(1)).await?;
-        let account = found.items.into_iter().next();
-        let account = account.map(|view| {
-            let id = AccountId::parse(&view.record.id)?;
-            Ok::<_, Error>((id, view.record.body.user_id))
-        });
-        account.transpose()
+        Ok(found.items.into_iter().next().map(|view| view.record))
     }
 
     /// Returns the server's auth config of a toolkit, even if the auth config is deleted.
