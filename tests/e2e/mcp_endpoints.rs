@@ -1,5 +1,10 @@
 //! MCP endpoints, used by assistants with the official libraries and by requests made by hand.
 
+use std::{
+    io::{Read, Write},
+    net::TcpListener,
+};
+
 use harness::{
     Client, Guest, Host,
     assistants::{Assistant, Library},
@@ -651,4 +656,32 @@ async fn command_bridges_standard_input_to_a_server() {
     assert_eq!(answer(json!(3))["result"]["tools"][0]["name"], tool);
     let progress = |answer: &&Value| answer["params"]["progressToken"] == "p";
     assert!(answers.iter().any(|answer| progress(&answer)), "{output}");
+}
+
+#[tokio::test]
+async fn bridge_answers_what_a_proxy_refuses() {
+    let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", proxy.local_addr().unwrap());
+    let refusing = std::thread::spawn(move || {
+        let (mut client, _) = proxy.accept().unwrap();
+        let mut request = Vec::new();
+        let mut piece = [0; 1 << 10];
+        while !request.ends_with(b"}") {
+            let length = client.read(&mut piece).unwrap();
+            assert!(length > 0, "the request is cut");
+            request.extend_from_slice(&piece[..length]);
+        }
+        let page = "HTTP/1.1 502 Bad Gateway\r\ncontent-length: 4\r\n\r\n<p/>";
+        client.write_all(page.as_bytes()).unwrap();
+    });
+    let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
+    let id = "00000000-0000-4000-8000-000000000000";
+    let arguments = ["mcp", "--stdio", "--server", id, "--url", &url];
+    let setup = Host::shared().await.setup();
+    let output = setup.converse(&arguments, &format!("{list}\n"));
+    refusing.join().unwrap();
+    let answer: Value = serde_json::from_str(output.trim()).unwrap();
+    assert_eq!(answer["id"], 1);
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.contains("502"), "{message}");
 }

@@ -143,12 +143,14 @@ impl Bridge {
         let mut whole = Vec::new();
         let mut parser = Parser::default();
         let mut is_stream = false;
+        let status = response.status();
         while let Some(piece) = response
             .next_piece()
             .await
             .map_err(|cause| anyhow!(cause.message))?
         {
-            is_stream = is_stream || (whole.is_empty() && !piece.starts_with(b"{"));
+            let is_message = piece.starts_with(b"{") || !status.is_success();
+            is_stream = is_stream || (whole.is_empty() && !is_message);
             if !is_stream {
                 whole.extend_from_slice(&piece);
                 continue;
@@ -158,14 +160,18 @@ impl Bridge {
                 data.iter().for_each(|data| self.terminal.line(data));
             }
         }
-        if whole.is_empty() {
+        if whole.is_empty() && status.is_success() {
             // The server accepted a notification.
             return Ok(());
         }
-        let answer: Value = serde_json::from_slice(&whole)?;
+        let answer = match serde_json::from_slice(&whole) {
+            Ok(answer) => answer,
+            // A proxy may refuse a message with a page, or with nothing.
+            Err(_) if !status.is_success() => Value::Null,
+            Err(cause) => return Err(cause.into()),
+        };
         if answer["jsonrpc"].is_null() {
             let message = text(&answer["error"], "message");
-            let status = response.status();
             return Err(anyhow!(
                 "the server refused the message ({status}): {message}"
             ));
