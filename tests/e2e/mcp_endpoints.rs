@@ -659,6 +659,35 @@ async fn command_bridges_standard_input_to_a_server() {
 }
 
 #[tokio::test]
+async fn bridged_client_gets_the_link_in_an_error() {
+    let given = Given::new().await;
+    let id = given.url.rsplit('/').next().unwrap();
+    let lines = [
+        json!({
+            "jsonrpc": "2.0", "id": 1, "method": "initialize",
+            "params": {
+                "protocolVersion": "2025-11-25", "capabilities": { "elicitation": { "url": {} } },
+                "clientInfo": { "name": "t", "version": "1" },
+            },
+        }),
+        json!({
+            "jsonrpc": "2.0", "id": 2, "method": "tools/call",
+            "params": { "name": given.fetch, "arguments": { "url": "https://api.example.com/" } },
+        }),
+    ];
+    let input: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let key = given.project.key();
+    let arguments = ["mcp", "--stdio", "--server", id, "--api-key", key];
+    let setup = Host::shared().await.setup();
+    let output = setup.converse(&arguments, &input);
+    let answer: Value = serde_json::from_str(output.lines().last().unwrap()).unwrap();
+    assert_eq!(
+        (&answer["id"], &answer["error"]["code"]),
+        (&json!(2), &json!(-32042))
+    );
+}
+
+#[tokio::test]
 async fn bridge_answers_what_a_proxy_refuses() {
     let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", proxy.local_addr().unwrap());

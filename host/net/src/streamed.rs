@@ -30,6 +30,12 @@ impl StreamedResponse {
         self.response.status()
     }
 
+    /// Returns the value of a header, if it is text.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.response.headers().get(name)?.to_str().ok()
+    }
+
     /// Waits for the next piece of the body. Returns none at its end.
     ///
     /// # Errors

@@ -2,7 +2,8 @@
 //!
 //! Each line of standard input is a message, and is sent to the server over streamable HTTP. The
 //! messages of each response become lines of standard output. Nothing else is printed there. A
-//! message that cancels a request closes its connection, which ends the call.
+//! message that cancels a request closes its stream, which ends the call, and is passed on to servers
+//! whose calls outlive it.
 
 use std::{
     collections::HashMap,
@@ -35,6 +36,8 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(310);
 const NOT_ANSWERED: i32 = -32000;
 /// Member of a message with the version of the protocol, since 2026-07-28.
 const VERSION_MEMBER: &str = "/params/_meta/io.modelcontextprotocol~1protocolVersion";
+/// Header with the id of the connection, before 2026-07-28.
+const CONNECTION_HEADER: &str = "mcp-session-id";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -60,6 +63,7 @@ pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Res
         running: args.project.reach(config)?,
         path: format!("v3/mcp/{}?{}", args.server, query.finish()),
         version: OnceLock::new(),
+        connection: OnceLock::new(),
         terminal,
     });
     let mut tasks = JoinSet::new();
@@ -81,6 +85,13 @@ pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Res
             if let Some(task) = requests.remove(&id) {
                 task.abort();
             }
+            if bridge.connection.get().is_none() {
+                continue;
+            }
+        }
+        if text(&message, "method") == "initialize" {
+            // What follows is sent with the version and the connection of its response.
+            bridge.forward(line, &message).await;
             continue;
         }
         let id = message["id"].clone();
@@ -100,6 +111,8 @@ struct Bridge {
     path: String,
     /// Version that `initialize` agreed on.
     version: OnceLock<String>,
+    /// Id of the connection that `initialize` opened.
+    connection: OnceLock<String>,
     terminal: Terminal,
 }
 
@@ -129,6 +142,8 @@ impl Bridge {
             headers.extend(name.map(|name| ("mcp-name", name.to_owned())));
         }
         let agreed = self.version.get().map(String::as_str);
+        let connection = self.connection.get().filter(|_| own.is_none());
+        headers.extend(connection.map(|id| (CONNECTION_HEADER, id.clone())));
         let version = own.or(agreed);
         headers.extend(version.map(|version| ("mcp-protocol-version", version.to_owned())));
         headers
@@ -144,6 +159,7 @@ impl Bridge {
         let mut parser = Parser::default();
         let mut is_stream = false;
         let status = response.status();
+        let connection = response.header(CONNECTION_HEADER).map(str::to_owned);
         while let Some(piece) = response
             .next_piece()
             .await
@@ -179,6 +195,9 @@ impl Bridge {
         if is_initialize && let Some(version) = answer["result"]["protocolVersion"].as_str() {
             // A client initializes once.
             let _ = self.version.set(version.to_owned());
+            if let Some(connection) = connection {
+                let _ = self.connection.set(connection);
+            }
         }
         self.terminal.line(&answer.to_string());
         Ok(())
