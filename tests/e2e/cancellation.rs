@@ -230,6 +230,43 @@ async fn mcp_calls_may_outlive_their_clients() {
     assert_eq!(record["status"], "success", "{record:#}");
 }
 
+/// Since protocol version 2026-07-28, a client has no other way to cancel a call.
+#[tokio::test]
+async fn newer_client_always_cancels_by_disconnecting() {
+    let setup = given::with_application().with("sandbox.cancel_on_disconnect", "false");
+    let scene = Scene::new(setup).await;
+    let url = scene.mcp_server().await;
+    let tag = unique(8);
+    let version = "2026-07-28";
+    let params = json!({
+        "name": scene.fetch,
+        "arguments": { "url": format!("https://api.example.com/hang/{tag}") },
+        "_meta": {
+            "io.modelcontextprotocol/protocolVersion": version,
+            "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+            "io.modelcontextprotocol/clientCapabilities": {},
+        },
+    });
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    let headers = [
+        ("content-type", "application/json"),
+        ("accept", "application/json, text/event-stream"),
+        ("mcp-protocol-version", version),
+        ("mcp-method", "tools/call"),
+        ("mcp-name", scene.fetch.as_str()),
+    ];
+    let body = body.to_string().into_bytes();
+    let sent = scene.project.exchange(Method::POST, &url, &headers, body);
+    let asked = wait_until("the provider is asked", async || {
+        !Host::application().seen(&tag).is_empty()
+    });
+    tokio::select! {
+        ended = sent => panic!("it hangs: {ended:?}"),
+        () = asked => {}
+    }
+    scene.assert_cancelled().await;
+}
+
 #[tokio::test]
 async fn notification_cancels_call_that_outlives_its_client() {
     let setup = given::with_application().with("sandbox.cancel_on_disconnect", "false");

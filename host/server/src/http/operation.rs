@@ -24,6 +24,7 @@ use crate::{
     api::table::API_PREFIXES,
     config::Limits,
     http::{ApiError, CURRENT_REQUEST, body::MAX_JSON_BYTES, errors, idempotency, permits},
+    mcp,
     metrics::RouteCounts,
 };
 
@@ -161,7 +162,10 @@ impl Performer {
         let answer = async {
             if idempotency::applies_to(&request) && !operation.ignores_idempotency_key {
                 Box::pin(idempotency::answer(&self, request, deadline)).await
-            } else if operation.is_run && !server.config.sandbox.cancel_on_disconnect {
+            } else if operation.is_run
+                && !server.config.sandbox.cancel_on_disconnect
+                && !mcp::cancels_by_disconnecting(request.headers())
+            {
                 Box::pin(server.detached.answer(self.handle(request))).await
             } else {
                 self.handle(request).await

@@ -115,6 +115,12 @@ pub(crate) async fn session(
     answered.unwrap_or_else(|cause| access::refuse(&server, &endpoint, cause))
 }
 
+/// Returns true if a client cancels its call by a disconnection, whatever the settings are. A request
+/// without a version of the protocol does not.
+pub(crate) fn cancels_by_disconnecting(headers: &HeaderMap) -> bool {
+    !has_streams(headers)
+}
+
 /// Returns true if the version of the protocol has streams of `GET`.
 fn has_streams(headers: &HeaderMap) -> bool {
     let version = headers.get(&PROTOCOL_VERSION);
