@@ -121,3 +121,13 @@ fn setting_error_names_source_and_range() {
     let expected = "`limits.body_kib` is 0: it must be 1 to 16384 (from environment TOOLHOST_LIMITS__BODY_KIB)";
     assert!(finished.stderr.contains(expected), "{finished:?}");
 }
+
+#[test]
+fn failed_start_reports_its_cause_alone() {
+    let finished = Setup::embedded()
+        .with("toolkits", "/nonexistent")
+        .command(&["serve", "--listen", "127.0.0.1:0"]);
+    let printed = finished.failed();
+    assert!(printed.contains("/nonexistent"), "{printed}");
+    assert!(!printed.contains("panicked"), "{printed}");
+}

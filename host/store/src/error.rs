@@ -8,7 +8,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum OpenError {
     /// Another process holds the folder.
-    #[error("the data folder {} is in use by another process: stop it, or choose another folder", at.display())]
+    #[error("the data directory {} is in use by another process: stop it, or choose another directory", at.display())]
     Locked {
         /// The store's folder.
         at: PathBuf,

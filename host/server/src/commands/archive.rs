@@ -25,7 +25,7 @@ pub(crate) struct Export {
     /// File to create; it must not exist yet
     file: PathBuf,
     /// Encrypt for an age recipient, which `age-keygen` creates, instead of with a passphrase
-    #[arg(long, value_name = "age1…", conflicts_with_all = ["passphrase_file", "passphrase"])]
+    #[arg(long, value_name = "age1…", conflicts_with = "passphrase_file")]
     recipient: Option<String>,
     #[command(flatten)]
     passphrase: Passphrase,
@@ -36,7 +36,7 @@ pub(crate) struct Import {
     /// File that `toolhost export` wrote
     file: PathBuf,
     /// File that contains the age identity of the recipient
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["passphrase_file", "passphrase"])]
+    #[arg(long, value_name = "FILE", conflicts_with = "passphrase_file")]
     identity: Option<PathBuf>,
     #[command(flatten)]
     passphrase: Passphrase,
@@ -182,7 +182,7 @@ pub(crate) async fn import(config: &Config, args: &Import, terminal: Terminal) -
         &format!("{}  (keep a copy elsewhere)", config.key_file().display()),
     );
     terminal.line(
-        "  start the server with `toolhost serve`; print its API keys with `toolhost keys show`",
+        "  with the same settings, `toolhost keys show` prints the API keys, and `toolhost serve` starts the server",
     );
     Ok(())
 }

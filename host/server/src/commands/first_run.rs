@@ -147,7 +147,13 @@ pub(crate) fn print_summary(server: &Server, url: &str, new: bool, terminal: Ter
             &format!("{}  (keep a copy elsewhere)", config.key_file().display()),
         );
     }
-    terminal.pair("keys", &config.env_file().display().to_string());
+    let env_file = config.env_file();
+    let keys = if env_file.exists() {
+        env_file.display().to_string()
+    } else {
+        "in no file: stop the server and run `toolhost keys show`".to_owned()
+    };
+    terminal.pair("keys", &keys);
     if new {
         let index = server.app.catalog.snapshot();
         let names = index.toolkits().take(MAX_LISTED_TOOLKITS);

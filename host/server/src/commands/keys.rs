@@ -225,13 +225,17 @@ async fn master_keys(
 }
 
 async fn show_all(config: &Config, terminal: Terminal) -> Result<(), Stop> {
-    let Opened { app, store, .. } = open::open(config).await.map_err(|stop| Stop {
-        line: format!(
-            "{}; the keys of a running server are in {}",
+    let Opened { app, store, .. } = open::open(config).await.map_err(|stop| {
+        let env_file = config.env_file();
+        if !stop.locked || !env_file.exists() {
+            return stop;
+        }
+        let line = format!(
+            "{}; the keys of the first project are in {}",
             stop.line,
-            config.env_file().display()
-        ),
-        ..stop
+            env_file.display()
+        );
+        Stop { line, ..stop }
     })?;
     if let Some(organization) = projects::organization(&app).await? {
         show(&app, &organization.body.name, &organization.id, terminal).await?;

@@ -271,8 +271,13 @@ pub(super) fn refusal<'a>(
     problems: impl Iterator<Item = &'a str>,
     fix: &'a str,
 ) -> Stop {
-    let all = std::iter::once(message)
-        .chain(problems)
-        .chain((!fix.is_empty()).then_some(fix));
-    anyhow!(all.collect::<Vec<_>>().join("\n  ")).into()
+    // The message of an error with one problem ends with it.
+    let further = problems.filter(|problem| !message.ends_with(*problem));
+    // Here the lines are the list.
+    let fix = fix.replace(" that `errors` lists", "");
+    let mut lines: Vec<&str> = std::iter::once(message).chain(further).collect();
+    if !fix.is_empty() {
+        lines.push(&fix);
+    }
+    anyhow!(lines.join("\n  ")).into()
 }

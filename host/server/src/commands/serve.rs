@@ -6,9 +6,11 @@
 mod announcement;
 mod signals;
 
-use std::{net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+use std::{
+    io::ErrorKind, net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc, time::Duration,
+};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use app::accounts::{self, oauth_apps};
 use axum::Router;
 use store::{Health, Store};
@@ -109,7 +111,9 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
         metrics_address,
     };
     let announced = announce(&server, &args, &start, terminal);
-    let code = until_stopped(announced, &store, &mut signals).await?;
+    // Also after a failure everything ends in order: tasks that lose the runtime report that the
+    // store has failed.
+    let outcome = until_stopped(announced, &store, &mut signals).await;
     tracing::info!("the server is stopping");
     server.set_serving(false);
     stop.send_replace(true);
@@ -126,7 +130,7 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
     finish(&mut writing, &mut exporting).await;
     store.close().await;
     tracing::info!("the server has stopped");
-    Ok(code)
+    outcome
 }
 
 /// Stores what the first start creates and what the settings contain. Returns the address where
@@ -269,8 +273,17 @@ async fn finish(writing: &mut JoinSet<()>, exporting: &mut JoinSet<()>) {
 /// Binds an address that a setting names. Returns also the address itself, with its port.
 async fn bind(listen: &str, setting: &str) -> Result<(TcpListener, SocketAddr)> {
     let bound = TcpListener::bind(listen).await;
-    let listener = bound
-        .with_context(|| format!("cannot listen on {listen}; if another program uses this address, stop it or set `{setting}` to another one"))?;
+    let listener = bound.map_err(|cause| {
+        let remedy = match cause.kind() {
+            ErrorKind::AddrInUse => {
+                format!("stop the program that uses it, or set `{setting}` to another address")
+            }
+            _ => format!(
+                "set `{setting}` to an address of this machine with a permitted port, for example 127.0.0.1:8080"
+            ),
+        };
+        anyhow!("cannot listen on {listen}: {cause}; {remedy}")
+    })?;
     let address = listener
         .local_addr()
         .context("cannot read the address of the listener")?;

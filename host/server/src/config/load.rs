@@ -62,9 +62,10 @@ pub(super) fn read(
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .filter(|(name, _)| !OTHER_VARIABLES.contains(&name.as_str()))
         .collect();
+    // The library ignores an optional file that exists but cannot be read.
     let file = File::from(path)
         .format(FileFormat::Toml)
-        .required(named.is_some());
+        .required(named.is_some() || path.exists());
     let in_file = file.collect().map_err(|cause| unreadable(path, cause))?;
     // Values stay texts until a key needs another type: a key that consists of digits is not a
     // number.
@@ -136,7 +137,9 @@ fn check_ranges(config: &Config, settings: &[Setting]) -> Result<(), Problem> {
 fn unreadable(path: &Path, error: ConfigError) -> anyhow::Error {
     let shown = path.display();
     let ConfigError::FileParse { cause, .. } = &error else {
-        return anyhow::Error::new(error).context(format!("read the settings file {shown}"));
+        // The library reports every file that it cannot read as not found.
+        let cause = std::fs::read(path).map_or_else(anyhow::Error::new, |_| error.into());
+        return cause.context(format!("cannot read the settings file {shown}"));
     };
     match cause.downcast_ref::<toml::de::Error>() {
         Some(cause) => {

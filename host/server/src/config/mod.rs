@@ -186,6 +186,16 @@ impl Config {
             "operator_word",
             format!("is `{word}`: it must be 1 to 32 lower-case letters and digits"),
         )?;
+        let is_base = |url: &Url| {
+            matches!(url.scheme(), "http" | "https")
+                && url.query().is_none()
+                && url.fragment().is_none()
+        };
+        Problem::unless(
+            self.public_url.as_ref().is_none_or(is_base),
+            "public_url",
+            "must be an `http` or `https` URL without a query and a fragment",
+        )?;
         self.check_store()?;
         self.logs.check()?;
         self.llm.check()?;
@@ -193,11 +203,15 @@ impl Config {
         self.check_oauth_apps()?;
         self.check_net()?;
         Problem::of("webhooks.retry_delays_s", self.retry_delays())?;
-        Problem::of("sink", self.sink())?;
+        Problem::of("sink.url", self.sink_url())?;
+        Problem::of("sink.events", self.sink())?;
         Problem::of("blobs", self.bucket())?;
         Problem::of("publish.trusted_keys", self.trusted_keys())?;
         let filter = EnvFilter::try_new(&self.log);
-        Problem::of("log", filter.map_err(|cause| format!("`log`: {cause}")))?;
+        Problem::of(
+            "log",
+            filter.map_err(|cause| format!("`log` is `{}`: {cause}", self.log)),
+        )?;
         Ok(())
     }
 

@@ -26,15 +26,9 @@ settings! {
 impl Config {
     /// Reads the settings of the sink; none if there is no sink.
     pub(crate) fn sink(&self) -> Result<Option<SinkSettings>> {
-        let Some(url) = &self.sink.url else {
+        let Some(url) = self.sink_url()? else {
             return Ok(None);
         };
-        let form = "`sink.url` must be `nats://user:password@host:4222`, `tls://…`, \
-                    `amqp://user:password@host:5672` or `amqps://…`";
-        // The cause may contain the password.
-        let url = Url::parse(url.expose()).ok().context(form)?;
-        let schemes = ["nats", "tls", "amqp", "amqps"];
-        ensure!(schemes.contains(&url.scheme()) && url.has_host(), form);
         let kind = |name: &String| {
             let kind = |kind: &EventKind| kind.name(&self.operator_word) == *name;
             let kinds = EventKind::SUBSCRIBABLE_KINDS.into_iter();
@@ -44,5 +38,19 @@ impl Config {
         let events = self.sink.events.iter().map(kind);
         let events = events.collect::<Result<Vec<_>>>()?;
         Ok(Some(SinkSettings { url, events }))
+    }
+
+    /// Reads the address of the sink; none if there is no sink.
+    pub(super) fn sink_url(&self) -> Result<Option<Url>> {
+        let Some(url) = &self.sink.url else {
+            return Ok(None);
+        };
+        let form = "`sink.url` must be `nats://user:password@host:4222`, `tls://…`, \
+                    `amqp://user:password@host:5672` or `amqps://…`";
+        // The cause may contain the password.
+        let url = Url::parse(url.expose()).ok().context(form)?;
+        let schemes = ["nats", "tls", "amqp", "amqps"];
+        ensure!(schemes.contains(&url.scheme()) && url.has_host(), form);
+        Ok(Some(url))
     }
 }

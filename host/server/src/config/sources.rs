@@ -156,7 +156,7 @@ impl Sources {
                 key: Some(key),
                 error,
                 ..
-            } => (key, error.to_string()),
+            } => (key, describe(&error.to_string())),
             other => return anyhow::Error::new(other).context("read the settings"),
         };
         let text = if has_credentials(&text) {
@@ -170,6 +170,17 @@ impl Sources {
         let blamed = self.blame(Problem { key, text });
         anyhow::anyhow!("{blamed}. {doc}")
     }
+}
+
+/// Describes a wrong value without the names of Rust types that the error of a parser contains.
+fn describe(error: &str) -> String {
+    if let Some((_, value)) = error.split_once(" does not have variant constructor ") {
+        return format!("`{value}` is not one of its values");
+    }
+    if error.starts_with("relative URL without a base") {
+        return "it must be a URL that begins with its scheme, for example `https://`".to_owned();
+    }
+    error.to_owned()
 }
 
 /// Returns true if a key has the form of a setting's key.

@@ -58,6 +58,9 @@ pub enum ArchiveError {
         "`{0}` is not an age recipient: a recipient begins with `age1` and is created by `age-keygen`"
     )]
     InvalidRecipient(String),
+    /// The file to create is already there.
+    #[error("{} already exists: delete it, or write to another file", .0.display())]
+    Exists(PathBuf),
     /// The file holds no age identity.
     #[error("{} contains no age identity: it needs a line that begins with `AGE-SECRET-KEY-1`", .0.display())]
     NoIdentity(PathBuf),

@@ -41,7 +41,7 @@ pub fn pack<R: Read>(
         cause,
     };
     if file.exists() {
-        return Err(failed(std::io::ErrorKind::AlreadyExists.into()));
+        return Err(ArchiveError::Exists(file.to_owned()));
     }
     // Two exports to the same file must not write into one another, so each has a name of its own
     // until it is complete. An incomplete file is removed when it is dropped.

@@ -98,8 +98,15 @@ fn reach(
             .find(|(own, value)| *own == name && !value.is_empty())
             .map(|(_, value)| value.to_owned())
     };
-    let missing =
-        |name: &str, flag: &str| format!("{} does not contain {name}: set {flag}", file.display());
+    let missing = |name: &str, flag: &str| {
+        let shown = file.display();
+        if file.exists() {
+            return format!("{shown} does not contain {name}: set {flag}");
+        }
+        format!(
+            "{shown}, which the first start of a server writes, does not exist: set {flag}, or --data to the directory of the server"
+        )
+    };
     let url = url
         .map(ToString::to_string)
         .or_else(|| saved("TOOLHOST_URL"))

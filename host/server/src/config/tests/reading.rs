@@ -127,10 +127,24 @@ fn a_bad_value_names_what_is_wrong() {
         ("TOOLHOST_LIMITS__RATES", "1", "rate_per_project"),
         ("TOOLHOST_LIMITS", "1", "not a setting"),
         ("TOOLHOST_LOG_FORMAT", "xml", "json"),
+        ("TOOLHOST_LOG_FORMAT", "xml", "`xml` is not"),
+        ("TOOLHOST_LOG", "a=b=c", "a=b=c"),
+        ("TOOLHOST_PUBLIC_URL", "a.example", "scheme"),
+        ("TOOLHOST_PUBLIC_URL", "ftp://a.example", "https"),
+        ("TOOLHOST_PUBLIC_URL", "https://a.example/?b", "query"),
+        ("TOOLHOST_SINK__URL", "http://a.example", "nats://"),
         ("TOOLHOST_LIMITS__RATE", "few", "integer"),
     ] {
         let error = read(&[(name, value)]).unwrap_err();
         let error = format!("{error:#}");
         assert!(error.contains(expected) && error.contains(name), "{error}");
     }
+}
+
+#[test]
+fn unreadable_settings_file_is_refused_with_its_cause() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = load::read(&Flags::default(), Some(folder.path()), std::iter::empty());
+    let error = format!("{:#}", error.unwrap_err());
+    assert!(error.contains("Is a directory"), "{error}");
 }
