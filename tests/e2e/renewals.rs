@@ -276,3 +276,35 @@ async fn slow_idle_refresh_does_not_block_jobs() {
     assert_eq!(oauth.refreshes(), 1, "the refresh goes on");
     oauth.issuer.hold(false);
 }
+
+#[tokio::test]
+async fn resumed_account_is_refreshed_while_idle() {
+    let host = crate::given::with_application()
+        .with("connections.idle_refresh_s", "1")
+        .start()
+        .await;
+    let projects = [host.as_project()];
+    let [paused, other] = [
+        toolkit(&host, &projects).await,
+        toolkit(&host, &projects).await,
+    ];
+    let account = connect(&paused, &projects[0], "amy").await;
+    let status = format!("/connected_accounts/{account}/status");
+    let enable = async |enabled: bool| {
+        let body = json!({ "enabled": enabled });
+        projects[0].patch(&status, &body).await.expect(200);
+    };
+    enable(false).await;
+    connect(&other, &projects[0], "amy").await;
+    // By then, the paused account was due as well.
+    wait_until("another account was refreshed again and again", || async {
+        other.refreshes() > 2
+    })
+    .await;
+    let before = paused.refreshes();
+    enable(true).await;
+    wait_until("the resumed account is refreshed", || async {
+        paused.refreshes() > before
+    })
+    .await;
+}

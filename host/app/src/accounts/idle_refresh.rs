@@ -12,7 +12,7 @@ use super::{
 use crate::{
     App, Result,
     accounts::errors,
-    core::ids::ProjectId,
+    core::{clock::time_after, ids::ProjectId},
     projects,
     work::{Admission, Claim, Next, Queue, doubled},
 };
@@ -35,11 +35,18 @@ pub(crate) fn idle_refresh(app: &App) -> Queue<Credential, App> {
 
 async fn refresh(app: &App, claim: Arc<Claim<Credential>>) -> Result<Next> {
     let batch = claim.batch().await?;
-    let Some(owner) = owner(app, &claim).await? else {
-        claim
-            .end(batch, |credential| credential.work.due = None)
-            .await?;
-        return Ok(Next::Ended);
+    let owner = match user_of(app, &claim).await? {
+        TokenUser::Active(owner) => owner,
+        TokenUser::Paused => {
+            let due = time_after(batch.now, app.accounts.settings.idle_refresh_after);
+            return Ok(Next::At(due));
+        }
+        TokenUser::None => {
+            claim
+                .end(batch, |credential| credential.work.due = None)
+                .await?;
+            return Ok(Next::Ended);
+        }
     };
     if let Some(retry_at) = claim.body().await.retry_at.filter(|at| *at > batch.now) {
         return Ok(Next::At(retry_at));
@@ -56,15 +63,29 @@ async fn refresh(app: &App, claim: Arc<Claim<Credential>>) -> Result<Next> {
     Ok(Next::Ended)
 }
 
-/// Returns the owner of a token. None if nothing can use it.
-async fn owner(app: &App, claim: &Claim<Credential>) -> Result<Option<TokenOwner>> {
+/// Account that uses a token.
+enum TokenUser {
+    Active(TokenOwner),
+    /// The account may be resumed at any time.
+    Paused,
+    None,
+}
+
+/// Returns the account that uses a token.
+async fn user_of(app: &App, claim: &Claim<Credential>) -> Result<TokenUser> {
     let (project, id) = (claim.project(), claim.id());
     if !projects::is_live(&app.store, project).await? {
-        return Ok(None);
+        return Ok(TokenUser::None);
     }
-    let account = app.store.get::<Account>(project, id).await?;
-    let Some(account) = account.filter(|account| account.body.status == Status::Active) else {
-        return Ok(None);
+    let Some(account) = app.store.get::<Account>(project, id).await? else {
+        return Ok(TokenUser::None);
     };
-    Ok(TokenOwner::for_account(app, &ProjectId::parse(project)?, &account).ok())
+    match account.body.status {
+        Status::Active => {
+            let owner = TokenOwner::for_account(app, &ProjectId::parse(project)?, &account);
+            Ok(owner.map_or(TokenUser::None, TokenUser::Active))
+        }
+        Status::Inactive => Ok(TokenUser::Paused),
+        _ => Ok(TokenUser::None),
+    }
 }
