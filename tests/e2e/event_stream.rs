@@ -3,10 +3,13 @@
 use std::collections::BTreeSet;
 
 use futures::{StreamExt as _, stream};
-use harness::{Client, Host, Inbox, event_reader::EventReader, host::Setup, inbox::Reply};
+use harness::{
+    Client, Guest, Host, Inbox, event_reader::EventReader, guest, host::Setup, inbox::Reply,
+    secret, unique, wait_until,
+};
 use serde_json::{Value, json};
 
-use crate::given::subscribe;
+use crate::given::{self, subscribe};
 
 const STREAM_PATH: &str = "/trigger_instances/stream";
 
@@ -88,6 +91,46 @@ async fn filters_select_events_of_a_stream() {
         let mut one = project.open_stream(&path, Some(&events[0].id)).await;
         assert_eq!(one.next().await.unwrap(), events[2], "{name}");
     }
+}
+
+/// Publishes a toolkit with a trigger, and lets an instance of it report an event.
+async fn fire(host: &Host, project: &Client, toolkit: &str) {
+    let mut manifest = guest::manifest_with_key(toolkit, given::bearer());
+    let trigger = given::trigger(toolkit, "POSTED");
+    manifest["triggers"] = json!([trigger]);
+    host.publish(Guest::poll().component(), &manifest).await;
+    let key = json!({ "api_key": secret() });
+    let account = project.connect(toolkit, "API_KEY", "amy", key).await;
+    let url = format!("https://api.example.com/echo/{}", unique(8));
+    let body = json!({ "connected_account_id": account, "trigger_config": { "url": url } });
+    let path = format!(
+        "/trigger_instances/{}/upsert",
+        trigger["slug"].as_str().unwrap()
+    );
+    let made = project.post(&path, &body).await.expect(201);
+    let id = made["trigger_id"].as_str().unwrap();
+    let read = format!("/trigger_instances/active?trigger_ids={id}");
+    wait_until("the first poll was made", async || {
+        project.get(&read).await.expect(200)["items"][0]["last_poll_at"].is_string()
+    })
+    .await;
+    let poll = format!("/trigger_instances/manage/{id}/poll");
+    let polled = project.post(&poll, &json!({})).await.expect(200);
+    assert_eq!(polled["events"], 1, "{polled:#?}");
+}
+
+#[tokio::test]
+async fn toolkit_filter_compares_whole_slugs() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let toolkit = given::slug();
+    let path = format!("{STREAM_PATH}?toolkit_slugs={toolkit}");
+    let mut stream = project.open_stream(&path, None).await;
+    fire(host, &project, &format!("{toolkit}_more")).await;
+    fire(host, &project, &toolkit).await;
+    let event = stream.next().await.unwrap();
+    let slug = format!("{}_POSTED", toolkit.to_uppercase());
+    assert_eq!(event.data["metadata"]["trigger_slug"], slug);
 }
 
 #[tokio::test]

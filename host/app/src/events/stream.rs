@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     App, Result,
+    catalog::Snapshot,
     core::{clock::time_before, ids::ProjectId},
     projects::Project,
 };
@@ -131,10 +132,11 @@ impl EventStream {
             .uncounted();
         query.after = self.cursor.take();
         let page = app.store.list::<Event>(&query).await?;
+        let catalog = app.catalog.snapshot();
         let mut events = Vec::new();
         for record in page.items {
             let known = self.seen.insert(record.id.clone(), record.created_at);
-            if known.is_none() && self.filter.admits(&record) {
+            if known.is_none() && self.filter.admits(&record, &catalog) {
                 events.push(StreamedEvent {
                     id: message::message_id(&record.id),
                     message: message::write(app, &record, MessageVersion::V3).await?,
@@ -153,23 +155,31 @@ impl EventStream {
 }
 
 impl Filter {
-    fn admits(&self, event: &Record<Event>) -> bool {
+    fn admits(&self, event: &Record<Event>, catalog: &Snapshot) -> bool {
         let source = event.body.source.as_ref();
         let is_one_of = |list: &[String], value: Option<&str>| {
             list.is_empty() || value.is_some_and(|value| list.iter().any(|own| own == value))
         };
         let auth_config = source.map(|own| own.auth_config_id.as_str());
         let slug = source.map(|source| source.trigger_slug.to_ascii_lowercase());
-        let has_slug = |list: &[String], matches: fn(&str, &str) -> bool| {
+        let toolkit = slug
+            .as_ref()
+            .and_then(|slug| catalog.toolkit_of_trigger(slug));
+        let has_slug = |list: &[String], matches: &dyn Fn(&str, &str) -> bool| {
             let mut wanted = list.iter().map(|own| own.to_ascii_lowercase());
             let slug = slug.as_ref();
             list.is_empty() || slug.is_some_and(|slug| wanted.any(|own| matches(slug, &own)))
         };
-        has_slug(&self.trigger_slugs, |slug, own| slug == own)
-            && has_slug(&self.toolkits, |slug, own| {
+        let is_of_toolkit = |slug: &str, own: &str| match toolkit {
+            Some(toolkit) => *toolkit.slug == *own,
+            // The catalog does not have the trigger type any more.
+            None => {
                 let rest = slug.strip_prefix(own);
                 rest.is_some_and(|rest| rest.starts_with('_'))
-            })
+            }
+        };
+        has_slug(&self.trigger_slugs, &|slug: &str, own: &str| slug == own)
+            && has_slug(&self.toolkits, &is_of_toolkit)
             && is_one_of(&self.triggers, source.map(|own| own.trigger_id.as_str()))
             && is_one_of(&self.accounts, event.body.account().map(|id| id.as_str()))
             && is_one_of(&self.auth_configs, auth_config)
