@@ -296,7 +296,9 @@ async fn invoke(
                 .await?;
             let redactor = store.data().trace.redactor();
             output
-                .map_err(failure::from_tool_error)
+                .map_err(|error| {
+                    failure::from_tool_error(webhook::redacted_error(error, &redactor))
+                })
                 .and_then(|received| receive_output(received, limits))
                 .and_then(|output| webhook::redacted(output, &redactor))
         }

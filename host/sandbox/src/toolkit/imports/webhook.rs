@@ -23,7 +23,10 @@ use crate::{
     Action, Failure, MAX_SECRETS, Output, Policy, Secret, failure,
     toolkit::{
         State,
-        abi::v1::webhook::{Algorithm, Error, Host},
+        abi::v1::{
+            types::ToolError,
+            webhook::{Algorithm, Error, Host},
+        },
         redact::{Redactor, StepsExhausted},
     },
 };
@@ -231,6 +234,17 @@ pub(crate) fn redacted(
     })
 }
 
+/// Removes secrets from the error of a guest, because the sender of a webhook request gets its
+/// message.
+pub(crate) fn redacted_error(error: ToolError, redactor: &Redactor) -> ToolError {
+    let clean = |details: Vec<u8>| redactor.redact_bytes(&details).into_owned();
+    ToolError {
+        message: redactor.redact_text(&error.message),
+        details: error.details.map(clean),
+        ..error
+    }
+}
+
 /// Returns true if a signature is the MAC of a message. Takes constant time.
 fn is_mac<M: KeyInit + Mac>(key: &[u8], message: &[u8], signature: &[u8]) -> bool {
     M::new_from_slice(key)
@@ -406,5 +420,24 @@ mod tests {
         let text = format!("{:?}", redacted(output, &secrets.redactor()).unwrap());
         assert!(!text.contains("abcdefgh"), "{text}");
         assert!(text.contains("[redacted]"), "{text}");
+    }
+
+    #[test]
+    fn errors_carry_no_secret() {
+        let (_, secrets) = taken(&json!({ "secret": "abcdefgh" }), &["secret"], false);
+        let error = ToolError {
+            kind: "unauthorized".to_owned(),
+            message: "not signed with abcdefgh".to_owned(),
+            retry_after_ms: None,
+            upstream_status: None,
+            details: Some(br#"{"expected":"abcdefgh"}"#.to_vec()),
+        };
+        let error = redacted_error(error, &secrets.redactor());
+        assert_eq!(error.kind, "unauthorized");
+        assert_eq!(error.message, "not signed with [redacted]");
+        assert_eq!(
+            error.details.as_deref(),
+            Some(&br#"{"expected":"[redacted]"}"#[..])
+        );
     }
 }
