@@ -296,7 +296,7 @@ async fn action_may_replace_webhooks() {
     });
     let made = given.project.post("/webhook_subscriptions", &subscription);
     let made = made.await.expect(201);
-    let deliveries = format!(
+    let path = format!(
         "/webhook_subscriptions/{}/deliveries",
         made["id"].as_str().unwrap()
     );
@@ -306,9 +306,16 @@ async fn action_may_replace_webhooks() {
     let instead = given.fire(action).await;
     let beside = given.wait_for(&beside, "succeeded").await;
     given.wait_for(&instead, "succeeded").await;
-    let deliveries = given.project.get(&deliveries).await.expect(200);
+    let deliveries = given.project.get(&path).await.expect(200);
     assert_eq!(deliveries["total_items"], 1, "{deliveries:#?}");
     assert_eq!(deliveries["items"][0]["message_id"], beside["message_id"]);
+
+    // A replay of everything does not send them either.
+    let replay = format!("{path}/replay");
+    let all = json!({ "include_delivered": true });
+    given.project.post(&replay, &all).await.expect(200);
+    let deliveries = given.project.get(&path).await.expect(200);
+    assert_eq!(deliveries["total_items"], 1, "{deliveries:#?}");
 }
 
 #[tokio::test]

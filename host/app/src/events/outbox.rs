@@ -101,6 +101,9 @@ pub(crate) struct Event {
     /// Account that the event is about, if it has no source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) account: Option<AccountId>,
+    /// True if a tool runs for the event instead of a webhook.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) for_action_only: bool,
     data: Sealed<Box<RawValue>>,
 }
 
@@ -327,6 +330,7 @@ async fn insert(
         log: source.as_ref().map(|source| source.log_id.clone()),
         source,
         account: event.account.clone(),
+        for_action_only: event.is_for_action_only(),
         data: key.seal(context, &data)?.cast(),
     };
     let mut batch = batch.insert(owner, &id, &stored);

@@ -67,7 +67,8 @@ pub struct ReplayRange {
 
 /// Sends the events of a time range again that were not delivered, or that have no delivery because
 /// the subscription did not exist, did not want them or was disabled. An event that was delivered to
-/// another URL counts as not delivered to the endpoint. Returns their number.
+/// another URL counts as not delivered to the endpoint. An event for which a tool runs instead of a
+/// webhook is not sent. Returns their number.
 ///
 /// # Errors
 /// Fails if the subscription does not exist, the URL may not be reached, or the range has more
@@ -100,7 +101,8 @@ pub async fn replay_range(
             )));
         }
         for event in &page.items {
-            if subscription.body.events.contains(&event.body.kind) {
+            let is_wanted = subscription.body.events.contains(&event.body.kind);
+            if is_wanted && !event.body.for_action_only {
                 wanted.push((outbox::event_id(event)?, event.body.kind));
             }
         }
