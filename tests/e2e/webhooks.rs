@@ -2,7 +2,11 @@
 //!
 //! Events are test events of the API, so that no provider is needed.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, mpsc},
+    time::Duration,
+};
 
 use chrono::DateTime;
 use harness::{
@@ -12,6 +16,7 @@ use harness::{
     unique, wait_for, wait_until,
 };
 use serde_json::{Value, json};
+use tokio::sync::mpsc::unbounded_channel;
 
 const SUBSCRIPTIONS_PATH: &str = "/webhook_subscriptions";
 const TRIGGER_MESSAGE: &str = "service.trigger.message";
@@ -514,7 +519,7 @@ async fn endpoint_may_ask_to_wait() {
 #[tokio::test]
 async fn gone_endpoint_is_disabled_until_changed() {
     let inbox = Inbox::with(|message| {
-        Reply::Status(if message.path.ends_with("new") {
+        Reply::Status(if message.path.ends_with("/new") {
             200
         } else {
             410
@@ -546,6 +551,36 @@ async fn gone_endpoint_is_disabled_until_changed() {
     subscription.wait_for(&sent, "delivered").await;
     subscription.wait_for(&second, "delivered").await;
     assert_eq!(subscription.received(&inbox).len(), 1);
+}
+
+#[tokio::test]
+async fn late_refusal_spares_changed_subscription() {
+    let (arrival, mut arrived) = unbounded_channel();
+    let (change, changed) = mpsc::channel();
+    let changed = Mutex::new(changed);
+    let inbox = Inbox::with(move |message| {
+        if message.path.ends_with("/new") {
+            return Reply::Status(200);
+        }
+        arrival.send(()).unwrap();
+        // The response is held back until the subscription was changed.
+        changed.lock().unwrap().recv().unwrap();
+        Reply::Status(410)
+    });
+    let host = inbox.setup().start().await;
+    let subscription = Subscription::new(host.as_project()).await;
+    let sent = subscription.send(json!({})).await;
+    arrived.recv().await.unwrap();
+    let new = json!({ "webhook_url": format!("{INBOX_ORIGIN}{}/new", subscription.path) });
+    host.as_project()
+        .patch(&subscription.at(""), &new)
+        .await
+        .expect(200);
+    change.send(()).unwrap();
+    let delivered = subscription.wait_for(&sent, "delivered").await;
+    assert_eq!(delivered["attempt_count"], 2);
+    let read = host.as_project().get(&subscription.at("")).await;
+    assert_eq!(read.expect(200)["disabled_at"], Value::Null);
 }
 
 #[tokio::test]
@@ -739,7 +774,7 @@ async fn deleted_project_sends_nothing_more() {
 #[tokio::test]
 async fn change_applies_to_unfinished_deliveries() {
     let inbox = Inbox::with(|message| {
-        Reply::Status(if message.path.ends_with("new") {
+        Reply::Status(if message.path.ends_with("/new") {
             200
         } else {
             500

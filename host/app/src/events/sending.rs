@@ -134,8 +134,10 @@ async fn send(app: &App, claim: Arc<Claim<Delivery>>, mut room: Room) -> Result<
             ordering::end(app, &claim, |delivery| delivery.deliver(attempt.clone())).await
         }
         Outcome::Gone => {
-            if !elsewhere {
-                disable(app, subscription, DisableReason::Gone, now).await?;
+            let is_gone = elsewhere || disable(app, subscription, DisableReason::Gone, now).await?;
+            if !is_gone {
+                // The endpoint was changed during the attempt: the new one gets the message.
+                return retry(app, &claim, attempt, Some(now)).await;
             }
             let reason = "the endpoint is gone";
             let fail = |delivery: &mut Delivery| delivery.fail_with(attempt.clone(), reason);
@@ -296,7 +298,8 @@ async fn note_failure(
             .await
         }
         (Some(since), Some(limit)) if time_after(since, limit) <= now => {
-            disable(app, subscription, DisableReason::Failing, now).await
+            let disabled = disable(app, subscription, DisableReason::Failing, now).await;
+            disabled.map(drop)
         }
         _ => Ok(()),
     }

@@ -23,20 +23,15 @@ struct Data<'a> {
     disabled_reason: &'static str,
 }
 
-/// Disables a subscription, unless it is disabled or was deleted.
+/// Disables a subscription after an attempt, unless it is disabled or was deleted. Returns false, and
+/// changes nothing, if its endpoint is another one than that of the attempt or has recovered.
 pub(super) async fn disable(
     app: &App,
     subscription: &Record<Subscription>,
     reason: DisableReason,
     at: Time,
-) -> Result<()> {
+) -> Result<bool> {
     let Record { project, id, .. } = subscription;
-    tracing::warn!(
-        subscription = id,
-        project,
-        ?reason,
-        "a webhook subscription is disabled"
-    );
     let owner = ProjectId::parse(project)?;
     let data = serde_json::to_vec(&Data {
         id,
@@ -48,12 +43,24 @@ pub(super) async fn disable(
         let batch = Batch::at(at);
         let found = app.store.get::<Subscription>(project, id).await?;
         let Some(mut found) = found.filter(|found| found.body.disabled.is_none()) else {
-            return Ok((batch, ()));
+            return Ok((batch, true));
         };
+        if !found.body.has_endpoint_of(&subscription.body) {
+            return Ok((batch, false));
+        }
         found.body.disabled = Some(Disabled { at, reason });
         let event = NewEvent::new(EventKind::SubscriptionDisabled, data.clone().into());
         let batch = outbox::add(app, &owner, batch.update(&found), event).await?;
-        Ok::<_, Error>((batch, ()))
+        Ok::<_, Error>((batch, true))
     });
-    Ok(disabled.await?)
+    let is_disabled = disabled.await?;
+    if is_disabled {
+        tracing::warn!(
+            subscription = id,
+            project,
+            ?reason,
+            "a webhook subscription is disabled"
+        );
+    }
+    Ok(is_disabled)
 }

@@ -278,6 +278,12 @@ impl Subscription {
     pub(super) fn wants(&self, kind: EventKind) -> bool {
         self.disabled.is_none() && self.events.contains(&kind)
     }
+
+    /// Returns true if the endpoint is that of an earlier read of the subscription, and has neither
+    /// recovered nor begun to fail since.
+    pub(super) fn has_endpoint_of(&self, earlier: &Self) -> bool {
+        self.endpoint.is_same(&earlier.endpoint) && self.failing_since == earlier.failing_since
+    }
 }
 
 /// Returns the record of a subscription.

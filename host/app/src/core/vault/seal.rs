@@ -80,6 +80,11 @@ impl<T> Sealed<T> {
         Some(self.text.strip_prefix("v1.")?.split_once('.')?.0)
     }
 
+    /// Returns true if both are the same ciphertext. A value that is sealed again has another one.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+
     /// Returns the size of the sealed text in bytes.
     pub(crate) fn size(&self) -> usize {
         self.text.len()
