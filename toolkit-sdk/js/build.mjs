@@ -54,6 +54,20 @@ function authorLines({ sources, mappings }) {
   return lines.join("\n");
 }
 
+/** The engine's message about an error while the toolkit is loaded, with the author's files and lines. */
+function located(message, lines) {
+  const author = (line, column) => {
+    const places = [...lines.matchAll(new RegExp(`^${line}:(\\d+) (.*)$`, "gm"))];
+    return places.findLast(([, from]) => Number(from) < Number(column))?.[2];
+  };
+  return message
+    .replace(/^.*Failed to finish JavaScript module evaluation: /, "")
+    .replace(/componentize-qjs:user\.js:(\d+):(\d+)/g, (place, line, column) => author(line, column) ?? place)
+    .replace(/^ +at .*componentize-qjs:.*\n/gm, "")
+    .trimEnd();
+}
+
+let lines = "";
 try {
   const bundle = await build({
     stdin: { contents: `import "toolkit-sdk/platform.js";\n${main}`, resolveDir: dirname(entry) },
@@ -77,7 +91,7 @@ try {
     color: process.stderr.isTTY,
   });
   const textOf = (end) => bundle.outputFiles.find(({ path }) => path.endsWith(end)).text;
-  const lines = authorLines(JSON.parse(textOf(".map")));
+  lines = authorLines(JSON.parse(textOf(".map")));
   const { component } = await componentize({
     witPath: join(here, "wit"),
     world: "toolkit",
@@ -92,7 +106,7 @@ try {
     console.error(`the toolkit uses the platform (${early[1]}.${early[2]}) while it is loaded; it is there only during a call`);
   } else if (!error.errors) {
     // What the bundler found it has told already.
-    console.error(error.message);
+    console.error(located(error.message, lines));
   }
   process.exit(1);
 }

@@ -21,7 +21,7 @@ use crate::{
     },
     progress,
     toolchain::{self, Mode},
-    workspace::{Module, Workspace},
+    workspace::{self, Module, Workspace},
 };
 
 /// Default folder of `--all`.
@@ -133,6 +133,18 @@ impl BuildTarget {
             }
             None => ".".into(),
         }
+    }
+}
+
+/// Checks that a folder contains a toolkit in any language.
+pub(crate) fn check_folder(folder: &Path) -> Result<()> {
+    let is_toolkit = folder.join("Cargo.toml").is_file()
+        || folder::is_alone(folder)
+        || Source::at(folder).is_some();
+    if is_toolkit {
+        Ok(())
+    } else {
+        Err(workspace::not_a_toolkit(folder))
     }
 }
 

@@ -20,7 +20,7 @@ use std::{
     process::ExitCode,
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use bytes::Bytes;
 use clap::Args;
 use manifest::{Manifest, Version};
@@ -111,6 +111,14 @@ pub(crate) fn subjects(
     version: Option<&Version>,
     cases: Option<&Path>,
 ) -> Result<Vec<Subject>> {
+    if let Some(folder) = cases
+        && !folder.is_dir()
+    {
+        bail!(
+            "{} is not a folder; name the folder of the cases with --cases",
+            folder.display()
+        );
+    }
     let given = |file| Subject {
         file,
         cases: cases.map(Path::to_owned),
@@ -242,6 +250,9 @@ impl fmt::Display for Report {
             for problem in &case.problems {
                 writeln!(out, "    {}", indent(&indent(problem)))?;
             }
+        }
+        if self.cases.is_empty() && !self.problems.is_empty() {
+            return writeln!(out, "  ✗ no case was run");
         }
         let passed = self.cases.iter().filter(|case| case.passed).count();
         let sign = if passed == self.cases.len() {

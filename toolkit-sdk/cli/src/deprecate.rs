@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Args;
 
-use crate::publish::{Server, refusal};
+use crate::publish::{Server, org_refusal};
 
 /// Deprecate a published version: it is then used only by calls that name it.
 ///
@@ -39,7 +39,7 @@ pub(crate) async fn run(options: &Deprecate) -> Result<ExitCode> {
         .deprecate(slug, version, options.undo)
         .await?;
     if status != 200 {
-        eprintln!("cannot change {name}: {}", refusal(status, &answer));
+        eprintln!("cannot change {name}: {}", org_refusal(status, &answer));
         return Ok(ExitCode::FAILURE);
     }
     if options.json {

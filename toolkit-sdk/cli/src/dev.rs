@@ -58,7 +58,7 @@ pub(crate) struct Dev {
     path: Option<PathBuf>,
     /// Publish to this running server instead; its keys come from TOOLHOST_ORG_API_KEY and
     /// TOOLHOST_API_KEY.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = crate::publish::server_url)]
     server: Option<Url>,
     /// Key of the organization, for --server.
     #[arg(long, env = "TOOLHOST_ORG_API_KEY", hide_env_values = true)]
@@ -109,6 +109,7 @@ pub(crate) async fn run(options: &Dev) -> Result<ExitCode> {
             folder.display()
         );
     }
+    build::check_folder(&folder)?;
     let mut stop = Stop::listen()?;
     let console = Console::new(options.json);
     let mut sources = Sources::watch(folder.clone());

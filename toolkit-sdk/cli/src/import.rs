@@ -104,6 +104,12 @@ impl Kind {
 
 /// Runs the command.
 pub(crate) async fn run(options: &Import) -> Result<()> {
+    if !manifest::is_slug(&options.slug) {
+        bail!(
+            "`{}` is not a slug; write 2 to 48 of a-z, 0-9 and _, beginning with a letter, not ending with _",
+            options.slug
+        );
+    }
     let folder = options
         .out
         .clone()
@@ -161,13 +167,14 @@ fn read(file: &Path) -> Result<Vec<u8>> {
     fs::read(file).with_context(|| format!("cannot read {}", file.display()))
 }
 
-/// Excludes build outputs from version control.
+/// Excludes build outputs and secret keys from version control.
 fn ignore(folder: &Path) -> Result<()> {
     let file = folder.join(".gitignore");
     if file.is_file() {
         return Ok(());
     }
-    fs::write(&file, "/dist\n/target\n").with_context(|| format!("cannot write {}", file.display()))
+    fs::write(&file, "/dist\n/target\n*.key\n")
+        .with_context(|| format!("cannot write {}", file.display()))
 }
 
 impl Import {

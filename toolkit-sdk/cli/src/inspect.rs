@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use manifest::{EgressRule, Hints, Manifest};
 
@@ -21,6 +21,11 @@ pub(crate) struct Inspect {
 /// Runs the command.
 pub(crate) fn run(options: &Inspect) -> Result<()> {
     let file = options.file.display();
+    if options.file.is_dir() {
+        bail!(
+            "{file} is a folder; build the toolkit in it with `toolkit build`, and name the component"
+        );
+    }
     let bytes = fs::read(&options.file).with_context(|| format!("cannot read {file}"))?;
     let manifest = manifest::extract(&bytes).with_context(|| format!("cannot read {file}"))?;
     let imports = component::imports(&bytes)?;

@@ -143,10 +143,9 @@ struct Names {
 
 impl Names {
     fn from_folder(folder: &Path) -> Result<Self> {
-        let name = folder
-            .file_name()
-            .and_then(|name| name.to_str())
-            .context("name the toolkit")?;
+        let name = folder.file_name().and_then(|name| name.to_str()).context(
+            "the path has no name for the toolkit; write for example `toolkit new hacker-news`",
+        )?;
         let slug = name.to_snake_case();
         let plain = slug
             .bytes()

@@ -21,6 +21,7 @@ use crate::{
     component, progress, sign,
 };
 
+const UNAUTHORIZED_STATUS: u16 = 401;
 /// Timeout of publishing. The server compiles the component before it responds.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(180);
 
@@ -55,7 +56,7 @@ pub(crate) struct Publish {
 #[derive(Debug, Args)]
 pub(crate) struct Server {
     /// Address of the server.
-    #[arg(long, env = "TOOLHOST_URL", default_value = "http://127.0.0.1:8080")]
+    #[arg(long, env = "TOOLHOST_URL", default_value = "http://127.0.0.1:8080", value_parser = server_url)]
     url: Url,
     /// Key of the organization.
     #[arg(long, env = "TOOLHOST_ORG_API_KEY", hide_env_values = true)]
@@ -195,7 +196,10 @@ impl Server {
             .answer(self.request(Method::GET, slug, version)?)
             .await?;
         if status != 200 {
-            bail!("cannot read {slug}@{version}: {}", refusal(status, &answer));
+            bail!(
+                "cannot read {slug}@{version}: {}",
+                org_refusal(status, &answer)
+            );
         }
         serde_json::from_value(answer["manifest"].clone())
             .with_context(|| format!("the manifest of {slug}@{version} does not fit this command"))
@@ -228,6 +232,16 @@ impl Server {
             serde_json::from_str(&text).unwrap_or(Value::String(text)),
         ))
     }
+}
+
+/// Parses the address of a server.
+pub(crate) fn server_url(text: &str) -> Result<Url, String> {
+    Url::parse(text)
+        .ok()
+        .filter(|url| matches!(url.scheme(), "http" | "https"))
+        .ok_or_else(|| {
+            "write the scheme, the host and the port, for example http://127.0.0.1:8080".to_owned()
+        })
 }
 
 #[expect(
@@ -273,7 +287,7 @@ fn print(published: &Published) {
         }
         _ => eprintln!(
             "{slug} {version} was not published: {}",
-            refusal(*status, answer)
+            org_refusal(*status, answer)
         ),
     }
 }
@@ -294,6 +308,18 @@ pub(crate) fn refusal(status: u16, answer: &Value) -> String {
     }));
     lines.extend(text("suggested_fix").map(str::to_owned));
     lines.join("\n  ")
+}
+
+/// Formats a refusal of a request that this command sent with the key of the organization.
+pub(crate) fn org_refusal(status: u16, answer: &Value) -> String {
+    let text = refusal(status, answer);
+    if status == UNAUTHORIZED_STATUS {
+        format!(
+            "{text}\n  this command sends the organization's key: set TOOLHOST_ORG_API_KEY, or give --org-key"
+        )
+    } else {
+        text
+    }
 }
 
 #[cfg(test)]
@@ -320,6 +346,18 @@ mod tests {
     }
 
     #[test]
+    fn server_address_needs_http_scheme() {
+        assert!(server_url("https://a.example/host").is_ok());
+        for wrong in ["", "127.0.0.1:8080", "localhost:8080", "ftp://a.example"] {
+            let problem = server_url(wrong).unwrap_err();
+            assert!(
+                problem.contains("http://127.0.0.1:8080"),
+                "{wrong}: {problem}"
+            );
+        }
+    }
+
+    #[test]
     fn every_problem_that_the_server_lists_is_shown() {
         let answer = json!({ "error": {
             "message": "the component is refused", "errors": ["slug is empty", "no tools"], "suggested_fix": "run `toolkit check`",
@@ -337,5 +375,7 @@ mod tests {
             refusal(502, &Value::String("bad gateway".to_owned())),
             "the server responded 502"
         );
+        let key = org_refusal(401, &json!({ "error": { "message": "Invalid API key" } }));
+        assert!(key.contains("TOOLHOST_ORG_API_KEY"), "{key}");
     }
 }

@@ -6,7 +6,7 @@ use std::{
     process::ExitCode,
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use manifest::{Manifest, cases};
 use sandbox::{
@@ -82,7 +82,8 @@ pub(crate) async fn run(options: &Replay) -> Result<ExitCode> {
 
 fn read(file: &Path) -> Result<Cassette> {
     let text = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-    Cassette::from_json(&text).with_context(|| format!("cannot replay {}", file.display()))
+    // The text of the error contains its cause.
+    Cassette::from_json(&text).map_err(|cause| anyhow!("cannot replay {}: {cause}", file.display()))
 }
 
 /// Checks that the toolkit has the recorded tool or trigger.

@@ -232,7 +232,7 @@ fn entry(
     let tool = manifest
         .tool(name)
         .or_else(|| manifest.tool(&full_slug(manifest, name)))
-        .ok_or_else(|| unknown_slug(name, slugs))?;
+        .ok_or_else(|| unknown_slug("tool", name, slugs))?;
     let arguments = match (case, &options.arguments) {
         (Some(case), _) => case.arguments,
         (None, Some(text)) => arguments::json(text, "the arguments")?,
@@ -286,7 +286,7 @@ fn find_trigger<'a>(manifest: &'a Manifest, name: &str) -> Result<&'a Trigger> {
     manifest
         .trigger(name)
         .or_else(|| manifest.trigger(&full_slug(manifest, name)))
-        .ok_or_else(|| unknown_slug(name, slugs))
+        .ok_or_else(|| unknown_slug("trigger", name, slugs))
 }
 
 /// Returns the call of a case that subscribes at the provider, or unsubscribes. Its request holds the
@@ -347,10 +347,14 @@ fn full_slug(manifest: &Manifest, name: &str) -> String {
     format!("{}_{name}", manifest.slug)
 }
 
-fn unknown_slug<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> anyhow::Error {
+fn unknown_slug<'a>(kind: &str, name: &str, known: impl Iterator<Item = &'a str>) -> anyhow::Error {
+    let known: Vec<_> = known.collect();
+    if known.is_empty() {
+        return anyhow!("the {kind} `{name}` is unknown; the toolkit has no {kind}");
+    }
     anyhow!(
-        "`{name}` is unknown; known are:\n  {}",
-        known.collect::<Vec<_>>().join("\n  ")
+        "the {kind} `{name}` is unknown; known are:\n  {}",
+        known.join("\n  ")
     )
 }
 

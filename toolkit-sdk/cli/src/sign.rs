@@ -25,6 +25,9 @@ const HELP_EXAMPLES: &str = "Examples:
   toolkit sign dist/hello.wasm --key toolkit.key
   toolkit publish dist/hello.wasm                # sends the signature along";
 
+/// Beginning of a file with a public key.
+const PUBLIC_KEY_COMMENT: &str = "untrusted comment: minisign public key";
+
 /// Sign a component, a toolkit that is built first, or any other file; or make a pair of keys.
 #[derive(Debug, Args)]
 #[command(after_help = HELP_EXAMPLES)]
@@ -130,6 +133,10 @@ fn secret_key(file: &Path, password: Option<String>) -> Result<SecretKey> {
     let text = fs::read_to_string(file).with_context(|| {
         format!("cannot read the secret key {shown}; create one with `toolkit sign --generate`")
     })?;
+    ensure!(
+        !text.starts_with(PUBLIC_KEY_COMMENT),
+        "{shown} is a public key; name the file of the secret key with --key"
+    );
     let parse = || {
         SecretKeyBox::from_string(&text)
             .with_context(|| format!("{shown} is not a minisign secret key"))
@@ -203,8 +210,8 @@ pub(crate) fn read_beside(component: &Path, bytes: &[u8]) -> Result<Option<Strin
         .any(|word| word.starts_with("sha256:") && word != own)
     {
         bail!(
-            "{shown} does not match the bytes of {}; sign it again with `toolkit sign`",
-            component.display()
+            "{shown} does not match the bytes of {component}; sign that file again with `toolkit sign {component}` and publish it as it is, or remove the signature",
+            component = component.display()
         );
     }
     Ok(Some(text))

@@ -6,7 +6,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
 use serde::Deserialize;
 
 use crate::{sdk, shared_target::SharedTarget, toolchain::Mode};
@@ -79,6 +79,17 @@ struct Message {
     filenames: Vec<PathBuf>,
 }
 
+/// Returns the error for a folder that contains no toolkit in any language.
+pub(crate) fn not_a_toolkit(folder: &Path) -> Error {
+    let shown = folder.display();
+    let problem = if folder.exists() {
+        "has no Cargo.toml, tools.js, tools.ts, tools.py or import.json"
+    } else {
+        "does not exist"
+    };
+    anyhow!("`{shown}` {problem}; name the folder of a toolkit, or create one with `toolkit new`")
+}
+
 impl MetadataPackage {
     fn takes_packed_sdk(&self) -> bool {
         let is_it = |dependency: &Dependency| {
@@ -100,10 +111,7 @@ impl Workspace {
     pub(crate) fn read(mode: Mode, folder: &Path) -> Result<Self> {
         let file = folder.join("Cargo.toml");
         if !file.is_file() {
-            bail!(
-                "{} does not exist; name the folder of a toolkit, or create one with `toolkit new`",
-                file.display()
-            );
+            return Err(not_a_toolkit(folder));
         }
         let mut command = mode.cargo();
         command

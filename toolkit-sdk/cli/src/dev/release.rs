@@ -98,7 +98,7 @@ impl<'d> Releases<'d> {
                 other => bail!(
                     "{} was not published: {}",
                     manifest.slug,
-                    publish::refusal(other, &answer)
+                    publish::org_refusal(other, &answer)
                 ),
             }
         }

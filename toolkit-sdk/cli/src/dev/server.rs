@@ -142,7 +142,9 @@ async fn start(options: &Dev) -> Result<Server> {
     .context("cannot read the server's output")?;
     if first.is_empty() {
         let status = process.wait().await?;
-        bail!("the server did not start ({status}); its output is above");
+        bail!(
+            "the server did not start ({status}); its output is above; if another program uses the port, choose one with --port"
+        );
     }
     let ready: ReadyOutput = serde_json::from_str(&first).with_context(|| {
         format!(

@@ -12,7 +12,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use heck::ToSnakeCase;
 use manifest::{
     AuthMode, AuthScheme, Check, ClientCertificate, EgressRule, Field, FieldFormat, Hints, Limits,
-    OAuth1, OAuth2, Placement, Sign, Trigger, TriggerKind,
+    OAuth1, OAuth2, Placement, Sign, Trigger, TriggerKind, Version,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ pub(super) struct Declaration {
     description: String,
     #[serde(default)]
     categories: Vec<String>,
-    version: Option<String>,
+    version: Option<Version>,
     /// Path of a file in the toolkit's folder.
     logo: Option<String>,
     #[serde(default)]
@@ -53,7 +53,7 @@ struct ToolDeclaration {
     /// Part of the slug after the toolkit's slug, in any case.
     key: String,
     name: Option<String>,
-    description: String,
+    description: Option<String>,
     input: Value,
     output: Value,
     #[serde(default)]
@@ -85,7 +85,7 @@ struct TriggerDeclaration {
     key: String,
     kind: TriggerKind,
     name: Option<String>,
-    description: String,
+    description: Option<String>,
     config: Value,
     payload: Value,
     #[serde(default)]
@@ -94,7 +94,10 @@ struct TriggerDeclaration {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "an auth scheme, for example `basic()`"
+)]
 struct SchemeDeclaration {
     mode: String,
     name: Option<String>,
@@ -224,7 +227,7 @@ impl ToolDeclaration {
         Ok(manifest::Tool {
             slug: format!("{slug}_{}", self.key).to_ascii_uppercase(),
             name: self.name.unwrap_or_else(|| title_from(&self.key)),
-            description: self.description,
+            description: described(&self.key, self.description)?,
             input: self.input,
             output: self.output,
             hints: Hints {
@@ -249,7 +252,7 @@ impl TriggerDeclaration {
         Ok(Trigger {
             slug: format!("{slug}_{}", self.key).to_ascii_uppercase(),
             name: self.name.unwrap_or_else(|| title_from(&self.key)),
-            description: self.description,
+            description: described(&self.key, self.description)?,
             kind: self.kind,
             config: self.config,
             payload: self.payload,
@@ -379,6 +382,13 @@ impl FieldDeclaration {
             hidden: self.hidden,
         }
     }
+}
+
+/// Returns the description of a tool or trigger, which agents read to choose it.
+fn described(key: &str, description: Option<String>) -> Result<String> {
+    description.with_context(|| {
+        format!("`{key}` has no description; write one: agents read it to choose among tools")
+    })
 }
 
 /// Converts an identifier to a title: `get_item` and `getItem` become `Get item`, `api_key` becomes
@@ -516,6 +526,11 @@ mod tests {
             ),
             (json!({ "logo": "missing.svg" }), "missing.svg"),
             (json!({ "invented": 1 }), "invented"),
+            (json!({ "auth": ["basic"] }), "expected an auth scheme"),
+            (
+                json!({ "tools": [{ "key": "greet", "input": {}, "output": {} }] }),
+                "`greet` has no description",
+            ),
         ] {
             let problem = format!("{:#}", manifest(&declared(&more)).unwrap_err());
             assert!(problem.contains(part), "{problem}");

@@ -48,7 +48,7 @@ pub(crate) fn json(text: &str, what: &str) -> Result<Value> {
         }
         None => text.to_owned(),
     };
-    serde_json::from_str(&text).with_context(|| format!("{what} is not JSON"))
+    serde_json::from_str(&text).with_context(|| format!("cannot read {what} as JSON"))
 }
 
 /// Adds a file to the call and returns its reference for the arguments.
