@@ -1,6 +1,6 @@
 //! Account of the temporary project, connected once with the author's own credential.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use manifest::AuthScheme;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -26,7 +26,13 @@ pub(crate) async fn connect(
     for Served { manifest, .. } in served {
         let connected = match find(options, &manifest.auth) {
             Ok(Some((scheme, values))) => create(api, &manifest.slug, scheme, &values).await,
-            Ok(None) => continue,
+            Ok(None) => match &options.credentials {
+                Some(file) if !manifest.auth.is_empty() => Err(anyhow!(
+                    "{} does not have every field of an auth scheme; `toolkit run` lists the missing ones",
+                    file.display()
+                )),
+                _ => continue,
+            },
             Err(cause) => Err(cause),
         };
         match connected {
