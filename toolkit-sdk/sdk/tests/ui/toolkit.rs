@@ -7,7 +7,7 @@ mod words {
         slug: "Demo",
         name: "Demo",
         description: "Shows.",
-        version: "2026-11-21",
+        version: "20261321_00",
     }
 }
 
