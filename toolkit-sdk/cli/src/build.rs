@@ -372,10 +372,10 @@ fn summarize(built: &Built) {
         ..
     } = &built.manifest;
     println!(
-        "{slug} {version}  {}  {} tools, {} triggers  {}",
+        "{slug} {version}  {}  {}, {}  {}",
         progress::size(built.size),
-        tools.len(),
-        triggers.len(),
+        progress::counted(tools.len(), "tool"),
+        progress::counted(triggers.len(), "trigger"),
         built.file.display()
     );
 }

@@ -29,6 +29,7 @@ use serde_json::Value;
 
 use crate::{
     build::{self, BuildTarget, Built},
+    progress::counted,
     schema,
 };
 
@@ -262,9 +263,9 @@ impl fmt::Display for Report {
         };
         writeln!(
             out,
-            "  {sign} {passed} of {} cases of {} tools",
-            self.cases.len(),
-            self.tools
+            "  {sign} {passed} of {} of {}",
+            counted(self.cases.len(), "case"),
+            counted(self.tools, "tool")
         )
     }
 }

@@ -37,6 +37,12 @@ impl Drop for Spinner {
     }
 }
 
+/// Returns a number of things with their noun: `1 tool`, `2 tools`.
+pub(crate) fn counted(number: usize, noun: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{ending}")
+}
+
 /// Formats a size, for example `96.2 KB`.
 pub(crate) fn size(bytes: u64) -> String {
     match bytes {

@@ -121,9 +121,9 @@ fn built(served: &Served, api: &Api, took: Duration) -> Vec<String> {
         )];
     }
     let mut lines = vec![format!(
-        "{} {slug} {version}  {} tools  {size}  {}",
+        "{} {slug} {version}  {}  {size}  {}",
         style("built").green(),
-        served.manifest.tools.len(),
+        progress::counted(served.manifest.tools.len(), "tool"),
         progress::time(took)
     )];
     lines.extend(example_command(served, api).map(|line| format!("  {}", style(line).dim())));
