@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use crate::core::json::{Members, Tree};
 
-/// Maximum length in characters of a value that a message shows.
+/// Maximum length of a message about a value, in characters.
 pub(super) const MAX_LINE_CHARS: usize = 300;
 /// Number of bytes of a text that are read for one step.
 const TEXT_BYTES_PER_STEP: usize = 64;

@@ -177,16 +177,24 @@ impl IntoResponse for ApiError {
             Self::Http(_) => (&[][..], None),
         };
         let request_id = request_id().into_text();
-        if status >= 500 && status != 501 {
-            tracing::error!(request_id, slug, failure = message, "a request failed");
-        } else {
-            tracing::debug!(
+        match status {
+            // The server has no fault.
+            502 | 504 => tracing::warn!(
+                request_id,
+                slug,
+                failure = message,
+                "a provider or a model failed"
+            ),
+            500.. if status != 501 => {
+                tracing::error!(request_id, slug, failure = message, "a request failed");
+            }
+            _ => tracing::debug!(
                 request_id,
                 status,
                 slug,
                 failure = message,
                 "a request was refused"
-            );
+            ),
         }
         // Details of an internal error could disclose more than they help.
         let message = if status == 500 {

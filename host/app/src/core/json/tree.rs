@@ -90,14 +90,14 @@ impl<'a> Tree<'a> {
         self.excerpt(usize::MAX)
     }
 
-    /// Returns the start of the value: its parts up to a number of characters of its text, counting
-    /// each value as one and the texts as what they have.
+    /// Returns the start of the value, up to a number of characters: each value counts as one, and each
+    /// text and name with its own.
     pub(crate) fn excerpt(&self, max_chars: usize) -> Value {
         let mut left = max_chars;
-        self.first_chars(&mut left)
+        self.excerpt_within(&mut left)
     }
 
-    fn first_chars(&self, left: &mut usize) -> Value {
+    fn excerpt_within(&self, left: &mut usize) -> Value {
         *left = left.saturating_sub(1);
         match self {
             Self::Null => Value::Null,
@@ -110,7 +110,7 @@ impl<'a> Tree<'a> {
                     if *left == 0 {
                         break;
                     }
-                    shown.push(element.first_chars(left));
+                    shown.push(element.excerpt_within(left));
                 }
                 Value::Array(shown)
             }
@@ -120,7 +120,10 @@ impl<'a> Tree<'a> {
                     if *left == 0 {
                         break;
                     }
-                    shown.insert(first_chars(name, left).to_owned(), value.first_chars(left));
+                    shown.insert(
+                        first_chars(name, left).to_owned(),
+                        value.excerpt_within(left),
+                    );
                 }
                 Value::Object(shown)
             }
@@ -186,7 +189,7 @@ impl<'a> Members<'a> {
     }
 }
 
-/// What is known of a text during its pass.
+/// The state of one pass over a text.
 struct Builder<'a> {
     arena: &'a Bump,
     rules: Rules,
