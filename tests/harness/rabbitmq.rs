@@ -24,6 +24,8 @@ use crate::{
     secret, tunnel, wait_for,
 };
 
+/// Time in which stored messages are read.
+const READ_TIMEOUT: Duration = Duration::from_secs(20);
 /// Exchange to which the messages are published.
 const EXCHANGE_NAME: &str = "toolhost";
 /// Timeout of a connection.
@@ -180,13 +182,20 @@ impl RabbitMq {
         self.processes.clear();
     }
 
-    /// Returns all stored messages, oldest first.
+    /// Returns all stored messages, oldest first. Those that the server does not give in time are
+    /// missing.
     pub async fn messages(&self) -> Vec<StoredMessage> {
         let mut taken = self.taken.lock().await;
-        let channel = self
-            .channel()
-            .await
-            .expect("the server accepts connections");
+        let taking = self.take(&mut taken);
+        // A server that begins may accept a connection and not answer.
+        let _ = tokio::time::timeout(READ_TIMEOUT, taking).await;
+        taken.clone()
+    }
+
+    async fn take(&self, taken: &mut Vec<StoredMessage>) {
+        let Some(channel) = self.channel().await else {
+            return;
+        };
         let next = || channel.basic_get(QUEUE_NAME.into(), BasicGetOptions::default());
         while let Some(message) = next().await.expect("the queue can be read") {
             let id = message.properties.message_id();
@@ -198,7 +207,6 @@ impl RabbitMq {
             let acknowledged = message.ack(BasicAckOptions::default()).await;
             acknowledged.expect("the message can be acknowledged");
         }
-        taken.clone()
     }
 
     async fn channel(&self) -> Option<Channel> {

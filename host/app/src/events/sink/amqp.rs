@@ -25,7 +25,7 @@ use crate::{Result, events::errors};
 
 /// Exchange to which messages are published.
 const EXCHANGE_NAME: &str = "toolhost";
-/// Time that the server may take to accept a connection. One that begins may be silent.
+/// Time that the server may take to accept a connection or a channel. One that begins may be silent.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Interval at which a message that waits for the connection tries to open it.
 const CONNECT_INTERVAL: Duration = Duration::from_millis(500);
@@ -61,7 +61,7 @@ impl Amqp {
         id: &str,
         body: Bytes,
     ) -> std::result::Result<(), Failure> {
-        let channel = self.channel().await.map_err(failure)?;
+        let channel = self.channel().await?;
         let properties = BasicProperties::default()
             .with_content_type("application/json".into())
             .with_delivery_mode(PERSISTENT_DELIVERY_MODE)
@@ -121,7 +121,7 @@ impl Amqp {
     }
 
     /// Returns a channel on which no message is under way. Connects if necessary.
-    async fn channel(&self) -> lapin::Result<Channel> {
+    async fn channel(&self) -> std::result::Result<Channel, Failure> {
         let mut known = self.connection.lock().await;
         let is_connected = |connection: &Connection| connection.status().connected();
         let connection = match known.take().filter(is_connected) {
@@ -138,11 +138,21 @@ impl Amqp {
                 return Ok(channel);
             }
         }
-        let channel = connection.create_channel().await?;
-        channel
-            .confirm_select(ConfirmSelectOptions::default())
-            .await?;
-        Ok(channel)
+        let opening = async {
+            let channel = connection.create_channel().await?;
+            channel
+                .confirm_select(ConfirmSelectOptions::default())
+                .await?;
+            Ok::<_, lapin::Error>(channel)
+        };
+        let opened = timeout(CONNECT_TIMEOUT, opening).await;
+        if !matches!(opened, Ok(Ok(_))) {
+            // The next message gets another connection.
+            *known = None;
+        }
+        opened
+            .map_err(|_| Failure::Other("it opens no channel".to_owned()))?
+            .map_err(failure)
     }
 }
 
