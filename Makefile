@@ -10,7 +10,7 @@ STORELESS = $(addsuffix ::,abi abuse::edge abuse::runs bash_tool browser certifi
 	$(addprefix approvals::,assistants_ client_without_) $(addprefix budget::,call_file_ concurrent_ connection_ limits_page_ log_line_ \
 	manifest_ prompt_ request_ run_resource_) $(addprefix coverage::,every_body_ every_response_ every_route_refuses_missing_ \
 	every_route_refuses_other_) $(addprefix mcp_connecting::,call_ client_ older_ session_) $(addprefix mcp_endpoints::,cancelled_call_ \
-	official_ session_exposes_) $(addprefix mcp_oauth::,conformance_ official_) sink::sink_must_ \
+	official_ session_exposes_) $(addprefix mcp_oauth::,conformance_ official_) $(addprefix sink::,sink_must_ unwanted_) \
 	$(addprefix abuse::values::,recursive_ references_ search_ too_many_ value_with_ wrong_values_)
 # The author's command and its toolkits: mostly compilers, one at a time. They follow the tests that are over first.
 AUTHORS = $(addsuffix ::,cassettes dev distribution documents imports languages manual packaging)

@@ -10,7 +10,7 @@ use lapin::{
     Channel, Connection, ConnectionProperties, ExchangeKind,
     options::{
         BasicAckOptions, BasicGetOptions, ExchangeDeclareOptions, QueueBindOptions,
-        QueueDeclareOptions,
+        QueueDeclareOptions, QueueDeleteOptions,
     },
     types::FieldTable,
 };
@@ -32,6 +32,8 @@ const EXCHANGE_NAME: &str = "toolhost";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Queue that stores the messages.
 const QUEUE_NAME: &str = "events";
+/// Routing keys of all messages of toolhost.
+const ROUTING_KEYS: &str = "toolhost.#";
 
 /// A RabbitMQ server. Dropping it kills its processes.
 #[derive(Debug)]
@@ -63,34 +65,6 @@ impl RabbitMq {
         };
         tunnel::make_certificate(server.folder.path(), &["localhost"]);
         server.run().await;
-        let channel = server
-            .channel()
-            .await
-            .expect("the server accepts connections");
-        let durable = ExchangeDeclareOptions {
-            durable: true,
-            ..ExchangeDeclareOptions::default()
-        };
-        let none = FieldTable::default;
-        channel
-            .exchange_declare(EXCHANGE_NAME.into(), ExchangeKind::Topic, durable, none())
-            .await
-            .expect("the exchange can be declared");
-        channel
-            .queue_declare(QUEUE_NAME.into(), QueueDeclareOptions::durable(), none())
-            .await
-            .expect("the queue can be declared");
-        let options = QueueBindOptions::default();
-        channel
-            .queue_bind(
-                QUEUE_NAME.into(),
-                EXCHANGE_NAME.into(),
-                "toolhost.#".into(),
-                options,
-                none(),
-            )
-            .await
-            .expect("the queue can be bound");
         server
     }
 
@@ -115,7 +89,8 @@ impl RabbitMq {
         self.folder.path().join("certificate").display().to_string()
     }
 
-    /// Starts the server on the folder and the ports of the killed one.
+    /// Starts the server on the folder and the ports of the killed one. Declares the queue again, as
+    /// applications do when they connect: a server that is killed may forget what it has just confirmed.
     pub async fn run(&mut self) {
         let folder = self.folder.path();
         let [certificate, key] =
@@ -160,6 +135,48 @@ impl RabbitMq {
             self.channel().await.is_some()
         })
         .await;
+        self.declare().await;
+    }
+
+    /// Declares a queue that stores all messages of toolhost.
+    pub async fn declare(&self) {
+        let channel = self.open_channel().await;
+        let durable = ExchangeDeclareOptions {
+            durable: true,
+            ..ExchangeDeclareOptions::default()
+        };
+        let none = FieldTable::default;
+        channel
+            .exchange_declare(EXCHANGE_NAME.into(), ExchangeKind::Topic, durable, none())
+            .await
+            .expect("the exchange can be declared");
+        channel
+            .queue_declare(QUEUE_NAME.into(), QueueDeclareOptions::durable(), none())
+            .await
+            .expect("the queue can be declared");
+        let options = QueueBindOptions::default();
+        channel
+            .queue_bind(
+                QUEUE_NAME.into(),
+                EXCHANGE_NAME.into(),
+                ROUTING_KEYS.into(),
+                options,
+                none(),
+            )
+            .await
+            .expect("the queue can be bound");
+    }
+
+    /// Deletes the queue, so that no queue stores the messages of toolhost.
+    pub async fn delete_queue(&self) {
+        let channel = self.open_channel().await;
+        let deleted = channel.queue_delete(QUEUE_NAME.into(), QueueDeleteOptions::default());
+        deleted.await.expect("the queue can be deleted");
+    }
+
+    async fn open_channel(&self) -> Channel {
+        let channel = self.channel().await;
+        channel.expect("the server accepts connections")
     }
 
     fn command(&self, program: &Path) -> Command {

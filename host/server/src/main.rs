@@ -219,8 +219,9 @@ fn run(cli: Cli) -> Result<ExitCode, Stop> {
 
 fn start_logging(config: &Config) -> anyhow::Result<()> {
     // At `trace`, sled logs whole pages. It also logs at shutdown from threads that can no longer
-    // log, which would abort the process.
-    let filter = EnvFilter::try_new(format!("sled=warn,{}", config.log))
+    // log, which would abort the process. lapin logs whole messages, at `warn` those that no queue
+    // wants.
+    let filter = EnvFilter::try_new(format!("sled=warn,lapin=error,{}", config.log))
         .map_err(|cause| anyhow::anyhow!("the setting `log` is not valid: {cause}"))?;
     let color = !config.plain && std::io::stderr().is_terminal();
     // A line that cannot be written is dropped. Reporting it would go to the same broken output and
