@@ -242,10 +242,11 @@ impl Elsewhere {
 #[test]
 fn toolkits_share_compiled_library_but_no_module() {
     let elsewhere = Elsewhere::new();
+    // Both are named like a dependency of theirs, too.
     for place in ["here", "there"] {
-        elsewhere.run(place, &["new", "namesake"]).succeeded();
+        elsewhere.run(place, &["new", "serde"]).succeeded();
     }
-    let [here, there] = ["here/namesake", "there/namesake"];
+    let [here, there] = ["here/serde", "there/serde"];
     let source = elsewhere.folder.path().join(there).join("src/lib.rs");
     let text = fs::read_to_string(&source).unwrap();
     fs::write(&source, text.replace("Hello, ", "Goodbye, ")).unwrap();
@@ -257,7 +258,7 @@ fn toolkits_share_compiled_library_but_no_module() {
     };
     built(here);
     let second = built(there);
-    assert!(second.contains("Compiling namesake"), "{second}");
+    assert!(second.contains("Compiling serde v0.1.0"), "{second}");
     assert!(!second.contains("Compiling toolkit-sdk"), "{second}");
     for _ in 0..2 {
         assert_eq!(elsewhere.greeting(here), "Hello, Ada!");

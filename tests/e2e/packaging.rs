@@ -4,7 +4,7 @@ use std::{
     fs,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
 };
 
 use harness::{Finished, host::beside};
@@ -56,6 +56,24 @@ fn completions_and_manual_pages_name_every_command() {
                 assert!(script.contains(command), "{command}: {script}");
             }
         }
+    }
+}
+
+#[test]
+fn closed_output_ends_commands_without_report() {
+    for (program, code) in [("toolhost", 0), ("toolkit", 141)] {
+        let mut command = Command::new(beside(program));
+        command.args(["completions", "bash"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut running = command.spawn().unwrap();
+        drop(running.stdout.take());
+        let ended = running.wait_with_output().unwrap();
+        let report = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(
+            (ended.status.code(), &*report),
+            (Some(code), ""),
+            "{program}"
+        );
     }
 }
 

@@ -38,7 +38,10 @@ mod sign;
 mod toolchain;
 mod workspace;
 
-use std::process::ExitCode;
+use std::{
+    panic,
+    process::{self, ExitCode},
+};
 
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -75,7 +78,11 @@ enum Command {
     Man(command_line::Man),
 }
 
+/// Exit code of a command whose output nobody reads, as if `SIGPIPE` had ended it.
+const UNREAD_OUTPUT_CODE: i32 = 141;
+
 fn main() -> ExitCode {
+    end_quietly_at_unread_output();
     compiler::run_as_wrapper().unwrap_or_else(command_line)
 }
 
@@ -88,6 +95,19 @@ async fn command_line() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Ends without a report when the reader of the output ends first, as `head` does. `println!` panics
+/// then.
+fn end_quietly_at_unread_output() {
+    let report = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        let text = panic.payload_as_str().unwrap_or_default();
+        if text.starts_with("failed printing to stdout: Broken pipe") {
+            process::exit(UNREAD_OUTPUT_CODE);
+        }
+        report(panic);
+    }));
 }
 
 async fn run(command: Command) -> Result<ExitCode> {

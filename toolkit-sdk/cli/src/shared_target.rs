@@ -115,6 +115,7 @@ mod tests {
         let lock = |folder: &str| {
             let package = Package {
                 name: "hello".to_owned(),
+                id: format!("path+file://{folder}#0.1.0"),
                 folder: folder.into(),
                 module: "hello".to_owned(),
             };

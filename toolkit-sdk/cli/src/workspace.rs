@@ -28,6 +28,8 @@ pub(crate) struct Workspace {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Package {
     pub(crate) name: String,
+    /// Package id of cargo, which no dependency of the same name has.
+    pub(crate) id: String,
     /// Folder of its `Cargo.toml`.
     pub(crate) folder: PathBuf,
     /// Name of its module, without an extension.
@@ -50,6 +52,7 @@ struct Metadata {
 
 #[derive(Deserialize)]
 struct MetadataPackage {
+    id: String,
     name: String,
     manifest_path: PathBuf,
     targets: Vec<Target>,
@@ -209,7 +212,7 @@ impl Workspace {
             command.arg("--config").arg(sdk::link(&self.root)?);
         }
         for package in packages {
-            command.args(["--package", &package.name]);
+            command.args(["--package", &package.id]);
         }
         command.args([
             "--lib",
@@ -260,6 +263,7 @@ fn package(package: MetadataPackage) -> Option<Package> {
     let module = package.targets.into_iter().find(Target::is_module)?;
     Some(Package {
         name: package.name,
+        id: package.id,
         folder,
         module: module.name.replace('-', "_"),
     })
@@ -303,6 +307,7 @@ mod tests {
     fn module_is_found_in_cargo_messages() {
         let ours = Package {
             name: "hello".to_owned(),
+            id: "path+file:///work/hello#0.1.0".to_owned(),
             folder: "/work/hello".into(),
             module: "hello".to_owned(),
         };
