@@ -48,9 +48,9 @@ settings! {
         /// Webhooks that providers may send to one address in a minute.
         #[setting(zero = "no limit")] pub webhook_rate: u32 = 4_000,
         /// Open connections.
-        pub connections: usize = 4_096,
+        #[setting(range = 1..)] pub connections: usize = 4_096,
         /// Open connections from one address that is not a trusted proxy.
-        pub connections_per_address: usize = 256,
+        #[setting(range = 1..)] pub connections_per_address: usize = 256,
         /// Time that a stopping server waits for running requests.
         #[setting(unit = "s")] pub drain_s: u64 = 30,
         /// Responses that are stored for the `Idempotency-Key`s of one project in a day. Requests

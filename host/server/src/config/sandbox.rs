@@ -11,12 +11,12 @@ settings! {
         /// space. `on_demand` makes instances when needed.
         pub allocator: Allocator = Allocator::Pooling,
         /// Calls that run at once, including those that wait for a provider.
-        pub live: usize = 512,
+        #[setting(range = 1..)] pub live: usize = 512,
         /// Calls of one project that run at once.
-        pub live_per_project: usize = 64,
+        #[setting(range = 1..)] pub live_per_project: usize = 64,
         /// Calls of one project that have used enough processor time to be moved to threads of
         /// their own.
-        pub busy_per_project: usize = 8,
+        #[setting(range = 1..)] pub busy_per_project: usize = 8,
         /// Calls that wait in the queue.
         pub queue: usize = 128,
         /// Calls of one project that wait in the queue.
@@ -29,7 +29,7 @@ settings! {
         pub cancel_on_disconnect: bool = true,
         /// Memory of all calls together. Slots of the pool that wait for a call keep at most half
         /// as much besides.
-        #[setting(unit = "MiB")] pub memory_mib: u64 = 1_024,
+        #[setting(unit = "MiB", range = 1..)] pub memory_mib: u64 = 1_024,
         /// Threads for calls that need much processor time.
         #[setting(unset = "one per core", example = 4)] pub threads: Option<usize>,
         /// Machine code of all components that are kept loaded together. It is mapped from files,
