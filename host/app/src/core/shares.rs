@@ -12,7 +12,8 @@
 //! everything that it has registered for, and what it starts belongs to the threads on which it runs.
 //!
 //! The threads have the normal priority. At a lower one, other processes could stop them for long while
-//! they hold a lock that all projects need.
+//! they hold a lock that all projects need. Instead they offer their processor to others after each poll,
+//! when they hold none.
 //!
 //! Cost: with two processors, busy projects have one of them while another project is active.
 
@@ -27,7 +28,7 @@ use std::{
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     task::Poll,
-    thread::available_parallelism,
+    thread::{self, available_parallelism},
     time::{Duration, Instant},
 };
 
@@ -202,6 +203,9 @@ impl Shares {
             }
             let polled = work.as_mut().poll(context);
             self.count_since(start, owner);
+            if busy {
+                thread::yield_now();
+            }
             polled.map(Some)
         })
         .await
