@@ -217,11 +217,23 @@ fn run(cli: Cli) -> Result<ExitCode, Stop> {
     })
 }
 
+/// Filter for dependencies that would log credentials or data, each at the most verbose level at
+/// which it does not. The setting `log` overrides it for a crate that it names.
+///
+/// - `lapin` logs whole messages, at `warn` those that no queue wants.
+/// - `oci_client` logs the response of a registry's token endpoint at `debug`.
+/// - `rmcp` logs errors of requests at `warn`, among them connection links, notifications of
+///   clients at `info`, and arguments and results at `debug`.
+/// - `sled` logs whole pages at `trace`. It also logs at shutdown from threads that can no longer
+///   log, which would abort the process.
+/// - `sqlx_postgres` logs at `warn` lines of a `.pgpass` file that it cannot parse, and the values
+///   of unknown parameters of a database URL.
+/// - `wasmtime_wasi` logs at `trace` the numbers that guests get from it, among them random ones.
+const QUIET_CRATES: &str =
+    "lapin=error,oci_client=warn,rmcp=error,sled=warn,sqlx_postgres=error,wasmtime_wasi=info";
+
 fn start_logging(config: &Config) -> anyhow::Result<()> {
-    // At `trace`, sled logs whole pages. It also logs at shutdown from threads that can no longer
-    // log, which would abort the process. lapin logs whole messages, at `warn` those that no queue
-    // wants.
-    let filter = EnvFilter::try_new(format!("sled=warn,lapin=error,{}", config.log))
+    let filter = EnvFilter::try_new(format!("{QUIET_CRATES},{}", config.log))
         .map_err(|cause| anyhow::anyhow!("the setting `log` is not valid: {cause}"))?;
     let color = !config.plain && std::io::stderr().is_terminal();
     // A line that cannot be written is dropped. Reporting it would go to the same broken output and
