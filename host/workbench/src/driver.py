@@ -1,12 +1,14 @@
 """Runs one script of a session: restores its variables, runs it, and keeps what can be kept.
 
-Variables are kept as pickled data, modules by their names, and functions and classes by their sources. What cannot be kept is named
-in the report.
+Variables are kept as pickled data, modules by their names, imported functions and classes by references, and those of scripts by their
+sources. What cannot be kept is named in the report, and does not affect the rest.
 """
 
 import ast
 import base64
+import functools
 import importlib
+import io
 import json
 import os
 import sys
@@ -21,6 +23,8 @@ SCRIPT = FOLDER + "script.py"
 FILES = os.getcwd()
 MAX_VARIABLES_BYTES = int(os.environ.pop("MAX_VARIABLES_BYTES"))
 MAX_RESULT_CHARS = int(os.environ.pop("MAX_RESULT_CHARS"))
+# Types of what pickle keeps as a reference to a name of a module.
+DEFINITIONS = (types.FunctionType, type, functools._lru_cache_wrapper)
 
 
 class ToolError(Exception):
@@ -106,7 +110,7 @@ def restore(names):
     lost = []
     for name, module in modules.items():
         try:
-            names[name] = importlib.import_module(module)
+            names[name] = _pickle.loads(module) if isinstance(module, bytes) else importlib.import_module(module)
         except Exception:
             lost.append(name)
     left = define(sources, names)
@@ -118,24 +122,53 @@ def restore(names):
     return sources, lost
 
 
+def is_defined(value):
+    """Says whether a value is a function or class that a script has defined."""
+    return isinstance(value, DEFINITIONS) and value.__module__ == "__main__"
+
+
+class Keeper(_pickle.Pickler):
+    """Refuses values that need a function or class of a script whose source is not kept: they could not be restored."""
+
+    kept = {}
+
+    def reducer_override(self, value):
+        if is_defined(value) and value.__qualname__.partition(".")[0] not in self.kept:
+            raise _pickle.PicklingError(f"{value.__qualname__} is not kept")
+        return NotImplemented
+
+
+def dump(value, kept):
+    file = io.BytesIO()
+    keeper = Keeper(file, 5)
+    keeper.kept = kept
+    keeper.dump(value)
+    return file.getvalue()
+
+
 def keep(names, sources):
     """Writes what can be kept. Returns the names of the rest."""
-    modules, kept, sizes, lost = {}, {}, {}, []
+    modules, kept, values, sizes, lost = {}, {}, {}, {}, []
     for name, value in list(names.items()):
         if name.startswith("__") or (name in TOOLS and value is TOOLS[name]):
             continue
         if isinstance(value, types.ModuleType):
             modules[name] = value.__name__
-        elif isinstance(value, (types.FunctionType, type)) and value.__module__ == "__main__":
-            if name in sources:
-                kept[name] = sources[name]
-            else:
-                lost.append(name)
+        elif name in sources and is_defined(value) and value.__qualname__ != "<lambda>":
+            kept[name] = sources[name]
         else:
-            try:
-                sizes[name] = len(_pickle.dumps(value, 5))
-            except Exception:
-                lost.append(name)
+            values[name] = value
+    for name, value in values.items():
+        try:
+            data = dump(value, kept)
+        except Exception:
+            lost.append(name)
+            continue
+        if isinstance(value, DEFINITIONS) and not is_defined(value):
+            # Decorators and base classes, which must exist before the definitions that use them.
+            modules[name] = data
+        else:
+            sizes[name] = len(data)
     used = sum(len(source) for source in kept.values())
     for name in sorted(sizes, key=sizes.get):
         used += sizes[name]
@@ -143,7 +176,7 @@ def keep(names, sources):
             lost.append(name)
     data = {name: names[name] for name in sizes if name not in lost}
     try:
-        state = _pickle.dumps((modules, kept, _pickle.dumps(data, 5), list(data)), 5)
+        state = _pickle.dumps((modules, kept, dump(data, kept), list(data)), 5)
     except Exception:
         return lost + list(data)
     send("workbench.keep", state)

@@ -197,6 +197,33 @@ small = 1
     assert_eq!(session.run("small").await.result.text, "1");
 }
 
+/// A value whose class cannot be kept takes no other one with it, and classes are restored after the
+/// imports that their sources use.
+#[tokio::test(flavor = "multi_thread")]
+async fn lost_class_takes_no_other_variable() {
+    let session = Arc::new(Kept::default());
+    let code = "
+import functools
+from collections import namedtuple
+from dataclasses import dataclass
+Pair = namedtuple('Pair', 'x y')
+pair = Pair(1, 2)
+@dataclass
+class Point:
+    x: int
+point = Point(3)
+@functools.cache
+def double(x): return 2 * x
+def triple(x): return 3 * x
+triple = lambda x: 4 * x
+total = 5
+";
+    let finished = session.run(code).await;
+    assert_eq!(finished.lost, ["Pair", "pair", "triple"]);
+    let second = session.run("[total, point.x, double(7)]").await;
+    assert_eq!(second.result.text, "[5, 3, 14]", "{}", second.stderr.text);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn files_and_databases_last() {
     let session = Arc::new(Kept::default());
