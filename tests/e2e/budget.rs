@@ -539,6 +539,10 @@ const TESTS_OF_ROWS: &[(&str, &str)] = &[
         "tests/e2e/recipes.rs runs_past_a_limit_fail",
     ),
     (
+        "Items of all loops of a run of a recipe",
+        "tests/e2e/recipes.rs runs_past_a_limit_fail",
+    ),
+    (
         "Calls of tools in a run of a recipe",
         "tests/e2e/recipes.rs runs_past_a_limit_fail",
     ),

@@ -487,6 +487,9 @@ async fn runs_past_a_limit_fail() {
         step["if"] = json!({ "less": ["{{item}}", count] });
         step
     };
+    // Its steps are skipped, so that no call counts.
+    let nested =
+        json!([{ "name": "outer", "for_each": "{{input.items}}", "steps": [looped("inner", 0)] }]);
     let big = |name: &str| given.step(name, &given.read, &format!("/big/{tag}/2200000"));
     let items = |count: usize| json!({ "items": (0..count).collect::<Vec<_>>() });
     for (steps, input, reason) in [
@@ -496,6 +499,7 @@ async fn runs_past_a_limit_fail() {
             items(100),
             "250 calls",
         ),
+        (nested.clone(), items(100), "10000 items"),
         (json!([big("a"), big("b")]), items(0), "4194304 bytes"),
     ] {
         let slug = given.store(steps).await;
@@ -503,12 +507,16 @@ async fn runs_past_a_limit_fail() {
         let error = ran["error"].as_str().unwrap();
         assert!(error.contains(reason), "{error}");
     }
-    for steps in [
-        json!([looped("a", 100), looped("b", 100), looped("c", 50)]),
-        json!([big("a")]),
+    for (steps, count) in [
+        (
+            json!([looped("a", 100), looped("b", 100), looped("c", 50)]),
+            100,
+        ),
+        (nested, 99),
+        (json!([big("a")]), 100),
     ] {
         let slug = given.store(steps).await;
-        let ran = given.execute(&slug, items(100)).await.expect(200);
+        let ran = given.execute(&slug, items(count)).await.expect(200);
         assert_eq!(ran["error"], Value::Null, "{}", ran["error"]);
     }
 }

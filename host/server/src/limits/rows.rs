@@ -214,6 +214,7 @@ pub(super) fn storage(set: Set<'_>) -> Vec<Row> {
         row("Steps of a recipe", agents::recipes::MAX_STEPS, RECIPE_INVALID),
         row("Depth of groups of steps in a recipe", agents::recipes::MAX_NESTING, RECIPE_INVALID),
         row("Items of a loop of a recipe", agents::recipes::MAX_LOOP_ITEMS, "the run fails"),
+        row("Items of all loops of a run of a recipe", agents::recipes::MAX_RUN_ITEMS, "the run fails"),
         row("Calls of tools in a run of a recipe", agents::recipes::MAX_CALLS, "the run fails"),
         row("Data of all steps of a run of a recipe", size(agents::recipes::MAX_RUN_DATA_BYTES as u64), "the run fails"),
         row("Runs of recipes of one project that have not ended", agents::recipes::MAX_PENDING_RUNS, "429 `ToolRouterV2_TooManyRecipeRuns`"),

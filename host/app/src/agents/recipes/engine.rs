@@ -14,9 +14,10 @@ use std::{collections::HashMap, fmt::Display};
 use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use store::{Batch, Record};
+use tokio::task::yield_now;
 
 use super::{
-    MAX_CALLS, MAX_LOOP_ITEMS, MAX_RUN_DATA_BYTES,
+    MAX_CALLS, MAX_LOOP_ITEMS, MAX_RUN_DATA_BYTES, MAX_RUN_ITEMS,
     definition::{Definition, INPUT_ROOT, ITEM_ROOT, STEPS_ROOT, Step},
     record::{self, CallResult, Plan, RecipeRun, RunSeal, StoredCall},
     running::StepCaller,
@@ -66,6 +67,8 @@ pub(super) struct Engine<'a> {
     /// Calls that an earlier attempt has begun, by their places.
     begun: HashMap<String, Record<StoredCall>>,
     call_count: usize,
+    /// Items of loops so far.
+    item_count: usize,
     /// Bytes of data that further calls may return.
     data_room: usize,
 }
@@ -90,6 +93,7 @@ impl<'a> Engine<'a> {
             results: Map::new().into(),
             begun: begun.into_iter().map(by_place).collect(),
             call_count: 0,
+            item_count: 0,
             data_room: MAX_RUN_DATA_BYTES,
         };
         let Definition { steps, output, .. } = plan.definition;
@@ -143,6 +147,14 @@ impl<'a> Engine<'a> {
         let mut errors = Vec::new();
         for (index, item) in items.iter().enumerate() {
             let place = format!("{place}[{index}]");
+            self.item_count += 1;
+            if self.item_count > MAX_RUN_ITEMS {
+                let problem =
+                    format!("the loops of the run have more than {MAX_RUN_ITEMS} items together");
+                return Err(failed(&place, problem));
+            }
+            // An item whose steps are skipped waits for nothing.
+            yield_now().await;
             let mut result = self.once(step, &place, Some(item)).await?;
             data.push(result["data"].take());
             errors.push(result["error"].take());

@@ -62,6 +62,8 @@ pub const MAX_STEPS: usize = 50;
 pub const MAX_NESTING: usize = 3;
 /// Maximum number of items of a loop.
 pub const MAX_LOOP_ITEMS: usize = 100;
+/// Maximum number of items of all loops of a run, those of loops in loops included.
+pub const MAX_RUN_ITEMS: usize = 10_000;
 /// Maximum number of calls of tools in a run.
 pub const MAX_CALLS: usize = 250;
 /// Maximum size of the data that the steps of a run return, in bytes.
