@@ -4,6 +4,8 @@
 //! arguments of the recipe, `steps` for the results of earlier steps by their names, and inside a loop
 //! `item` for the current item.
 
+use std::cmp::Ordering;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -126,15 +128,11 @@ impl Condition {
         Ok(match self {
             Self::Equals(pair) => {
                 let (one, other) = both(pair)?;
-                match (one.as_f64(), other.as_f64()) {
-                    (Some(one), Some(other)) => one.total_cmp(&other).is_eq(),
-                    _ => one == other,
-                }
+                compared(&one, &other).map_or_else(|| one == other, Ordering::is_eq)
             }
             Self::Less(pair) => {
                 let (one, other) = both(pair)?;
-                let numbers = one.as_f64().zip(other.as_f64());
-                numbers.is_some_and(|(one, other)| one < other)
+                compared(&one, &other).is_some_and(Ordering::is_lt)
             }
             Self::Contains(pair) => match both(pair)? {
                 (Value::Array(items), item) => items.contains(&item),
@@ -149,6 +147,19 @@ impl Condition {
     }
 }
 
+/// Compares two numbers; none if a value is no number. Integers are compared exactly: ids may have more
+/// digits than a floating-point number keeps.
+fn compared(one: &Value, other: &Value) -> Option<Ordering> {
+    let integer = |value: &Value| {
+        let signed = value.as_i64().map(i128::from);
+        signed.or_else(|| value.as_u64().map(i128::from))
+    };
+    match (integer(one), integer(other)) {
+        (Some(one), Some(other)) => Some(one.cmp(&other)),
+        _ => one.as_f64()?.partial_cmp(&other.as_f64()?),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -157,11 +168,21 @@ mod tests {
 
     #[test]
     fn conditions_compare_values() {
-        let input = json!({ "count": 3, "tags": ["a", "b"], "title": "a report", "none": null });
+        let input = json!({
+            "count": 3, "tags": ["a", "b"], "title": "a report", "none": null, "id": 1_234_567_890_123_456_789_u64,
+        });
         for (condition, expected) in [
             (json!({ "equals": ["{{input.count}}", 3] }), true),
             (json!({ "equals": ["{{input.count}}", 3.0] }), true),
             (json!({ "equals": ["{{input.count}}", "3"] }), false),
+            (
+                json!({ "equals": ["{{input.id}}", 1_234_567_890_123_456_788_u64] }),
+                false,
+            ),
+            (
+                json!({ "less": [1_234_567_890_123_456_788_u64, "{{input.id}}"] }),
+                true,
+            ),
             (json!({ "equals": ["{{input.tags}}", ["a", "b"]] }), true),
             (json!({ "less": ["{{input.count}}", 4] }), true),
             (json!({ "less": [4, "{{input.count}}"] }), false),
