@@ -64,14 +64,16 @@ fn flatten<'a>(values: impl Iterator<Item = &'a Value>) -> Result<Vec<Placeholde
     Ok(found?.concat())
 }
 
-struct Filling<'a> {
+/// Values into which others are filled, one after the other. What is filled in counts together.
+pub(crate) struct Filling<'a> {
     roots: &'a [Root<'a>],
     /// Bytes that may still be filled in.
     room: usize,
 }
 
 impl<'a> Filling<'a> {
-    fn new(roots: &'a [Root<'a>]) -> Self {
+    /// Creates a filling with the values of roots.
+    pub(crate) fn new(roots: &'a [Root<'a>]) -> Self {
         let room = MAX_FILLED_BYTES;
         Self { roots, room }
     }
@@ -83,7 +85,22 @@ impl<'a> Filling<'a> {
             .collect()
     }
 
-    fn value(&mut self, value: &Value) -> Result<Value, String> {
+    /// Returns true if a value, once it is filled in, is not null. Nothing is filled in.
+    pub(crate) fn exists(&self, value: &Value) -> Result<bool, String> {
+        let Value::String(text) = value else {
+            return Ok(!value.is_null());
+        };
+        match parse(text)?[..] {
+            [Part::Value(placeholder)] => {
+                let found = self.find(placeholder)?;
+                Ok(found.is_some_and(|value| !value.is_null()))
+            }
+            _ => Ok(true),
+        }
+    }
+
+    /// Fills values into a value. The error says what is wrong.
+    pub(crate) fn value(&mut self, value: &Value) -> Result<Value, String> {
         match value {
             Value::String(text) => self.text(text),
             Value::Array(items) => items.iter().map(|item| self.value(item)).collect(),

@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::core::mapping::{self, Root};
+use crate::core::mapping::{Filling, Root};
 
 /// Root of placeholders for the arguments of the recipe.
 pub(super) const INPUT_ROOT: &str = "input";
@@ -116,35 +116,50 @@ impl Condition {
 
     /// Decides whether the condition holds. The error says which placeholder is wrong.
     pub(super) fn holds(&self, roots: &[Root<'_>]) -> Result<bool, String> {
-        let both = |[one, other]: &[Value; 2]| -> Result<_, String> {
-            Ok((mapping::fill(one, roots)?, mapping::fill(other, roots)?))
-        };
-        // Returns the first result that is `decisive` or an error, or else the opposite.
-        let first = |conditions: &[Self], decisive: bool| {
-            let mut results = conditions.iter().map(|condition| condition.holds(roots));
-            let found = results.find(|result| *result != Ok(!decisive));
-            found.unwrap_or(Ok(!decisive))
-        };
+        self.holds_with(&mut Filling::new(roots))
+    }
+
+    /// Decides with one filling for all parts of the condition, so that the values of all together are
+    /// limited.
+    fn holds_with(&self, filling: &mut Filling<'_>) -> Result<bool, String> {
         Ok(match self {
             Self::Equals(pair) => {
-                let (one, other) = both(pair)?;
+                let [one, other] = filled(pair, filling)?;
                 compared(&one, &other).map_or_else(|| one == other, Ordering::is_eq)
             }
             Self::Less(pair) => {
-                let (one, other) = both(pair)?;
+                let [one, other] = filled(pair, filling)?;
                 compared(&one, &other).is_some_and(Ordering::is_lt)
             }
-            Self::Contains(pair) => match both(pair)? {
-                (Value::Array(items), item) => items.contains(&item),
-                (Value::String(text), Value::String(part)) => text.contains(&part),
+            Self::Contains(pair) => match filled(pair, filling)? {
+                [Value::Array(items), item] => items.contains(&item),
+                [Value::String(text), Value::String(part)] => text.contains(&part),
                 _ => false,
             },
-            Self::Exists(value) => !mapping::fill(value, roots)?.is_null(),
-            Self::Not(condition) => !condition.holds(roots)?,
-            Self::All(conditions) => first(conditions, false)?,
-            Self::Any(conditions) => first(conditions, true)?,
+            Self::Exists(value) => filling.exists(value)?,
+            Self::Not(condition) => !condition.holds_with(filling)?,
+            Self::All(conditions) => {
+                for condition in conditions {
+                    if !condition.holds_with(filling)? {
+                        return Ok(false);
+                    }
+                }
+                true
+            }
+            Self::Any(conditions) => {
+                for condition in conditions {
+                    if condition.holds_with(filling)? {
+                        return Ok(true);
+                    }
+                }
+                false
+            }
         })
     }
+}
+
+fn filled([one, other]: &[Value; 2], filling: &mut Filling<'_>) -> Result<[Value; 2], String> {
+    Ok([filling.value(one)?, filling.value(other)?])
 }
 
 /// Compares two numbers; none if a value is no number. Integers are compared exactly: ids may have more
@@ -165,6 +180,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::core::mapping::MAX_FILLED_BYTES;
 
     #[test]
     fn conditions_compare_values() {
@@ -208,6 +224,21 @@ mod tests {
             let roots = [(INPUT_ROOT, &input)];
             assert_eq!(parsed.holds(&roots), Ok(expected), "{condition}");
         }
+    }
+
+    #[test]
+    fn values_of_a_condition_are_limited_together() {
+        let input = json!({ "text": "x".repeat(MAX_FILLED_BYTES / 2) });
+        let holds = |part: Value, count: usize| {
+            let condition = json!({ "all": vec![part; count] });
+            let parsed: Condition = serde_json::from_value(condition).unwrap();
+            parsed.holds(&[(INPUT_ROOT, &input)])
+        };
+        let contains = json!({ "contains": ["{{input.text}}", "x"] });
+        assert_eq!(holds(contains.clone(), 1), Ok(true));
+        assert!(holds(contains, 3).unwrap_err().contains("1048576 bytes"));
+        let exists = json!({ "exists": "{{input.text}}" });
+        assert_eq!(holds(exists, 1_000), Ok(true));
     }
 
     #[test]
