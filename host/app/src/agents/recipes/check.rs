@@ -197,6 +197,10 @@ impl<'a> Walk<'a> {
             (None, Some(_), true) => {
                 self.calls.insert(place.to_owned(), step);
             }
+            // The group would end at the failure of one of its steps all the same.
+            (None, None, false) if step.continue_on_error => self.problems.add(format!(
+                "{place}: a group has no `continue_on_error`; its steps may have one each"
+            )),
             (None, None, false) => {
                 self.steps(&step.steps, &format!("{place}.steps"), depth + 1, in_loop);
             }

@@ -39,6 +39,10 @@ fn wrong_steps_are_reported_with_their_place() {
         (json!([{ "name": "a" }]), "must have one of"),
         (with("steps", json!([call("b")])), "must have one of"),
         (
+            json!([{ "name": "a", "steps": [call("b")], "continue_on_error": true }]),
+            "steps[0]: a group has no `continue_on_error`",
+        ),
+        (
             with("for_each", json!(7)),
             "steps[0].for_each: must be a list",
         ),
