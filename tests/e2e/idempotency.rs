@@ -238,6 +238,31 @@ async fn disconnected_client_can_fetch_the_response_later() {
 }
 
 #[tokio::test]
+async fn answered_proxy_request_is_never_sent_again() {
+    let setup = given::with_application().with("files.quota_mib", "1");
+    let host = setup.start().await;
+    let (_, account) = given::fetcher(&host).await;
+    let tag = unique(8);
+    let away = format!("/redirect/{tag}?to=https://files.example.net/");
+    for (endpoint, status) in [(format!("/bytes/{tag}/2000000"), 507), (away, 403)] {
+        let body =
+            json!({ "connected_account_id": account, "endpoint": endpoint, "method": "POST" });
+        let sent_before = Host::application().seen(&tag).len();
+        for expected in [status, 409] {
+            send(
+                &host.as_project(),
+                "/tools/execute/proxy",
+                &body,
+                &format!("{tag}{status}"),
+            )
+            .await
+            .expect(expected);
+        }
+        assert_eq!(Host::application().seen(&tag).len(), sent_before + 1);
+    }
+}
+
+#[tokio::test]
 async fn tool_results_follow_the_log_setting() {
     let project = Host::shared().await.new_project().await;
     project

@@ -2,7 +2,8 @@
 //!
 //! A module lists its errors in its file `errors.rs`. A class says what kind of failure an error is
 //! and knows no transport: the server maps it to a status. Nothing was changed when an operation
-//! returns an error. A tool that ran and failed is not an error but a result.
+//! returns an error, unless the error says that its effect is unknown. A tool that ran and failed is not
+//! an error but a result.
 
 use std::{fmt, time::Duration};
 
@@ -25,6 +26,7 @@ struct Details {
     message: String,
     problems: Vec<String>,
     retry_after: Option<Duration>,
+    is_effect_unknown: bool,
 }
 
 /// The properties that all errors of one kind share.
@@ -73,6 +75,7 @@ impl Error {
             message,
             problems: Vec::new(),
             retry_after: None,
+            is_effect_unknown: false,
         }))
     }
 
@@ -88,6 +91,19 @@ impl Error {
     pub fn with_retry_after(mut self, wait: Duration) -> Self {
         self.0.retry_after = Some(wait);
         self
+    }
+
+    /// Marks that the operation may have had its effect, although it failed.
+    #[must_use]
+    pub(crate) fn with_unknown_effect(mut self) -> Self {
+        self.0.is_effect_unknown = true;
+        self
+    }
+
+    /// Returns true if the operation may have had its effect, although it failed.
+    #[must_use]
+    pub fn is_effect_unknown(&self) -> bool {
+        self.0.is_effect_unknown
     }
 
     /// Returns true if the error is of this kind.

@@ -104,6 +104,12 @@ impl<'a> OpenRecord<'a> {
         });
     }
 
+    /// Returns true if a provider has responded to a request of the run.
+    pub(super) fn has_response(&self) -> bool {
+        let observed = self.0.observed.as_ref();
+        observed.is_some_and(|observed| observed.requests.iter().any(|sent| sent.status.is_some()))
+    }
+
     /// Adds the cassette of the run.
     pub(super) fn set_cassette(&mut self, cassette: Option<Cassette>) {
         self.0.cassette = cassette;

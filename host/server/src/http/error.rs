@@ -157,6 +157,10 @@ struct RefusalDetail<'a> {
     errors: &'a [String],
 }
 
+/// Mark of the response to a request that failed and may have had its effect all the same.
+#[derive(Clone, Copy)]
+pub(crate) struct EffectUnknown;
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let (status, code, slug, message, hint) = match &self {
@@ -217,6 +221,9 @@ impl IntoResponse for ApiError {
         };
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = json(status, &envelope);
+        if matches!(&self, Self::App(error) if error.is_effect_unknown()) {
+            response.extensions_mut().insert(EffectUnknown);
+        }
         if let Some(after) = after {
             response.headers_mut().insert(
                 header::RETRY_AFTER,

@@ -22,8 +22,8 @@ use tokio::time::{Instant, timeout_at};
 use crate::{
     Server,
     http::{
-        ApiError, ApiResult, auth, body::read, context::operation, errors, operation::Performer,
-        permits,
+        ApiError, ApiResult, auth, body::read, context::operation, error::EffectUnknown, errors,
+        operation::Performer, permits,
     },
 };
 
@@ -182,6 +182,7 @@ async fn note(server: &Server, pending: Pending, keep: bool, response: Response)
             }),
             _ => Outcome::DoneWithoutResponse,
         }),
+        _ if parts.extensions.get::<EffectUnknown>().is_some() => None,
         // A request that failed inside the server or at a provider may still have had its effect.
         StatusCode::INTERNAL_SERVER_ERROR
         | StatusCode::BAD_GATEWAY

@@ -134,7 +134,8 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
 }
 
 /// Closes the record of a request and returns the response. Fails if the record could not be written
-/// or the provider did not respond.
+/// or the provider did not respond. If the provider responded and the operation fails all the same, the
+/// error says that its effect is unknown.
 async fn finish(
     app: &App,
     project: &SharedProject,
@@ -143,6 +144,11 @@ async fn finish(
     outcome: Outcome<sandbox::ProxyResponse>,
 ) -> Result<ProxyResponse> {
     let log_id = record.id().clone();
+    let has_response = record.has_response();
+    let note_effect = |error: Error| match has_response {
+        true => error.with_unknown_effect(),
+        false => error,
+    };
     let (summary, error) = match &outcome.output {
         Ok(response) => {
             let bytes = response.body.len();
@@ -152,16 +158,17 @@ async fn finish(
     };
     if !record.close(summary.to_string().into(), error).await {
         let not_written = "the request was sent, but its record could not be written";
-        return Err(errors::unavailable(not_written));
+        return Err(note_effect(errors::unavailable(not_written)));
     }
     // The memory is reserved until the body has become a file or a part of the response.
     let _memory = outcome.memory;
-    let response = outcome.output.map_err(proxy_error)?;
+    let response = outcome.output.map_err(proxy_error).map_err(note_effect)?;
     let (headers, body) = (response.headers, response.body);
+    let body = to_response_body(app, project, toolkit, &headers, body).await;
     Ok(ProxyResponse {
         log_id,
         status: response.status,
-        body: to_response_body(app, project, toolkit, &headers, body).await?,
+        body: body.map_err(note_effect)?,
         headers,
     })
 }
