@@ -192,6 +192,18 @@ async fn paths_outside_the_mount_are_refused() {
 }
 
 #[tokio::test]
+async fn long_media_type_is_refused() {
+    let project = Host::shared().await.new_project().await;
+    let session = session(&project).await;
+    for (length, status) in [(255, 201), (256, 400)] {
+        let media_type = format!("text/{}", "x".repeat(length - 5));
+        let body = json!({ "mount_relative_path": "a.txt", "mimetype": media_type });
+        let asked = mount(&project, &session, "upload_url", body).await;
+        asked.expect(status);
+    }
+}
+
+#[tokio::test]
 async fn number_of_files_is_limited() {
     let project = Host::shared().await.new_project().await;
     let session = session(&project).await;

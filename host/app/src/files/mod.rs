@@ -125,13 +125,15 @@ enum State {
 }
 
 /// Returns true for `type/subtype` with optional parameters (RFC 9110, 8.3.1) that is valid as a
-/// header value.
+/// header value and has at most [`MAX_NAME_CHARS`] bytes. A link contains the media type, and the
+/// server refuses a request line of more than 8 KiB.
 pub(crate) fn is_media_type(text: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&^_.+-".contains(&byte);
     let is_token = |part: &str| !part.is_empty() && part.bytes().all(is_allowed);
     let essence = text.split(';').next().unwrap_or_default().trim();
     let parts = essence.split_once('/');
     parts.is_some_and(|(family, rest)| is_token(family) && is_token(rest))
+        && text.len() <= MAX_NAME_CHARS
         && text.bytes().all(|byte| (0x20..0x7f).contains(&byte))
 }
 
@@ -300,6 +302,7 @@ mod tests {
             "text/plain\r\nx: y",
             "text/plain; é",
             "te/xt/x",
+            &format!("text/{}", "x".repeat(MAX_NAME_CHARS)),
         ] {
             assert!(!is_media_type(text), "{text:?}");
         }

@@ -95,7 +95,7 @@ fn checked(app: &App, upload: UploadRequest) -> Result<File> {
         ));
     }
     let media_type = upload.media_type.trim();
-    if media_type.len() > MAX_NAME_CHARS || !is_media_type(media_type) {
+    if !is_media_type(media_type) {
         problems.push("mimetype: must be a media type, such as `text/csv`".to_owned());
     }
     let md5 = upload.md5.trim().to_ascii_lowercase();
