@@ -69,6 +69,25 @@ async fn bucket_outage_refuses_publishing_but_not_loaded_tools() {
 }
 
 #[tokio::test]
+async fn file_lost_in_outage_counts_nothing() {
+    let service = BucketService::start();
+    let setup = given::with_application().in_bucket(&service);
+    let host = setup.with("files.quota_mib", "1").start().await;
+    let (_, account) = given::fetcher(&host).await;
+    let project = host.as_project();
+    let body =
+        json!({ "connected_account_id": account, "endpoint": "/bytes/x/1000000", "method": "GET" });
+    let fetch = || project.post("/tools/execute/proxy", &body);
+    service.stop();
+    fetch().await.expect(503);
+    let listed = project.get("/files/list").await.expect(200);
+    assert_eq!(listed["items"], json!([]));
+    service.restart();
+    fetch().await.expect(200);
+    fetch().await.expect(507);
+}
+
+#[tokio::test]
 async fn wrong_bucket_keys_are_reported_at_start() {
     let service = BucketService::start();
     let setup = Setup::new()

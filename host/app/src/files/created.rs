@@ -68,7 +68,12 @@ pub(crate) async fn store_new(
         });
     made_room.await?;
     let key = blob(id.as_str());
-    app.store.blobs().put(&key, made.bytes).await?;
+    if let Err(cause) = app.store.blobs().put(&key, made.bytes).await {
+        if let Err(cause) = mark_not_stored(app, project, &id).await {
+            tracing::warn!(%cause, project = %project.id, file = %id, "a file that could not be stored still counts");
+        }
+        return Err(cause.into());
+    }
     let current = record(app, project.id.as_str(), &id).await;
     erase_unless_stored(app, id.as_str(), current.map(drop)).await?;
     let link = make_link(app, project, id.as_str(), &file, SignedOperation::Get).await?;
@@ -77,6 +82,22 @@ pub(crate) async fn store_new(
         ..link
     };
     Ok(StoredFile { id, link })
+}
+
+/// Records that the bytes of a file could not be stored, so that it is not listed and does not count
+/// against the quota. The record remains until the end of its retention and is erased with any bytes
+/// that were stored all the same.
+async fn mark_not_stored(app: &App, project: &Project, id: &FileId) -> Result<()> {
+    let project = project.id.as_str();
+    let marked = app
+        .store
+        .change(&total::TOTALS_COLLECTION, project, async || {
+            let mut file = record(app, project, id).await?;
+            let total = total::load(app, project).await?.subtract(file.body.size);
+            (file.body.state, file.body.size) = (State::Awaited, 0);
+            Ok::<_, Error>((total.batch(app.clock.now()).update(&file), ()))
+        });
+    Ok(marked.await?)
 }
 
 /// Converts a name from outside to one that is not a path.
