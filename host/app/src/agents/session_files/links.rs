@@ -105,16 +105,18 @@ pub async fn put(app: &App, ticket: &Ticket, bytes: Bytes) -> Result<()> {
     write(app, owner, change, None).await
 }
 
-/// Returns a file and its content, as permitted by its link. Fails if the file does not exist.
+/// Returns a file and its content, as permitted by its link. Fails if the file does not exist. A blob
+/// is missing if the file was replaced after its record was read, so the record is read once more.
 pub async fn download(app: &App, ticket: &Ticket) -> Result<(File, Bytes)> {
-    let record = linked(app, ticket).await?;
-    let missing = || errors::file_not_found(&ticket.id);
-    let key = record.body.blob.as_ref().ok_or_else(missing)?;
-    let bytes = app.store.blobs().get(key).await?.ok_or_else(missing)?;
-    let Stored {
-        path, media_type, ..
-    } = &record.body;
-    Ok((File::unlisted(path, media_type, record.body.size), bytes))
+    for _ in 0..2 {
+        let file = linked(app, ticket).await?.body;
+        let Some(key) = &file.blob else { break };
+        if let Some(bytes) = app.store.blobs().get(key).await? {
+            let file = File::unlisted(&file.path, &file.media_type, file.size);
+            return Ok((file, bytes));
+        }
+    }
+    Err(errors::file_not_found(&ticket.id))
 }
 
 async fn linked(app: &App, ticket: &Ticket) -> Result<Record<Stored>> {
