@@ -6,9 +6,12 @@
 
 use std::sync::Arc;
 
-use app::projects::{
-    Holder, LogVisibility, Owner,
-    idempotency::{self, Claim, Outcome, Pending, Response as RecordedResponse},
+use app::{
+    Class,
+    projects::{
+        Holder, LogVisibility, Owner,
+        idempotency::{self, Claim, Outcome, Pending, Response as RecordedResponse},
+    },
 };
 use axum::{
     body::Body,
@@ -62,11 +65,13 @@ enum Step {
 }
 
 async fn begin(server: &Arc<Server>, request: Request<Body>) -> ApiResult<Step> {
-    let Ok(holder) = auth::anyone(server, request.headers()).await else {
-        return Ok(Step::NotAuthenticated(request));
+    let holder = match auth::anyone(server, request.headers()).await {
+        Ok(holder) => holder,
+        Err(error) => return not_authenticated(request, error),
     };
-    let Ok(project) = auth::project(server, &holder, request.headers()).await else {
-        return Ok(Step::NotAuthenticated(request));
+    let project = match auth::project(server, &holder, request.headers()).await {
+        Ok(project) => project,
+        Err(error) => return not_authenticated(request, error),
     };
     // A request that is refused for its rate or its project's concurrency limit is neither read nor
     // recorded.
@@ -112,6 +117,19 @@ async fn begin(server: &Arc<Server>, request: Request<Body>) -> ApiResult<Step> 
             ))
         }
     }
+}
+
+/// Leaves the refusal of a request to its handler. Fails if the server could not check the key: the
+/// handler might succeed in checking it, and would perform a request that is not recorded.
+fn not_authenticated(request: Request<Body>, error: ApiError) -> ApiResult<Step> {
+    let is_unchecked = matches!(
+        &error,
+        ApiError::App(cause) if matches!(cause.info().class, Class::Unavailable | Class::Internal)
+    );
+    if is_unchecked {
+        return Err(error);
+    }
+    Ok(Step::NotAuthenticated(request))
 }
 
 /// Returns true if the response may be stored. Responses of tools are not stored if the project
