@@ -575,7 +575,7 @@ async fn assistants_see_recipes_as_prompts() {
         }])
     );
     let named = json!({ "name": slug, "arguments": { "week": "7" } });
-    let got = send("prompts/get", named).await;
+    let got = send("prompts/get", named.clone()).await;
     let text = got["messages"][0]["content"]["text"].as_str().unwrap();
     assert!(text.contains("SERVICE_MULTI_EXECUTE_TOOL"), "{text}");
     assert!(
@@ -596,6 +596,12 @@ async fn assistants_see_recipes_as_prompts() {
     let unknown = request(&given.project, url, "prompts/get", unknown, &key).await;
     let unknown = String::from_utf8_lossy(&unknown.bytes).into_owned();
     assert!(unknown.contains("-32602"), "{unknown}");
+    let without = json!({ "execute": { "enable_multi_execute": false } });
+    given.project.patch(&path, &without).await.expect(200);
+    let got = send("prompts/get", named).await;
+    let text = got["messages"][0]["content"]["text"].as_str().unwrap();
+    assert!(!text.contains("SERVICE_MULTI_EXECUTE_TOOL"), "{text}");
+    assert!(text.contains(&format!("call the tool {slug}")), "{text}");
 }
 
 #[tokio::test]

@@ -128,6 +128,28 @@ async fn search_states_connections_of_toolkits() {
 }
 
 #[tokio::test]
+async fn results_name_only_meta_tools_of_session() {
+    let project = Host::shared().await.new_project().await;
+    let toolkit = keyed(Host::shared().await).await;
+    let config = json!({
+        "user_id": "amy",
+        "toolkits": { "enable": [toolkit] },
+        "manage_connections": { "enable": false },
+        "execute": { "enable_multi_execute": false },
+    });
+    let session = create(&project, config).await;
+    let found = search(&project, &session, &[&toolkit]).await;
+    let data = &found["data"];
+    let plan = data["results"][0]["recommended_plan_steps"].to_string();
+    assert!(plan.contains("has connected"), "{plan}");
+    let text = data.to_string();
+    for absent in ["SERVICE_MANAGE_CONNECTIONS", "SERVICE_MULTI_EXECUTE_TOOL"] {
+        assert!(!text.contains(absent), "{text}");
+    }
+    assert!(text.contains("SERVICE_GET_TOOL_SCHEMAS"), "{text}");
+}
+
+#[tokio::test]
 async fn failed_use_case_leaves_others_answered() {
     let host = Host::shared().await;
     let (project, thing) = (host.new_project().await, thing());

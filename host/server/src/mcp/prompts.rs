@@ -35,11 +35,18 @@ pub(super) async fn get(
         name, description, ..
     } = &found.definition;
     let arguments = Value::Object(typed(&found.definition, arguments));
-    let tool = tools::meta_name(MetaTool::MultiExecuteTool, &server.branding);
+    let call = if MetaTool::MultiExecuteTool.is_in_force(caller.config()) {
+        let tool = tools::meta_name(MetaTool::MultiExecuteTool, &server.branding);
+        format!(
+            "call {tool} with one call, whose `tool_slug` is {slug} and whose `arguments` are {arguments}"
+        )
+    } else {
+        // Recipes are called without being listed.
+        format!("call the tool {slug} with the arguments {arguments}")
+    };
     let text = format!(
-        "Execute the recipe \"{name}\": call {tool} with one call, whose `tool_slug` is {slug} and whose \
-         `arguments` are {arguments}. Ask for arguments that are missing. Its `run_id`, `status` and \
-         `output` are in the result."
+        "Execute the recipe \"{name}\": {call}. Ask for arguments that are missing. Its `run_id`, `status` \
+         and `output` are in the result."
     );
     let message = PromptMessage::new_text(Role::User, text);
     Ok(GetPromptResult::new(vec![message]).with_description(description))

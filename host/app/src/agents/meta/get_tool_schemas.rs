@@ -70,9 +70,13 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
     let mut data = json!({ "success": not_found.is_empty(), "tool_schemas": schemas });
     if !not_found.is_empty() {
         data["suggestions"] = json!(suggestions(app, caller, &not_found).await?);
+        let search = if MetaTool::SearchTools.is_in_force(caller.config()) {
+            ", or find tools with SERVICE_SEARCH_TOOLS"
+        } else {
+            ""
+        };
         data["not_found_message"] = json!(format!(
-            "The session has no tools with these slugs: {}. Use a suggestion, or find tools with \
-             SERVICE_SEARCH_TOOLS.",
+            "The session has no tools with these slugs: {}. Use a suggestion{search}.",
             not_found.join(", ")
         ));
         data["not_found"] = json!(not_found);

@@ -18,7 +18,7 @@ pub use self::use_case::{MAX_KNOWN_FIELDS_CHARS, MAX_USE_CASE_CHARS, UseCase, Us
 use super::{MetaResult, MetaTool, Workflow, parse};
 use crate::{
     App, Result,
-    agents::{SessionCaller, errors, scope, toolkits::accounts_by_toolkit},
+    agents::{Config, SessionCaller, errors, scope, toolkits::accounts_by_toolkit},
     catalog::RankedTool,
 };
 
@@ -64,7 +64,8 @@ pub async fn search(
     caller: &SessionCaller,
     request: ToolSearch,
 ) -> Result<SearchResult> {
-    MetaTool::SearchTools.check_switched_on(caller.config())?;
+    let config = caller.config();
+    MetaTool::SearchTools.check_switched_on(config)?;
     if request.queries.is_empty() || request.queries.len() > MAX_QUERIES {
         let problem = format!("queries: 1 to {MAX_QUERIES} use cases");
         let tool = MetaTool::SearchTools.short_slug();
@@ -81,7 +82,7 @@ pub async fn search(
         .values()
         .map(|release| {
             let account = accounts.get(&*release.slug).map(AsRef::as_ref);
-            ConnectionStatus::new(release, account)
+            ConnectionStatus::new(release, account, config)
         })
         .collect();
     let unconnected: BTreeSet<_> = statuses
@@ -92,14 +93,14 @@ pub async fn search(
     let queries = request.queries.iter().enumerate().zip(&ranked);
     let results: Vec<_> = queries
         .map(|((index, query), ranked)| match ranked {
-            Ok(tools) => UseCaseResult::new(index, query, tools, &unconnected),
+            Ok(tools) => UseCaseResult::new(index, query, tools, &unconnected, config),
             Err(problem) => UseCaseResult::failed(index, query, problem),
         })
         .collect();
     Ok(SearchResult {
         tool_schemas: schemas(&ranked, &results)?,
         error: summary(&results),
-        next_steps_guidance: next_steps(&results, &unconnected),
+        next_steps_guidance: next_steps(&results, &unconnected, config),
         results,
         toolkit_connection_statuses: statuses,
         time_info: time_info(app),
@@ -172,27 +173,42 @@ fn summary(results: &[UseCaseResult]) -> Option<String> {
     })
 }
 
-fn next_steps(results: &[UseCaseResult], unconnected: &BTreeSet<String>) -> Vec<String> {
+fn next_steps(
+    results: &[UseCaseResult],
+    unconnected: &BTreeSet<String>,
+    config: &Config,
+) -> Vec<String> {
     let mut steps = Vec::new();
     if !unconnected.is_empty() {
         let toolkits: Vec<_> = unconnected.iter().map(String::as_str).collect();
-        steps.push(format!(
-            "Connect the toolkits that you use of these with SERVICE_MANAGE_CONNECTIONS: {}.",
-            toolkits.join(", ")
-        ));
+        let step = if MetaTool::ManageConnections.is_in_force(config) {
+            "Connect the toolkits that you use of these with SERVICE_MANAGE_CONNECTIONS"
+        } else {
+            "The user has to connect the toolkits that you use of these"
+        };
+        steps.push(format!("{step}: {}.", toolkits.join(", ")));
     }
     let has_tools = |result: &UseCaseResult| !result.primary_tool_slugs.is_empty();
     if results.iter().any(has_tools) {
-        steps.push(
-            "Get missing schemas with SERVICE_GET_TOOL_SCHEMAS, and execute tools with \
-             SERVICE_MULTI_EXECUTE_TOOL."
-                .to_owned(),
-        );
+        let executor = executor(config);
+        steps.push(format!(
+            "Get missing schemas with SERVICE_GET_TOOL_SCHEMAS, and execute tools{executor}."
+        ));
     }
     if !results.iter().all(has_tools) {
         steps.push("Search again for use cases without tools, in other words.".to_owned());
     }
     steps
+}
+
+/// Returns the part of a sentence that names the meta tool which executes tools; empty if the session
+/// does not have it.
+fn executor(config: &Config) -> &'static str {
+    if MetaTool::MultiExecuteTool.is_in_force(config) {
+        " with SERVICE_MULTI_EXECUTE_TOOL"
+    } else {
+        ""
+    }
 }
 
 fn time_info(app: &App) -> TimeInfo {

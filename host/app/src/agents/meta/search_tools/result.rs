@@ -6,7 +6,14 @@ use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
 
 use super::UseCaseResult;
-use crate::{accounts::SessionAccount, agents::meta::Workflow, catalog::Release};
+use crate::{
+    accounts::SessionAccount,
+    agents::{
+        Config,
+        meta::{MetaTool, Workflow},
+    },
+    catalog::Release,
+};
 
 /// The result of a search.
 #[derive(Debug, Serialize)]
@@ -80,13 +87,20 @@ pub struct ConnectionStatus {
 }
 
 impl ConnectionStatus {
-    pub(super) fn new(release: &Release, account: Option<&SessionAccount>) -> Self {
+    pub(super) fn new(
+        release: &Release,
+        account: Option<&SessionAccount>,
+        config: &Config,
+    ) -> Self {
         let toolkit = release.slug.to_string();
         let is_active = account.is_some() || release.no_auth();
         let status_message = match account {
             Some(account) => format!("{toolkit} is connected with account {}", account.record.id),
             None if release.no_auth() => format!("{toolkit} needs no account"),
-            None => format!("{toolkit} is not connected: use SERVICE_MANAGE_CONNECTIONS"),
+            None if MetaTool::ManageConnections.is_in_force(config) => {
+                format!("{toolkit} is not connected: use SERVICE_MANAGE_CONNECTIONS")
+            }
+            None => format!("{toolkit} is not connected"),
         };
         Self {
             toolkit,

@@ -4,7 +4,11 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::RankedTool;
+use super::executor;
+use crate::{
+    agents::{Config, meta::MetaTool},
+    catalog::RankedTool,
+};
 
 /// Maximum length of a use case, in characters.
 pub const MAX_USE_CASE_CHARS: usize = 1_024;
@@ -96,6 +100,7 @@ impl UseCaseResult {
         query: &UseCase,
         tools: &[RankedTool],
         unconnected: &BTreeSet<String>,
+        config: &Config,
     ) -> Self {
         let best = tools.first().map_or(0.0, |tool| tool.score);
         let is_main = |(place, tool): &(usize, &RankedTool)| {
@@ -123,7 +128,7 @@ impl UseCaseResult {
             task_difficulty: difficulty(tools.first()),
             recommended_plan_steps: tools
                 .first()
-                .map_or_else(Vec::new, |best| plan(best, query, unconnected)),
+                .map_or_else(Vec::new, |best| plan(best, query, unconnected, config)),
             known_pitfalls: pitfalls(&main),
             error: None,
         }
@@ -157,20 +162,29 @@ fn difficulty(best: Option<&RankedTool>) -> &'static str {
     }
 }
 
-fn plan(best: &RankedTool, query: &UseCase, unconnected: &BTreeSet<String>) -> Vec<String> {
+fn plan(
+    best: &RankedTool,
+    query: &UseCase,
+    unconnected: &BTreeSet<String>,
+    config: &Config,
+) -> Vec<String> {
     let (slug, toolkit) = (&best.found.tool.slug, &best.found.release.slug);
     let mut steps = Vec::new();
     if unconnected.contains(&**toolkit) && !best.found.tool.no_auth {
-        steps.push(format!(
-            "Connect {toolkit} with SERVICE_MANAGE_CONNECTIONS, and wait until the user has done it."
-        ));
+        steps.push(if MetaTool::ManageConnections.is_in_force(config) {
+            format!(
+                "Connect {toolkit} with SERVICE_MANAGE_CONNECTIONS, and wait until the user has done it."
+            )
+        } else {
+            format!("Wait until the user has connected {toolkit}.")
+        });
     }
     let known = query.known_fields.as_deref().map(str::trim);
     steps.push(match known.filter(|known| !known.is_empty()) {
         Some(known) => format!("Fill the arguments of {slug} from its schema and from: {known}."),
         None => format!("Fill the arguments of {slug} from its schema."),
     });
-    steps.push(format!("Execute {slug} with SERVICE_MULTI_EXECUTE_TOOL."));
+    steps.push(format!("Execute {slug}{}.", executor(config)));
     steps
 }
 
