@@ -68,6 +68,22 @@ async fn search_explains_best_tool_with_schema() {
 }
 
 #[tokio::test]
+async fn reasons_name_each_field_once() {
+    let host = Host::shared().await;
+    let (project, thing) = (host.new_project().await, thing());
+    let toolkit = given::slug();
+    let mut manifest = guest::manifest(&toolkit);
+    let tool = &mut manifest["tools"][0];
+    tool["description"] = format!("Sends a {thing}. A {thing}\nis sent as a {thing}.").into();
+    tool["input"] = json!({ "type": "object", "properties": { &thing: { "type": "number" } } });
+    host.publish(Guest::echo().component(), &manifest).await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let found = search(&project, &session, &[&thing]).await;
+    let reasoning = found["data"]["results"][0]["reasoning"].as_str().unwrap();
+    assert_eq!(reasoning.matches("description").count(), 1, "{reasoning}");
+}
+
+#[tokio::test]
 async fn synonyms_of_author_find_tool_unshown() {
     let host = Host::shared().await;
     let (project, thing, word) = (host.new_project().await, thing(), thing());

@@ -145,6 +145,8 @@ fn reasoning(main: &[(usize, &RankedTool)]) -> String {
     let reasons = main.iter().map(|(_, tool)| {
         let words = tool.matches.iter().map(|one| {
             let mut fields: Vec<_> = one.fields.iter().map(|field| field.as_str()).collect();
+            // Two fields of the index have one name, and others may lie between them.
+            fields.sort_unstable();
             fields.dedup();
             format!("`{}` ({})", one.word, fields.join(", "))
         });
