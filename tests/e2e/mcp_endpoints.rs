@@ -339,22 +339,26 @@ async fn account_of_another_auth_config_is_refused() {
 }
 
 #[tokio::test]
-async fn address_of_a_deleted_account_has_no_user() {
+async fn address_of_a_deleted_account_runs_nothing() {
     let given = Given::new().await;
     let account = given.connect("amy", &harness::secret()).await;
-    given.connect("default", &harness::secret()).await;
+    for user in ["default", "amy"] {
+        given.connect(user, &harness::secret()).await;
+    }
     let path = format!("/connected_accounts/{account}");
     given.project.delete(&path).await.expect(200);
     let query = format!("connected_account_id={account}&include_service_helper_actions=true");
     let toolkit = given::keyed().await;
     let arguments = json!({ "url": "https://api.example.com/", "toolkits": [toolkit] });
-    for tool in [&*given.fetch, given.echo, "SERVICE_MANAGE_CONNECTIONS"] {
-        let called = given.call(&query, tool, arguments.clone()).await;
-        let text = failure(&called);
-        assert!(
-            text.contains(&account) && !text.contains("/link/"),
-            "{tool}: {text}"
-        );
+    for query in [&query, &format!("user_id=amy&{query}")] {
+        for tool in [&*given.fetch, given.echo, "SERVICE_MANAGE_CONNECTIONS"] {
+            let called = given.call(query, tool, arguments.clone()).await;
+            let text = failure(&called);
+            assert!(
+                text.contains(&account) && !text.contains("/link/"),
+                "{query}, {tool}: {text}"
+            );
+        }
     }
 }
 

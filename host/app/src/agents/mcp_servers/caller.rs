@@ -215,17 +215,18 @@ impl McpCaller {
     }
 
     /// Returns the user that the address names, or else the owner of the newest of its accounts;
-    /// none if it names neither. Fails if it names only accounts that do not exist.
+    /// none if it names neither. Fails if it names only accounts that do not exist, also for a named
+    /// user: other accounts of the user are not what the address was made for.
     async fn user(&self, app: &App) -> Result<Option<String>> {
         let Selection {
             user_id, accounts, ..
         } = &self.selection;
-        let (None, Some(account)) = (user_id, accounts.first()) else {
+        let Some(account) = accounts.first() else {
             return Ok(user_id.clone());
         };
         let found = self.named_account(app, None).await?;
         let found = found.ok_or_else(|| errors::named_account_not_found(account))?;
-        Ok(Some(found.body.user_id))
+        Ok(user_id.clone().or(Some(found.body.user_id)))
     }
 
     /// Returns the newest account of the address, of a toolkit if it is given.
