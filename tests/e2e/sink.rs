@@ -6,7 +6,7 @@ use harness::{
     Client, Inbox, Nats, RabbitMq,
     inbox::INBOX_ORIGIN,
     nats::{MAX_MESSAGE_BYTES, StoredMessage},
-    unique, wait_until,
+    secret, unique, wait_until,
 };
 use serde_json::{Value, json};
 
@@ -181,17 +181,12 @@ async fn unwanted_event_waits_and_stays_out_of_logs() {
     let inbox = Inbox::start();
     let host = inbox.setup().with("sink.url", server.url()).start().await;
     let given = Given::new(host.as_project()).await;
-    let text = unique(8);
-    let id = given.send(json!({ "text": text })).await;
+    // At its end, the output of the server is searched for the secret.
+    let id = given.send(json!({ "text": secret() })).await;
     wait_until("the event has come back", async || {
         host.output().contains("no queue is bound to toolhost")
     })
     .await;
-    let numbers = format!("{:?}", text.as_bytes());
-    let numbers = numbers.trim_matches(['[', ']']);
-    for form in [&text, numbers] {
-        assert!(!host.output().contains(form), "{}", host.output());
-    }
     server.declare().await;
     wait_for_messages(&Sink::RabbitMq(server), &BTreeSet::from([id])).await;
 }

@@ -70,6 +70,10 @@ pub fn spellings(text: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
         ("hex", hex.to_uppercase().into_bytes()),
         ("hex", hex.into_bytes()),
     ];
+    let numbers: Vec<_> = text.iter().map(u8::to_string).collect();
+    for separator in [", ", ","] {
+        found.push(("numbers", numbers.join(separator).into_bytes()));
+    }
     if let Ok(text) = str::from_utf8(text) {
         let json = serde_json::to_vec(text).expect("text is JSON");
         found.push(("JSON", json[1..json.len() - 1].into()));
@@ -242,6 +246,8 @@ mod tests {
             hex::encode_upper(&text).into_bytes(),
             percent(&text).into_bytes(),
             serde_json::to_vec(&text).unwrap(),
+            format!("{:?}", text.as_bytes()).into_bytes(),
+            serde_json::to_vec(text.as_bytes()).unwrap(),
         ];
         for before in ["", "a", "ab"] {
             let text = format!("{before}{text}");
