@@ -242,7 +242,7 @@ impl Elsewhere {
 #[test]
 fn toolkits_share_compiled_library_but_no_module() {
     let elsewhere = Elsewhere::new();
-    // Both are named like a dependency of theirs, too.
+    // A dependency has the same name.
     for place in ["here", "there"] {
         elsewhere.run(place, &["new", "serde"]).succeeded();
     }

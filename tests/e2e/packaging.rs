@@ -1,10 +1,10 @@
 //! Files of a release: the installer, the service, completions and manual pages.
 
 use std::{
-    fs,
+    fs, io,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Command,
 };
 
 use harness::{Finished, host::beside};
@@ -62,12 +62,11 @@ fn completions_and_manual_pages_name_every_command() {
 #[test]
 fn closed_output_ends_commands_without_report() {
     for (program, code) in [("toolhost", 0), ("toolkit", 141)] {
+        let (reader, writer) = io::pipe().unwrap();
+        drop(reader);
         let mut command = Command::new(beside(program));
-        command.args(["completions", "bash"]);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut running = command.spawn().unwrap();
-        drop(running.stdout.take());
-        let ended = running.wait_with_output().unwrap();
+        command.args(["completions", "bash"]).stdout(writer);
+        let ended = command.output().unwrap();
         let report = String::from_utf8_lossy(&ended.stderr);
         assert_eq!(
             (ended.status.code(), &*report),

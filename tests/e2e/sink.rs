@@ -187,7 +187,7 @@ async fn unwanted_event_waits_and_stays_out_of_logs() {
         host.output().contains("no queue is bound to toolhost")
     })
     .await;
-    server.declare().await;
+    server.declare().await.expect("the server answers");
     wait_for_messages(&Sink::RabbitMq(server), &BTreeSet::from([id])).await;
 }
 

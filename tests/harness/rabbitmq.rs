@@ -28,7 +28,7 @@ use crate::{
 const READ_TIMEOUT: Duration = Duration::from_secs(20);
 /// Exchange to which the messages are published.
 const EXCHANGE_NAME: &str = "toolhost";
-/// Timeout of a connection.
+/// Timeout of a connection and its channel.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Queue that stores the messages.
 const QUEUE_NAME: &str = "events";
@@ -132,51 +132,36 @@ impl RabbitMq {
             .env("RABBITMQ_DIST_PORT", self.node_port.to_string());
         self.processes = vec![Process(spawn(daemon)), Process(spawn(server))];
         wait_for(START_TIMEOUT, "the RabbitMQ server answers", async || {
-            self.channel().await.is_some()
+            self.declare().await.is_some()
         })
         .await;
-        self.declare().await;
     }
 
-    /// Declares a queue that stores all messages of toolhost.
-    pub async fn declare(&self) {
-        let channel = self.open_channel().await;
+    /// Declares a queue that stores all messages of toolhost. Returns none if the server does not answer.
+    pub async fn declare(&self) -> Option<()> {
+        let channel = self.channel().await?;
         let durable = ExchangeDeclareOptions {
             durable: true,
             ..ExchangeDeclareOptions::default()
         };
         let none = FieldTable::default;
-        channel
-            .exchange_declare(EXCHANGE_NAME.into(), ExchangeKind::Topic, durable, none())
-            .await
-            .expect("the exchange can be declared");
-        channel
-            .queue_declare(QUEUE_NAME.into(), QueueDeclareOptions::durable(), none())
-            .await
-            .expect("the queue can be declared");
-        let options = QueueBindOptions::default();
-        channel
-            .queue_bind(
-                QUEUE_NAME.into(),
-                EXCHANGE_NAME.into(),
-                ROUTING_KEYS.into(),
-                options,
-                none(),
-            )
-            .await
-            .expect("the queue can be bound");
+        let exchange = EXCHANGE_NAME.into();
+        let declared = channel.exchange_declare(exchange, ExchangeKind::Topic, durable, none());
+        declared.await.ok()?;
+        let queue = QUEUE_NAME.into();
+        let declared = channel.queue_declare(queue, QueueDeclareOptions::durable(), none());
+        declared.await.ok()?;
+        let (queue, exchange, keys) =
+            (QUEUE_NAME.into(), EXCHANGE_NAME.into(), ROUTING_KEYS.into());
+        let bound = channel.queue_bind(queue, exchange, keys, QueueBindOptions::default(), none());
+        bound.await.ok()
     }
 
     /// Deletes the queue, so that no queue stores the messages of toolhost.
     pub async fn delete_queue(&self) {
-        let channel = self.open_channel().await;
+        let channel = self.channel().await.expect("the server answers");
         let deleted = channel.queue_delete(QUEUE_NAME.into(), QueueDeleteOptions::default());
         deleted.await.expect("the queue can be deleted");
-    }
-
-    async fn open_channel(&self) -> Channel {
-        let channel = self.channel().await;
-        channel.expect("the server accepts connections")
     }
 
     fn command(&self, program: &Path) -> Command {
@@ -228,10 +213,13 @@ impl RabbitMq {
 
     async fn channel(&self) -> Option<Channel> {
         let url = self.url();
-        let connected = Connection::connect(&url, ConnectionProperties::default());
+        let opened = async {
+            let connected = Connection::connect(&url, ConnectionProperties::default());
+            connected.await?.create_channel().await
+        };
         // A server that begins may accept a connection and not answer.
-        let connected = tokio::time::timeout(CONNECT_TIMEOUT, connected).await;
-        connected.ok()?.ok()?.create_channel().await.ok()
+        let opened = tokio::time::timeout(CONNECT_TIMEOUT, opened).await;
+        opened.ok()?.ok()
     }
 }
 
