@@ -17,9 +17,11 @@ fn answered(call: &Value, asked: &Answer, action: &str) -> Value {
     let mut call = call.clone();
     let questions = asked["input_requests"].as_object().unwrap();
     let (id, question) = questions.iter().next().unwrap();
-    assert_eq!(question["method"], "elicitation/create");
+    let form = (&question["type"], &question["mode"]);
+    assert_eq!(form, (&json!("elicitation"), &json!("form")));
     call["request_state"] = asked["request_state"].clone();
-    call["input_responses"] = json!({ id: { "action": action } });
+    let content = (action == "accept").then(|| json!({ "decision": "approve" }));
+    call["input_responses"] = json!({ id: { "action": action, "content": content } });
     call
 }
 
@@ -80,6 +82,48 @@ async fn approved_call_runs_and_declined_does_not() {
     let free = json!({ "tool_slug": slug("LIST"), "arguments": {} });
     let ran = execute(&project, &session, free).await.expect(200);
     assert_eq!(ran["result_type"], "completed");
+}
+
+#[tokio::test]
+async fn accepted_form_runs_only_what_it_approves() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let toolkit = mail(host).await;
+    let tool = format!("{}_SEND", toolkit.to_uppercase());
+    let session = create(
+        &project,
+        with_permissions(json!({ "default": "ask_every_call" })),
+    );
+    let session = session.await;
+    let call = json!({ "tool_slug": tool, "arguments": { "to": "bob" } });
+    let asked = ask(&project, &session, &call).await;
+    let question = &asked["input_requests"]["approval"];
+    let message = question["message"].as_str().unwrap();
+    assert!(message.contains(&tool), "{message}");
+    assert!(message.contains(r#""to": "bob""#), "{message}");
+    let decisions = &question["requested_schema"]["properties"]["decision"]["enum"];
+    assert_eq!(decisions, &json!(["approve", "always_approve", "deny"]));
+    let with = |content: Value| {
+        let mut call = answered(&call, &asked, "accept");
+        call["input_responses"]["approval"]["content"] = content;
+        call
+    };
+    for unknown in [
+        Value::Null,
+        json!({}),
+        json!({ "decision": "maybe" }),
+        json!({ "decision": ["approve", "deny"] }),
+    ] {
+        let refused = execute(&project, &session, with(unknown.clone())).await;
+        assert_eq!(refused.expect(400)["error"]["code"], 4300, "{unknown}");
+    }
+    let denied = with(json!({ "decision": "deny" }));
+    let denied = execute(&project, &session, denied).await.expect(200);
+    assert_eq!(denied["result_type"], "failed");
+    let logs = project.post("/logs/tool_execution", &json!({})).await;
+    assert_eq!(logs.expect(200)["logs"], json!([]), "nothing ran");
+    let always = with(json!({ "decision": "always_approve" }));
+    runs(&project, &session, &always).await;
 }
 
 #[tokio::test]
@@ -285,7 +329,7 @@ async fn assistants_ask_their_user_for_approval() {
             assert_eq!(asked.len(), questions, "{which}");
             let message = asked[0]["message"].as_str().unwrap();
             assert!(message.contains(&tool), "{which}");
-            assert!(message.contains(r#"{"to":"bob"}"#), "{which}");
+            assert!(message.contains(r#""to": "bob""#), "{which}");
             for called in report["calls"].as_array().unwrap() {
                 let is_declined = answer == "decline";
                 assert_eq!(called["is_error"], is_declined, "{which}");

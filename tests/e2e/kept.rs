@@ -155,7 +155,8 @@ async fn keep_approved_session(project: &Client, toolkit: &str) -> String {
     assert_eq!(asked["result_type"], "input_required", "{asked:#?}");
     let question = asked["input_requests"].as_object().unwrap().keys().next();
     call["request_state"] = asked["request_state"].clone();
-    call["input_responses"] = json!({ question.unwrap(): { "action": "accept" } });
+    call["input_responses"] =
+        json!({ question.unwrap(): { "action": "accept", "content": { "decision": "approve" } } });
     let ran = execute(project, &session, call).await.expect(200);
     assert_eq!(ran["result_type"], "completed", "{ran:#?}");
     session

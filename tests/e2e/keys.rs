@@ -92,6 +92,37 @@ async fn key_cannot_be_revoked_through_another_project() {
 }
 
 #[tokio::test]
+async fn misspelled_restriction_creates_no_key() {
+    let host = Host::shared().await;
+    let (_, keys) = project(host).await;
+    let nested = json!({ "name": "ci", "permissions": [{ "preset": "tools", "access": "read", "acess": "write" }] });
+    for (path, body, named) in [
+        (
+            &*keys,
+            json!({ "name": "ci", "permission": [] }),
+            "permission",
+        ),
+        (
+            &*keys,
+            json!({ "name": "ci", "allowed_ip": ["10.0.0.1"] }),
+            "allowed_ip",
+        ),
+        (&*keys, nested, "acess"),
+        (
+            "/org/owner/project/new",
+            json!({ "name": unique(8), "should_create_api_key": true, "api_key_permission": [] }),
+            "api_key_permission",
+        ),
+    ] {
+        let refused = host.as_org().post(path, &body).await.expect(400);
+        let problem = refused.problems().join("; ");
+        assert!(problem.contains(named), "{body}: {problem}");
+    }
+    let listed = host.as_org().get(&keys).await.expect(200);
+    assert_eq!(listed["items"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn list_shows_last_use_of_a_key() {
     let host = Host::shared().await;
     let (_, keys) = project(host).await;

@@ -23,7 +23,9 @@ const asked = [];
 if (asks) {
   client.setRequestHandler("elicitation/create", ({ params }) => {
     asked.push(params);
-    return { action: options.answer ?? "accept" };
+    const action = options.answer ?? "accept";
+    const asksDecision = action === "accept" && params.requestedSchema?.properties?.decision;
+    return asksDecision ? { action, content: { decision: "approve" } } : { action };
   });
 }
 await client.connect(transport);

@@ -117,7 +117,10 @@ async def main(options):
 
     async def answer(_, params):
         asked.append(params.model_dump(mode="json", by_alias=True, exclude_none=True))
-        return ElicitResult(action=options.get("answer", "accept"))
+        action = options.get("answer", "accept")
+        fields = asked[-1].get("requestedSchema", {}).get("properties", {})
+        content = {"decision": "approve"} if action == "accept" and "decision" in fields else None
+        return ElicitResult(action=action, content=content)
 
     headers = {"x-api-key": options["key"]} if options.get("key") else {}
     auth = await authorization(options["url"]) if options.get("oauth") else None

@@ -14,11 +14,21 @@
 use std::time::Duration;
 
 use hmac::{Hmac, KeyInit, Mac};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use sha2::Sha256;
 
 use super::{Permission, SessionCaller, SessionExecute, errors, execute, recipes, scope, sessions};
-use crate::{App, Result, catalog::ResolvedTool, core::ids::AccountId, runs::Execution};
+use crate::{
+    App, Result,
+    catalog::ResolvedTool,
+    core::{ids::AccountId, visible::visible},
+    runs::Execution,
+};
+
+/// Maximum number of characters of the arguments in a question, with their names.
+const MAX_SHOWN_CHARS: usize = 4_000;
+/// Number of characters of a value that a question shows at least, if the value has as many.
+const MIN_VALUE_CHARS: usize = 40;
 
 /// Time in which a user may approve a call.
 pub const APPROVAL_TTL: Duration = Duration::from_secs(600);
@@ -123,14 +133,75 @@ fn question(
         Permission::AskOnce => " The approval holds for all its calls in this session.",
         _ => "",
     };
+    let message = question_text(tool, request, account, note)?;
     let now = app.clock.now().0;
     let expires_at = now.saturating_add(APPROVAL_TTL.as_millis() as i64);
     let hash = hash(app, caller, tool, request, account, expires_at)?;
     let hash = hex::encode(hash.finalize().into_bytes());
     Ok(Approvable::ApprovalRequired {
-        message: format!("Execute {tool} with the arguments of the call?{note}"),
+        message,
         state: format!("{expires_at}.{account}.{hash}"),
     })
+}
+
+/// Returns the question whether a call may run. It names the tool, the account and every argument. Values
+/// that are not shown whole are named before the arguments, so that a long one hides no other.
+fn question_text(
+    tool: &str,
+    request: &SessionExecute,
+    account: &str,
+    note: &str,
+) -> Result<String> {
+    let invalid = |problem: String| errors::arguments_invalid(tool, problem);
+    let arguments: Map<String, Value> =
+        serde_json::from_slice(&request.arguments).map_err(|cause| invalid(cause.to_string()))?;
+    let shown = |text: &str| visible(text).into_owned();
+    let arguments: Vec<(String, String)> = arguments
+        .iter()
+        .map(|(name, value)| {
+            (
+                shown(&Value::from(&**name).to_string()),
+                shown(&value.to_string()),
+            )
+        })
+        .collect();
+    let chars = |text: &str| text.chars().count();
+    let names: usize = arguments.iter().map(|(name, _)| chars(name)).sum();
+    let values: usize = arguments.iter().map(|(_, value)| chars(value)).sum();
+    if names.saturating_add(MIN_VALUE_CHARS.saturating_mul(arguments.len())) > MAX_SHOWN_CHARS {
+        return Err(invalid(format!(
+            "the {} arguments are too many to be shown to the user, who has to approve the call",
+            arguments.len()
+        )));
+    }
+    let limit = if names + values <= MAX_SHOWN_CHARS {
+        MAX_SHOWN_CHARS
+    } else {
+        (MAX_SHOWN_CHARS - names) / arguments.len().max(1)
+    };
+    let of_account = if account.is_empty() {
+        String::new()
+    } else {
+        format!(" with the account {account}")
+    };
+    let mut text = format!("Execute {tool}{of_account} with these arguments?{note}");
+    let cut: Vec<String> = arguments
+        .iter()
+        .filter(|(_, value)| chars(value) > limit)
+        .map(|(name, value)| format!("{name} ({limit} of {} characters)", chars(value)))
+        .collect();
+    if !cut.is_empty() {
+        text.push_str("\nNot shown whole: ");
+        text.push_str(&cut.join(", "));
+    }
+    for (name, value) in &arguments {
+        let (end, more) = match value.char_indices().nth(limit) {
+            Some((end, _)) => (end, "…"),
+            None => (value.len(), ""),
+        };
+        text.push_str(&format!("\n{name}: {}{more}", &value[..end]));
+    }
+    Ok(text)
 }
 
 /// Checks that a state was issued for a call and has not expired. Returns the id of the account with
@@ -189,4 +260,44 @@ fn hash(
     }
     hash.update(arguments.to_string().as_bytes());
     Ok(hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(arguments: &str) -> Result<String> {
+        let request = SessionExecute {
+            tool: "KIT_DROP".to_owned(),
+            arguments: arguments.to_owned().into(),
+            account: None,
+        };
+        question_text("KIT_DROP", &request, "ca_1", " Once.")
+    }
+
+    #[test]
+    fn question_names_tool_account_and_arguments() {
+        let text = asked("{\"to\": \"bob\\nn: 2\", \"n\": 1, \"x\": \"\u{202e}\"}").unwrap();
+        let expected = "Execute KIT_DROP with the account ca_1 with these arguments? Once.\n\
+            \"to\": \"bob\\nn: 2\"\n\"n\": 1\n\"x\": \"\\u202e\"";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn long_value_hides_no_other_argument() {
+        let long = "é".repeat(MAX_SHOWN_CHARS);
+        let text = asked(&format!(r#"{{"a": "{long}", "z": "delete everything"}}"#)).unwrap();
+        assert!(text.ends_with("\n\"z\": \"delete everything\""), "{text}");
+        let (before, _) = text.split_once("\n\"a\": ").unwrap();
+        assert!(
+            before.contains("Not shown whole: \"a\" (1997 of 4002 characters)"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn more_arguments_than_shown_are_refused() {
+        let many: Map<String, Value> = (0..1_000).map(|n| (n.to_string(), n.into())).collect();
+        assert!(asked(&Value::from(many).to_string()).is_err());
+    }
 }

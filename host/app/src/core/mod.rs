@@ -1,5 +1,5 @@
 //! The parts that every module uses: the clock, ids, errors, strict JSON, placeholders, sealed secrets,
-//! concurrency limits by key, caches of what was read, the threads for work on large bodies, and the
+//! concurrency limits by key, texts as people are shown them, caches of what was read, the threads for work on large bodies, and the
 //! shares of projects in the processors. This module imports no other module of the crate except the [`App`](crate::App) that it is
 //! part of.
 
@@ -17,6 +17,7 @@ pub mod request_id;
 pub mod shares;
 pub mod trace;
 pub mod vault;
+pub mod visible;
 
 /// The value of the project field in records that belong to the whole installation.
 pub(crate) const INSTALLATION_PROJECT: &str = "installation";

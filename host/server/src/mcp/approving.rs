@@ -1,6 +1,6 @@
 //! Approval of a call by its user.
 //!
-//! A client that shows forms to its user is asked to show one without fields. The question is a result of
+//! A client that shows forms to its user is asked to show one with the decision. The question is a result of
 //! the call, which exists since protocol version 2026-07-28. The client repeats the call with the answer
 //! and with the state that came with the question, so that nothing is remembered between the calls. Other
 //! clients get a failure: before, a client sends its answer in a request of its own, which another server
@@ -10,30 +10,34 @@ use std::collections::BTreeMap;
 
 use app::{
     App, Error,
-    agents::{self, Approvable, Approval, ApprovalDecision, SessionCaller, SessionExecute},
+    agents::{self, Approvable, Approval, SessionCaller, SessionExecute},
 };
 use rmcp::{
     RoleServer,
     model::{
         CallToolRequestParams, ClientCapabilities, ElicitRequest, ElicitRequestParams,
-        ElicitationSchema, InputRequest, InputRequiredResult, ProtocolVersion,
+        ElicitationSchema, EnumSchema, InputRequest, InputRequiredResult, ProtocolVersion,
     },
     service::RequestContext,
 };
+use serde::Deserialize;
+use serde_json::Value;
 
-use super::results::{Outcome, Source, executed, visible};
-use crate::api::tool_router::approval::{APPROVAL_REQUEST_NAME, DECLINED_MESSAGE};
-
-/// Maximum number of characters of the arguments in a question.
-const MAX_SHOWN_CHARS: usize = 4_000;
+use super::results::{Outcome, Source, executed};
+use crate::{
+    api::tool_router::approval::{
+        APPROVAL_REQUEST_NAME, DECISION_FIELD, DECISIONS, DECLINED_MESSAGE, InputResponse,
+    },
+    http::errors,
+};
 
 /// The way in which the user of a client approves a call. By default the user cannot be asked.
 #[derive(Default)]
 pub(super) struct CallApproval {
     /// True if the client asks its user.
     can_ask: bool,
-    /// The answer that a repeated call brings.
-    given: Option<Approval>,
+    /// The state and the answer that a repeated call brings.
+    given: Option<(String, Value)>,
 }
 
 impl CallApproval {
@@ -49,14 +53,7 @@ impl CallApproval {
         let given = request.request_state.clone().zip(response);
         Self {
             can_ask: has_results && capabilities.as_ref().is_some_and(shows_forms),
-            given: given.map(|(state, response)| Approval {
-                state,
-                decision: if response["action"] == "accept" {
-                    ApprovalDecision::Approved
-                } else {
-                    ApprovalDecision::Declined
-                },
-            }),
+            given: given.map(|(state, response)| (state, response.clone())),
         }
     }
 
@@ -72,14 +69,15 @@ impl CallApproval {
             let execution = agents::execute(app, caller, request).await?;
             return Ok(Outcome::Untrusted(executed(execution), source));
         }
-        let arguments = request.arguments.clone();
-        let given = self.given.clone();
+        let given = self.given.as_ref();
+        let given = given.map(|(state, response)| approval(state, response));
+        let given = given.transpose()?;
         let outcome = agents::execute_with_approval(app, caller, request, given).await?;
         Ok(match outcome {
             Approvable::Executed(execution) => Outcome::Untrusted(executed(execution), source),
             Approvable::Declined => Outcome::Own(Err(DECLINED_MESSAGE.to_owned())),
             Approvable::ApprovalRequired { message, state } => {
-                Outcome::Asked(question(&message, &arguments, state))
+                Outcome::Asked(question(message, state))
             }
         })
     }
@@ -91,18 +89,28 @@ fn shows_forms(capabilities: &ClientCapabilities) -> bool {
     elicitation.is_some_and(|modes| modes.form.is_some() || modes.url.is_none())
 }
 
-/// Returns the question whether the user approves a call with these arguments.
-fn question(message: &str, arguments: &[u8], state: String) -> InputRequiredResult {
-    let arguments = String::from_utf8_lossy(arguments);
-    let arguments = visible(&arguments);
-    let shown = match arguments.char_indices().nth(MAX_SHOWN_CHARS) {
-        None => arguments.into_owned(),
-        Some((end, _)) => format!("{}… (cut)", &arguments[..end]),
+/// Reads the answer of the user as the API does.
+fn approval(state: &str, response: &Value) -> Result<Approval, Error> {
+    let invalid = |cause| {
+        let path = format!("inputResponses.{APPROVAL_REQUEST_NAME}");
+        errors::session_invalid(format!("{path}: {cause}"))
     };
+    let response = InputResponse::deserialize(response).map_err(invalid)?;
+    Ok(Approval {
+        state: state.to_owned(),
+        decision: response.decision()?,
+    })
+}
+
+/// Returns the question whether the user approves a call.
+fn question(message: String, state: String) -> InputRequiredResult {
+    let decisions = DECISIONS.map(str::to_owned).to_vec();
+    let decision = EnumSchema::builder(decisions).build();
+    let form = ElicitationSchema::builder().required_enum_schema(DECISION_FIELD, decision);
     let params = ElicitRequestParams::FormElicitationParams {
         meta: None,
-        message: format!("{message}\n{shown}"),
-        requested_schema: ElicitationSchema::new(BTreeMap::new()),
+        message,
+        requested_schema: form.build_unchecked(),
     };
     let request = InputRequest::Elicitation(ElicitRequest::new(params));
     let requests = BTreeMap::from([(APPROVAL_REQUEST_NAME.to_owned(), request)]);
@@ -111,6 +119,7 @@ fn question(message: &str, arguments: &[u8], state: String) -> InputRequiredResu
 
 #[cfg(test)]
 mod tests {
+    use app::agents::ApprovalDecision;
     use serde_json::json;
 
     use super::*;
@@ -130,18 +139,31 @@ mod tests {
     }
 
     #[test]
-    fn question_shows_arguments_up_to_a_length() {
-        let shown = |arguments: String| {
-            let asked = question("Run?", arguments.as_bytes(), "state".to_owned());
-            let asked = serde_json::to_value(asked).unwrap();
-            assert_eq!(asked["requestState"], "state");
-            let params = &asked["inputRequests"]["approval"]["params"];
-            assert_eq!(params["mode"], "form");
-            params["message"].as_str().unwrap().to_owned()
-        };
-        assert_eq!(shown("\u{202e}".to_owned()), "Run?\n\\u202e");
-        let long = shown("é".repeat(MAX_SHOWN_CHARS + 1));
-        assert!(long.ends_with("é… (cut)"));
-        assert!(!shown("é".repeat(MAX_SHOWN_CHARS)).ends_with("(cut)"));
+    fn accepted_form_alone_approves_nothing() {
+        let decided = |response| approval("state", &response).map(|given| given.decision);
+        let form =
+            |decision: Value| json!({ "action": "accept", "content": { "decision": decision } });
+        for approves in ["approve", "always_approve"] {
+            assert_eq!(
+                decided(form(approves.into())).unwrap(),
+                ApprovalDecision::Approved
+            );
+        }
+        for declines in [
+            form("deny".into()),
+            json!({ "action": "decline" }),
+            json!({ "action": "cancel", "content": {} }),
+        ] {
+            assert_eq!(decided(declines).unwrap(), ApprovalDecision::Declined);
+        }
+        for refused in [
+            json!({ "action": "accept" }),
+            json!({ "action": "accept", "content": {} }),
+            form("maybe".into()),
+            form(json!(["approve", "deny"])),
+            json!({ "content": { "decision": "approve" } }),
+        ] {
+            assert!(decided(refused.clone()).is_err(), "{refused}");
+        }
     }
 }

@@ -5,9 +5,9 @@
 //! client can tell it from the words of this server. Invisible characters, and those that change how
 //! others are shown, are escaped in texts.
 
-use std::{borrow::Cow, fmt::Write};
+use std::borrow::Cow;
 
-use app::{Error, catalog::ResolvedTool, runs::Execution};
+use app::{Error, catalog::ResolvedTool, core::visible::visible, runs::Execution};
 use bytes::Bytes;
 use rmcp::model::{
     CallToolResponse, CallToolResult, ContentBlock, InputRequiredResult, JsonObject, MetaObject,
@@ -248,28 +248,6 @@ fn collect_files(data: &Value, files: &mut Vec<Resource>) {
         }
         _ => {}
     }
-}
-
-/// Escapes invisible characters as JSON does. JSON keeps its meaning, because it has such characters
-/// only inside of strings.
-pub(super) fn visible(text: &str) -> Cow<'_, str> {
-    let is_plain = |byte: u8| byte == b'\n' || byte == b' ' || byte.is_ascii_graphic();
-    let is_shown = |c: char| c == '\n' || !manifest::is_hidden(c);
-    if text.bytes().all(is_plain) || text.chars().all(is_shown) {
-        return Cow::Borrowed(text);
-    }
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        if is_shown(c) {
-            shown.push(c);
-            continue;
-        }
-        for unit in c.encode_utf16(&mut [0; 2]) {
-            // Writing to a text cannot fail.
-            let _ = write!(shown, "\\u{unit:04x}");
-        }
-    }
-    Cow::Owned(shown)
 }
 
 #[cfg(test)]

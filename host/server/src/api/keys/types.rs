@@ -16,7 +16,9 @@ use crate::http::errors;
 /// Number of characters shown of a key that is not shown in full.
 const SHOWN_CHARS: usize = 4;
 
+// An unknown member is refused, because a misspelled restriction would permit everything.
 #[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = CreateKey)]
 pub(crate) struct Create {
     pub name: String,
@@ -28,6 +30,7 @@ pub(crate) struct Create {
 
 /// Permission of a key in one area.
 #[derive(Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Permission {
     #[serde(with = "Area")]
     #[schema(value_type = Area)]

@@ -16,7 +16,9 @@ use crate::{
     http::{Page, Position},
 };
 
+// An unknown member is refused, because a misspelled restriction of the key would permit everything.
 #[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = CreateProject)]
 pub(crate) struct Create {
     name: String,

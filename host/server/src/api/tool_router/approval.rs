@@ -3,9 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use app::agents::{Approval, ApprovalDecision, Permission};
+use app::{
+    Error,
+    agents::{Approval, ApprovalDecision, Permission},
+};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::http::{ApiResult, errors};
@@ -43,6 +45,8 @@ pub(crate) enum DefaultPermission {
 #[schema(as = SessionInputResponse)]
 pub(crate) struct InputResponse {
     action: Action,
+    /// The fields of the form; required with the action `accept`.
+    content: Option<Content>,
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -52,6 +56,52 @@ enum Action {
     Accept,
     Decline,
     Cancel,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[schema(as = SessionInputContent)]
+struct Content {
+    decision: Option<Decision>,
+}
+
+/// The field of the form.
+#[derive(Clone, Copy, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = SessionDecision)]
+enum Decision {
+    Approve,
+    /// As `approve`. A session that asks once remembers both.
+    AlwaysApprove,
+    Deny,
+}
+
+/// Name of the only field of the form.
+pub(crate) const DECISION_FIELD: &str = "decision";
+/// Values of the field.
+pub(crate) const DECISIONS: [&str; 3] = ["approve", "always_approve", "deny"];
+
+impl InputResponse {
+    /// Returns the decision of the user. An accepted form approves nothing by itself.
+    ///
+    /// # Errors
+    /// `4300` if the form is accepted without a decision.
+    pub(crate) fn decision(&self) -> Result<ApprovalDecision, Error> {
+        let decision = self.content.as_ref().and_then(|content| content.decision);
+        match (&self.action, decision) {
+            (Action::Decline | Action::Cancel, _) | (_, Some(Decision::Deny)) => {
+                Ok(ApprovalDecision::Declined)
+            }
+            (Action::Accept, Some(Decision::Approve | Decision::AlwaysApprove)) => {
+                Ok(ApprovalDecision::Approved)
+            }
+            (Action::Accept, None) => {
+                let values = DECISIONS.join("`, `");
+                Err(errors::session_invalid(format!(
+                    "input_responses.{APPROVAL_REQUEST_NAME}.content.{DECISION_FIELD}: is required with the action `accept`: `{values}`"
+                )))
+            }
+        }
+    }
 }
 
 /// Returns the answer of a call to a question before, if it has one.
@@ -67,42 +117,61 @@ pub(super) fn approval(
         let problem = format!("input_responses: must have the answer `{APPROVAL_REQUEST_NAME}`");
         errors::session_invalid(problem)
     })?;
-    let decision = match response.action {
-        Action::Accept => ApprovalDecision::Approved,
-        Action::Decline | Action::Cancel => ApprovalDecision::Declined,
-    };
+    let decision = response.decision()?;
     Ok(Some(Approval { state, decision }))
 }
 
 view! {
-    /// A question for the user, in the form of MCP's request `elicitation/create`.
+    /// A question for the user, with the form that takes the answer.
     #[schema(as = SessionInputRequest)]
     pub(super) struct InputRequest from message: String {
-        /// Always `elicitation/create`.
-        method: &'static str = "elicitation/create",
-        params: QuestionView = message.into(),
-    }
-}
-
-view! {
-    #[serde(rename_all = "camelCase")]
-    #[schema(as = SessionQuestion)]
-    struct QuestionView from message: String {
+        /// Always `elicitation`.
+        r#type: &'static str = "elicitation",
         /// Always `form`.
         mode: &'static str = "form",
+        /// The tool, the account and each argument by name.
         message: String = message,
-        requested_schema: NoFields = NoFields { r#type: "object", properties: Map::new() },
+        requested_schema: DecisionForm = DecisionForm::default(),
     }
 }
 
-/// A form without fields.
+/// JSON Schema of the form.
 #[derive(Serialize, ToSchema)]
 #[schema(as = SessionQuestionSchema)]
-struct NoFields {
+struct DecisionForm {
     /// Always `object`.
     r#type: &'static str,
-    #[schema(value_type = Object)]
-    properties: Map<String, Value>,
+    properties: DecisionFormFields,
+    required: [&'static str; 1],
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = SessionQuestionFields)]
+struct DecisionFormFields {
+    decision: DecisionFieldSchema,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = SessionQuestionField)]
+struct DecisionFieldSchema {
+    /// Always `string`.
+    r#type: &'static str,
+    r#enum: [&'static str; 3],
+}
+
+impl Default for DecisionForm {
+    fn default() -> Self {
+        Self {
+            r#type: "object",
+            properties: DecisionFormFields {
+                decision: DecisionFieldSchema {
+                    r#type: "string",
+                    r#enum: DECISIONS,
+                },
+            },
+            required: [DECISION_FIELD],
+        }
+    }
 }
 
 /// Returns the question whether the user approves a call.

@@ -1,0 +1,31 @@
+//! Texts from outside as people are shown them.
+//!
+//! Problem: invisible characters, and those that change how others are shown, make a person or an
+//! assistant read another text than the one that is meant.
+//!
+//! Guarantee: a text has no such character after [`visible`].
+
+use std::{borrow::Cow, fmt::Write};
+
+/// Escapes invisible characters as JSON does. JSON keeps its meaning, because it has such characters
+/// only inside of strings.
+#[must_use]
+pub fn visible(text: &str) -> Cow<'_, str> {
+    let is_plain = |byte: u8| byte == b'\n' || byte == b' ' || byte.is_ascii_graphic();
+    let is_shown = |c: char| c == '\n' || !manifest::is_hidden(c);
+    if text.bytes().all(is_plain) || text.chars().all(is_shown) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_shown(c) {
+            shown.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            // Writing to a text cannot fail.
+            let _ = write!(shown, "\\u{unit:04x}");
+        }
+    }
+    Cow::Owned(shown)
+}
