@@ -26,7 +26,7 @@ use serde_json::Value;
 use super::results::{Outcome, Source, executed};
 use crate::{
     api::tool_router::approval::{
-        APPROVAL_REQUEST_NAME, DECISION_FIELD, DECISIONS, DECLINED_MESSAGE, InputResponse,
+        APPROVAL_REQUEST_NAME, DECISION_FIELD, DECISION_VALUES, DECLINED_MESSAGE, InputResponse,
     },
     http::errors,
 };
@@ -104,7 +104,7 @@ fn approval(state: &str, response: &Value) -> Result<Approval, Error> {
 
 /// Returns the question whether the user approves a call.
 fn question(message: String, state: String) -> InputRequiredResult {
-    let decisions = DECISIONS.map(str::to_owned).to_vec();
+    let decisions = DECISION_VALUES.map(str::to_owned).to_vec();
     let decision = EnumSchema::builder(decisions).build();
     let form = ElicitationSchema::builder().required_enum_schema(DECISION_FIELD, decision);
     let params = ElicitRequestParams::FormElicitationParams {

@@ -58,13 +58,15 @@ enum Action {
     Cancel,
 }
 
+/// The fields of an answered form.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = SessionInputContent)]
 struct Content {
+    /// The decision of the user on the call.
     decision: Option<Decision>,
 }
 
-/// The field of the form.
+/// The decision of the user on a call.
 #[derive(Clone, Copy, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = SessionDecision)]
@@ -78,7 +80,7 @@ enum Decision {
 /// Name of the only field of the form.
 pub(crate) const DECISION_FIELD: &str = "decision";
 /// Values of the field.
-pub(crate) const DECISIONS: [&str; 3] = ["approve", "always_approve", "deny"];
+pub(crate) const DECISION_VALUES: [&str; 3] = ["approve", "always_approve", "deny"];
 
 impl InputResponse {
     /// Returns the decision of the user. An accepted form approves nothing by itself.
@@ -95,7 +97,7 @@ impl InputResponse {
                 Ok(ApprovalDecision::Approved)
             }
             (Action::Accept, None) => {
-                let values = DECISIONS.join("`, `");
+                let values = DECISION_VALUES.join("`, `");
                 Err(errors::session_invalid(format!(
                     "input_responses.{APPROVAL_REQUEST_NAME}.content.{DECISION_FIELD}: is required with the action `accept`: `{values}`"
                 )))
@@ -131,6 +133,7 @@ view! {
         mode: &'static str = "form",
         /// The tool, the account and each argument by name.
         message: String = message,
+        /// JSON Schema of the form, for `content` of the answer.
         requested_schema: DecisionForm = DecisionForm::default(),
     }
 }
@@ -141,21 +144,27 @@ view! {
 struct DecisionForm {
     /// Always `object`.
     r#type: &'static str,
+    /// Fields of the form.
     properties: DecisionFormFields,
+    /// Always `decision`.
     required: [&'static str; 1],
 }
 
+/// Fields of the form.
 #[derive(Serialize, ToSchema)]
 #[schema(as = SessionQuestionFields)]
 struct DecisionFormFields {
+    /// The decision of the user on the call.
     decision: DecisionFieldSchema,
 }
 
+/// JSON Schema of the field.
 #[derive(Serialize, ToSchema)]
 #[schema(as = SessionQuestionField)]
 struct DecisionFieldSchema {
     /// Always `string`.
     r#type: &'static str,
+    /// Values of the field.
     r#enum: [&'static str; 3],
 }
 
@@ -166,7 +175,7 @@ impl Default for DecisionForm {
             properties: DecisionFormFields {
                 decision: DecisionFieldSchema {
                     r#type: "string",
-                    r#enum: DECISIONS,
+                    r#enum: DECISION_VALUES,
                 },
             },
             required: [DECISION_FIELD],
