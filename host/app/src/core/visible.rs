@@ -1,9 +1,9 @@
-//! Texts from outside as people are shown them.
+//! Text from outside, made safe to show.
 //!
-//! Problem: invisible characters, and those that change how others are shown, make a person or an
-//! assistant read another text than the one that is meant.
+//! Problem: invisible characters, and those that change the direction of text, make a person or an
+//! assistant read something other than what was written.
 //!
-//! Guarantee: a text has no such character after [`visible`].
+//! Guarantee: the result of [`visible`] has no such character.
 
 use std::{borrow::Cow, fmt::Write};
 
@@ -23,7 +23,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
             continue;
         }
         for unit in c.encode_utf16(&mut [0; 2]) {
-            // Writing to a text cannot fail.
+            // Writing to a `String` cannot fail.
             let _ = write!(shown, "\\u{unit:04x}");
         }
     }
