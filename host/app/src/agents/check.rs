@@ -54,6 +54,7 @@ fn with_catalog_slugs(catalog: &Snapshot, mut config: Config, before: &Config) -
     let repeated = [
         respell_keys(&mut config.tools, &mut toolkit),
         respell_keys(&mut config.approval_tools, &mut toolkit),
+        respell_keys(&mut config.approval_toolkit_tags, &mut toolkit),
         respell_keys(&mut config.auth_configs, &mut toolkit),
         respell_keys(&mut config.connected_accounts, &mut toolkit),
     ];
@@ -156,7 +157,8 @@ fn check_values(config: &Config) -> Result<()> {
     });
     let tags = of_toolkits.chain([&config.tags]);
     let tags = tags.flat_map(|tags| tags.enable.iter().chain(&tags.disable));
-    for tag in tags.chain(&config.approval_tags) {
+    let approval = config.approval_toolkit_tags.values().flatten();
+    for tag in tags.chain(&config.approval_tags).chain(approval) {
         if !KNOWN_TOOL_HINTS.contains(&tag.as_str()) {
             let known = KNOWN_TOOL_HINTS.join(", ");
             problems.push(format!("tags: {} is not one of [{known}]", truncate(tag)));

@@ -39,6 +39,11 @@ pub struct Config {
     pub approval_tools: BTreeMap<String, Vec<String>>,
     /// Hints of tools that run only after the user has approved the call.
     pub approval_tags: Vec<String>,
+    /// As `approval_tags`, for the tools of single toolkits.
+    pub approval_toolkit_tags: BTreeMap<String, Vec<String>>,
+    /// True if what is set for the tools of a toolkit stands in place of `tags` and `approval_tags`.
+    /// Both apply in a configuration whose `tools` and `tags` an earlier version stored.
+    pub toolkit_overrides_tags: bool,
     /// True if every tool without a permission of its own runs only after the user has approved the
     /// call.
     pub approval_of_all: bool,
@@ -64,6 +69,9 @@ pub struct Config {
     pub multi_execute_disabled: bool,
     /// False if proxy requests are refused; they are permitted without it.
     pub proxy_execute: Option<bool>,
+    /// True if the client asked that scripts reach no other server. It is only shown: no workbench has
+    /// a network.
+    pub restrict_egress: bool,
 }
 
 impl Config {
@@ -72,6 +80,8 @@ impl Config {
         self.approval_toolkits == other.approval_toolkits
             && self.approval_tools == other.approval_tools
             && self.approval_tags == other.approval_tags
+            && self.approval_toolkit_tags == other.approval_toolkit_tags
+            && self.toolkit_overrides_tags == other.toolkit_overrides_tags
             && self.approval_of_all == other.approval_of_all
             && self.approval_once == other.approval_once
             && self.permissions == other.permissions

@@ -78,6 +78,11 @@ crate::error_table! { pub table:
     SESSION_FILES_FULL = session_files_full(files: usize, mib: u64): Invalid, 4332, "ToolRouterV2_FilesFull",
         "the session would have more than {files} files, or more than {mib} MiB in files",
         "delete files of the session that are not needed any more";
+    /// The session has another version of its configuration than the change was made for. Nothing was
+    /// changed.
+    SESSION_VERSION_CHANGED = session_version_changed(stored: u32, expected: u32): Conflict, 4335, "ToolRouterV2_ConfigVersionChanged",
+        "expected_config_version: the session has version {stored} of its configuration, not {expected}",
+        "read the session, and send the change again with its `config_version`";
     /// Other scripts or commands of the session run.
     SESSION_BUSY = session_busy(): Conflict, 4333, "ToolRouterV2_SessionBusy",
         "other scripts or commands of the session are running",

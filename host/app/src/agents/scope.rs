@@ -3,8 +3,8 @@
 //! One pure function decides, from the configuration of the session and the facts about a tool. The
 //! filters apply in this order, and the first one that excludes the tool is the reason: the toolkits
 //! of the session, the permission of the tool, the list of tools of the toolkit, the hints set for the
-//! toolkit, the hints set for the session. A tool that an `enable` list names is permitted whatever its
-//! hints are. Of enabled hints a tool needs one; of disabled ones it may have none.
+//! toolkit, or else those set for the session. A tool that an `enable` list names is permitted whatever
+//! its hints are. Of enabled hints a tool needs one; of disabled ones it may have none.
 
 use super::{Config, Filter, Permission, Tags, ToolFilter, errors};
 use crate::{Error, catalog::ResolvedTool};
@@ -77,12 +77,17 @@ pub fn permit(config: &Config, tool: &Facts<'_>) -> Result<(), Refusal> {
         Some(ToolFilter::Disable(disabled)) if lists(disabled, tool.tool) => {
             return Err(Refusal::ToolDisabled);
         }
-        Some(ToolFilter::Tags(tags)) => permit_hints(
-            tags,
-            &tool.hints,
-            Refusal::ToolkitHintMissing,
-            Refusal::ToolkitHintDisabled,
-        )?,
+        Some(ToolFilter::Tags(tags)) => {
+            permit_hints(
+                tags,
+                &tool.hints,
+                Refusal::ToolkitHintMissing,
+                Refusal::ToolkitHintDisabled,
+            )?;
+            if config.toolkit_overrides_tags {
+                return Ok(());
+            }
+        }
         Some(ToolFilter::Disable(_)) | None => {}
     }
     permit_hints(
@@ -156,16 +161,24 @@ fn permission_of(config: &Config, tool: &Facts<'_>) -> Permission {
     let own = of_tool.or_else(|| config.permissions.get(tool.toolkit));
     let own = own.copied().unwrap_or_else(|| of_all(config));
     let tools = config.approval_tools.get(tool.toolkit);
+    let tags = approval_tags(config, tool.toolkit);
     let is_listed = lists(&config.approval_toolkits, tool.toolkit)
         || tools.is_some_and(|tools| lists(tools, tool.tool))
-        || tool
-            .hints
-            .iter()
-            .any(|hint| lists(&config.approval_tags, hint));
+        || tool.hints.iter().any(|hint| lists(tags, hint));
     if is_listed {
         own.max(Permission::AskAlways)
     } else {
         own
+    }
+}
+
+/// Returns the hints of the tools of a toolkit that need approval: those of the toolkit if approval is
+/// set for it, or else those of the session.
+fn approval_tags<'a>(config: &'a Config, toolkit: &str) -> &'a [String] {
+    match config.approval_toolkit_tags.get(toolkit) {
+        Some(tags) => tags,
+        None if config.toolkit_overrides_tags && config.approval_tools.contains_key(toolkit) => &[],
+        None => &config.approval_tags,
     }
 }
 
@@ -182,10 +195,11 @@ fn restricts_calls(config: &Config, toolkit: &str) -> bool {
     // The slug of a tool begins with that of its toolkit.
     let prefix = format!("{}_", toolkit.to_uppercase());
     let mut restricted = config.permissions.iter();
+    let tools = config.approval_tools.get(toolkit);
     config.approval_of_all
         || lists(&config.approval_toolkits, toolkit)
-        || config.approval_tools.contains_key(toolkit)
-        || !config.approval_tags.is_empty()
+        || tools.is_some_and(|tools| !tools.is_empty())
+        || !approval_tags(config, toolkit).is_empty()
         || restricted.any(|(slug, permission)| {
             *permission != Permission::AlwaysAllow && (slug == toolkit || slug.starts_with(&prefix))
         })

@@ -60,6 +60,19 @@ impl Session {
         }
     }
 
+    /// Checks that the configuration has the version that a change was made for, if it names one.
+    ///
+    /// # Errors
+    /// [`errors::SESSION_VERSION_CHANGED`] if it has another version.
+    pub fn check_version(&self, expected: Option<u32>) -> Result<()> {
+        match expected {
+            Some(expected) if expected != self.version => {
+                Err(errors::session_version_changed(self.version, expected))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Returns true if the user has approved a tool with an account for the rest of the session.
     pub(super) fn has_approved(&self, tool: &str, account: Option<&AccountId>) -> bool {
         let mut approved = self.approved.iter();
@@ -102,13 +115,15 @@ pub async fn create(app: &App, project: &Project, config: Config) -> Result<Reco
     let created = app.store.change(&COLLECTION, id.as_str(), || async {
         // A deleted project gets no sessions any more.
         let exists = projects::record(app, &project.organization, &project.id).await?;
-        let batch = Batch::at(app.clock.now())
+        let now = app.clock.now();
+        let batch = Batch::at(now)
             .check(&exists)
             .insert(owner, id.as_str(), &session);
-        Ok::<_, Error>((with_version(batch, owner, id.as_str(), &session), ()))
+        let batch = with_version(batch, owner, id.as_str(), &session);
+        let stored = Record::inserted(owner, id.as_str(), now, session.clone());
+        Ok::<_, Error>((batch, stored))
     });
-    created.await?;
-    get(app, project, &id).await
+    Ok(created.await?)
 }
 
 /// Returns a session of the project. Fails if the session does not exist.
@@ -139,17 +154,20 @@ pub async fn list(
     Ok(app.store.list(&query).await?)
 }
 
-/// Changes the configuration of a session, which raises its version. The user stays the same. Fails
-/// if the session does not exist, or the configuration is invalid.
+/// Changes the configuration of a session, which raises its version. The user stays the same. Returns
+/// the session as this change stored it. Fails if the session does not exist or has another version
+/// than the expected one, or the configuration is invalid.
 pub async fn change(
     app: &App,
     project: &Project,
     id: &SessionId,
+    expected_version: Option<u32>,
     apply: impl Fn(&mut Config),
 ) -> Result<Record<Session>> {
     let owner = project.id.as_str();
     let changed = app.store.change(&COLLECTION, id.as_str(), || async {
         let mut session = get(app, project, id).await?;
+        session.body.check_version(expected_version)?;
         let before = session.body.config.clone();
         apply(&mut session.body.config);
         let config = session.body.config;
@@ -158,16 +176,16 @@ pub async fn change(
             session.body.approved.clear();
         }
         session.body.version += 1;
-        let batch = Batch::at(app.clock.now()).update(&session);
+        let now = app.clock.now();
+        let batch = Batch::at(now).update(&session);
         let batch = with_version(batch, owner, id.as_str(), &session.body);
         let oldest = session.body.version.checked_sub(MAX_VERSIONS);
         let oldest = version_id(id.as_str(), oldest.unwrap_or_default());
         let oldest = app.store.get::<ConfigVersion>(owner, &oldest).await?;
         let batch = oldest.iter().fold(batch, Batch::purge);
-        Ok::<_, Error>((batch, ()))
+        Ok::<_, Error>((batch, session.updated(now)))
     });
-    changed.await?;
-    get(app, project, id).await
+    Ok(changed.await?)
 }
 
 /// Remembers that the user of a session has approved a tool with an account for the rest of it.

@@ -296,7 +296,7 @@ pub(super) async fn record(
     found.ok_or_else(|| errors::subscription_not_found(id))
 }
 
-/// Changes a record and its secret parts.
+/// Changes a record and its secret parts. Returns both as this change stored them.
 async fn edit(
     app: &App,
     project: &Project,
@@ -308,10 +308,12 @@ async fn edit(
         let body = &mut found.record.body;
         change(body, &mut found.endpoint)?;
         body.endpoint = seal(app, &project.id, id.as_str(), &found.endpoint).await?;
-        Ok::<_, Error>((Batch::at(app.clock.now()).update(&found.record), ()))
+        let now = app.clock.now();
+        let batch = Batch::at(now).update(&found.record);
+        found.record = found.record.updated(now);
+        Ok::<_, Error>((batch, found))
     });
-    changed.await?;
-    get(app, project, id).await
+    Ok(changed.await?)
 }
 
 /// Decrypts the secret parts of a record.

@@ -95,6 +95,12 @@ impl Row {
         self
     }
 
+    /// Refuses unknown members of the body, at any depth.
+    fn strict(mut self) -> Self {
+        self.operation.refuses_unknown_members = true;
+        self
+    }
+
     /// Returns data of tools, which a project may choose not to store.
     fn tool_data(mut self) -> Self {
         self.operation.returns_tool_data = true;
@@ -255,19 +261,19 @@ pub(crate) fn rows() -> Vec<Row> {
         row!("/mcp/{id}", mcp_servers::remove).needs(Write, &[McpServers]),
 
         // tool router sessions
-        row!("/tool_router/session", tool_router::create).needs(Write, &[Sessions]),
+        row!("/tool_router/session", tool_router::create).strict().needs(Write, &[Sessions]),
         row!("/tool_router/session/{session_id}", tool_router::read).needs(Read, &[Sessions]),
-        row!("/tool_router/session/{session_id}", tool_router::update).needs(Write, &[Sessions]),
+        row!("/tool_router/session/{session_id}", tool_router::update).strict().needs(Write, &[Sessions]),
         row!("/tool_router/session/{session_id}", tool_router::remove).needs(Write, &[Sessions]),
-        row!("/tool_router/session/{session_id}/attach", tool_router::attach).needs(Read, &[Sessions]),
+        row!("/tool_router/session/{session_id}/attach", tool_router::attach).strict().needs(Read, &[Sessions]),
         row!("/tool_router/session/{session_id}/config_history", tool_router::config_history).needs(Read, &[Sessions]),
         row!("/tool_router/session/{session_id}/tools", tool_router::tools).needs(Read, &[Sessions]),
         row!("/tool_router/session/{session_id}/toolkits", tool_router::list_toolkits).needs(Read, &[Sessions]),
-        row!("/tool_router/session/{session_id}/link", tool_router::link).needs(Write, &[Sessions, ConnectedAccounts]),
-        row!("/tool_router/session/{session_id}/execute", tool_router::execution::execute).needs(Write, &[ToolExecution, Sessions, SessionToolExecution]).own_deadline().max_body(MaxBody::Execute).tool_data().run(),
-        row!("/tool_router/session/{session_id}/execute_meta", tool_router::execution::execute_meta).needs(Write, &[ToolExecution, Sessions, SessionToolExecution]).own_deadline().max_body(MaxBody::Execute).tool_data().run(),
-        row!("/tool_router/session/{session_id}/proxy_execute", tool_router::proxy::proxy_execute).needs(Write, &[ProxyExecute]).own_deadline().max_body(MaxBody::Proxy).tool_data().run(),
-        row!("/tool_router/session/{session_id}/search", tool_router::search::search).needs(Write, &[ToolExecution, Sessions, SessionToolExecution]),
+        row!("/tool_router/session/{session_id}/link", tool_router::link).strict().needs(Write, &[Sessions, ConnectedAccounts]),
+        row!("/tool_router/session/{session_id}/execute", tool_router::execution::execute).strict().needs(Write, &[ToolExecution, Sessions, SessionToolExecution]).own_deadline().max_body(MaxBody::Execute).tool_data().run(),
+        row!("/tool_router/session/{session_id}/execute_meta", tool_router::execution::execute_meta).strict().needs(Write, &[ToolExecution, Sessions, SessionToolExecution]).own_deadline().max_body(MaxBody::Execute).tool_data().run(),
+        row!("/tool_router/session/{session_id}/proxy_execute", tool_router::proxy::proxy_execute).strict().needs(Write, &[ProxyExecute]).own_deadline().max_body(MaxBody::Proxy).tool_data().run(),
+        row!("/tool_router/session/{session_id}/search", tool_router::search::search).strict().needs(Write, &[ToolExecution, Sessions, SessionToolExecution]),
         row!("/tool_router/session/{session_id}/mounts/{mount_id}/items", tool_router::mounts::items).needs(Read, &[Sessions]),
         row!("/tool_router/session/{session_id}/mounts/{mount_id}/upload_url", tool_router::mounts::upload_url).needs(Write, &[Sessions]),
         row!("/tool_router/session/{session_id}/mounts/{mount_id}/download_url", tool_router::mounts::download_url).needs(Read, &[Sessions]),

@@ -63,7 +63,7 @@ use self::{
     publish::Publish,
     s3::S3,
     sandbox::Sandbox,
-    sessions::Sessions,
+    sessions::{Sessions, UnknownMembers},
     setting::{Group, settings},
     sink::Sink,
     sources::Problem,

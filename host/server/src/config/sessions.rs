@@ -1,13 +1,14 @@
-//! `sessions.*`: time limits of meta tools in tool router sessions.
+//! `sessions.*`: tool router sessions.
 
 use std::time::Duration;
 
 use app::agents;
+use serde::{Deserialize, Serialize};
 
 use super::{Config, setting::settings};
 
 settings! {
-    /// Time limits of meta tools in tool router sessions.
+    /// Tool router sessions: time limits of meta tools, and requests of newer clients.
     pub(crate) struct Sessions {
         /// Time that `SERVICE_WAIT_FOR_CONNECTIONS` waits for a user to connect accounts. Many
         /// clients give up a call after 60 s.
@@ -15,7 +16,22 @@ settings! {
         /// Time that the calls of `SERVICE_MULTI_EXECUTE_TOOL` have together. Those that still run
         /// then are cancelled, and the others have their results.
         #[setting(unit = "s", range = 1..=600)] pub multi_execute_s: u64 = 180,
+        /// Members of bodies of sessions that this version does not know: `refuse`, because ignoring a
+        /// restriction would permit more, or `warn`, which ignores them and names them in a header of
+        /// the response and in the log. A member of `toolkits`, `tools`, `tags` or `permissions`, and
+        /// one that is known to restrict, is always refused.
+        pub unknown_members: UnknownMembers = UnknownMembers::Refuse,
     }
+}
+
+/// `sessions.unknown_members`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum UnknownMembers {
+    /// They are refused.
+    Refuse,
+    /// They are ignored with a warning.
+    Warn,
 }
 
 impl Config {

@@ -22,7 +22,8 @@ use crate::{
         ApiError, ApiResult, Branding, CURRENT_REQUEST, HttpError, Json,
         context::operation,
         errors, flattened, members,
-        unknown::{Notes, Noting},
+        noting::{Notes, Noting},
+        unknown,
     },
 };
 
@@ -40,7 +41,7 @@ impl<T: DeserializeOwned + ToSchema + Send + 'static> FromRequest<Arc<Server>> f
         let branding = server.branding.clone();
         let parsed = parse(server, size, move || object(&bytes, &branding));
         let (body, warnings) = parsed.await??;
-        CURRENT_REQUEST.with(|context| context.names.warn(warnings));
+        unknown::admit(server, warnings)?;
         Ok(Self(body))
     }
 }
@@ -145,7 +146,10 @@ pub(crate) fn borrowed<'a, T: Deserialize<'a>>(
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let body = T::deserialize(Noting::new(&mut json, &mut notes));
     body.and_then(|body| json.end().map(|()| (body, notes.warnings)))
-        .map_err(|cause| format!("body: {cause}"))
+        .map_err(|cause| match &*notes.path {
+            "" => format!("body: {cause}"),
+            path => format!("body: {path}: {cause}"),
+        })
 }
 
 /// Component of at most [`MAX_COMPONENT_BYTES`] bytes. Its content is not checked here.

@@ -20,6 +20,7 @@ pub(crate) mod idempotency;
 pub(crate) mod limiter;
 pub(crate) mod listen;
 pub(crate) mod members;
+mod noting;
 pub(crate) mod operation;
 pub(crate) mod page;
 pub(crate) mod path;
@@ -29,6 +30,7 @@ mod rejected_head;
 pub(crate) mod reply;
 pub(crate) mod router;
 pub(crate) mod signature;
+mod unimplemented;
 pub(crate) mod unknown;
 
 pub(crate) use self::{
@@ -46,4 +48,5 @@ pub(crate) use self::{
         SuccessWithMessage,
     },
     signature::IN_TABLE,
+    unimplemented::Unimplemented,
 };

@@ -95,6 +95,8 @@ pub(crate) struct Operation {
     /// True if a provider or an assistant calls it, with headers of its own: an `Idempotency-Key`
     /// means nothing here.
     pub ignores_idempotency_key: bool,
+    /// True if unknown members of the body are refused, unless a setting accepts them.
+    pub refuses_unknown_members: bool,
     /// Path of the operation that replaces it; the operation is deprecated then.
     pub successor: Option<&'static str>,
 }

@@ -1,29 +1,28 @@
 //! Query parameters and members of bodies that an operation does not know. They have no effect, so
-//! the response names them in a header, each with the nearest known name.
+//! the response names them in a header, each with the nearest known name. Operations on sessions refuse
+//! unknown members instead, because a misspelled one could be a restriction.
 //!
 //! The known names are those of the types that the request is deserialized into.
 
-use std::{cell::OnceCell, fmt, sync::Arc};
+use std::{cell::OnceCell, sync::Arc};
 
 use axum::{
     http::{HeaderName, HeaderValue},
     response::Response,
 };
 use parking_lot::{Mutex, MutexGuard};
-use serde::{
-    Deserializer,
-    de::{self, DeserializeSeed, MapAccess, Visitor},
-    forward_to_deserialize_any,
+use crate::{
+    Server,
+    config::UnknownMembers,
+    http::{ApiResult, CURRENT_REQUEST, branding::Branding, context::operation, errors},
 };
-
-use crate::http::branding::Branding;
 
 /// Header of a response whose request had something unknown.
 const WARNING_HEADER: HeaderName = HeaderName::from_static("x-toolhost-warning");
 /// Maximum number of warnings of a response.
 pub(crate) const MAX_WARNINGS: usize = 10;
 /// Maximum characters of an unknown name that a warning repeats.
-const MAX_NAME_CHARS: usize = 64;
+pub(super) const MAX_NAME_CHARS: usize = 64;
 
 /// Names that a request may have, and the warnings about others. Nothing is allocated until one is
 /// noted.
@@ -114,6 +113,29 @@ pub(super) fn add_warning(warnings: &mut Vec<String>, warning: impl FnOnce() -> 
     }
 }
 
+/// Takes note of the unknown members of the body of the request being answered. An operation that
+/// refuses them does so unless `sessions.unknown_members` is `warn`.
+///
+/// # Errors
+/// `4300` with every unknown member that was noted.
+pub(crate) fn admit(server: &Server, warnings: Vec<String>) -> ApiResult<()> {
+    if operation().refuses_unknown_members && !warnings.is_empty() {
+        if server.config.sessions.unknown_members == UnknownMembers::Refuse {
+            let problems = warnings.iter().map(|warning| refusal(warning));
+            return Err(errors::session_invalid(problems.collect::<Vec<_>>()).into());
+        }
+        let warnings = warnings.join(", ");
+        tracing::warn!(warnings, "a request to a session has unknown members");
+    }
+    CURRENT_REQUEST.with(|context| context.names.warn(warnings));
+    Ok(())
+}
+
+/// Returns a warning about an unknown member as the reason why it is refused.
+pub(super) fn refusal(warning: &str) -> String {
+    warning.replace(" is ignored", " is not allowed")
+}
+
 /// Returns the warning about an unknown member of a body. The place is the path of its object, with
 /// a dot at the end unless it is the body itself.
 pub(crate) fn member_warning(place: &str, name: &str, known: &[&str]) -> String {
@@ -126,17 +148,21 @@ fn warning(
     name: &str,
     known: impl Iterator<Item = impl AsRef<str>>,
 ) -> String {
-    let shown: String = name
-        .chars()
-        .take(MAX_NAME_CHARS)
-        .map(|c| if c.is_ascii_graphic() { c } else { '?' })
-        .collect();
+    let shown = shown_name(name);
     let mut text = format!("unknown {kind} `{place}{shown}` is ignored");
     if let Some(nearest) = nearest(name, known) {
         let nearest = nearest.as_ref();
         text.push_str(&format!("; the nearest known name is `{place}{nearest}`"));
     }
     text
+}
+
+/// Returns a name that a client sent, shortened, with `?` for what is not plain ASCII.
+pub(super) fn shown_name(name: &str) -> String {
+    name.chars()
+        .take(MAX_NAME_CHARS)
+        .map(|c| if c.is_ascii_graphic() { c } else { '?' })
+        .collect()
 }
 
 /// Returns the known name that is most similar to a name, if one is similar. Case, `_` and `-` make
@@ -161,155 +187,17 @@ fn nearest<K: AsRef<str>>(name: &str, known: impl Iterator<Item = K>) -> Option<
         .map(|(_, known)| known)
 }
 
-/// Notes of [`Noting`] about a body.
-#[derive(Debug, Default)]
-pub(crate) struct Notes {
-    /// Warnings about unknown members, at most [`MAX_WARNINGS`].
-    pub warnings: Vec<String>,
-    /// Known name of the member that is being read.
-    current: &'static str,
-}
-
-/// Deserializer of a body that notes its unknown members and names its wrong ones, without those of
-/// objects inside. It costs one comparison of each name, and allocates nothing unless a member is
-/// unknown or wrong.
-pub(crate) struct Noting<'a, T> {
-    inner: T,
-    known: &'static [&'static str],
-    notes: &'a mut Notes,
-}
-
-impl<'a, T> Noting<'a, T> {
-    /// Wraps the deserializer of a body.
-    pub(crate) fn new(inner: T, notes: &'a mut Notes) -> Self {
-        Self {
-            inner,
-            known: &[],
-            notes,
-        }
-    }
-
-    /// Wraps another part of the same body, and returns it with the part inside.
-    fn swap<U>(self, other: U) -> (T, Noting<'a, U>) {
-        let noting = Noting {
-            inner: other,
-            known: self.known,
-            notes: self.notes,
-        };
-        (self.inner, noting)
-    }
-
-    fn note(&mut self, name: &str) {
-        match self.known.iter().find(|known| **known == name) {
-            Some(known) => self.notes.current = *known,
-            None => add_warning(&mut self.notes.warnings, || {
-                member_warning("", name, self.known)
-            }),
-        }
-    }
-}
-
-impl<'de, D: Deserializer<'de>> Deserializer<'de> for Noting<'_, D> {
-    type Error = D::Error;
-
-    fn deserialize_struct<V: Visitor<'de>>(
-        mut self,
-        name: &'static str,
-        fields: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, D::Error> {
-        self.known = fields;
-        let (inner, visitor) = self.swap(visitor);
-        inner.deserialize_struct(name, fields, visitor)
-    }
-
-    /// Reads the name of a member.
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        let (inner, visitor) = self.swap(visitor);
-        inner.deserialize_any(visitor)
-    }
-
-    forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit
-        unit_struct newtype_struct seq tuple tuple_struct map enum identifier ignored_any
-    }
-}
-
-impl<'de, V: Visitor<'de>> Visitor<'de> for Noting<'_, V> {
-    type Value = V::Value;
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.expecting(out)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<V::Value, A::Error> {
-        let (inner, members) = self.swap(members);
-        inner.visit_map(members)
-    }
-
-    fn visit_str<E: de::Error>(mut self, name: &str) -> Result<V::Value, E> {
-        self.note(name);
-        self.inner.visit_str(name)
-    }
-
-    fn visit_borrowed_str<E: de::Error>(mut self, name: &'de str) -> Result<V::Value, E> {
-        self.note(name);
-        self.inner.visit_borrowed_str(name)
-    }
-}
-
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for Noting<'_, A> {
-    type Error = A::Error;
-
-    fn next_key_seed<K: DeserializeSeed<'de>>(
-        &mut self,
-        seed: K,
-    ) -> Result<Option<K::Value>, A::Error> {
-        self.inner.next_key_seed(Noting {
-            inner: seed,
-            known: self.known,
-            notes: self.notes,
-        })
-    }
-
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
-        let read = self.inner.next_value_seed(seed);
-        read.map_err(|cause| de::Error::custom(format_args!("{}: {cause}", self.notes.current)))
-    }
-}
-
-impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Noting<'_, S> {
-    type Value = S::Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, name: D) -> Result<S::Value, D::Error> {
-        let (inner, name) = self.swap(name);
-        inner.deserialize(name)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use serde::Deserialize;
-
     use super::*;
     use crate::http::branding::DEFAULT_BRAND;
 
-    #[derive(Deserialize)]
-    struct Body {
-        name: String,
-    }
-
     #[test]
     fn warnings_of_one_request_are_limited() {
-        let body = format!("{{{}\"name\":\"n\"}}", "\"\":0,".repeat(5_000));
-        let mut notes = Notes::default();
-        let mut json = serde_json::Deserializer::from_str(&body);
-        let body: Body = Deserialize::deserialize(Noting::new(&mut json, &mut notes)).unwrap();
-        assert_eq!(body.name, "n");
-        assert_eq!(notes.warnings.len(), MAX_WARNINGS);
         let names = Names::default();
-        names.warn(notes.warnings.clone());
-        names.warn(notes.warnings);
+        let warnings = vec![member_warning("", "a", &[]); MAX_WARNINGS - 1];
+        names.warn(warnings.clone());
+        names.warn(warnings);
         names.compare(&"a=1&".repeat(5_000), &Branding::new(DEFAULT_BRAND));
         assert_eq!(names.noted().warnings.len(), MAX_WARNINGS);
     }

@@ -58,10 +58,10 @@ pub async fn change(
     let changed = app.store.change(&COLLECTION, id, || async {
         let mut server = get(app, project, id).await?;
         server.body = with_changes(app, project, server.body, changes).await?;
-        Ok::<_, Error>((Batch::at(app.clock.now()).update(&server), ()))
+        let now = app.clock.now();
+        Ok::<_, Error>((Batch::at(now).update(&server), server.updated(now)))
     });
-    cache::invalidate(app, id, changed).await?;
-    get(app, project, id).await
+    Ok(cache::invalidate(app, id, changed).await?)
 }
 
 async fn with_changes(

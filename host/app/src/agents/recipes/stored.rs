@@ -79,8 +79,8 @@ fn slug_of(name: &str) -> String {
 }
 
 /// Creates a recipe of the session's user, or replaces the one with the same slug, which raises its
-/// version. Without a slug it is made from the name. Fails with every problem of the recipe, or if
-/// the user has too many recipes.
+/// version. Without a slug it is made from the name. Returns the recipe as this call stored it. Fails
+/// with every problem of the recipe, or if the user has too many recipes.
 pub async fn upsert(
     app: &App,
     caller: &SessionCaller,
@@ -102,12 +102,13 @@ pub async fn upsert(
     let sealed = key.seal(context, definition)?;
     let stored = app.store.change(&COLLECTION, &id, || async {
         let before = app.store.get::<Recipe>(owner, &id).await?;
-        let batch = Batch::at(app.clock.now());
+        let now = app.clock.now();
+        let batch = Batch::at(now);
         if let Some(mut recipe) = before {
             let batch = versions::keep(app, &key, batch, &recipe).await?;
             recipe.body.version += 1;
             recipe.body.definition = sealed.clone();
-            return Ok::<_, Error>((batch.update(&recipe), ()));
+            return Ok::<_, Error>((batch.update(&recipe), recipe.updated(now)));
         }
         let own = Query::for_project(owner).is("user_id", user.as_str());
         if app.store.rows(&COLLECTION, &own.page(0, 0)).await?.total >= MAX_RECIPES {
@@ -121,10 +122,13 @@ pub async fn upsert(
         };
         // A deleted project gets no recipes any more.
         let exists = projects::record(app, &project.organization, &project.id).await?;
-        Ok((batch.check(&exists).insert(owner, &id, &recipe), ()))
+        let batch = batch.check(&exists).insert(owner, &id, &recipe);
+        Ok((batch, Record::inserted(owner, &id, now, recipe)))
     });
-    stored.await?;
-    get(app, project, user, &slug).await
+    Ok(OpenRecipe {
+        record: stored.await?,
+        definition: definition.clone(),
+    })
 }
 
 fn normalized(slug: &str) -> String {

@@ -63,7 +63,7 @@ view! {
     } {
         toolkits?: Option<Selection> = Selection::from_config(config),
         tools: BTreeMap<String, ToolSelection> = ToolSelection::from_config(config),
-        tags: TagsBody = TagsBody::from_tags(&config.tags, &config.approval_tags),
+        tags: TagsBody = TagsBody::from_config(config),
     }
 }
 

@@ -20,12 +20,13 @@ use super::{
     approval::{DECLINED_MESSAGE, InputRequest, InputResponse, approval, questions},
     inline_tools::LOCAL_PREFIX,
     open,
+    requests::ClientTools,
 };
 use crate::{
     Server,
     http::{
-        ApiResult, CURRENT_REQUEST, IN_TABLE, Path, ProjectKey, RawJson, SerializedJson,
-        UnparsedJson, body::borrowed, errors,
+        ApiResult, IN_TABLE, Path, ProjectKey, RawJson, SerializedJson, UnparsedJson,
+        body::borrowed, errors, unknown,
     },
 };
 
@@ -45,6 +46,11 @@ pub(crate) struct ExecuteBody<'a> {
     input_responses: Option<BTreeMap<String, InputResponse>>,
     /// `request_state` of the result before.
     request_state: Option<String>,
+    /// Tools of the client, which it runs itself.
+    experimental: Option<ClientTools>,
+    /// No effect: results become files of the workbench as the session says.
+    #[expect(dead_code, reason = "accepted without effect")]
+    enable_auto_workbench_offload: Option<bool>,
 }
 
 /// The body of the execution of a meta tool.
@@ -55,6 +61,8 @@ pub(crate) struct ExecuteMetaBody<'a> {
     #[serde(borrow, default)]
     #[schema(value_type = Option<Object>)]
     arguments: Option<&'a RawValue>,
+    /// Tools of the client, which it runs itself.
+    experimental: Option<ClientTools>,
 }
 
 /// Outcome of an execution.
@@ -154,6 +162,7 @@ pub(crate) async fn execute(
     let size = bytes.len();
     let parse = move || {
         let (body, warnings) = parse::<ExecuteBody<'_>>(&bytes)?;
+        ClientTools::checked(body.experimental)?;
         let call = Call {
             arguments: arguments(&bytes, body.arguments)?,
             slug: body.tool_slug,
@@ -166,7 +175,7 @@ pub(crate) async fn execute(
     let turns = &server.app.large_work;
     let parsed: ApiResult<_> = turns.scan(&key.project.tenant, size, parse).await?;
     let (call, warnings) = parsed?;
-    CURRENT_REQUEST.with(|context| context.names.warn(warnings));
+    unknown::admit(server, warnings)?;
     let caller = open(&key, &id).await?;
     let outcome = if let Some(tool) = meta_tool(server, &call.slug) {
         Approvable::Executed(execute_meta_tool(server, &caller, tool, call.arguments).await?)
@@ -192,7 +201,8 @@ pub(crate) async fn execute_meta(
     UnparsedJson { bytes, .. }: UnparsedJson<ExecuteMetaBody<'static>>,
 ) -> ApiResult<SerializedJson<ResultView>> {
     let (body, warnings) = parse::<ExecuteMetaBody<'_>>(&bytes)?;
-    CURRENT_REQUEST.with(|context| context.names.warn(warnings));
+    unknown::admit(&key.server, warnings)?;
+    ClientTools::checked(body.experimental)?;
     let arguments = arguments(&bytes, body.arguments)?;
     let caller = open(&key, &id).await?;
     let tool = meta_tool(&key.server, &body.slug);

@@ -79,6 +79,8 @@ view! {
     pub(crate) struct ExtrasView {
         /// Text for the system prompt of an assistant that works in the session.
         assistive_prompt: String,
+        /// True if the session was created with it.
+        restrict_egress_to_service: bool,
         /// Only in the response to a request that has them.
         custom_toolkits?: Option<Vec<InlineToolkitView>>,
         /// Only in the response to a request that has them.
@@ -181,11 +183,16 @@ fn check_texts(slug: &str, name: &str, description: &str, problems: &mut Vec<Str
 }
 
 impl ExtrasView {
-    pub(super) fn new(assistive_prompt: String, inline: Option<InlineTools>) -> Self {
+    pub(super) fn new(
+        assistive_prompt: String,
+        restrict_egress_to_service: bool,
+        inline: Option<InlineTools>,
+    ) -> Self {
         let (custom_toolkits, custom_tools) =
             inline.map(|inline| (inline.toolkits, inline.tools)).unzip();
         Self {
             assistive_prompt,
+            restrict_egress_to_service,
             custom_toolkits,
             custom_tools,
         }

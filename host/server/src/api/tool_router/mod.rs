@@ -19,7 +19,7 @@ use app::{
 };
 
 use self::{
-    requests::{AttachBody, CreateBody, Experiment, LinkBody, PatchBody, ToolkitQuery},
+    requests::{AttachBody, ClientTools, CreateBody, LinkBody, PatchBody, ToolkitQuery},
     views::{ConfigVersionView, LinkedView, RemovedView, SessionView},
 };
 use super::{toolkits::snapshot, tools::View as ToolView};
@@ -47,8 +47,7 @@ pub(crate) async fn create(
     prefix: Prefix,
     Json(body): Json<CreateBody>,
 ) -> ApiResult<Created<SessionView>> {
-    let inline = Experiment::inline_tools(body.experimental.as_ref())?;
-    let config = body.into_config()?;
+    let (config, inline) = body.into_config()?;
     let session = sessions::create(key.app(), &key.project, config).await?;
     Ok(Created(SessionView::new(&key, prefix, session, inline)))
 }
@@ -64,17 +63,30 @@ pub(crate) async fn read(
     Ok(Json(SessionView::new(&key, prefix, session, None)))
 }
 
-/// Replaces parts of the configuration of a session, which raises its version.
-#[utoipa::path(patch, path = IN_TABLE)]
+/// Changes parts of the configuration of a session, which raises its version.
+///
+/// A part that is absent stays as it is, and null restores its default. Lists and maps are replaced
+/// whole; of the blocks of settings, what is absent stays. A request without parts changes nothing.
+#[utoipa::path(patch, path = IN_TABLE, responses(
+    (status = 409, description = "The session has another version than `expected_config_version`"),
+))]
 pub(crate) async fn update(
     key: ProjectKey,
     prefix: Prefix,
     Path(id): Path<SessionId>,
     OptionalJson(body): OptionalJson<PatchBody>,
 ) -> ApiResult<Json<SessionView>> {
+    let expected = body.expected_version();
     let change = body.into_change()?;
-    let session = sessions::change(key.app(), &key.project, &id, |config| change.apply(config));
-    Ok(Json(SessionView::new(&key, prefix, session.await?, None)))
+    let (app, project) = (key.app(), &key.project);
+    let session = if change.is_empty() {
+        let session = sessions::get(app, project, &id).await?;
+        session.body.check_version(expected)?;
+        session
+    } else {
+        sessions::change(app, project, &id, expected, |config| change.apply(config)).await?
+    };
+    Ok(Json(SessionView::new(&key, prefix, session, None)))
 }
 
 /// Deletes a session.
@@ -95,7 +107,7 @@ pub(crate) async fn attach(
     Path(id): Path<SessionId>,
     OptionalJson(body): OptionalJson<AttachBody>,
 ) -> ApiResult<Json<SessionView>> {
-    let inline = Experiment::inline_tools(body.experimental.as_ref())?;
+    let inline = ClientTools::checked(body.experimental)?;
     let session = sessions::get(key.app(), &key.project, &id).await?;
     Ok(Json(SessionView::new(&key, prefix, session, inline)))
 }

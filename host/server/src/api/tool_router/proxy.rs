@@ -2,11 +2,16 @@
 
 use app::{agents, core::ids::SessionId};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{execution::ResultType, open};
 use crate::{
-    api::tools::proxy::{ProxyRequest, ProxyView},
+    api::tools::{
+        custom_credential::ConnectionData,
+        not_blank,
+        proxy::{BinaryBody, ProxyParameter, ProxyRequest, ProxyView},
+    },
     http::{ApiResult, IN_TABLE, Json, Path, ProjectKey},
 };
 
@@ -16,8 +21,17 @@ use crate::{
 pub(crate) struct ProxyBody {
     /// Toolkit to whose provider the request is sent.
     toolkit_slug: String,
-    #[serde(flatten)]
-    request: ProxyRequest,
+    /// A path below the account's base URL, or an absolute https URL of the same domain or of a host
+    /// in the toolkit's `egress`.
+    endpoint: String,
+    /// GET, POST, PUT, DELETE, PATCH or HEAD.
+    method: String,
+    /// The account to use; the one that the session selects without it.
+    connected_account_id: Option<String>,
+    body: Option<Value>,
+    binary_body: Option<BinaryBody>,
+    parameters: Option<Vec<ProxyParameter>>,
+    custom_connection_data: Option<ConnectionData>,
 }
 
 /// A provider's response to a proxy request in a session.
@@ -44,10 +58,20 @@ pub(crate) async fn proxy_execute(
     Json(body): Json<ProxyBody>,
 ) -> ApiResult<Json<ProxyResultView>> {
     let caller = open(&key, &id).await?;
-    let account = body.request.account().map(str::to_owned);
-    let request = body.request.without_account().try_into()?;
-    let toolkit = &body.toolkit_slug;
-    let response = agents::proxy(key.app(), &caller, toolkit, account.as_deref(), request).await?;
+    let account = not_blank(body.connected_account_id);
+    let account = account.as_deref().map(str::trim);
+    let request = ProxyRequest {
+        endpoint: body.endpoint,
+        method: body.method,
+        connected_account_id: None,
+        user_id: None,
+        body: body.body,
+        binary_body: body.binary_body,
+        parameters: body.parameters,
+        custom_connection_data: body.custom_connection_data,
+    };
+    let (toolkit, request) = (&body.toolkit_slug, request.try_into()?);
+    let response = agents::proxy(key.app(), &caller, toolkit, account, request).await?;
     Ok(Json(ProxyResultView {
         response: response.into(),
         result_type: ResultType::Completed,

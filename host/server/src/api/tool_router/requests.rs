@@ -1,51 +1,213 @@
 //! Requests of tool router sessions.
 
+use std::collections::BTreeMap;
+
 use app::agents::Config;
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
     approval::PermissionsBody,
-    config::{Blocks, Change},
+    config::{
+        Change, ConnectionsBody, MultiAccountBody, MultiExecuteBody, OneOrMany, Parts, PreloadBody,
+        Selection, Sent, SwitchBody, TagsBody, ToolSelection, WorkbenchBody,
+    },
     inline_tools::{InlineTool, InlineToolkit, InlineTools},
 };
 use crate::{
-    api::connected_accounts::sharing::Share,
-    http::{ApiResult, errors},
+    api::{auth_configs::present, connected_accounts::sharing::Share},
+    http::{ApiResult, Unimplemented, errors},
 };
 
-/// A session to create.
-#[derive(Deserialize, ToSchema)]
-#[schema(as = SessionCreateRequest)]
-pub(crate) struct CreateBody {
-    /// The project's own identifier for the user.
-    #[schema(required, nullable = false)]
-    user_id: Option<String>,
-    #[serde(flatten)]
-    blocks: Blocks,
-    pub experimental: Option<Experiment>,
+/// Declares a body with the parts of the configuration of a session. `serde` would tell no names inside
+/// a flattened part, and an unknown one must be refused.
+macro_rules! session_body {
+    (
+        $(#[$attribute:meta])*
+        $name:ident { $($(#[$of_field:meta])* $field:ident: $type:ty,)* }
+    ) => {
+        $(#[$attribute])*
+        #[derive(Deserialize, ToSchema)]
+        pub(crate) struct $name {
+            $($(#[$of_field])* $field: $type,)*
+            /// The toolkits of the session; all of them without it.
+            #[serde(default, deserialize_with = "present")]
+            toolkits: Sent<Selection>,
+            /// Tools by toolkit.
+            #[serde(default, deserialize_with = "present")]
+            tools: Sent<BTreeMap<String, ToolSelection>>,
+            /// Tags that tools must have, unless tags of their toolkit are set in `tools`.
+            #[serde(default, deserialize_with = "present")]
+            tags: Sent<TagsBody>,
+            /// Auth configs with which accounts are connected, by toolkit.
+            #[serde(default, deserialize_with = "present")]
+            auth_configs: Sent<BTreeMap<String, String>>,
+            /// Accounts to which the session is restricted, by toolkit.
+            #[serde(default, deserialize_with = "present")]
+            connected_accounts: Sent<BTreeMap<String, OneOrMany>>,
+            /// Management of connections by the assistant. An absent field of a change stays as it is.
+            #[serde(default, deserialize_with = "present")]
+            manage_connections: Sent<ConnectionsBody>,
+            /// The workbench. An absent field of a change stays as it is.
+            #[serde(default, deserialize_with = "present")]
+            workbench: Sent<WorkbenchBody>,
+            /// Use of several accounts of one toolkit. An absent field of a change stays as it is.
+            #[serde(default, deserialize_with = "present")]
+            multi_account: Sent<MultiAccountBody>,
+            /// Tools that are shown beside the meta tools.
+            #[serde(default, deserialize_with = "present")]
+            preload: Sent<PreloadBody>,
+            /// The search for tools.
+            #[serde(default, deserialize_with = "present")]
+            search: Sent<SwitchBody>,
+            /// Execution of tools.
+            #[serde(default, deserialize_with = "present")]
+            execute: Sent<MultiExecuteBody>,
+            /// Proxy requests.
+            #[serde(default, deserialize_with = "present")]
+            proxy_execute: Sent<SwitchBody>,
+            /// Always refused: this server has no hooks.
+            #[serde(default)]
+            #[schema(
+                value_type = Object,
+                required = false,
+                extensions(("x-unimplemented" = serde_json::json!("refuse")))
+            )]
+            #[expect(dead_code, reason = "refused while it is read")]
+            hooks: Unimplemented,
+            /// No effect: this server has no billed accounts of its own.
+            #[schema(
+                value_type = Option<Object>,
+                extensions(("x-unimplemented" = serde_json::json!("ignore")))
+            )]
+            #[expect(dead_code, reason = "accepted without effect")]
+            instant: Option<IgnoredAny>,
+            /// Older name of `instant`.
+            #[schema(
+                value_type = Option<Object>,
+                extensions(("x-unimplemented" = serde_json::json!("ignore")))
+            )]
+            #[expect(dead_code, reason = "accepted without effect")]
+            premium_usage: Option<IgnoredAny>,
+        }
+
+        impl $name {
+            /// Returns the change that the request asks for, with its permissions.
+            fn change(self, permissions: Sent<PermissionsBody>) -> ApiResult<Change> {
+                let parts = Parts {
+                    toolkits: self.toolkits,
+                    tools: self.tools,
+                    tags: self.tags,
+                    auth_configs: self.auth_configs,
+                    connected_accounts: self.connected_accounts,
+                    manage_connections: self.manage_connections,
+                    workbench: self.workbench,
+                    multi_account: self.multi_account,
+                    preload: self.preload,
+                    search: self.search,
+                    execute: self.execute,
+                    proxy_execute: self.proxy_execute,
+                    permissions,
+                };
+                parts.try_into()
+            }
+        }
+    };
 }
 
-/// A change of a session.
-#[derive(Deserialize, ToSchema)]
-#[schema(as = SessionPatchRequest)]
-pub(crate) struct PatchBody {
-    #[serde(flatten)]
-    blocks: Blocks,
-    experimental: Option<PatchedExperiment>,
+session_body! {
+    /// A session to create.
+    #[schema(as = SessionCreateRequest)]
+    CreateBody {
+        /// The project's own identifier for the user.
+        #[schema(required, nullable = false)]
+        user_id: Option<String>,
+        /// Tools of the client, permissions, and settings of a newer version of the API.
+        experimental: Option<Experiment>,
+    }
 }
 
-#[derive(Deserialize, ToSchema)]
+session_body! {
+    /// A change of a session.
+    #[schema(as = SessionPatchRequest)]
+    PatchBody {
+        /// Version of the configuration that the change is made for. If another one is stored, the
+        /// response is 409 and nothing changes.
+        expected_config_version: Option<u32>,
+        /// Permissions. An absent field stays as it is.
+        #[serde(default, deserialize_with = "present")]
+        experimental: Sent<PatchedExperiment>,
+    }
+}
+
+#[derive(Default, Deserialize, ToSchema)]
 #[schema(as = SessionPatchExperiment)]
 struct PatchedExperiment {
-    permissions: Option<PermissionsBody>,
+    /// Permissions of calls; null removes them.
+    #[serde(default, deserialize_with = "present")]
+    permissions: Sent<PermissionsBody>,
+    /// No effect: links of a session have the address of this server.
+    #[expect(dead_code, reason = "accepted without effect")]
+    link_url_overwrite: Option<String>,
+    /// No effect.
+    #[schema(extensions(("x-unimplemented" = serde_json::json!("ignore"))))]
+    #[expect(dead_code, reason = "accepted without effect")]
+    fast_mode: Option<bool>,
+    /// No effect: this server has no tool for feedback.
+    #[schema(extensions(("x-unimplemented" = serde_json::json!("ignore"))))]
+    #[expect(dead_code, reason = "accepted without effect")]
+    submit_feedback: Option<SubmitFeedback>,
+    /// Always refused: this server has no saved configurations.
+    #[serde(default)]
+    #[schema(
+        value_type = String,
+        required = false,
+        extensions(("x-unimplemented" = serde_json::json!("refuse")))
+    )]
+    #[expect(dead_code, reason = "refused while it is read")]
+    session_config_id: Unimplemented,
+    /// Always refused: a call that needs approval never runs if the client cannot ask for it.
+    #[serde(default)]
+    #[schema(
+        value_type = String,
+        required = false,
+        extensions(("x-unimplemented" = serde_json::json!("refuse")))
+    )]
+    #[expect(dead_code, reason = "refused while it is read")]
+    no_elicitation_support_fallback: Unimplemented,
+    /// Always refused: it is decided when the session is created.
+    #[serde(default)]
+    #[schema(
+        value_type = bool,
+        required = false,
+        extensions(("x-unimplemented" = serde_json::json!("refuse")))
+    )]
+    #[expect(dead_code, reason = "refused while it is read")]
+    restrict_egress_to_service: Unimplemented,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[schema(as = SessionSubmitFeedback)]
+struct SubmitFeedback {
+    /// No effect.
+    #[expect(dead_code, reason = "accepted without effect")]
+    enable: Option<bool>,
 }
 
 impl PatchBody {
+    /// Returns the version for which the change is made, if the request names one.
+    pub(crate) fn expected_version(&self) -> Option<u32> {
+        self.expected_config_version
+    }
+
     /// Returns the change that the request asks for.
-    pub(crate) fn into_change(self) -> ApiResult<Change> {
-        let permissions = self.experimental.and_then(|given| given.permissions);
-        self.blocks.into_change(permissions)
+    pub(crate) fn into_change(mut self) -> ApiResult<Change> {
+        let permissions = match self.experimental.take() {
+            Some(Some(sent)) => sent.permissions,
+            Some(None) => Some(None),
+            None => None,
+        };
+        self.change(permissions)
     }
 }
 
@@ -53,43 +215,97 @@ impl PatchBody {
 #[derive(Deserialize, ToSchema)]
 #[schema(as = AttachSession)]
 pub(crate) struct AttachBody {
-    pub experimental: Option<Experiment>,
+    /// Tools of the client.
+    pub experimental: Option<ClientTools>,
+}
+
+/// Tools that the client itself runs, which it sends with each request.
+#[derive(Default, Deserialize, ToSchema)]
+#[schema(as = SessionClientTools)]
+pub(crate) struct ClientTools {
+    custom_toolkits: Option<Vec<InlineToolkit>>,
+    custom_tools: Option<Vec<InlineTool>>,
+}
+
+impl ClientTools {
+    /// Checks the client's own tools, if the request has any.
+    pub(crate) fn checked(sent: Option<Self>) -> ApiResult<Option<InlineTools>> {
+        let sent = sent.unwrap_or_default();
+        let toolkits = sent.custom_toolkits.unwrap_or_default();
+        InlineTools::new(toolkits, sent.custom_tools.unwrap_or_default())
+    }
 }
 
 #[derive(Default, Deserialize, ToSchema)]
 #[schema(as = SessionExperiment)]
-pub(crate) struct Experiment {
+struct Experiment {
     custom_toolkits: Option<Vec<InlineToolkit>>,
     custom_tools: Option<Vec<InlineTool>>,
+    /// Permissions of calls.
     permissions: Option<PermissionsBody>,
+    /// True if scripts may reach no server but this one, which always holds: no workbench has a network.
+    restrict_egress_to_service: Option<bool>,
+    /// No effect.
+    #[expect(dead_code, reason = "accepted without effect")]
+    assistive_prompt_config: Option<AssistivePromptConfig>,
+    /// No effect: links of a session have the address of this server.
+    #[expect(dead_code, reason = "accepted without effect")]
+    link_url_overwrite: Option<String>,
+    /// No effect.
+    #[schema(extensions(("x-unimplemented" = serde_json::json!("ignore"))))]
+    #[expect(dead_code, reason = "accepted without effect")]
+    fast_mode: Option<bool>,
+    /// No effect: this server has no tool for feedback.
+    #[schema(extensions(("x-unimplemented" = serde_json::json!("ignore"))))]
+    #[expect(dead_code, reason = "accepted without effect")]
+    submit_feedback: Option<SubmitFeedback>,
+    /// Always refused: this server has no saved configurations.
+    #[serde(default)]
+    #[schema(
+        value_type = String,
+        required = false,
+        extensions(("x-unimplemented" = serde_json::json!("refuse")))
+    )]
+    #[expect(dead_code, reason = "refused while it is read")]
+    session_config_id: Unimplemented,
+    /// Always refused: a call that needs approval never runs if the client cannot ask for it.
+    #[serde(default)]
+    #[schema(
+        value_type = String,
+        required = false,
+        extensions(("x-unimplemented" = serde_json::json!("refuse")))
+    )]
+    #[expect(dead_code, reason = "refused while it is read")]
+    no_elicitation_support_fallback: Unimplemented,
 }
 
-impl Experiment {
-    /// Returns the client's own tools, if the request has any.
-    pub(crate) fn inline_tools(experiment: Option<&Self>) -> ApiResult<Option<InlineTools>> {
-        let Some(own) = experiment else {
-            return Ok(None);
-        };
-        let toolkits = own.custom_toolkits.clone().unwrap_or_default();
-        let tools = own.custom_tools.clone().unwrap_or_default();
-        InlineTools::new(toolkits, tools)
-    }
+#[derive(Deserialize, ToSchema)]
+#[schema(as = SessionAssistivePromptConfig)]
+struct AssistivePromptConfig {
+    /// No effect.
+    #[expect(dead_code, reason = "accepted without effect")]
+    user_timezone: Option<String>,
 }
 
 impl CreateBody {
-    /// Returns the configuration of the session.
-    pub(crate) fn into_config(self) -> ApiResult<Config> {
-        let user = self.user_id.unwrap_or_default().trim().to_owned();
+    /// Returns the configuration of the session, and the client's own tools.
+    pub(crate) fn into_config(mut self) -> ApiResult<(Config, Option<InlineTools>)> {
+        let experiment = self.experimental.take().unwrap_or_default();
+        let inline = ClientTools::checked(Some(ClientTools {
+            custom_toolkits: experiment.custom_toolkits,
+            custom_tools: experiment.custom_tools,
+        }))?;
+        let user = self.user_id.take().unwrap_or_default().trim().to_owned();
         if user.is_empty() || user.contains('\0') {
             return Err(errors::session_invalid("user_id: must be a text").into());
         }
-        let permissions = self.experimental.and_then(|given| given.permissions);
         let mut config = Config {
             user_id: app::accounts::parse_user_id(Some(&user))?,
+            restrict_egress: experiment.restrict_egress_to_service.unwrap_or(false),
             ..Config::default()
         };
-        self.blocks.into_change(permissions)?.apply(&mut config);
-        Ok(config)
+        self.change(Some(experiment.permissions))?.apply(&mut config);
+        Ok((config, inline))
     }
 }
 

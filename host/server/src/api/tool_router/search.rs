@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 use utoipa::ToSchema;
 
-use super::open;
+use super::{open, requests::ClientTools};
 use crate::http::{ApiResult, Branding, IN_TABLE, Json, Path, ProjectKey, SerializedJson};
 
 /// A search for tools.
@@ -22,6 +22,14 @@ use crate::http::{ApiResult, Branding, IN_TABLE, Json, Path, ProjectKey, Seriali
 pub(crate) struct SearchBody {
     /// 1 to 7 use cases.
     queries: Vec<QueryBody>,
+    /// Tools of the client. They are not searched.
+    experimental: Option<ClientTools>,
+    /// No effect: the search depends on no model.
+    #[expect(dead_code, reason = "accepted without effect")]
+    model: Option<String>,
+    /// No effect: this server has one way to search.
+    #[expect(dead_code, reason = "accepted without effect")]
+    search_strategy: Option<String>,
 }
 
 /// A use case.
@@ -56,8 +64,9 @@ impl From<SearchBody> for ToolSearch {
 pub(crate) async fn search(
     key: ProjectKey,
     Path(id): Path<SessionId>,
-    Json(body): Json<SearchBody>,
+    Json(mut body): Json<SearchBody>,
 ) -> ApiResult<SerializedJson<SearchView>> {
+    ClientTools::checked(body.experimental.take())?;
     let caller = open(&key, &id).await?;
     let found = search_tools(key.app(), &caller, body.into()).await?;
     let schemas = found.tool_schemas.values();

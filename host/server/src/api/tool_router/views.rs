@@ -90,7 +90,7 @@ view! {
         tool_router_tools: Vec<String> = tools,
         config: ConfigView = ConfigView::new(prefix, config),
         config_version: u32 = session.body.version,
-        experimental: ExtrasView = ExtrasView::new(prompt, inline),
+        experimental: ExtrasView = ExtrasView::new(prompt, config.restrict_egress, inline),
         #[serde(skip_serializing_if = "Vec::is_empty")]
         #[schema(required = false)]
         warnings: Vec<WarningView> = many.map(WarningView::from).into_iter().collect(),

@@ -40,7 +40,7 @@ pub(super) enum ParameterPlace {
 
 /// Values of a connection that is not stored.
 #[derive(Deserialize, ToSchema)]
-pub(super) struct ConnectionData {
+pub(crate) struct ConnectionData {
     #[serde(rename = "authScheme")]
     auth_scheme: String,
     #[serde(rename = "toolkitSlug")]

@@ -1,7 +1,7 @@
 //! Tools: the catalog, executions, and proxy requests.
 
 pub(crate) mod arguments;
-mod custom_credential;
+pub(crate) mod custom_credential;
 pub(crate) mod execution;
 mod older_schema;
 pub(crate) mod proxy;
@@ -120,6 +120,6 @@ fn view(prefix: Prefix, catalog: &Snapshot, found: &ResolvedTool) -> ApiResult<V
 }
 
 /// Returns a text unless it is empty or white space.
-fn not_blank(text: Option<String>) -> Option<String> {
+pub(crate) fn not_blank(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.trim().is_empty())
 }

@@ -32,21 +32,21 @@ const MAX_PARAMETERS: usize = 100;
 pub(crate) struct ProxyRequest {
     /// A path below the account's base URL, or an absolute https URL of the same domain or of a host
     /// in the toolkit's `egress`.
-    endpoint: String,
+    pub endpoint: String,
     /// GET, POST, PUT, DELETE, PATCH or HEAD.
-    method: String,
-    connected_account_id: Option<String>,
+    pub method: String,
+    pub connected_account_id: Option<String>,
     /// The user on whose behalf the request is sent; the account's own user without it.
-    user_id: Option<String>,
-    body: Option<Value>,
-    binary_body: Option<BinaryBody>,
-    parameters: Option<Vec<ProxyParameter>>,
-    custom_connection_data: Option<ConnectionData>,
+    pub user_id: Option<String>,
+    pub body: Option<Value>,
+    pub binary_body: Option<BinaryBody>,
+    pub parameters: Option<Vec<ProxyParameter>>,
+    pub custom_connection_data: Option<ConnectionData>,
 }
 
 /// Bytes to send: loaded from a URL, or given here as base64, at most 4 MiB.
 #[derive(Deserialize, ToSchema)]
-struct BinaryBody {
+pub(crate) struct BinaryBody {
     url: Option<String>,
     base64: Option<String>,
     #[serde(alias = "contentType")]
@@ -54,7 +54,7 @@ struct BinaryBody {
 }
 
 #[derive(Deserialize, ToSchema)]
-struct ProxyParameter {
+pub(crate) struct ProxyParameter {
     name: String,
     value: String,
     r#type: ParameterPlace,
@@ -115,23 +115,6 @@ pub(crate) async fn send(
 ) -> ApiResult<Json<ProxyView>> {
     let response = runs::proxy(key.app(), &key.project, body.try_into()?).await?;
     Ok(Json(response.into()))
-}
-
-impl ProxyRequest {
-    /// Returns the account that the request names.
-    pub(crate) fn account(&self) -> Option<&str> {
-        let account = self.connected_account_id.as_deref();
-        account.map(str::trim).filter(|account| !account.is_empty())
-    }
-
-    /// Returns the request without its account and its user.
-    pub(crate) fn without_account(self) -> Self {
-        Self {
-            connected_account_id: None,
-            user_id: None,
-            ..self
-        }
-    }
 }
 
 impl TryFrom<ProxyRequest> for Proxy {

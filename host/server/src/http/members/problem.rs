@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::de::{self, Expected, Unexpected};
 
-use crate::http::unknown::member_warning;
+use crate::http::unknown::{MAX_NAME_CHARS, member_warning, refusal};
 
 /// One step from a value to a value inside it.
 #[derive(Debug)]
@@ -82,7 +82,8 @@ impl de::Error for Problem {
     }
 
     fn unknown_field(name: &str, expected: &'static [&'static str]) -> Self {
-        Self::new(member_warning("", name, expected).replace(" is ignored", " is not allowed"))
+        let name: String = name.chars().take(MAX_NAME_CHARS).collect();
+        Self::new(refusal(&member_warning("", &name, expected))).inside(Some(Step::Name(name)))
     }
 
     fn missing_field(name: &'static str) -> Self {

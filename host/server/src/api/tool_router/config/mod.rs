@@ -7,163 +7,183 @@ mod view;
 use std::collections::BTreeMap;
 
 use app::{
-    agents::{
-        Config, Filter, ManageConnections, MultiAccount, Permission, Preload, Tags, ToolFilter,
-        Workbench,
-    },
+    agents::Config,
     core::ids::{AccountId, AuthConfigId},
 };
-use serde::Deserialize;
-use utoipa::ToSchema;
 
-use self::{
+use self::selections::into_filters;
+pub(crate) use self::{
     parts::{
         ConnectionsBody, MultiAccountBody, MultiExecuteBody, OneOrMany, PreloadBody, SwitchBody,
         WorkbenchBody,
     },
-    selections::into_filters,
-};
-pub(crate) use self::{
     selections::{Selection, TagsBody, ToolSelection},
     view::ConfigView,
 };
 use super::approval::{DefaultPermission, PermissionsBody};
-use crate::{api::auth_configs::present, http::ApiResult};
+use crate::http::ApiResult;
 
-/// Parts of the configuration of a session. Each part that is sent replaces the one before; null
-/// restores its default.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[schema(as = SessionConfigRequest)]
-pub(crate) struct Blocks {
-    /// The toolkits of the session; all of them without it.
-    #[serde(default, deserialize_with = "present")]
-    toolkits: Option<Option<Selection>>,
-    /// Tools by toolkit.
-    #[serde(default, deserialize_with = "present")]
-    tools: Option<Option<BTreeMap<String, ToolSelection>>>,
-    /// Tags that tools of all toolkits must have.
-    #[serde(default, deserialize_with = "present")]
-    tags: Option<Option<TagsBody>>,
-    /// Auth configs with which accounts are connected, by toolkit.
-    #[serde(default, deserialize_with = "present")]
-    auth_configs: Option<Option<BTreeMap<String, String>>>,
-    /// Accounts to which the session is restricted, by toolkit.
-    #[serde(default, deserialize_with = "present")]
-    connected_accounts: Option<Option<BTreeMap<String, OneOrMany>>>,
-    #[serde(default, deserialize_with = "present")]
-    manage_connections: Option<Option<ConnectionsBody>>,
-    #[serde(default, deserialize_with = "present")]
-    workbench: Option<Option<WorkbenchBody>>,
-    #[serde(default, deserialize_with = "present")]
-    multi_account: Option<Option<MultiAccountBody>>,
-    /// Tools that are shown beside the meta tools.
-    #[serde(default, deserialize_with = "present")]
-    preload: Option<Option<PreloadBody>>,
-    #[serde(default, deserialize_with = "present")]
-    search: Option<Option<SwitchBody>>,
-    #[serde(default, deserialize_with = "present")]
-    execute: Option<Option<MultiExecuteBody>>,
-    #[serde(default, deserialize_with = "present")]
-    proxy_execute: Option<Option<SwitchBody>>,
+/// Part of a body that changes a session: absent, null, or a value.
+pub(super) type Sent<T> = Option<Option<T>>;
+
+/// Parts of the configuration of a session that a body may have.
+pub(super) struct Parts {
+    pub toolkits: Sent<Selection>,
+    pub tools: Sent<BTreeMap<String, ToolSelection>>,
+    pub tags: Sent<TagsBody>,
+    pub auth_configs: Sent<BTreeMap<String, String>>,
+    pub connected_accounts: Sent<BTreeMap<String, OneOrMany>>,
+    pub manage_connections: Sent<ConnectionsBody>,
+    pub workbench: Sent<WorkbenchBody>,
+    pub multi_account: Sent<MultiAccountBody>,
+    pub preload: Sent<PreloadBody>,
+    pub search: Sent<SwitchBody>,
+    pub execute: Sent<MultiExecuteBody>,
+    pub proxy_execute: Sent<SwitchBody>,
+    pub permissions: Sent<PermissionsBody>,
 }
 
-/// A change of a configuration: the parts that a request replaces.
-#[derive(Debug, Default)]
-pub(crate) struct Change {
-    toolkits: Option<Option<Filter>>,
-    tools: Option<BTreeMap<String, ToolFilter>>,
-    tags: Option<Tags>,
-    approval_toolkits: Option<Vec<String>>,
-    approval_tools: Option<BTreeMap<String, Vec<String>>>,
-    approval_tags: Option<Vec<String>>,
-    approval_of_all: Option<bool>,
-    approval_once: Option<bool>,
-    permissions: Option<BTreeMap<String, Permission>>,
-    auth_configs: Option<BTreeMap<String, AuthConfigId>>,
-    connected_accounts: Option<BTreeMap<String, Vec<AccountId>>>,
-    manage_connections: Option<ManageConnections>,
-    workbench: Option<Workbench>,
-    multi_account: Option<Option<MultiAccount>>,
-    preload: Option<Option<Preload>>,
-    search_disabled: Option<bool>,
-    multi_execute_disabled: Option<bool>,
-    proxy_execute: Option<Option<bool>>,
-}
+type Step = Box<dyn Fn(&mut Config) + Send + Sync>;
+
+/// A change of a configuration: a step for each part that a request sends.
+#[derive(Default)]
+pub(crate) struct Change(Vec<Step>);
 
 impl Change {
-    /// Replaces the parts in a configuration.
+    /// Changes a configuration.
     pub(crate) fn apply(&self, config: &mut Config) {
-        macro_rules! replace {
-            ($($part:ident)+) => {
-                $(if let Some(part) = &self.$part {
-                    config.$part = part.clone();
-                })+
-            };
-        }
-        replace! {
-            toolkits tools tags approval_toolkits approval_tools approval_tags approval_of_all
-            approval_once permissions auth_configs connected_accounts manage_connections workbench
-            multi_account preload search_disabled multi_execute_disabled proxy_execute
+        for step in &self.0 {
+            step(config);
         }
     }
-}
 
-impl Blocks {
-    /// Returns the change that the request asks for, with its permissions.
-    pub(crate) fn into_change(self, permissions: Option<PermissionsBody>) -> ApiResult<Change> {
-        let default = permissions.as_ref().map(|given| given.default);
-        Ok(Change {
-            approval_toolkits: approval(&self.toolkits, |body| body.require_approval.clone()),
-            approval_tools: approval(&self.tools, |body| Some(approval_tools(body))),
-            approval_tags: approval(&self.tags, |body| Some(body.approval())),
-            approval_of_all: default.map(|default| default != DefaultPermission::AllowAll),
-            approval_once: default.map(|default| default == DefaultPermission::AskOncePerSession),
-            permissions: permissions.map(|given| given.overrides.unwrap_or_default()),
-            toolkits: replaced(self.toolkits, Selection::into_filter)?,
-            tools: replaced(self.tools, into_filters)?,
-            tags: replaced(self.tags, |body| Ok(body.into_tags()))?,
-            auth_configs: replaced(self.auth_configs, auth_configs)?,
-            connected_accounts: replaced(self.connected_accounts, accounts)?,
-            manage_connections: replaced(self.manage_connections, |body| Ok(body.into()))?,
-            workbench: replaced(self.workbench, |body| Ok(body.into()))?,
-            multi_account: replaced(self.multi_account, |body| Ok(Some(body.into())))?,
-            preload: replaced(self.preload, |body| Ok(body.into_preload()))?,
-            search_disabled: replaced(self.search, |body| Ok(body.enable == Some(false)))?,
-            multi_execute_disabled: replaced(self.execute, |body| {
-                Ok(body.enable_multi_execute == Some(false))
-            })?,
-            proxy_execute: replaced(self.proxy_execute, |body| Ok(body.enable))?,
-        })
+    /// Returns true if the request sends no part.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn add(&mut self, step: impl Fn(&mut Config) + Send + Sync + 'static) {
+        self.0.push(Box::new(step));
+    }
+
+    /// Adds the change of a block of settings: what the block does not send stays, and null restores
+    /// the defaults.
+    fn add_block<B: Send + Sync + 'static, T: Default + 'static>(
+        &mut self,
+        sent: Sent<B>,
+        of: fn(&mut Config) -> &mut T,
+        apply: fn(&B, &mut T),
+    ) {
+        if let Some(block) = sent {
+            self.add(move |config| match &block {
+                Some(block) => apply(block, of(config)),
+                None => *of(config) = T::default(),
+            });
+        }
     }
 }
 
-/// Returns the new value of a part: none if it was not sent, and the default for null.
-fn replaced<B, T: Default>(
-    part: Option<Option<B>>,
-    into: impl Fn(B) -> ApiResult<T>,
-) -> ApiResult<Option<T>> {
-    match part {
-        None => Ok(None),
-        Some(None) => Ok(Some(T::default())),
-        Some(Some(body)) => into(body).map(Some),
+impl TryFrom<Parts> for Change {
+    type Error = crate::http::ApiError;
+
+    fn try_from(parts: Parts) -> ApiResult<Self> {
+        let mut change = Self::default();
+        if let Some(toolkits) = parts.toolkits {
+            let toolkits = toolkits.unwrap_or_default();
+            let approval = toolkits.require_approval.clone().unwrap_or_default();
+            let filter = toolkits.into_filter()?;
+            change.add(move |config| {
+                config.toolkits.clone_from(&filter);
+                config.approval_toolkits.clone_from(&approval);
+            });
+        }
+        if let Some(tools) = parts.tools {
+            let tools = tools.unwrap_or_default();
+            let required = approval(&tools, |selection| selection.require_approval.clone());
+            let tags = approval(&tools, |selection| selection.tags.as_ref()?.approval());
+            let filters = into_filters(tools)?;
+            change.add(move |config| {
+                config.tools.clone_from(&filters);
+                config.approval_tools.clone_from(&required);
+                config.approval_toolkit_tags.clone_from(&tags);
+                config.toolkit_overrides_tags = true;
+            });
+        }
+        if let Some(tags) = parts.tags {
+            let tags = tags.unwrap_or_default();
+            let approval = tags.approval().unwrap_or_default();
+            let tags = tags.into_tags().unwrap_or_default();
+            change.add(move |config| {
+                config.tags.clone_from(&tags);
+                config.approval_tags.clone_from(&approval);
+                config.toolkit_overrides_tags = true;
+            });
+        }
+        if let Some(ids) = parts.auth_configs {
+            let ids = auth_configs(ids.unwrap_or_default())?;
+            change.add(move |config| config.auth_configs.clone_from(&ids));
+        }
+        if let Some(ids) = parts.connected_accounts {
+            let ids = accounts(ids.unwrap_or_default())?;
+            change.add(move |config| config.connected_accounts.clone_from(&ids));
+        }
+        if let Some(preload) = parts.preload {
+            let preload = preload.and_then(PreloadBody::into_preload);
+            change.add(move |config| config.preload.clone_from(&preload));
+        }
+        if let Some(permissions) = parts.permissions {
+            change.add(move |config| set_permissions(config, permissions.as_ref()));
+        }
+        change.add_block(
+            parts.manage_connections,
+            |config| &mut config.manage_connections,
+            ConnectionsBody::apply,
+        );
+        change.add_block(
+            parts.workbench,
+            |config| &mut config.workbench,
+            WorkbenchBody::apply,
+        );
+        change.add_block(
+            parts.multi_account,
+            |config| &mut config.multi_account,
+            MultiAccountBody::apply,
+        );
+        change.add_block(
+            parts.search,
+            |config| &mut config.search_disabled,
+            SwitchBody::apply_inverted,
+        );
+        change.add_block(
+            parts.execute,
+            |config| &mut config.multi_execute_disabled,
+            MultiExecuteBody::apply_inverted,
+        );
+        change.add_block(
+            parts.proxy_execute,
+            |config| &mut config.proxy_execute,
+            SwitchBody::apply,
+        );
+        Ok(change)
     }
 }
 
-/// Returns what a part requires approval for: nothing if the part was not sent, and an empty list for
-/// null.
-fn approval<B, T: Default>(
-    part: &Option<Option<B>>,
-    required: impl Fn(&B) -> Option<T>,
-) -> Option<T> {
-    let body = part.as_ref()?.as_ref();
-    Some(body.and_then(required).unwrap_or_default())
+/// Replaces the permissions of a configuration, or removes them.
+fn set_permissions(config: &mut Config, permissions: Option<&PermissionsBody>) {
+    let default = permissions.map_or(DefaultPermission::AllowAll, |given| given.default);
+    let overrides = permissions.and_then(|given| given.overrides.clone());
+    config.approval_of_all = default != DefaultPermission::AllowAll;
+    config.approval_once = default == DefaultPermission::AskOncePerSession;
+    config.permissions = overrides.unwrap_or_default();
 }
 
-fn approval_tools(body: &BTreeMap<String, ToolSelection>) -> BTreeMap<String, Vec<String>> {
-    let with_approval = body.iter().filter_map(|(toolkit, selection)| {
-        let tools = selection.require_approval.clone()?;
-        Some((toolkit.clone(), tools))
-    });
+fn approval(
+    tools: &BTreeMap<String, ToolSelection>,
+    required: impl Fn(&ToolSelection) -> Option<Vec<String>>,
+) -> BTreeMap<String, Vec<String>> {
+    let with_approval = tools
+        .iter()
+        .filter_map(|(toolkit, selection)| Some((toolkit.clone(), required(selection)?)));
     with_approval.collect()
 }
 

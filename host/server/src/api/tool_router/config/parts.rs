@@ -1,8 +1,11 @@
-//! Parts of the configuration of a session that are no selections.
+//! Parts of the configuration of a session that are no selections. A change of a block of settings
+//! keeps what it does not send.
 
 use app::agents::{ManageConnections, MultiAccount, Preload, Workbench};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+use crate::api::auth_configs::present;
 
 /// One value, or several.
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
@@ -13,13 +16,13 @@ pub(crate) enum OneOrMany {
 }
 
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
 #[schema(as = SessionConnectionsRequest)]
 pub(crate) struct ConnectionsBody {
     /// True without it.
     enable: Option<bool>,
-    /// URL to which browsers are redirected after a connection.
-    callback_url: Option<String>,
+    /// URL to which browsers are redirected after a connection; null removes it.
+    #[serde(default, deserialize_with = "present")]
+    callback_url: Option<Option<String>>,
     /// False without it.
     enable_wait_for_connections: Option<bool>,
     /// True without it. It has no effect, because no tool of a session removes connections.
@@ -27,7 +30,6 @@ pub(crate) struct ConnectionsBody {
 }
 
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
 #[schema(as = SessionWorkbenchRequest)]
 pub(crate) struct WorkbenchBody {
     /// True without it.
@@ -46,7 +48,9 @@ pub(crate) struct WorkbenchBody {
 #[schema(as = SessionMultiAccountRequest)]
 pub(crate) struct MultiAccountBody {
     enable: Option<bool>,
-    max_accounts_per_toolkit: Option<f64>,
+    /// 2 to 10; null removes it.
+    #[serde(default, deserialize_with = "present")]
+    max_accounts_per_toolkit: Option<Option<f64>>,
     require_explicit_selection: Option<bool>,
 }
 
@@ -61,14 +65,14 @@ pub(crate) struct PreloadBody {
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[schema(as = SessionSwitchRequest)]
 pub(crate) struct SwitchBody {
-    pub(super) enable: Option<bool>,
+    enable: Option<bool>,
 }
 
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[schema(as = SessionExecuteSwitchRequest)]
 pub(crate) struct MultiExecuteBody {
     /// True without it.
-    pub(super) enable_multi_execute: Option<bool>,
+    enable_multi_execute: Option<bool>,
 }
 
 impl OneOrMany {
@@ -80,36 +84,63 @@ impl OneOrMany {
     }
 }
 
-impl From<ConnectionsBody> for ManageConnections {
-    fn from(body: ConnectionsBody) -> Self {
-        Self {
-            enabled: body.enable.unwrap_or(true),
-            callback_url: body.callback_url.filter(|url| !url.is_empty()),
-            wait_for_connections: body.enable_wait_for_connections.unwrap_or(false),
-            connection_removal: body.enable_connection_removal.unwrap_or(true),
-        }
+/// Replaces a setting if a change sends it.
+fn set<T>(setting: &mut T, sent: Option<T>) {
+    if let Some(sent) = sent {
+        *setting = sent;
     }
 }
 
-impl From<WorkbenchBody> for Workbench {
-    fn from(body: WorkbenchBody) -> Self {
-        Self {
-            enabled: body.enable.unwrap_or(true),
-            proxy_execution: body.enable_proxy_execution.unwrap_or(true),
-            tool_execution: body.enable_tool_execution.unwrap_or(true),
-            auto_offload_threshold: body.auto_offload_threshold,
-            sandbox_size: body.sandbox_size,
+impl ConnectionsBody {
+    pub(super) fn apply(&self, connections: &mut ManageConnections) {
+        set(&mut connections.enabled, self.enable);
+        if let Some(url) = &self.callback_url {
+            connections.callback_url = url.clone().filter(|url| !url.is_empty());
         }
+        let wait = self.enable_wait_for_connections;
+        set(&mut connections.wait_for_connections, wait);
+        let removal = self.enable_connection_removal;
+        set(&mut connections.connection_removal, removal);
     }
 }
 
-impl From<MultiAccountBody> for MultiAccount {
-    fn from(body: MultiAccountBody) -> Self {
-        Self {
-            enabled: body.enable.unwrap_or(false),
-            max_accounts: body.max_accounts_per_toolkit.map(|most| most as u32),
-            explicit_selection: body.require_explicit_selection.unwrap_or(false),
+impl WorkbenchBody {
+    pub(super) fn apply(&self, workbench: &mut Workbench) {
+        set(&mut workbench.enabled, self.enable);
+        set(&mut workbench.proxy_execution, self.enable_proxy_execution);
+        set(&mut workbench.tool_execution, self.enable_tool_execution);
+        let threshold = self.auto_offload_threshold.map(Some);
+        set(&mut workbench.auto_offload_threshold, threshold);
+        let size = self.sandbox_size.clone().map(Some);
+        set(&mut workbench.sandbox_size, size);
+    }
+}
+
+impl MultiAccountBody {
+    pub(super) fn apply(&self, accounts: &mut Option<MultiAccount>) {
+        let accounts = accounts.get_or_insert_default();
+        set(&mut accounts.enabled, self.enable);
+        if let Some(most) = self.max_accounts_per_toolkit {
+            accounts.max_accounts = most.map(|most| most as u32);
         }
+        let explicit = self.require_explicit_selection;
+        set(&mut accounts.explicit_selection, explicit);
+    }
+}
+
+impl SwitchBody {
+    pub(super) fn apply_inverted(&self, disabled: &mut bool) {
+        set(disabled, self.enable.map(|enable| !enable));
+    }
+
+    pub(super) fn apply(&self, enabled: &mut Option<bool>) {
+        set(enabled, self.enable.map(Some));
+    }
+}
+
+impl MultiExecuteBody {
+    pub(super) fn apply_inverted(&self, disabled: &mut bool) {
+        set(disabled, self.enable_multi_execute.map(|enable| !enable));
     }
 }
 

@@ -1,9 +1,15 @@
 //! Selection of toolkits, tools and tags in the configuration of a session.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use app::agents::{Config, Filter, Tags, ToolFilter};
-use serde::{Deserialize, Serialize};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{
+        MapAccess, SeqAccess, Visitor,
+        value::{MapAccessDeserializer, SeqAccessDeserializer},
+    },
+};
 use utoipa::ToSchema;
 
 use crate::http::{ApiResult, errors};
@@ -37,7 +43,7 @@ view! {
 }
 
 /// Tags that tools must have; a list, or those to enable and those to disable.
-#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(untagged)]
 #[schema(as = SessionTagsRequest)]
 pub(crate) enum TagsBody {
@@ -50,15 +56,44 @@ pub(crate) enum TagsBody {
 #[schema(as = SessionTagSelection)]
 pub(crate) struct TagSelection {
     /// A tool needs at least one of them.
-    #[serde(default)]
-    enable: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    enable: Option<Vec<String>>,
     /// A tool may have none of them.
-    #[serde(default)]
-    disable: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    disable: Option<Vec<String>>,
     /// Calls of tools with one of them need the approval of the user.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(required = false)]
-    require_approval: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    require_approval: Option<Vec<String>>,
+}
+
+/// Reads a list or an object as it is. An untagged enum would be read from a copy, which hides the
+/// names of unknown members and the path to a wrong one.
+impl<'de> Deserialize<'de> for TagsBody {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Tags;
+
+        impl<'de> Visitor<'de> for Tags {
+            type Value = TagsBody;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("a list or an object")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<TagsBody, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(items)).map(TagsBody::List)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<TagsBody, A::Error> {
+                let selection = TagSelection::deserialize(MapAccessDeserializer::new(members));
+                selection.map(TagsBody::Selection)
+            }
+        }
+
+        from.deserialize_any(Tags)
+    }
 }
 
 impl Selection {
@@ -99,17 +134,12 @@ pub(super) fn into_filters(
 ) -> ApiResult<BTreeMap<String, ToolFilter>> {
     let mut filters = BTreeMap::new();
     for (toolkit, selection) in body {
-        let filter = match (selection.enable, selection.disable, selection.tags) {
+        let tags = selection.tags.and_then(TagsBody::into_tags);
+        let filter = match (selection.enable, selection.disable, tags) {
             (None, None, None) => continue,
             (Some(enable), None, None) => ToolFilter::Enable(enable),
             (None, Some(disable), None) => ToolFilter::Disable(disable),
-            (None, None, Some(tags)) if tags.approval().is_empty() => {
-                ToolFilter::Tags(tags.into_tags())
-            }
-            (None, None, Some(_)) => {
-                let problem = "tags.require_approval: name the tools in `require_approval`";
-                return Err(errors::session_invalid(format!("tools.{toolkit}.{problem}")).into());
-            }
+            (None, None, Some(tags)) => ToolFilter::Tags(tags),
             _ => {
                 let problem = "must have one of `enable`, `disable` and `tags`";
                 return Err(errors::session_invalid(format!("tools.{toolkit}: {problem}")).into());
@@ -129,45 +159,78 @@ impl ToolSelection {
             match filter {
                 ToolFilter::Enable(slugs) => selection.enable = Some(slugs.clone()),
                 ToolFilter::Disable(slugs) => selection.disable = Some(slugs.clone()),
-                ToolFilter::Tags(tags) => selection.tags = Some(TagsBody::from_tags(tags, &[])),
+                ToolFilter::Tags(tags) => selection.tags = Some(TagsBody::from_tags(tags)),
             }
         }
         for (toolkit, tools) in &config.approval_tools {
             let selection = selections.entry(toolkit.clone()).or_default();
             selection.require_approval = Some(tools.clone());
         }
+        for (toolkit, tags) in &config.approval_toolkit_tags {
+            let selection = selections.entry(toolkit.clone()).or_default();
+            let own = selection.tags.take().unwrap_or_default();
+            selection.tags = Some(own.with_approval(tags.clone()));
+        }
         selections
     }
 }
 
+impl Default for TagsBody {
+    fn default() -> Self {
+        Self::Selection(TagSelection::default())
+    }
+}
+
 impl TagsBody {
-    /// Returns the tags of tools whose calls need approval.
-    pub(super) fn approval(&self) -> Vec<String> {
+    /// Returns the tags of tools whose calls need approval, if they are set.
+    pub(super) fn approval(&self) -> Option<Vec<String>> {
         match self {
-            Self::List(_) => Vec::new(),
+            Self::List(_) => None,
             Self::Selection(selection) => selection.require_approval.clone(),
         }
     }
 
-    pub(super) fn into_tags(self) -> Tags {
-        match self {
-            Self::List(enable) => Tags {
-                enable,
-                disable: Vec::new(),
-            },
-            Self::Selection(selection) => Tags {
-                enable: selection.enable,
-                disable: selection.disable,
-            },
-        }
+    /// Returns the tags that select tools, if any are set.
+    pub(super) fn into_tags(self) -> Option<Tags> {
+        let (enable, disable) = match self {
+            Self::List(enable) => (Some(enable), None),
+            Self::Selection(selection) => (selection.enable, selection.disable),
+        };
+        let is_set = enable.is_some() || disable.is_some();
+        is_set.then(|| Tags {
+            enable: enable.unwrap_or_default(),
+            disable: disable.unwrap_or_default(),
+        })
     }
 
     /// Returns the tags of a configuration.
-    pub(crate) fn from_tags(tags: &Tags, approval: &[String]) -> Self {
+    pub(crate) fn from_tags(tags: &Tags) -> Self {
         Self::Selection(TagSelection {
-            enable: tags.enable.clone(),
-            disable: tags.disable.clone(),
-            require_approval: approval.to_vec(),
+            enable: Some(tags.enable.clone()),
+            disable: Some(tags.disable.clone()),
+            require_approval: None,
         })
+    }
+
+    /// Adds tags of tools whose calls need approval.
+    pub(crate) fn with_approval(self, approval: Vec<String>) -> Self {
+        let (enable, disable) = match self {
+            Self::List(enable) => (Some(enable), None),
+            Self::Selection(selection) => (selection.enable, selection.disable),
+        };
+        Self::Selection(TagSelection {
+            enable,
+            disable,
+            require_approval: Some(approval),
+        })
+    }
+
+    /// Returns the tags of all tools in a configuration.
+    pub(crate) fn from_config(config: &Config) -> Self {
+        let tags = Self::from_tags(&config.tags);
+        match &config.approval_tags[..] {
+            [] => tags,
+            approval => tags.with_approval(approval.to_vec()),
+        }
     }
 }

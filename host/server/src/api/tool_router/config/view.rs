@@ -40,15 +40,17 @@ view! {
         manage_connections: ConnectionsView = (&config.manage_connections).into(),
         tools: BTreeMap<String, ToolSelectionView> =
             tools.map(|(toolkit, selection)| (toolkit, selection.into())).collect(),
-        tags: TagsView = TagsBody::from_tags(&config.tags, &config.approval_tags).into(),
+        tags: TagsView = TagsBody::from_config(config).into(),
         workbench: WorkbenchView = (&config.workbench).into(),
         multi_account?: Option<MultiAccountView> = config.multi_account.as_ref().map(Into::into),
-        preload?: Option<PreloadView> = config.preload.as_ref().map(Into::into),
+        preload: PreloadView = config.preload.as_ref().into(),
         search: SwitchView = SwitchView { enable: !config.search_disabled },
         execute: MultiExecuteView = MultiExecuteView {
             enable_multi_execute: !config.multi_execute_disabled,
         },
         proxy_execute?: Option<SwitchView> = config.proxy_execute.map(|enable| SwitchView { enable }),
+        /// Always false: this server has no billed accounts of its own.
+        instant: bool = false,
     }
 }
 
@@ -79,14 +81,12 @@ view! {
     #[schema(as = SessionConfigTags)]
     struct TagsView from body: TagsBody where {
         let approval = body.approval();
-        let tags = body.into_tags();
+        let tags = body.into_tags().unwrap_or_default();
     } {
         enabled: Vec<String> = tags.enable,
         disabled: Vec<String> = tags.disable,
         /// Calls of tools with one of them need the approval of the user.
-        #[serde(skip_serializing_if = "Vec::is_empty")]
-        #[schema(required = false)]
-        require_approval: Vec<String> = approval,
+        require_approval?: Option<Vec<String>> = approval,
     }
 }
 
@@ -122,11 +122,12 @@ view! {
 
 view! {
     #[schema(as = SessionPreload)]
-    struct PreloadView from preload: &Preload {
+    struct PreloadView from preload: Option<&Preload> {
         /// Slugs of tools, or `all`.
         tools: OneOrMany = match preload {
-            Preload::All => OneOrMany::One("all".to_owned()),
-            Preload::Tools(slugs) => OneOrMany::Many(slugs.clone()),
+            Some(Preload::All) => OneOrMany::One("all".to_owned()),
+            Some(Preload::Tools(slugs)) => OneOrMany::Many(slugs.clone()),
+            None => OneOrMany::Many(Vec::new()),
         },
     }
 }
