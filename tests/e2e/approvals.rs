@@ -85,6 +85,41 @@ async fn approved_call_runs_and_declined_does_not() {
 }
 
 #[tokio::test]
+async fn approval_is_required_in_each_place() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let toolkit = mail(host).await;
+    let tool = format!("{}_SEND", toolkit.to_uppercase());
+    let tags = json!({ "require_approval": ["destructiveHint"] });
+    let of_toolkit = |selection: Value| json!({ "tools": { &toolkit: selection } });
+    let without = |selection: Value| json!({ "tags": tags, "tools": { &toolkit: selection } });
+    for (config, outcome) in [
+        (json!({ "toolkits": { "require_approval": [toolkit] } }), "input_required"),
+        (of_toolkit(json!({ "require_approval": [tool] })), "input_required"),
+        (of_toolkit(json!({ "tags": tags })), "input_required"),
+        (json!({ "tags": tags }), "input_required"),
+        (without(json!({ "disable": [] })), "input_required"),
+        (without(json!({ "require_approval": [] })), "completed"),
+        (without(json!({ "tags": { "require_approval": ["readOnlyHint"] } })), "completed"),
+    ] {
+        let mut body = config.clone();
+        body["user_id"] = json!("amy");
+        let session = create(&project, body).await;
+        let call = json!({ "tool_slug": tool, "arguments": {} });
+        let called = execute(&project, &session, call).await.expect(200);
+        assert_eq!(called["result_type"], outcome, "{config}");
+        let path = format!("{SESSION_PATH}/{session}");
+        let shown = project.get(&path).await.expect(200)["config"].clone();
+        for part in ["toolkits", "tools", "tags"] {
+            let sent = &config[part].to_string();
+            let shown = &shown[part].to_string();
+            let is_set = |text: &str| text.contains("require_approval");
+            assert_eq!(is_set(shown), is_set(sent), "{shown}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn accepted_form_runs_only_what_it_approves() {
     let host = Host::shared().await;
     let project = host.new_project().await;

@@ -118,6 +118,7 @@ mod sandbox;
 mod schemes;
 mod seals;
 mod secrets;
+mod session_members;
 mod settings;
 mod sharing;
 mod signing;

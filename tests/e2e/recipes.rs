@@ -4,6 +4,7 @@
 mod progress;
 mod versions;
 
+use futures::future::join_all;
 use harness::{
     Answer, Client, Guest, Host, Postgres,
     client::Body,
@@ -147,6 +148,19 @@ async fn stored_recipe_is_read_and_raised() {
     assert_eq!(deleted.expect(200)["data"]["deleted"], true);
     let gone = given.get(json!({ "slug": slug })).await.expect(404);
     assert_eq!(gone["error"]["slug"], "ToolRouterV2_RecipeNotFound");
+}
+
+#[tokio::test]
+async fn concurrent_recipes_show_what_they_stored() {
+    let given = Given::new(Host::shared().await).await;
+    let steps = json!([given.step("one", &given.read, "/echo/a")]);
+    let store = async |_| {
+        let stored = given.upsert(recipe("Weekly", steps.clone())).await;
+        stored.expect(200)["data"]["version"].as_u64().unwrap()
+    };
+    let mut versions = join_all((0..8).map(store)).await;
+    versions.sort_unstable();
+    assert_eq!(versions, (1..=8).collect::<Vec<_>>());
 }
 
 #[tokio::test]

@@ -191,7 +191,11 @@ async fn scope_filters_apply_in_order_everywhere() {
         ),
         (
             json!({ "tools": only(json!({ "tags": ["readOnlyHint"] })), "tags": ["destructiveHint"] }),
-            "",
+            "LIST",
+        ),
+        (
+            json!({ "tools": only(json!({ "tags": { "require_approval": [] } })), "tags": ["destructiveHint"] }),
+            "SEND",
         ),
         (
             json!({ "tags": ["readOnlyHint", "destructiveHint"] }),

@@ -50,7 +50,6 @@ async fn session_echoes_its_configuration() {
         "manage_connections": { "callback_url": "https://app.example.com/done", "enable_wait_for_connections": true },
         "workbench": { "enable": false, "enable_proxy_execution": false },
         "search": { "enable": false },
-        "unknown_member": 1,
     });
     let older = project.post(SESSION_PATH, &body).await.expect(201);
     let id = older["session_id"].as_str().unwrap();
@@ -262,7 +261,8 @@ async fn patch_replaces_parts_and_raises_the_version() {
         versions(&first_page),
         [(json!(3), json!(true)), (json!(2), json!(false))]
     );
-    project.patch(&path, &json!({})).await.expect(200);
+    let fourth = json!({ "search": { "enable": true } });
+    project.patch(&path, &fourth).await.expect(200);
     let cursor = first_page["next_cursor"].as_str().unwrap();
     let last_page = project
         .get(&format!("{history}?cursor={cursor}"))
@@ -337,7 +337,8 @@ async fn history_keeps_a_hundred_versions() {
     let id = create(&project, json!({ "user_id": "amy" })).await;
     let path = format!("{SESSION_PATH}/{id}");
     for _ in 0..101 {
-        project.patch(&path, &json!({})).await.expect(200);
+        let change = json!({ "search": { "enable": true } });
+        project.patch(&path, &change).await.expect(200);
     }
     let history = format!("{path}/config_history?limit=1000");
     let history = project.get(&history).await.expect(200);

@@ -1,6 +1,6 @@
 //! Parameters and members that the API does not know, and values of wrong types.
 
-use harness::{Answer, Host, client::Body, guest};
+use harness::{Answer, Host, client::Body};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -182,50 +182,6 @@ async fn values_out_of_range_are_refused() {
         .await
         .expect(400)
         .assert_envelope();
-}
-
-#[tokio::test]
-async fn executions_in_sessions_warn_of_unknown_members() {
-    let project = Host::shared().await.new_project().await;
-    let toolkit = given::keyed().await;
-    let key = json!({ "api_key": harness::secret() });
-    project.connect(toolkit, "API_KEY", "amy", key).await;
-    let session = json!({ "user_id": "amy", "toolkits": { "enable": [toolkit] }, "toolkts": {} });
-    let session = project.post("/tool_router/session", &session).await;
-    let expected = "unknown body member `toolkts` is ignored; the nearest known name is `toolkits`";
-    assert_eq!(warnings(&session), [expected]);
-    let session = session.expect(201)["session_id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    let slug = guest::tool(toolkit);
-    let several = json!({ "tools": [], "sync_response_to_workbench": false });
-    for (operation, mut body, expected) in [
-        (
-            "execute",
-            json!({ "tool_slug": slug, "arguments": {}, "acount": "x" }),
-            "unknown body member `acount` is ignored; the nearest known name is `account`",
-        ),
-        (
-            "execute_meta",
-            json!({ "slug": "SERVICE_MULTI_EXECUTE_TOOL", "argument": {}, "arguments": several }),
-            "unknown body member `argument` is ignored; the nearest known name is `arguments`",
-        ),
-        (
-            "proxy_execute",
-            json!({ "toolkit_slug": toolkit, "endpoint": "/echo/x", "method": "GET", "bodi": 1 }),
-            "unknown body member `bodi` is ignored; the nearest known name is `body`",
-        ),
-    ] {
-        let path = format!("/tool_router/session/{session}/{operation}");
-        let warned = project.post(&path, &body).await;
-        assert_eq!(warnings(&warned), [expected], "{warned:#?}");
-        body.as_object_mut()
-            .unwrap()
-            .retain(|name, _| !expected.contains(&format!("member `{name}`")));
-        let plain = project.post(&path, &body).await;
-        assert!(warnings(&plain).is_empty(), "{plain:#?}");
-    }
 }
 
 #[tokio::test]

@@ -83,7 +83,7 @@ fn filters_apply_in_order() {
     refuses(ToolkitHintMissing, None, by_tags(writes, &[]), none());
     refuses(ToolkitHintDisabled, None, by_tags(reads, repeats), none());
     permits(None, by_tags(&[], writes), none());
-    // The hints of the toolkit come before those of the session, and both must hold.
+    // In a configuration of an earlier version, the hints of the toolkit and those of the session hold.
     let for_writes = || tags(writes, &[]);
     refuses(ToolkitHintMissing, None, by_tags(writes, &[]), for_writes());
     refuses(HintMissing, None, by_tags(reads, &[]), for_writes());
@@ -91,6 +91,62 @@ fn filters_apply_in_order() {
     refuses(HintMissing, None, None, for_writes());
     refuses(HintDisabled, None, None, tags(&[], repeats));
     refuses(HintDisabled, None, None, tags(reads, reads));
+}
+
+#[test]
+fn hints_of_toolkit_stand_in_place_of_those_of_session() {
+    let by_tags = |enable: &[&str]| Some(ToolFilter::Tags(tags(enable, &[])));
+    let config = Config {
+        toolkit_overrides_tags: true,
+        ..config(None, by_tags(&["destructiveHint"]), tags(&["readOnlyHint"], &[]))
+    };
+    assert_eq!(permit(&config, &send()), Ok(()));
+    let chat = Facts {
+        toolkit: "chat",
+        ..send()
+    };
+    assert_eq!(permit(&config, &chat), Err(Refusal::HintMissing));
+    let by_list = Some(ToolFilter::Disable(owned(&["MAIL_LIST"])));
+    let config = Config {
+        tools: BTreeMap::from([("mail".to_owned(), by_list.unwrap())]),
+        ..config
+    };
+    assert_eq!(permit(&config, &send()), Err(Refusal::HintMissing));
+}
+
+#[test]
+fn approval_of_toolkit_stands_in_place_of_that_of_session() {
+    let mail = |list: &[&str]| BTreeMap::from([("mail".to_owned(), owned(list))]);
+    let base = Config {
+        approval_tags: owned(&["destructiveHint"]),
+        toolkit_overrides_tags: true,
+        ..Config::default()
+    };
+    let by_tools = |list: &[&str], toolkit_overrides_tags| Config {
+        approval_tools: mail(list),
+        toolkit_overrides_tags,
+        ..base.clone()
+    };
+    let by_tags = |list: &[&str]| Config {
+        approval_toolkit_tags: mail(list),
+        ..base.clone()
+    };
+    for (config, required) in [
+        (base.clone(), true),
+        (by_tools(&[], true), false),
+        (by_tools(&["MAIL_LIST"], true), false),
+        (by_tools(&["MAIL_SEND"], true), true),
+        (by_tools(&[], false), true),
+        (by_tags(&[]), false),
+        (by_tags(&["readOnlyHint"]), false),
+        (by_tags(&["destructiveHint"]), true),
+    ] {
+        let permission = permission_of(&config, &send());
+        assert_eq!(permission == Permission::AskAlways, required, "{config:?}");
+        let restricts = required || config.approval_tools.values().any(|list| !list.is_empty());
+        let restricts = restricts || config.approval_toolkit_tags.values().any(|list| !list.is_empty());
+        assert_eq!(check_proxy(&config, "mail").is_ok(), !restricts, "{config:?}");
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use app::agents::Config;
 use serde::{Deserialize, de::IgnoredAny};
+use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
@@ -71,21 +72,21 @@ macro_rules! session_body {
             #[schema(
                 value_type = Object,
                 required = false,
-                extensions(("x-unimplemented" = serde_json::json!("refuse")))
+                extensions(("x-unimplemented" = json!("refuse")))
             )]
             #[expect(dead_code, reason = "refused while it is read")]
             hooks: Unimplemented,
             /// No effect: this server has no billed accounts of its own.
             #[schema(
-                value_type = Option<Object>,
-                extensions(("x-unimplemented" = serde_json::json!("ignore")))
+                value_type = Option<Value>,
+                extensions(("x-unimplemented" = json!("ignore")))
             )]
             #[expect(dead_code, reason = "accepted without effect")]
             instant: Option<IgnoredAny>,
             /// Older name of `instant`.
             #[schema(
-                value_type = Option<Object>,
-                extensions(("x-unimplemented" = serde_json::json!("ignore")))
+                value_type = Option<Value>,
+                extensions(("x-unimplemented" = json!("ignore")))
             )]
             #[expect(dead_code, reason = "accepted without effect")]
             premium_usage: Option<IgnoredAny>,
@@ -150,11 +151,11 @@ struct PatchedExperiment {
     #[expect(dead_code, reason = "accepted without effect")]
     link_url_overwrite: Option<String>,
     /// No effect.
-    #[schema(extensions(("x-unimplemented" = serde_json::json!("ignore"))))]
+    #[schema(extensions(("x-unimplemented" = json!("ignore"))))]
     #[expect(dead_code, reason = "accepted without effect")]
     fast_mode: Option<bool>,
     /// No effect: this server has no tool for feedback.
-    #[schema(extensions(("x-unimplemented" = serde_json::json!("ignore"))))]
+    #[schema(extensions(("x-unimplemented" = json!("ignore"))))]
     #[expect(dead_code, reason = "accepted without effect")]
     submit_feedback: Option<SubmitFeedback>,
     /// Always refused: this server has no saved configurations.
@@ -162,7 +163,7 @@ struct PatchedExperiment {
     #[schema(
         value_type = String,
         required = false,
-        extensions(("x-unimplemented" = serde_json::json!("refuse")))
+        extensions(("x-unimplemented" = json!("refuse")))
     )]
     #[expect(dead_code, reason = "refused while it is read")]
     session_config_id: Unimplemented,
@@ -171,7 +172,7 @@ struct PatchedExperiment {
     #[schema(
         value_type = String,
         required = false,
-        extensions(("x-unimplemented" = serde_json::json!("refuse")))
+        extensions(("x-unimplemented" = json!("refuse")))
     )]
     #[expect(dead_code, reason = "refused while it is read")]
     no_elicitation_support_fallback: Unimplemented,
@@ -180,7 +181,7 @@ struct PatchedExperiment {
     #[schema(
         value_type = bool,
         required = false,
-        extensions(("x-unimplemented" = serde_json::json!("refuse")))
+        extensions(("x-unimplemented" = json!("refuse")))
     )]
     #[expect(dead_code, reason = "refused while it is read")]
     restrict_egress_to_service: Unimplemented,
@@ -252,11 +253,11 @@ struct Experiment {
     #[expect(dead_code, reason = "accepted without effect")]
     link_url_overwrite: Option<String>,
     /// No effect.
-    #[schema(extensions(("x-unimplemented" = serde_json::json!("ignore"))))]
+    #[schema(extensions(("x-unimplemented" = json!("ignore"))))]
     #[expect(dead_code, reason = "accepted without effect")]
     fast_mode: Option<bool>,
     /// No effect: this server has no tool for feedback.
-    #[schema(extensions(("x-unimplemented" = serde_json::json!("ignore"))))]
+    #[schema(extensions(("x-unimplemented" = json!("ignore"))))]
     #[expect(dead_code, reason = "accepted without effect")]
     submit_feedback: Option<SubmitFeedback>,
     /// Always refused: this server has no saved configurations.
@@ -264,7 +265,7 @@ struct Experiment {
     #[schema(
         value_type = String,
         required = false,
-        extensions(("x-unimplemented" = serde_json::json!("refuse")))
+        extensions(("x-unimplemented" = json!("refuse")))
     )]
     #[expect(dead_code, reason = "refused while it is read")]
     session_config_id: Unimplemented,
@@ -273,7 +274,7 @@ struct Experiment {
     #[schema(
         value_type = String,
         required = false,
-        extensions(("x-unimplemented" = serde_json::json!("refuse")))
+        extensions(("x-unimplemented" = json!("refuse")))
     )]
     #[expect(dead_code, reason = "refused while it is read")]
     no_elicitation_support_fallback: Unimplemented,

@@ -1,0 +1,379 @@
+//! Members of bodies of sessions: unknown ones, those that this server does not have, and what a change
+//! keeps.
+
+use futures::future::join_all;
+use harness::{Answer, Client, Host, client::Body, host::Setup};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::{
+    description::{CLIENT_OPERATIONS, Operation},
+    given,
+    tool_router_sessions::{SESSION_PATH, create},
+};
+
+/// Name that is similar to none.
+const UNKNOWN_NAME: &str = "zzzzzzzz";
+
+/// Operation ids of requests whose unknown members are refused.
+const STRICT_OPERATIONS: [&str; 8] = [
+    "tool_router_create",
+    "tool_router_update",
+    "tool_router_attach",
+    "tool_router_link",
+    "tool_router_execute",
+    "tool_router_execute_meta",
+    "tool_router_proxy_execute",
+    "tool_router_search",
+];
+
+fn strict_operations() -> Vec<&'static Operation> {
+    let strict = CLIENT_OPERATIONS.iter();
+    let strict: Vec<_> = strict
+        .filter(|operation| STRICT_OPERATIONS.contains(&operation.id()))
+        .collect();
+    assert_eq!(strict.len(), STRICT_OPERATIONS.len());
+    strict
+}
+
+async fn send(project: &Client, operation: &Operation, body: Value) -> Answer {
+    let method = Method::from_bytes(operation.method.as_bytes()).unwrap();
+    let path = operation.addressed();
+    project.send(method, &path, Body::Json(body), &[]).await
+}
+
+fn is_refused_member(schema: &Value) -> bool {
+    schema["x-unimplemented"] == "refuse"
+}
+
+fn is_in_problems(answer: &Answer, text: &str) -> bool {
+    answer.problems().iter().any(|line| line.contains(text))
+}
+
+/// Removes the members of a sample that are always refused, and adds the pointers to its objects.
+fn objects(schema: &Value, sample: &mut Value, pointer: &str, found: &mut Vec<String>) {
+    for several in ["oneOf", "anyOf"] {
+        let variants = schema[several].as_array().into_iter().flatten();
+        if let Some(variant) = { variants }.find(|variant| variant["type"] != "null") {
+            return objects(variant, sample, pointer, found);
+        }
+    }
+    if let Some(items) = sample.as_array_mut() {
+        for (index, item) in items.iter_mut().enumerate() {
+            objects(&schema["items"], item, &format!("{pointer}/{index}"), found);
+        }
+    }
+    let Some(properties) = schema["properties"].as_object() else {
+        return;
+    };
+    let members = sample.as_object_mut().unwrap();
+    members.retain(|name, _| !is_refused_member(&properties[name]));
+    for (name, member) in members {
+        objects(&properties[name], member, &format!("{pointer}/{name}"), found);
+    }
+    found.push(pointer.to_owned());
+}
+
+/// Returns a JSON pointer as paths in errors are written.
+fn shown(pointer: &str) -> String {
+    let mut path = String::new();
+    for step in pointer.split('/').skip(1) {
+        if step.parse::<usize>().is_ok() {
+            path.push_str(&format!("[{step}]"));
+        } else if path.is_empty() {
+            path.push_str(step);
+        } else {
+            path.push_str(&format!(".{step}"));
+        }
+    }
+    path
+}
+
+#[tokio::test]
+async fn unknown_member_is_refused_at_any_depth() {
+    let project = Host::shared().await.new_project().await;
+    let mut sent = 0;
+    for operation in strict_operations() {
+        let Body::Json(mut sample) = operation.body(true) else {
+            panic!("{} has no body", operation.path);
+        };
+        let mut pointers = Vec::new();
+        objects(&operation.request_schema(), &mut sample, "", &mut pointers);
+        for pointer in pointers {
+            let mut body = sample.clone();
+            body.pointer_mut(&pointer).unwrap()[UNKNOWN_NAME] = json!(1);
+            let refused = send(&project, operation, body).await.expect(400);
+            let path = shown(&format!("{pointer}/{UNKNOWN_NAME}"));
+            assert!(is_in_problems(&refused, &path), "{path}: {refused:#?}");
+            sent += 1;
+        }
+    }
+    assert!(sent > 35, "{sent}");
+}
+
+#[tokio::test]
+async fn unknown_member_is_refused_with_nearest_name() {
+    let project = Host::shared().await.new_project().await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let path = format!("{SESSION_PATH}/{session}");
+    let kit = given::keyed().await;
+    let of_tools = |filter: Value| json!({ "tools": { kit: filter } });
+    for (change, unknown, nearest) in [
+        (json!({ "toolkts": {} }), "toolkts", "`toolkits`"),
+        (json!({ "toolkits": { "enabl": [] } }), "toolkits.enabl", "`enable`"),
+        (json!({ "tags": { "disabl": [] } }), "tags.disabl", "`disable`"),
+        (
+            of_tools(json!({ "tags": { "enabled": [] } })),
+            &format!("tools.{kit}.tags.enabled"),
+            "`enable`",
+        ),
+        (
+            of_tools(json!({ "enabled": [] })),
+            &format!("tools.{kit}.enabled"),
+            "`enable`",
+        ),
+        (json!({ "search": { "enabled": false } }), "search.enabled", "`search.enable`"),
+        (
+            json!({ "execute": { "multi_execute": false } }),
+            "execute.multi_execute",
+            "`execute.enable_multi_execute`",
+        ),
+        (
+            json!({ "multi_account": { "explicit_selection": true } }),
+            "multi_account.explicit_selection",
+            "`multi_account.require_explicit_selection`",
+        ),
+        (
+            json!({ "workbench": { "enabled": false } }),
+            "workbench.enabled",
+            "`workbench.enable`",
+        ),
+        (
+            json!({ "experimental": { "permission": {} } }),
+            "experimental.permission",
+            "`experimental.permissions`",
+        ),
+    ] {
+        let refused = project.patch(&path, &change).await.expect(400);
+        assert!(is_in_problems(&refused, unknown), "{change}: {refused:#?}");
+        assert!(is_in_problems(&refused, nearest), "{change}: {refused:#?}");
+    }
+    let call = json!({ "tool_slug": "X", "request_state": "s", "input_responses": {
+        "approval": { "action": "accept", "content": { "decison": "approve" } },
+    } });
+    let refused = project.post(&format!("{path}/execute"), &call).await.expect(400);
+    let nearest = "`input_responses.approval.content.decison` is not allowed; the nearest known name is `input_responses.approval.content.decision`";
+    assert!(is_in_problems(&refused, nearest), "{refused:#?}");
+    let read = project.get(&path).await.expect(200);
+    assert_eq!(read["config_version"], 1);
+}
+
+/// Returns the pointers to the members of a body that are always refused.
+fn refused_members(schema: &Value, pointer: &str, found: &mut Vec<String>) {
+    for several in ["oneOf", "anyOf"] {
+        for variant in schema[several].as_array().into_iter().flatten() {
+            refused_members(variant, pointer, found);
+        }
+    }
+    for (name, member) in schema["properties"].as_object().into_iter().flatten() {
+        let pointer = format!("{pointer}/{name}");
+        if is_refused_member(member) {
+            found.push(pointer);
+        } else {
+            refused_members(member, &pointer, found);
+        }
+    }
+}
+
+#[tokio::test]
+async fn members_that_must_be_refused_always_are() {
+    let warning = Setup::new().with("sessions.unknown_members", "warn");
+    let warning = warning.start().await;
+    let mut sent = Vec::new();
+    for host in [Host::shared().await, &warning] {
+        let project = host.new_project().await;
+        for operation in strict_operations() {
+            let mut pointers = Vec::new();
+            refused_members(&operation.request_schema(), "", &mut pointers);
+            for pointer in pointers {
+                for value in [json!("allow"), json!([]), Value::Null] {
+                    let Body::Json(mut body) = operation.body(false) else {
+                        continue;
+                    };
+                    let (parent, name) = pointer.rsplit_once('/').unwrap();
+                    if !parent.is_empty() {
+                        body[&parent[1..]] = json!({});
+                    }
+                    body.pointer_mut(parent).unwrap()[name] = value;
+                    let refused = send(&project, operation, body).await.expect(400);
+                    let line = format!("{}: this server does not have it", shown(&pointer));
+                    assert!(is_in_problems(&refused, &line), "{line}: {refused:#?}");
+                }
+                sent.push(format!("{} {pointer}", operation.method));
+            }
+        }
+    }
+    sent.sort();
+    sent.dedup();
+    let expected = [
+        "PATCH /experimental/no_elicitation_support_fallback",
+        "PATCH /experimental/restrict_egress_to_service",
+        "PATCH /experimental/session_config_id",
+        "PATCH /hooks",
+        "POST /experimental/no_elicitation_support_fallback",
+        "POST /experimental/session_config_id",
+        "POST /hooks",
+    ];
+    assert_eq!(sent, expected);
+}
+
+#[tokio::test]
+async fn warning_setting_accepts_unknown_members() {
+    let host = Setup::new().with("sessions.unknown_members", "warn");
+    let host = host.start().await;
+    let project = host.new_project().await;
+    let body = json!({ "user_id": "amy", "newest": 1, "search": { "enabled": false } });
+    let created = project.post(SESSION_PATH, &body).await;
+    let warnings = created.headers.get_all("x-toolhost-warning").into_iter();
+    let warnings: Vec<_> = warnings.map(|value| value.to_str().unwrap()).collect();
+    let expected = [
+        "unknown body member `newest` is ignored",
+        "unknown body member `search.enabled` is ignored; the nearest known name is `search.enable`",
+    ];
+    assert_eq!(warnings, expected);
+    created.expect(201);
+    let output = host.output();
+    assert!(output.contains("`search.enabled` is ignored"), "{output}");
+    let restriction = json!({ "user_id": "amy", "toolkits": { "enabl": [] } });
+    project.post(SESSION_PATH, &restriction).await.expect(400);
+}
+
+#[tokio::test]
+async fn harmless_members_are_accepted() {
+    let project = Host::shared().await.new_project().await;
+    let mut body = json!({
+        "user_id": "amy", "instant": false, "premium_usage": { "tools": {} },
+        "workbench": { "sandbox_size": "large" },
+        "experimental": {
+            "fast_mode": true, "submit_feedback": { "enable": true },
+            "assistive_prompt_config": { "user_timezone": "Europe/Paris" },
+            "link_url_overwrite": "https://links.example.com", "restrict_egress_to_service": true,
+        },
+    });
+    let created = project.post(SESSION_PATH, &body).await.expect(201);
+    assert_eq!(created["config"]["instant"], false);
+    assert_eq!(created["config"]["preload"], json!({ "tools": [] }));
+    assert_eq!(created["config"]["workbench"]["sandbox_size"], "large");
+    assert_eq!(created["experimental"]["restrict_egress_to_service"], true);
+    let path = format!("{SESSION_PATH}/{}", created["session_id"].as_str().unwrap());
+    body.as_object_mut().unwrap().remove("user_id");
+    let experimental = body["experimental"].as_object_mut().unwrap();
+    experimental.remove("assistive_prompt_config");
+    experimental.remove("restrict_egress_to_service");
+    let changed = project.patch(&path, &body).await.expect(200);
+    assert_eq!(changed["experimental"]["restrict_egress_to_service"], true);
+    let queries = json!({ "queries": [{ "use_case": "read" }], "model": "m", "search_strategy": "auto",
+        "experimental": { "custom_tools": [] } });
+    project.post(&format!("{path}/search"), &queries).await.expect(200);
+}
+
+#[tokio::test]
+async fn partial_change_keeps_the_rest_of_blocks() {
+    let project = Host::shared().await.new_project().await;
+    let config = json!({
+        "user_id": "amy",
+        "workbench": { "enable": false, "enable_tool_execution": false },
+        "manage_connections": { "enable": false, "callback_url": "https://app.example.com/done" },
+        "search": { "enable": false },
+        "execute": { "enable_multi_execute": false },
+        "proxy_execute": { "enable": false },
+        "multi_account": { "enable": true, "max_accounts_per_toolkit": 3, "require_explicit_selection": true },
+    });
+    let path = format!("{SESSION_PATH}/{}", create(&project, config).await);
+    let change = json!({
+        "workbench": { "auto_offload_threshold": 9000 },
+        "manage_connections": { "enable": null, "enable_wait_for_connections": true },
+        "search": {}, "execute": {}, "proxy_execute": {},
+        "multi_account": { "enable": false },
+    });
+    let changed = project.patch(&path, &change).await.expect(200);
+    let config = &changed["config"];
+    let workbench = &config["workbench"];
+    assert_eq!(
+        (&workbench["enable"], &workbench["tool_execution_enabled"]),
+        (&json!(false), &json!(false))
+    );
+    assert_eq!(workbench["auto_offload_threshold"], 9000.0);
+    let connections = json!({ "enabled": false, "callback_url": "https://app.example.com/done",
+        "enable_wait_for_connections": true, "enable_connection_removal": true });
+    assert_eq!(config["manage_connections"], connections);
+    assert_eq!(config["search"], json!({ "enable": false }));
+    assert_eq!(config["execute"], json!({ "enable_multi_execute": false }));
+    assert_eq!(config["proxy_execute"], json!({ "enable": false }));
+    let accounts = json!({ "enable": false, "max_accounts_per_toolkit": 3, "require_explicit_selection": true });
+    assert_eq!(config["multi_account"], accounts);
+
+    let removed = json!({ "manage_connections": { "callback_url": null },
+        "multi_account": { "max_accounts_per_toolkit": null }, "search": null });
+    let changed = project.patch(&path, &removed).await.expect(200);
+    let config = &changed["config"];
+    assert_eq!(config["manage_connections"]["callback_url"], Value::Null);
+    assert_eq!(config["manage_connections"]["enabled"], false);
+    let most = &config["multi_account"]["max_accounts_per_toolkit"];
+    assert_eq!((most, &config["search"]["enable"]), (&Value::Null, &json!(true)));
+}
+
+#[tokio::test]
+async fn null_permissions_are_removed() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let toolkit = crate::tool_router_execution::mail(host).await;
+    let permissions = json!({ "permissions": { "default": "ask_every_call" } });
+    let session = json!({ "user_id": "amy", "experimental": permissions });
+    let path = format!("{SESSION_PATH}/{}", create(&project, session).await);
+    let call = json!({ "tool_slug": format!("{}_SEND", toolkit.to_uppercase()), "arguments": {} });
+    for (change, outcome) in [
+        (json!({ "experimental": {} }), "input_required"),
+        (json!({ "experimental": { "permissions": null } }), "completed"),
+    ] {
+        project.patch(&path, &change).await.expect(200);
+        let called = project.post(&format!("{path}/execute"), &call).await.expect(200);
+        assert_eq!(called["result_type"], outcome, "{change}");
+    }
+}
+
+#[tokio::test]
+async fn stale_or_empty_change_stores_nothing() {
+    let project = Host::shared().await.new_project().await;
+    let path = format!("{SESSION_PATH}/{}", create(&project, json!({ "user_id": "amy" })).await);
+    let change = |version: u32| json!({ "search": { "enable": false }, "expected_config_version": version });
+    for stale in [change(2), json!({ "expected_config_version": 99 })] {
+        let refused = project.patch(&path, &stale).await.expect(409);
+        assert_eq!(refused["error"]["slug"], "ToolRouterV2_ConfigVersionChanged");
+    }
+    for empty in [json!({}), json!({ "expected_config_version": 1 }), json!({ "experimental": {} })] {
+        let same = project.patch(&path, &empty).await.expect(200);
+        assert_eq!(same["config_version"], 1, "{empty}");
+        assert_eq!(same["config"]["search"]["enable"], true);
+    }
+    let changed = project.patch(&path, &change(1)).await.expect(200);
+    assert_eq!(changed["config_version"], 2);
+    let history = project.get(&format!("{path}/config_history")).await.expect(200);
+    assert_eq!(history["total_items"], 2);
+}
+
+#[tokio::test]
+async fn concurrent_changes_show_what_they_stored() {
+    let project = Host::shared().await.new_project().await;
+    let path = format!("{SESSION_PATH}/{}", create(&project, json!({ "user_id": "amy" })).await);
+    let change = async |number: u32| {
+        let change = json!({ "workbench": { "auto_offload_threshold": number } });
+        let changed = project.patch(&path, &change).await.expect(200);
+        let shown = &changed["config"]["workbench"]["auto_offload_threshold"];
+        assert_eq!(shown.as_f64(), Some(f64::from(number)));
+        changed["config_version"].as_u64().unwrap()
+    };
+    let mut versions = join_all((1..=12).map(change)).await;
+    versions.sort_unstable();
+    assert_eq!(versions, (2..=13).collect::<Vec<_>>());
+}
