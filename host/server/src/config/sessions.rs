@@ -1,4 +1,4 @@
-//! `sessions.*`: time limits of meta tools in tool router sessions.
+//! `sessions.*`: time limits of tool router sessions and of their meta tools.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use app::agents;
 use super::{Config, setting::settings};
 
 settings! {
-    /// Time limits of meta tools in tool router sessions.
+    /// Time limits of tool router sessions and of their meta tools.
     pub(crate) struct Sessions {
         /// Time that `SERVICE_WAIT_FOR_CONNECTIONS` waits for a user to connect accounts. Many
         /// clients give up a call after 60 s.
@@ -15,15 +15,21 @@ settings! {
         /// Time that the calls of `SERVICE_MULTI_EXECUTE_TOOL` have together. Those that still run
         /// then are cancelled, and the others have their results.
         #[setting(unit = "s", range = 1..=600)] pub multi_execute_s: u64 = 180,
+        /// Time after which a session is erased that was not used, with its files. Its use is noted
+        /// once a day.
+        #[setting(unit = "days", range = 0..=36_500, zero = "for good")] pub keep_days: u32 = 0,
     }
 }
 
 impl Config {
     /// Returns the settings of tool router sessions.
     pub(crate) fn sessions(&self) -> agents::Settings {
+        let keep_days = self.sessions.keep_days;
+        let retention = Duration::from_secs(u64::from(keep_days) * 86_400);
         agents::Settings {
             connection_wait: Duration::from_secs(self.sessions.connection_wait_s),
             multi_execute_timeout: Duration::from_secs(self.sessions.multi_execute_s),
+            retention: (keep_days > 0).then_some(retention),
         }
     }
 }
