@@ -28,7 +28,9 @@ pub use self::core::{
 pub use lifecycle::errors;
 pub use store::{Cursor, Listed, Record, Scalar, Time, Window};
 
-/// Every collection. The store is opened with this list.
+/// Every collection. The store is opened with this list, and a deleted project is erased in this
+/// order: records of a collection depend on records of those before it, and cannot be created
+/// without them.
 pub static COLLECTIONS: &[&Collection] = &[
     &core::vault::COLLECTION,
     &projects::ORGANIZATIONS_COLLECTION,

@@ -3,6 +3,7 @@
 //! The values are defined where they are enforced and are read from there. `docs/limits.md` is this
 //! table, printed; a test exercises every row of it.
 
+mod records;
 mod rows;
 mod work;
 
@@ -120,6 +121,7 @@ pub(crate) fn page() -> String {
         page.extend(rows.iter().map(Row::line));
     }
     work::write(&mut page);
+    records::write(&mut page);
     page
 }
 

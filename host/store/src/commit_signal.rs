@@ -60,10 +60,12 @@ mod tests {
 
     static THINGS_COLLECTION: Collection = Collection {
         name: "things",
+        erasure: crate::Erasure::Project,
         fields: &[],
     };
     static OTHERS_COLLECTION: Collection = Collection {
         name: "others",
+        erasure: crate::Erasure::Project,
         fields: &[],
     };
 

@@ -70,11 +70,28 @@ impl Field {
     }
 }
 
+/// The deletion with which the records of a collection are erased. The store does not act on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Erasure {
+    /// The deletion of the project that owns the record.
+    Project,
+    /// The deletion of the project that owns the record. A record that is removed before stays
+    /// hidden for a time.
+    HidingProject,
+    /// The deletion of the project that owns the record, by the module of the collection, because
+    /// the record has a blob.
+    ProjectWithBlobs,
+    /// Not the deletion of a project, for this reason.
+    Other(&'static str),
+}
+
 /// A named set of documents of one type.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Collection {
     /// Name in `snake_case`. It is written to disk and reserved forever.
     pub name: &'static str,
+    /// The deletion with which the records are erased.
+    pub erasure: Erasure,
     /// Declared fields. Adding or removing one makes the next start rebuild the collection's
     /// indexes.
     pub fields: &'static [Field],

@@ -26,7 +26,7 @@ pub use blobs::{
 };
 pub use commit_signal::CommitSignal;
 pub use counts::{BUCKETS_US, CommitCounts, DurationCounts, Durations};
-pub use document::{Collection, Document, Field, Kind, Record, Row, Time};
+pub use document::{Collection, Document, Erasure, Field, Kind, Record, Row, Time};
 pub use error::{CommitError, EditError, Error, OpenError};
 pub use query::{Condition, Cursor, Order, Page, Predicate, Query, Window};
 pub use values::Scalar;

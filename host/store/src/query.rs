@@ -112,6 +112,8 @@ pub struct Query {
     pub limit: u64,
     /// True if removed records are included.
     pub deleted: bool,
+    /// True if live records are left out.
+    pub only_deleted: bool,
     /// True if the records of all pages are counted.
     pub counted: bool,
     /// True if rows have their bodies. Otherwise their bodies are empty.
@@ -147,6 +149,7 @@ impl Query {
             offset: 0,
             limit: u64::MAX,
             deleted: false,
+            only_deleted: false,
             counted: true,
             bodies: true,
         }
@@ -250,6 +253,12 @@ impl Query {
         self
     }
 
+    /// Asks for removed records alone.
+    pub fn only_deleted(mut self) -> Query {
+        (self.deleted, self.only_deleted) = (true, true);
+        self
+    }
+
     /// Runs the query over all records of a collection. This is the definition of the query's
     /// meaning.
     ///
@@ -348,6 +357,7 @@ impl Query {
         values: &Values,
     ) -> bool {
         (self.deleted || record.is_live())
+            && !(self.only_deleted && record.is_live())
             && self
                 .project
                 .as_ref()
@@ -443,6 +453,7 @@ mod tests {
 
     static THINGS_COLLECTION: Collection = Collection {
         name: "things",
+        erasure: crate::Erasure::Project,
         fields: &[
             Field::new("rank", Kind::Int),
             Field::new("tags", Kind::List),
@@ -512,6 +523,7 @@ mod tests {
     #[test]
     fn removed_records_are_hidden_unless_asked_for() {
         assert_eq!(ids(&Query::all_projects().with_deleted().page(2, 1)), ["d"]);
+        assert_eq!(ids(&Query::for_project("p").only_deleted()), ["d"]);
     }
 
     #[test]

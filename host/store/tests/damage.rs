@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 static NOTES_COLLECTION: Collection = Collection {
     name: "notes",
+    erasure: store::Erasure::Project,
     fields: &[Field::new("rank", Kind::Int)],
 };
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 static NOTES_COLLECTION: Collection = Collection {
     name: "notes",
+    erasure: store::Erasure::Project,
     fields: &[Field::unique("name", Kind::Text)],
 };
 

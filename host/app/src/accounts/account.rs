@@ -1,26 +1,35 @@
 //! Connected accounts as stored, and the rules for their user ids and aliases.
 
+use std::time::Duration;
+
 use manifest::AuthMode;
 use serde::{Deserialize, Serialize};
-use store::{Collection, CommitError, Document, EditError, Field, Kind, Record, Time};
+use store::{Collection, CommitError, Document, EditError, Erasure, Field, Kind, Record, Time};
 use uuid::Uuid;
 
 use super::{Event, Sharing, Status};
 use crate::{
     App, Error, Result,
     accounts::errors,
-    core::ids::{AccountId, AuthConfigId},
+    core::{
+        clock::time_after,
+        ids::{AccountId, AuthConfigId},
+    },
     projects::Project,
 };
 
 /// User id if the request names none.
 pub const DEFAULT_USER: &str = "default";
 
+/// Time after which an account is erased that has expired or failed and was never connected.
+pub const NEVER_CONNECTED_TTL: Duration = Duration::from_secs(86_400);
+
 pub(super) const MAX_USER_ID_CHARS: usize = 256;
 
 /// Collection of connected accounts.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "connected_accounts",
+    erasure: Erasure::HidingProject,
     fields: &[
         Field::new("user_id", Kind::Text),
         Field::new("toolkit", Kind::Text),
@@ -62,15 +71,23 @@ pub struct Account {
     /// Number of the current connection attempt. Records of an earlier attempt have no effect.
     #[serde(default, rename = "attempt")]
     pub(super) attempt_number: u32,
-    /// Time until which a pending account waits for its user.
+    /// Time until which a pending account waits for its user. For an account that was never connected
+    /// and does not wait, the time at which it is erased.
     #[serde(default)]
     pub(super) waits_until: Option<Time>,
+    /// True if the account was ever connected, and in records that are older than this member.
+    #[serde(default = "older_account_was_connected")]
+    pub(super) was_connected: bool,
     /// Reason that the provider gave when it refused the connection.
     #[serde(default)]
     pub failure: Option<Failure>,
     /// Users who may use the account.
     #[serde(flatten)]
     pub sharing: Sharing,
+}
+
+fn older_account_was_connected() -> bool {
+    true
 }
 
 /// Reason why a provider did not connect an account.
@@ -98,8 +115,10 @@ impl Document for Account {
 impl Account {
     /// Changes the status. The caller has checked the change with [`Status::after`].
     pub(super) fn set_status(&mut self, status: Status, reason: Option<&str>, now: Time) {
+        self.was_connected |= status.is_connected();
         if !status.is_pending() {
-            self.waits_until = None;
+            let erased_at = || time_after(now, NEVER_CONNECTED_TTL);
+            self.waits_until = (!self.was_connected).then(erased_at);
         }
         (self.status, self.status_reason, self.changed_at) =
             (status, reason.map(str::to_owned), now);

@@ -15,9 +15,9 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use store::{Batch, Collection, Document, Field, Kind, Query, Record, Time};
+use store::{Batch, Collection, Document, Erasure, Field, Kind, Query, Record, Time};
 
-use super::{Account, Event, Values};
+use super::{Account, Event, Values, credential::Credential};
 use crate::{
     App, Error, Result,
     accounts::errors,
@@ -33,6 +33,7 @@ use crate::{
 /// Collection that this file owns.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "flows",
+    erasure: Erasure::Project,
     fields: &[Field::new("until", Kind::Time)],
 };
 
@@ -165,19 +166,31 @@ pub(super) fn link_gone(cause: Error) -> Error {
     cause.replace_if(&errors::ACCOUNT_NOT_FOUND, errors::attempt_unknown)
 }
 
-/// Expires accounts whose user did not return in time, and deletes old records. Fails if the claim
-/// is lost or the store refuses.
+/// Expires accounts whose user did not return in time, erases those that were never connected, and
+/// deletes old records. Fails if the claim is lost or the store refuses.
 pub(crate) async fn sweep(app: &App, claim: &JobClaim) -> Result<()> {
     let now = app.clock.now();
     let waiting = Query::all_projects()
         .below("waits_until", now.0.saturating_add(1))
         .page(0, BATCH_SIZE);
     for mut account in app.store.find::<Account>(&waiting).await?.records {
-        match account.body.status.after(Event::TimedOut) {
-            Some(status) => account.body.set_status(status, Some(TIMED_OUT_REASON), now),
-            None => account.body.waits_until = None,
-        }
-        let committed = claim.commit(Batch::at(now).update(&account)).await;
+        let batch = Batch::at(now);
+        let batch = match account.body.status.after(Event::TimedOut) {
+            Some(status) => {
+                account.body.set_status(status, Some(TIMED_OUT_REASON), now);
+                batch.update(&account)
+            }
+            None if account.body.was_connected => {
+                account.body.waits_until = None;
+                batch.update(&account)
+            }
+            None => {
+                let batch = batch.purge(&account);
+                let credential = app.store.get::<Credential>(&account.project, &account.id);
+                credential.await?.iter().fold(batch, Batch::purge)
+            }
+        };
+        let committed = claim.commit(batch).await;
         // The next run reads an account again that another writer has changed.
         claim.succeeded(committed).await?;
     }

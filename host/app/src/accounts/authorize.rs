@@ -25,7 +25,7 @@ use crate::{
         clock::time_after,
         ids::{AccountId, AuthConfigId},
     },
-    projects::Project,
+    projects::{Project, count_record},
 };
 
 /// Path to which providers redirect browsers.
@@ -159,6 +159,7 @@ async fn start_again(
         browser: None,
     };
     let started = input.start_authorization(app).await?;
+    count_record(app, project, &started.attempt)?;
     let batch = Batch::at(now).check(&config);
     let mut batch = batch.insert(project.id.as_str(), &started.name, &started.attempt);
     if status == Status::Initiated {

@@ -22,8 +22,14 @@ use crate::{
     accounts::errors,
     catalog::{LATEST, Release},
     core::ids::{AccountId, AuthConfigId},
-    projects::Project,
+    projects::{
+        Project, count_record,
+        record_limits::{self, RecordKind},
+    },
 };
+
+/// Maximum size of the values of an account as JSON, in bytes.
+pub const MAX_VALUES_BYTES: usize = 64 << 10;
 
 /// Request to create an account.
 #[derive(Debug)]
@@ -76,6 +82,7 @@ impl ValidatedRequest {
         if user.as_ref().is_some_and(String::is_empty) {
             return Err(errors::invalid("user_id: must have at least one character"));
         }
+        check_size(&values)?;
         let user_id = parse_user_id(user.as_deref())?;
         Ok(Self {
             config,
@@ -123,6 +130,7 @@ impl ValidatedRequest {
             changed_at: now,
             attempt_number: 0,
             waits_until,
+            was_connected: status.is_connected(),
             failure: None,
             sharing: self.sharing.clone(),
         })
@@ -140,6 +148,12 @@ impl ValidatedRequest {
         attempt: Option<(&str, &ConnectionAttempt)>,
     ) -> Result<()> {
         let owner = project.id.as_str();
+        record_limits::admit(app, &project.id, RecordKind::Account, &super::COLLECTION).await?;
+        count_record(app, project, account)?;
+        count_record(app, project, credential)?;
+        if let Some((_, attempt)) = attempt {
+            count_record(app, project, attempt)?;
+        }
         let configs = &auth_configs::COLLECTION;
         let inserted = app.store.change(configs, &self.config.id, || async {
             // A changed auth config does not prevent the insertion; a deleted or disabled one does.
@@ -179,6 +193,17 @@ impl ValidatedRequest {
         let names = ["oauth_token", "oauth_token_secret"];
         names.iter().all(|name| self.values.contains_key(*name))
     }
+}
+
+/// Fails if the values of an account, unknown ones included, are larger than [`MAX_VALUES_BYTES`].
+pub(super) fn check_size(values: &Values) -> Result<()> {
+    let text = serde_json::to_vec(values).map_err(errors::internal)?;
+    if text.len() > MAX_VALUES_BYTES {
+        return Err(errors::invalid(format!(
+            "connection: the values have more than {MAX_VALUES_BYTES} bytes as JSON"
+        )));
+    }
+    Ok(())
 }
 
 /// Returns an auth config that allows new connections.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use store::{Collection, Document, Field, Record, Time};
+use store::{Collection, Document, Erasure, Field, Record, Time};
 
 use super::{Account, Values};
 use crate::{
@@ -20,6 +20,7 @@ use crate::{
 /// Credentials of accounts, stored under the id of the account and erased with it.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "credentials",
+    erasure: Erasure::Project,
     fields: &[Field::due("due")],
 };
 

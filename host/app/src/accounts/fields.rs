@@ -8,6 +8,7 @@ use super::{
     account::status_after,
     auth_configs,
     authorize::user_values,
+    create::check_size,
     credential::{Credential, open_credential},
     scheme,
     tokens::obtains_from_fields,
@@ -36,6 +37,7 @@ pub(super) async fn fill(
     let (values, credential) = open_credential(app, project, account).await?;
     let scheme = release.scheme(mode);
     let mut values = merged_values(scheme, user_values(mode, &values), given)?;
+    check_size(&values)?;
     let mut lifetime = None;
     let tokens = &app.accounts;
     if let Some(scheme) = scheme.filter(|_| obtains_from_fields(mode)) {

@@ -43,13 +43,13 @@ mod verification;
 pub use oauth::Values;
 
 pub(crate) use account::COLLECTION;
-pub use account::{Account, DEFAULT_USER, Failure, parse_user_id};
+pub use account::{Account, DEFAULT_USER, Failure, NEVER_CONNECTED_TTL, parse_user_id};
 pub(crate) use attempt::{COLLECTION as CONNECTION_ATTEMPTS, SWEEP_INTERVAL, sweep};
 pub use authorize::{Reconnection, reconnect};
 pub use callback::callback;
 pub use change::{Changes, change, set_enabled};
 pub use completion::{Completion, complete};
-pub use create::{NewAccount, create};
+pub use create::{MAX_VALUES_BYTES, NewAccount, create};
 pub(crate) use credential::COLLECTION as CREDENTIALS;
 pub use custom::{CustomCredential, CustomParameter};
 pub(crate) use expiry::ExpiryListener;

@@ -6,7 +6,7 @@
 
 use manifest::AuthMode;
 use serde::{Deserialize, Serialize};
-use store::{Batch, Collection, Document, Query, Record, Store};
+use store::{Batch, Collection, Document, Erasure, Query, Record, Store};
 
 use crate::{
     App, Error, Result,
@@ -21,6 +21,7 @@ use crate::{
 /// Collection that this file owns. The id of a record is the slug of its toolkit.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "oauth_apps",
+    erasure: Erasure::Other("the operator removes them"),
     fields: &[],
 };
 

@@ -15,7 +15,7 @@ use oauth::{Client, Flow};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
-use store::{Batch, Collection, CommitError, Document, Field, Kind, Query, Record, Time};
+use store::{Batch, Collection, CommitError, Document, Erasure, Field, Kind, Query, Record, Time};
 use url::Url;
 
 use super::{TokenManager, Values, authorize::callback_url, refresh::POLL_INTERVAL, scheme::text};
@@ -38,6 +38,7 @@ use crate::{
 /// Collection that this file owns.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "clients",
+    erasure: Erasure::Project,
     fields: &[Field::new("auth_config", Kind::Text)],
 };
 

@@ -41,10 +41,12 @@ impl SessionCaller {
         request_id: RequestId,
         may_proxy: bool,
     ) -> Result<Self> {
+        let session = sessions::get(app, project, id).await?;
+        sessions::note_use(app, &session).await?;
         Ok(Self {
             project: project.clone(),
             id: Some(id.clone()),
-            session: Arc::new(sessions::get(app, project, id).await?),
+            session: Arc::new(session),
             request_id,
             may_proxy,
             progress: Progress::default(),

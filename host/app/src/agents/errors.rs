@@ -120,6 +120,10 @@ crate::error_table! { pub table:
     TOO_MANY_RECIPE_RUNS = too_many_recipe_runs(most: u64): LimitReached, 4355, "ToolRouterV2_TooManyRecipeRuns",
         "{most} recipes of the project are running, which is the most",
         "retry when one of them has ended", with_retry_after(SHORT_WAIT);
+    /// The project has kept too many bytes of runs of recipes in a day.
+    RECIPE_RUNS_FULL = recipe_runs_full(): StorageFull, 4356, "ToolRouterV2_RecipeRunsFull",
+        "the runs of recipes of the project have kept as many bytes as they may in a day",
+        "retry in some hours, return less as the output of recipes, or ask the operator to raise `limits.recipe_runs_mib`";
 
     /// The MCP server does not exist in the project.
     MCP_SERVER_NOT_FOUND = mcp_server_not_found(id: impl Display): NotFound, 4401, "McpServer_NotFound",

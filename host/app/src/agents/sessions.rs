@@ -5,30 +5,49 @@
 //! kept. A session lives until it is deleted; its versions are erased with it. The record also holds the
 //! approvals of tools that hold for the rest of the session, until a change of what needs approval.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
-use store::{Batch, Collection, Document, Field, Kind, Listed, Query, Record, Time, Window};
+use store::{
+    Batch, Collection, Cursor, Document, Erasure, Field, Kind, Listed, Query, Record, Time, Window,
+};
 
 use super::{Config, SessionCaller, check, errors, session_files};
 use crate::{
     App, Error, Result,
-    core::ids::{AccountId, SessionId},
-    projects::{self, Project},
+    core::{
+        clock::time_before,
+        ids::{AccountId, ProjectId, SessionId},
+    },
+    projects::{
+        self, Project,
+        record_limits::{self, RecordKind},
+    },
+    work::JobClaim,
 };
 
 /// Collection of sessions.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "tool_router_sessions",
+    erasure: Erasure::Project,
     fields: &[Field::new("folded_user", Kind::Text)],
 };
 
 /// Collection of the versions of configurations.
 pub(crate) static CONFIG_VERSIONS_COLLECTION: Collection = Collection {
     name: "tool_router_configs",
+    erasure: Erasure::Project,
     fields: &[Field::new("session", Kind::Text)],
 };
 
 /// Number of versions of a configuration that are kept.
 pub const MAX_VERSIONS: u32 = 100;
+/// Interval at which the use of a session is noted.
+const USE_INTERVAL: Duration = Duration::from_secs(86_400);
+/// Interval at which unused sessions are erased.
+pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_secs(86_400);
+/// Number of unused sessions that are read at once.
+const SESSIONS_PER_READ: u64 = 64;
 /// Number of approvals that a session remembers. The oldest is forgotten for a further one.
 pub const MAX_APPROVALS: usize = 100;
 
@@ -112,6 +131,10 @@ pub async fn create(app: &App, project: &Project, config: Config) -> Result<Reco
     let id = SessionId::random();
     let owner = project.id.as_str();
     let session = Session::new(config);
+    record_limits::admit(app, &project.id, RecordKind::Session, &COLLECTION).await?;
+    // The session and its first version.
+    projects::count_record(app, project, &session)?;
+    projects::count_record(app, project, &session)?;
     let created = app.store.change(&COLLECTION, id.as_str(), || async {
         // A deleted project gets no sessions any more.
         let exists = projects::record(app, &project.organization, &project.id).await?;
@@ -130,6 +153,60 @@ pub async fn create(app: &App, project: &Project, config: Config) -> Result<Reco
 pub async fn get(app: &App, project: &Project, id: &SessionId) -> Result<Record<Session>> {
     let found = app.store.get(project.id.as_str(), id.as_str()).await?;
     found.ok_or_else(|| errors::tool_router_session_not_found(id))
+}
+
+/// Notes the use of a session, at most once in [`USE_INTERVAL`], if unused sessions are erased.
+pub(super) async fn note_use(app: &App, session: &Record<Session>) -> Result<()> {
+    let now = app.clock.now();
+    if app.sessions.retention.is_none() || session.updated_at > time_before(now, USE_INTERVAL) {
+        return Ok(());
+    }
+    // The time of the last change is that of the commit.
+    let noted = app
+        .store
+        .edit(&session.project, &session.id, now, |_: &mut Session| {
+            Ok::<_, Error>(())
+        });
+    noted.await?;
+    Ok(())
+}
+
+/// Erases the sessions that were not used for the time that the operator has set, with their files and
+/// versions. This is a job that one server at a time runs.
+pub(crate) async fn erase_unused(app: &App, claim: &JobClaim) -> Result<()> {
+    let Some(retention) = app.sessions.retention else {
+        return Ok(());
+    };
+    let unused_since = time_before(claim.batch().await?.now, retention + USE_INTERVAL);
+    let mut query = Query::all_projects()
+        .below("updated_at", unused_since.0)
+        .page(0, SESSIONS_PER_READ)
+        .uncounted()
+        .without_bodies();
+    loop {
+        let found = app.store.rows(&COLLECTION, &query).await?.rows;
+        let Some(last) = found.last() else {
+            return Ok(());
+        };
+        query = query.after(Cursor {
+            value: None,
+            created_at: last.created_at,
+            id: last.id.clone(),
+        });
+        for row in found {
+            // The claim must still be held.
+            claim.batch().await?;
+            let Some(project) = projects::find(app, &ProjectId::parse(&row.project)?).await? else {
+                continue;
+            };
+            match remove(app, &project, &SessionId::parse(&row.id)?).await {
+                Err(cause) if !cause.is(&errors::SESSION_NOT_FOUND) => {
+                    return Err(cause);
+                }
+                _ => {}
+            }
+        }
+    }
 }
 
 /// Returns the address of a session's MCP endpoint.
@@ -176,6 +253,7 @@ pub async fn change(
             session.body.approved.clear();
         }
         session.body.version += 1;
+        projects::count_record(app, project, &session.body)?;
         let now = app.clock.now();
         let batch = Batch::at(now).update(&session);
         let batch = with_version(batch, owner, id.as_str(), &session.body);

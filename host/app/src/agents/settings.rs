@@ -9,4 +9,6 @@ pub struct Settings {
     pub connection_wait: Duration,
     /// Time after which the calls of a parallel execution that still run are cancelled.
     pub multi_execute_timeout: Duration,
+    /// Time after which a session is erased that was not used, or `None` if it never is.
+    pub retention: Option<Duration>,
 }

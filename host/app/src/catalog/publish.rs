@@ -19,7 +19,7 @@ use manifest::Manifest;
 pub use sandbox::MAX_COMPONENT_BYTES;
 use sandbox::{Digest, InstallError};
 use serde::{Deserialize, Serialize};
-use store::{Batch, Collection, Document, Record};
+use store::{Batch, Collection, Document, Erasure, Record};
 
 pub(crate) use self::stored::{COLLECTION, refresh};
 pub use self::stored::{load, manifest_of};
@@ -37,6 +37,7 @@ use crate::{
 /// The collection of the [`Fence`].
 pub(crate) static PUBLICATIONS_COLLECTION: Collection = Collection {
     name: "toolkit_publications",
+    erasure: Erasure::Other("it counts the publications of the installation"),
     fields: &[],
 };
 const FENCE_ID: &str = "last";

@@ -11,13 +11,14 @@ use std::{
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use store::{Batch, Collection, Document, Store, Time};
+use store::{Batch, Collection, Document, Erasure, Store, Time};
 
 use crate::{App, Result, core::INSTALLATION_PROJECT};
 
 /// The collection of the single record.
 pub(crate) static USAGE_COLLECTION: Collection = Collection {
     name: "toolkit_usage",
+    erasure: Erasure::Other("it has one record, which counts by toolkit"),
     fields: &[],
 };
 const RECORD_ID: &str = "runs";

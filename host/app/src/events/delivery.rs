@@ -11,7 +11,9 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use store::{Batch, Collection, Document, Field, Kind, Listed, Query, Record, Time, Window};
+use store::{
+    Batch, Collection, Document, Erasure, Field, Kind, Listed, Query, Record, Time, Window,
+};
 use strum::IntoStaticStr;
 use uuid::Uuid;
 
@@ -39,6 +41,7 @@ use crate::{
 /// Collection of webhook deliveries.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "webhook_deliveries",
+    erasure: Erasure::Project,
     fields: &[
         Field::new("subscription", Kind::Text),
         Field::new("status", Kind::Text),

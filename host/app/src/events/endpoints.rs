@@ -11,7 +11,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use store::{Batch, Collection, CommitError, Document, EditError, Field, Kind, Query, Record};
+use store::{
+    Batch, Collection, CommitError, Document, EditError, Erasure, Field, Kind, Query, Record,
+};
 
 use self::setup::setup_fields_of;
 pub use self::setup::{SetupField, setup_fields};
@@ -30,6 +32,7 @@ use crate::{
 /// Collection of webhook endpoints.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "webhook_endpoints",
+    erasure: Erasure::Project,
     fields: &[
         Field::new("toolkit", Kind::Text),
         Field::unique("identity", Kind::Text),

@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
-use store::{Batch, Collection, Document, Field, Kind, Query, Record, Store, Time};
+use store::{Batch, Collection, Document, Erasure, Field, Kind, Query, Record, Store, Time};
 
 use super::{
     delivery::{Delivery, DeliveryStatus},
@@ -26,6 +26,7 @@ use crate::{
 /// Collection of webhook lanes.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "webhook_lanes",
+    erasure: Erasure::Project,
     fields: &[Field::new("last_at", Kind::Time)],
 };
 

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use store::{Batch, Collection, Document, Field, Kind, Query, Record, Store, Time};
+use store::{Batch, Collection, Document, Erasure, Field, Kind, Query, Record, Store, Time};
 use uuid::Uuid;
 
 use super::{
@@ -36,6 +36,7 @@ use crate::{
 /// Collection of events.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "events",
+    erasure: Erasure::Project,
     fields: &[
         Field::new("trigger", Kind::Text),
         Field::new("log", Kind::Text),

@@ -33,6 +33,7 @@ use super::{
 use crate::{
     App, Error, Result,
     core::{clock::time_after, ids::ProjectId},
+    projects::quotas::Kind as QuotaKind,
     work::{Admission, Claim, Next, Queue, doubled, jittered},
 };
 
@@ -207,7 +208,12 @@ async fn attempt(app: &App, project: &ProjectId, request: Request) -> (Attempt, 
     };
     let kept = response.body.len().min(MAX_KEPT_BYTES);
     let text = String::from_utf8_lossy(&response.body[..kept]).replace('\0', "");
-    attempt.response = Some(text).filter(|text| !text.is_empty());
+    let now = app.clock.now();
+    let take = |text: &String| {
+        let quotas = &app.quotas;
+        quotas.take(QuotaKind::Events, project.as_str(), text.len(), now)
+    };
+    attempt.response = Some(text).filter(|text| !text.is_empty() && take(text));
     attempt.status = Some(response.status.as_u16());
     let outcome = match response.status.as_u16() {
         200..=299 => Outcome::Accepted,

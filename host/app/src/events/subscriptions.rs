@@ -9,8 +9,8 @@ mod endpoint;
 
 use serde::{Deserialize, Serialize};
 use store::{
-    Batch, Collection, CommitError, Document, EditError, Field, Kind, Listed, Query, Record, Time,
-    Window,
+    Batch, Collection, CommitError, Document, EditError, Erasure, Field, Kind, Listed, Query,
+    Record, Time, Window,
 };
 use strum::IntoStaticStr;
 
@@ -38,6 +38,7 @@ use crate::{
 /// Collection of webhook subscriptions.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "webhook_subscriptions",
+    erasure: Erasure::Project,
     fields: &[Field::unique("place", Kind::Text)],
 };
 

@@ -23,7 +23,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use sandbox::Reservation;
 use serde::{Deserialize, Serialize};
 use store::{
-    Collection, Document, Field, Kind, Listed, Query, Record, SignedUrlTerms, Time, Window,
+    Collection, Document, Erasure, Field, Kind, Listed, Query, Record, SignedUrlTerms, Time, Window,
 };
 
 pub(crate) use answer::{link_files, result_as_file};
@@ -56,6 +56,7 @@ pub const MAX_NAME_CHARS: usize = 255;
 /// The collection of files.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "files",
+    erasure: Erasure::ProjectWithBlobs,
     fields: &[
         Field::new("toolkit", Kind::Text),
         Field::new("tool", Kind::Text),

@@ -7,13 +7,14 @@
 //! erased without a change of the total.
 
 use serde::{Deserialize, Serialize};
-use store::{Batch, Collection, Document, Record, Time};
+use store::{Batch, Collection, Document, Erasure, Record, Time};
 
 use crate::{App, Result, files::errors};
 
 /// The collection of totals, under the id of the project.
 pub(crate) static TOTALS_COLLECTION: Collection = Collection {
     name: "file_totals",
+    erasure: Erasure::Project,
     fields: &[],
 };
 

@@ -2,7 +2,7 @@
 
 use crate::{
     App, accounts,
-    agents::{mcp_oauth, recipes},
+    agents::{mcp_oauth, recipes, sessions},
     events::{
         self,
         triggers::{actions, polling, subscribing},
@@ -44,6 +44,16 @@ const RECURRING_JOBS: &[Job] = &[
         name: "mcp_consents",
         interval: mcp_oauth::SWEEP_INTERVAL,
         run: |app, claim| Box::pin(mcp_oauth::delete_expired(app, claim)),
+    },
+    Job {
+        name: "unused_sessions",
+        interval: sessions::SWEEP_INTERVAL,
+        run: |app, claim| Box::pin(sessions::erase_unused(app, claim)),
+    },
+    Job {
+        name: "hidden_records",
+        interval: retention::HIDDEN_RETENTION_INTERVAL,
+        run: |app, claim| Box::pin(retention::erase_hidden(app, claim)),
     },
     Job {
         name: "recipe_retention",

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use store::{Batch, Collection, CommitError, Document, Query, Record, Store, Time};
+use store::{Batch, Collection, CommitError, Document, Erasure, Query, Record, Store, Time};
 use uuid::Uuid;
 
 use crate::{
@@ -24,6 +24,7 @@ use crate::{
 /// The collection of pairs of an older system, by kind and UUID.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "legacy_ids",
+    erasure: Erasure::Project,
     fields: &[],
 };
 /// Number of pairs that are written in one batch.

@@ -5,7 +5,8 @@
 //! record that no longer exists: an auth config, a webhook subscription, a webhook endpoint, a file,
 //! a consent for an assistant and a key depend on the project, an account and a dynamic client on their auth config, a
 //! connection attempt and a trigger instance on their account. Operations that are still running are
-//! therefore refused, and the order in which the collections are erased leaves nothing behind.
+//! therefore refused, and the order in which the collections are erased, that of [`COLLECTIONS`], leaves
+//! nothing behind. Each collection declares with what its records are erased.
 //!
 //! The request that deletes the project then erases its data in batches of bounded size, under a
 //! claim on the removal record. If the request is interrupted, a queue continues. The execution log
@@ -14,28 +15,26 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use store::{Batch, Collection, Document, Field, Query, Record};
+use store::{Batch, Collection, Document, Erasure, Field, Query, Record};
 
-use super::legacy_ids;
 use crate::{
-    App, Result,
-    accounts::{self, auth_configs},
-    agents::{mcp_oauth, mcp_servers, recipes, session_files, sessions},
+    App, COLLECTIONS, Result, accounts,
+    agents::session_files,
     core::{
         AUDIT_LOG_TARGET, INSTALLATION_PROJECT,
         clock::time_after,
         errors,
         ids::{OrganizationId, ProjectId},
     },
-    events::{delivery, endpoints, ordering, outbox, sink, subscriptions, triggers},
-    files,
-    projects::{self, idempotency},
+    events::triggers,
+    files, projects,
     work::{Admission, Claim, Claimable, Next, Queue, WorkState, doubled, erase_all},
 };
 
 /// The collection of removal records, under the ids of deleted projects of which data may be left.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "project_removals",
+    erasure: Erasure::Other("a removal erases its record at its end"),
     fields: &[Field::due("due")],
 };
 
@@ -49,48 +48,6 @@ const MAX_RETRY_DELAY: Duration = Duration::from_secs(300);
 const MAX_CONCURRENT_REMOVALS: usize = 2;
 /// Maximum number of records that are erased in one batch.
 pub const RECORDS_PER_BATCH: u64 = 256;
-
-/// The collections that are erased besides files, in this order. Records of each depend on records
-/// of those before it, and cannot be created without them.
-static ERASED_COLLECTIONS: [&Collection; 29] = [
-    &auth_configs::COLLECTION,
-    &accounts::CREDENTIALS,
-    &accounts::COLLECTION,
-    &accounts::CONNECTION_ATTEMPTS,
-    &accounts::CLIENTS,
-    &triggers::COLLECTION,
-    &triggers::progress::COLLECTION,
-    &triggers::subscribing::COLLECTION,
-    &subscriptions::COLLECTION,
-    &endpoints::COLLECTION,
-    &outbox::COLLECTION,
-    &sink::COLLECTION,
-    &delivery::COLLECTION,
-    &triggers::actions::COLLECTION,
-    &ordering::COLLECTION,
-    &mcp_servers::COLLECTION,
-    &mcp_servers::INSTANCES,
-    &mcp_oauth::COLLECTION,
-    &sessions::COLLECTION,
-    &sessions::CONFIG_VERSIONS_COLLECTION,
-    &session_files::turns::COLLECTION,
-    &recipes::COLLECTION,
-    &recipes::VERSIONS_COLLECTION,
-    &recipes::RUNS_COLLECTION,
-    &recipes::CALLS_COLLECTION,
-    &projects::API_KEYS,
-    &idempotency::COLLECTION,
-    &files::TOTALS_COLLECTION,
-    &legacy_ids::COLLECTION,
-];
-/// Those of them whose records are hidden when they are deleted. No index of PostgreSQL has hidden
-/// records, so that finding them reads the whole table.
-static HIDING_COLLECTIONS: [&Collection; 4] = [
-    &auth_configs::COLLECTION,
-    &accounts::COLLECTION,
-    &triggers::COLLECTION,
-    &projects::API_KEYS,
-];
 
 /// The record of a deleted project whose data is being erased.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -197,12 +154,16 @@ async fn record(app: &App, id: &ProjectId) -> Result<Option<Record<Removal>>> {
 /// Erases the data of a deleted project.
 async fn erase<T: Claimable>(app: &App, id: &ProjectId, claim: &Claim<T>) -> Result<()> {
     let all = Query::for_project(id.as_str());
-    for collection in ERASED_COLLECTIONS {
+    let erased = |erasure| matches!(erasure, Erasure::Project | Erasure::HidingProject);
+    let collections = COLLECTIONS.iter().filter(|of| erased(of.erasure));
+    for collection in collections {
         erase_all(claim, collection, all.clone(), RECORDS_PER_BATCH, |_| true).await?;
     }
-    // Hidden records hold as much data as the others.
-    for collection in HIDING_COLLECTIONS {
-        let hidden = all.clone().with_deleted();
+    // Hidden records hold as much data as the others. No index of PostgreSQL has them, so that
+    // finding them reads the whole table.
+    let hiding = |of: &&&Collection| of.erasure == Erasure::HidingProject;
+    for collection in COLLECTIONS.iter().filter(hiding) {
+        let hidden = all.clone().only_deleted();
         erase_all(claim, collection, hidden, RECORDS_PER_BATCH, |_| true).await?;
     }
     session_files::erase_project(app, id, claim).await?;

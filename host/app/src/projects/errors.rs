@@ -23,6 +23,15 @@ crate::error_table! { pub table:
         "a member with the email address `{email}` already exists",
         "remove the member first, or use another email address";
 
+    /// The project has as many records of a kind as it may have.
+    TOO_MANY_RECORDS = too_many_records(what: &str, most: u64, setting: &str): StorageFull, 706, "Project_TooManyRecords",
+        "the project has {most} {what}, which is the most (`{setting}`)",
+        "delete those that are not needed any more, or ask the operator to raise the setting that the message names";
+    /// The project has added too many bytes of records in a day.
+    RECORDS_FULL = records_full(): StorageFull, 707, "Project_RecordQuotaExceeded",
+        "the project has added as many bytes of records as it may in a day",
+        "retry in some hours, or ask the operator to raise `limits.records_mib`";
+
     /// The key does not exist in the project.
     KEY_NOT_FOUND = key_not_found(id: impl Display): NotFound, 703, "Project_KeyNotFound",
         "API key {id} not found",

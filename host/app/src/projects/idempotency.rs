@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use store::{Batch, Collection, CommitError, Document, Query, Record, Store};
+use store::{Batch, Collection, CommitError, Document, Erasure, Query, Record, Store};
 
 use crate::{
     App, Result,
@@ -19,7 +19,7 @@ use crate::{
         clock::time_before,
         vault::{SealContext, Sealed},
     },
-    projects::{Holder, errors, quotas::Kind},
+    projects::{Holder, errors, quotas::Kind, record_limits},
     work::{JobClaim, erase_all},
 };
 
@@ -36,6 +36,7 @@ pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_secs(3_600);
 /// of other records.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "idempotency_keys",
+    erasure: Erasure::Project,
     fields: &[],
 };
 
@@ -129,6 +130,10 @@ pub async fn claim(app: &App, holder: &Holder, key: &str, request: Vec<Bytes>) -
                     deleted_at: None,
                     body,
                 };
+                if let Err(full) = record_limits::count_bytes(app, owner, 0) {
+                    erase(&app.store, Batch::at(now).purge(&record)).await?;
+                    return Err(full);
+                }
                 return Ok(Claim::New(Pending { record }));
             }
             Err(CommitError::Taken { .. }) => {}

@@ -3,7 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 use store::{
-    Batch, Collection, CommitError, Document, Field, Kind, Listed, Query, Record, Time, Window,
+    Batch, Collection, CommitError, Document, Erasure, Field, Kind, Listed, Query, Record, Time,
+    Window,
 };
 use strum::IntoStaticStr;
 use zeroize::Zeroizing;
@@ -30,6 +31,7 @@ const MAX_NAME_CHARS: usize = 100;
 /// The collection of members.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "members",
+    erasure: Erasure::Other("members belong to the organization"),
     fields: &[Field::unique("email", Kind::Text)],
 };
 

@@ -13,12 +13,14 @@ pub mod members;
 mod organizations;
 pub mod permissions;
 pub mod quotas;
+pub(crate) mod record_limits;
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use store::{
-    Batch, Collection, Document, EditError, Field, Kind, Listed, Query, Record, Store, Time, Window,
+    Batch, Collection, Document, EditError, Erasure, Field, Kind, Listed, Query, Record, Store,
+    Time, Window,
 };
 use uuid::Uuid;
 
@@ -34,6 +36,7 @@ pub use keys::{
 };
 pub(crate) use organizations::ORGANIZATIONS_COLLECTION;
 pub use organizations::{Organization, create_organization, organization, organization_key};
+pub use record_limits::RecordLimits;
 
 use crate::{
     App, Error, Result,
@@ -46,6 +49,9 @@ use crate::{
 /// The collection of projects.
 pub(crate) static PROJECTS_COLLECTION: Collection = Collection {
     name: "projects",
+    erasure: Erasure::Other(
+        "the hidden record of a deleted project shows that its data must be erased",
+    ),
     fields: &[Field::unique("name", Kind::Text)],
 };
 
@@ -130,7 +136,14 @@ pub(crate) async fn is_live(store: &Store, id: &str) -> Result<bool> {
     Ok(store.lookup::<StoredProject>(id).await?.is_some())
 }
 
-/// Inserts a record into a project, unless the project has been deleted.
+/// Counts a record that a project adds. Fails if the project has added too many bytes in a day.
+pub(crate) fn count_record<T: Document>(app: &App, project: &Project, body: &T) -> Result<()> {
+    let body = serde_json::to_vec(body).map_err(errors::internal)?;
+    record_limits::count_bytes(app, project.id.as_str(), body.len())
+}
+
+/// Inserts a record into a project, unless the project has been deleted or has added too many bytes
+/// in a day.
 pub(crate) async fn insert<T: Document>(
     app: &App,
     project: &Project,
@@ -138,6 +151,7 @@ pub(crate) async fn insert<T: Document>(
     body: &T,
 ) -> std::result::Result<(), EditError<Error>> {
     let owner = project.id.as_str();
+    count_record(app, project, body).map_err(EditError::Change)?;
     let created = app.store.change(&PROJECTS_COLLECTION, owner, || async {
         let record = record(app, &project.organization, &project.id).await?;
         let batch = Batch::at(app.clock.now()).check(&record);

@@ -1,7 +1,7 @@
 //! The organization that owns the projects.
 
 use serde::{Deserialize, Serialize};
-use store::{Batch, Collection, CommitError, Document, Field, Kind, Query, Record};
+use store::{Batch, Collection, CommitError, Document, Erasure, Field, Kind, Query, Record};
 use zeroize::Zeroizing;
 
 use super::keys::{KeyKind, NewKey, show_keys};
@@ -14,6 +14,7 @@ use crate::{
 /// The collection of organizations.
 pub(crate) static ORGANIZATIONS_COLLECTION: Collection = Collection {
     name: "organisations",
+    erasure: Erasure::Other("organizations are not deleted"),
     // Two servers that start on an empty store at the same time must create only one organization.
     fields: &[Field::unique("name", Kind::Text)],
 };

@@ -1,5 +1,5 @@
 //! Daily quotas: the bytes that each project writes into the execution log, as kept responses of
-//! idempotency keys, and as events.
+//! idempotency keys, as events, as ended runs of recipes, and as other records.
 //!
 //! The bytes are counted in memory where they are written. Every minute and at shutdown, the counts
 //! are added to one record, which also returns the counts of other servers. Counting therefore adds
@@ -7,17 +7,27 @@
 //! and several servers together may exceed a quota by what they write in one minute. A day is
 //! counted in parts of four hours, so that written bytes count for 24 to 28 hours.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use store::{Batch, Collection, Document, Store, Time};
+use store::{Batch, Collection, Document, Erasure, Store, Time};
 
-use crate::{App, Result, core::INSTALLATION_PROJECT};
+use super::record_limits::{RecordKind, RecordLimits};
+use crate::{
+    App, Result,
+    core::{INSTALLATION_PROJECT, ids::ProjectId},
+};
 
 /// The collection of the single record.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "daily_amounts",
+    erasure: Erasure::Other(
+        "it has one record, in which the bytes of a project count for 28 hours",
+    ),
     fields: &[],
 };
 const RECORD_ID: &str = "written";
@@ -37,6 +47,12 @@ pub struct Settings {
     pub responses: Option<u64>,
     /// The quota of events, in bytes.
     pub events: Option<u64>,
+    /// The quota of runs of recipes, in bytes.
+    pub runs: Option<u64>,
+    /// The quota of other records, in bytes.
+    pub records: Option<u64>,
+    /// The numbers of records, which do not depend on the day.
+    pub numbers: RecordLimits,
 }
 
 impl Settings {
@@ -45,6 +61,8 @@ impl Settings {
             Kind::Log => self.log,
             Kind::Responses => self.responses,
             Kind::Events => self.events,
+            Kind::Runs => self.runs,
+            Kind::Records => self.records,
         }
     }
 }
@@ -52,17 +70,27 @@ impl Settings {
 /// The kind of data that is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Inputs and outputs of executions, and cassettes.
+    /// Records of executions with their inputs and outputs, and cassettes.
     Log,
     /// Kept responses of idempotency keys.
     Responses,
-    /// Events with their deliveries.
+    /// Events with their deliveries, and the kept responses of endpoints.
     Events,
+    /// Runs of recipes: what they are given, and what is kept at their end.
+    Runs,
+    /// Records that are bounded by no other quota.
+    Records,
 }
 
 impl Kind {
     /// The kinds of data that have a quota.
-    const ALL_KINDS: [Self; 3] = [Self::Log, Self::Responses, Self::Events];
+    const ALL_KINDS: [Self; 5] = [
+        Self::Log,
+        Self::Responses,
+        Self::Events,
+        Self::Runs,
+        Self::Records,
+    ];
 }
 
 /// Bytes by owner and part of a day.
@@ -76,6 +104,8 @@ struct Amounts {
     #[serde(rename = "answers")]
     responses: Owners,
     events: Owners,
+    runs: Owners,
+    records: Owners,
 }
 
 impl Document for Amounts {
@@ -87,6 +117,8 @@ impl Document for Amounts {
 pub(crate) struct Quotas {
     settings: Settings,
     counted: Mutex<Counted>,
+    /// Records that a project may add before they are counted again, by kind.
+    grants: Mutex<HashMap<(ProjectId, RecordKind), u64>>,
 }
 
 #[derive(Debug, Default)]
@@ -103,6 +135,8 @@ impl Amounts {
             Kind::Log => &self.log,
             Kind::Responses => &self.responses,
             Kind::Events => &self.events,
+            Kind::Runs => &self.runs,
+            Kind::Records => &self.records,
         }
     }
 
@@ -111,6 +145,8 @@ impl Amounts {
             Kind::Log => &mut self.log,
             Kind::Responses => &mut self.responses,
             Kind::Events => &mut self.events,
+            Kind::Runs => &mut self.runs,
+            Kind::Records => &mut self.records,
         }
     }
 
@@ -165,8 +201,47 @@ impl Quotas {
     /// Opens the quotas with the counts of the stored record. Fails if the record cannot be read.
     pub(crate) async fn open(settings: Settings, store: &Store) -> Result<Self> {
         let (shared, own) = (stored(store).await?, Amounts::default());
-        let counted = Mutex::new(Counted { shared, own });
-        Ok(Self { settings, counted })
+        Ok(Self {
+            settings,
+            counted: Mutex::new(Counted { shared, own }),
+            grants: Mutex::default(),
+        })
+    }
+
+    /// Returns the numbers of records that a project may have.
+    pub(super) fn record_limits(&self) -> &RecordLimits {
+        &self.settings.numbers
+    }
+
+    /// Uses up one granted record. Returns false if none is left.
+    pub(super) fn use_grant(&self, project: &ProjectId, kind: RecordKind) -> bool {
+        let mut grants = self.grants.lock();
+        let Some(left) = grants.get_mut(&(project.clone(), kind)) else {
+            return false;
+        };
+        *left -= 1;
+        if *left == 0 {
+            grants.remove(&(project.clone(), kind));
+        }
+        true
+    }
+
+    /// Grants records that a project may add before they are counted again.
+    pub(super) fn grant(&self, project: &ProjectId, kind: RecordKind, records: u64) {
+        if records > 0 {
+            self.grants.lock().insert((project.clone(), kind), records);
+        }
+    }
+
+    /// Returns true if an owner has written at least a multiple of its quota.
+    pub(crate) fn is_past(&self, kind: Kind, owner: &str, multiple: u64, now: Time) -> bool {
+        let Some(quota) = self.settings.quota(kind) else {
+            return false;
+        };
+        let part = now.0.div_euclid(PART_MS);
+        let counted = self.counted.lock();
+        let used = counted.shared.sum(kind, owner, part) + counted.own.sum(kind, owner, part);
+        used >= quota.saturating_mul(multiple)
     }
 
     /// Counts bytes of an owner. Returns false without counting them if they exceed its quota.

@@ -40,6 +40,10 @@ crate::error_table! { pub table:
     LOG_NOT_FOUND = log_not_found(id: impl Display): NotFound, 801, "Log_NotFound",
         "log {id} not found",
         "list the logs of the project";
+    /// The project has written too much into the execution log in a day. Nothing ran.
+    LOG_FULL = log_full(): StorageFull, 803, "Log_QuotaExceeded",
+        "the executions of the project have written twice as much into the log as `logs.quota_mib` permits in a day",
+        "retry in some hours, or ask the operator to raise `logs.quota_mib`";
     /// The execution has no cassette.
     NO_CASSETTE = no_cassette(id: impl Display): NotFound, 802, "Log_NoCassette",
         "log {id} has no cassette",

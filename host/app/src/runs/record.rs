@@ -14,7 +14,7 @@ use store::Time;
 
 use super::{
     counts::{ExecutionEnd, HOST_TOOLS},
-    log::{Entry, Observed, Slot, Subject},
+    log::{Entry, MAX_QUOTA_MULTIPLE, Observed, Slot, Subject},
     present::Presented,
 };
 use crate::{
@@ -23,6 +23,8 @@ use crate::{
         ids::LogId,
         trace::{OpenSpan, SpanContext, SpanKind, Work},
     },
+    projects::quotas::Kind,
+    runs::errors,
 };
 
 /// The error message of a run whose future was dropped.
@@ -64,8 +66,16 @@ struct Open<'a> {
 }
 
 impl<'a> OpenRecord<'a> {
-    /// Opens the record of a run. Waits while the log has no room.
+    /// Opens the record of a run. Waits while the log has no room. Fails if the project has written
+    /// too much into the log in a day.
     pub(super) async fn open(app: &'a App, subject: Subject) -> Result<Self> {
+        let (owner, now) = (subject.project.id.as_str(), app.clock.now());
+        if app
+            .quotas
+            .is_past(Kind::Log, owner, MAX_QUOTA_MULTIPLE, now)
+        {
+            return Err(errors::log_full());
+        }
         let slot = app.log.reserve().await?;
         Ok(Self::at(app, slot, subject, Start::now(&app.clock)))
     }

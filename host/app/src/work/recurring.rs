@@ -9,7 +9,7 @@
 use std::{pin::Pin, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
-use store::{Batch, Collection, Document, Field, Time};
+use store::{Batch, Collection, Document, Erasure, Field, Time};
 
 use super::{
     backoff::{doubled, jittered},
@@ -31,11 +31,13 @@ const MAX_RETRY_DELAY: Duration = Duration::from_secs(300);
 /// The collection of jobs, by name.
 pub(crate) static JOBS_COLLECTION: Collection = Collection {
     name: "leases",
+    erasure: Erasure::Other("jobs belong to the installation"),
     fields: &[Field::due("due")],
 };
 /// A collection of earlier versions, whose records archives contain. Nothing reads or writes it.
 pub(crate) static FENCES_COLLECTION: Collection = Collection {
     name: "fences",
+    erasure: Erasure::Other("an earlier version wrote them for the installation"),
     fields: &[],
 };
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use app::projects::RecordLimits;
+
 use super::setting::settings;
 
 /// Time over which `limits.min_rate_kib` is measured.
@@ -56,10 +58,41 @@ settings! {
         /// Responses that are stored for the `Idempotency-Key`s of one project in a day. Requests
         /// beyond it are performed, but their responses are not stored.
         #[setting(unit = "MiB", range = 0..=1 << 20, zero = "no limit")] pub answers_mib: u64 = 256,
+        /// Connected accounts of one project.
+        #[setting(range = 1..=100_000_000)] pub accounts_per_project: u64 = 200_000,
+        /// Auth configs of one project.
+        #[setting(range = 1..=100_000_000)] pub auth_configs_per_project: u64 = 1_000,
+        /// Tool router sessions of one project.
+        #[setting(range = 1..=100_000_000)] pub sessions_per_project: u64 = 100_000,
+        /// MCP servers of one project.
+        #[setting(range = 1..=100_000_000)] pub mcp_servers_per_project: u64 = 1_000,
+        /// Instances of the MCP servers of one project.
+        #[setting(range = 1..=100_000_000)] pub mcp_instances_per_project: u64 = 200_000,
+        /// Recipes of all users of one project.
+        #[setting(range = 1..=100_000_000)] pub recipes_per_project: u64 = 10_000,
+        /// Runs of recipes of one project in a day: their arguments when they begin, and what is kept
+        /// of them when they end.
+        #[setting(unit = "MiB", range = 0..=1 << 20, zero = "no limit")] pub recipe_runs_mib: u64 = 1_024,
+        /// Records that one project adds in a day and that no other quota counts, with 512 bytes for
+        /// each one: accounts, auth configs, sessions and their versions, recipes, MCP servers,
+        /// trigger instances, `Idempotency-Key`s and uploads that are asked for.
+        #[setting(unit = "MiB", range = 0..=1 << 20, zero = "no limit")] pub records_mib: u64 = 2_048,
     }
 }
 
 impl Limits {
+    /// Returns the maximum numbers of records of one project.
+    pub(super) fn record_limits(&self) -> RecordLimits {
+        RecordLimits {
+            accounts: self.accounts_per_project,
+            auth_configs: self.auth_configs_per_project,
+            sessions: self.sessions_per_project,
+            mcp_servers: self.mcp_servers_per_project,
+            mcp_instances: self.mcp_instances_per_project,
+            recipes: self.recipes_per_project,
+        }
+    }
+
     /// Returns the timeout for the arrival of a body.
     pub(crate) fn body(&self) -> Duration {
         Duration::from_secs(self.body_s)

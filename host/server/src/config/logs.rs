@@ -34,7 +34,7 @@ settings! {
         /// wait. An execution reserves twice `logs.payload_kib` before it starts.
         #[setting(unit = "MiB", range = 1..=65_536)] pub buffer_mib: usize = 256,
         /// Size of the records of one project in a day. Beyond it records have neither arguments nor
-        /// result, and say so.
+        /// result, and say so. Beyond twice as much no tool of the project runs.
         #[setting(unit = "MiB", range = 0..=1 << 20, zero = "no limit")] pub quota_mib: u64 = 2_048,
     }
 }
@@ -87,6 +87,9 @@ impl Config {
             log: mib(self.logs.quota_mib),
             responses: mib(self.limits.answers_mib),
             events: mib(self.events.quota_mib),
+            runs: mib(self.limits.recipe_runs_mib),
+            records: mib(self.limits.records_mib),
+            numbers: self.limits.record_limits(),
         }
     }
 }

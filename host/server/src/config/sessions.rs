@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Config, setting::settings};
 
 settings! {
-    /// Tool router sessions: time limits of meta tools, and requests of newer clients.
+    /// Tool router sessions: time limits, how long they are kept, and requests of newer clients.
     pub(crate) struct Sessions {
         /// Time that `SERVICE_WAIT_FOR_CONNECTIONS` waits for a user to connect accounts. Many
         /// clients give up a call after 60 s.
@@ -16,6 +16,9 @@ settings! {
         /// Time that the calls of `SERVICE_MULTI_EXECUTE_TOOL` have together. Those that still run
         /// then are cancelled, and the others have their results.
         #[setting(unit = "s", range = 1..=600)] pub multi_execute_s: u64 = 180,
+        /// Time after which a session is erased that was not used, with its files. Its use is noted
+        /// once a day.
+        #[setting(unit = "days", range = 0..=36_500, zero = "for good")] pub keep_days: u32 = 0,
         /// Members of bodies of sessions that this version does not know: `refuse`, because ignoring a
         /// restriction would permit more, or `warn`, which ignores them and names them in a header of
         /// the response and in the log. A member of `toolkits`, `tools`, `tags` or `permissions`, and
@@ -37,9 +40,12 @@ pub(crate) enum UnknownMembers {
 impl Config {
     /// Returns the settings of tool router sessions.
     pub(crate) fn sessions(&self) -> agents::Settings {
+        let keep_days = self.sessions.keep_days;
+        let retention = Duration::from_secs(u64::from(keep_days) * 86_400);
         agents::Settings {
             connection_wait: Duration::from_secs(self.sessions.connection_wait_s),
             multi_execute_timeout: Duration::from_secs(self.sessions.multi_execute_s),
+            retention: (keep_days > 0).then_some(retention),
         }
     }
 }

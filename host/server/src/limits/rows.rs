@@ -35,6 +35,8 @@ const RECIPE_INVALID: &str = "400 `ToolRouterV2_RecipeInvalid`";
 const REQUEST_INVALID: &str = "400 `Request_Invalid`";
 const NODE_BUSY: &str = "503 `Server_Busy`";
 const PROJECT_BUSY: &str = "429 `Server_ProjectBusy`";
+/// Effect of too many records of a project. Records that exist stay.
+const TOO_MANY_RECORDS: &str = "507 `Project_TooManyRecords`";
 const TOO_MANY: &str = "429 `HTTP_TooManyRequests`";
 const COMPONENT_TOO_COSTLY: &str = "422 `Toolkit_ComponentLimit`";
 /// Effect of a component or manifest that is not valid.
@@ -171,7 +173,18 @@ pub(super) fn storage(set: Set<'_>) -> Vec<Row> {
         row("Characters in a file name", files::MAX_NAME_CHARS, REQUEST_INVALID),
         set("Size of all files of one project", "files.quota_mib", "507 `File_QuotaExceeded`; for a file of a tool `file_not_kept`"),
         set("Arguments or result in a record", "logs.payload_kib", "left out, and the record says so"),
-        set("Execution log of one project in a day", "logs.quota_mib", "arguments, result, log lines and requests are left out, and the record says so"),
+        set("Execution log of one project in a day", "logs.quota_mib", "arguments, result, log lines and requests are left out, and the record says so; at twice as much, no tool runs: 507 `Log_QuotaExceeded`"),
+        set("Connected accounts of one project", "limits.accounts_per_project", TOO_MANY_RECORDS),
+        set("Auth configs of one project", "limits.auth_configs_per_project", TOO_MANY_RECORDS),
+        set("Sessions of one project", "limits.sessions_per_project", TOO_MANY_RECORDS),
+        set("MCP servers of one project", "limits.mcp_servers_per_project", TOO_MANY_RECORDS),
+        set("Instances of MCP servers of one project", "limits.mcp_instances_per_project", TOO_MANY_RECORDS),
+        set("Recipes of one project", "limits.recipes_per_project", TOO_MANY_RECORDS),
+        set("Runs of recipes of one project in a day", "limits.recipe_runs_mib", "507 `ToolRouterV2_RecipeRunsFull`"),
+        set("Other records that one project adds in a day, with 512 bytes for each one", "limits.records_mib", "507 `Project_RecordQuotaExceeded`"),
+        row("Credentials and lists of tools of an auth config as JSON", size(app::accounts::auth_configs::MAX_AUTH_CONFIG_BYTES as u64), REQUEST_INVALID),
+        row("Values of a connected account as JSON", size(app::accounts::MAX_VALUES_BYTES as u64), REQUEST_INVALID),
+        row("Time for which an account that was never connected is kept after it has expired or failed", time(app::accounts::NEVER_CONNECTED_TTL), "the account is erased"),
         set("Records that wait to be written", "logs.buffer_mib", "new executions wait for two seconds, then get 503 `Server_Unavailable`"),
         set("Content of a cassette", "logs.cassette_kib", "the execution leaves no cassette: 404 `Log_NoCassette`"),
         set("Time that an account waits for its user to connect it", "connections.pending_s", "the account becomes `EXPIRED`"),

@@ -158,6 +158,9 @@ fn conditions(sql: &mut QueryBuilder<Postgres>, collection: &Collection, query: 
     if !query.deleted {
         sql.push(" and deleted_at is null");
     }
+    if query.only_deleted {
+        sql.push(" and deleted_at is not null");
+    }
     if let Some(project) = &query.project {
         sql.push(" and project = ")
             .push_bind(text::escape(project).into_owned());

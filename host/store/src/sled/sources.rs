@@ -30,10 +30,10 @@ impl Scope {
         };
         Ok(Scope {
             projects,
-            states: if query.deleted {
-                &[State::Live, State::Removed]
-            } else {
-                &[State::Live]
+            states: match (query.deleted, query.only_deleted) {
+                (_, true) => &[State::Removed],
+                (true, false) => &[State::Live, State::Removed],
+                (false, false) => &[State::Live],
             },
         })
     }
@@ -424,6 +424,7 @@ mod tests {
 
     static THINGS_COLLECTION: Collection = Collection {
         name: "things",
+        erasure: crate::Erasure::Project,
         fields: &[
             Field::new("rank", Kind::Int),
             Field::new("tags", Kind::List),

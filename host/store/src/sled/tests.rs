@@ -8,6 +8,7 @@ use std::collections::HashSet;
 
 static NOTES_COLLECTION: Collection = Collection {
     name: "notes",
+    erasure: crate::Erasure::Project,
     fields: &[Field::unique("name", Kind::Text)],
 };
 
@@ -191,6 +192,7 @@ async fn reverted_record_is_detected_at_start() {
 
 static RENAMED_COLLECTION: Collection = Collection {
     name: "notes",
+    erasure: crate::Erasure::Project,
     fields: &[
         Field::new("rest", Kind::Text),
         Field::new("name", Kind::Text),
@@ -199,10 +201,12 @@ static RENAMED_COLLECTION: Collection = Collection {
 };
 static CLASHING_COLLECTION: Collection = Collection {
     name: "notes",
+    erasure: crate::Erasure::Project,
     fields: &[Field::unique("kind", Kind::Text)],
 };
 static OTHER_COLLECTION: Collection = Collection {
     name: "other",
+    erasure: crate::Erasure::Project,
     fields: &[],
 };
 
@@ -252,6 +256,7 @@ fn a_declaration_that_means_nothing_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     static SHADOW_COLLECTION: Collection = Collection {
         name: "s",
+        erasure: crate::Erasure::Project,
         fields: &[Field::new("created_at", Kind::Time)],
     };
     for collections in [
@@ -267,6 +272,7 @@ fn a_declaration_that_means_nothing_is_refused() {
 
 static MANY_COLLECTION: Collection = Collection {
     name: "many",
+    erasure: crate::Erasure::Project,
     fields: &[
         Field::unique("name", Kind::Text),
         Field::new("colour", Kind::Text),

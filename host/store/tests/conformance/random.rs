@@ -303,6 +303,7 @@ pub(crate) fn random_batches_and_queries_match_the_reference<P: Place>() {
                 }
             }
             compare::<Thing>(&store, &model, &Query::all_projects().with_deleted()).await;
+            compare::<Thing>(&store, &model, &Query::all_projects().only_deleted()).await;
             compare::<Note>(&store, &model, &Query::all_projects().with_deleted()).await;
             whole(&place, store).await;
         });

@@ -21,6 +21,7 @@ pub(crate) static COLLECTIONS: &[&Collection] = &[&THINGS_COLLECTION, &NOTES_COL
 
 pub(crate) static THINGS_COLLECTION: Collection = Collection {
     name: "things",
+    erasure: store::Erasure::Project,
     fields: &[
         Field::unique("name", Kind::Text),
         Field::new("colour", Kind::Text),
@@ -49,6 +50,7 @@ impl Document for Thing {
 
 pub(crate) static NOTES_COLLECTION: Collection = Collection {
     name: "notes",
+    erasure: store::Erasure::Project,
     fields: &[],
 };
 

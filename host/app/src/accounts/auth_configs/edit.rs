@@ -16,7 +16,10 @@ use crate::{
         ids::{self, AuthConfigId},
         vault::SealContext,
     },
-    projects::{self, Project},
+    projects::{
+        self, Project,
+        record_limits::{self, RecordKind},
+    },
 };
 
 /// Request to create an auth config.
@@ -62,6 +65,9 @@ pub struct Changes {
     /// See [`AuthConfig::in_sessions`].
     pub in_sessions: Option<bool>,
 }
+
+/// Maximum size of the credentials and lists of an auth config as JSON, in bytes.
+pub const MAX_AUTH_CONFIG_BYTES: usize = 128 << 10;
 
 /// Creates an auth config. Fails if the toolkit is unknown or does not offer the scheme, or
 /// credentials are missing or invalid.
@@ -115,6 +121,8 @@ pub async fn create(
             .map(|proxy| key.seal(context("proxy"), proxy))
             .transpose()?,
     };
+    record_limits::admit(app, &project.id, RecordKind::AuthConfig, &COLLECTION).await?;
+    check_size(&body, &request.credentials.own, &request.credentials.shared)?;
     projects::insert(app, project, id.as_str(), &body).await?;
     get(app, project, &id).await
 }
@@ -170,6 +178,7 @@ pub async fn change(
             body.proxy = sealed.transpose()?;
         }
         changes.apply_to(body);
+        check_size(body, &credentials.own, &credentials.shared)?;
         Ok((Batch::at(now).update(&record), ()))
     });
     Ok(changed.await?)
@@ -192,6 +201,26 @@ impl Changes {
         }
         body.in_sessions = self.in_sessions.unwrap_or(body.in_sessions);
     }
+}
+
+/// Fails if an auth config is larger than [`MAX_AUTH_CONFIG_BYTES`].
+fn check_size(
+    body: &AuthConfig,
+    own: &Map<String, Value>,
+    shared: &Map<String, Value>,
+) -> Result<()> {
+    let lists = [
+        &body.restrict_to,
+        &body.tools_for_execution,
+        &body.tools_for_connection,
+    ];
+    let text = serde_json::to_vec(&(own, shared, lists)).map_err(errors::internal)?;
+    if text.len() > MAX_AUTH_CONFIG_BYTES {
+        return Err(errors::invalid(format!(
+            "auth_config: the credentials and the lists of tools have more than {MAX_AUTH_CONFIG_BYTES} bytes as JSON"
+        )));
+    }
+    Ok(())
 }
 
 fn checked_name(name: String) -> Result<String> {

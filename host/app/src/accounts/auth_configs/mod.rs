@@ -12,12 +12,14 @@ use std::collections::HashMap;
 use manifest::AuthMode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use store::{Batch, Collection, Document, Field, Kind, Listed, Query, Record, Store, Time, Window};
+use store::{
+    Batch, Collection, Document, Erasure, Field, Kind, Listed, Query, Record, Store, Time, Window,
+};
 use strum::IntoStaticStr;
 use uuid::Uuid;
 
 pub(crate) use edit::offered_scheme;
-pub use edit::{Changes, NewAuthConfig, change, create};
+pub use edit::{Changes, MAX_AUTH_CONFIG_BYTES, NewAuthConfig, change, create};
 pub use secrets::{Credentials, Proxy, credentials};
 pub(crate) use secrets::{net_proxy, open_credentials, scopes};
 
@@ -34,6 +36,7 @@ use crate::{
 /// Collection of auth configs.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "auth_configs",
+    erasure: Erasure::HidingProject,
     fields: &[
         Field::new("toolkit", Kind::Text),
         Field::new("status", Kind::Text),

@@ -10,7 +10,7 @@ use std::{sync::Arc, time::Duration};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use store::{Batch, Collection, Document, Field, Kind as FieldKind, Query, Record, Time};
+use store::{Batch, Collection, Document, Erasure, Field, Kind as FieldKind, Query, Record, Time};
 
 use super::{
     Resource,
@@ -30,6 +30,7 @@ use crate::{
 /// Collection of consents.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "mcp_consents",
+    erasure: Erasure::Project,
     fields: &[Field::new("until", FieldKind::Time)],
 };
 

@@ -12,7 +12,10 @@ use crate::{
     agents::errors,
     catalog::LATEST,
     core::{ids::AuthConfigId, truncate},
-    projects::{self, Project},
+    projects::{
+        self, Project,
+        record_limits::{self, RecordKind},
+    },
 };
 
 /// Number of instances of a deleted server that are erased in one batch.
@@ -44,6 +47,7 @@ pub async fn create(app: &App, project: &Project, new: &Changes) -> Result<Recor
     let id = Uuid::new_v4().to_string();
     let empty = McpServer::default();
     let server = with_changes(app, project, empty, new).await?;
+    record_limits::admit(app, &project.id, RecordKind::McpServer, &COLLECTION).await?;
     projects::insert(app, project, &id, &server).await?;
     get(app, project, &id).await
 }

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 use store::{
-    Batch, Collection, CommitError, Document, EditError, Field, Kind, Listed, Query, Record, Time,
-    Window,
+    Batch, Collection, CommitError, Document, EditError, Erasure, Field, Kind, Listed, Query,
+    Record, Time, Window,
 };
 use uuid::Uuid;
 
@@ -13,12 +13,16 @@ use crate::{
     accounts::{self, Status},
     agents::errors,
     core::truncate,
-    projects::Project,
+    projects::{
+        Project, count_record,
+        record_limits::{self, RecordKind},
+    },
 };
 
 /// Collection of instances.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "mcp_instances",
+    erasure: Erasure::Project,
     fields: &[
         Field::new("server", Kind::Text),
         Field::new("folded_user", Kind::Text),
@@ -56,6 +60,7 @@ pub async fn create_instance(
 ) -> Result<Record<Instance>> {
     let user = accounts::parse_user_id(Some(user_id))?;
     let id = Uuid::new_v4().to_string();
+    record_limits::admit(app, &project.id, RecordKind::McpInstance, &COLLECTION).await?;
     let created = app.store.change(&COLLECTION, &id, || async {
         let server = get(app, project, server).await?;
         check_connected(app, project, &server, &user).await?;
@@ -67,6 +72,7 @@ pub async fn create_instance(
             user_id: user.clone(),
             changed_at: now,
         };
+        count_record(app, project, &instance)?;
         let batch = Batch::at(now)
             .check(&server)
             .insert(project.id.as_str(), &id, &instance);

@@ -14,7 +14,7 @@ mod offer;
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
-use store::{Collection, Document, Field, Kind, Query, Record, Time};
+use store::{Collection, Document, Erasure, Field, Kind, Query, Record, Time};
 
 pub(crate) use self::{
     cache::{ServerCache, new_cache},
@@ -38,6 +38,7 @@ use crate::{
 /// Collection of MCP servers.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "mcp_servers",
+    erasure: Erasure::Project,
     fields: &[
         Field::new("folded_name", Kind::Text),
         Field::new("toolkits", Kind::List),

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
-use store::{Batch, Collection, Document, Field, Kind, Query, Record};
+use store::{Batch, Collection, Document, Erasure, Field, Kind, Query, Record};
 
 pub(crate) use self::calls::CALLS_COLLECTION;
 pub(super) use self::calls::{CallResult, StoredCall, call_id, calls_of, newest_place};
@@ -25,13 +25,14 @@ use crate::{
         ids::{AccountId, LogId, RecipeRunId, SessionId},
         vault::{DataKey, SealContext, Sealed},
     },
-    projects::Project,
-    work::{Claimable, JobClaim, WorkState, erase_all},
+    projects::{Project, quotas::Kind as QuotaKind},
+    work::{Claim, Claimable, JobClaim, WorkState, erase_all},
 };
 
 /// Collection of runs.
 pub(crate) static RUNS_COLLECTION: Collection = Collection {
     name: "recipe_runs",
+    erasure: Erasure::Project,
     fields: &[
         Field::new("recipe_id", Kind::Text),
         Field::new("status", Kind::Text),
@@ -43,6 +44,8 @@ pub(crate) static RUNS_COLLECTION: Collection = Collection {
 pub const RUN_TTL: Duration = Duration::from_secs(24 * 3_600);
 /// Interval at which old runs are erased.
 pub(crate) const RETENTION_INTERVAL: Duration = Duration::from_secs(3_600);
+/// Bytes that the record of a run, or of a call, counts in addition to its sealed parts.
+pub(super) const RUN_RECORD_BYTES: usize = 1 << 10;
 /// Number of records that are erased in one batch.
 const RECORDS_PER_BATCH: u64 = 64;
 
@@ -68,7 +71,9 @@ pub struct RecipeRun {
     pub(super) interruptions: u32,
     #[serde(flatten)]
     work: WorkState,
-    plan: Sealed<Plan>,
+    /// Absent after the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    plan: Option<Sealed<Plan>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     result: Option<Sealed<RunResult>>,
 }
@@ -135,9 +140,10 @@ impl Claimable for RecipeRun {
 }
 
 impl RecipeRun {
-    /// Ends the run.
+    /// Ends the run. Its definition and its arguments are not kept.
     pub(super) fn end(&mut self, status: RunStatus, result: Sealed<RunResult>) {
         self.status = status;
+        self.plan = None;
         self.result = Some(result);
         self.work.due = None;
     }
@@ -176,7 +182,9 @@ impl<'a> RunSeal<'a> {
     }
 
     pub(super) fn plan(&self, id: &str, run: &RecipeRun) -> Result<Plan> {
-        self.open::<RecipeRun, _>(id, "plan", &run.plan)
+        let plan = run.plan.as_ref();
+        let plan = plan.ok_or_else(|| errors::internal("a run that has not ended has no plan"))?;
+        self.open::<RecipeRun, _>(id, "plan", plan)
     }
 
     pub(super) fn seal_result(&self, id: &str, result: &RunResult) -> Result<Sealed<RunResult>> {
@@ -188,6 +196,19 @@ impl<'a> RunSeal<'a> {
         let result = call.body.result.as_ref();
         let opened = result.map(|result| self.open::<StoredCall, _>(&call.id, "result", result));
         opened.transpose()
+    }
+
+    /// Removes the data from the result of a call. Returns false if it has none.
+    pub(super) fn drop_data(&self, call: &mut Record<StoredCall>) -> Result<bool> {
+        let Some(mut result) = self.call_result(call)? else {
+            return Ok(false);
+        };
+        if result.data.is_null() {
+            return Ok(false);
+        }
+        result.data = Value::Null;
+        call.body.result = Some(self.seal::<StoredCall, _>(&call.id, "result", &result)?);
+        Ok(true)
     }
 
     /// Completes the record of a call with the result of its tool.
@@ -204,8 +225,34 @@ impl<'a> RunSeal<'a> {
     }
 }
 
+/// Ends a run. What is kept of it counts toward the quota of its project: the output or the error, and
+/// of each call its status, its failure and its log record. Fails if the claim is lost or the store
+/// refuses.
+pub(super) async fn end(
+    app: &App,
+    claim: &Claim<RecipeRun>,
+    status: RunStatus,
+    result: &RunResult,
+) -> Result<()> {
+    let owner = claim.project();
+    let seal = RunSeal::new(app, owner).await?;
+    let result = seal.seal_result(claim.id(), result)?;
+    let mut kept_bytes = result.size();
+    let mut batch = claim.batch().await?;
+    for mut call in calls_of(app, owner, claim.id()).await? {
+        if seal.drop_data(&mut call)? {
+            batch = batch.update(&call);
+        }
+        kept_bytes += call.body.result_size() + RUN_RECORD_BYTES;
+    }
+    app.quotas
+        .count(QuotaKind::Runs, owner, kept_bytes, batch.now);
+    Ok(claim.end(batch, |run| run.end(status, result)).await?)
+}
+
 /// Stores a run of a recipe, which its queue then takes up. Does nothing if a run with this id
-/// exists.
+/// exists. Fails if too many runs of the project have not ended, or if it has kept too many bytes of
+/// runs in a day.
 pub(super) async fn begin(
     app: &App,
     project: &Project,
@@ -230,6 +277,10 @@ pub(super) async fn begin(
         if running >= MAX_PENDING_RUNS {
             return Err(errors::too_many_recipe_runs(MAX_PENDING_RUNS));
         }
+        let bytes = plan.size() + RUN_RECORD_BYTES;
+        if !app.quotas.take(QuotaKind::Runs, owner, bytes, now) {
+            return Err(errors::recipe_runs_full());
+        }
         let run = RecipeRun {
             user_id: recipe.body.user_id.clone(),
             recipe_id: recipe.id.clone(),
@@ -240,7 +291,7 @@ pub(super) async fn begin(
             may_proxy,
             interruptions: 0,
             work: WorkState::due_at(now),
-            plan: plan.clone(),
+            plan: Some(plan.clone()),
             result: None,
         };
         Ok((Batch::at(now).insert(owner, id, &run), ()))

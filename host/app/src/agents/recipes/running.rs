@@ -8,7 +8,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
     engine::{Engine, StepResult, Stop},
-    record::{Origin, RecipeRun, RunResult, RunSeal, RunStatus},
+    record::{self, Origin, RecipeRun, RunResult, RunSeal, RunStatus},
 };
 use crate::{
     App, Result, accounts,
@@ -66,7 +66,6 @@ async fn work(
     _permit: OwnedSemaphorePermit,
 ) -> Result<Next> {
     let run = claim.body().await;
-    let seal = RunSeal::new(app, claim.project()).await?;
     let ended = if run.interruptions >= MAX_INTERRUPTIONS {
         let problem = format!("the run was interrupted {MAX_INTERRUPTIONS} times");
         Err(Stop::Failed(problem))
@@ -81,9 +80,7 @@ async fn work(
             return Err(cause);
         }
     };
-    let result = seal.seal_result(claim.id(), &RunResult { output, error })?;
-    let batch = claim.batch().await?;
-    claim.end(batch, |run| run.end(status, result)).await?;
+    record::end(app, &claim, status, &RunResult { output, error }).await?;
     Ok(Next::Ended)
 }
 

@@ -4,7 +4,7 @@
 //! assistant of one user stores must not run with the accounts of another.
 
 use serde::{Deserialize, Serialize};
-use store::{Batch, Collection, Document, Field, Kind, Query, Record};
+use store::{Batch, Collection, Document, Erasure, Field, Kind, Query, Record};
 
 use super::{MAX_RECIPES, RECIPE_PREFIX, check, definition::Definition, versions};
 use crate::{
@@ -15,12 +15,16 @@ use crate::{
         truncate,
         vault::{DataKey, SealContext, Sealed, keyed_hash},
     },
-    projects::{self, Project},
+    projects::{
+        self, Project,
+        record_limits::{self, RecordKind},
+    },
 };
 
 /// Collection of recipes.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "recipes",
+    erasure: Erasure::Project,
     fields: &[Field::new("user_id", Kind::Text)],
 };
 
@@ -100,6 +104,7 @@ pub async fn upsert(
     let key = app.vault.key(owner, app.clock.now()).await?;
     let context = SealContext::new::<Recipe>(owner, &id, "definition");
     let sealed = key.seal(context, definition)?;
+    record_limits::count_bytes(app, owner, sealed.size())?;
     let stored = app.store.change(&COLLECTION, &id, || async {
         let before = app.store.get::<Recipe>(owner, &id).await?;
         let now = app.clock.now();
@@ -114,6 +119,7 @@ pub async fn upsert(
         if app.store.rows(&COLLECTION, &own.page(0, 0)).await?.total >= MAX_RECIPES {
             return Err(errors::too_many_recipes(MAX_RECIPES));
         }
+        record_limits::admit(app, &project.id, RecordKind::Recipe, &COLLECTION).await?;
         let recipe = Recipe {
             user_id: user.clone(),
             slug: slug.clone(),

@@ -4,7 +4,7 @@
 //! the same batch, which erases the oldest one. Versions that an earlier release has replaced are gone.
 
 use serde::{Deserialize, Serialize};
-use store::{Batch, Collection, Document, Field, Kind, Query, Record};
+use store::{Batch, Collection, Document, Erasure, Field, Kind, Query, Record};
 
 use super::{
     definition::Definition,
@@ -20,6 +20,7 @@ use crate::{
 /// Collection of older versions.
 pub(crate) static VERSIONS_COLLECTION: Collection = Collection {
     name: "recipe_versions",
+    erasure: Erasure::Project,
     fields: &[Field::new("recipe", Kind::Text)],
 };
 

@@ -15,7 +15,7 @@ use crate::{
     agents::errors,
     core::ids::FileId,
     files::{self, File, Link, SignedOperation, Ticket},
-    projects,
+    projects::{self, record_limits},
 };
 
 /// Returns a link to which the content of a file is sent. It can be used repeatedly. Fails if the
@@ -41,6 +41,7 @@ pub async fn upload_link(
         let Some(mut file) = owner.at(app, path).await? else {
             let new = BTreeMap::from([(path.to_owned(), Some(0))]);
             check_limits(&owner.records(app).await?, &new, now)?;
+            record_limits::count_bytes(app, owner.project, 0)?;
             let id = FileId::of_session();
             let awaited = awaited(owner, path, media_type, now, expires_at);
             let batch = batch.insert(owner.project, id.as_str(), &awaited);

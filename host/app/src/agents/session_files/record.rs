@@ -1,7 +1,7 @@
 //! The records of the files of sessions.
 
 use serde::{Deserialize, Serialize};
-use store::{Collection, Document, Field, Kind, Query, Record, Row, Time};
+use store::{Collection, Document, Erasure, Field, Kind, Query, Record, Row, Time};
 
 use crate::{
     App, Result,
@@ -11,6 +11,7 @@ use crate::{
 /// Collection of the files of sessions.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "session_files",
+    erasure: Erasure::ProjectWithBlobs,
     fields: &[
         Field::new("session", Kind::Text),
         Field::unique("place", Kind::Text),

@@ -12,7 +12,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use store::{Batch, Collection, CommitError, Document, Record};
+use store::{Batch, Collection, CommitError, Document, Erasure, Record};
 use tokio::{
     sync::OwnedSemaphorePermit,
     time::{sleep, timeout},
@@ -28,6 +28,7 @@ use crate::{
 /// Collection of the turns, under the ids of the sessions.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "session_turns",
+    erasure: Erasure::Project,
     fields: &[],
 };
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, atomic::Ordering};
 use manifest::Manifest;
 use sandbox::Digest;
 use serde::{Deserialize, Serialize};
-use store::{Change, Collection, Document, Field, Kind, Query, Record, Store, Time};
+use store::{Change, Collection, Document, Erasure, Field, Kind, Query, Record, Store, Time};
 
 use crate::{
     App, Error, Result,
@@ -21,6 +21,7 @@ pub(super) const MAX_CLOCK_SKEW_MS: i64 = 10 * 60 * 1000;
 /// The collection of published versions. The id is `<slug>.<version>`.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "toolkit_versions",
+    erasure: Erasure::Other("toolkits belong to the installation"),
     fields: &[
         Field::new("slug", Kind::Text),
         Field::new("digest", Kind::Text),

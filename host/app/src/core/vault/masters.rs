@@ -1,7 +1,7 @@
 //! The master keys, and the data keys that they wrap.
 
 use serde::{Deserialize, Serialize};
-use store::{Batch, Collection, Document, Time};
+use store::{Batch, Collection, Document, Erasure, Time};
 use zeroize::Zeroizing;
 
 use super::{DataKey, KeyFile, SealContext, Sealed, key_file};
@@ -23,6 +23,9 @@ impl Document for WrappedKey {
 /// The collection of data keys.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "data_keys",
+    erasure: Erasure::Other(
+        "the execution log of a deleted project is opened with its key until its retention ends",
+    ),
     fields: &[],
 };
 

@@ -12,7 +12,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use store::{Batch, Collection, Document, Field};
+use store::{Batch, Collection, Document, Erasure, Field};
 use tokio::time::{sleep, timeout};
 use url::Url;
 
@@ -31,6 +31,7 @@ use crate::{
 /// Collection of sink messages.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "sink_messages",
+    erasure: Erasure::Project,
     fields: &[Field::due("due")],
 };
 

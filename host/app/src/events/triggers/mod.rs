@@ -26,7 +26,7 @@ mod upsert;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use store::{Collection, Document, Field, Kind, Query, Record, Time};
+use store::{Collection, Document, Erasure, Field, Kind, Query, Record, Time};
 use uuid::Uuid;
 
 pub(super) use self::receiving::{Answer, Receiver, receivers};
@@ -56,6 +56,7 @@ use crate::{
 /// Collection of trigger instances.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "trigger_instances",
+    erasure: Erasure::HidingProject,
     fields: &[
         Field::new("trigger", Kind::Text),
         Field::new("account", Kind::Text),

@@ -10,7 +10,7 @@ use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD as BASE64};
 use bytes::Bytes;
 use manifest::TriggerKind;
 use serde::{Deserialize, Serialize};
-use store::{Collection, Document, Field, Record, Time};
+use store::{Collection, Document, Erasure, Field, Record, Time};
 
 use super::{
     actions::Action, config::Config, recent::RecentEvents, schedule::Schedule, seen::SeenEvents,
@@ -28,6 +28,7 @@ use crate::{
 /// Collection of trigger progress.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "trigger_progress",
+    erasure: Erasure::Project,
     fields: &[Field::due("due")],
 };
 

@@ -17,7 +17,7 @@ use crate::{
     catalog::{ResolvedTrigger, TriggerKind, VersionSelector},
     core::ids::{AccountId, TriggerInstanceId},
     events::{endpoints, errors},
-    projects::SharedProject,
+    projects::{SharedProject, count_record},
 };
 
 /// Maximum size of a configuration as JSON, in bytes.
@@ -249,6 +249,8 @@ impl Wanted<'_> {
         let mut progress = Progress::new(app, &project.id, &id, &self.config, action).await?;
         progress.schedule = self.schedule.clone();
         progress.start(self.found.trigger.kind, now);
+        count_record(app, project, &instance)?;
+        count_record(app, project, &progress)?;
         let upserted = Upserted {
             id: id.to_string(),
             uuid: instance.uuid,

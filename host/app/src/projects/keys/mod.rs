@@ -7,7 +7,7 @@ mod secret;
 mod upkeep;
 
 use serde::{Deserialize, Serialize};
-use store::{Batch, Collection, Document, Query, Record, Time};
+use store::{Batch, Collection, Document, Erasure, Query, Record, Time};
 use strum::VariantArray;
 use zeroize::Zeroizing;
 
@@ -34,6 +34,7 @@ const FIRST_KEY_NAME: &str = "default";
 /// The collection of keys. The owner's id takes the place of the project id of other records.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "api_keys",
+    erasure: Erasure::HidingProject,
     fields: &[],
 };
 

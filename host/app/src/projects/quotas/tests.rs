@@ -7,6 +7,16 @@ const LIMITED_SETTINGS: Settings = Settings {
     log: Some(100),
     responses: None,
     events: Some(100),
+    runs: None,
+    records: None,
+    numbers: RecordLimits {
+        accounts: 0,
+        auth_configs: 0,
+        sessions: 0,
+        mcp_servers: 0,
+        mcp_instances: 0,
+        recipes: 0,
+    },
 };
 
 #[test]
@@ -44,11 +54,14 @@ fn stored_names_of_kinds_are_kept() {
     amounts.add(Kind::Events, "a", 0, 3);
     assert_eq!(
         Kind::ALL_KINDS.map(|kind| amounts.sum(kind, "a", 0)),
-        [1, 2, 3],
+        [1, 2, 3, 0, 0],
         "an earlier version has written the first two"
     );
     let written = serde_json::to_string(&amounts).unwrap();
-    let added = stored.replace("}}}", r#"}},"events":{"a":{"0":3}}}"#);
+    let added = stored.replace(
+        "}}}",
+        r#"}},"events":{"a":{"0":3}},"runs":{},"records":{}}"#,
+    );
     assert_eq!(written, added);
 }
 

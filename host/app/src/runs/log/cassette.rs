@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use sandbox::cassette::Cassette;
 use serde::{Deserialize, Serialize};
-use store::{Batch, Collection, Document};
+use store::{Batch, Collection, Document, Erasure};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{Pending, Writer, get};
@@ -27,6 +27,7 @@ use crate::{
 /// The collection of cassettes, under the id of the execution.
 pub(crate) static CASSETTES_COLLECTION: Collection = Collection {
     name: "execution_cassettes",
+    erasure: Erasure::Other("the retention of the execution log erases them"),
     fields: &[],
 };
 

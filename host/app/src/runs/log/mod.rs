@@ -69,6 +69,9 @@ use crate::{
 const MAX_GROUP_RECORDS: usize = 512;
 /// Time for which a call waits for a slot in a full buffer.
 const SLOT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Multiple of the daily quota of a project at which it runs no further tools. From the quota on,
+/// records have neither arguments nor result.
+pub const MAX_QUOTA_MULTIPLE: u64 = 2;
 /// Room that an execution reserves for its record in addition to arguments and data, in bytes.
 pub const RECORD_OVERHEAD_BYTES: usize = 16 << 10;
 

@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use store::{Collection, Document, Field, Kind, Time};
+use store::{Collection, Document, Erasure, Field, Kind, Time};
 use strum::IntoStaticStr;
 
 use super::Pending;
@@ -34,6 +34,7 @@ pub(super) const SLOW_RUN_MS: i64 = 2_000;
 /// The collection of pages. Each list contains a value once.
 pub(crate) static PAGES_COLLECTION: Collection = Collection {
     name: "execution_pages",
+    erasure: Erasure::Other("the retention of the execution log erases them"),
     fields: &[
         Field::new("tools", Kind::List),
         Field::new("toolkits", Kind::List),
@@ -49,6 +50,7 @@ pub(crate) static PAGES_COLLECTION: Collection = Collection {
 /// The collection of details, under the id of the page.
 pub(crate) static DETAILS_COLLECTION: Collection = Collection {
     name: "execution_details",
+    erasure: Erasure::Other("the retention of the execution log erases them"),
     fields: &[],
 };
 

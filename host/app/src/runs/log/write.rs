@@ -156,7 +156,10 @@ impl Writer {
         let now = self.clock.now();
         for records in entries.chunk_by_mut(|one, other| one.project.id == other.project.id) {
             let project = records[0].project.clone();
-            let take = |size: usize| self.quotas.take(Kind::Log, project.id.as_str(), size, now);
+            let owner = project.id.as_str();
+            let take = |size: usize| self.quotas.take(Kind::Log, owner, size, now);
+            let record_bytes = records.len() * RECORD_CAPACITY;
+            self.quotas.count(Kind::Log, owner, record_bytes, now);
             let with_detail = records.iter().filter(|record| record.detail.is_some());
             let total: usize = with_detail.map(|record| record.size).sum();
             // If the total fits, each record fits.

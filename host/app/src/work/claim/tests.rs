@@ -6,6 +6,7 @@ use super::*;
 
 static ITEMS_COLLECTION: Collection = Collection {
     name: "items",
+    erasure: store::Erasure::Project,
     fields: &[Field::due("due")],
 };
 

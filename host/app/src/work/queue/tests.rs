@@ -26,10 +26,12 @@ mod admission;
 
 static ITEMS_COLLECTION: Collection = Collection {
     name: "items",
+    erasure: store::Erasure::Project,
     fields: &[Field::due("due")],
 };
 static RESULTS_COLLECTION: Collection = Collection {
     name: "results",
+    erasure: store::Erasure::Project,
     fields: &[],
 };
 

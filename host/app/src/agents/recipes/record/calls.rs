@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use store::{Collection, Document, Field, Kind, Query, Record};
+use store::{Collection, Document, Erasure, Field, Kind, Query, Record};
 
 use crate::{
     App, Result,
@@ -16,6 +16,7 @@ use crate::{
 /// Collection of calls of tools.
 pub(crate) static CALLS_COLLECTION: Collection = Collection {
     name: "recipe_calls",
+    erasure: Erasure::Project,
     fields: &[Field::new("run", Kind::Text)],
 };
 
@@ -58,6 +59,11 @@ impl StoredCall {
             log_id: None,
             result: None,
         }
+    }
+
+    /// Returns the size of the sealed result in bytes.
+    pub(super) fn result_size(&self) -> usize {
+        self.result.as_ref().map_or(0, Sealed::size)
     }
 }
 

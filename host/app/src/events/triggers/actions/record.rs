@@ -4,7 +4,9 @@
 //! and is erased with the event.
 
 use serde::{Deserialize, Serialize};
-use store::{Batch, Collection, Document, Field, Kind, Listed, Query, Record, Time, Window};
+use store::{
+    Batch, Collection, Document, Erasure, Field, Kind, Listed, Query, Record, Time, Window,
+};
 use strum::IntoStaticStr;
 use uuid::Uuid;
 
@@ -22,6 +24,7 @@ use crate::{
 /// Collection of trigger actions.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "trigger_actions",
+    erasure: Erasure::Project,
     fields: &[
         Field::new("instance", Kind::Text),
         Field::new("status", Kind::Text),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use manifest::Subscription;
 use serde::{Deserialize, Serialize};
-use store::{Collection, Document, Field, Record, Time};
+use store::{Collection, Document, Erasure, Field, Record, Time};
 
 use super::super::{Instance, config::Config};
 use crate::{
@@ -22,6 +22,7 @@ use crate::{
 /// Collection of trigger subscriptions.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "trigger_subscriptions",
+    erasure: Erasure::Project,
     fields: &[Field::due("due")],
 };
 

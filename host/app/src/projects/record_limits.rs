@@ -1,0 +1,115 @@
+//! Limits on the records of a project: their number by kind, and the bytes that it adds in a day.
+//!
+//! A number is read from the store, but not for each record: a part of what is left is granted in
+//! memory, so that counting costs little until a project is near its limit. Records that exist above
+//! a limit stay.
+
+use store::{Collection, Query};
+
+use crate::{
+    App, Result,
+    core::ids::ProjectId,
+    projects::{errors, quotas::Kind},
+};
+
+/// Bytes that a record counts in addition to its body: its envelope and its index entries.
+const RECORD_BYTES: usize = 512;
+/// Part of what is left that a server grants without counting again. Fewer servers than this do not
+/// exceed a limit together.
+const GRANT_DIVISOR: u64 = 16;
+
+/// Maximum numbers of records of one project.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RecordLimits {
+    /// Connected accounts.
+    pub accounts: u64,
+    /// Auth configs.
+    pub auth_configs: u64,
+    /// Tool router sessions.
+    pub sessions: u64,
+    /// MCP servers.
+    pub mcp_servers: u64,
+    /// Instances of MCP servers.
+    pub mcp_instances: u64,
+    /// Recipes of all users.
+    pub recipes: u64,
+}
+
+/// The kind of records that a limit is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum RecordKind {
+    Account,
+    AuthConfig,
+    Session,
+    McpServer,
+    McpInstance,
+    Recipe,
+}
+
+impl RecordLimits {
+    /// Returns the limit, the name of the records in the plural, and the setting.
+    fn of_kind(&self, kind: RecordKind) -> (u64, &'static str, &'static str) {
+        match kind {
+            RecordKind::Account => (
+                self.accounts,
+                "connected accounts",
+                "limits.accounts_per_project",
+            ),
+            RecordKind::AuthConfig => (
+                self.auth_configs,
+                "auth configs",
+                "limits.auth_configs_per_project",
+            ),
+            RecordKind::Session => (
+                self.sessions,
+                "tool router sessions",
+                "limits.sessions_per_project",
+            ),
+            RecordKind::McpServer => (
+                self.mcp_servers,
+                "MCP servers",
+                "limits.mcp_servers_per_project",
+            ),
+            RecordKind::McpInstance => (
+                self.mcp_instances,
+                "instances of MCP servers",
+                "limits.mcp_instances_per_project",
+            ),
+            RecordKind::Recipe => (self.recipes, "recipes", "limits.recipes_per_project"),
+        }
+    }
+}
+
+/// Admits a new record of a project. Fails if the project has as many of its kind as it may have.
+pub(crate) async fn admit(
+    app: &App,
+    project: &ProjectId,
+    kind: RecordKind,
+    collection: &'static Collection,
+) -> Result<()> {
+    if app.quotas.use_grant(project, kind) {
+        return Ok(());
+    }
+    let (most, name, setting) = app.quotas.record_limits().of_kind(kind);
+    let all = Query::for_project(project.as_str()).page(0, 0);
+    let count = app.store.rows(collection, &all).await?.total;
+    if count >= most {
+        return Err(errors::too_many_records(name, most, setting));
+    }
+    app.quotas
+        .grant(project, kind, (most - count) / GRANT_DIVISOR);
+    Ok(())
+}
+
+/// Counts the bytes of a record that a project or another owner adds. Fails if it has added too many
+/// in a day.
+pub(crate) fn count_bytes(app: &App, owner: &str, bytes: usize) -> Result<()> {
+    let bytes = bytes.saturating_add(RECORD_BYTES);
+    if app
+        .quotas
+        .take(Kind::Records, owner, bytes, app.clock.now())
+    {
+        return Ok(());
+    }
+    Err(errors::records_full())
+}
