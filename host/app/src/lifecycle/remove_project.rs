@@ -20,7 +20,7 @@ use super::legacy_ids;
 use crate::{
     App, Result,
     accounts::{self, auth_configs},
-    agents::{mcp_oauth, mcp_servers, recipes, session_files, sessions},
+    agents::{approval, mcp_oauth, mcp_servers, recipes, session_files, sessions},
     core::{
         AUDIT_LOG_TARGET, INSTALLATION_PROJECT,
         clock::time_after,
@@ -52,7 +52,7 @@ pub const RECORDS_PER_BATCH: u64 = 256;
 
 /// The collections that are erased besides files, in this order. Records of each depend on records
 /// of those before it, and cannot be created without them.
-static ERASED_COLLECTIONS: [&Collection; 29] = [
+static ERASED_COLLECTIONS: [&Collection; 30] = [
     &auth_configs::COLLECTION,
     &accounts::CREDENTIALS,
     &accounts::COLLECTION,
@@ -73,6 +73,7 @@ static ERASED_COLLECTIONS: [&Collection; 29] = [
     &mcp_oauth::COLLECTION,
     &sessions::COLLECTION,
     &sessions::CONFIG_VERSIONS_COLLECTION,
+    &approval::COLLECTION,
     &session_files::turns::COLLECTION,
     &recipes::COLLECTION,
     &recipes::VERSIONS_COLLECTION,
