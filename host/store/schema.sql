@@ -850,6 +850,29 @@ create or replace trigger "tool_router_configs_fields" before insert or update o
 create index "tool_router_configs_by_created_at" on "tool_router_configs" (project, created_at, id) where deleted_at is null;
 create index "tool_router_configs_by_session" on "tool_router_configs" (project, "session" nulls first, created_at, id) where deleted_at is null;
 
+create table "approval_answers" (
+    id text collate "C" primary key,
+    project text collate "C" not null,
+    revision bigint not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    deleted_at bigint,
+    body json not null,
+    "session" text collate "C"
+);
+create or replace function "approval_answers_fields"() returns trigger language plpgsql as $$
+begin
+    select
+        case when json_typeof(f."session") in ('string', 'boolean') then f."session" #>> '{}' end
+    into new."session"
+    from json_to_record(new.body) as f ("session" json);
+    return new;
+end
+$$;
+create or replace trigger "approval_answers_fields" before insert or update of body on "approval_answers" for each row execute function "approval_answers_fields"();
+create index "approval_answers_by_created_at" on "approval_answers" (project, created_at, id) where deleted_at is null;
+create index "approval_answers_by_session" on "approval_answers" (project, "session" nulls first, created_at, id) where deleted_at is null;
+
 create table "recipes" (
     id text collate "C" primary key,
     project text collate "C" not null,

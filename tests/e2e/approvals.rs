@@ -1,10 +1,12 @@
 //! Approval of calls in sessions: which calls need it, and what an approval holds for.
 
+use futures::future::join_all;
 use harness::{
     Answer, Client, Host,
     assistants::{Assistant, Library},
     guest,
 };
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
@@ -23,6 +25,12 @@ fn answered(call: &Value, asked: &Answer, action: &str) -> Value {
     let content = (action == "accept").then(|| json!({ "decision": "approve" }));
     call["input_responses"] = json!({ id: { "action": action, "content": content } });
     call
+}
+
+/// Replaces the fields of the form in an answer.
+fn with_content(mut answer: Value, content: Value) -> Value {
+    answer["input_responses"]["approval"]["content"] = content;
+    answer
 }
 
 /// Returns the configuration of a session with permissions.
@@ -75,6 +83,7 @@ async fn approved_call_runs_and_declined_does_not() {
     assert!(error.starts_with("declined: "), "{error}");
     let logs = project.post("/logs/tool_execution", &json!({})).await;
     assert_eq!(logs.expect(200)["logs"], json!([]), "nothing ran");
+    let asked = ask(&project, &session, &call).await;
     let accepted = answered(&call, &asked, "accept");
     let ran = execute(&project, &session, accepted).await.expect(200);
     assert_eq!(ran["result_type"], "completed");
@@ -138,11 +147,7 @@ async fn accepted_form_runs_only_what_it_approves() {
     assert!(message.contains(r#""to": "bob""#), "{message}");
     let decisions = &question["requested_schema"]["properties"]["decision"]["enum"];
     assert_eq!(decisions, &json!(["approve", "always_approve", "deny"]));
-    let with = |content: Value| {
-        let mut call = answered(&call, &asked, "accept");
-        call["input_responses"]["approval"]["content"] = content;
-        call
-    };
+    let with = |content: Value| with_content(answered(&call, &asked, "accept"), content);
     for unknown in [
         Value::Null,
         json!({}),
@@ -157,8 +162,166 @@ async fn accepted_form_runs_only_what_it_approves() {
     assert_eq!(denied["result_type"], "failed");
     let logs = project.post("/logs/tool_execution", &json!({})).await;
     assert_eq!(logs.expect(200)["logs"], json!([]), "nothing ran");
-    let always = with(json!({ "decision": "always_approve" }));
+    let asked = ask(&project, &session, &call).await;
+    let always = json!({ "decision": "always_approve" });
+    let always = with_content(answered(&call, &asked, "accept"), always);
     runs(&project, &session, &always).await;
+    // Its permission asks always.
+    ask(&project, &session, &call).await;
+}
+
+#[tokio::test]
+async fn state_is_answered_once() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let toolkit = mail(host).await;
+    let config = json!({ "user_id": "amy", "tags": { "require_approval": ["destructiveHint"] } });
+    let session = create(&project, config).await;
+    let tool = format!("{}_SEND", toolkit.to_uppercase());
+    let call = json!({ "tool_slug": tool, "arguments": { "to": "bob" } });
+    for first in ["accept", "decline"] {
+        let asked = ask(&project, &session, &call).await;
+        let answer = answered(&call, &asked, first);
+        execute(&project, &session, answer.clone())
+            .await
+            .expect(200);
+        let mut respelled = answer.clone();
+        let state = answer["request_state"].as_str().unwrap();
+        let (start, hash) = state.rsplit_once('.').unwrap();
+        respelled["request_state"] = json!(format!("{start}.{}", hash.to_uppercase()));
+        for second in [
+            answered(&call, &asked, "accept"),
+            answered(&call, &asked, "decline"),
+            respelled,
+        ] {
+            let refused = execute(&project, &session, second).await.expect(400);
+            assert_eq!(refused["error"]["slug"], "ToolRouterV2_ApprovalAnswered");
+        }
+    }
+    let asked = ask(&project, &session, &call).await;
+    let answers = (0..8).map(|number| {
+        let action = if number % 2 == 0 { "accept" } else { "decline" };
+        execute(&project, &session, answered(&call, &asked, action))
+    });
+    let answers = join_all(answers).await;
+    let (first, others): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 200);
+    assert_eq!((first.len(), others.len()), (1, 7), "{answers:#?}");
+    assert!(others.iter().all(|answer| answer.status == 400));
+    let approved = 1 + usize::from(first[0]["result_type"] == "completed");
+    let logs = project.post("/logs/tool_execution", &json!({})).await;
+    let logs = logs.expect(200)["logs"].as_array().unwrap().len();
+    assert_eq!(logs, approved);
+}
+
+#[tokio::test]
+async fn call_that_did_not_start_keeps_its_approval() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let toolkit = keyed(host).await;
+    let account = connect(&project, &toolkit, "amy").await;
+    let config = with_permissions(json!({ "default": "ask_every_call" }));
+    let session = create(&project, config).await;
+    let call = json!({ "tool_slug": guest::tool(&toolkit), "arguments": {}, "account": account });
+    let accepted = answered(&call, &ask(&project, &session, &call).await, "accept");
+    let status = format!("/connected_accounts/{account}/status");
+    let disabled = json!({ "enabled": false });
+    project.patch(&status, &disabled).await.expect(200);
+    execute(&project, &session, accepted.clone())
+        .await
+        .expect(422);
+    let enabled = json!({ "enabled": true });
+    project.patch(&status, &enabled).await.expect(200);
+    runs(&project, &session, &accepted).await;
+    execute(&project, &session, accepted).await.expect(400);
+}
+
+#[tokio::test]
+async fn user_may_approve_all_calls_of_a_tool() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let toolkit = mail(host).await;
+    let config = json!({ "user_id": "amy", "toolkits": { "require_approval": [toolkit] } });
+    let session = create(&project, config).await;
+    let slug = |name: &str| format!("{}_{name}", toolkit.to_uppercase());
+    let call = |name: &str| json!({ "tool_slug": slug(name), "arguments": {} });
+    let send = call("SEND");
+    approve(&project, &session, &send).await;
+    let asked = ask(&project, &session, &send).await;
+    let always = json!({ "decision": "always_approve" });
+    let always = with_content(answered(&send, &asked, "accept"), always);
+    runs(&project, &session, &always).await;
+    runs(&project, &session, &send).await;
+    let result = run_in_parallel(&project, &session, &send).await;
+    assert_eq!(result["error"], Value::Null);
+    ask(&project, &session, &call("DRAFT")).await;
+}
+
+#[tokio::test]
+async fn meta_tools_take_answers_and_ask_nothing() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let toolkit = mail(host).await;
+    let config = with_permissions(json!({ "default": "ask_every_call" }));
+    let session = create(&project, config).await;
+    let tool = format!("{}_SEND", toolkit.to_uppercase());
+    let call = json!({ "tool_slug": tool, "arguments": {} });
+    let asked = ask(&project, &session, &call).await;
+    let path = format!("{SESSION_PATH}/{session}/execute_meta");
+    let mut meta =
+        json!({ "slug": "SERVICE_GET_TOOL_SCHEMAS", "arguments": { "tool_slugs": [tool] } });
+    project.post(&path, &meta).await.expect(200);
+    meta["request_state"] = asked["request_state"].clone();
+    for (content, code) in [(json!({}), 4300), (json!({ "decision": "approve" }), 4322)] {
+        let response = json!({ "action": "accept", "content": content });
+        meta["input_responses"] = json!({ "approval": response });
+        let refused = project.post(&path, &meta).await.expect(400);
+        assert_eq!(refused["error"]["code"], code, "{refused:#?}");
+    }
+    runs(&project, &session, &answered(&call, &asked, "accept")).await;
+}
+
+/// Calls a tool over the newest version of MCP, with the answer to a question before.
+async fn call_over_mcp(project: &Client, url: &str, tool: &str, answer: &Value) -> Value {
+    let mut params = answer.clone();
+    params["name"] = json!(tool);
+    params["arguments"] = json!({ "to": "bob" });
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": { "elicitation": { "form": {} } },
+    });
+    let headers = [
+        ("content-type", "application/json"),
+        ("accept", "application/json, text/event-stream"),
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "tools/call"),
+        ("mcp-name", tool),
+        ("x-api-key", project.key()),
+    ];
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    let body = body.to_string().into_bytes();
+    let answered = project.exchange(Method::POST, url, &headers, body).await;
+    let text = String::from_utf8_lossy(&answered.bytes);
+    let text = text.lines().last().unwrap_or_default();
+    let whole: Value = serde_json::from_str(text.trim_start_matches("data: ")).unwrap();
+    whole["result"].clone()
+}
+
+#[tokio::test]
+async fn state_is_answered_once_over_mcp() {
+    let project = Host::shared().await.new_project().await;
+    let (url, tool) = shown_with_approval(&project, "ask_every_call").await;
+    let asked = call_over_mcp(&project, &url, &tool, &json!({})).await;
+    let state = &asked["requestState"];
+    assert!(state.is_string(), "{asked:#}");
+    let accepted = json!({ "action": "accept", "content": { "decision": "approve" } });
+    let answer = json!({ "requestState": state, "inputResponses": { "approval": accepted } });
+    let ran = call_over_mcp(&project, &url, &tool, &answer).await;
+    assert_eq!(ran["structuredContent"], json!({ "to": "bob" }), "{ran:#}");
+    let again = call_over_mcp(&project, &url, &tool, &answer).await;
+    assert_eq!(again["isError"], true, "{again:#}");
+    let text = again["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("has been answered"), "{text}");
 }
 
 #[tokio::test]

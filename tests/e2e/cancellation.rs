@@ -28,6 +28,15 @@ struct Scene {
     account: String,
 }
 
+/// Returns the address of an MCP server of a project with the tools of its auth config.
+async fn mcp_server(project: &Client) -> String {
+    let configs = project.get("/auth_configs").await.expect(200);
+    let config = &configs["items"][0]["id"];
+    let body = json!({ "name": "Fetch", "auth_config_ids": [config] });
+    let url = given::mcp_server(project, &body).await;
+    format!("{url}?user_id=default")
+}
+
 impl Scene {
     async fn new(setup: Setup) -> Self {
         let setup = setup
@@ -95,11 +104,7 @@ impl Scene {
 
     /// Returns the address of an MCP server with the fetching tool.
     async fn mcp_server(&self) -> String {
-        let configs = self.project.get("/auth_configs").await.expect(200);
-        let config = &configs["items"][0]["id"];
-        let body = json!({ "name": "Fetch", "auth_config_ids": [config] });
-        let url = given::mcp_server(&self.project, &body).await;
-        format!("{url}?user_id=default")
+        mcp_server(&self.project).await
     }
 
     /// Calls the fetching tool as an MCP client that wants to know the progress. Returns the stream of
@@ -278,14 +283,42 @@ async fn notification_cancels_call_that_outlives_its_client() {
             .call_over_mcp(&url, &format!("/hang/{tag}"), &tag)
             .await,
     );
+    cancel(&scene.project, &url, None).await;
+    scene.assert_cancelled().await;
+}
+
+/// Sends the notification that cancels the first request of a connection, with a key if there is one.
+async fn cancel(client: &Client, url: &str, key: Option<&str>) {
     let params = json!({ "requestId": 1 });
     let body = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
+    let mut headers = MCP_HEADERS.to_vec();
+    headers.extend(key.map(|key| ("x-api-key", key)));
     let body = body.to_string().into_bytes();
-    let sent = scene
-        .project
-        .exchange(Method::POST, &url, &MCP_HEADERS, body)
-        .await;
+    let sent = client.exchange(Method::POST, url, &headers, body).await;
     assert_eq!(sent.status, 202, "{sent:?}");
+}
+
+#[tokio::test]
+async fn only_caller_of_an_address_cancels_its_calls() {
+    let scene = Scene::new(given::with_application()).await;
+    let url = scene.mcp_server().await;
+    let stranger = scene.host.new_project().await;
+    let toolkit = scene.fetch.split('_').next().unwrap().to_lowercase();
+    let key = json!({ "api_key": harness::secret() });
+    stranger.connect(&toolkit, "API_KEY", "default", key).await;
+    let tag = unique(8);
+    let path = format!("/hang/{tag}");
+    let mut stream = scene.call_over_mcp(&url, &path, &tag).await;
+    cancel(&stranger, &mcp_server(&stranger).await, None).await;
+    let other_user = url.replace("user_id=default", "user_id=amy");
+    cancel(&scene.project, &other_user, None).await;
+    // The call began without a key.
+    cancel(&scene.project, &url, Some(scene.project.key())).await;
+    for _ in 0..3 {
+        let event = stream.next().await.unwrap().data;
+        assert_eq!(event["method"], "notifications/progress", "{event:#}");
+    }
+    cancel(&scene.project, &url, None).await;
     scene.assert_cancelled().await;
 }
 

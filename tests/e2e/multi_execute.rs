@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     given,
+    mcp_endpoints::{request, result},
     mounts::download,
     tool_router_sessions::{SESSION_PATH, create},
 };
@@ -91,6 +92,55 @@ async fn disconnecting_cancels_all_parallel_calls() {
         failed(&logs().await) == 16
     })
     .await;
+}
+
+/// The first calls of a batch run when the session is closed, or limited over MCP.
+#[tokio::test]
+async fn closed_session_begins_no_further_call() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let fetch = publish_fetch(host, &project).await;
+    let url = |path: String| json!({ "url": format!("https://api.example.com{path}") });
+    for is_deleted in [true, false] {
+        let created = project
+            .post(SESSION_PATH, &json!({ "user_id": "amy" }))
+            .await;
+        let created = created.expect(201);
+        let session = created["session_id"].as_str().unwrap();
+        let [running, waiting] = [harness::unique(8), harness::unique(8)];
+        let mut calls = vec![(&*fetch, url(format!("/slow/{running}/5000"))); 16];
+        calls.extend((0..4).map(|_| (&*fetch, url(format!("/echo/{waiting}")))));
+        let called = async {
+            if is_deleted {
+                return execute(&project, session, &calls).await;
+            }
+            let tools = calls
+                .iter()
+                .map(|(tool, arguments)| json!({ "tool_slug": tool, "arguments": arguments }));
+            let arguments = json!({ "tools": tools.collect::<Vec<_>>() });
+            let params = json!({ "name": "SERVICE_MULTI_EXECUTE_TOOL", "arguments": arguments });
+            let mcp = created["mcp"]["url"].as_str().unwrap();
+            let key = [("x-api-key", project.key())];
+            let called = request(&project, mcp, "tools/call", params, &key).await;
+            result(&called)["structuredContent"]["results"].clone()
+        };
+        let closed = async {
+            let asked = || Host::application().seen(&running).len();
+            wait_until("the first calls run", async || asked() == 16).await;
+            let path = format!("{SESSION_PATH}/{session}");
+            if is_deleted {
+                project.delete(&path).await.expect(200);
+            } else {
+                let none = json!({ "toolkits": { "enable": [] } });
+                project.patch(&path, &none).await.expect(200);
+            }
+        };
+        let (results, ()) = tokio::join!(called, closed);
+        let results = results.as_array().unwrap();
+        let refused = |result: &&Value| result["error"].is_string();
+        assert_eq!(results.iter().filter(refused).count(), 4, "{results:#?}");
+        assert!(Host::application().seen(&waiting).is_empty());
+    }
 }
 
 #[tokio::test]

@@ -85,6 +85,8 @@ async fn invalid_config_value_changes_nothing() {
     for bad in [
         json!({ "logo_url": "javascript:alert(1)" }),
         json!({ "display_name": "x".repeat(101) }),
+        json!({ "display_name": "a\u{202e}b" }),
+        json!({ "display_name": "a\nb" }),
         json!({ "signed_url_file_expiry_in_seconds": 1 }),
         json!({ "signed_url_file_expiry_in_seconds": -7 }),
         json!({ "signed_url_file_expiry_in_seconds": 10_000_000 }),

@@ -2,6 +2,7 @@
 //! is lost.
 
 mod progress;
+mod protection;
 mod versions;
 
 use futures::future::join_all;

@@ -1,7 +1,9 @@
 //! Python scripts in the workbench of a session: what they return and leave, what they can reach, and
 //! what they cannot.
 
-use harness::{BucketService, Client, Host, Postgres, guest, host::Setup, unique, wait_until};
+use harness::{
+    BucketService, Client, Guest, Host, Postgres, guest, host::Setup, unique, wait_until,
+};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -56,6 +58,40 @@ pub(crate) async fn permits(project: &Client, session: &str, tool: &str) -> bool
         "{ran:#}"
     );
     error.is_empty()
+}
+
+#[tokio::test]
+async fn script_begins_no_tool_after_its_session_is_limited() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let slug = given::slug();
+    let manifest = guest::manifest_with_key(&slug, given::bearer());
+    host.publish(Guest::fetch().component(), &manifest).await;
+    connect(&project, &slug, "amy").await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    // The first script of a server waits until the interpreter is compiled.
+    result(&project, &session, "1").await;
+    let [running, next] = [unique(8), unique(8)];
+    let tool = guest::tool(&slug);
+    let fetch =
+        |path: String| format!("run_tool('{tool}', {{'url': 'https://api.example.com{path}'}})");
+    let (first, second) = (
+        fetch(format!("/slow/{running}/5000")),
+        fetch(format!("/echo/{next}")),
+    );
+    let code = format!(
+        "{first}\ntry:\n    {second}\n    told = ''\nexcept ToolError as cause:\n    told = str(cause)\ntold"
+    );
+    let limited = async {
+        let asked = || Host::application().seen(&running).len();
+        wait_until("the first tool runs", async || asked() == 1).await;
+        let none = json!({ "toolkits": { "enable": [] } });
+        let path = format!("{SESSION_PATH}/{session}");
+        project.patch(&path, &none).await.expect(200);
+    };
+    let (told, ()) = tokio::join!(result(&project, &session, &code), limited);
+    assert!(told.contains("does not permit"), "{told}");
+    assert!(Host::application().seen(&next).is_empty());
 }
 
 #[tokio::test]

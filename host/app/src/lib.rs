@@ -68,6 +68,7 @@ pub static COLLECTIONS: &[&Collection] = &[
     &agents::mcp_oauth::COLLECTION,
     &agents::sessions::COLLECTION,
     &agents::sessions::CONFIG_VERSIONS_COLLECTION,
+    &agents::approval::COLLECTION,
     &agents::recipes::COLLECTION,
     &agents::recipes::VERSIONS_COLLECTION,
     &agents::recipes::RUNS_COLLECTION,

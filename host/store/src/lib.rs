@@ -330,6 +330,18 @@ impl Store {
         row.filter(Record::is_live).map(decode).transpose()
     }
 
+    /// Returns the revision of a live record of a project. Its body is not decoded.
+    pub async fn revision<T: Document>(
+        &self,
+        project: &str,
+        id: &str,
+    ) -> Result<Option<i64>, Error> {
+        trace_read(T::COLLECTION, "revision");
+        let row = self.backend.get(T::COLLECTION, id).await?;
+        let row = row.filter(|row| row.is_live() && row.project == project);
+        Ok(row.map(|row| row.revision))
+    }
+
     /// Reads the live records of a project that have one of these ids. The result has no entry for
     /// an id without such a record.
     pub async fn get_many<T: Document>(

@@ -107,6 +107,10 @@ def restore(names):
             modules, sources, data, data_names = _pickle.loads(file.read())
     except FileNotFoundError:
         return {}, []
+    except BaseException as problem:
+        # The script may have written them itself. This one leaves others in their place.
+        print(f"The variables of earlier scripts cannot be read and are dropped: {type(problem).__name__}", file=sys.stderr)
+        return {}, []
     lost = []
     for name, module in modules.items():
         try:
@@ -150,7 +154,12 @@ def keep(names, sources):
     """Writes what can be kept. Returns the names of the rest."""
     modules, kept, values, sizes, lost = {}, {}, {}, {}, []
     for name, value in list(names.items()):
-        if name.startswith("__") or (name in TOOLS and value is TOOLS[name]):
+        if name in TOOLS:
+            # The next script has the function of the host under this name.
+            if value is not TOOLS[name]:
+                lost.append(name)
+            continue
+        if name.startswith("__"):
             continue
         if isinstance(value, types.ModuleType):
             modules[name] = value.__name__
@@ -215,7 +224,9 @@ def session():
     report = {"exit_code": 0, "result": "", "error": None, "lost": []}
     names = fresh_main()
     sources, not_restored = restore(names)
-    sys.path.insert(0, FILES)
+    names.update(TOOLS)
+    # Last, so that no file of the session takes the place of a module.
+    sys.path.append(FILES)
     try:
         with open(SCRIPT, encoding="utf-8") as file:
             tree = ast.parse(file.read(), SCRIPT)

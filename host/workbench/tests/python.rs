@@ -182,6 +182,36 @@ same = points
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn files_and_scripts_replace_nothing_of_the_host() {
+    let session = Arc::new(Kept::default());
+    for (path, code) in [("csv.py", "taken = True"), ("own.py", "value = 7")] {
+        session.files.lock().insert(path.to_owned(), code.into());
+    }
+    let code = "import csv, own\n(hasattr(csv, 'taken'), own.value)";
+    assert_eq!(session.run(code).await.result.text, "(False, 7)");
+    let code = "def run_tool(*given): return 'taken'\nrun_tool()";
+    let finished = session.run(code).await;
+    assert_eq!(finished.result.text, "taken");
+    assert_eq!(finished.lost, ["run_tool"]);
+    let next = session.run("run_tool('X')['echo']['slug']").await;
+    assert_eq!(next.result.text, "X", "{}", next.stderr.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unreadable_variables_are_dropped() {
+    let session = Arc::new(Kept::default());
+    session.run("x = [1, 2, 3]").await;
+    let whole = session.variables.lock().clone().unwrap();
+    *session.variables.lock() = Some(whole.slice(..whole.len() / 2));
+    let finished = session.run("y = 'x' in globals()\ny").await;
+    assert_eq!(finished.result.text, "False", "{}", finished.stderr.text);
+    let told = &finished.stderr.text;
+    assert!(told.contains("cannot be read and are dropped"), "{told}");
+    let next = session.run("y").await;
+    assert_eq!((&*next.result.text, &*next.stderr.text), ("False", ""));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn variables_that_cannot_be_kept_are_named() {
     let session = Arc::new(Kept::default());
     let code = "

@@ -4,12 +4,14 @@
 //!
 //! Guarantee: a tool that needs approval runs only with a state that this installation issued for the
 //! same session and version of its configuration, tool, account and arguments at most [`APPROVAL_TTL`]
-//! ago. Every other way in which a session runs a tool refuses such a tool. Where one approval is enough
-//! for a tool, the session remembers it for the account of the call, and every way to run the tool with
-//! that account is open.
+//! ago. A state is answered once ([`answers`]). Every other way in which a session runs a tool refuses such
+//! a tool. Where one approval is enough for a tool, or the user approves all of its calls, the session
+//! remembers it for the account of the call, and every way to run the tool with that account is open.
 //!
 //! This rests on a keyed hash whose key is derived from the vault. The state grants nothing without
-//! the key of the project, and can be used again until it expires.
+//! the key of the project.
+
+mod answers;
 
 use std::time::Duration;
 
@@ -17,11 +19,18 @@ use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Map, Value};
 use sha2::Sha256;
 
+use self::answers::Answer;
+pub(super) use self::answers::erase_session;
+pub(crate) use self::answers::{COLLECTION, SWEEP_INTERVAL, erase_expired};
 use super::{Permission, SessionCaller, SessionExecute, errors, execute, recipes, scope, sessions};
 use crate::{
     App, Result,
     catalog::ResolvedTool,
-    core::{ids::AccountId, visible::visible},
+    core::{
+        ids::{AccountId, random_text},
+        truncate,
+        visible::visible,
+    },
     runs::Execution,
 };
 
@@ -29,6 +38,8 @@ use crate::{
 const MAX_SHOWN_CHARS: usize = 4_000;
 /// Number of characters of a value that a question shows at least, if the value has as many.
 const MIN_VALUE_CHARS: usize = 40;
+/// Number of random characters in a state, so that equal calls have different ones.
+const NONCE_CHARS: usize = 16;
 
 /// Time in which a user may approve a call.
 pub const APPROVAL_TTL: Duration = Duration::from_secs(600);
@@ -38,6 +49,9 @@ pub const APPROVAL_TTL: Duration = Duration::from_secs(600);
 pub enum ApprovalDecision {
     /// The user approves the call.
     Approved,
+    /// The user approves this call and all later ones of the tool with the account in the session, unless
+    /// the permission of the tool asks always.
+    AlwaysApproved,
     /// The user does not approve it.
     Declined,
 }
@@ -68,7 +82,7 @@ pub enum Approvable {
 }
 
 /// Executes a tool as [`execute`] does, once its user has approved the call if the session requires
-/// that. Fails as [`execute`], and if the state is not one of this call or has expired.
+/// that. Fails as [`execute`], and if the state is not one of this call, has expired or has been answered.
 pub async fn execute_with_approval(
     app: &App,
     caller: &SessionCaller,
@@ -77,33 +91,60 @@ pub async fn execute_with_approval(
 ) -> Result<Approvable> {
     // A step of a recipe that needs approval is refused.
     if recipes::is_recipe(app, &request.tool) {
+        if approval.is_some() {
+            return Err(errors::approval_invalid(truncate(&request.tool)));
+        }
         let executed = execute::execute(app, caller, request).await?;
         return Ok(Approvable::Executed(executed));
     }
     let found = execute::resolve(app, caller, &request.tool)?;
-    let permission = scope::permission(caller.config(), &found);
-    let tool = &*found.tool.slug;
-    // A decision is verified first, so that one for another call is refused as such.
-    let approved = match approval.filter(|_| permission != Permission::AlwaysAllow) {
-        Some(approval) => {
-            let account = verify(app, caller, tool, &request, &approval.state)?;
-            if approval.decision == ApprovalDecision::Declined {
-                return Ok(Approvable::Declined);
-            }
-            Some(account)
-        }
-        None => None,
+    let Some(Approval { state, decision }) = approval else {
+        return execute_or_ask(app, caller, &found, request, None).await;
     };
-    let account = execute::account(app, caller, &found, request.account.as_deref()).await?;
+    let tool = &*found.tool.slug;
+    let asked = verify(app, caller, tool, &request, &state)?;
+    let answer = Answer::record(app, caller, tool, &asked.hash).await?;
+    if decision == ApprovalDecision::Declined {
+        return Ok(Approvable::Declined);
+    }
+    let given = Some((&*asked.account, decision));
+    let outcome = execute_or_ask(app, caller, &found, request, given).await;
+    if !matches!(outcome, Ok(Approvable::Executed(_))) {
+        answer.give_back(app).await;
+    }
+    outcome
+}
+
+/// Executes a tool, or returns the question whether the call may run. `given` is the account for which the
+/// user has approved the call, empty if it needs none, with the decision.
+async fn execute_or_ask(
+    app: &App,
+    caller: &SessionCaller,
+    found: &ResolvedTool,
+    request: SessionExecute,
+    given: Option<(&str, ApprovalDecision)>,
+) -> Result<Approvable> {
+    let tool = &*found.tool.slug;
+    let permission = scope::permission(caller.config(), found);
+    let account = execute::account(app, caller, found, request.account.as_deref()).await?;
     let account_id = account.as_ref().map_or("", AccountId::as_str);
     // The default account may be another one by now.
-    let is_approved = approved.as_deref() == Some(account_id);
-    if is_approved && permission == Permission::AskOnce {
-        sessions::approve(app, caller, tool, account.as_ref()).await?;
-    } else if !is_approved && is_missing(caller, &found, account.as_ref()) {
-        return question(app, caller, tool, &request, account_id, permission);
+    let given = given.filter(|(asked, _)| *asked == account_id);
+    match given {
+        Some((_, decision)) => {
+            let is_for_session = permission == Permission::AskOnce
+                || decision == ApprovalDecision::AlwaysApproved
+                    && scope::honors_approvals(caller.config(), found);
+            if is_for_session {
+                sessions::approve(app, caller, tool, account.as_ref()).await?;
+            }
+        }
+        None if is_missing(caller, found, account.as_ref()) => {
+            return question(app, caller, found, &request, account_id, permission);
+        }
+        None => {}
     }
-    let executed = execute::run(app, caller, &found, account, request.arguments).await?;
+    let executed = execute::run(app, caller, found, account, request.arguments).await?;
     Ok(Approvable::Executed(executed))
 }
 
@@ -116,31 +157,40 @@ pub(super) fn is_missing(
 ) -> bool {
     match scope::permission(caller.config(), found) {
         Permission::AlwaysAllow => false,
-        Permission::AskOnce => !caller.session.body.has_approved(&found.tool.slug, account),
-        Permission::AskAlways | Permission::AlwaysDeny => true,
+        Permission::AskOnce | Permission::AskAlways => {
+            let is_remembered = caller.session.body.has_approved(&found.tool.slug, account);
+            !(is_remembered && scope::honors_approvals(caller.config(), found))
+        }
+        Permission::AlwaysDeny => true,
     }
 }
 
 fn question(
     app: &App,
     caller: &SessionCaller,
-    tool: &str,
+    found: &ResolvedTool,
     request: &SessionExecute,
     account: &str,
     permission: Permission,
 ) -> Result<Approvable> {
+    let tool = &*found.tool.slug;
     let note = match permission {
         Permission::AskOnce => " The approval holds for all its calls in this session.",
+        _ if scope::honors_approvals(caller.config(), found) => {
+            " The decision `always_approve` holds for all its calls in this session."
+        }
         _ => "",
     };
     let message = question_text(tool, request, account, note)?;
     let now = app.clock.now().0;
     let expires_at = now.saturating_add(APPROVAL_TTL.as_millis() as i64);
-    let hash = hash(app, caller, tool, request, account, expires_at)?;
+    let nonce = random_text(NONCE_CHARS);
+    let asked = [&*nonce, account];
+    let hash = hash(app, caller, tool, request, asked, expires_at)?;
     let hash = hex::encode(hash.finalize().into_bytes());
     Ok(Approvable::ApprovalRequired {
         message,
-        state: format!("{expires_at}.{account}.{hash}"),
+        state: format!("{expires_at}.{nonce}.{account}.{hash}"),
     })
 }
 
@@ -204,36 +254,48 @@ fn question_text(
     Ok(text)
 }
 
-/// Checks that a state was issued for a call and has not expired. Returns the id of the account with
-/// which the call would have run; empty if it needs none.
+/// What a state was issued for.
+struct Asked {
+    /// Id of the account with which the call would have run; empty if it needs none.
+    account: String,
+    /// The hash in the state, in lower case.
+    hash: String,
+}
+
+/// Checks that a state was issued for a call and has not expired.
 fn verify(
     app: &App,
     caller: &SessionCaller,
     tool: &str,
     request: &SessionExecute,
     state: &str,
-) -> Result<String> {
+) -> Result<Asked> {
     let invalid = || errors::approval_invalid(tool);
-    let (expires_at, rest) = state.split_once('.').ok_or_else(invalid)?;
-    let (account, given) = rest.split_once('.').ok_or_else(invalid)?;
+    let parts: Vec<&str> = state.split('.').collect();
+    let [expires_at, nonce, account, given] = parts[..] else {
+        return Err(invalid());
+    };
     let expires_at = expires_at.parse().map_err(|_| invalid())?;
     let given = hex::decode(given).map_err(|_| invalid())?;
+    let hash = hash(app, caller, tool, request, [nonce, account], expires_at)?;
     // The comparison takes constant time.
-    let verified = hash(app, caller, tool, request, account, expires_at)?.verify_slice(&given);
-    if verified.is_err() || app.clock.now().0 > expires_at {
+    if hash.verify_slice(&given).is_err() || app.clock.now().0 > expires_at {
         return Err(invalid());
     }
-    Ok(account.to_owned())
+    Ok(Asked {
+        account: account.to_owned(),
+        hash: hex::encode(given),
+    })
 }
 
-/// Returns the keyed hash over a call, the id of its account and the time at which its approval expires.
-/// Parsed arguments are hashed, so that a client may write the same ones in another way.
+/// Returns the keyed hash over a call, the nonce of the state, the id of the account, and the time at which
+/// the approval expires. Parsed arguments are hashed, so that a client may write the same ones in another way.
 fn hash(
     app: &App,
     caller: &SessionCaller,
     tool: &str,
     request: &SessionExecute,
-    account: &str,
+    [nonce, account]: [&str; 2],
     expires_at: i64,
 ) -> Result<Hmac<Sha256>> {
     let arguments: Value = serde_json::from_slice(&request.arguments)
@@ -252,6 +314,7 @@ fn hash(
         &version,
         tool,
         named,
+        nonce,
         account,
         &expires_at,
     ] {

@@ -1,6 +1,6 @@
 //! The caller of a tool inside a session.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use store::{Record, Time};
 
@@ -15,6 +15,17 @@ use crate::{
     projects::SharedProject,
 };
 
+/// What the key of a request permits in a session beside the execution of tools.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CallerRights {
+    /// True if the key permits proxy requests.
+    pub proxy: bool,
+    /// True if the key permits to create links by which the user connects accounts.
+    pub connect: bool,
+    /// True if the key permits to store and to delete recipes.
+    pub store_recipes: bool,
+}
+
 /// The caller of a tool inside a session. Dropping the future of a call cancels the call.
 #[derive(Debug, Clone)]
 pub struct SessionCaller {
@@ -26,8 +37,8 @@ pub struct SessionCaller {
     pub session: Arc<Record<Session>>,
     /// Id of the request, for the log.
     pub request_id: RequestId,
-    /// True if the key of the request permits proxy requests.
-    pub may_proxy: bool,
+    /// What the key of the request permits.
+    pub rights: CallerRights,
     /// Progress of the recipes that the request executes.
     pub progress: Progress,
 }
@@ -39,7 +50,7 @@ impl SessionCaller {
         project: &SharedProject,
         id: &SessionId,
         request_id: RequestId,
-        may_proxy: bool,
+        rights: CallerRights,
     ) -> Result<Self> {
         let session = sessions::get(app, project, id).await?;
         sessions::note_use(app, &session).await?;
@@ -48,12 +59,31 @@ impl SessionCaller {
             id: Some(id.clone()),
             session: Arc::new(session),
             request_id,
-            may_proxy,
+            rights,
             progress: Progress::default(),
         })
     }
 
-    /// Returns the caller of a session that is not stored and has no id. It sends no proxy requests.
+    /// Returns the caller with the session as it is now, for a tool that begins after others or after a wait.
+    /// Fails if the session was deleted. A session that has not changed is not decoded again.
+    pub async fn current(&self, app: &App) -> Result<Cow<'_, Self>> {
+        let Some(id) = &self.id else {
+            return Ok(Cow::Borrowed(self));
+        };
+        let project = self.project.id.as_str();
+        let revision = app.store.revision::<Session>(project, id.as_str()).await?;
+        if revision == Some(self.session.revision) {
+            return Ok(Cow::Borrowed(self));
+        }
+        let session = Arc::new(sessions::get(app, &self.project, id).await?);
+        Ok(Cow::Owned(Self {
+            session,
+            ..self.clone()
+        }))
+    }
+
+    /// Returns the caller of a session that is not stored and has no id. It sends no proxy requests and stores
+    /// no recipes.
     pub(super) fn unstored(project: &SharedProject, config: Config, request_id: RequestId) -> Self {
         let record = Record {
             id: String::new(),
@@ -69,7 +99,10 @@ impl SessionCaller {
             id: None,
             session: Arc::new(record),
             request_id,
-            may_proxy: false,
+            rights: CallerRights {
+                connect: true,
+                ..CallerRights::default()
+            },
             progress: Progress::default(),
         }
     }

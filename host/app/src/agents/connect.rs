@@ -9,6 +9,7 @@ use crate::{
     },
     catalog::Release,
     core::{ids::AuthConfigId, truncate},
+    projects::permissions::Area,
 };
 
 /// A link with which a user connects the account that a tool needs.
@@ -36,9 +37,15 @@ pub struct Connect {
 }
 
 /// Creates a pending account of the session's user, and the address of the page on which the user
-/// connects it. Fails if the toolkit does not exist, the session does not permit it, it needs no
-/// account or has no auth config that the session may use, or an address is invalid.
+/// connects it. Fails if the key does not permit it, the toolkit does not exist, the session does not permit
+/// the toolkit, it needs no account or has no auth config that the session may use, or an address is invalid.
 pub async fn link(app: &App, caller: &SessionCaller, request: Connect) -> Result<LinkCreated> {
+    if !caller.rights.connect {
+        return Err(errors::key_permission(
+            "write",
+            Area::ConnectedAccounts.into_str(),
+        ));
+    }
     let config = caller.config();
     let catalog = app.catalog.snapshot();
     let toolkit = catalog.toolkit(request.toolkit.trim());

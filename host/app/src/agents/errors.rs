@@ -58,6 +58,10 @@ crate::error_table! { pub table:
     APPROVAL_INVALID = approval_invalid(tool: impl Display): Invalid, 4322, "ToolRouterV2_ApprovalInvalid",
         "request_state: it belongs to no request for the approval of this call of {tool}, or has expired",
         "call the tool with the same arguments and without `request_state`, to ask for approval again";
+    /// The state has been answered before. Nothing ran.
+    APPROVAL_ANSWERED = approval_answered(tool: impl Display): Invalid, 4323, "ToolRouterV2_ApprovalAnswered",
+        "request_state: the request for the approval of this call of {tool} has been answered",
+        "call the tool without `request_state`, to ask for approval again; repeat a request whose answer was lost with its `Idempotency-Key`";
     /// The meta tool is switched off in the session.
     META_TOOL_OFF = meta_tool_off(slug: impl Display): Forbidden, 4312, "ToolRouterV2_MetaToolDisabled",
         "the session does not offer the meta tool {slug}",
@@ -124,6 +128,14 @@ crate::error_table! { pub table:
     RECIPE_RUNS_FULL = recipe_runs_full(): StorageFull, 4356, "ToolRouterV2_RecipeRunsFull",
         "the runs of recipes of the project have kept as many bytes as they may in a day",
         "retry in some hours, return less as the output of recipes, or ask the operator to raise `limits.recipe_runs_mib`";
+    /// The session could not run the stored steps without asking, and may not replace or delete them.
+    RECIPE_PROTECTED = recipe_protected(slug: impl Display, problems: impl Into<Problems>): Forbidden, 4357, "ToolRouterV2_RecipeProtected",
+        "recipe {slug} has steps that the session may not run, so that it may not change or delete the recipe",
+        "store the recipe under another slug, or change it in a session that may run its steps without asking", with_problems(problems);
+    /// The scripts of the recipe were stored by a session with other limits. Nothing ran.
+    RECIPE_SCRIPT_REFUSED = recipe_script_refused(slug: impl Display): Forbidden, 4358, "ToolRouterV2_RecipeScriptRefused",
+        "recipe {slug} has a script that a session with other limits has stored",
+        "execute the recipe in a session with the same toolkits, tools, permissions and accounts, or store it again in this one";
 
     /// The MCP server does not exist in the project.
     MCP_SERVER_NOT_FOUND = mcp_server_not_found(id: impl Display): NotFound, 4401, "McpServer_NotFound",

@@ -5,7 +5,7 @@
 //! That limit is one pure function ([`scope`]). Every way to run a tool for a session goes through
 //! [`execute`], which asks the scope, selects the account and calls `runs::execute`.
 
-mod approval;
+pub(crate) mod approval;
 mod assistive_prompt;
 mod caller;
 mod check;
@@ -30,7 +30,7 @@ mod workbench;
 pub use self::{
     approval::{APPROVAL_TTL, Approvable, Approval, ApprovalDecision, execute_with_approval},
     assistive_prompt::assistive_prompt,
-    caller::SessionCaller,
+    caller::{CallerRights, SessionCaller},
     check::MAX_PINNED_ACCOUNTS,
     config::{
         Config, Filter, KNOWN_TOOL_HINTS, MAX_CONFIG_BYTES, ManageConnections, MultiAccount,

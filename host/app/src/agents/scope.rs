@@ -154,12 +154,24 @@ pub fn permission(config: &Config, found: &ResolvedTool) -> Permission {
     permission_of(config, &found.into())
 }
 
-/// Returns the stricter of two permissions: the own one of the tool, its toolkit or all tools, and that
-/// of the lists of what needs approval.
-fn permission_of(config: &Config, tool: &Facts<'_>) -> Permission {
+/// Returns true if the calls of a tool that needs approval run once the user has approved all of them: its
+/// permission does not ask always.
+#[must_use]
+pub fn honors_approvals(config: &Config, found: &ResolvedTool) -> bool {
+    own_permission(config, &found.into()) < Permission::AskAlways
+}
+
+/// Returns the permission of the tool, its toolkit or all tools.
+fn own_permission(config: &Config, tool: &Facts<'_>) -> Permission {
     let of_tool = config.permissions.get(tool.tool);
     let own = of_tool.or_else(|| config.permissions.get(tool.toolkit));
-    let own = own.copied().unwrap_or_else(|| of_all(config));
+    own.copied().unwrap_or_else(|| of_all(config))
+}
+
+/// Returns the stricter of two permissions: the own one of the tool, and that of the lists of what needs
+/// approval.
+fn permission_of(config: &Config, tool: &Facts<'_>) -> Permission {
+    let own = own_permission(config, tool);
     let tools = config.approval_tools.get(tool.toolkit);
     let tags = approval_tags(config, tool.toolkit);
     let is_listed = lists(&config.approval_toolkits, tool.toolkit)

@@ -12,7 +12,7 @@ use store::{
     Batch, Collection, Cursor, Document, Erasure, Field, Kind, Listed, Query, Record, Time, Window,
 };
 
-use super::{Config, SessionCaller, check, errors, session_files};
+use super::{Config, SessionCaller, approval, check, errors, session_files};
 use crate::{
     App, Error, Result,
     core::{
@@ -323,7 +323,7 @@ pub async fn history(
     Ok(app.store.list(&query).await?)
 }
 
-/// Deletes a session, and erases its files and the versions of its configuration. Fails if the
+/// Deletes a session, and erases its files, its answered approvals and the versions of its configuration. Fails if the
 /// session does not exist.
 pub async fn remove(app: &App, project: &Project, id: &SessionId) -> Result<()> {
     get(app, project, id).await?;
@@ -337,8 +337,9 @@ pub async fn remove(app: &App, project: &Project, id: &SessionId) -> Result<()> 
         Ok::<_, Error>((versions.iter().fold(batch, Batch::purge), ()))
     });
     removed.await?;
-    // Files that were written before the session was gone.
-    session_files::erase_session(app, project.id.as_str(), id).await
+    // Files and answers that were written before the session was gone.
+    session_files::erase_session(app, project.id.as_str(), id).await?;
+    approval::erase_session(app, project.id.as_str(), id).await
 }
 
 #[cfg(test)]

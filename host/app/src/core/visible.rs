@@ -7,6 +7,15 @@
 
 use std::{borrow::Cow, fmt::Write};
 
+/// Returns true if a text has neither control characters and line breaks, nor invisible characters and those
+/// that change the direction of text: a person sees it as it is.
+#[must_use]
+pub fn is_plain_line(text: &str) -> bool {
+    !text
+        .chars()
+        .any(|c| c.is_control() || manifest::is_hidden(c))
+}
+
 /// Escapes invisible characters as JSON does. JSON keeps its meaning, because it has such characters
 /// only inside of strings.
 #[must_use]

@@ -2,7 +2,7 @@
 
 use crate::{
     App, accounts,
-    agents::{mcp_oauth, recipes, sessions},
+    agents::{approval, mcp_oauth, recipes, sessions},
     events::{
         self,
         triggers::{actions, polling, subscribing},
@@ -41,6 +41,11 @@ const RECURRING_JOBS: &[Job] = &[
         run: |app, claim| Box::pin(idempotency::delete_expired(app, claim)),
     },
     Job {
+        name: "approval_answers",
+        interval: approval::SWEEP_INTERVAL,
+        run: |app, claim| Box::pin(approval::erase_expired(app, claim)),
+    },
+    Job {
         name: "mcp_consents",
         interval: mcp_oauth::SWEEP_INTERVAL,
         run: |app, claim| Box::pin(mcp_oauth::delete_expired(app, claim)),
@@ -54,6 +59,11 @@ const RECURRING_JOBS: &[Job] = &[
         name: "hidden_records",
         interval: retention::HIDDEN_RETENTION_INTERVAL,
         run: |app, claim| Box::pin(retention::erase_hidden(app, claim)),
+    },
+    Job {
+        name: "action_recipes",
+        interval: actions::COPIES_INTERVAL,
+        run: |app, claim| Box::pin(actions::add_missing(app, claim)),
     },
     Job {
         name: "recipe_retention",

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Result, projects::errors};
+use crate::{Result, core::visible::is_plain_line, projects::errors};
 
 /// Maximum length of a URL in a project's settings, in bytes.
 const MAX_URL_BYTES: usize = 2_048;
@@ -68,10 +68,11 @@ impl Config {
                 ));
             }
         }
-        let is_long = |name: &String| name.chars().count() > MAX_DISPLAY_NAME_CHARS;
-        if self.display_name.as_ref().is_some_and(is_long) {
+        let is_refused =
+            |name: &String| name.chars().count() > MAX_DISPLAY_NAME_CHARS || !is_plain_line(name);
+        if self.display_name.as_ref().is_some_and(is_refused) {
             problems.push(format!(
-                "display_name: at most {MAX_DISPLAY_NAME_CHARS} characters"
+                "display_name: at most {MAX_DISPLAY_NAME_CHARS} characters, without line breaks, invisible ones and those that change the direction of text"
             ));
         }
         if !FILE_URL_EXPIRY_SECONDS.contains(&self.file_url_expiry) {

@@ -43,6 +43,7 @@ use crate::{
     core::{
         AUDIT_LOG_TARGET,
         ids::{OrganizationId, ProjectId},
+        visible::is_plain_line,
     },
 };
 
@@ -191,11 +192,14 @@ pub(crate) async fn record(
 }
 
 impl Project {
-    /// Returns the display name, or the name if no display name is set.
+    /// Returns the display name, or the name if no display name is set, or one that misleads a person.
     #[must_use]
     pub fn shown_name(&self) -> &str {
         let StoredProject { name, config, .. } = &self.stored;
-        config.display_name.as_ref().unwrap_or(name)
+        let display_name = config.display_name.as_ref();
+        display_name
+            .filter(|name| is_plain_line(name))
+            .unwrap_or(name)
     }
 
     fn from_record(organization: OrganizationId, record: Record<StoredProject>) -> Result<Self> {

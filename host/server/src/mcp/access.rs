@@ -68,19 +68,27 @@ fn is_same(one: &str, other: &str) -> bool {
     one.eq_ignore_ascii_case(other) || (is_local(one) && is_local(other))
 }
 
-/// Admits a request to an MCP server. A key or an access token is needed only if the project requires
+/// A request with a key or an access token.
+pub(super) struct Admitted {
+    pub(super) key: ProjectKey,
+    /// Id of the key, or of the consent behind the token.
+    pub(super) credential: String,
+}
+
+/// Admits a request to an MCP server, and returns the id of its credential, if it has one. A key or an access token is needed only if the project requires
 /// a key, but one that is sent has to be one of the project.
 pub(super) async fn admit(
     server: &Arc<Server>,
     caller: &McpCaller,
     request: Request,
-) -> ApiResult<Request> {
+) -> ApiResult<(Request, Option<String>)> {
     let (mut parts, body) = request.into_parts();
     let is_required = caller.project.stored.config.require_mcp_key;
     let headers = &parts.headers;
+    let mut credential = None;
     if is_required || auth::has_key(headers) || access_token(headers).is_some() {
-        let key = project_key(server, &mut parts, &caller.resource()).await?;
-        if key.project.id != caller.project.id {
+        let admitted = project_key(server, &mut parts, &caller.resource()).await?;
+        if admitted.key.project.id != caller.project.id {
             let wrong_key = || errors::key_of_other_kind("the project's", "another project's");
             return Err(if is_required {
                 wrong_key()
@@ -89,10 +97,11 @@ pub(super) async fn admit(
             }
             .into());
         }
+        credential = Some(admitted.credential);
     } else {
         auth::admit_without_key(server, &caller.project).await?;
     }
-    Ok(Request::from_parts(parts, body))
+    Ok((Request::from_parts(parts, body), credential))
 }
 
 /// Admits a request with its key, or with its access token for an endpoint. A token stands for the key
@@ -101,19 +110,25 @@ pub(super) async fn project_key(
     server: &Arc<Server>,
     parts: &mut Parts,
     resource: &Resource,
-) -> ApiResult<ProjectKey> {
+) -> ApiResult<Admitted> {
     let Some(token) = access_token(&parts.headers) else {
-        return ProjectKey::from_request_parts(parts, server).await;
+        let key = ProjectKey::from_request_parts(parts, server).await?;
+        let credential = key.holder.key_id.clone();
+        return Ok(Admitted { key, credential });
     };
     if auth::has_key(&parts.headers) {
         return Err(errors::key_ambiguous().into());
     }
-    let (holder, project) = mcp_oauth::authenticate(&server.app, token, resource).await?;
-    auth::admit_to_project(server, &holder, &project).await?;
-    Ok(ProjectKey {
+    let access = mcp_oauth::authenticate(&server.app, token, resource).await?;
+    auth::admit_to_project(server, &access.holder, &access.project).await?;
+    let key = ProjectKey {
         server: server.clone(),
-        project,
-        holder,
+        project: access.project,
+        holder: access.holder,
+    };
+    Ok(Admitted {
+        key,
+        credential: access.consent_id,
     })
 }
 

@@ -143,11 +143,11 @@ mod tests {
         let decided = |response| approval("state", &response).map(|given| given.decision);
         let form =
             |decision: Value| json!({ "action": "accept", "content": { "decision": decision } });
-        for approves in ["approve", "always_approve"] {
-            assert_eq!(
-                decided(form(approves.into())).unwrap(),
-                ApprovalDecision::Approved
-            );
+        for (approves, expected) in [
+            ("approve", ApprovalDecision::Approved),
+            ("always_approve", ApprovalDecision::AlwaysApproved),
+        ] {
+            assert_eq!(decided(form(approves.into())).unwrap(), expected);
         }
         for declines in [
             form("deny".into()),

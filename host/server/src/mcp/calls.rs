@@ -3,16 +3,20 @@
 //! Clients of protocol versions before 2026-07-28 cancel a call with a notification that names its
 //! request and is sent over the same connection. The server that receives it may not be the one that
 //! runs the call, and passes it on to the others. Later clients close the stream of the response.
+//!
+//! A client chooses the ids of its connection and its requests, and may choose those of another one. A
+//! notification therefore finds only calls that began at the same address with the same credential.
 
 use std::{borrow::Cow, collections::HashMap, future, sync::Arc};
 
+use axum::extract::Request;
 use parking_lot::Mutex;
 use rmcp::model::ClientCapabilities;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::Notify;
 
-use super::connecting::opens_urls;
+use super::{CONNECTION_ID, connecting::opens_urls};
 use crate::Server;
 
 /// Maximum bytes of a message that is read for its method.
@@ -22,8 +26,30 @@ const MAX_NOTIFICATION_BYTES: usize = 16 << 10;
 #[derive(Clone, Default)]
 pub(crate) struct Calls(Arc<Mutex<HashMap<CallKey, Arc<Notify>>>>);
 
-/// Id of a connection, and id of a request on it.
-type CallKey = (String, String);
+/// A connection, and the id of a request on it.
+type CallKey = (Connection, String);
+
+/// A client's connection: the id that the client sends, and what else its requests have in common.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(super) struct Connection {
+    pub(super) id: String,
+    /// Path and query of the endpoint.
+    address: String,
+    /// Id of the key, or of the consent behind the access token.
+    credential: Option<String>,
+}
+
+impl Connection {
+    /// Returns the connection of a request, if it names one.
+    pub(super) fn of(request: &Request, credential: Option<String>) -> Option<Self> {
+        let id = request.headers().get(&CONNECTION_ID)?.to_str().ok()?;
+        Some(Self {
+            id: id.to_owned(),
+            address: request.uri().to_string(),
+            credential,
+        })
+    }
+}
 
 /// A running call. Dropping it ends the call.
 pub(super) struct RunningCall {
@@ -38,10 +64,10 @@ impl Calls {
     /// only by disconnecting.
     pub(super) fn begin(
         &self,
-        connection: Option<&str>,
+        connection: Option<&Connection>,
         request: impl FnOnce() -> String,
     ) -> Option<RunningCall> {
-        let key = (connection?.to_owned(), request());
+        let key = (connection?.clone(), request());
         let cancelled = Arc::new(Notify::new());
         self.0.lock().insert(key.clone(), cancelled.clone());
         Some(RunningCall {
@@ -70,8 +96,8 @@ pub(super) async fn cancellation(running: Option<&RunningCall>) {
 }
 
 /// Cancels a call of this server or another one.
-pub(super) async fn cancel(server: &Server, connection: &str, request: String) {
-    let key = (connection.to_owned(), request);
+pub(super) async fn cancel(server: &Server, connection: &Connection, request: String) {
+    let key = (connection.clone(), request);
     if server.mcp_calls.cancel(&key) {
         return;
     }
@@ -161,21 +187,32 @@ mod tests {
     #[tokio::test]
     async fn only_the_named_call_is_cancelled() {
         let calls = Calls::default();
-        let begin = |connection| calls.begin(connection, || "1".to_owned());
-        let one = begin(Some("a"));
-        let other = begin(Some("b"));
-        let [first, second] = [None, None].map(begin);
+        let connection = |id: &str, address: &str, credential: &str| Connection {
+            id: id.to_owned(),
+            address: address.to_owned(),
+            credential: Some(credential.to_owned()),
+        };
+        let named = connection("a", "/mcp/one", "key");
+        let begin = |connection: Option<&Connection>| calls.begin(connection, || "1".to_owned());
+        let one = begin(Some(&named));
+        let others = [
+            begin(Some(&connection("b", "/mcp/one", "key"))),
+            begin(Some(&connection("a", "/mcp/two", "key"))),
+            begin(Some(&connection("a", "/mcp/one", "other"))),
+            begin(None),
+            begin(None),
+        ];
         let notification =
             br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
         let Some(ConnectionMessage::Cancel(request)) = ConnectionMessage::read(notification) else {
             panic!("it cancels a call")
         };
-        assert!(calls.cancel(&("a".to_owned(), request)));
+        assert!(calls.cancel(&(named, request)));
         cancellation(one.as_ref()).await;
-        for running in [&other, &first, &second] {
+        for running in &others {
             assert!(cancellation(running.as_ref()).now_or_never().is_none());
         }
-        drop((one, other, first, second));
+        drop((one, others));
         assert!(calls.0.lock().is_empty());
     }
 

@@ -25,7 +25,7 @@ use tokio::time::{Instant, timeout};
 
 use super::{
     approving::CallApproval,
-    calls::{RunningCall, cancellation},
+    calls::{Connection, RunningCall, cancellation},
     connecting::{self, CONNECTION_WAIT, Consent, UrlRequest, is_connection_missing},
     listing::Offered,
     results::{Outcome, Source, executed, refused},
@@ -63,14 +63,14 @@ impl Caller {
 pub(super) struct Endpoint {
     pub(super) server: Arc<Server>,
     pub(super) caller: Caller,
-    /// Id of the client's connection.
-    connection: Option<String>,
+    /// The client's connection.
+    connection: Option<Connection>,
     /// Permit of the stream that the request opens.
     stream: Option<Arc<StreamPermit>>,
 }
 
 impl Endpoint {
-    pub(super) fn new(server: Arc<Server>, caller: Caller, connection: Option<String>) -> Self {
+    pub(super) fn new(server: Arc<Server>, caller: Caller, connection: Option<Connection>) -> Self {
         Self {
             server,
             caller,
@@ -151,14 +151,18 @@ impl Endpoint {
         }
         let deadline = Instant::now() + CONNECTION_WAIT;
         let accounts = app::accounts::commit_signal(self.app());
+        let mut current = self.clone();
         loop {
-            let called = self.call_once(name, arguments.clone(), approval).await;
+            let called = current.call_once(name, arguments.clone(), approval).await;
             let is_missing = called.as_ref().is_err_and(is_connection_missing);
             if !is_missing || Instant::now() >= deadline {
                 return called;
             }
             // An account that another server connects gives no signal here.
             let _ = timeout(connecting::POLL_INTERVAL, accounts.committed()).await;
+            if let Caller::Session(caller) = &mut current.caller {
+                *caller = caller.current(self.app()).await?.into_owned();
+            }
         }
     }
 
@@ -257,7 +261,7 @@ impl Endpoint {
     /// Registers a call until its end, if the client has a connection.
     pub(super) fn begin(&self, id: &RequestId) -> Option<RunningCall> {
         let id = || id.clone().into_json_value().to_string();
-        self.server.mcp_calls.begin(self.connection.as_deref(), id)
+        self.server.mcp_calls.begin(self.connection.as_ref(), id)
     }
 
     /// Returns the outcome that answers a call that has ended.
@@ -297,8 +301,8 @@ impl Endpoint {
 
     /// Returns true if the client declared so when it opened its connection.
     pub(super) fn opens_urls(&self) -> bool {
-        let connection = self.connection.as_deref();
-        connection.is_some_and(|id| id.ends_with(OPENS_URLS_SUFFIX))
+        let connection = self.connection.as_ref();
+        connection.is_some_and(|connection| connection.id.ends_with(OPENS_URLS_SUFFIX))
     }
 }
 

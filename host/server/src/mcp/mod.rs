@@ -37,7 +37,7 @@ use axum::{
 
 use self::{
     address::Address,
-    calls::ConnectionMessage,
+    calls::{Connection, ConnectionMessage},
     direct::DirectRequest,
     endpoint::{Caller, Endpoint, OPENS_URLS_SUFFIX},
 };
@@ -87,8 +87,10 @@ pub(crate) async fn server(
         access::check_host(&server, request.headers())?;
         let selection = address.selection()?;
         let caller = McpCaller::open(&server.app, &id, selection, request_id()).await?;
-        let request = access::admit(&server, &caller, request).await?;
-        answer(server.clone(), Caller::Server(Arc::new(caller)), request).await
+        let (request, credential) = access::admit(&server, &caller, request).await?;
+        let connection = Connection::of(&request, credential);
+        let caller = Caller::Server(Arc::new(caller));
+        answer(server.clone(), caller, connection, request).await
     }
     .await;
     answered.unwrap_or_else(|cause| access::refuse(&server, &endpoint, cause))
@@ -106,10 +108,11 @@ pub(crate) async fn session(
         access::check_host(&server, request.headers())?;
         let (mut parts, body) = request.into_parts();
         let resource = Resource::Session(id.clone());
-        let key = access::project_key(&server, &mut parts, &resource).await?;
-        let caller = tool_router::open(&key, &id).await?;
+        let admitted = access::project_key(&server, &mut parts, &resource).await?;
+        let caller = tool_router::open(&admitted.key, &id).await?;
         let request = Request::from_parts(parts, body);
-        answer(server.clone(), Caller::Session(caller), request).await
+        let connection = Connection::of(&request, Some(admitted.credential));
+        answer(server.clone(), Caller::Session(caller), connection, request).await
     }
     .await;
     answered.unwrap_or_else(|cause| access::refuse(&server, &endpoint, cause))
@@ -127,15 +130,16 @@ fn has_streams(headers: &HeaderMap) -> bool {
     version.is_none_or(|version| *version < *FIRST_VERSION_WITHOUT_CONNECTIONS)
 }
 
-async fn answer(server: Arc<Server>, caller: Caller, request: Request) -> ApiResult<Response> {
+async fn answer(
+    server: Arc<Server>,
+    caller: Caller,
+    connection: Option<Connection>,
+    request: Request,
+) -> ApiResult<Response> {
     if request.method() == Method::DELETE {
         // A connection has no state that could be deleted.
         return Ok(StatusCode::OK.into_response());
     }
-    let connection = request.headers().get(&CONNECTION_ID);
-    let connection = connection
-        .and_then(|id| id.to_str().ok())
-        .map(str::to_owned);
     if request.method() == Method::GET && has_streams(request.headers()) {
         return Ok(changes::stream(Endpoint::new(server, caller, connection)));
     }

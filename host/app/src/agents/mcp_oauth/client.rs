@@ -9,7 +9,7 @@ use super::signed::{sign, verify};
 use crate::{
     App, Result,
     agents::errors,
-    core::{ids, truncate},
+    core::{ids, truncate, visible::is_plain_line},
 };
 
 /// Prefix of client ids.
@@ -48,14 +48,13 @@ pub struct Client {
 }
 
 /// Registers a client and returns its client id. Fails if the name is too long or contains control
-/// characters, or if a redirect URI is missing, too long or of a kind that is not permitted.
+/// characters, line breaks or hidden characters, or if a redirect URI is missing, too long or of a kind that is not permitted.
 pub fn register(app: &App, client: &Client) -> Result<String> {
-    let is_shown = |name: &str| {
-        name.chars().count() <= MAX_CLIENT_NAME_CHARS && !name.chars().any(char::is_control)
-    };
+    let is_shown =
+        |name: &str| name.chars().count() <= MAX_CLIENT_NAME_CHARS && is_plain_line(name);
     if !client.name.as_deref().is_none_or(is_shown) {
         return Err(errors::mcp_client_invalid(format!(
-            "client_name: must be at most {MAX_CLIENT_NAME_CHARS} characters without control characters"
+            "client_name: must be at most {MAX_CLIENT_NAME_CHARS} characters without control characters, invisible ones and those that change the direction of text"
         )));
     }
     if client.redirect_uris.is_empty() {
@@ -85,7 +84,10 @@ pub fn registered(app: &App, client_id: &str) -> Result<Client> {
     let content = content.and_then(|text| text.split_once('.'));
     let content = content.and_then(|(_, content)| BASE64.decode(content).ok());
     let client = content.and_then(|content| serde_json::from_slice(&content).ok());
-    client.ok_or_else(errors::mcp_client_unknown)
+    let mut client: Client = client.ok_or_else(errors::mcp_client_unknown)?;
+    // An earlier version registered clients with such names, and a person is asked to trust them.
+    client.name = client.name.filter(|name| is_plain_line(name));
+    Ok(client)
 }
 
 impl Client {

@@ -307,13 +307,20 @@ pub async fn revoke(app: &App, token: &str, client_id: &str) -> Result<()> {
     Ok(revoked.await?)
 }
 
-/// Returns the holder of the key, and the project, to which an access token for an endpoint gives
-/// access. Fails with [`errors::MCP_TOKEN_INVALID`] if the token is not valid for the endpoint.
-pub async fn authenticate(
-    app: &App,
-    token: &str,
-    resource: &Resource,
-) -> Result<(Arc<Holder>, SharedProject)> {
+/// What an access token gives access to.
+#[derive(Debug)]
+pub struct TokenAccess {
+    /// Holder of the key with which the member has signed in.
+    pub holder: Arc<Holder>,
+    /// Project of the endpoint.
+    pub project: SharedProject,
+    /// Id of the consent, which its refreshed tokens share.
+    pub consent_id: String,
+}
+
+/// Returns what an access token for an endpoint gives access to. Fails with
+/// [`errors::MCP_TOKEN_INVALID`] if the token is not valid for the endpoint.
+pub async fn authenticate(app: &App, token: &str, resource: &Resource) -> Result<TokenAccess> {
     let token = Token::read(app, Kind::Access, token);
     let token = token.filter(|token| token.ends_after(app.clock.now()));
     let token = token.ok_or_else(errors::mcp_token_invalid)?;
@@ -321,7 +328,12 @@ pub async fn authenticate(
     let consent = consent.filter(|consent| consent.body.resource == *resource);
     let consent = consent.ok_or_else(errors::mcp_token_invalid)?;
     let found = holder(app, &consent).await?;
-    found.ok_or_else(errors::mcp_token_invalid)
+    let (holder, project) = found.ok_or_else(errors::mcp_token_invalid)?;
+    Ok(TokenAccess {
+        holder,
+        project,
+        consent_id: consent.id,
+    })
 }
 
 /// Returns the holder of a consent's key and the project, or none if the key has ended.

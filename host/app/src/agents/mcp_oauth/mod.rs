@@ -19,8 +19,9 @@ pub(crate) use self::consent::{COLLECTION, SWEEP_INTERVAL, delete_expired};
 pub use self::{
     client::{Client, MAX_CLIENT_NAME_CHARS, MAX_REDIRECT_URIS_BYTES, register, registered},
     consent::{
-        ACCESS_TOKEN_TTL, CODE_TTL, CodeExchange, NewConsent, REFRESH_TOKEN_TTL, Refresh, Tokens,
-        authenticate, exchange, member_project, record_consent, refresh, revoke,
+        ACCESS_TOKEN_TTL, CODE_TTL, CodeExchange, NewConsent, REFRESH_TOKEN_TTL, Refresh,
+        TokenAccess, Tokens, authenticate, exchange, member_project, record_consent, refresh,
+        revoke,
     },
 };
 use super::{

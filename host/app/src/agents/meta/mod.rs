@@ -134,7 +134,7 @@ impl MetaTool {
         }
     }
 
-    fn check_switched_on(self, config: &Config) -> Result<()> {
+    pub(super) fn check_switched_on(self, config: &Config) -> Result<()> {
         if self.is_in_force(config) {
             Ok(())
         } else {

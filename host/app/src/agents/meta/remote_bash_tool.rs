@@ -91,6 +91,9 @@ async fn run_command(
 ) -> Result<(CommandFinished, Option<String>)> {
     // The files take memory only while the command may run.
     let shell = app.shell.acquire(&caller.project.tenant).await;
+    // The command may have waited long for its turn and its place.
+    let caller = &*caller.current(app).await?;
+    MetaTool::RemoteBashTool.check_switched_on(caller.config())?;
     let command = ShellCommand {
         run_id: random_text(RUN_ID_CHARS),
         command,

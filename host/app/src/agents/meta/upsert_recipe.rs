@@ -10,6 +10,7 @@ use crate::{
         SessionCaller, errors,
         recipes::{self, Definition},
     },
+    projects::permissions::Area,
 };
 
 #[derive(Deserialize)]
@@ -24,17 +25,20 @@ struct Arguments {
 /// Stores or deletes the recipe.
 pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> Result<MetaResult> {
     const OWN_TOOL: MetaTool = MetaTool::UpsertRecipe;
+    if !caller.rights.store_recipes {
+        // Other sessions and the actions of trigger instances run what is stored.
+        return Err(errors::key_permission("write", Area::Sessions.into_str()));
+    }
     let Arguments { slug, delete, rest } = parse(OWN_TOOL, arguments)?;
     let slug = slug.as_deref();
     if delete {
         let missing = || errors::arguments_invalid(OWN_TOOL.short_slug(), "slug: is required");
         let slug = slug.ok_or_else(missing)?;
-        let user = &caller.config().user_id;
-        recipes::remove(app, &caller.project, user, slug).await?;
+        recipes::remove(app, caller, slug).await?;
         return Ok(json!({ "slug": slug, "deleted": true }).into());
     }
     let definition: Definition = parse(OWN_TOOL, rest)?;
-    let stored = recipes::upsert(app, caller, slug, &definition).await?;
+    let stored = recipes::upsert(app, caller, slug, definition).await?;
     let recipe = stored.record.body;
     Ok(json!({ "slug": recipe.slug, "version": recipe.version, "deleted": false }).into())
 }

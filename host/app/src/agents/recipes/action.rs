@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{
     checked_input, get, is_recipe, outcome,
     record::{self, Origin},
+    stored::RecipeCopy,
     wait,
 };
 use crate::{
@@ -27,14 +28,17 @@ impl RecipeActions for TriggerRecipes {
         is_recipe(app, slug)
     }
 
-    fn check<'a>(
+    fn copy<'a>(
         &self,
         app: &'a App,
         project: &'a Project,
         user: &'a str,
         slug: &'a str,
-    ) -> BoxFuture<'a, Result<()>> {
-        Box::pin(async move { get(app, project, user, slug).await.map(|_| ()) })
+    ) -> BoxFuture<'a, Result<Value>> {
+        Box::pin(async move {
+            let copy = RecipeCopy::from(get(app, project, user, slug).await?);
+            serde_json::to_value(copy).map_err(errors::internal)
+        })
     }
 
     fn run<'a>(&self, app: &'a App, action: RecipeAction<'a>) -> BoxFuture<'a, Result<Execution>> {
@@ -43,11 +47,13 @@ impl RecipeActions for TriggerRecipes {
 }
 
 async fn run(app: &App, action: RecipeAction<'_>) -> Result<Execution> {
-    let RecipeAction { project, user, .. } = action;
+    let RecipeAction { project, slug, .. } = action;
+    let recipe: Option<RecipeCopy> =
+        serde_json::from_value(action.recipe).map_err(errors::internal)?;
+    let recipe = recipe.ok_or_else(|| errors::recipe_not_found(slug))?;
     let id = RecipeRunId::for_event(action.event);
     let arguments = Value::Object(action.arguments);
     if !record::exists(app, project, &id).await? {
-        let recipe = get(app, project, user, action.slug).await?;
         let input = checked_input(app, project, &recipe, arguments.clone()).await?;
         let origin = Origin::Trigger {
             toolkit: action.toolkit.to_owned(),
@@ -59,8 +65,8 @@ async fn run(app: &App, action: RecipeAction<'_>) -> Result<Execution> {
     }
     let call = HostCall {
         project,
-        tool: Arc::from(action.slug),
-        user,
+        tool: Arc::from(slug),
+        user: &recipe.user_id,
         session: None,
         // The log can be searched for the executions of an instance.
         request_id: action.instance.as_str().into(),
@@ -70,7 +76,7 @@ async fn run(app: &App, action: RecipeAction<'_>) -> Result<Execution> {
     };
     let work = async {
         wait(app, project, &id).await?;
-        outcome(app, project, user, &id).await
+        outcome(app, project, &recipe.user_id, &id).await
     };
     runs::record_host_call(app, call, work).await
 }

@@ -1,8 +1,8 @@
 //! Checks of a recipe before it is stored.
 //!
-//! A problem that a run would meet in any case is reported here: a tool that does not exist or that the
-//! session does not permit, constant arguments that do not match the schema of the tool, a placeholder
-//! of a step that has not run yet.
+//! A problem that a run would meet in any case is reported here: a tool that does not exist, constant arguments
+//! that do not match the schema of the tool, a placeholder of a step that has not run yet. So is a step that the
+//! session may not run without asking ([`permitted`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,12 +11,13 @@ use serde_json::Value;
 use super::{
     INPUT_SCHEMA_NAME, MAX_DEFINITION_BYTES, MAX_LOOP_ITEMS, MAX_NESTING, MAX_STEPS,
     definition::{Definition, INPUT_ROOT, ITEM_ROOT, STEPS_ROOT, Step},
+    permitted,
 };
 use crate::{
-    App, Result,
+    App, Class, Error, Result,
     agents::{SessionCaller, meta::MetaTool, resolve},
-    catalog,
-    core::{mapping, truncate},
+    catalog::{self, ResolvedTool},
+    core::{ids::AccountId, mapping, truncate},
 };
 
 /// Maximum number of characters of the name of a step, or of a recipe.
@@ -24,12 +25,36 @@ pub(super) const MAX_NAME_CHARS: usize = 64;
 /// Maximum number of problems that are reported.
 const MAX_PROBLEMS: usize = 20;
 
-/// Returns the problems of a recipe, and none if it can be stored. Fails if a schema cannot be
-/// read.
+/// Accounts that steps keep, by the names of the steps.
+type StepAccounts = BTreeMap<String, AccountId>;
+
+/// Returns the problems of a recipe, and none if it can be stored. Adds the accounts to the steps that keep
+/// theirs. Fails if a schema cannot be read.
 pub(super) async fn problems(
     app: &App,
     caller: &SessionCaller,
+    definition: &mut Definition,
+) -> Result<Vec<String>> {
+    let mut accounts = StepAccounts::new();
+    let problems = problems_of(app, caller, definition, &mut accounts).await?;
+    add_accounts(&mut definition.steps, &mut accounts);
+    Ok(problems)
+}
+
+fn add_accounts(steps: &mut [Step], accounts: &mut StepAccounts) {
+    for step in steps {
+        if let Some(account) = accounts.remove(&step.name) {
+            step.account = Some(account.to_string());
+        }
+        add_accounts(&mut step.steps, accounts);
+    }
+}
+
+async fn problems_of(
+    app: &App,
+    caller: &SessionCaller,
     definition: &Definition,
+    accounts: &mut StepAccounts,
 ) -> Result<Vec<String>> {
     let mut problems = Problems::default();
     check_texts(definition, &mut problems);
@@ -64,7 +89,7 @@ pub(super) async fn problems(
         return Ok(problems.0);
     }
     for (place, step) in calls {
-        check_call(app, caller, step, &place, &mut problems).await?;
+        check_call(app, caller, step, (&place, &mut problems), accounts).await?;
     }
     Ok(problems.0)
 }
@@ -80,13 +105,13 @@ fn check_texts(definition: &Definition, problems: &mut Problems) {
     }
 }
 
-/// Checks the tool of a step, and those of its arguments that have no placeholder.
+/// Checks the tool of a step, its account, and those of its arguments that have no placeholder.
 async fn check_call(
     app: &App,
     caller: &SessionCaller,
     step: &Step,
-    place: &str,
-    problems: &mut Problems,
+    (place, problems): (&str, &mut Problems),
+    accounts: &mut StepAccounts,
 ) -> Result<()> {
     let Some(slug) = &step.tool_slug else {
         if !MetaTool::RemoteWorkbench.is_in_force(caller.config()) {
@@ -101,6 +126,13 @@ async fn check_call(
             return Ok(());
         }
     };
+    match kept_account(app, caller, &found, step).await {
+        Ok(kept) => accounts.extend(kept.map(|kept| (step.name.clone(), kept))),
+        Err(cause) => {
+            let problem = problem_of(cause)?;
+            problems.add(format!("{place} (`{}`): {problem}", truncate(&step.name)));
+        }
+    }
     // The values of arguments that name files are replaced before they are validated.
     if found.tool.takes_files {
         return Ok(());
@@ -111,6 +143,30 @@ async fn check_call(
         problems.add(format!("{place}.arguments: {problem}"));
     }
     Ok(())
+}
+
+/// Returns the account that a step keeps: the one that it names, whose alias may be given to another account
+/// later, or the one to which the session is limited. Fails if the session may not run the step unasked.
+async fn kept_account(
+    app: &App,
+    caller: &SessionCaller,
+    found: &ResolvedTool,
+    step: &Step,
+) -> Result<Option<AccountId>> {
+    let named = step.account.as_deref();
+    let account = permitted::account(app, caller, found, named).await?;
+    let is_kept = named.is_some() || permitted::is_limited(caller, found);
+    Ok(account.filter(|_| is_kept))
+}
+
+/// Returns a refusal as a problem of a recipe. Fails with an error that says nothing about the recipe.
+pub(super) fn problem_of(cause: Error) -> Result<String> {
+    let class = cause.info().class;
+    if class == Class::Internal || class.may_pass() {
+        Err(cause)
+    } else {
+        Ok(cause.to_string())
+    }
 }
 
 /// Returns true for a value that is known only when the step runs.
@@ -136,7 +192,7 @@ impl Problems {
 
 /// A walk over the steps of a recipe in the order in which they run.
 #[derive(Default)]
-struct Walk<'a> {
+pub(super) struct Walk<'a> {
     problems: Problems,
     /// Names of all steps so far.
     names: BTreeSet<&'a str>,
@@ -148,6 +204,13 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
+    /// Returns the steps that call a tool or run a script, by their places.
+    pub(super) fn calls_of(steps: &'a [Step]) -> BTreeMap<String, &'a Step> {
+        let mut walk = Self::default();
+        walk.steps(steps, "steps", 0, false);
+        walk.calls
+    }
+
     fn steps(&mut self, steps: &'a [Step], place: &str, depth: usize, in_loop: bool) {
         if depth > MAX_NESTING {
             self.problems.add(format!(

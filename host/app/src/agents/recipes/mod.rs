@@ -9,6 +9,7 @@ mod action;
 mod check;
 mod definition;
 mod engine;
+mod permitted;
 mod progress;
 mod record;
 mod running;
@@ -21,7 +22,6 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 use tokio::time::{sleep, timeout};
 
-use self::record::Origin;
 pub(crate) use self::{
     action::TriggerRecipes,
     record::{CALLS_COLLECTION, RETENTION_INTERVAL, RUNS_COLLECTION, erase_old},
@@ -36,6 +36,7 @@ pub use self::{
     stored::{MAX_SLUG_CHARS, OpenRecipe, Recipe, get, is_recipe, list, remove, upsert},
     versions::{MAX_VERSIONS, get_version},
 };
+use self::{record::Origin, stored::RecipeCopy};
 use super::{SessionCaller, errors};
 use crate::{
     App, Result, catalog,
@@ -90,7 +91,9 @@ pub async fn execute(
     let project = &caller.project;
     let user = &caller.config().user_id;
     let recipe = get(app, project, user, slug).await?;
-    let slug = recipe.record.body.slug.clone();
+    permitted::check_script(caller, &recipe)?;
+    let recipe = RecipeCopy::from(recipe);
+    let slug = recipe.slug.clone();
     let input = json::parse(&arguments);
     let input = input.map_err(|cause| errors::recipe_input_invalid(&slug, cause.to_string()))?;
     let input = checked_input(app, project, &recipe, input).await?;
@@ -106,7 +109,7 @@ pub async fn execute(
         arguments,
     };
     let work = async {
-        let may_proxy = caller.may_proxy;
+        let may_proxy = caller.rights.proxy;
         record::begin(app, project, &run, &recipe, origin, may_proxy, input).await?;
         let steps = &recipe.definition.steps;
         let ended = async {
@@ -141,10 +144,10 @@ async fn outcome(
 async fn checked_input(
     app: &App,
     project: &Project,
-    recipe: &OpenRecipe,
+    recipe: &RecipeCopy,
     value: Value,
 ) -> Result<Map<String, Value>> {
-    let slug = &recipe.record.body.slug;
+    let slug = &recipe.slug;
     let invalid = |problems: Vec<String>| errors::recipe_input_invalid(slug, problems);
     let schema = Value::Object(recipe.definition.input_schema.clone());
     let (large, tenant) = (&app.large_work, &project.tenant);

@@ -16,7 +16,7 @@ use store::{Batch, Collection, Document, Erasure, Field, Kind, Query, Record};
 pub(crate) use self::calls::CALLS_COLLECTION;
 pub(super) use self::calls::{CallResult, StoredCall, call_id, calls_of, newest_place};
 pub use self::view::{CallView, MAX_LISTED_RUNS, RunView, newest_runs, read};
-use super::{MAX_PENDING_RUNS, OpenRecipe, definition::Definition};
+use super::{MAX_PENDING_RUNS, definition::Definition, stored::RecipeCopy};
 use crate::{
     App, Error, Result,
     agents::errors,
@@ -257,7 +257,7 @@ pub(super) async fn begin(
     app: &App,
     project: &Project,
     id: &RecipeRunId,
-    recipe: &OpenRecipe,
+    recipe: &RecipeCopy,
     origin: Origin,
     may_proxy: bool,
     input: Map<String, Value>,
@@ -268,7 +268,6 @@ pub(super) async fn begin(
     let seal = RunSeal::new(app, owner).await?;
     let definition = recipe.definition.clone();
     let plan = seal.seal::<RecipeRun, _>(id, "plan", &Plan { definition, input })?;
-    let recipe = &recipe.record;
     let begun = app.store.change(&RUNS_COLLECTION, id, || async {
         let now = app.clock.now();
         if app.store.get::<RecipeRun>(owner, id).await?.is_some() {
@@ -282,10 +281,10 @@ pub(super) async fn begin(
             return Err(errors::recipe_runs_full());
         }
         let run = RecipeRun {
-            user_id: recipe.body.user_id.clone(),
+            user_id: recipe.user_id.clone(),
             recipe_id: recipe.id.clone(),
-            recipe: recipe.body.slug.clone(),
-            version: recipe.body.version,
+            recipe: recipe.slug.clone(),
+            version: recipe.version,
             status: RunStatus::Running,
             origin: origin.clone(),
             may_proxy,

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     App, Result, accounts,
     agents::{
-        SessionCaller, SessionExecute, errors, execute,
+        CallerRights, SessionCaller, SessionExecute, errors, execute,
         meta::{self, MetaTool},
     },
     catalog::LATEST,
@@ -125,9 +125,12 @@ impl StepCaller<'_> {
         match &self.run.origin {
             Origin::Session(session) => {
                 // The session may have changed since the last step.
-                let may_proxy = self.run.may_proxy;
+                let rights = CallerRights {
+                    proxy: self.run.may_proxy,
+                    ..CallerRights::default()
+                };
                 let id = self.id.into();
-                let caller = SessionCaller::open(app, &self.project, session, id, may_proxy);
+                let caller = SessionCaller::open(app, &self.project, session, id, rights);
                 let caller = caller.await?;
                 if let Some(script) = MetaTool::from_slug(tool) {
                     return Box::pin(meta::execute(app, &caller, script, arguments)).await;
@@ -152,7 +155,9 @@ impl StepCaller<'_> {
                 let slug = &*found.release.slug;
                 let account = match account {
                     Some(named) => Some(self.named_account(app, slug, named).await?),
-                    None => (*slug == **toolkit).then(|| own.clone()),
+                    None if *slug == **toolkit => Some(own.clone()),
+                    None if found.tool.no_auth => None,
+                    None => Some(self.default_account(app, slug).await?),
                 };
                 let call = ToolCall {
                     user_id: Some(self.run.user_id.clone()),
@@ -165,6 +170,14 @@ impl StepCaller<'_> {
                 runs::execute_resolved(app, &self.project, &found, call).await
             }
         }
+    }
+
+    /// Returns the account that a session of the user uses by default.
+    async fn default_account(&self, app: &App, toolkit: &str) -> Result<AccountId> {
+        let user = &self.run.user_id;
+        let usable = accounts::session_accounts(app, &self.project, user, toolkit, None).await?;
+        let missing = || errors::no_active_connection(user, toolkit);
+        AccountId::parse(&usable.first().ok_or_else(missing)?.record.id)
     }
 
     async fn named_account(&self, app: &App, toolkit: &str, named: &str) -> Result<AccountId> {

@@ -6,7 +6,12 @@
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, Document, Erasure, Field, Kind, Query, Record};
 
-use super::{MAX_RECIPES, RECIPE_PREFIX, check, definition::Definition, versions};
+use super::{
+    MAX_RECIPES, RECIPE_PREFIX,
+    check::{self, Walk},
+    definition::Definition,
+    permitted, versions,
+};
 use crate::{
     App, Error, Result,
     agents::{SessionCaller, errors},
@@ -41,6 +46,10 @@ pub struct Recipe {
     /// Number of the version, from 1. Each change raises it.
     pub version: u32,
     definition: Sealed<Definition>,
+    /// Digest of the limits of the session that stored the scripts of the recipe. Absent without limits or
+    /// scripts, and in recipes of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) script_limits: Option<String>,
 }
 
 impl Document for Recipe {
@@ -64,6 +73,33 @@ impl OpenRecipe {
     }
 }
 
+/// The content of a recipe for a run, with what names the recipe.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct RecipeCopy {
+    /// Id of the recipe.
+    pub id: String,
+    /// User to whom the recipe belongs.
+    pub user_id: String,
+    /// Slug of the recipe.
+    pub slug: String,
+    /// Version of the recipe.
+    pub version: u32,
+    /// The content.
+    pub definition: Definition,
+}
+
+impl From<OpenRecipe> for RecipeCopy {
+    fn from(OpenRecipe { record, definition }: OpenRecipe) -> Self {
+        Self {
+            id: record.id,
+            user_id: record.body.user_id,
+            slug: record.body.slug,
+            version: record.body.version,
+            definition,
+        }
+    }
+}
+
 /// Returns true if a slug is that of a recipe, and not of a tool. The recipe need not exist.
 #[must_use]
 pub fn is_recipe(app: &App, slug: &str) -> bool {
@@ -84,16 +120,17 @@ fn slug_of(name: &str) -> String {
 
 /// Creates a recipe of the session's user, or replaces the one with the same slug, which raises its
 /// version. Without a slug it is made from the name. Returns the recipe as this call stored it. Fails
-/// with every problem of the recipe, or if the user has too many recipes.
+/// with every problem of the recipe, if the session could not run the steps that it replaces without
+/// asking, or if the user has too many recipes.
 pub async fn upsert(
     app: &App,
     caller: &SessionCaller,
     slug: Option<&str>,
-    definition: &Definition,
+    mut definition: Definition,
 ) -> Result<OpenRecipe> {
     let slug = slug.map_or_else(|| slug_of(&definition.name), normalized);
     check_slug(app, &slug)?;
-    let problems = check::problems(app, caller, definition).await?;
+    let problems = check::problems(app, caller, &mut definition).await?;
     if !problems.is_empty() {
         return Err(errors::recipe_invalid(slug, problems));
     }
@@ -103,16 +140,24 @@ pub async fn upsert(
     let id = recipe_id(app, project, user, &slug);
     let key = app.vault.key(owner, app.clock.now()).await?;
     let context = SealContext::new::<Recipe>(owner, &id, "definition");
-    let sealed = key.seal(context, definition)?;
+    let sealed = key.seal(context, &definition)?;
     record_limits::count_bytes(app, owner, sealed.size())?;
+    let calls = Walk::calls_of(&definition.steps);
+    let script_limits = match calls.values().any(|step| step.script.is_some()) {
+        true => permitted::script_limits(caller.config())?,
+        false => None,
+    };
     let stored = app.store.change(&COLLECTION, &id, || async {
         let before = app.store.get::<Recipe>(owner, &id).await?;
         let now = app.clock.now();
         let batch = Batch::at(now);
         if let Some(mut recipe) = before {
-            let batch = versions::keep(app, &key, batch, &recipe).await?;
+            let current = OpenRecipe::open(&key, recipe.clone())?;
+            permitted::check_stored(app, caller, &current).await?;
+            let batch = versions::keep(app, &key, batch, current).await?;
             recipe.body.version += 1;
             recipe.body.definition = sealed.clone();
+            recipe.body.script_limits = script_limits.clone();
             return Ok::<_, Error>((batch.update(&recipe), recipe.updated(now)));
         }
         let own = Query::for_project(owner).is("user_id", user.as_str());
@@ -125,6 +170,7 @@ pub async fn upsert(
             slug: slug.clone(),
             version: 1,
             definition: sealed.clone(),
+            script_limits: script_limits.clone(),
         };
         // A deleted project gets no recipes any more.
         let exists = projects::record(app, &project.organization, &project.id).await?;
@@ -133,7 +179,7 @@ pub async fn upsert(
     });
     Ok(OpenRecipe {
         record: stored.await?,
-        definition: definition.clone(),
+        definition,
     })
 }
 
@@ -180,16 +226,22 @@ pub async fn list(app: &App, project: &Project, user: &str) -> Result<Vec<OpenRe
     opened.collect()
 }
 
-/// Deletes a recipe of a user with all its versions. Runs that have begun go on. Fails if the user
-/// has no recipe with the slug.
-pub async fn remove(app: &App, project: &Project, user: &str, slug: &str) -> Result<()> {
+/// Deletes a recipe of the session's user with all its versions. Runs that have begun go on, and so do actions
+/// of trigger instances. Fails if the user has no recipe with the slug, or if the session could not run its
+/// steps without asking.
+pub async fn remove(app: &App, caller: &SessionCaller, slug: &str) -> Result<()> {
+    let (project, user) = (&caller.project, &caller.config().user_id);
     let owner = project.id.as_str();
+    let key = app.vault.key(owner, app.clock.now()).await?;
     let id = recipe_id(app, project, user, &normalized(slug));
     let removed = app.store.change(&COLLECTION, &id, || async {
         let found = app.store.get::<Recipe>(owner, &id).await?;
         let record = found.ok_or_else(|| errors::recipe_not_found(truncate(slug)))?;
-        let batch = Batch::at(app.clock.now()).purge(&record);
-        Ok::<_, Error>((versions::purge_all(app, batch, &record).await?, ()))
+        let recipe = OpenRecipe::open(&key, record)?;
+        permitted::check_stored(app, caller, &recipe).await?;
+        let batch = Batch::at(app.clock.now()).purge(&recipe.record);
+        let batch = versions::purge_all(app, batch, &recipe.record);
+        Ok::<_, Error>((batch.await?, ()))
     });
     Ok(removed.await?)
 }

@@ -49,9 +49,8 @@ pub(super) async fn keep(
     app: &App,
     key: &DataKey,
     batch: Batch,
-    current: &Record<Recipe>,
+    OpenRecipe { record, definition }: OpenRecipe,
 ) -> Result<Batch> {
-    let OpenRecipe { record, definition } = OpenRecipe::open(key, current.clone())?;
     let id = version_id(&record.id, record.body.version);
     let context = SealContext::new::<RecipeVersion>(&record.project, &id, "definition");
     let version = RecipeVersion {

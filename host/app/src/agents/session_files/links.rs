@@ -18,6 +18,9 @@ use crate::{
     projects::{self, record_limits},
 };
 
+/// Number of uploads whose time is over and that are erased for a further one.
+const LAPSED_PER_LINK: usize = 64;
+
 /// Returns a link to which the content of a file is sent. It can be used repeatedly. Fails if the
 /// path or the media type is invalid, or the session has no room for another file.
 pub async fn upload_link(
@@ -40,8 +43,15 @@ pub async fn upload_link(
         let batch = Batch::at(now).check(&owner.session(app).await?);
         let Some(mut file) = owner.at(app, path).await? else {
             let new = BTreeMap::from([(path.to_owned(), Some(0))]);
-            check_limits(&owner.records(app).await?, &new, now)?;
+            let records = owner.records(app).await?;
+            check_limits(&records, &new, now)?;
             record_limits::count_bytes(app, owner.project, 0)?;
+            // Nothing was uploaded in their time, so that they have no content that is erased with them.
+            let lapsed = records.iter().filter(|record| {
+                let file = &record.body;
+                file.place.is_some() && file.blob.is_none() && file.is_expired(now)
+            });
+            let batch = lapsed.take(LAPSED_PER_LINK).fold(batch, Batch::purge);
             let id = FileId::of_session();
             let awaited = awaited(owner, path, media_type, now, expires_at);
             let batch = batch.insert(owner.project, id.as_str(), &awaited);

@@ -30,6 +30,7 @@ pub(super) struct Ran {
 /// if the script cannot run.
 pub(super) async fn run_python(app: &App, caller: &SessionCaller, code: String) -> Result<Ran> {
     let turn = Turn::take(app, caller).await?;
+    let caller = &*requests::current(app, caller).await?;
     // The future is large, and would be copied on the stack.
     let work = Box::pin(run_in_turn(app, caller, &turn, code));
     turn.run(app, work).await

@@ -8,7 +8,7 @@
 
 mod functions;
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -16,8 +16,8 @@ use tokio::sync::{mpsc, oneshot};
 use workbench::Session;
 
 use self::functions::{request_provider, run_tool, search_tools, upload_file};
-use super::super::{SessionCaller, session_files};
-use crate::{App, Class, Error};
+use super::super::{SessionCaller, meta::MetaTool, session_files};
+use crate::{App, Class, Error, Result};
 
 /// Answer to a request: JSON, or a message for the script.
 type Answer = std::result::Result<Bytes, String>;
@@ -82,7 +82,10 @@ impl RequestReceiver {
                 Requested::Call {
                     function,
                     arguments,
-                } => answer(app, caller, &function, arguments).await,
+                } => match current(app, caller).await {
+                    Ok(caller) => answer(app, &caller, &function, arguments).await,
+                    Err(cause) => Err(message(&cause)),
+                },
                 Requested::Read { path } => session_files::read(app, caller, &path)
                     .await
                     .map_err(|cause| message(&cause)),
@@ -91,6 +94,16 @@ impl RequestReceiver {
             let _ = request.answer.send(answered);
         }
     }
+}
+
+/// Returns the caller with the session as it is now. Fails if the session has no workbench any more.
+pub(super) async fn current<'a>(
+    app: &App,
+    caller: &'a SessionCaller,
+) -> Result<Cow<'a, SessionCaller>> {
+    let caller = caller.current(app).await?;
+    MetaTool::RemoteWorkbench.check_switched_on(caller.config())?;
+    Ok(caller)
 }
 
 async fn answer(app: &App, caller: &SessionCaller, function: &str, arguments: Bytes) -> Answer {

@@ -10,6 +10,7 @@ use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD as BASE64};
 use bytes::Bytes;
 use manifest::TriggerKind;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use store::{Collection, Document, Erasure, Field, Record, Time};
 
 use super::{
@@ -44,6 +45,10 @@ pub(crate) struct Progress {
     /// Tool that runs for every event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) action: Option<Sealed<Action>>,
+    /// Copy of the recipe that the action runs, as it was when the action was set; null if there was no recipe
+    /// to copy. Absent for a tool, and until it is added to an action of an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) recipe: Option<Sealed<Value>>,
     #[serde(flatten)]
     pub(super) work: WorkState,
     #[serde(flatten)]
@@ -156,6 +161,10 @@ impl<'a> Seal<'a> {
         self.key.seal(self.context("action"), action)
     }
 
+    pub(super) fn recipe(&self, recipe: &Value) -> Result<Sealed<Value>> {
+        self.key.seal(self.context("recipe"), recipe)
+    }
+
     pub(super) fn memory(&self, memory: &Memory) -> Result<Sealed<Memory>> {
         self.key.seal(self.context("memory"), memory)
     }
@@ -172,6 +181,11 @@ impl<'a> Seal<'a> {
     pub(super) fn open_action(&self, progress: &Progress) -> Result<Option<Action>> {
         let open = |action| self.key.open(self.context("action"), action);
         progress.action.as_ref().map(open).transpose()
+    }
+
+    pub(super) fn open_recipe(&self, progress: &Progress) -> Result<Option<Value>> {
+        let open = |recipe| self.key.open(self.context("recipe"), recipe);
+        progress.recipe.as_ref().map(open).transpose()
     }
 
     pub(super) fn open_memory(&self, progress: &Progress) -> Result<Option<Memory>> {
@@ -203,6 +217,7 @@ impl Progress {
         Ok(Self {
             config: seal.config(config)?,
             action: action.map(|action| seal.action(action)).transpose()?,
+            recipe: None,
             work: WorkState::default(),
             schedule: Schedule::default(),
             memory: None,

@@ -1,5 +1,6 @@
 //! Creation of trigger instances. A repeated request finds the instance of the first and enables it.
 
+use serde_json::Value;
 use store::{Batch, CommitError, EditError, Query, Record};
 use uuid::Uuid;
 
@@ -15,7 +16,10 @@ use crate::{
     App, Error, Result,
     accounts::{self, Account, auth_configs},
     catalog::{ResolvedTrigger, TriggerKind, VersionSelector},
-    core::ids::{AccountId, TriggerInstanceId},
+    core::{
+        ids::{AccountId, TriggerInstanceId},
+        vault::Sealed,
+    },
     events::{endpoints, errors},
     projects::{SharedProject, count_record},
 };
@@ -79,9 +83,10 @@ pub async fn upsert(app: &App, project: &SharedProject, request: Upsert) -> Resu
         request.user_id,
     )
     .await?;
-    if let Some(Some(action)) = &request.action {
-        action.check(app, project, &account).await?;
-    }
+    let recipe = match &request.action {
+        Some(Some(action)) => action.check(app, project, &account).await?,
+        Some(None) | None => None,
+    };
     let wanted = Wanted {
         identity: config::identity(app, &found.trigger.slug, &account.id, &request.config),
         subscription,
@@ -90,6 +95,7 @@ pub async fn upsert(app: &App, project: &SharedProject, request: Upsert) -> Resu
         config: request.config,
         schedule: request.schedule,
         action: request.action,
+        recipe,
     };
     match wanted.store(app, project).await {
         // Another request created the instance first.
@@ -133,6 +139,8 @@ struct Wanted<'a> {
     identity: String,
     schedule: Schedule,
     action: Option<Option<Action>>,
+    /// Copy of the recipe, if the action runs one.
+    recipe: Option<Value>,
 }
 
 impl Wanted<'_> {
@@ -157,6 +165,11 @@ impl Wanted<'_> {
         change.await
     }
 
+    fn sealed_recipe(&self, seal: &Seal<'_>) -> Result<Option<Sealed<Value>>> {
+        let recipe = self.recipe.as_ref();
+        recipe.map(|recipe| seal.recipe(recipe)).transpose()
+    }
+
     /// Adds the changes of an existing instance to a batch.
     async fn update(
         &self,
@@ -173,14 +186,14 @@ impl Wanted<'_> {
             progress.body.schedule = self.schedule.clone();
         }
         let seal = Seal::new(app, &project.id, &instance.id).await?;
+        let stored = seal.open_action(&progress.body)?;
+        let stored_recipe = seal.open_recipe(&progress.body)?;
         let action = self.action.as_ref();
-        let action = match seal.open_action(&progress.body)? {
-            stored if action.is_some_and(|action| *action != stored) => action,
-            _ => None,
-        };
+        let action = action.filter(|action| **action != stored || self.recipe != stored_recipe);
         if let Some(action) = action {
             let sealed = action.as_ref().map(|action| seal.action(action));
             progress.body.action = sealed.transpose()?;
+            progress.body.recipe = self.sealed_recipe(&seal)?;
             instance.body.action = action.as_ref().map(Action::mode);
         }
         let starts = is_rescheduled || !instance.body.is_enabled();
@@ -247,6 +260,7 @@ impl Wanted<'_> {
             changed_at: now,
         };
         let mut progress = Progress::new(app, &project.id, &id, &self.config, action).await?;
+        progress.recipe = self.sealed_recipe(&Seal::new(app, &project.id, id.as_str()).await?)?;
         progress.schedule = self.schedule.clone();
         progress.start(self.found.trigger.kind, now);
         count_record(app, project, &instance)?;

@@ -72,7 +72,8 @@ struct Content {
 #[schema(as = SessionDecision)]
 enum Decision {
     Approve,
-    /// As `approve`. A session that asks once remembers both.
+    /// As `approve`, for this call and all later ones of the tool with the account in the session, unless its
+    /// permission is `ask_always` or `ask_every_call`. A session that asks once remembers `approve`, too.
     AlwaysApprove,
     Deny,
 }
@@ -93,9 +94,8 @@ impl InputResponse {
             (Action::Decline | Action::Cancel, _) | (_, Some(Decision::Deny)) => {
                 Ok(ApprovalDecision::Declined)
             }
-            (Action::Accept, Some(Decision::Approve | Decision::AlwaysApprove)) => {
-                Ok(ApprovalDecision::Approved)
-            }
+            (Action::Accept, Some(Decision::Approve)) => Ok(ApprovalDecision::Approved),
+            (Action::Accept, Some(Decision::AlwaysApprove)) => Ok(ApprovalDecision::AlwaysApproved),
             (Action::Accept, None) => {
                 let values = DECISION_VALUES.join("`, `");
                 Err(errors::session_invalid(format!(

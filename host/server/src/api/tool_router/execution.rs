@@ -63,6 +63,10 @@ pub(crate) struct ExecuteMetaBody<'a> {
     arguments: Option<&'a RawValue>,
     /// Tools of the client, which it runs itself.
     experimental: Option<ClientTools>,
+    /// Answers to the `input_requests` of the result before.
+    input_responses: Option<BTreeMap<String, InputResponse>>,
+    /// `request_state` of the result before.
+    request_state: Option<String>,
 }
 
 /// Outcome of an execution.
@@ -177,18 +181,17 @@ pub(crate) async fn execute(
     let (call, warnings) = parsed?;
     unknown::admit(server, warnings)?;
     let caller = open(&key, &id).await?;
-    let outcome = if let Some(tool) = meta_tool(server, &call.slug) {
-        Approvable::Executed(execute_meta_tool(server, &caller, tool, call.arguments).await?)
-    } else {
-        refuse_local(&call.slug)?;
-        let request = SessionExecute {
-            tool: call.slug,
-            arguments: call.arguments,
-            account: call.account,
-        };
-        agents::execute_with_approval(&server.app, &caller, request, call.approval).await?
+    if let Some(tool) = meta_tool(server, &call.slug) {
+        return execute_meta_call(&key, &caller, tool, call).await;
+    }
+    refuse_local(&call.slug)?;
+    let request = SessionExecute {
+        tool: call.slug,
+        arguments: call.arguments,
+        account: call.account,
     };
-    reply(&key, outcome).await
+    let outcome = agents::execute_with_approval(&server.app, &caller, request, call.approval);
+    reply(&key, outcome.await?).await
 }
 
 /// Executes a meta tool of the session.
@@ -203,12 +206,30 @@ pub(crate) async fn execute_meta(
     let (body, warnings) = parse::<ExecuteMetaBody<'_>>(&bytes)?;
     unknown::admit(&key.server, warnings)?;
     ClientTools::checked(body.experimental)?;
-    let arguments = arguments(&bytes, body.arguments)?;
+    let call = Call {
+        arguments: arguments(&bytes, body.arguments)?,
+        slug: body.slug,
+        account: None,
+        approval: approval(body.request_state, body.input_responses)?,
+    };
     let caller = open(&key, &id).await?;
-    let tool = meta_tool(&key.server, &body.slug);
-    let tool = tool.ok_or_else(|| errors::tool_not_found(shown(&body.slug), ""))?;
-    let execution = execute_meta_tool(&key.server, &caller, tool, arguments).await?;
-    reply(&key, Approvable::Executed(execution)).await
+    let tool = meta_tool(&key.server, &call.slug);
+    let tool = tool.ok_or_else(|| errors::tool_not_found(shown(&call.slug), ""))?;
+    execute_meta_call(&key, &caller, tool, call).await
+}
+
+/// Executes a meta tool of the session. It asks for no approval, so that no state is one of its calls.
+async fn execute_meta_call(
+    key: &ProjectKey,
+    caller: &SessionCaller,
+    tool: MetaTool,
+    call: Call,
+) -> ApiResult<SerializedJson<ResultView>> {
+    if call.approval.is_some() {
+        return Err(errors::approval_invalid(shown(&call.slug)).into());
+    }
+    let execution = execute_meta_tool(&key.server, caller, tool, call.arguments).await?;
+    reply(key, Approvable::Executed(execution)).await
 }
 
 /// Executes a meta tool. Its result names other meta tools with the word of this installation, unless

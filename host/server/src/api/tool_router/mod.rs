@@ -13,7 +13,9 @@ mod toolkits;
 mod views;
 
 use app::{
-    agents::{self, Connect, SessionCaller, SessionToolkitFilter, meta::MetaTool, sessions},
+    agents::{
+        self, CallerRights, Connect, SessionCaller, SessionToolkitFilter, meta::MetaTool, sessions,
+    },
     core::ids::SessionId,
     projects::permissions::{Access, Area},
 };
@@ -35,8 +37,13 @@ const MAX_TOOLS_ON_PAGE: u64 = 500;
 
 /// Reads the session of a request.
 pub(crate) async fn open(key: &ProjectKey, id: &SessionId) -> ApiResult<SessionCaller> {
-    let may_proxy = key.may(Access::Write, &[Area::ProxyExecute]).is_ok();
-    let caller = SessionCaller::open(key.app(), &key.project, id, request_id(), may_proxy);
+    let may = |areas: &'static [Area]| key.may(Access::Write, areas).is_ok();
+    let rights = CallerRights {
+        proxy: may(&[Area::ProxyExecute]),
+        connect: may(&[Area::Sessions, Area::ConnectedAccounts]),
+        store_recipes: may(&[Area::Sessions, Area::ToolExecution]),
+    };
+    let caller = SessionCaller::open(key.app(), &key.project, id, request_id(), rights);
     Ok(caller.await?)
 }
 

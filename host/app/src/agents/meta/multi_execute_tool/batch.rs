@@ -5,9 +5,11 @@
 //!
 //! There are as many workers as threads of the runtime. One of them is the task of the request. Each
 //! worker starts one call after another, and goes on with those that wait. The permission, the account
-//! and the approval of a tool are decided once, by its first call. The workers have one deadline.
+//! and the approval of a tool are decided once, by its first call, and for each call anew after a change of
+//! the session. The workers have one deadline.
 
 use std::{
+    borrow::Cow,
     panic::AssertUnwindSafe,
     sync::{
         Arc, OnceLock,
@@ -37,6 +39,7 @@ use crate::{
         meta::MetaTool,
     },
     core::{ids::LogId, json::RawJson},
+    runs::Execution,
 };
 
 /// Maximum number of calls that run at a time, so that other calls of the project find room.
@@ -236,10 +239,20 @@ async fn execute_one(
     arguments: Bytes,
 ) -> Result<Response, String> {
     let slug = &*tool.slug;
-    let prepare = || Box::pin(prepare(app, caller, slug));
-    let prepared = tool.prepared.get_or_init(prepare).await;
-    let prepared = prepared.as_ref().map_err(Clone::clone)?;
-    let executed = execute::execute_prepared(app, caller, slug, prepared, arguments).await;
+    let current = caller.current(app).await;
+    let executed = match current.map_err(|cause| cause.to_string())? {
+        Cow::Borrowed(caller) => {
+            let prepare = || async {
+                let prepared = Box::pin(prepare(app, caller, slug)).await;
+                prepared.map_err(|cause| cause.to_string())
+            };
+            let prepared = tool.prepared.get_or_init(prepare).await;
+            let prepared = prepared.as_ref().map_err(Clone::clone)?;
+            execute::execute_prepared(app, caller, slug, prepared, arguments).await
+        }
+        // What the session permitted when the batch began holds no longer.
+        Cow::Owned(caller) => Box::pin(execute_changed(app, &caller, slug, arguments)).await,
+    };
     let execution = executed.map_err(|cause| cause.to_string())?;
     let release = execution.release.as_ref();
     let toolkit = release.map_or(RECIPE_TOOLKIT, |release| &*release.slug);
@@ -262,14 +275,24 @@ async fn execute_one(
     })
 }
 
+/// Executes a tool or a recipe of a session that has changed since the batch began.
+async fn execute_changed(
+    app: &App,
+    caller: &SessionCaller,
+    slug: &str,
+    arguments: Bytes,
+) -> Result<Execution, Error> {
+    MetaTool::MultiExecuteTool.check_switched_on(caller.config())?;
+    let prepared = prepare(app, caller, slug).await?;
+    execute::execute_prepared(app, caller, slug, &prepared, arguments).await
+}
+
 /// Decides on the calls of a tool or of a recipe. Fails if they may not run.
-async fn prepare(app: &App, caller: &SessionCaller, slug: &str) -> Result<Prepared, String> {
-    let prepared = if MetaTool::from_slug(slug).is_some() {
-        Err(errors::session_invalid(format!(
+async fn prepare(app: &App, caller: &SessionCaller, slug: &str) -> Result<Prepared, Error> {
+    if MetaTool::from_slug(slug).is_some() {
+        return Err(errors::session_invalid(format!(
             "{slug}: a meta tool cannot be called by another"
-        )))
-    } else {
-        execute::prepare(app, caller, slug, None).await
-    };
-    prepared.map_err(|cause| cause.to_string())
+        )));
+    }
+    execute::prepare(app, caller, slug, None).await
 }

@@ -129,7 +129,7 @@ pub(super) async fn request_provider(
         let switch = "`workbench.enable_proxy_execution` is false";
         return Err(errors::script_request_refused("proxy", switch));
     }
-    if !caller.may_proxy {
+    if !caller.rights.proxy {
         // Otherwise a script would do what the key may not.
         let area = Area::ProxyExecute.into_str();
         return Err(errors::key_permission("write", area));

@@ -17,15 +17,15 @@ use crate::{
 pub const MAX_ARGUMENTS_BYTES: usize = 64 << 10;
 
 impl Action {
-    /// Checks a requested action of an instance with this account. Fails if the tool or the recipe
-    /// does not exist, the arguments are too large or have an invalid placeholder, or no account of
+    /// Checks a requested action of an instance with this account. Returns a copy of the recipe, if the
+    /// action runs one. Fails if the tool or the recipe does not exist, the arguments are too large or have an invalid placeholder, or no account of
     /// the project can be used for the tool.
     pub(in crate::events::triggers) async fn check(
         &self,
         app: &App,
         project: &Project,
         own: &Record<Account>,
-    ) -> Result<()> {
+    ) -> Result<Option<Value>> {
         let target = self.target(app)?;
         if config::text(&self.arguments)?.len() > MAX_ARGUMENTS_BYTES {
             let problem = format!("action.arguments: at most {MAX_ARGUMENTS_BYTES} bytes as JSON");
@@ -37,22 +37,26 @@ impl Action {
         let own = AccountId::parse(&own.id)?;
         let found = match target {
             Target::Tool(found) => found,
-            Target::Recipe => return self.check_recipe(app, project, &account.user_id).await,
+            Target::Recipe => {
+                self.check_recipe()?;
+                let user = self.user_id.as_deref().unwrap_or(&account.user_id);
+                let copy = app.recipe_actions.copy(app, project, user, &self.tool);
+                return copy.await.map(Some);
+            }
         };
         let (user, account) = self.credential(&found, &account.toolkit, &account.user_id, &own);
-        accounts::check_account_for_tool(app, project, &found, user, account.as_ref()).await
+        accounts::check_account_for_tool(app, project, &found, user, account.as_ref()).await?;
+        Ok(None)
     }
 
-    /// Checks that the user has the recipe, and that nothing is named that its steps decide.
-    async fn check_recipe(&self, app: &App, project: &Project, user: &str) -> Result<()> {
+    /// Checks that nothing is named that the steps of the recipe decide.
+    fn check_recipe(&self) -> Result<()> {
         let problem = if self.account.is_some() {
             "action.connected_account_id: the steps of a recipe name their accounts"
         } else if self.version != LATEST {
-            "action.version: a recipe runs in its newest version"
+            "action.version: a recipe runs in the version that is the newest when the action is set"
         } else {
-            let user = self.user_id.as_deref().unwrap_or(user);
-            let recipes = app.recipe_actions;
-            return recipes.check(app, project, user, &self.tool).await;
+            return Ok(());
         };
         Err(errors::invalid(problem))
     }

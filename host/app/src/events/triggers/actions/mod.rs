@@ -3,9 +3,11 @@
 //! An event and the run of its action are stored in one batch ([`record`]). A queue executes the tool
 //! ([`running`]) as a request of the project would, with arguments into which values of the event are
 //! filled ([`mapping`](crate::core::mapping)). A run whose server is lost is repeated only if the tool
-//! is read-only, so that no event causes an effect twice. A recipe goes on where it was instead.
+//! is read-only, so that no event causes an effect twice. A recipe goes on where it was instead. What runs
+//! of it is a copy that is stored beside the action: only a request that may set actions changes it.
 
 mod check;
+mod copies;
 mod recipes;
 mod record;
 pub(crate) mod running;
@@ -19,6 +21,7 @@ pub use self::{
     running::MAX_ATTEMPTS,
 };
 pub(crate) use self::{
+    copies::{INTERVAL as COPIES_INTERVAL, add_missing},
     recipes::{RecipeAction, RecipeActions},
     record::{COLLECTION, add},
 };

@@ -17,14 +17,15 @@ pub(crate) trait RecipeActions: Send + Sync {
     /// Returns true if a slug is that of a recipe, and not of a tool.
     fn is_recipe(&self, app: &App, slug: &str) -> bool;
 
-    /// Checks that a user has a recipe.
-    fn check<'a>(
+    /// Returns a copy of a recipe of a user. Fails with the class *not found* if the user has no such
+    /// recipe.
+    fn copy<'a>(
         &self,
         app: &'a App,
         project: &'a Project,
         user: &'a str,
         slug: &'a str,
-    ) -> BoxFuture<'a, Result<()>>;
+    ) -> BoxFuture<'a, Result<Value>>;
 
     /// Runs a recipe for an event and waits for its end. A repeated call for the same event waits for
     /// the same run. An error means that no run has begun, or that its end is not known yet.
@@ -41,8 +42,8 @@ pub(crate) struct RecipeAction<'a> {
     pub instance: &'a TriggerInstanceId,
     /// Slug of the recipe.
     pub slug: &'a str,
-    /// User to whom the recipe belongs, and for whom it runs.
-    pub user: &'a str,
+    /// Copy of the recipe, which is what runs; null if there was no recipe to copy.
+    pub recipe: Value,
     /// Toolkit of the instance.
     pub toolkit: &'a str,
     /// Account of the instance, which is used for tools of its toolkit.

@@ -15,7 +15,7 @@ use store::Record;
 use uuid::Uuid;
 
 use super::{
-    Action, EVENT_ROOT, RecipeAction, Target,
+    Action, EVENT_ROOT, RecipeAction, Target, copies,
     record::{self, ActionRun},
 };
 use crate::{
@@ -145,6 +145,8 @@ struct Subject {
     instance: Record<Instance>,
     action: Action,
     target: Target,
+    /// Copy of the recipe; null for a tool.
+    recipe: Value,
     arguments: Map<String, Value>,
     event: Uuid,
 }
@@ -174,8 +176,15 @@ impl Subject {
         let message = serde_json::from_slice(&message).map_err(|cause| malformed(&cause))?;
         let arguments = mapping::fill_members(&action.arguments, &[(EVENT_ROOT, &message)])
             .map_err(|problem| errors::invalid(format!("action.arguments: {problem}")))?;
+        let target = action.target(app)?;
+        let recipe = match (&target, seal.open_recipe(&progress.body)?) {
+            (Target::Tool(_), _) => Value::Null,
+            (Target::Recipe, Some(recipe)) => recipe,
+            (Target::Recipe, None) => copies::copy(app, &project, &instance).await?,
+        };
         Ok(Self {
-            target: action.target(app)?,
+            target,
+            recipe,
             project,
             instance,
             action,
@@ -204,7 +213,7 @@ impl Subject {
                     event: self.event,
                     instance: &TriggerInstanceId::parse(&self.instance.id)?,
                     slug: &self.action.tool,
-                    user: self.action.user_id.as_ref().unwrap_or(user_id),
+                    recipe: self.recipe.clone(),
                     toolkit,
                     account,
                     arguments: self.arguments.clone(),

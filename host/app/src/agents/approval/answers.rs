@@ -1,0 +1,117 @@
+//! The states of approvals that have been answered.
+//!
+//! Guarantee: a state is answered once. The first answer decides, and of several at once exactly one is the
+//! first. A call that an answer approves and that does not begin gives the state back.
+//!
+//! This rests on a record whose id is the hash in the state. It is durable before the tool begins. Records are
+//! erased once their states have expired.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use store::{Batch, Collection, CommitError, Document, Erasure, Field, Kind, Query, Record};
+
+use super::APPROVAL_TTL;
+use crate::{
+    App, Result,
+    agents::{SessionCaller, errors},
+    core::{clock::time_before, ids::SessionId},
+    work::{JobClaim, erase_all},
+};
+
+/// Collection of the states that have been answered.
+pub(crate) static COLLECTION: Collection = Collection {
+    name: "approval_answers",
+    erasure: Erasure::Project,
+    fields: &[Field::new("session", Kind::Text)],
+};
+
+/// Interval at which the records of expired states are erased.
+pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_secs(600);
+/// Number of records that are erased in one batch.
+const RECORDS_PER_BATCH: u64 = 64;
+
+/// A state that has been answered, as stored.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct AnsweredState {
+    /// Id of the session.
+    session: String,
+}
+
+impl Document for AnsweredState {
+    const COLLECTION: &'static Collection = &COLLECTION;
+}
+
+/// The only answer to a state.
+pub(super) struct Answer(Record<AnsweredState>);
+
+impl Answer {
+    /// Records that a state is answered. Fails if it has been answered before.
+    pub(super) async fn record(
+        app: &App,
+        caller: &SessionCaller,
+        tool: &str,
+        state_hash: &str,
+    ) -> Result<Self> {
+        let (now, project) = (app.clock.now(), caller.project.id.as_str());
+        let body = AnsweredState {
+            session: caller.session_id().to_owned(),
+        };
+        let batch = Batch::at(now).insert(project, state_hash, &body);
+        match app.store.commit(batch).await {
+            Ok(()) => Ok(Self(Record {
+                id: state_hash.to_owned(),
+                project: project.to_owned(),
+                revision: 1,
+                created_at: now,
+                updated_at: now,
+                deleted_at: None,
+                body,
+            })),
+            Err(CommitError::Taken { .. }) => Err(errors::approval_answered(tool)),
+            Err(cause) => Err(cause.into()),
+        }
+    }
+
+    /// Makes it possible to answer the state again.
+    pub(super) async fn give_back(self, app: &App) {
+        let batch = Batch::at(app.clock.now()).purge(&self.0);
+        if let Err(cause) = app.store.commit(batch).await {
+            let session = &self.0.body.session;
+            tracing::warn!(%cause, session, "the state of an approval was not given back");
+        }
+    }
+}
+
+/// Erases the records of a session.
+pub(in crate::agents) async fn erase_session(
+    app: &App,
+    project: &str,
+    session: &SessionId,
+) -> Result<()> {
+    let query = Query::for_project(project)
+        .is("session", session.as_str())
+        .page(0, RECORDS_PER_BATCH)
+        .uncounted()
+        .without_bodies();
+    loop {
+        let rows = app.store.rows(&COLLECTION, &query).await?.rows;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let batch = Batch::at(app.clock.now());
+        let erase = |batch: Batch, row| batch.purge_row(&COLLECTION, row);
+        match app.store.commit(rows.iter().fold(batch, erase)).await {
+            // A state was given back in the meantime.
+            Ok(()) | Err(CommitError::Stale) => {}
+            Err(cause) => return Err(cause.into()),
+        }
+    }
+}
+
+/// Erases the records of states that have expired. This is a job that one server at a time runs.
+pub(crate) async fn erase_expired(app: &App, claim: &JobClaim) -> Result<()> {
+    let oldest = time_before(app.clock.now(), APPROVAL_TTL);
+    let expired = Query::all_projects().below("created_at", oldest.0);
+    erase_all(claim, &COLLECTION, expired, RECORDS_PER_BATCH, |_| true).await
+}

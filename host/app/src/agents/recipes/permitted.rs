@@ -1,0 +1,153 @@
+//! The steps of a recipe that a session may store, replace or delete.
+//!
+//! Problem: one session stores what another one, or the action of a trigger instance, runs later with more
+//! rights and without asking.
+//!
+//! Guarantee: a stored step runs no tool and uses no account that the session which stored it could not have
+//! used at that time without the approval of its user. A session that limits the accounts of a step leaves
+//! the account in it. A script cannot be checked, and runs only in sessions with the limits of the one that
+//! stored it.
+
+use sha2::{Digest, Sha256};
+
+use super::{
+    OpenRecipe,
+    check::{Walk, problem_of},
+    definition::Step,
+};
+use crate::{
+    App, Result, accounts,
+    agents::{
+        Config, ManageConnections, Permission, SessionCaller, approval, errors, execute,
+        meta::MetaTool, resolve, scope,
+    },
+    catalog::{LATEST, ResolvedTool},
+    core::ids::AccountId,
+};
+
+/// Returns the account with which a session runs the tool of a step without asking; none if it needs none, or
+/// if the user has not connected one yet. Fails if the session may not run it so.
+pub(super) async fn account(
+    app: &App,
+    caller: &SessionCaller,
+    found: &ResolvedTool,
+    named: Option<&str>,
+) -> Result<Option<AccountId>> {
+    let account = execute::account(app, caller, found, named).await;
+    let account = match account {
+        Err(cause) if cause.is(&errors::NO_ACTIVE_CONNECTION) && !is_limited(caller, found) => None,
+        found => found?,
+    };
+    if approval::is_missing(caller, found, account.as_ref()) {
+        return Err(errors::approval_required(&found.tool.slug));
+    }
+    Ok(account)
+}
+
+/// Returns true if a session uses only certain accounts for a tool, so that a step keeps its account.
+pub(super) fn is_limited(caller: &SessionCaller, found: &ResolvedTool) -> bool {
+    let (config, toolkit) = (caller.config(), &*found.release.slug);
+    config.connected_accounts.contains_key(toolkit)
+        || config.auth_configs.contains_key(toolkit)
+        || scope::permission(config, found) != Permission::AlwaysAllow
+}
+
+/// Checks that a session could run every step of a stored recipe without asking. Fails with the reasons.
+pub(super) async fn check_stored(
+    app: &App,
+    caller: &SessionCaller,
+    recipe: &OpenRecipe,
+) -> Result<()> {
+    let slug = &recipe.record.body.slug;
+    let mut problems = Vec::new();
+    for (place, step) in Walk::calls_of(&recipe.definition.steps) {
+        if let Err(cause) = check_step(app, caller, recipe, step).await {
+            problems.push(format!("{place}: {}", problem_of(cause)?));
+        }
+    }
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(errors::recipe_protected(slug, problems))
+    }
+}
+
+async fn check_step(
+    app: &App,
+    caller: &SessionCaller,
+    recipe: &OpenRecipe,
+    step: &Step,
+) -> Result<()> {
+    let Some(tool) = &step.tool_slug else {
+        check_script(caller, recipe)?;
+        return MetaTool::RemoteWorkbench.check_switched_on(caller.config());
+    };
+    let tool = tool.trim();
+    let Ok(known) = app.catalog.tool(tool, LATEST) else {
+        // No session runs a tool that is gone.
+        return Ok(());
+    };
+    resolve(app, caller, tool)?;
+    let named = step.account.as_deref();
+    if let Some(named) = named {
+        let (user, toolkit) = (&caller.config().user_id, &known.release.slug);
+        let found = accounts::find_by_id_or_alias(app, &caller.project, user, toolkit, named);
+        if found.await?.is_none() {
+            return Ok(());
+        }
+    }
+    account(app, caller, &known, named).await.map(|_| ())
+}
+
+/// Checks that a session has the limits of the one that stored the scripts of a recipe.
+pub(super) fn check_script(caller: &SessionCaller, recipe: &OpenRecipe) -> Result<()> {
+    let stored = recipe.record.body.script_limits.as_ref();
+    if stored.is_none() || stored == script_limits(caller.config())?.as_ref() {
+        return Ok(());
+    }
+    Err(errors::recipe_script_refused(&recipe.record.body.slug))
+}
+
+/// Returns a digest of what limits the scripts of a session, or none if nothing does.
+pub(super) fn script_limits(config: &Config) -> Result<Option<String>> {
+    let mut limits = Config {
+        user_id: String::new(),
+        manage_connections: ManageConnections::default(),
+        preload: None,
+        search_disabled: false,
+        multi_execute_disabled: false,
+        ..config.clone()
+    };
+    limits.workbench.auto_offload_threshold = None;
+    limits.workbench.sandbox_size = None;
+    if limits == Config::default() {
+        return Ok(None);
+    }
+    let limits = serde_json::to_vec(&limits).map_err(errors::internal)?;
+    Ok(Some(hex::encode(Sha256::digest(limits))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agents::{Filter, Preload};
+
+    #[test]
+    fn only_limits_of_tools_bind_scripts() {
+        let harmless = Config {
+            user_id: "amy".to_owned(),
+            preload: Some(Preload::All),
+            search_disabled: true,
+            ..Config::default()
+        };
+        assert_eq!(script_limits(&harmless).unwrap(), None);
+        let limited = |toolkit: &str| Config {
+            toolkits: Some(Filter::Enable(vec![toolkit.to_owned()])),
+            ..harmless.clone()
+        };
+        let limits = |config| script_limits(&config).unwrap();
+        assert!(limits(limited("a")).is_some());
+        assert_eq!(limits(limited("a")), limits(limited("a")));
+        assert_ne!(limits(limited("a")), limits(limited("b")));
+    }
+}

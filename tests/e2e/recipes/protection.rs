@@ -1,0 +1,205 @@
+//! What a session stores for others: steps that it may run itself, and copies that actions keep.
+
+use harness::{Client, Guest, Host, guest, unique, wait_until};
+use serde_json::{Value, json};
+
+use super::{Given, execute, recipe, seen};
+use crate::{
+    given,
+    tool_router_sessions::{connect, create},
+};
+
+/// A polling trigger of `amy` whose instances report one event each.
+struct Trigger {
+    project: Client,
+    account: String,
+    path: String,
+}
+
+impl Trigger {
+    async fn new(host: &Host, project: &Client) -> Self {
+        let toolkit = given::slug();
+        let mut manifest = guest::manifest_with_key(&toolkit, given::bearer());
+        let trigger = given::trigger(&toolkit, "POSTED");
+        manifest["triggers"] = json!([trigger]);
+        host.publish(Guest::poll().component(), &manifest).await;
+        let slug = trigger["slug"].as_str().unwrap();
+        Self {
+            account: connect(project, &toolkit, "amy").await,
+            project: project.clone(),
+            path: format!("/trigger_instances/{slug}/upsert"),
+        }
+    }
+
+    /// Sets the action of an instance to a recipe, and returns the id of the instance.
+    async fn set(&self, tag: &str, recipe: &str) -> String {
+        let body = json!({
+            "connected_account_id": self.account, "action": { "tool_slug": recipe },
+            "trigger_config": { "url": format!("https://api.example.com/echo/{tag}") },
+        });
+        let made = self.project.post(&self.path, &body).await;
+        assert!(matches!(made.status, 200 | 201), "{made:#?}");
+        made["trigger_id"].as_str().unwrap().to_owned()
+    }
+
+    /// Lets an instance report its event, and returns the run of the action.
+    async fn fire(&self, id: &str) -> Value {
+        let read = format!("/trigger_instances/active?trigger_ids={id}");
+        wait_until("the first poll was made", async || {
+            let read = self.project.get(&read).await.expect(200);
+            read["items"][0]["last_poll_at"].is_string()
+        })
+        .await;
+        let poll = format!("/trigger_instances/manage/{id}/poll");
+        self.project.post(&poll, &json!({})).await.expect(200);
+        let actions = format!("/trigger_instances/manage/{id}/actions");
+        let action = async || self.project.get(&actions).await.expect(200)["items"][0].clone();
+        let has_ended =
+            async || !matches!(action().await["status"].as_str(), None | Some("pending"));
+        wait_until("the action has ended", has_ended).await;
+        action().await
+    }
+}
+
+#[tokio::test]
+async fn action_runs_the_recipe_that_was_set() {
+    let host = Host::shared().await;
+    let given = Given::new(host).await;
+    let trigger = Trigger::new(host, &given.project).await;
+    let tags = [unique(8), unique(8), unique(8)];
+    let step = |tag: &str| json!([given.step("one", &given.change, &format!("/echo/{tag}"))]);
+    let store = async |tag: &str| {
+        let stored = given.upsert(recipe("Job", step(tag))).await.expect(200);
+        assert_eq!(stored["data"]["slug"], "RECIPE_JOB");
+    };
+    let instances = [unique(8), unique(8)];
+    store(&tags[0]).await;
+    let older = trigger.set(&instances[0], "RECIPE_JOB").await;
+    let newer = trigger.set(&instances[1], "RECIPE_JOB").await;
+    store(&tags[1]).await;
+    assert_eq!(trigger.set(&instances[1], "RECIPE_JOB").await, newer);
+    store(&tags[2]).await;
+    let deleted = json!({ "slug": "RECIPE_JOB", "delete": true });
+    given.upsert(deleted).await.expect(200);
+    for (instance, ran) in [(&older, &tags[0]), (&newer, &tags[1])] {
+        let action = trigger.fire(instance).await;
+        assert_eq!(action["status"], "succeeded", "{action:#}");
+        assert_eq!(seen(ran), 1);
+    }
+    assert_eq!(seen(&tags[2]), 0);
+}
+
+#[tokio::test]
+async fn session_stores_only_steps_it_may_run() {
+    let host = Host::shared().await;
+    let given = Given::new(host).await;
+    let toolkit = given.change.split('_').next().unwrap().to_lowercase();
+    let pinned = connect(&given.project, &toolkit, "amy").await;
+    let other = connect(&given.project, &toolkit, "amy").await;
+    let session = async |mut config: Value| {
+        config["user_id"] = json!("amy");
+        create(&given.project, config).await
+    };
+    let asking = json!({ "experimental": { "permissions": { "default": "ask_every_call" } } });
+    let asking = session(asking).await;
+    let pinning = session(json!({ "connected_accounts": { &toolkit: [pinned] } })).await;
+    let reading = session(json!({ "tags": ["readOnlyHint"] })).await;
+    let upsert = async |session: &str, arguments: Value| {
+        execute(&given.project, session, "SERVICE_UPSERT_RECIPE", arguments).await
+    };
+    let stored = recipe("Job", json!([given.step("one", &given.change, "/echo/a")]));
+    let mut with_other = stored.clone();
+    with_other["steps"][0]["account"] = json!(other);
+    for (session, recipe, reason) in [
+        (&asking, &stored, "approved the call"),
+        (&reading, &stored, "does not permit"),
+        (&pinning, &with_other, "is not an account"),
+    ] {
+        let refused = upsert(session, recipe.clone()).await.expect(400);
+        let reasons = refused["error"]["errors"].to_string();
+        assert!(
+            reasons.contains(reason) && reasons.contains("steps[0]"),
+            "{reasons}"
+        );
+    }
+    let kept = async || {
+        given.get(json!({ "slug": "RECIPE_JOB" })).await.expect(200)["data"]["recipe"].clone()
+    };
+    upsert(&pinning, stored).await.expect(200);
+    assert_eq!(kept().await["steps"][0]["account"], json!(pinned));
+    // The next one has an account that only the open session may use.
+    given.upsert(with_other).await.expect(200);
+    let harmless = recipe("Job", json!([given.step("one", &given.read, "/echo/a")]));
+    for session in [&asking, &reading, &pinning] {
+        for change in [
+            json!({ "slug": "RECIPE_JOB", "delete": true }),
+            harmless.clone(),
+        ] {
+            let refused = upsert(session, change).await;
+            assert!(matches!(refused.status, 400 | 403), "{refused:#?}");
+        }
+    }
+    let delete = json!({ "slug": "RECIPE_JOB", "delete": true });
+    let refused = upsert(&reading, delete.clone()).await.expect(403);
+    assert_eq!(refused["error"]["slug"], "ToolRouterV2_RecipeProtected");
+    assert_eq!(kept().await["version"], 2);
+    given.upsert(delete).await.expect(200);
+}
+
+#[tokio::test]
+async fn script_runs_with_the_limits_it_was_stored_with() {
+    let host = Host::shared().await;
+    let given = Given::new(host).await;
+    let toolkit = given.change.split('_').next().unwrap().to_lowercase();
+    let config = json!({ "user_id": "amy", "toolkits": { "disable": [toolkit] } });
+    let limited = create(&given.project, config.clone()).await;
+    let code = format!("run_tool('{}', {{}})", given.change);
+    let script = recipe("Job", json!([{ "name": "one", "script": code }]));
+    let upsert = async |session: &str, arguments: Value| {
+        execute(&given.project, session, "SERVICE_UPSERT_RECIPE", arguments).await
+    };
+    upsert(&limited, script.clone()).await.expect(200);
+    let refused = given.execute("RECIPE_JOB", json!({})).await.expect(403);
+    assert_eq!(refused["error"]["slug"], "ToolRouterV2_RecipeScriptRefused");
+    given.upsert(script).await.expect(403);
+    let same = create(&given.project, config).await;
+    let delete = json!({ "slug": "RECIPE_JOB", "delete": true });
+    upsert(&same, delete).await.expect(200);
+}
+
+#[tokio::test]
+async fn key_for_execution_stores_and_connects_nothing() {
+    let host = Host::shared().await;
+    let given = Given::new(host).await;
+    let toolkit = given.change.split('_').next().unwrap().to_lowercase();
+    let bob = create(&given.project, json!({ "user_id": "bob" })).await;
+    let project = given.project.project_id().await;
+    let permission = json!({ "preset": "session_tool_execution", "access": "write" });
+    let key = json!({ "name": "assistant", "permissions": [permission] });
+    let keys = format!("/org/owner/project/{project}/api_keys");
+    let key = host.as_org().post(&keys, &key).await.expect(201);
+    let key = host.with_key(key["key"].as_str().unwrap());
+    let stored = recipe("Job", json!([given.step("one", &given.read, "/echo/a")]));
+    execute(
+        &key,
+        &given.session,
+        "SERVICE_UPSERT_RECIPE",
+        stored.clone(),
+    )
+    .await
+    .expect(403);
+    given.upsert(stored).await.expect(200);
+    let delete = json!({ "slug": "RECIPE_JOB", "delete": true });
+    execute(&key, &given.session, "SERVICE_UPSERT_RECIPE", delete)
+        .await
+        .expect(403);
+    execute(&key, &given.session, "RECIPE_JOB", json!({}))
+        .await
+        .expect(200);
+    let connect = json!({ "toolkits": [toolkit] });
+    let managed = execute(&key, &bob, "SERVICE_MANAGE_CONNECTIONS", connect).await;
+    let result = &managed.expect(200)["data"]["results"][&toolkit];
+    assert_eq!(result["status"], "failed", "{result:#}");
+    let accounts = given.project.get("/connected_accounts?user_ids=bob").await;
+    assert_eq!(accounts.expect(200)["items"], json!([]));
+}
