@@ -81,8 +81,8 @@ async fn unknown_names_are_ignored_with_a_warning() {
         (
             "POST",
             &execute,
-            Body::Json(json!({ "arguments": { "any": 1 }, "version": "latest", "userId": "amy" })),
-            &["unknown body member `userId` is ignored; the nearest known name is `user_id`"],
+            Body::Json(json!({ "argument": 1, "arguments": { "any": 1 }, "version": "latest" })),
+            &["unknown body member `argument` is ignored; the nearest known name is `arguments`"],
         ),
         (
             "POST",
@@ -203,8 +203,8 @@ async fn executions_in_sessions_warn_of_unknown_members() {
     for (operation, mut body, expected) in [
         (
             "execute",
-            json!({ "tool_slug": slug, "arguments": {}, "acount": "x" }),
-            "unknown body member `acount` is ignored; the nearest known name is `account`",
+            json!({ "tool_slug": slug, "argument": {}, "arguments": {} }),
+            "unknown body member `argument` is ignored; the nearest known name is `arguments`",
         ),
         (
             "execute_meta",

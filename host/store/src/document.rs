@@ -168,6 +168,30 @@ pub struct Record<T> {
 pub type Row = Record<bytes::Bytes>;
 
 impl<T> Record<T> {
+    /// Returns a record as a batch of this time inserts it. An answer that shows it does not show
+    /// what another writer stored after the commit, as a read would.
+    pub fn inserted(project: &str, id: &str, now: Time, body: T) -> Self {
+        Self {
+            id: id.to_owned(),
+            project: project.to_owned(),
+            revision: 1,
+            created_at: now,
+            updated_at: now,
+            deleted_at: None,
+            body,
+        }
+    }
+
+    /// Returns a record that was read and changed as a batch of this time stores it, for the same
+    /// reason as [`inserted`](Self::inserted).
+    pub fn updated(self, now: Time) -> Self {
+        Self {
+            revision: self.revision + 1,
+            updated_at: now,
+            ..self
+        }
+    }
+
     /// Replaces the body and keeps the envelope.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Record<U> {
         let Record {

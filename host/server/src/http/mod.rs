@@ -29,6 +29,7 @@ mod rejected_head;
 pub(crate) mod reply;
 pub(crate) mod router;
 pub(crate) mod signature;
+pub(crate) mod unimplemented;
 pub(crate) mod unknown;
 
 pub(crate) use self::{

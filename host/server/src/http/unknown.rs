@@ -1,10 +1,12 @@
 //! Query parameters and members of bodies that an operation does not know. They have no effect, so
-//! the response names them in a header, each with the nearest known name.
+//! the response names them in a header, each with the nearest known name. A misspelled restriction is
+//! refused instead ([`misspelling`]).
 //!
 //! The known names are those of the types that the request is deserialized into.
 
 use std::{cell::OnceCell, fmt, sync::Arc};
 
+use app::core::spelling::{misspelling, nearest};
 use axum::{
     http::{HeaderName, HeaderValue},
     response::Response,
@@ -139,28 +141,6 @@ fn warning(
     text
 }
 
-/// Returns the known name that is most similar to a name, if one is similar. Case, `_` and `-` make
-/// no difference.
-fn nearest<K: AsRef<str>>(name: &str, known: impl Iterator<Item = K>) -> Option<K> {
-    let plain = |name: &str| -> String {
-        let letters = name.chars().take(MAX_NAME_CHARS);
-        letters
-            .filter(|c| !matches!(c, '_' | '-'))
-            .flat_map(char::to_lowercase)
-            .collect()
-    };
-    let name = plain(name);
-    known
-        .filter_map(|known| {
-            let other = plain(known.as_ref());
-            let longest = name.chars().count().max(other.chars().count());
-            let edits = strsim::osa_distance(&name, &other);
-            (edits * 2 <= longest).then_some((edits, known))
-        })
-        .min_by_key(|(edits, _)| *edits)
-        .map(|(_, known)| known)
-}
-
 /// Notes of [`Noting`] about a body.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
@@ -199,13 +179,22 @@ impl<'a, T> Noting<'a, T> {
         (self.inner, noting)
     }
 
-    fn note(&mut self, name: &str) {
-        match self.known.iter().find(|known| **known == name) {
-            Some(known) => self.notes.current = *known,
-            None => add_warning(&mut self.notes.warnings, || {
-                member_warning("", name, self.known)
-            }),
+    /// Notes the name of a member.
+    ///
+    /// # Errors
+    /// If it is a misspelled restriction.
+    fn note<E: de::Error>(&mut self, name: &str) -> Result<(), E> {
+        if let Some(known) = self.known.iter().find(|known| **known == name) {
+            self.notes.current = *known;
+            return Ok(());
         }
+        if let Some(problem) = misspelling(name, self.known) {
+            return Err(E::custom(format_args!("{name}: {problem}")));
+        }
+        add_warning(&mut self.notes.warnings, || {
+            member_warning("", name, self.known)
+        });
+        Ok(())
     }
 }
 
@@ -248,12 +237,12 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Noting<'_, V> {
     }
 
     fn visit_str<E: de::Error>(mut self, name: &str) -> Result<V::Value, E> {
-        self.note(name);
+        self.note(name)?;
         self.inner.visit_str(name)
     }
 
     fn visit_borrowed_str<E: de::Error>(mut self, name: &'de str) -> Result<V::Value, E> {
-        self.note(name);
+        self.note(name)?;
         self.inner.visit_borrowed_str(name)
     }
 }

@@ -48,7 +48,7 @@ const RECIPE_TOOLKIT: &str = "recipes";
 
 /// The calls of one request.
 pub(super) struct Batch {
-    /// The tools of the calls, each once.
+    /// The tools of the calls, each once for each account.
     tools: Vec<BatchTool>,
     calls: Vec<Call>,
     /// Number of calls that workers have taken. It may exceed the number of calls.
@@ -58,9 +58,11 @@ pub(super) struct Batch {
     deadline: Instant,
 }
 
-/// A tool, with the decision on its calls or the reason why none may run.
+/// A tool with an account, and the decision on their calls or the reason why none may run.
 struct BatchTool {
     slug: String,
+    /// Id or alias of the account that the calls name.
+    account: Option<String>,
     prepared: OnceCell<Result<Prepared, String>>,
 }
 
@@ -96,11 +98,14 @@ impl Batch {
         let mut tools: Vec<BatchTool> = Vec::new();
         let mut calls = Vec::with_capacity(given.len());
         for call in given {
-            let known = tools.iter().position(|tool| tool.slug == call.tool_slug);
+            let is_known =
+                |tool: &BatchTool| tool.slug == call.tool_slug && tool.account == call.account;
+            let known = tools.iter().position(is_known);
             let tool = known.unwrap_or(tools.len());
             if known.is_none() {
                 tools.push(BatchTool {
                     slug: call.tool_slug,
+                    account: call.account,
                     prepared: OnceCell::new(),
                 });
             }
@@ -236,7 +241,7 @@ async fn execute_one(
     arguments: Bytes,
 ) -> Result<Response, String> {
     let slug = &*tool.slug;
-    let prepare = || Box::pin(prepare(app, caller, slug));
+    let prepare = || Box::pin(prepare(app, caller, tool));
     let prepared = tool.prepared.get_or_init(prepare).await;
     let prepared = prepared.as_ref().map_err(Clone::clone)?;
     let executed = execute::execute_prepared(app, caller, slug, prepared, arguments).await;
@@ -263,13 +268,14 @@ async fn execute_one(
 }
 
 /// Decides on the calls of a tool or of a recipe. Fails if they may not run.
-async fn prepare(app: &App, caller: &SessionCaller, slug: &str) -> Result<Prepared, String> {
+async fn prepare(app: &App, caller: &SessionCaller, tool: &BatchTool) -> Result<Prepared, String> {
+    let slug = &*tool.slug;
     let prepared = if MetaTool::from_slug(slug).is_some() {
         Err(errors::session_invalid(format!(
             "{slug}: a meta tool cannot be called by another"
         )))
     } else {
-        execute::prepare(app, caller, slug, None).await
+        execute::prepare(app, caller, slug, tool.account.as_deref()).await
     };
     prepared.map_err(|cause| cause.to_string())
 }

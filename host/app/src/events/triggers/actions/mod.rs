@@ -8,6 +8,7 @@
 mod check;
 mod recipes;
 mod record;
+mod request;
 pub(crate) mod running;
 
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,7 @@ use serde_json::{Map, Value};
 pub use self::{
     check::MAX_ARGUMENTS_BYTES,
     record::{ActionRun, ActionRunView, RunStatus, list},
+    request::ActionRequest,
     running::MAX_ATTEMPTS,
 };
 pub(crate) use self::{
