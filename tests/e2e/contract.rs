@@ -743,7 +743,7 @@ async fn sessions(project: &Client, seen: &mut ReceivedRequest, toolkit: &str) {
     });
     let session = seen.call(project, "tool_router_create", no, config).await;
     let session = text(&session.expect(201)["session_id"]);
-    let id = [("session_id", &*session), ("session_config_id", &*session)];
+    let id = [("session_id", &*session)];
     let call = json!({ "tool_slug": guest::tool(toolkit), "arguments": {} });
     let several = json!({ "tools": [call], "sync_response_to_workbench": false });
     let meta = json!({ "slug": "SERVICE_MULTI_EXECUTE_TOOL", "arguments": several });
@@ -762,8 +762,6 @@ async fn sessions(project: &Client, seen: &mut ReceivedRequest, toolkit: &str) {
         ("tool_router_execute", call, 200),
         ("tool_router_execute_meta", meta, 200),
         ("tool_router_search", search, 200),
-        ("session_configs_list", none.clone(), 200),
-        ("session_configs_read", none.clone(), 200),
         ("tool_router_remove", none, 200),
     ] {
         seen.call(project, operation, &id, body)

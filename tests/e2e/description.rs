@@ -45,7 +45,7 @@ const NO_MCP_SERVER: &str = "00000000-0000-4000-8000-000000000000";
 
 /// Values of path parameters: preceding path, parameter name, and an id that does not exist. The
 /// part before the `_` is the kind of id.
-const UNKNOWN_IDS: [(&str, &str, &str); 28] = [
+const UNKNOWN_IDS: [(&str, &str, &str); 27] = [
     ("/org/owner/project/", "nano_id", "proj_AAAAAAAAAAAA"),
     ("/org/owner/project/", "key_id", "key_AAAAAAAAAAAA"),
     ("/org/members/", "member_id", "om_AAAAAAAAAAAA"),
@@ -73,7 +73,6 @@ const UNKNOWN_IDS: [(&str, &str, &str); 28] = [
     ("/webhook_subscriptions/", "delivery_id", "wd_AAAAAAAAAAAA"),
     ("/tool_router/", "session_id", "trs_AAAAAAAAAAAA"),
     ("/tool_router/", "mount_id", "files"),
-    ("/session_configs/", "session_config_id", "trs_AAAAAAAAAAAA"),
 ];
 
 /// Kind of key that an operation requires.
@@ -320,7 +319,10 @@ fn sample(schema: &Value, all: bool) -> Value {
                 .cloned()
                 .unwrap_or_default()
                 .into_iter();
-            let wanted = members.filter(|(name, _)| all || required.contains(&json!(name)));
+            let is_refused = |schema: &Value| schema["x-unimplemented"] == "refuse";
+            let wanted = members.filter(|(name, schema)| {
+                required.contains(&json!(name)) || all && !is_refused(schema)
+            });
             wanted
                 .map(|(name, schema)| (name, sample(&schema, all)))
                 .collect::<Map<_, _>>()

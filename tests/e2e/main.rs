@@ -113,6 +113,7 @@ mod proxies;
 mod refresh;
 mod refused;
 mod renewals;
+mod restrictions;
 mod rotation;
 mod sandbox;
 mod schemes;

@@ -217,8 +217,6 @@ async fn unusable_configurations_are_refused() {
         let body = json!({ "user_id": "amy", "experimental": { "permissions": permissions } });
         project.post(SESSION_PATH, &body).await.expect(400);
     }
-    let listed = project.get("/session_configs").await.expect(200);
-    assert_eq!(listed["items"], json!([]));
 }
 
 #[tokio::test]
@@ -365,7 +363,6 @@ async fn deleted_session_is_gone() {
         project.delete(&path).await,
         project.get(&format!("{path}/tools")).await,
         project.get(&format!("{path}/config_history")).await,
-        project.get(&format!("/session_configs/{id}")).await,
         project.post(&format!("{path}/execute"), &execute).await,
     ] {
         let answer = answer.expect(404);
@@ -373,40 +370,6 @@ async fn deleted_session_is_gone() {
     }
     let malformed = project.get(&format!("{SESSION_PATH}/session_1")).await;
     malformed.expect(400).assert_envelope();
-}
-
-#[tokio::test]
-async fn configurations_of_sessions_are_listed() {
-    let host = Host::shared().await;
-    let project = host.new_project().await;
-    let toolkit = keyed(host).await;
-    let amys = create(&project, json!({ "user_id": "Amy" })).await;
-    let filters = json!({ "user_id": "bob", "toolkits": { "enable": [toolkit] } });
-    let bobs = create(&project, filters).await;
-    let ids = |listed: Answer| -> Vec<_> {
-        let items = listed["items"].as_array().unwrap().iter();
-        items
-            .map(|item| item["id"].as_str().unwrap().to_owned())
-            .collect()
-    };
-    let listed = project.get("/session_configs").await.expect(200);
-    assert_eq!(ids(listed), [bobs.clone(), amys.clone()]);
-    let found = project.get("/session_configs?search=AM").await.expect(200);
-    assert_eq!(ids(found), [amys]);
-    let archived = project
-        .get("/session_configs?archived=true")
-        .await
-        .expect(200);
-    assert_eq!(archived["items"], json!([]));
-    let read = project
-        .get(&format!("/session_configs/{bobs}"))
-        .await
-        .expect(200);
-    assert_eq!(
-        (&read["name"], &read["archived"]),
-        (&json!("bob"), &json!(false))
-    );
-    assert_eq!(read["config"]["toolkits"], json!({ "enable": [toolkit] }));
 }
 
 #[tokio::test]

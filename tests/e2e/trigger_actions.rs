@@ -289,6 +289,41 @@ async fn upsert_replaces_and_removes_the_action() {
 }
 
 #[tokio::test]
+async fn changed_action_keeps_its_account_and_user() {
+    let given = Given::new(Host::shared().await).await;
+    let toolkit = given.fetch.trim_end_matches("_RUN").to_lowercase();
+    let key = || json!({ "api_key": harness::secret() });
+    let connect = async || given.project.connect(&toolkit, "API_KEY", "bob", key()).await;
+    let older = connect().await;
+    let newer = connect().await;
+    let url = format!("https://api.example.com/echo/{}", unique(8));
+    let upsert = async |action: Value| given.upsert_at(&given.project, &url, action).await;
+    let action = json!({ "tool_slug": given.fetch, "user_id": "bob", "connected_account_id": older });
+    let made = upsert(action).await.expect(201);
+    let id = made["trigger_id"].as_str().unwrap();
+    let chosen = async || {
+        let action = given.read(id).await["action"].clone();
+        [action["user_id"].clone(), action["connected_account_id"].clone()]
+    };
+    let changed = json!({ "tool_slug": given.fetch, "arguments": { "url": url } });
+    upsert(changed.clone()).await.expect(200);
+    assert_eq!(chosen().await, [json!("bob"), json!(older)]);
+    let mut named = changed.clone();
+    named["connected_account_id"] = json!(newer);
+    upsert(named).await.expect(200);
+    assert_eq!(chosen().await, [json!("bob"), json!(newer)]);
+    let other_toolkit = json!({ "tool_slug": given.echo, "user_id": null });
+    upsert(other_toolkit).await.expect(200);
+    assert_eq!(chosen().await, [Value::Null, Value::Null]);
+    let mut cleared = changed;
+    (cleared["user_id"], cleared["connected_account_id"]) = (json!("bob"), json!(newer));
+    upsert(cleared.clone()).await.expect(200);
+    cleared["connected_account_id"] = Value::Null;
+    upsert(cleared).await.expect(200);
+    assert_eq!(chosen().await, [json!("bob"), Value::Null]);
+}
+
+#[tokio::test]
 async fn action_may_replace_webhooks() {
     let given = Given::new(Host::shared().await).await;
     let subscription = json!({

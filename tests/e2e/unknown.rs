@@ -81,8 +81,8 @@ async fn unknown_names_are_ignored_with_a_warning() {
         (
             "POST",
             &execute,
-            Body::Json(json!({ "arguments": { "any": 1 }, "version": "latest", "userId": "amy" })),
-            &["unknown body member `userId` is ignored; the nearest known name is `user_id`"],
+            Body::Json(json!({ "argument": 1, "arguments": { "any": 1 }, "version": "latest" })),
+            &["unknown body member `argument` is ignored; the nearest known name is `arguments`"],
         ),
         (
             "POST",

@@ -66,8 +66,8 @@ pub struct Account {
     pub alias: Option<String>,
     #[serde(default)]
     pub(super) alias_of: Option<String>,
-    /// Time of the last change, for sorted lists.
-    pub(super) changed_at: Time,
+    /// Time of the last change. Lists are sorted by it, and show it.
+    pub changed_at: Time,
     /// Number of the current connection attempt. Records of an earlier attempt have no effect.
     #[serde(default, rename = "attempt")]
     pub(super) attempt_number: u32,

@@ -7,12 +7,17 @@ use store::{Batch, Record};
 use super::{
     Account, Event, Failure, Status, Values,
     account::{COLLECTION, record},
+    auth_configs,
     credential::open_credential,
     tokens::TokenOwner,
 };
-use crate::{App, Result, accounts::errors, core::ids::AccountId, projects::Project};
+use crate::{App, Error, Result, accounts::errors, core::ids::AccountId, projects::Project};
 
-/// Activates an account with its tokens. Revokes the tokens if the attempt has ended meanwhile.
+/// Error code of an attempt whose auth config was deleted.
+pub(super) const AUTH_CONFIG_GONE: &str = "auth_config_gone";
+
+/// Activates an account with its tokens. Revokes the tokens if the attempt has ended meanwhile, or if
+/// the auth config was deleted, which ends the attempt.
 pub(super) async fn activate(
     app: &App,
     project: &Project,
@@ -36,6 +41,10 @@ pub(super) async fn activate(
             tokens.revoke_best_effort(owner, values).await;
             return Err(errors::attempt_unknown());
         };
+        let Some(config) = auth_configs::find(app, project, &owner.auth_config).await? else {
+            tokens.revoke_best_effort(owner, values).await;
+            return Err(errors::auth_config_not_found(&owner.auth_config));
+        };
         let now = app.clock.now();
         account.body.set_status(status, None, now);
         account.body.attempt_number += 1;
@@ -43,10 +52,19 @@ pub(super) async fn activate(
         let scheme = Some(owner.scheme()?);
         let body = tokens.build_credential(&project.id, id, scheme, values, lifetime);
         let body = body.await?;
-        let batch = Batch::at(now).update(&account);
+        let batch = Batch::at(now).check(&config).update(&account);
         Ok((batch.update(&Record { body, ..credential }), ()))
     });
-    Ok(activated.await?)
+    let activated = activated.await.map_err(Error::from);
+    if matches!(&activated, Err(cause) if cause.is(&errors::AUTH_CONFIG_NOT_FOUND)) {
+        fail_attempt(app, project, id, attempt_number, &auth_config_gone()).await?;
+    }
+    activated
+}
+
+/// Returns the failure of an attempt whose auth config was deleted.
+pub(super) fn auth_config_gone() -> Failure {
+    Failure::new(AUTH_CONFIG_GONE, "the auth config is deleted")
 }
 
 /// Ends a failed attempt.

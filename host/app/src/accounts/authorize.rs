@@ -12,7 +12,7 @@ use super::{
     auth_configs::{self, AuthConfig},
     create::ValidatedRequest,
     credential::open_credential,
-    get,
+    list::connected_view,
     oauth_clients::{self, RegistrationRequest, client_metadata_url},
     redirect::check_redirect_url,
     scheme,
@@ -89,10 +89,8 @@ pub(super) async fn create(
     values.extend(started.shown);
     let credential = app.accounts.seal(&project.id, &id, &values).await?;
     let attempt = Some((&*started.name, &started.attempt));
-    validated
-        .insert(app, project, &id, &account, &credential, attempt)
-        .await?;
-    get(app, project, &id).await
+    let inserted = validated.insert(app, project, &id, account, credential, attempt);
+    connected_view(app, project, inserted.await?).await
 }
 
 /// Starts another connection attempt for an account. An account of a scheme without redirect stays

@@ -11,7 +11,7 @@ use super::{
     Failure, RedirectTo,
     account::{COLLECTION, record},
     attempt::{ConnectionAttempt, PendingSecrets, Step, link_gone, secret},
-    attempt_end::{activate, fail_attempt},
+    attempt_end::{AUTH_CONFIG_GONE, activate, auth_config_gone, fail_attempt},
     auth_configs,
     redirect::with_query,
     tokens::TokenOwner,
@@ -86,6 +86,9 @@ pub async fn callback(
     match activate(app, &project, &owner, attempt_number, &values, lifetime).await {
         Ok(()) => Ok(redirect(Ok(()))),
         Err(cause) if cause.is(&errors::ATTEMPT_UNKNOWN) => Ok(redirect(Err("superseded".into()))),
+        Err(cause) if cause.is(&errors::AUTH_CONFIG_NOT_FOUND) => {
+            Ok(redirect(Err(AUTH_CONFIG_GONE.into())))
+        }
         Err(cause) => Err(cause),
     }
 }
@@ -147,8 +150,7 @@ async fn exchange_callback(
     let unusable = |cause: Error| Failure::new("auth_config_unusable", cause.to_string());
     let config = auth_configs::find(app, project, &owner.auth_config).await;
     let config = config.map_err(unusable)?;
-    let gone = || Failure::new("auth_config_gone", "the auth config is deleted");
-    let config = config.ok_or_else(gone)?;
+    let config = config.ok_or_else(auth_config_gone)?;
     let context = app.accounts.client_context(&config).await;
     let context = context.map_err(unusable)?;
     let now = app.clock.now();

@@ -13,7 +13,8 @@ use super::{
     auth_configs::{self, AuthConfig},
     authorize::{self, REDIRECT_URL_VALUE},
     credential::{Credential, access_token},
-    get, scheme,
+    list::connected_view,
+    scheme,
     tokens::obtains_from_fields,
     verification::verify_values,
 };
@@ -50,6 +51,26 @@ pub struct NewAccount {
     pub callback_url: Option<String>,
     /// True if the provider must accept the credential before the account is created.
     pub validate: bool,
+}
+
+/// An account as one request stored it. Answers show this, because a read after the commit shows what
+/// other requests did since then.
+pub(super) struct Connected {
+    pub(super) account: Record<Account>,
+    pub(super) credential: Record<Credential>,
+    pub(super) config: Record<AuthConfig>,
+}
+
+fn inserted_record<T>(project: &Project, id: &AccountId, body: T, now: Time) -> Record<T> {
+    Record {
+        id: id.to_string(),
+        project: project.id.to_string(),
+        revision: 1,
+        created_at: now,
+        updated_at: now,
+        deleted_at: None,
+        body,
+    }
 }
 
 /// Validated request to connect an account.
@@ -137,16 +158,17 @@ impl ValidatedRequest {
     }
 
     /// Inserts the account, its credential and its connection attempt, which has a name, if the auth
-    /// config still allows new connections.
+    /// config still allows new connections. Returns what was stored, and the auth config with which
+    /// it was stored.
     pub(super) async fn insert(
         &self,
         app: &App,
         project: &Project,
         id: &AccountId,
-        account: &Account,
-        credential: &Credential,
+        mut account: Account,
+        credential: Credential,
         attempt: Option<(&str, &ConnectionAttempt)>,
-    ) -> Result<()> {
+    ) -> Result<Connected> {
         let owner = project.id.as_str();
         record_limits::admit(app, &project.id, RecordKind::Account, &super::COLLECTION).await?;
         count_record(app, project, account)?;
@@ -155,20 +177,27 @@ impl ValidatedRequest {
             count_record(app, project, attempt)?;
         }
         let configs = &auth_configs::COLLECTION;
+        let now = app.clock.now();
+        account.changed_at = now;
         let inserted = app.store.change(configs, &self.config.id, || async {
             // A changed auth config does not prevent the insertion; a deleted or disabled one does.
             let config = enabled_config(app, project, &account.auth_config).await?;
-            let batch = Batch::at(app.clock.now())
+            let batch = Batch::at(now)
                 .check(&config)
-                .insert(owner, id.as_str(), account)
-                .insert(owner, id.as_str(), credential);
+                .insert(owner, id.as_str(), &account)
+                .insert(owner, id.as_str(), &credential);
             let batch = match attempt {
                 Some((name, attempt)) => batch.insert(owner, name, attempt),
                 None => batch,
             };
-            Ok((batch, ()))
+            Ok((batch, config))
         });
-        inserted.await.map_err(map_alias_conflict)
+        let config = inserted.await.map_err(map_alias_conflict)?;
+        Ok(Connected {
+            account: inserted_record(project, id, account, now),
+            credential: inserted_record(project, id, credential, now),
+            config,
+        })
     }
 
     /// Checks that a scheme that the request names is that of the auth config.
@@ -261,7 +290,6 @@ pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result
     let credential = tokens.build_credential(&project.id, &id, scheme, values, lifetime);
     let credential = credential.await?;
     let account = validated.new_account(Status::Active, None, now)?;
-    let inserted = validated.insert(app, project, &id, &account, &credential, None);
-    inserted.await?;
-    get(app, project, &id).await
+    let inserted = validated.insert(app, project, &id, account, credential, None);
+    connected_view(app, project, inserted.await?).await
 }

@@ -30,7 +30,6 @@ impl TokenManager {
             return Ok(batch);
         };
         account.body.set_status(status, Some(reason), batch.now);
-        account.updated_at = batch.now;
         let batch = batch.update(&account);
         let config = auth_configs::find_in(&self.store, &owner.project, &owner.auth_config).await?;
         let values = scheme::mask_values(owner.scheme().ok(), values);

@@ -112,7 +112,7 @@ pub async fn link(app: &App, project: &Project, request: NewLink) -> Result<Link
     values.insert(REDIRECT_URL_VALUE.to_owned(), url.clone().into());
     let credential = app.accounts.seal(&project.id, &id, &values).await?;
     let attempt = Some((&*name, &attempt));
-    let inserted = validated.insert(app, project, &id, &account, &credential, attempt);
+    let inserted = validated.insert(app, project, &id, account, credential, attempt);
     inserted.await?;
     Ok(LinkCreated {
         token,

@@ -11,6 +11,7 @@ use super::{
     account::record,
     auth_configs::{self, AuthConfig},
     authorize::REDIRECT_URL_VALUE,
+    create::Connected,
     credential::{Credential, OUTCOME_UNKNOWN_REASON, open_values},
     scheme,
 };
@@ -63,6 +64,22 @@ pub async fn get(app: &App, project: &Project, id: &AccountId) -> Result<Account
     let record = record(app, project, id).await?;
     let view = views(app, project, vec![record]).await?.pop();
     view.ok_or_else(|| errors::account_not_found(id))
+}
+
+/// Returns the view of an account that was connected with a request, as this request stored it.
+pub(super) async fn connected_view(
+    app: &App,
+    project: &Project,
+    connected: Connected,
+) -> Result<AccountView> {
+    let Connected {
+        account,
+        credential,
+        config,
+    } = connected;
+    let values = open_values(&app.vault, &credential, app.clock.now()).await?;
+    let config = Some(&config);
+    Ok(view(app, project, account, &credential, values, config))
 }
 
 /// Returns a page of accounts and their total number. Fails if a credential cannot be decrypted.

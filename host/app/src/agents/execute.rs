@@ -65,7 +65,12 @@ pub(super) async fn prepare(
     account: Option<&str>,
 ) -> Result<Prepared> {
     if recipes::is_recipe(app, tool) {
-        return Ok(Prepared::Recipe);
+        return match account {
+            None => Ok(Prepared::Recipe),
+            Some(_) => Err(errors::session_invalid(
+                "account: the steps of a recipe name their accounts",
+            )),
+        };
     }
     let (found, account) = permit(app, caller, tool, account).await?;
     Ok(Prepared::Tool { found, account })

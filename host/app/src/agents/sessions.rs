@@ -215,22 +215,6 @@ pub fn mcp_url(app: &App, id: &str) -> String {
     format!("{}/tool_router/{id}/mcp", app.base_url())
 }
 
-/// Returns a page of sessions, newest first, whose user ids contain a text.
-pub async fn list(
-    app: &App,
-    project: &Project,
-    search: &str,
-    window: Window,
-) -> Result<Listed<Record<Session>>> {
-    let mut query = Query::for_project(project.id.as_str())
-        .descending()
-        .window(window);
-    if !search.is_empty() {
-        query = query.contains("folded_user", &search.to_lowercase());
-    }
-    Ok(app.store.list(&query).await?)
-}
-
 /// Changes the configuration of a session, which raises its version. The user stays the same. Returns
 /// the session as this change stored it. Fails if the session does not exist or has another version
 /// than the expected one, or the configuration is invalid.

@@ -1,5 +1,5 @@
 //! The parts that every module uses: the clock, ids, errors, strict JSON, placeholders, sealed secrets,
-//! concurrency limits by key, escaping of invisible characters, caches of what was read, the threads for
+//! concurrency limits by key, escaping of invisible characters, misspelled names, caches of what was read, the threads for
 //! work on large bodies, and the shares of projects in the processors. This module imports no other module of the crate except the [`App`](crate::App) that it is
 //! part of.
 
@@ -15,6 +15,7 @@ pub mod mapping;
 pub(crate) mod read_cache;
 pub mod request_id;
 pub mod shares;
+pub mod spelling;
 pub mod trace;
 pub mod vault;
 pub mod visible;

@@ -2,7 +2,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
-use sandbox::{Action, kind};
+use sandbox::{Action, Cause, Failure, kind};
 
 use super::{
     arguments::{self, Input},
@@ -89,6 +89,7 @@ pub(crate) async fn execute_resolved(
     let granted = accounts::grant(app, project, resolved, &user, choice).await?;
     // The language model is called after all other checks of the call, because it costs money.
     let arguments = input.into_arguments(app, project, tool).await?;
+    let missing_scopes = granted.missing_scopes(&tool.scopes);
     let given: Vec<_> = arguments.files.iter().map(|file| file.id.clone()).collect();
     let subject = Subject {
         project: project.clone(),
@@ -123,7 +124,12 @@ pub(crate) async fn execute_resolved(
         limits: tool.limits,
         record: Some(&mut record),
     };
-    let outcome = run::call(app, run).await?;
+    let mut outcome = run::call(app, run).await?;
+    if let Err(failure) = &mut outcome.output
+        && !missing_scopes.is_empty()
+    {
+        explain_missing_scopes(failure, record.last_status(), &missing_scopes);
+    }
     let Presented { data, error, kept } = present(app, project, resolved, outcome, &given).await;
     let log_id = record.id().clone();
     let error = if record.close(kept, error.clone()).await {
@@ -140,4 +146,17 @@ pub(crate) async fn execute_resolved(
         error,
         release: Some(release.clone()),
     })
+}
+
+/// Adds to the failure of a tool that the account lacks scopes, if the provider refused the request.
+/// A call is never refused for it beforehand, because one scope may include another.
+fn explain_missing_scopes(failure: &mut Failure, last_status: Option<u16>, missing: &[&str]) {
+    let status = failure.upstream_status.or(last_status);
+    if failure.cause != Cause::Tool || !matches!(status, Some(401 | 403)) {
+        return;
+    }
+    let missing = missing.join("`, `");
+    failure.message.push_str(&format!(
+        "; the account was connected without `{missing}`, which this tool needs: connect it again"
+    ));
 }

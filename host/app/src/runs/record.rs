@@ -120,6 +120,12 @@ impl<'a> OpenRecord<'a> {
         observed.is_some_and(|observed| observed.requests.iter().any(|sent| sent.status.is_some()))
     }
 
+    /// Returns the HTTP status of the last response of a provider.
+    pub(super) fn last_status(&self) -> Option<u16> {
+        let requests = &self.0.observed.as_ref()?.requests;
+        requests.iter().rev().find_map(|sent| sent.status)
+    }
+
     /// Adds the cassette of the run.
     pub(super) fn set_cassette(&mut self, cassette: Option<Cassette>) {
         self.0.cassette = cassette;

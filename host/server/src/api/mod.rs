@@ -18,7 +18,6 @@ pub(crate) mod oauth_apps;
 pub(crate) mod project_config;
 pub(crate) mod projects;
 pub(crate) mod session;
-pub(crate) mod session_configs;
 pub(crate) mod table;
 pub(crate) mod tool_router;
 pub(crate) mod toolkits;

@@ -18,7 +18,7 @@ use crate::{
         auth_configs,
         compat::{action_logs, legacy_ids, trigger_logs},
         connected_accounts, event_stream, files, keys, logs, mcp_servers, members, oauth_apps,
-        project_config, projects, session, session_configs, tool_router, toolkits, tools,
+        project_config, projects, session, tool_router, toolkits, tools,
         trigger_instances, triggers_types, usage, webhook_endpoints, webhook_subscriptions,
     },
     http::{
@@ -278,8 +278,6 @@ pub(crate) fn rows() -> Vec<Row> {
         row!("/tool_router/session/{session_id}/mounts/{mount_id}/upload_url", tool_router::mounts::upload_url).needs(Write, &[Sessions]),
         row!("/tool_router/session/{session_id}/mounts/{mount_id}/download_url", tool_router::mounts::download_url).needs(Read, &[Sessions]),
         row!("/tool_router/session/{session_id}/mounts/{mount_id}/delete", tool_router::mounts::delete).needs(Write, &[Sessions]),
-        row!("/session_configs", session_configs::list).needs(Read, &[Sessions]),
-        row!("/session_configs/{session_config_id}", session_configs::read).needs(Read, &[Sessions]),
         row!("/labs/tool_router/session", tool_router::labs::create).needs(Write, &[Sessions]),
 
         // called by a browser that returns from a provider

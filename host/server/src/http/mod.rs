@@ -30,7 +30,7 @@ mod rejected_head;
 pub(crate) mod reply;
 pub(crate) mod router;
 pub(crate) mod signature;
-mod unimplemented;
+pub(crate) mod unimplemented;
 pub(crate) mod unknown;
 
 pub(crate) use self::{

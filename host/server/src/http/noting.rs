@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use app::core::spelling::misspelling;
 use serde::{
     Deserializer,
     de::{self, DeserializeSeed, MapAccess, SeqAccess, Unexpected, Visitor},
@@ -24,7 +25,15 @@ pub(crate) struct Notes {
 
 impl Notes {
     /// Steps from an object, whose path has this length, to a member.
-    fn step(&mut self, object: usize, name: &str, known: Option<&'static [&'static str]>) {
+    ///
+    /// # Errors
+    /// If its name is a misspelled restriction.
+    fn step<E: de::Error>(
+        &mut self,
+        object: usize,
+        name: &str,
+        known: Option<&'static [&'static str]>,
+    ) -> Result<(), E> {
         self.path.truncate(object);
         if object > 0 {
             self.path.push('.');
@@ -37,6 +46,10 @@ impl Notes {
                 self.path.push_str(&shown_name(name));
             }
             None => self.path.push_str(&shown_name(name)),
+        }
+        match known.filter(|known| !known.contains(&name)) {
+            Some(known) => misspelling(name, known).map_or(Ok(()), |problem| Err(E::custom(problem))),
+            None => Ok(()),
         }
     }
 }
@@ -327,12 +340,12 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Name<'_, V> {
     }
 
     fn visit_str<E: de::Error>(self, name: &str) -> Result<V::Value, E> {
-        self.notes.step(self.object, name, self.known);
+        self.notes.step(self.object, name, self.known)?;
         self.inner.visit_str(name)
     }
 
     fn visit_borrowed_str<E: de::Error>(self, name: &'de str) -> Result<V::Value, E> {
-        self.notes.step(self.object, name, self.known);
+        self.notes.step(self.object, name, self.known)?;
         self.inner.visit_borrowed_str(name)
     }
 }

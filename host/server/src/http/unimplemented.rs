@@ -1,16 +1,24 @@
-//! Members that other servers of the API apply and this one does not.
+//! Members of bodies that clients send and that this server does not have.
+//!
+//! Problem: a client that sends one expects less access, another destination or a guard, so that a
+//! server that ignores it does more than was asked for.
+//!
+//! Guarantee: a request with such a member is refused. The description marks the member with
+//! `x-unimplemented`.
 
 use serde::{Deserialize, Deserializer, de};
 
-/// Member that is refused wherever it is sent, also as null: a caller who sends it relies on a
-/// restriction that this server would not keep. Its description has `x-unimplemented: refuse`.
+/// End of the sentence that refuses a member or a value.
+pub(crate) const UNIMPLEMENTED_REASON: &str =
+    "this server does not have it, and does not ignore it: send the request without it";
+
+/// Value of a member that this server does not have. It cannot be read, not even from null. A member
+/// for which null means that it is absent has the type `Option<Unimplemented>`.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Unimplemented;
 
 impl<'de> Deserialize<'de> for Unimplemented {
     fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
-        Err(de::Error::custom(
-            "this server does not have it, and ignores no member that restricts: leave it out",
-        ))
+        Err(de::Error::custom(UNIMPLEMENTED_REASON))
     }
 }

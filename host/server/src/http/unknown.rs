@@ -1,16 +1,19 @@
 //! Query parameters and members of bodies that an operation does not know. They have no effect, so
 //! the response names them in a header, each with the nearest known name. Operations on sessions refuse
-//! unknown members instead, because a misspelled one could be a restriction.
+//! unknown members instead, because a misspelled one could be a restriction. A misspelled restriction is
+//! refused everywhere ([`misspelling`](app::core::spelling::misspelling)).
 //!
 //! The known names are those of the types that the request is deserialized into.
 
 use std::{cell::OnceCell, sync::Arc};
 
+use app::core::spelling::nearest;
 use axum::{
     http::{HeaderName, HeaderValue},
     response::Response,
 };
 use parking_lot::{Mutex, MutexGuard};
+
 use crate::{
     Server,
     config::UnknownMembers,
@@ -163,28 +166,6 @@ pub(super) fn shown_name(name: &str) -> String {
         .take(MAX_NAME_CHARS)
         .map(|c| if c.is_ascii_graphic() { c } else { '?' })
         .collect()
-}
-
-/// Returns the known name that is most similar to a name, if one is similar. Case, `_` and `-` make
-/// no difference.
-fn nearest<K: AsRef<str>>(name: &str, known: impl Iterator<Item = K>) -> Option<K> {
-    let plain = |name: &str| -> String {
-        let letters = name.chars().take(MAX_NAME_CHARS);
-        letters
-            .filter(|c| !matches!(c, '_' | '-'))
-            .flat_map(char::to_lowercase)
-            .collect()
-    };
-    let name = plain(name);
-    known
-        .filter_map(|known| {
-            let other = plain(known.as_ref());
-            let longest = name.chars().count().max(other.chars().count());
-            let edits = strsim::osa_distance(&name, &other);
-            (edits * 2 <= longest).then_some((edits, known))
-        })
-        .min_by_key(|(edits, _)| *edits)
-        .map(|(_, known)| known)
 }
 
 #[cfg(test)]

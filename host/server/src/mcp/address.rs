@@ -4,7 +4,10 @@
 use app::{
     Error,
     agents::{mcp_oauth::Resource, mcp_servers::Selection},
-    core::ids::{AccountId, SessionId},
+    core::{
+        ids::{AccountId, SessionId},
+        spelling::misspelling,
+    },
 };
 use serde::Deserialize;
 
@@ -12,6 +15,9 @@ use crate::{
     Server,
     http::{ApiResult, Branding, Query, errors},
 };
+
+/// Parameters of an address that choose its accounts. A misspelled one would use others.
+const PARAMETERS: [&str; 3] = ["user_id", "connected_account_id", "connected_account_ids"];
 
 /// User and accounts of an address, and its choice of tools.
 #[derive(Default, Deserialize)]
@@ -28,12 +34,20 @@ impl Address {
     /// Reads the query of an address.
     ///
     /// # Errors
-    /// If a parameter does not fit, or contains NUL.
+    /// If a parameter does not fit, contains NUL, or is unknown and similar to one that chooses an
+    /// account.
     pub(super) fn parse(query: Option<&str>, branding: &Branding) -> ApiResult<Self> {
-        match query {
-            None => Ok(Self::default()),
-            Some(query) => Ok(Query::<Self>::parse(query, branding)?.0),
+        let Some(query) = query else {
+            return Ok(Self::default());
+        };
+        for (name, _) in url::form_urlencoded::parse(query.as_bytes()) {
+            let name = name.split('[').next().unwrap_or_default();
+            let known = PARAMETERS.contains(&name);
+            if let Some(problem) = misspelling(name, &PARAMETERS).filter(|_| !known) {
+                return Err(errors::invalid(format!("{name}: {problem}")).into());
+            }
         }
+        Ok(Query::<Self>::parse(query, branding)?.0)
     }
 
     /// Returns the user, the accounts and the choice of tools.

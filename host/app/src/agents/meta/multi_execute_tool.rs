@@ -8,11 +8,11 @@
 
 mod batch;
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use sandbox::FileChange;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
 use self::batch::{Batch, CallResult};
@@ -23,7 +23,7 @@ use crate::{
         SessionCaller, errors,
         session_files::{self, SANDBOX_FOLDER},
     },
-    core::ids::random_text,
+    core::{ids::random_text, spelling::misspelling},
     files,
 };
 
@@ -47,11 +47,49 @@ struct Arguments<'a> {
     session_id: Option<String>,
 }
 
+/// One call. Its members are read by name, so that a misspelled one is seen.
 #[derive(Deserialize)]
+#[serde(
+    try_from = "BTreeMap<String, &'a RawValue>",
+    bound(deserialize = "'de: 'a")
+)]
 struct CallArguments<'a> {
     tool_slug: String,
-    #[serde(borrow)]
     arguments: &'a RawValue,
+    /// Id or alias of the account to use; the default account of the session without it.
+    account: Option<String>,
+}
+
+impl<'a> TryFrom<BTreeMap<String, &'a RawValue>> for CallArguments<'a> {
+    type Error = String;
+
+    fn try_from(
+        mut members: BTreeMap<String, &'a RawValue>,
+    ) -> std::result::Result<Self, String> {
+        const MEMBERS: [&str; 3] = ["tool_slug", "arguments", "account"];
+        let mut take = |name| members.remove(name);
+        let [tool_slug, arguments, account] = MEMBERS.map(&mut take);
+        for name in members.keys() {
+            if let Some(problem) = misspelling(name, &MEMBERS) {
+                return Err(format!("{name}: {problem}"));
+            }
+        }
+        let account = account.map(|value| parse_member::<Option<String>>("account", value));
+        let account = account.transpose()?.flatten();
+        let tool_slug = tool_slug.ok_or("missing field `tool_slug`")?;
+        Ok(Self {
+            tool_slug: parse_member("tool_slug", tool_slug)?,
+            arguments: arguments.ok_or("missing field `arguments`")?,
+            account: account.filter(|account| !account.trim().is_empty()),
+        })
+    }
+}
+
+fn parse_member<T: DeserializeOwned>(
+    name: &str,
+    value: &RawValue,
+) -> std::result::Result<T, String> {
+    serde_json::from_str(value.get()).map_err(|cause| format!("{name}: {cause}"))
 }
 
 #[derive(Serialize)]

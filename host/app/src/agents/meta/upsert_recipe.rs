@@ -1,7 +1,7 @@
 //! Stores a recipe, or deletes one.
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{MetaResult, MetaTool, parse};
 use crate::{
@@ -10,8 +10,12 @@ use crate::{
         SessionCaller, errors,
         recipes::{self, Definition},
     },
+    core::spelling::misspelling,
     projects::permissions::Area,
 };
+
+/// Members of a definition.
+const DEFINITION_MEMBERS: [&str; 5] = ["name", "description", "input_schema", "steps", "output"];
 
 #[derive(Deserialize)]
 struct Arguments {
@@ -19,7 +23,7 @@ struct Arguments {
     #[serde(default)]
     delete: bool,
     #[serde(flatten)]
-    rest: Value,
+    rest: Map<String, Value>,
 }
 
 /// Stores or deletes the recipe.
@@ -37,7 +41,14 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
         recipes::remove(app, caller, slug).await?;
         return Ok(json!({ "slug": slug, "deleted": true }).into());
     }
-    let definition: Definition = parse(OWN_TOOL, rest)?;
+    for name in rest.keys() {
+        let problem = misspelling(name, &DEFINITION_MEMBERS);
+        if let Some(problem) = problem.filter(|_| !DEFINITION_MEMBERS.contains(&name.as_str())) {
+            let problem = format!("{name}: {problem}");
+            return Err(errors::arguments_invalid(OWN_TOOL.short_slug(), problem));
+        }
+    }
+    let definition: Definition = parse(OWN_TOOL, rest.into())?;
     let stored = recipes::upsert(app, caller, slug, definition).await?;
     let recipe = stored.record.body;
     Ok(json!({ "slug": recipe.slug, "version": recipe.version, "deleted": false }).into())

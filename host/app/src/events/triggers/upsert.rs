@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::{
     COLLECTION, Instance,
-    actions::Action,
+    actions::{Action, ActionRequest},
     config::{self, Config},
     progress::{Progress, Seal},
     schedule::Schedule,
@@ -21,7 +21,7 @@ use crate::{
         vault::Sealed,
     },
     events::{endpoints, errors},
-    projects::{SharedProject, count_record},
+    projects::{Project, SharedProject, count_record},
 };
 
 /// Maximum size of a configuration as JSON, in bytes.
@@ -44,7 +44,7 @@ pub struct Upsert {
     pub schedule: Schedule,
     /// Tool that runs for every event: absent to change nothing in an existing instance, and
     /// `Some(None)` for no tool.
-    pub action: Option<Option<Action>>,
+    pub action: Option<Option<ActionRequest>>,
 }
 
 /// Result of an upsert.
@@ -83,18 +83,25 @@ pub async fn upsert(app: &App, project: &SharedProject, request: Upsert) -> Resu
         request.user_id,
     )
     .await?;
-    let recipe = match &request.action {
-        Some(Some(action)) => action.check(app, project, &account).await?,
-        Some(None) | None => None,
+    let identity = config::identity(app, &found.trigger.slug, &account.id, &request.config);
+    let (action, recipe) = match request.action {
+        Some(Some(requested)) => {
+            let stored = stored_action(app, project, &identity).await?;
+            let action = requested.replacing(app, stored);
+            let recipe = action.check(app, project, &account).await?;
+            (Some(Some(action)), recipe)
+        }
+        Some(None) => (Some(None), None),
+        None => (None, None),
     };
     let wanted = Wanted {
-        identity: config::identity(app, &found.trigger.slug, &account.id, &request.config),
+        identity,
         subscription,
         found: &found,
         account,
         config: request.config,
         schedule: request.schedule,
-        action: request.action,
+        action,
         recipe,
     };
     match wanted.store(app, project).await {
@@ -104,6 +111,17 @@ pub async fn upsert(app: &App, project: &SharedProject, request: Upsert) -> Resu
         })) => Ok(wanted.store(app, project).await?),
         done => Ok(done?),
     }
+}
+
+/// Returns the action of the instance with an identity, if there is one.
+async fn stored_action(app: &App, project: &Project, identity: &str) -> Result<Option<Action>> {
+    let query = Query::for_project(project.id.as_str()).is("identity", identity);
+    let Some(instance) = app.store.first::<Instance>(query).await? else {
+        return Ok(None);
+    };
+    let progress = Progress::get(app, &project.id, &instance.id).await?;
+    let seal = Seal::new(app, &project.id, &instance.id).await?;
+    seal.open_action(&progress.body)
 }
 
 /// Checks a configuration. Secrets of a webhook trigger may be those of an endpoint instead, or of the

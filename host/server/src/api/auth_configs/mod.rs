@@ -11,6 +11,7 @@ use app::{
     catalog::LATEST,
     core::ids::AuthConfigId,
 };
+use serde_json::{Map, Value};
 
 pub(crate) use self::requests::{ToolkitSlug, present};
 use self::{
@@ -71,7 +72,11 @@ fn new(server: &Server, body: Create) -> ApiResult<NewAuthConfig> {
         name: config.name,
         credentials: Credentials {
             own: object("auth_config.credentials", config.credentials)?,
-            shared: object("auth_config.shared_credentials", config.shared_credentials)?,
+            shared: shared_fields(
+                "auth_config.",
+                config.shared_connection_fields,
+                config.shared_credentials,
+            )?,
             proxy: config.proxy_config.map(Proxy::from),
         },
         restrict_to: config.restrict_to_following_tools,
@@ -79,6 +84,19 @@ fn new(server: &Server, body: Create) -> ApiResult<NewAuthConfig> {
         tools_for_connection: access.tools_for_connected_account_creation,
         in_sessions: config.is_enabled_for_tool_router.unwrap_or(true),
     })
+}
+
+/// Returns the values for every account from the newer name of the member, or else from the older one.
+/// `place` is the path of the object, with a dot at the end.
+fn shared_fields(
+    place: &str,
+    newer: Option<Value>,
+    older: Option<Value>,
+) -> ApiResult<Map<String, Value>> {
+    match newer {
+        Some(_) => object(&format!("{place}shared_connection_fields"), newer),
+        None => object(&format!("{place}shared_credentials"), older),
+    }
 }
 
 /// Lists auth configs, newest first.
@@ -132,7 +150,7 @@ pub(crate) async fn update(
         managed: body.r#type == Kind::Default,
         name: body.name,
         own,
-        shared: object("shared_credentials", body.shared_credentials)?,
+        shared: shared_fields("", body.shared_connection_fields, body.shared_credentials)?,
         proxy: body.proxy_config.map(|proxy| proxy.map(Proxy::from)),
         restrict_to: body.restrict_to_following_tools,
         tools_for_execution: access.tools_available_for_execution,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::api::texts;
+use crate::{api::texts, http::unimplemented::Unimplemented};
 
 /// Filters of the list.
 #[derive(Deserialize, IntoParams)]
@@ -69,8 +69,16 @@ pub(crate) struct CreateSettings {
     pub auth_scheme: Option<String>,
     #[schema(value_type = Option<Object>)]
     pub credentials: Option<Value>,
+    /// Values merged into those of every account; an account's own values take precedence.
+    #[schema(value_type = Option<Object>)]
+    pub shared_connection_fields: Option<Value>,
+    /// Older name of `shared_connection_fields`.
     #[schema(value_type = Option<Object>)]
     pub shared_credentials: Option<Value>,
+    /// Refused: this server has no keyring whose key opens them.
+    #[expect(dead_code, reason = "it has no value")]
+    #[schema(value_type = Option<Object>, extensions(("x-unimplemented" = json!("refuse"))))]
+    sealed_credentials: Option<Unimplemented>,
     pub proxy_config: Option<ProxyConfig>,
     #[serde(default, deserialize_with = "texts")]
     pub restrict_to_following_tools: Vec<String>,
@@ -121,8 +129,16 @@ pub(crate) struct Update {
     pub scopes: Option<Value>,
     #[serde(default, deserialize_with = "present")]
     pub user_scopes: Option<Value>,
+    /// Merged into the existing shared values, name by name.
+    #[schema(value_type = Option<Object>)]
+    pub shared_connection_fields: Option<Value>,
+    /// Older name of `shared_connection_fields`.
     #[schema(value_type = Option<Object>)]
     pub shared_credentials: Option<Value>,
+    /// Refused: this server has no keyring whose key opens them.
+    #[expect(dead_code, reason = "it has no value")]
+    #[schema(value_type = Option<Object>, extensions(("x-unimplemented" = json!("refuse"))))]
+    sealed_credentials: Option<Unimplemented>,
     /// Null for direct requests without a proxy.
     #[serde(default, deserialize_with = "present")]
     pub proxy_config: Option<Option<ProxyConfig>>,

@@ -53,6 +53,7 @@ view! {
         let scheme = release.and_then(|release| release.scheme(config.scheme));
         let fields = scheme.map_or(&[][..], |scheme| &scheme.fields);
         let fields: Vec<ExpectedField> = fields.iter().map(ExpectedField::from).collect();
+        let shared = masked(scheme, &credentials.shared);
     } {
         id: String = record.id,
         #[schema(value_type = String)] uuid: Uuid = config.uuid,
@@ -82,7 +83,9 @@ view! {
             tools_available_for_execution: config.tools_for_execution,
         },
         /// Values merged into those of every account; an account's own values take precedence.
-        shared_credentials: Map<String, Value> = masked(scheme, &credentials.shared),
+        shared_connection_fields: Map<String, Value> = shared.clone(),
+        /// Older name of `shared_connection_fields`.
+        shared_credentials: Map<String, Value> = shared,
         deprecated_params: DeprecatedView =
             DeprecatedView::new(config.uuid, config.toolkit, fields),
         is_enabled_for_tool_router: bool = config.in_sessions,

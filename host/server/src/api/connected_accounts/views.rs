@@ -34,7 +34,7 @@ impl Values {
             values.insert("error_description".into(), description.into());
         }
         if account.status == Status::Expired {
-            values.insert("expired_at".into(), iso(shown.record.updated_at).into());
+            values.insert("expired_at".into(), iso(account.changed_at).into());
         }
         Self {
             status: account.status.into(),
@@ -97,7 +97,7 @@ view! {
         user_id: String = account.user_id,
         status: AccountStatus = account.status.into(),
         #[schema(format = DateTime)] created_at: String = iso(shown.record.created_at),
-        #[schema(format = DateTime)] updated_at: String = iso(shown.record.updated_at),
+        #[schema(format = DateTime)] updated_at: String = iso(account.changed_at),
         state: StateView = StateView { auth_scheme, val: values.clone() },
         /// The older name of `state.val`.
         data: Values = values,

@@ -12,20 +12,20 @@ pub(super) const API_DESCRIPTION: &str = "Connects the accounts of a project's u
     - `connected_accounts` of a session has a list of accounts by toolkit below `/api/v3.1`, and one account \
     below `/api/v3`.\n\n\
     Unknown members of bodies and unknown parameters are ignored, and the response header \
-    `x-toolhost-warning` names each with the nearest known name.\n\n\
+    `x-toolhost-warning` names each with the nearest known name. If that name restricts the request or \
+    chooses what it uses, and for a member with `x-unimplemented: refuse`, the response is 400.\n\n\
     Any POST request may have an `Idempotency-Key` header: a request that is repeated with the same key \
     within a day is performed once.";
 
 /// Groups of operations, in the order of the page: the first segment of their paths, and a
 /// description.
 #[rustfmt::skip]
-pub(super) const OPERATION_GROUPS: [(&str, &str); 21] = [
+pub(super) const OPERATION_GROUPS: [(&str, &str); 20] = [
     ("toolkits", "Toolkits, their versions and scopes"),
     ("tools", "Tools: search, schemas, execution, proxy requests"),
     ("auth_configs", "Ways in which a project connects accounts of a toolkit"),
     ("connected_accounts", "Accounts of users at providers, and links to connect them"),
     ("tool_router", "Sessions, in which an assistant finds and runs tools of a user"),
-    ("session_configs", "Configurations of sessions"),
     ("mcp", "Servers of the Model Context Protocol"),
     ("triggers_types", "Events that toolkits can report"),
     ("trigger_instances", "Triggers of users, and the stream of their events"),

@@ -20,6 +20,7 @@ pub(crate) async fn update(
     key: ProjectKey,
     OptionalJson(update): OptionalJson<Update>,
 ) -> ApiResult<Json<View>> {
+    update.check()?;
     let change = |config: &mut Config| update.apply(config);
     let config = projects::configure(key.app(), &key.project, change).await?;
     Ok(Json(config.into()))

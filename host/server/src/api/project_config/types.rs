@@ -1,8 +1,13 @@
 //! Request and view of the settings of a project.
 
-use app::projects::{self, Config};
+use app::{
+    Error,
+    projects::{self, Config},
+};
 use serde::Deserialize;
 use utoipa::ToSchema;
+
+use crate::http::errors;
 
 /// Changes to the settings of a project: null changes nothing, an empty text clears a setting.
 #[derive(Deserialize, ToSchema)]
@@ -14,6 +19,8 @@ pub(crate) struct Update {
     display_name: Option<String>,
     mask_secret_keys_in_connected_account: Option<bool>,
     log_visibility_setting: Option<LogVisibility>,
+    /// Other name of `log_visibility_setting`: `true` is `dont_store_data`, `false` is `show_all`.
+    zdr_enabled: Option<bool>,
     require_mcp_api_key: Option<bool>,
     is_service_link_enabled_for_managed_auth: Option<bool>,
     /// 60 to 604800.
@@ -22,12 +29,26 @@ pub(crate) struct Update {
 }
 
 impl Update {
+    /// Refuses settings that contradict each other.
+    ///
+    /// # Errors
+    /// If both names of one setting are given and differ.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        match (self.log_visibility_setting, self.zdr_enabled) {
+            (Some(setting), Some(zdr)) if setting != zdr_setting(zdr) => Err(errors::invalid(
+                "zdr_enabled: contradicts `log_visibility_setting`; send one of them",
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// Applies the given settings.
     #[rustfmt::skip]
     pub(crate) fn apply(&self, config: &mut Config) {
         set(&mut config.two_factor, self.is_2fa_enabled);
         set(&mut config.mask_secrets, self.mask_secret_keys_in_connected_account);
-        set(&mut config.log_visibility, self.log_visibility_setting.map(Into::into));
+        let log_visibility = self.log_visibility_setting.or(self.zdr_enabled.map(zdr_setting));
+        set(&mut config.log_visibility, log_visibility.map(Into::into));
         set(&mut config.require_mcp_key, self.require_mcp_api_key);
         set(&mut config.hosted_links, self.is_service_link_enabled_for_managed_auth);
         // `Config` refuses values out of range, so the result of this cast does not matter.
@@ -35,6 +56,13 @@ impl Update {
         set_text(&mut config.logo_url, self.logo_url.as_deref());
         set_text(&mut config.display_name, self.display_name.as_deref());
         set_text(&mut config.verifier_url, self.oauth_callback_verifier_url.as_deref());
+    }
+}
+
+fn zdr_setting(enabled: bool) -> LogVisibility {
+    match enabled {
+        true => LogVisibility::DontStoreData,
+        false => LogVisibility::ShowAll,
     }
 }
 

@@ -36,6 +36,7 @@ impl TryFrom<Create> for NewProject {
     fn try_from(body: Create) -> Result<Self, Error> {
         let mut config = Config::default();
         if let Some(update) = &body.config {
+            update.check()?;
             update.apply(&mut config);
         }
         let rights = keys::restrictions(body.api_key_permissions, body.api_key_allowed_ips)?;

@@ -3,7 +3,7 @@
 use app::{
     catalog::{Release, Snapshot},
     core::{
-        ids::{AccountId, LogId},
+        ids::LogId,
         request_id::RequestId,
     },
     runs::{self, Execute, Execution, Input, ToolCall, prompt::Prompt},
@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 use super::{
     arguments::GatewayHeaders,
     custom_credential::{AuthParameters, ConnectionData, custom_credential, refuse_nul},
-    not_blank,
+    named_account, not_blank,
 };
 use crate::http::{
     ApiResult, CURRENT_REQUEST, IN_TABLE, Path, Prefix, ProjectKey, RawJson, SerializedJson,
@@ -133,7 +133,7 @@ fn request(
     let input = input(bytes, body.text, body.arguments, headers)?;
     let user_id = not_blank(body.user_id).or(not_blank(body.entity_id));
     refuse_nul("user_id", user_id.as_deref())?;
-    let account = not_blank(body.connected_account_id);
+    let account = named_account(body.connected_account_id)?;
     let version = not_blank(body.version);
     let notes = BodyNotes {
         names_version: version.is_some(),
@@ -144,7 +144,7 @@ fn request(
         version: version.unwrap_or_else(|| prefix.tool_version().to_owned()),
         call: ToolCall {
             user_id,
-            account: account.map(|id| AccountId::parse(id.trim())).transpose()?,
+            account,
             custom: custom_credential(body.custom_auth_params, body.custom_connection_data)?,
             session: None,
             input,

@@ -12,7 +12,7 @@ mod views;
 use app::{
     accounts::auth_configs,
     catalog::{ResolvedTool, Snapshot, ToolFilter},
-    core::ids::AuthConfigId,
+    core::ids::{AccountId, AuthConfigId},
 };
 
 pub(super) use self::{
@@ -25,7 +25,10 @@ use self::{
 };
 use crate::{
     api::toolkits::snapshot,
-    http::{ApiResult, IN_TABLE, Json, Listed, Page, Path, Prefix, ProjectKey, Query},
+    http::{
+        ApiResult, IN_TABLE, Json, Listed, Page, Path, Prefix, ProjectKey, Query, errors,
+        unimplemented::UNIMPLEMENTED_REASON,
+    },
 };
 
 /// Lists tools.
@@ -117,6 +120,25 @@ fn view(prefix: Prefix, catalog: &Snapshot, found: &ResolvedTool) -> ApiResult<V
         Prefix::V3 => view.for_older_clients(),
         Prefix::V3_1 => view,
     })
+}
+
+/// Value of `connected_account_id` for an account that a vendor's service bills. This server has none,
+/// and uses no other account instead.
+const INSTANT_ACCOUNT: &str = "instant_account";
+
+/// Returns the account that a request names.
+///
+/// # Errors
+/// If it is malformed, or not an account of this server.
+fn named_account(given: Option<String>) -> ApiResult<Option<AccountId>> {
+    let Some(given) = not_blank(given) else {
+        return Ok(None);
+    };
+    if given.trim() == INSTANT_ACCOUNT {
+        let problem = format!("connected_account_id: {INSTANT_ACCOUNT}: {UNIMPLEMENTED_REASON}");
+        return Err(errors::invalid(problem).into());
+    }
+    Ok(Some(AccountId::parse(given.trim())?))
 }
 
 /// Returns a text unless it is empty or white space.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use app::{
     core::{
         clock::iso,
-        ids::{AccountId, LogId},
+        ids::LogId,
     },
     files::Link,
     runs::{self, Proxy, ProxyBody, ProxyResponse, ResponseBody},
@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 
 use super::{
     custom_credential::{ConnectionData, ParameterPlace, custom_credential, refuse_nul},
-    not_blank,
+    named_account, not_blank,
 };
 use crate::http::{ApiError, ApiResult, IN_TABLE, Json, ProjectKey, context::request_id, errors};
 
@@ -138,12 +138,11 @@ impl TryFrom<ProxyRequest> for Proxy {
                 ParameterPlace::Query => query.push((parameter.name, parameter.value)),
             }
         }
-        let account = not_blank(request.connected_account_id);
         let user_id = not_blank(request.user_id);
         refuse_nul("user_id", user_id.as_deref())?;
         Ok(Self {
             user_id,
-            account: account.map(|id| AccountId::parse(id.trim())).transpose()?,
+            account: named_account(request.connected_account_id)?,
             custom: custom_credential(None, request.custom_connection_data)?,
             endpoint: request.endpoint.trim().to_owned(),
             method,

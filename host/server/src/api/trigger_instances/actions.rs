@@ -9,14 +9,14 @@ use app::{
     },
     events::{
         message_id,
-        triggers::actions::{self, ActionRunView, RunStatus},
+        triggers::actions::{self, ActionRequest, ActionRunView, RunStatus},
     },
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::http::{ApiResult, IN_TABLE, Json, Listed, Page, Path, ProjectKey, Query};
+use crate::{api::auth_configs::present, http::{ApiResult, IN_TABLE, Json, Listed, Page, Path, ProjectKey, Query}};
 
 /// A tool or a recipe that runs for every event of a trigger instance.
 #[derive(Clone, Deserialize, Serialize, ToSchema)]
@@ -26,11 +26,17 @@ pub(crate) struct Action {
     tool_slug: String,
     /// Version of the tool; `latest` without it.
     version: Option<String>,
-    /// The account with which the tool runs. Without it and `user_id`, that of the trigger instance if
-    /// the tool belongs to the same toolkit, or else the newest active account of the user.
-    connected_account_id: Option<String>,
-    /// The user for whom the tool runs; without it, that of the trigger instance.
-    user_id: Option<String>,
+    /// The account with which the tool runs. If it and `user_id` are null, that of the trigger instance
+    /// if the tool belongs to the same toolkit, or else the newest active account of the user. Without
+    /// this member, that of the action that is replaced, if both tools belong to one toolkit.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Option<String>)]
+    connected_account_id: Option<Option<String>>,
+    /// The user for whom the tool runs; if null, that of the trigger instance. Without this member,
+    /// that of the action that is replaced.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Option<String>)]
+    user_id: Option<Option<String>>,
     /// Arguments of the tool. `{{event.data.name}}` stands for a value of the event, in the third
     /// version of messages.
     #[serde(default)]
@@ -42,15 +48,19 @@ pub(crate) struct Action {
 
 impl Action {
     /// Returns the action as the app knows it.
-    pub(super) fn into_app(self) -> Result<actions::Action> {
-        let account = self.connected_account_id.as_deref();
-        Ok(actions::Action {
-            tool: self.tool_slug,
-            version: self.version.unwrap_or_else(|| LATEST.to_owned()),
-            account: account.map(AccountId::parse).transpose()?,
-            user_id: self.user_id,
-            arguments: self.arguments,
-            replaces_webhook: self.instead_of_webhook,
+    pub(super) fn into_app(self) -> Result<ActionRequest> {
+        let account = self.connected_account_id.as_ref().and_then(Option::as_deref);
+        Ok(ActionRequest {
+            keeps_user: self.user_id.is_none(),
+            keeps_account: self.connected_account_id.is_none(),
+            action: actions::Action {
+                tool: self.tool_slug,
+                version: self.version.unwrap_or_else(|| LATEST.to_owned()),
+                account: account.map(AccountId::parse).transpose()?,
+                user_id: self.user_id.flatten(),
+                arguments: self.arguments,
+                replaces_webhook: self.instead_of_webhook,
+            },
         })
     }
 }
@@ -60,8 +70,8 @@ impl From<actions::Action> for Action {
         Self {
             tool_slug: action.tool,
             version: Some(action.version),
-            connected_account_id: action.account.map(|id| id.to_string()),
-            user_id: action.user_id,
+            connected_account_id: Some(action.account.map(|id| id.to_string())),
+            user_id: Some(action.user_id),
             arguments: action.arguments,
             instead_of_webhook: action.replaces_webhook,
         }

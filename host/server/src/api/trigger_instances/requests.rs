@@ -15,7 +15,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::actions::Action;
 use crate::{
     api::{auth_configs::present, tools::ToolkitVersions},
-    http::Page,
+    http::{Page, unimplemented::Unimplemented},
 };
 
 /// Filters of the list.
@@ -124,6 +124,10 @@ pub(crate) struct UpsertBody {
     /// Time zone of the cron expression, a name of the IANA database; UTC by default.
     #[schema(example = "Europe/Paris")]
     poll_time_zone: Option<String>,
+    /// Refused: the events of an instance are sent to the subscription of the project.
+    #[expect(dead_code, reason = "it has no value")]
+    #[schema(value_type = Option<String>, extensions(("x-unimplemented" = json!("refuse"))))]
+    egress_url: Option<Unimplemented>,
     /// Tool that runs for every event of the instance; null for none. Without this member, an
     /// existing instance keeps its own.
     #[serde(default, deserialize_with = "present")]
@@ -181,6 +185,10 @@ pub(crate) struct Change {
     pub status: WantedStatus,
     /// The user that the caller expects.
     pub user_id: Option<String>,
+    /// Refused: the events of an instance are sent to the subscription of the project.
+    #[expect(dead_code, reason = "it has no value")]
+    #[schema(value_type = Option<String>, extensions(("x-unimplemented" = json!("refuse"))))]
+    egress_url: Option<Unimplemented>,
 }
 
 /// State that an instance is to have.

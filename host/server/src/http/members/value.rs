@@ -1,5 +1,6 @@
 //! Deserializer of a JSON value that knows the path to it.
 
+use app::core::spelling::misspelling;
 use serde::{
     de::{
         self, DeserializeOwned, DeserializeSeed, Deserializer, IntoDeserializer, MapAccess,
@@ -183,6 +184,9 @@ impl<'de> MapAccess<'de> for Members<'_> {
             return Ok(None);
         };
         if let Some(known) = self.known.filter(|known| !known.contains(&name.as_str())) {
+            if let Some(problem) = misspelling(&name, known) {
+                return Err(Problem::new(problem).inside(Some(Step::Name(name))));
+            }
             self.warn(&name, known);
         }
         let key: StrDeserializer<'_, Problem> = name.as_str().into_deserializer();

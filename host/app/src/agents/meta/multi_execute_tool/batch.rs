@@ -51,7 +51,7 @@ const RECIPE_TOOLKIT: &str = "recipes";
 
 /// The calls of one request.
 pub(super) struct Batch {
-    /// The tools of the calls, each once.
+    /// The tools of the calls, each once for each account.
     tools: Vec<BatchTool>,
     calls: Vec<Call>,
     /// Number of calls that workers have taken. It may exceed the number of calls.
@@ -61,9 +61,11 @@ pub(super) struct Batch {
     deadline: Instant,
 }
 
-/// A tool, with the decision on its calls or the reason why none may run.
+/// A tool with an account, and the decision on their calls or the reason why none may run.
 struct BatchTool {
     slug: String,
+    /// Id or alias of the account that the calls name.
+    account: Option<String>,
     prepared: OnceCell<Result<Prepared, String>>,
 }
 
@@ -99,11 +101,14 @@ impl Batch {
         let mut tools: Vec<BatchTool> = Vec::new();
         let mut calls = Vec::with_capacity(given.len());
         for call in given {
-            let known = tools.iter().position(|tool| tool.slug == call.tool_slug);
+            let is_known =
+                |tool: &BatchTool| tool.slug == call.tool_slug && tool.account == call.account;
+            let known = tools.iter().position(is_known);
             let tool = known.unwrap_or(tools.len());
             if known.is_none() {
                 tools.push(BatchTool {
                     slug: call.tool_slug,
+                    account: call.account,
                     prepared: OnceCell::new(),
                 });
             }
@@ -243,7 +248,7 @@ async fn execute_one(
     let executed = match current.map_err(|cause| cause.to_string())? {
         Cow::Borrowed(caller) => {
             let prepare = || async {
-                let prepared = Box::pin(prepare(app, caller, slug)).await;
+                let prepared = Box::pin(prepare(app, caller, tool)).await;
                 prepared.map_err(|cause| cause.to_string())
             };
             let prepared = tool.prepared.get_or_init(prepare).await;
@@ -251,7 +256,7 @@ async fn execute_one(
             execute::execute_prepared(app, caller, slug, prepared, arguments).await
         }
         // What the session permitted when the batch began holds no longer.
-        Cow::Owned(caller) => Box::pin(execute_changed(app, &caller, slug, arguments)).await,
+        Cow::Owned(caller) => Box::pin(execute_changed(app, &caller, tool, arguments)).await,
     };
     let execution = executed.map_err(|cause| cause.to_string())?;
     let release = execution.release.as_ref();
@@ -279,20 +284,21 @@ async fn execute_one(
 async fn execute_changed(
     app: &App,
     caller: &SessionCaller,
-    slug: &str,
+    tool: &BatchTool,
     arguments: Bytes,
 ) -> Result<Execution, Error> {
     MetaTool::MultiExecuteTool.check_switched_on(caller.config())?;
-    let prepared = prepare(app, caller, slug).await?;
-    execute::execute_prepared(app, caller, slug, &prepared, arguments).await
+    let prepared = prepare(app, caller, tool).await?;
+    execute::execute_prepared(app, caller, &tool.slug, &prepared, arguments).await
 }
 
 /// Decides on the calls of a tool or of a recipe. Fails if they may not run.
-async fn prepare(app: &App, caller: &SessionCaller, slug: &str) -> Result<Prepared, Error> {
+async fn prepare(app: &App, caller: &SessionCaller, tool: &BatchTool) -> Result<Prepared, Error> {
+    let slug = &*tool.slug;
     if MetaTool::from_slug(slug).is_some() {
         return Err(errors::session_invalid(format!(
             "{slug}: a meta tool cannot be called by another"
         )));
     }
-    execute::prepare(app, caller, slug, None).await
+    execute::prepare(app, caller, slug, tool.account.as_deref()).await
 }

@@ -10,6 +10,7 @@ mod check;
 mod copies;
 mod recipes;
 mod record;
+mod request;
 pub(crate) mod running;
 
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,7 @@ use serde_json::{Map, Value};
 pub use self::{
     check::MAX_ARGUMENTS_BYTES,
     record::{ActionRun, ActionRunView, RunStatus, list},
+    request::ActionRequest,
     running::MAX_ATTEMPTS,
 };
 pub(crate) use self::{

@@ -1,0 +1,121 @@
+//! Misspelled names of members and parameters.
+//!
+//! Problem: requests may have names that the server does not know, because clients may be newer. Such
+//! a name has no effect. If it is the misspelled name of a member that restricts the request or
+//! chooses its account, the request would do more than its caller asked for, or with another account.
+//!
+//! Guarantee: a name that is unknown, and most similar to one of [`RESTRICTIONS`], is refused.
+
+/// Maximum number of characters of a name that are compared.
+const MAX_NAME_CHARS: usize = 64;
+
+/// Members and parameters that restrict what a request permits, or that choose the account, the
+/// credential or the destination that it uses.
+const RESTRICTIONS: [&str; 46] = [
+    // Accounts and credentials.
+    "account",
+    "auth_config_id",
+    "auth_config_ids",
+    "connectedAuthId",
+    "connected_account_id",
+    "connected_account_ids",
+    "custom_auth_params",
+    "custom_connection_data",
+    "entity_id",
+    "user_id",
+    "user_ids",
+    "validate_credentials",
+    // Destinations.
+    "egress_url",
+    "proxy_config",
+    "webhook_url",
+    // Auth configs.
+    "is_enabled_for_tool_router",
+    "restrict_to_following_tools",
+    "scopes",
+    "tool_access_config",
+    "tools_available_for_execution",
+    "tools_for_connected_account_creation",
+    "user_scopes",
+    // Sharing of accounts.
+    "account_type",
+    "acl_config_for_shared",
+    "allow_all_users",
+    "allowed_user_ids",
+    "experimental",
+    "not_allowed_user_ids",
+    // MCP servers and sessions.
+    "allowed_tools",
+    "config",
+    "custom_tools",
+    "manually_manage_connections",
+    "pin_tools",
+    "toolkit",
+    "toolkits",
+    // Events.
+    "action",
+    "enabled_events",
+    "instead_of_webhook",
+    "since",
+    "until",
+    // Recipes.
+    "input_schema",
+    // Settings of projects.
+    "is_2FA_enabled",
+    "log_visibility_setting",
+    "mask_secret_keys_in_connected_account",
+    "oauth_callback_verifier_url",
+    "require_mcp_api_key",
+];
+
+/// Returns the known name that is most similar to a name, if one is similar. Case, `_` and `-` make
+/// no difference.
+pub fn nearest<K: AsRef<str>>(name: &str, known: impl IntoIterator<Item = K>) -> Option<K> {
+    let plain = |name: &str| -> String {
+        let letters = name.chars().take(MAX_NAME_CHARS);
+        letters
+            .filter(|c| !matches!(c, '_' | '-'))
+            .flat_map(char::to_lowercase)
+            .collect()
+    };
+    let name = plain(name);
+    known
+        .into_iter()
+        .filter_map(|known| {
+            let other = plain(known.as_ref());
+            let longest = name.chars().count().max(other.chars().count());
+            let edits = strsim::osa_distance(&name, &other);
+            (edits * 2 <= longest).then_some((edits, known))
+        })
+        .min_by_key(|(edits, _)| *edits)
+        .map(|(_, known)| known)
+}
+
+/// Returns the reason why an unknown name is refused, or `None` if it may be ignored. `known` are the
+/// names that the request may have in its place.
+#[must_use]
+pub fn misspelling(name: &str, known: &[&str]) -> Option<String> {
+    let nearest = nearest(name, known)?;
+    RESTRICTIONS.contains(nearest).then(|| {
+        format!(
+            "is unknown; the nearest known name is `{nearest}`, which restricts the request or chooses what it uses, so it is refused instead of ignored"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_misspelled_restrictions_are_refused() {
+        let known = ["name", "allowed_tools", "managed_auth_via_service"];
+        for name in ["allowed_tool", "allowedTools", "alowed-tools"] {
+            let problem = misspelling(name, &known).unwrap();
+            assert!(problem.contains("`allowed_tools`"), "{problem}");
+        }
+        for name in ["nme", "managed_auth", "theme", ""] {
+            assert_eq!(misspelling(name, &known), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,361 @@
+//! Members that restrict a request or choose what it uses: a misspelled one is refused, one that this
+//! server does not have is refused, and every other one takes effect.
+
+use std::collections::BTreeSet;
+
+use futures::future::join_all;
+use harness::{Answer, Client, Guest, Host, client::Body, guest, unique, wait_until};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::{
+    description::{CLIENT_OPERATIONS, Clients, Operation},
+    given::{self, Oauth, open, status},
+    mcp_endpoints::{failure, request, result},
+    tool_router_sessions::{SESSION_PATH, create},
+};
+
+/// Runs a meta tool in a session.
+async fn execute_meta(project: &Client, session: &str, slug: &str, arguments: Value) -> Answer {
+    let path = format!("{SESSION_PATH}/{session}/execute_meta");
+    let body = json!({ "slug": slug, "arguments": arguments });
+    project.post(&path, &body).await
+}
+
+#[tokio::test]
+async fn misspelled_restrictions_are_refused() {
+    let project = Host::shared().await.new_project().await;
+    let config = given::auth_config(&project).await;
+    let toolkit = given::keyed().await;
+    let execute = format!("/tools/execute/{}", given::shared_echo().await);
+    let mut account = given::account(&config, "amy", &harness::secret());
+    account["connection"]["experimental"] = json!({
+        "account_type": "SHARED",
+        "acl_config_for_shared": { "allow_all_users": true, "not_allowed_user_id": ["eve"] },
+    });
+    let auth_config = |settings: Value| {
+        let mut body = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} });
+        body.as_object_mut()
+            .unwrap()
+            .extend(settings.as_object().unwrap().clone());
+        json!({ "toolkit": { "slug": toolkit }, "auth_config": body })
+    };
+    let server = "/mcp/00000000-0000-4000-8000-000000000000";
+    let trigger = "/trigger_instances/NO_SUCH_TRIGGER/upsert";
+    let cases = [
+        ("POST", "/mcp/servers", json!({ "name": "Some tools", "auth_config_ids": [], "allowed_tool": [] }), "allowed_tool", "allowed_tools"),
+        ("POST", "/mcp/servers/custom", json!({ "name": "Some tools", "auth_configs_ids": [] }), "auth_configs_ids", "auth_config_ids"),
+        ("PATCH", server, json!({ "alowedTools": [] }), "alowedTools", "allowed_tools"),
+        ("POST", "/auth_configs", auth_config(json!({ "restrict_to_following_tool": ["A"] })), "auth_config.restrict_to_following_tool", "restrict_to_following_tools"),
+        ("POST", "/auth_configs", auth_config(json!({ "tool_access_config": { "tools_available_for_executions": ["A"] } })), "auth_config.tool_access_config.tools_available_for_executions", "tools_available_for_execution"),
+        ("PATCH", "/auth_configs/ac_AAAAAAAAAAAA", json!({ "type": "custom", "tool_acces_config": {} }), "tool_acces_config", "tool_access_config"),
+        ("POST", "/connected_accounts", account, "connection.experimental.acl_config_for_shared.not_allowed_user_id", "not_allowed_user_ids"),
+        ("POST", "/labs/tool_router/session", json!({ "user_id": "amy", "config": { "toolkit": [] } }), "config.toolkit", "toolkits"),
+        ("POST", trigger, json!({ "conected_account_id": "ca_AAAAAAAAAAAA" }), "conected_account_id", "connected_account_id"),
+        ("POST", trigger, json!({ "action": { "tool_slug": "A", "connected_account": "ca_AAAAAAAAAAAA" } }), "action.connected_account", "connected_account_id"),
+        ("POST", trigger, json!({ "action": { "tool_slug": "A", "instead_of_webhooks": true } }), "action.instead_of_webhooks", "instead_of_webhook"),
+        ("POST", &execute, json!({ "connected_account": "ca_AAAAAAAAAAAA" }), "body: connected_account", "connected_account_id"),
+        ("POST", &execute, json!({ "userId": "amy" }), "body: userId", "user_id"),
+        ("POST", "/tools/execute/proxy", json!({ "endpoint": "/x", "method": "GET", "conected_account_id": "ca_AAAAAAAAAAAA" }), "conected_account_id", "connected_account_id"),
+        ("PATCH", "/org/project/config", json!({ "require_mcp_api_kye": true }), "require_mcp_api_kye", "require_mcp_api_key"),
+        ("PATCH", "/webhook_subscriptions/ws_AAAAAAAAAAAA", json!({ "enabled_event": [] }), "enabled_event", "enabled_events"),
+    ];
+    for (method, path, body, wrong, right) in cases {
+        let method = Method::from_bytes(method.as_bytes()).unwrap();
+        let refused = project.send(method, path, Body::Json(body), &[]).await;
+        let problems = refused.expect(400).problems();
+        let expected = format!("{wrong}: is unknown; the nearest known name is `{right}`, ");
+        let named = |line: &String| line.starts_with(&expected);
+        assert!(problems.iter().any(named), "{path}: {problems:?}");
+    }
+    let newer = json!({ "theme": {}, "enable_instant": true });
+    let patched = project.patch("/org/project/config", &newer).await;
+    patched.expect(200);
+    let older = json!({ "allow_tracing": true, "version": "latest" });
+    project.post(&execute, &older).await.expect(200);
+}
+
+#[tokio::test]
+async fn misspelled_arguments_of_meta_tools_are_refused() {
+    let project = Host::shared().await.new_project().await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let echo = given::shared_echo().await;
+    let call = json!({ "tool_slug": echo, "arguments": {}, "acount": "ca_AAAAAAAAAAAA" });
+    let calls = json!({ "tools": [call], "sync_response_to_workbench": false });
+    let steps = json!([{ "name": "a", "tool_slug": echo }]);
+    let recipe = json!({ "name": "A", "steps": steps, "input_shema": { "required": ["a"] } });
+    for (slug, arguments, right) in [
+        ("SERVICE_MULTI_EXECUTE_TOOL", calls, "account"),
+        ("SERVICE_UPSERT_RECIPE", recipe, "input_schema"),
+    ] {
+        let refused = execute_meta(&project, &session, slug, arguments).await;
+        let text = refused.expect(400).text;
+        let expected = format!("the nearest known name is `{right}`");
+        assert!(text.contains(&expected), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn calls_of_a_batch_use_named_accounts() {
+    let project = Host::shared().await.new_project().await;
+    let toolkit = given::keyed().await;
+    let key = || json!({ "api_key": harness::secret() });
+    let older = project.connect(toolkit, "API_KEY", "amy", key()).await;
+    let newer = project.connect(toolkit, "API_KEY", "amy", key()).await;
+    let others = project.connect(toolkit, "API_KEY", "bob", key()).await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let url = format!("https://api.example.com/echo/{}", unique(8));
+    let call = |account: Value| json!({ "tool_slug": guest::tool(toolkit), "arguments": { "url": url }, "account": account });
+    let calls = [json!(older), json!(newer), Value::Null, json!(others)].map(call);
+    let mut tools = calls.to_vec();
+    tools.push(json!({ "tool_slug": "RECIPE_A", "arguments": {}, "account": older }));
+    let arguments = json!({ "tools": tools, "sync_response_to_workbench": false });
+    let done = execute_meta(&project, &session, "SERVICE_MULTI_EXECUTE_TOOL", arguments).await;
+    let results = done.expect(200)["data"]["results"].clone();
+    for (place, account) in [(0, &older), (1, &newer), (2, &newer)] {
+        let log = results[place]["response"]["log_id"].as_str().unwrap();
+        let log = project.get(&format!("/logs/tool_execution/{log}")).await;
+        let log = log.expect(200).text;
+        assert!(log.contains(&**account), "{place}: {log}");
+    }
+    for place in [3, 4] {
+        assert_eq!(results[place]["response"], Value::Null, "{results:#}");
+    }
+    let recipe = results[4]["error"].as_str().unwrap();
+    assert!(recipe.contains("steps of a recipe name"), "{recipe}");
+}
+
+#[tokio::test]
+async fn misspelled_account_of_an_mcp_address_is_refused() {
+    let project = Host::shared().await.new_project().await;
+    let config = given::auth_config(&project).await;
+    let body = json!({ "name": "All tools", "auth_config_ids": [config] });
+    let url = given::mcp_server(&project, &body).await;
+    let list = async |query: &str| {
+        let url = format!("{url}?{query}");
+        request(&project, &url, "tools/list", json!({}), &[]).await
+    };
+    let refused = list("user_id=amy&conected_account_id=ca_AAAAAAAAAAAA").await;
+    let text = String::from_utf8_lossy(&refused.bytes).into_owned();
+    assert_eq!(refused.status, 400, "{text}");
+    assert!(text.contains("`connected_account_id`"), "{text}");
+    result(&list("user_id=amy&agent=editor").await);
+}
+
+/// Adds the paths of the members of a schema that are marked as refused.
+fn collect_refused(schema: &Value, path: &[String], found: &mut Vec<Vec<String>>) {
+    for variant in ["oneOf", "anyOf"] {
+        for schema in schema[variant].as_array().into_iter().flatten() {
+            collect_refused(schema, path, found);
+        }
+    }
+    for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
+        let path = [path, std::slice::from_ref(name)].concat();
+        if schema["x-unimplemented"] == "refuse" {
+            found.push(path);
+        } else {
+            collect_refused(schema, &path, found);
+        }
+    }
+}
+
+/// Returns the paths of the members of a body that are marked as refused.
+fn refused_members(operation: &Operation) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    collect_refused(&operation.request_schema(), &[], &mut found);
+    found
+}
+
+#[tokio::test]
+async fn members_marked_as_refused_are_refused() {
+    let host = Host::shared().await;
+    let clients = Clients::of(host, host.new_project().await).await;
+    let mut seen = BTreeSet::new();
+    for operation in CLIENT_OPERATIONS.iter() {
+        for path in refused_members(operation) {
+            let mut whole = match operation.body(false) {
+                Body::Json(body) => body,
+                _ => json!({}),
+            };
+            let mut inside = &mut whole;
+            for name in &path {
+                if inside.is_null() {
+                    *inside = json!({});
+                }
+                inside = &mut inside[name];
+            }
+            *inside = json!("any value");
+            let method = Method::from_bytes(operation.method.as_bytes()).unwrap();
+            let client = clients.right(operation);
+            let body = Body::Json(whole);
+            let answer = client.send(method, &operation.addressed(), body, &[]).await;
+            let named = format!("{} {}", operation.path, path.join("."));
+            let text = answer.expect(400).text;
+            assert!(text.contains("this server does not have"), "{named}: {text}");
+            assert!(text.contains(&path.join(".")), "{named}: {text}");
+            seen.insert(path.join("."));
+        }
+    }
+    for name in ["auth_config.sealed_credentials", "sealed_credentials", "egress_url"] {
+        assert!(seen.contains(name), "{name}: {seen:?}");
+    }
+}
+
+#[tokio::test]
+async fn instant_account_is_no_other_account() {
+    let project = Host::shared().await.new_project().await;
+    let toolkit = given::keyed().await;
+    let key = json!({ "api_key": harness::secret() });
+    project.connect(toolkit, "API_KEY", "amy", key).await;
+    let execute = format!("/tools/execute/{}", guest::tool(toolkit));
+    let named = json!({ "user_id": "amy", "connected_account_id": "instant_account" });
+    let mut proxied = named.clone();
+    (proxied["endpoint"], proxied["method"]) = (json!("/echo/x"), json!("GET"));
+    for (path, body) in [(&*execute, named), ("/tools/execute/proxy", proxied)] {
+        let problems = project.post(path, &body).await.expect(400).problems();
+        let expected = "connected_account_id: instant_account: this server does not have it";
+        assert!(problems[0].starts_with(expected), "{problems:?}");
+    }
+}
+
+#[tokio::test]
+async fn shared_connection_fields_precede_the_older_name() {
+    let project = Host::shared().await.new_project().await;
+    let body = json!({ "toolkit": { "slug": given::keyed().await }, "auth_config": {
+        "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {},
+        "shared_connection_fields": { "region": "northern-1" }, "shared_credentials": { "region": "southern-1" },
+    } });
+    let made = project.post("/auth_configs", &body).await.expect(201);
+    let path = format!("/auth_configs/{}", made["auth_config"]["id"].as_str().unwrap());
+    let region = async || {
+        let read = project.get(&path).await.expect(200);
+        assert_eq!(read["shared_connection_fields"], read["shared_credentials"]);
+        read["shared_connection_fields"]["region"].clone()
+    };
+    assert_eq!(region().await, "nort...");
+    let patch = json!({
+        "type": "custom", "shared_connection_fields": { "region": "west" }, "shared_credentials": {},
+    });
+    project.patch(&path, &patch).await.expect(200);
+    assert_eq!(region().await, "REDACTED");
+    let removed = json!({ "type": "custom", "shared_connection_fields": { "region": null } });
+    project.patch(&path, &removed).await.expect(200);
+    assert_eq!(region().await, Value::Null);
+}
+
+#[tokio::test]
+async fn zdr_is_the_setting_to_store_no_data() {
+    let host = Host::shared().await;
+    let path = "/org/project/config";
+    let (_, project) = given::project(host, json!({ "zdr_enabled": true })).await;
+    let setting = async || project.get(path).await.expect(200)["log_visibility_setting"].clone();
+    assert_eq!(setting().await, "dont_store_data");
+    let both = json!({ "zdr_enabled": true, "log_visibility_setting": "show_all" });
+    let refused = project.patch(path, &both).await.expect(400).problems();
+    assert!(refused[0].starts_with("zdr_enabled: contradicts"), "{refused:?}");
+    let other = json!({ "display_name": "Acme" });
+    project.patch(path, &other).await.expect(200);
+    assert_eq!(setting().await, "dont_store_data");
+    let off = json!({ "zdr_enabled": false });
+    project.patch(path, &off).await.expect(200);
+    assert_eq!(setting().await, "show_all");
+    let new = json!({ "name": unique(8), "config": both });
+    let new = host.as_org().post("/org/owner/project/new", &new).await;
+    new.expect(400);
+}
+
+#[tokio::test]
+async fn no_account_is_connected_without_an_auth_config() {
+    let project = Host::shared().await.new_project().await;
+    for _ in 0..20 {
+        let config = given::auth_config(&project).await;
+        let body = given::account(&config, "amy", &harness::secret());
+        let path = format!("/auth_configs/{config}");
+        let (made, removed) =
+            tokio::join!(project.post("/connected_accounts", &body), project.delete(&path));
+        removed.expect(200);
+        match made.status {
+            201 => assert!(made["deprecated"]["authConfigUuid"].is_string(), "{made:#?}"),
+            _ => drop(made.expect(404)),
+        }
+    }
+}
+
+#[tokio::test]
+async fn deleted_auth_config_ends_attempt_at_the_provider() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let oauth = Oauth::new(host, &project).await;
+    let made = oauth.begin(&project, "https://app.example/done").await;
+    let url = made["redirect_url"].as_str().unwrap();
+    let back = oauth.issuer.visit(url).await;
+    oauth.issuer.hold(true);
+    let (landed, ()) = tokio::join!(open(&project, &back), async {
+        wait_until("the code is spent", || async {
+            oauth.issuer.granted("authorization_code") == 1
+        })
+        .await;
+        let path = format!("/auth_configs/{}", oauth.config);
+        project.delete(&path).await.expect(200);
+        oauth.issuer.hold(false);
+    });
+    let location = landed.header("location");
+    assert!(location.contains("error=auth_config_gone"), "{location}");
+    let id = made["id"].as_str().unwrap();
+    assert_eq!(status(&project, id).await, "FAILED");
+}
+
+#[tokio::test]
+async fn accounts_are_listed_by_the_time_they_show() {
+    let project = Host::shared().await.new_project().await;
+    let config = given::auth_config(&project).await;
+    let made = (0..40).map(|number| {
+        let body = given::account(&config, &format!("user{number}"), &harness::secret());
+        let project = project.clone();
+        async move { drop(project.post("/connected_accounts", &body).await.expect(201)) }
+    });
+    join_all(made).await;
+    let path = "/connected_accounts?order_by=updated_at&order_direction=asc&limit=40";
+    let listed = project.get(path).await.expect(200);
+    let items = listed["items"].as_array().unwrap().iter();
+    let times: Vec<_> = items
+        .map(|account| account["updated_at"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(times.len(), 40);
+    assert!(times.is_sorted(), "{times:#?}");
+}
+
+#[tokio::test]
+async fn refusal_of_provider_names_missing_scopes() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let (slug, tag) = (given::slug(), unique(8));
+    let issuer = Host::application().issuer(&tag);
+    let mut manifest = guest::manifest_with_scheme(&slug, issuer.scheme());
+    manifest["tools"][0]["scopes"] = json!(["read", "write", "admin"]);
+    host.publish(Guest::strict_fetch().component(), &manifest).await;
+    let mut credentials = harness::Issuer::credentials();
+    credentials["scopes"] = json!("read,other");
+    let config = given::oauth_config(&project, &slug, credentials).await;
+    let oauth = Oauth { tag, slug, config, issuer };
+    oauth.connect(&project).await;
+    let tool = guest::tool(&oauth.slug);
+    oauth.execute(&project).await.data();
+    let explained = "the account was connected without `write`, `admin`, which this tool needs: connect it again";
+    let at = |status: u16| json!({ "url": format!("https://api.example.com/status/{}/{status}", unique(8)) });
+    for status in [401, 403] {
+        let failed = project.execute(&tool, at(status)).await.expect(200);
+        let error = failed["error"].as_str().unwrap();
+        assert!(error.ends_with(explained), "{error}");
+        let log = format!("/logs/tool_execution/{}", failed["log_id"].as_str().unwrap());
+        let log = project.get(&log).await.expect(200).text;
+        assert!(log.contains(explained), "{log}");
+    }
+    let other = project.execute(&tool, at(404)).await.expect(200).text;
+    assert!(!other.contains("connected without"), "{other}");
+    let body = json!({ "name": "All tools", "auth_config_ids": [oauth.config] });
+    let url = format!("{}?user_id=default", given::mcp_server(&project, &body).await);
+    let params = json!({ "name": tool, "arguments": at(403) });
+    let called = result(&request(&project, &url, "tools/call", params, &[]).await);
+    assert!(failure(&called).contains(explained), "{called:#}");
+}
