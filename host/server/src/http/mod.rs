@@ -30,7 +30,7 @@ mod rejected_head;
 pub(crate) mod reply;
 pub(crate) mod router;
 pub(crate) mod signature;
-mod unimplemented;
+pub(crate) mod unimplemented;
 pub(crate) mod unknown;
 
 pub(crate) use self::{
@@ -48,5 +48,4 @@ pub(crate) use self::{
         SuccessWithMessage,
     },
     signature::IN_TABLE,
-    unimplemented::Unimplemented,
 };

@@ -6,16 +6,16 @@
 
 use std::{cell::OnceCell, sync::Arc};
 
-use axum::{
-    http::{HeaderName, HeaderValue},
-    response::Response,
-};
-use parking_lot::{Mutex, MutexGuard};
 use crate::{
     Server,
     config::UnknownMembers,
     http::{ApiResult, CURRENT_REQUEST, branding::Branding, context::operation, errors},
 };
+use axum::{
+    http::{HeaderName, HeaderValue},
+    response::Response,
+};
+use parking_lot::{Mutex, MutexGuard};
 
 /// Header of a response whose request had something unknown.
 const WARNING_HEADER: HeaderName = HeaderName::from_static("x-toolhost-warning");
