@@ -103,13 +103,22 @@ async fn approval_is_required_in_each_place() {
     let of_toolkit = |selection: Value| json!({ "tools": { &toolkit: selection } });
     let without = |selection: Value| json!({ "tags": tags, "tools": { &toolkit: selection } });
     for (config, outcome) in [
-        (json!({ "toolkits": { "require_approval": [toolkit] } }), "input_required"),
-        (of_toolkit(json!({ "require_approval": [tool] })), "input_required"),
+        (
+            json!({ "toolkits": { "require_approval": [toolkit] } }),
+            "input_required",
+        ),
+        (
+            of_toolkit(json!({ "require_approval": [tool] })),
+            "input_required",
+        ),
         (of_toolkit(json!({ "tags": tags })), "input_required"),
         (json!({ "tags": tags }), "input_required"),
         (without(json!({ "disable": [] })), "input_required"),
         (without(json!({ "require_approval": [] })), "completed"),
-        (without(json!({ "tags": { "require_approval": ["readOnlyHint"] } })), "completed"),
+        (
+            without(json!({ "tags": { "require_approval": ["readOnlyHint"] } })),
+            "completed",
+        ),
     ] {
         let mut body = config.clone();
         body["user_id"] = json!("amy");

@@ -69,7 +69,12 @@ fn objects(schema: &Value, sample: &mut Value, pointer: &str, found: &mut Vec<St
     let members = sample.as_object_mut().unwrap();
     members.retain(|name, _| !is_refused_member(&properties[name]));
     for (name, member) in members {
-        objects(&properties[name], member, &format!("{pointer}/{name}"), found);
+        objects(
+            &properties[name],
+            member,
+            &format!("{pointer}/{name}"),
+            found,
+        );
     }
     found.push(pointer.to_owned());
 }
@@ -120,8 +125,16 @@ async fn unknown_member_is_refused_with_nearest_name() {
     let of_tools = |filter: Value| json!({ "tools": { kit: filter } });
     for (change, unknown, nearest) in [
         (json!({ "toolkts": {} }), "toolkts", "`toolkits`"),
-        (json!({ "toolkits": { "enabl": [] } }), "toolkits.enabl", "`enable`"),
-        (json!({ "tags": { "disabl": [] } }), "tags.disabl", "`disable`"),
+        (
+            json!({ "toolkits": { "enabl": [] } }),
+            "toolkits.enabl",
+            "`enable`",
+        ),
+        (
+            json!({ "tags": { "disabl": [] } }),
+            "tags.disabl",
+            "`disable`",
+        ),
         (
             of_tools(json!({ "tags": { "enabled": [] } })),
             &format!("tools.{kit}.tags.enabled"),
@@ -132,7 +145,11 @@ async fn unknown_member_is_refused_with_nearest_name() {
             &format!("tools.{kit}.enabled"),
             "`enable`",
         ),
-        (json!({ "search": { "enabled": false } }), "search.enabled", "`search.enable`"),
+        (
+            json!({ "search": { "enabled": false } }),
+            "search.enabled",
+            "`search.enable`",
+        ),
         (
             json!({ "execute": { "multi_execute": false } }),
             "execute.multi_execute",
@@ -161,7 +178,10 @@ async fn unknown_member_is_refused_with_nearest_name() {
     let call = json!({ "tool_slug": "X", "request_state": "s", "input_responses": {
         "approval": { "action": "accept", "content": { "decison": "approve" } },
     } });
-    let refused = project.post(&format!("{path}/execute"), &call).await.expect(400);
+    let refused = project
+        .post(&format!("{path}/execute"), &call)
+        .await
+        .expect(400);
     let nearest = "`input_responses.approval.content.decison` is not allowed; the nearest known name is `input_responses.approval.content.decision`";
     assert!(is_in_problems(&refused, nearest), "{refused:#?}");
     let read = project.get(&path).await.expect(200);
@@ -274,7 +294,10 @@ async fn harmless_members_are_accepted() {
     assert_eq!(changed["experimental"]["restrict_egress_to_service"], true);
     let queries = json!({ "queries": [{ "use_case": "read" }], "model": "m", "search_strategy": "auto",
         "experimental": { "custom_tools": [] } });
-    project.post(&format!("{path}/search"), &queries).await.expect(200);
+    project
+        .post(&format!("{path}/search"), &queries)
+        .await
+        .expect(200);
 }
 
 #[tokio::test]
@@ -320,7 +343,10 @@ async fn partial_change_keeps_the_rest_of_blocks() {
     assert_eq!(config["manage_connections"]["callback_url"], Value::Null);
     assert_eq!(config["manage_connections"]["enabled"], false);
     let most = &config["multi_account"]["max_accounts_per_toolkit"];
-    assert_eq!((most, &config["search"]["enable"]), (&Value::Null, &json!(true)));
+    assert_eq!(
+        (most, &config["search"]["enable"]),
+        (&Value::Null, &json!(true))
+    );
 }
 
 #[tokio::test]
@@ -334,10 +360,16 @@ async fn null_permissions_are_removed() {
     let call = json!({ "tool_slug": format!("{}_SEND", toolkit.to_uppercase()), "arguments": {} });
     for (change, outcome) in [
         (json!({ "experimental": {} }), "input_required"),
-        (json!({ "experimental": { "permissions": null } }), "completed"),
+        (
+            json!({ "experimental": { "permissions": null } }),
+            "completed",
+        ),
     ] {
         project.patch(&path, &change).await.expect(200);
-        let called = project.post(&format!("{path}/execute"), &call).await.expect(200);
+        let called = project
+            .post(&format!("{path}/execute"), &call)
+            .await
+            .expect(200);
         assert_eq!(called["result_type"], outcome, "{change}");
     }
 }
@@ -345,27 +377,44 @@ async fn null_permissions_are_removed() {
 #[tokio::test]
 async fn stale_or_empty_change_stores_nothing() {
     let project = Host::shared().await.new_project().await;
-    let path = format!("{SESSION_PATH}/{}", create(&project, json!({ "user_id": "amy" })).await);
-    let change = |version: u32| json!({ "search": { "enable": false }, "expected_config_version": version });
+    let path = format!(
+        "{SESSION_PATH}/{}",
+        create(&project, json!({ "user_id": "amy" })).await
+    );
+    let change =
+        |version: u32| json!({ "search": { "enable": false }, "expected_config_version": version });
     for stale in [change(2), json!({ "expected_config_version": 99 })] {
         let refused = project.patch(&path, &stale).await.expect(409);
-        assert_eq!(refused["error"]["slug"], "ToolRouterV2_ConfigVersionChanged");
+        assert_eq!(
+            refused["error"]["slug"],
+            "ToolRouterV2_ConfigVersionChanged"
+        );
     }
-    for empty in [json!({}), json!({ "expected_config_version": 1 }), json!({ "experimental": {} })] {
+    for empty in [
+        json!({}),
+        json!({ "expected_config_version": 1 }),
+        json!({ "experimental": {} }),
+    ] {
         let same = project.patch(&path, &empty).await.expect(200);
         assert_eq!(same["config_version"], 1, "{empty}");
         assert_eq!(same["config"]["search"]["enable"], true);
     }
     let changed = project.patch(&path, &change(1)).await.expect(200);
     assert_eq!(changed["config_version"], 2);
-    let history = project.get(&format!("{path}/config_history")).await.expect(200);
+    let history = project
+        .get(&format!("{path}/config_history"))
+        .await
+        .expect(200);
     assert_eq!(history["total_items"], 2);
 }
 
 #[tokio::test]
 async fn concurrent_changes_show_what_they_stored() {
     let project = Host::shared().await.new_project().await;
-    let path = format!("{SESSION_PATH}/{}", create(&project, json!({ "user_id": "amy" })).await);
+    let path = format!(
+        "{SESSION_PATH}/{}",
+        create(&project, json!({ "user_id": "amy" })).await
+    );
     let change = async |number: u32| {
         let change = json!({ "workbench": { "auto_offload_threshold": number } });
         let changed = project.patch(&path, &change).await.expect(200);

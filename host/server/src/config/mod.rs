@@ -63,7 +63,7 @@ use self::{
     publish::Publish,
     s3::S3,
     sandbox::Sandbox,
-    sessions::{Sessions, UnknownMembers},
+    sessions::Sessions,
     setting::{Group, settings},
     sink::Sink,
     sources::Problem,
@@ -79,6 +79,7 @@ pub(crate) use self::{
     load::{Loaded, load},
     print::{effective, example, help, table},
     sandbox::Allocator,
+    sessions::UnknownMembers,
     setting::Setting,
     sources::Sources,
 };

@@ -48,5 +48,4 @@ pub(crate) use self::{
         SuccessWithMessage,
     },
     signature::IN_TABLE,
-    unimplemented::Unimplemented,
 };

@@ -267,7 +267,9 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Items<'_, A> {
         self.notes.path.truncate(self.list);
         self.notes.path.push_str(&format!("[{}]", self.index));
         self.index += 1;
-        let read = self.inner.next_element_seed(Noting::new(seed, self.notes))?;
+        let read = self
+            .inner
+            .next_element_seed(Noting::new(seed, self.notes))?;
         if read.is_none() {
             self.notes.path.truncate(self.list);
         }
@@ -388,7 +390,10 @@ mod tests {
             r#"{"nam":0,"raw":{"any":1},"by_name":{"a":[{"count":1},{"cuont":2,"count":3}]},"name":"n"}"#,
         );
         let body = body.unwrap();
-        assert_eq!((&*body.name, body.raw.unwrap().get()), ("n", r#"{"any":1}"#));
+        assert_eq!(
+            (&*body.name, body.raw.unwrap().get()),
+            ("n", r#"{"any":1}"#)
+        );
         assert_eq!(body.by_name["a"][1].count, 3);
         assert_eq!(
             warnings,
@@ -405,9 +410,18 @@ mod tests {
     fn wrong_value_is_named_with_its_path() {
         for (text, path) in [
             (r#"{"name":5}"#, "name: invalid type"),
-            (r#"{"name":"n","by_name":{"a":[{"count":"x"}]}}"#, "by_name.a[0].count: invalid type"),
-            (r#"{"name":"n","by_name":{"a":[{"count":1},{}]}}"#, "by_name.a[1]: missing field `count`"),
-            (r#"{"name":"n","by_name":{"a":[[1]]}}"#, "by_name.a[0]: invalid type: sequence"),
+            (
+                r#"{"name":"n","by_name":{"a":[{"count":"x"}]}}"#,
+                "by_name.a[0].count: invalid type",
+            ),
+            (
+                r#"{"name":"n","by_name":{"a":[{"count":1},{}]}}"#,
+                "by_name.a[1]: missing field `count`",
+            ),
+            (
+                r#"{"name":"n","by_name":{"a":[[1]]}}"#,
+                "by_name.a[0]: invalid type: sequence",
+            ),
             (r#"{"raw":1}"#, ": missing field `name`"),
         ] {
             let refused = read(text).0.unwrap_err();

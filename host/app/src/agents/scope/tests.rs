@@ -98,7 +98,11 @@ fn hints_of_toolkit_stand_in_place_of_those_of_session() {
     let by_tags = |enable: &[&str]| Some(ToolFilter::Tags(tags(enable, &[])));
     let config = Config {
         toolkit_overrides_tags: true,
-        ..config(None, by_tags(&["destructiveHint"]), tags(&["readOnlyHint"], &[]))
+        ..config(
+            None,
+            by_tags(&["destructiveHint"]),
+            tags(&["readOnlyHint"], &[]),
+        )
     };
     assert_eq!(permit(&config, &send()), Ok(()));
     let chat = Facts {
@@ -144,8 +148,16 @@ fn approval_of_toolkit_stands_in_place_of_that_of_session() {
         let permission = permission_of(&config, &send());
         assert_eq!(permission == Permission::AskAlways, required, "{config:?}");
         let restricts = required || config.approval_tools.values().any(|list| !list.is_empty());
-        let restricts = restricts || config.approval_toolkit_tags.values().any(|list| !list.is_empty());
-        assert_eq!(check_proxy(&config, "mail").is_ok(), !restricts, "{config:?}");
+        let restricts = restricts
+            || config
+                .approval_toolkit_tags
+                .values()
+                .any(|list| !list.is_empty());
+        assert_eq!(
+            check_proxy(&config, "mail").is_ok(),
+            !restricts,
+            "{config:?}"
+        );
     }
 }
 

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use app::agents::Config;
 use serde::{Deserialize, de::IgnoredAny};
-use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
@@ -17,7 +16,10 @@ use super::{
 };
 use crate::{
     api::{auth_configs::present, connected_accounts::sharing::Share},
-    http::{ApiResult, Unimplemented, errors},
+    http::{
+        ApiResult, errors,
+        unimplemented::{Unimplemented, ignored, refused},
+    },
 };
 
 /// Declares a body with the parts of the configuration of a session. `serde` would tell no names inside
@@ -27,67 +29,57 @@ macro_rules! session_body {
         $(#[$attribute:meta])*
         $name:ident { $($(#[$of_field:meta])* $field:ident: $type:ty,)* }
     ) => {
-        $(#[$attribute])*
         #[derive(Deserialize, ToSchema)]
+        $(#[$attribute])*
         pub(crate) struct $name {
             $($(#[$of_field])* $field: $type,)*
             /// The toolkits of the session; all of them without it.
             #[serde(default, deserialize_with = "present")]
-            toolkits: Sent<Selection>,
+            toolkits: Option<Option<Selection>>,
             /// Tools by toolkit.
             #[serde(default, deserialize_with = "present")]
-            tools: Sent<BTreeMap<String, ToolSelection>>,
+            tools: Option<Option<BTreeMap<String, ToolSelection>>>,
             /// Tags that tools must have, unless tags of their toolkit are set in `tools`.
             #[serde(default, deserialize_with = "present")]
-            tags: Sent<TagsBody>,
+            tags: Option<Option<TagsBody>>,
             /// Auth configs with which accounts are connected, by toolkit.
             #[serde(default, deserialize_with = "present")]
-            auth_configs: Sent<BTreeMap<String, String>>,
+            auth_configs: Option<Option<BTreeMap<String, String>>>,
             /// Accounts to which the session is restricted, by toolkit.
             #[serde(default, deserialize_with = "present")]
-            connected_accounts: Sent<BTreeMap<String, OneOrMany>>,
+            connected_accounts: Option<Option<BTreeMap<String, OneOrMany>>>,
             /// Management of connections by the assistant. An absent field of a change stays as it is.
             #[serde(default, deserialize_with = "present")]
-            manage_connections: Sent<ConnectionsBody>,
+            manage_connections: Option<Option<ConnectionsBody>>,
             /// The workbench. An absent field of a change stays as it is.
             #[serde(default, deserialize_with = "present")]
-            workbench: Sent<WorkbenchBody>,
+            workbench: Option<Option<WorkbenchBody>>,
             /// Use of several accounts of one toolkit. An absent field of a change stays as it is.
             #[serde(default, deserialize_with = "present")]
-            multi_account: Sent<MultiAccountBody>,
+            multi_account: Option<Option<MultiAccountBody>>,
             /// Tools that are shown beside the meta tools.
             #[serde(default, deserialize_with = "present")]
-            preload: Sent<PreloadBody>,
+            preload: Option<Option<PreloadBody>>,
             /// The search for tools.
             #[serde(default, deserialize_with = "present")]
-            search: Sent<SwitchBody>,
+            search: Option<Option<SwitchBody>>,
             /// Execution of tools.
             #[serde(default, deserialize_with = "present")]
-            execute: Sent<MultiExecuteBody>,
+            execute: Option<Option<MultiExecuteBody>>,
             /// Proxy requests.
             #[serde(default, deserialize_with = "present")]
-            proxy_execute: Sent<SwitchBody>,
+            proxy_execute: Option<Option<SwitchBody>>,
             /// Always refused: this server has no hooks.
             #[serde(default)]
-            #[schema(
-                value_type = Object,
-                required = false,
-                extensions(("x-unimplemented" = json!("refuse")))
-            )]
+            #[schema(schema_with = refused, required = false)]
             #[expect(dead_code, reason = "refused while it is read")]
             hooks: Unimplemented,
             /// No effect: this server has no billed accounts of its own.
-            #[schema(
-                value_type = Option<Value>,
-                extensions(("x-unimplemented" = json!("ignore")))
-            )]
+            #[schema(schema_with = ignored, required = false)]
             #[expect(dead_code, reason = "accepted without effect")]
             instant: Option<IgnoredAny>,
             /// Older name of `instant`.
-            #[schema(
-                value_type = Option<Value>,
-                extensions(("x-unimplemented" = json!("ignore")))
-            )]
+            #[schema(schema_with = ignored, required = false)]
             #[expect(dead_code, reason = "accepted without effect")]
             premium_usage: Option<IgnoredAny>,
         }
@@ -137,7 +129,7 @@ session_body! {
         expected_config_version: Option<u32>,
         /// Permissions. An absent field stays as it is.
         #[serde(default, deserialize_with = "present")]
-        experimental: Sent<PatchedExperiment>,
+        experimental: Option<Option<PatchedExperiment>>,
     }
 }
 
@@ -146,49 +138,36 @@ session_body! {
 struct PatchedExperiment {
     /// Permissions of calls; null removes them.
     #[serde(default, deserialize_with = "present")]
-    permissions: Sent<PermissionsBody>,
+    permissions: Option<Option<PermissionsBody>>,
     /// No effect: links of a session have the address of this server.
     #[expect(dead_code, reason = "accepted without effect")]
     link_url_overwrite: Option<String>,
     /// No effect.
-    #[schema(extensions(("x-unimplemented" = json!("ignore"))))]
+    #[schema(schema_with = ignored, required = false)]
     #[expect(dead_code, reason = "accepted without effect")]
     fast_mode: Option<bool>,
     /// No effect: this server has no tool for feedback.
-    #[schema(extensions(("x-unimplemented" = json!("ignore"))))]
+    #[schema(schema_with = ignored, required = false)]
     #[expect(dead_code, reason = "accepted without effect")]
     submit_feedback: Option<SubmitFeedback>,
     /// Always refused: this server has no saved configurations.
     #[serde(default)]
-    #[schema(
-        value_type = String,
-        required = false,
-        extensions(("x-unimplemented" = json!("refuse")))
-    )]
+    #[schema(schema_with = refused, required = false)]
     #[expect(dead_code, reason = "refused while it is read")]
     session_config_id: Unimplemented,
     /// Always refused: a call that needs approval never runs if the client cannot ask for it.
     #[serde(default)]
-    #[schema(
-        value_type = String,
-        required = false,
-        extensions(("x-unimplemented" = json!("refuse")))
-    )]
+    #[schema(schema_with = refused, required = false)]
     #[expect(dead_code, reason = "refused while it is read")]
     no_elicitation_support_fallback: Unimplemented,
     /// Always refused: it is decided when the session is created.
     #[serde(default)]
-    #[schema(
-        value_type = bool,
-        required = false,
-        extensions(("x-unimplemented" = json!("refuse")))
-    )]
+    #[schema(schema_with = refused, required = false)]
     #[expect(dead_code, reason = "refused while it is read")]
     restrict_egress_to_service: Unimplemented,
 }
 
-#[derive(Deserialize, ToSchema)]
-#[schema(as = SessionSubmitFeedback)]
+#[derive(Deserialize)]
 struct SubmitFeedback {
     /// No effect.
     #[expect(dead_code, reason = "accepted without effect")]
@@ -253,29 +232,21 @@ struct Experiment {
     #[expect(dead_code, reason = "accepted without effect")]
     link_url_overwrite: Option<String>,
     /// No effect.
-    #[schema(extensions(("x-unimplemented" = json!("ignore"))))]
+    #[schema(schema_with = ignored, required = false)]
     #[expect(dead_code, reason = "accepted without effect")]
     fast_mode: Option<bool>,
     /// No effect: this server has no tool for feedback.
-    #[schema(extensions(("x-unimplemented" = json!("ignore"))))]
+    #[schema(schema_with = ignored, required = false)]
     #[expect(dead_code, reason = "accepted without effect")]
     submit_feedback: Option<SubmitFeedback>,
     /// Always refused: this server has no saved configurations.
     #[serde(default)]
-    #[schema(
-        value_type = String,
-        required = false,
-        extensions(("x-unimplemented" = json!("refuse")))
-    )]
+    #[schema(schema_with = refused, required = false)]
     #[expect(dead_code, reason = "refused while it is read")]
     session_config_id: Unimplemented,
     /// Always refused: a call that needs approval never runs if the client cannot ask for it.
     #[serde(default)]
-    #[schema(
-        value_type = String,
-        required = false,
-        extensions(("x-unimplemented" = json!("refuse")))
-    )]
+    #[schema(schema_with = refused, required = false)]
     #[expect(dead_code, reason = "refused while it is read")]
     no_elicitation_support_fallback: Unimplemented,
 }
@@ -305,7 +276,8 @@ impl CreateBody {
             restrict_egress: experiment.restrict_egress_to_service.unwrap_or(false),
             ..Config::default()
         };
-        self.change(Some(experiment.permissions))?.apply(&mut config);
+        self.change(Some(experiment.permissions))?
+            .apply(&mut config);
         Ok((config, inline))
     }
 }
