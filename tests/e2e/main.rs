@@ -119,6 +119,7 @@ mod schemes;
 mod seals;
 mod secrets;
 mod settings;
+mod shares;
 mod sharing;
 mod signing;
 mod sink;

@@ -4,6 +4,7 @@
 //! table, printed; a test exercises every row of it.
 
 mod rows;
+mod shared;
 mod work;
 
 use std::time::Duration;
@@ -119,6 +120,7 @@ pub(crate) fn page() -> String {
         ));
         page.extend(rows.iter().map(Row::line));
     }
+    shared::write(&mut page);
     work::write(&mut page);
     page
 }

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 pub use self::{
     check::MAX_ARGUMENTS_BYTES,
     record::{ActionRun, ActionRunView, RunStatus, list},
-    running::MAX_ATTEMPTS,
+    running::{ACTION_SHARES, MAX_ATTEMPTS},
 };
 pub(crate) use self::{
     recipes::{RecipeAction, RecipeActions},
