@@ -134,11 +134,11 @@ const TESTS_OF_ROWS: &[(&str, &str)] = &[
         "tests/e2e/budget.rs concurrent_request_limits_are_enforced",
     ),
     (
-        "Requests of the organization in ten minutes",
+        "Requests in ten minutes with keys of the organization, and of projects without a rate of their own",
         "tests/e2e/limits.rs organization_rate_limit_gives_retry_after",
     ),
     (
-        "Requests of one project in ten minutes",
+        "Requests of one project in ten minutes; without a key half as many besides",
         "tests/e2e/limits.rs project_rate_limit_protects_other_projects",
     ),
     (
@@ -575,10 +575,6 @@ const TESTS_OF_ROWS: &[(&str, &str)] = &[
         "tests/e2e/polling.rs polls_without_interval_are_limited",
     ),
     (
-        "Polls of one project that one server runs at a time",
-        "tests/e2e/polling.rs hanging_polls_leave_other_projects_polled",
-    ),
-    (
         "Events of one poll",
         "tests/e2e/polling.rs poll_past_a_limit_stores_nothing",
     ),
@@ -625,10 +621,6 @@ const TESTS_OF_ROWS: &[(&str, &str)] = &[
     (
         "Time in which every poll, or every attempt to subscribe at a provider, has failed",
         "tests/e2e/polling.rs instance_that_only_fails_is_disabled",
-    ),
-    (
-        "Subscriptions of one project at providers that one server works on at a time",
-        "host/app/src/events/pacing/tests.rs room_grows_with_success_and_shrinks_with_failure",
     ),
     (
         "Attempts to end a subscription at a provider",
@@ -760,12 +752,12 @@ const NO_LIMITS: [&str; 16] = [
     "llm.headers",
 ];
 
-/// Section whose rows name their tests themselves.
-const WORK_HEADING: &str = "## Work and memory";
+/// First section whose rows name their tests themselves.
+const NAMED_TESTS_HEADING: &str = "## Shared among projects";
 
-/// Returns the first cells of the page's rows, without those of [`WORK_HEADING`].
+/// Returns the first cells of the page's rows, before [`NAMED_TESTS_HEADING`].
 fn listed(page: &str) -> Vec<&str> {
-    let (page, _) = page.split_once(WORK_HEADING).unwrap();
+    let (page, _) = page.split_once(NAMED_TESTS_HEADING).unwrap();
     let rows = page
         .lines()
         .filter(|line| line.starts_with("| ") && !line.starts_with("| Limit |"));
@@ -787,7 +779,7 @@ fn documented_limits_and_tests_match() {
         "a name stands once"
     );
     let page = page();
-    let (_, work) = page.split_once(WORK_HEADING).unwrap();
+    let (_, work) = page.split_once(NAMED_TESTS_HEADING).unwrap();
     let bounds = work
         .lines()
         .filter_map(|line| Some((line, line.strip_suffix("` |")?.rsplit_once("| `")?.1)));
@@ -1168,7 +1160,7 @@ async fn is_busy(client: &Client) -> bool {
 #[tokio::test]
 async fn concurrent_request_limits_are_enforced() {
     let host = Setup::new()
-        .with("limits.in_flight", "5")
+        .with("limits.in_flight", "8")
         .with("limits.in_flight_per_project", "2")
         .with("limits.in_flight_wait_ms", "1")
         .start()

@@ -167,7 +167,8 @@ async fn every_described_response_occurs_as_described() {
     with_an_authorization_server(&host, &mut seen).await;
     with_a_model(&mut seen).await;
     let few = Setup::new()
-        .with("limits.rate", "1")
+        .with("limits.rate_per_key", "1")
+        .with("limits.rate_per_project", "1")
         .with("limits.failed_auth", "1")
         .start()
         .await;

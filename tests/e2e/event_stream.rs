@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::given::{self, subscribe};
 
-const STREAM_PATH: &str = "/trigger_instances/stream";
+pub(crate) const STREAM_PATH: &str = "/trigger_instances/stream";
 
 async fn send(project: &Client, subscription: &str, number: u64) {
     let body = json!({ "data": { "number": number } });
@@ -184,8 +184,7 @@ async fn thousand_streams_cost_little_memory() {
     const MAX_COST_KIB: u64 = 100_000;
     let host = Setup::new()
         .with("limits.connections_per_address", "1100")
-        .with("limits.in_flight", "1100")
-        .with("limits.in_flight_per_project", "1100")
+        .with("limits.in_flight", "2200")
         .start()
         .await;
     let project = host.as_project();

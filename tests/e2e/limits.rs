@@ -290,8 +290,9 @@ async fn an_unknown_path_is_an_envelope_too() {
 #[tokio::test]
 async fn organization_rate_limit_gives_retry_after() {
     let host = Setup::new().with("limits.rate", "40").start().await;
-    let project = host.as_project();
-    let first = project.get("/auth/session/info").await.expect(200);
+    let organization = host.as_org();
+    let path = "/org/owner/project/list";
+    let first = organization.get(path).await.expect(200);
     assert_eq!(
         (
             first.header("x-ratelimit"),
@@ -301,7 +302,7 @@ async fn organization_rate_limit_gives_retry_after() {
     );
     let mut refused = None;
     for _ in 0..60 {
-        let answer = project.get("/auth/session/info").await;
+        let answer = organization.get(path).await;
         if answer.status == 429 {
             refused = Some(answer);
             break;
@@ -318,6 +319,9 @@ async fn organization_rate_limit_gives_retry_after() {
     );
     assert_eq!(refused.header("x-ratelimit-remaining"), "0");
     assert!(refused["message"].is_string() || refused["error"]["message"].is_string());
+    let project = host.as_project();
+    let answer = project.get("/auth/session/info").await.expect(200);
+    assert_eq!(answer.header("x-ratelimit"), "10000");
 }
 
 /// Sends requests until one is refused for its rate, and returns the number of accepted ones.

@@ -121,6 +121,7 @@ mod seals;
 mod secrets;
 mod session_members;
 mod settings;
+mod shares;
 mod sharing;
 mod signing;
 mod sink;

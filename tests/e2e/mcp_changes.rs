@@ -138,7 +138,7 @@ async fn can_open_stream(project: &Client, url: &str) -> bool {
 #[tokio::test]
 async fn idle_streams_leave_calls_working() {
     let host = Setup::new()
-        .with("limits.in_flight", "3")
+        .with("limits.in_flight", "8")
         .with("limits.in_flight_per_project", "1")
         .start()
         .await;

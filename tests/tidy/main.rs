@@ -18,11 +18,12 @@ use std::{
 use toml::{Table, Value};
 
 /// Workspace crates that each crate may depend on. A crate that is not listed may depend on none.
-const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 12] = [
+const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 13] = [
     (
         "host-server",
         &[
             "app",
+            "gate",
             "store",
             "sandbox",
             "workbench",
@@ -34,6 +35,7 @@ const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 12] = [
     (
         "host-app",
         &[
+            "gate",
             "oauth",
             "sandbox",
             "search",
@@ -44,9 +46,10 @@ const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 12] = [
         ],
     ),
     ("host-oauth", &["sandbox", "net", "manifest"]),
-    ("host-sandbox", &["net", "manifest"]),
+    ("host-gate", &[]),
+    ("host-sandbox", &["gate", "net", "manifest"]),
     ("host-search", &[]),
-    ("host-workbench", &["sandbox", "net"]),
+    ("host-workbench", &["gate", "sandbox", "net"]),
     ("host-store", &[]),
     ("host-net", &[]),
     (
@@ -58,8 +61,9 @@ const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 12] = [
     ("e2e", &[]),
 ];
 /// Names under which the workspace's crates appear as dependencies.
-const WORKSPACE_CRATES: [&str; 12] = [
+const WORKSPACE_CRATES: [&str; 13] = [
     "app",
+    "gate",
     "import",
     "net",
     "oauth",

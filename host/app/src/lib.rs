@@ -123,8 +123,6 @@ pub struct App {
     pub(crate) sink: Option<Arc<events::sink::Sink>>,
     /// The settings of trigger instances.
     pub(crate) triggers: events::triggers::Settings,
-    /// Limit of the runs of recipes that this server works on, by project.
-    pub(crate) active_recipes: KeyedLimit<String>,
     /// The recipes that are actions of trigger instances.
     pub(crate) recipe_actions: &'static dyn events::triggers::actions::RecipeActions,
     /// The MCP servers that were read lately.
@@ -236,7 +234,6 @@ impl App {
             receptions: events::triggers::Receptions::default(),
             sink,
             triggers: parts.triggers,
-            active_recipes: KeyedLimit::new(agents::recipes::MAX_CONCURRENT_RUNS_PER_PROJECT),
             recipe_actions: &agents::recipes::TriggerRecipes,
             mcp_servers: agents::mcp_servers::new_cache(),
             sessions: parts.sessions,

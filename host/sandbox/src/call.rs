@@ -100,10 +100,13 @@ pub(crate) async fn run(
         trace.redact_input(Redactor::new([&handed_over.secret]));
     }
     let node = context.node;
+    let reserve = || node.memory.reserve(&call.tenant);
+    let limiter = Limiter::new(reserve(), limits.memory, meter.clone());
+    let files = Files::new(call.files, call.files_memory, reserve(), limits);
     let outgoing = LazyOutgoing::new(OutgoingParts {
         node: node.clone(),
         tenant: call.tenant,
-        cpu_permits: permit.cpu_permits.clone(),
+        cpu_permits: permit.state.clone(),
         policy: call.policy,
         grant: call.grant,
         limits,
@@ -111,11 +114,11 @@ pub(crate) async fn run(
         caller_runtime: Handle::current(),
     });
     let state = State {
-        limiter: Limiter::new(node.memory.reserve(), limits.memory, meter.clone()),
+        limiter,
         meter: meter.clone(),
         trace,
         outgoing,
-        files: Files::new(call.files, call.files_memory, node.memory.reserve(), limits),
+        files,
         guest_state: call.state,
         webhook_secrets,
         clock: context.clock.clone(),
@@ -136,7 +139,7 @@ pub(crate) async fn run(
             .unwrap_or(limits.wall.as_millis() as u64),
     };
     let store = store(context.runtime, state, limits);
-    let cpu_permits = permit.cpu_permits.clone();
+    let cpu_permits = permit.state.clone();
     let guest = async move {
         let ended = run_guest(store, &loaded, action, guest_context, limits).await;
         // These are held until the store is dropped.

@@ -3,12 +3,17 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use gate::Busy;
 use wasmtime::{Trap, WasmBacktrace};
 
 use crate::{
     Cause, Failure, Limits,
     outcome::kind,
-    schedule::{limiter::Limiter, meter::MAX_HELD_UP, scheduler::Stopped},
+    schedule::{
+        limiter::{Limiter, MemoryRefusal},
+        meter::MAX_HELD_UP,
+        scheduler::Stopped,
+    },
     toolkit::{
         State,
         abi::v1::{http, types::ToolError},
@@ -19,6 +24,8 @@ use crate::{
 const MAX_MESSAGE_BYTES: usize = 4 << 10;
 const MAX_DETAILS_BYTES: usize = 64 << 10;
 const MAX_KIND_BYTES: usize = 64;
+/// Delay after which a call that got no memory is worth another attempt.
+const MEMORY_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Kind for a guest error without a valid kind or with a kind of the platform. Callers would
 /// attribute such a kind to the platform.
@@ -113,21 +120,26 @@ pub(crate) fn from_trap(
     max_memory: u64,
     max_cpu: Duration,
 ) -> Option<Failure> {
-    let memory = || {
-        limit(
+    let memory = |refused| match refused {
+        MemoryRefusal::Guest => limit(
             kind::MEMORY,
             format!(
                 "the tool exceeded its memory limit of {} MiB",
                 max_memory >> 20
             ),
-        )
+        ),
+        MemoryRefusal::Node(busy) => Failure {
+            retry_after: Some(MEMORY_RETRY_DELAY),
+            ..failure(Cause::Host, kind::MEMORY_BUSY, memory_busy(busy))
+        },
     };
+    let refused = limiter.refused();
     match cause.downcast_ref::<Trap>() {
         Some(Trap::Interrupt) => Some(limit(
             kind::CPU,
             format!("the tool used more than {max_cpu:?} of processor time"),
         )),
-        Some(Trap::UnreachableCodeReached) if limiter.refused_memory() => Some(memory()),
+        Some(Trap::UnreachableCodeReached) if refused.is_some() => refused.map(memory),
         Some(trap) => Some(limit(
             kind::TRAP,
             format!(
@@ -135,8 +147,20 @@ pub(crate) fn from_trap(
                 plain(&trap.to_string())
             ),
         )),
-        None if limiter.is_ended() || (limiter.refused_memory() && !instantiated) => Some(memory()),
+        None if limiter.is_ended() || !instantiated => refused.map(memory),
         None => None,
+    }
+}
+
+/// Returns the message for memory that executions of the project, or of others, hold.
+pub(crate) const fn memory_busy(busy: Busy) -> &'static str {
+    match busy {
+        Busy::Own => {
+            "the executions of the project hold all memory that they may have on this server; try again when some of them have ended"
+        }
+        Busy::Others => {
+            "the executions of other projects hold the memory of this server; try again in a second"
+        }
     }
 }
 

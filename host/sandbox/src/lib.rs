@@ -77,7 +77,10 @@ pub use outcome::{
     RequestRecord, RequestSpan, Usage, kind,
 };
 pub use program::{FileChange, Program, ProgramHost, ProgramLimits, ProgramOutcome, StoredFile};
-pub use schedule::limiter::Reservation;
+pub use schedule::{
+    admission::call_shares,
+    limiter::{Reservation, memory_shares},
+};
 pub use settings::{Allocator, Clock, Compiler, Settings};
 pub use sign::{SignatureStamp, Signing, SigningError, digest};
 pub use toolkit::{
@@ -333,10 +336,8 @@ impl Sandbox {
     ) -> Result<Outcome<ProxyResponse>, Refusal> {
         let inner = &*self.inner;
         let permit = inner.scheduler.acquire(&request.tenant).await?;
-        if inner.node.memory.is_full() {
-            return Err(Refusal::NodeBusy);
-        }
-        let cpu_permits = &permit.cpu_permits;
+        inner.node.memory.check_start(&request.tenant)?;
+        let cpu_permits = &permit.state;
         Ok(http::send_proxy_request(&inner.node, cpu_permits, request, on_cancel).await)
     }
 
@@ -353,9 +354,7 @@ impl Sandbox {
             return Err(Refusal::Quarantined);
         }
         let permit = inner.scheduler.acquire(&call.tenant).await?;
-        if inner.node.memory.is_full() {
-            return Err(Refusal::NodeBusy);
-        }
+        inner.node.memory.check_start(&call.tenant)?;
         let context = call::CallContext {
             runtime: &inner.runtime,
             node: &inner.node,
@@ -399,9 +398,7 @@ impl Sandbox {
         let inner = &*self.inner;
         let loaded = inner.programs.get(&inner.cache, program.module).await?;
         let permit = inner.scheduler.acquire(&program.tenant).await?;
-        if inner.node.memory.is_full() {
-            return Err(Refusal::NodeBusy);
-        }
+        inner.node.memory.check_start(&program.tenant)?;
         let context = program::ProgramContext {
             engine: &inner.programs.engine,
             memory: &inner.node.memory,
@@ -412,12 +409,19 @@ impl Sandbox {
         program::run(context, loaded, program, permit, active).await
     }
 
-    /// Reserves memory of the node for bytes that the caller holds, such as the files of a call, if
-    /// it is free. Like bodies of responses, they leave a part of the node's memory to guests.
-    #[must_use]
-    pub fn try_reserve_memory(&self, bytes: u64) -> Option<Reservation> {
-        let memory = self.inner.node.memory.reserve();
-        net::MemoryBudget::grow(&memory, bytes).then_some(memory)
+    /// Reserves memory of the node for bytes that the caller holds for a tenant, such as the files of
+    /// a call.
+    ///
+    /// # Errors
+    /// Returns [`Refusal::TenantBusy`] or [`Refusal::NodeBusy`] if the tenant may not have it now.
+    pub fn try_reserve_memory(
+        &self,
+        tenant: &Arc<str>,
+        bytes: u64,
+    ) -> Result<Reservation, Refusal> {
+        let memory = self.inner.node.memory.reserve(tenant);
+        memory.try_grow(bytes)?;
+        Ok(memory)
     }
 
     /// Returns the current load of the sandbox.

@@ -117,6 +117,8 @@ pub mod kind {
     pub const TIMEOUT: &str = "tool_timeout";
     /// The guest ran out of memory.
     pub const MEMORY: &str = "tool_memory_limit";
+    /// The guest got no memory because other executions hold it.
+    pub const MEMORY_BUSY: &str = "tool_memory_busy";
     /// The guest panicked, overflowed its stack or performed a forbidden operation.
     pub const TRAP: &str = "tool_trap";
     /// The guest made too many host calls or passed too much data to them.
@@ -137,10 +139,11 @@ pub mod kind {
     pub const CANCELLED: &str = "cancelled";
 
     /// All kinds. A guest cannot use one of them for its own error.
-    pub(crate) const ALL: [&str; 12] = [
+    pub(crate) const ALL: [&str; 13] = [
         CPU,
         TIMEOUT,
         MEMORY,
+        MEMORY_BUSY,
         TRAP,
         HOST_CALLS,
         OUTPUT_TOO_LARGE,
@@ -161,11 +164,13 @@ pub enum Refusal {
     /// [`crate::Sandbox::install`], then call again.
     #[error("the toolkit is not prepared on this node")]
     NotInstalled,
-    /// The tenant has reached its limits for running and waiting calls.
-    #[error("the project has reached its limit of concurrent calls; try again in a second")]
+    /// The tenant has reached its limits for running and waiting calls, or for their memory.
+    #[error(
+        "the project has reached its limit of concurrent calls or of their memory; try again in a second"
+    )]
     TenantBusy,
-    /// The node has reached its limits for running and waiting calls.
-    #[error("this node has reached its limit of concurrent calls; try again in a second")]
+    /// Other tenants leave no permit, or too little memory, for the call.
+    #[error("this node has no capacity left for another call; try again in a second")]
     NodeBusy,
     /// Host code panicked too often while this component ran. A retry helps only after a restart.
     #[error("the toolkit is quarantined: the host failed three times while it ran")]

@@ -82,7 +82,7 @@ impl Settings {
     /// Creates the default settings. Components are compiled in this process; a server sets
     /// [`Settings::compiler`].
     ///
-    /// The default allows 512 live guests, 64 per tenant, because most calls wait for a provider
+    /// The default allows 512 live guests, 384 per tenant, because most calls wait for a provider
     /// and a waiting guest costs only memory. The lower limit of 8 busy guests per tenant shares
     /// the processor time.
     #[must_use]
@@ -93,7 +93,7 @@ impl Settings {
             compiler: Compiler::InProcess,
             allocator: Allocator::Pooling,
             live: 512,
-            live_per_tenant: 64,
+            live_per_tenant: 384,
             busy_per_tenant: 8,
             queue: 128,
             queue_per_tenant: 16,

@@ -302,17 +302,19 @@ async fn calls_beyond_the_limits_are_refused() {
 #[tokio::test]
 async fn memory_of_files_is_held_during_their_call() {
     let host = open(|settings| settings.node_memory = 8 << 20);
-    assert!(host.sandbox.try_reserve_memory(7 << 20).is_none());
-    let size = 4 << 20;
+    let size = 5 << 20;
     let give = |call: &mut Call| {
-        call.files_memory = host.sandbox.try_reserve_memory(size);
+        call.files_memory = host.sandbox.try_reserve_memory(&call.tenant, size).ok();
         assert!(call.files_memory.is_some());
-        assert!(host.sandbox.try_reserve_memory(size).is_none());
+        let more = host.sandbox.try_reserve_memory(&call.tenant, size);
+        assert_eq!(more.err(), Some(Refusal::TenantBusy));
+        let other = host.sandbox.try_reserve_memory(&"other".into(), size);
+        assert_eq!(other.err(), Some(Refusal::NodeBusy));
         call.files = vec![File {
             id: "file_1".into(),
             name: "a".into(),
             media_type: "text/plain".into(),
-            bytes: vec![0; 4 << 20].into(),
+            bytes: vec![0; 5 << 20].into(),
         }];
     };
     let outcome = host.run(plain("", ECHO_CODE), give).await;
@@ -444,6 +446,18 @@ async fn memory_is_limited_per_guest_and_node() {
         host.fails(plain("", "unreachable"), least).await,
         kind::MEMORY
     );
+
+    let other = "other".into();
+    let held = host.sandbox.try_reserve_memory(&other, 4 << 20).unwrap();
+    assert_eq!(
+        host.fails(plain("", &format!("{grow_all} unreachable")), |_| {})
+            .await,
+        kind::MEMORY_BUSY
+    );
+    held.try_grow(3 << 20).unwrap();
+    let digest = Digest::compute(&plain("", "unreachable"));
+    let refused = host.sandbox.call(call(digest, "{}")).await.err();
+    assert_eq!(refused, Some(Refusal::NodeBusy));
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@
 
 mod records;
 mod rows;
+mod shared;
 mod work;
 
 use std::time::Duration;
@@ -120,6 +121,7 @@ pub(crate) fn page() -> String {
         ));
         page.extend(rows.iter().map(Row::line));
     }
+    shared::write(&mut page);
     work::write(&mut page);
     records::write(&mut page);
     page

@@ -26,10 +26,9 @@ pub use excerpt::{Excerpt, MAX_EXCERPT_BYTES};
 pub use interpreter::MAX_CODE_BYTES;
 pub use python::{MAX_RESULT_CHARS, MAX_VARIABLES_BYTES};
 pub use shell::{
-    CommandFinished, CommandNotRun, MAX_COMMAND_BYTES, MAX_COMMANDS_PER_TENANT,
-    MAX_CONCURRENT_COMMANDS, MAX_SHELL_FILE_BYTES, MAX_SHELL_FILES, MAX_SHELL_MEMORY_BYTES,
-    MAX_SHELL_OUTPUT_BYTES, MAX_SHELL_STEPS, SHELL_ARG, Shell, ShellCommand, ShellLimits,
-    ShellTurn, shell_child,
+    COMMAND_SHARES, CommandFinished, CommandNotRun, MAX_COMMAND_BYTES, MAX_COMMAND_WAIT,
+    MAX_SHELL_FILE_BYTES, MAX_SHELL_FILES, MAX_SHELL_MEMORY_BYTES, MAX_SHELL_OUTPUT_BYTES,
+    MAX_SHELL_STEPS, SHELL_ARG, Shell, ShellCommand, ShellLimits, ShellTurn, shell_child,
 };
 
 /// Folder of the session's files, which is also the current folder of a script.

@@ -14,7 +14,6 @@ mod interpreter;
 mod message;
 
 use std::{
-    collections::HashMap,
     path::{Path, PathBuf},
     process::Output,
     sync::Arc,
@@ -22,12 +21,11 @@ use std::{
 };
 
 use bytes::Bytes;
-use parking_lot::Mutex;
+use gate::{Busy, Gate, Permit, Queue, Shares};
 use sandbox::{
     FileChange,
     child::{ChildLimits, ChildProgram},
 };
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub use interpreter::shell_child;
 
@@ -40,10 +38,15 @@ pub const SHELL_ARG: &str = "run-shell-command";
 pub const MAX_COMMAND_BYTES: usize = 256 << 10;
 /// Maximum size of each standard output of a command, in bytes. The rest is dropped.
 pub const MAX_SHELL_OUTPUT_BYTES: usize = 8 << 20;
-/// Maximum number of commands that run at the same time on a node. Further ones wait.
-pub const MAX_CONCURRENT_COMMANDS: usize = 4;
-/// Maximum number of commands of one tenant that run at the same time on a node. Further ones wait.
-pub const MAX_COMMANDS_PER_TENANT: usize = 2;
+/// How tenants share the commands that run at the same time on a node. Further ones wait.
+pub const COMMAND_SHARES: Shares = Shares {
+    total: 10,
+    reserve: 8,
+    base: 1,
+    cap: 2,
+};
+/// Maximum time for which a command waits for others.
+pub const MAX_COMMAND_WAIT: Duration = Duration::from_secs(10);
 /// Maximum size of all files of a command together, in bytes, with those outside of
 /// [`crate::FILES_FOLDER`].
 pub const MAX_SHELL_FILE_BYTES: u64 = 96 << 20;
@@ -72,16 +75,14 @@ pub struct ShellLimits {
 pub struct Shell {
     program: Arc<PathBuf>,
     limits: ShellLimits,
-    turns: Arc<Semaphore>,
-    tenants: Arc<Mutex<HashMap<Arc<str>, Arc<Semaphore>>>>,
+    gate: Gate<Arc<str>>,
 }
 
 /// Permission to run one command.
 pub struct ShellTurn<'a> {
     program: &'a Path,
     limits: ShellLimits,
-    _of_tenant: Option<OwnedSemaphorePermit>,
-    _of_node: Option<OwnedSemaphorePermit>,
+    _permit: Permit<Arc<str>>,
 }
 
 /// Shell command of an agent.
@@ -130,28 +131,21 @@ impl Shell {
         Self {
             program: Arc::new(program),
             limits,
-            turns: Arc::new(Semaphore::new(MAX_CONCURRENT_COMMANDS)),
-            tenants: Arc::default(),
+            gate: Gate::new(COMMAND_SHARES),
         }
     }
 
-    /// Waits for permission to run a command of a tenant. The permit of the tenant is taken first, so
-    /// that a tenant at its limit does not occupy one of the shared permits while it waits.
-    pub async fn acquire(&self, tenant: &Arc<str>) -> ShellTurn<'_> {
-        let of_tenant = {
-            let mut tenants = self.tenants.lock();
-            tenants.retain(|_, permits| Arc::strong_count(permits) > 1);
-            let permits = tenants.entry(tenant.clone());
-            let new = || Arc::new(Semaphore::new(MAX_COMMANDS_PER_TENANT));
-            permits.or_insert_with(new).clone()
-        };
-        let of_tenant = of_tenant.acquire_owned().await;
-        ShellTurn {
+    /// Waits for permission to run a command of a tenant.
+    ///
+    /// # Errors
+    /// Returns the reason if the tenant gets none in time.
+    pub async fn acquire(&self, tenant: &Arc<str>) -> Result<ShellTurn<'_>, Busy> {
+        let queue = Queue::time(MAX_COMMAND_WAIT);
+        Ok(ShellTurn {
             program: &self.program,
             limits: self.limits,
-            _of_tenant: of_tenant.ok(),
-            _of_node: self.turns.clone().acquire_owned().await.ok(),
-        }
+            _permit: self.gate.acquire(tenant, queue).await?,
+        })
     }
 }
 

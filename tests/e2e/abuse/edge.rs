@@ -128,15 +128,16 @@ async fn health_needs_no_place() {
         .start()
         .await;
     let (sleeps, project) = (sleeper(&host, 250_000).await, host.as_project());
+    let other = host.new_project().await;
     let held = sleeping(&project, &sleeps);
     let asked = async {
         wait_until("every place is taken", async || {
-            project.get(SESSION_INFO_PATH).await.status == 503
+            other.get(SESSION_INFO_PATH).await.status == 503
         })
         .await;
         assert_refused(
             "of all",
-            &project.get(SESSION_INFO_PATH).await,
+            &other.get(SESSION_INFO_PATH).await,
             503,
             "Server_Busy",
         );

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use gate::Shares;
+
 use super::{
     Account, Status,
     credential::Credential,
@@ -17,18 +19,23 @@ use crate::{
     work::{Admission, Claim, Next, Queue, doubled},
 };
 
-/// Number of concurrent refreshes. Several at a time limit the delay that an unresponsive provider
-/// causes for the other accounts.
-const MAX_CONCURRENT_REFRESHES: usize = 8;
+/// How projects share the refreshes that one server makes at a time. Several at a time limit the delay
+/// that an unresponsive provider causes for the other accounts.
+pub const IDLE_REFRESH_SHARES: Shares = Shares {
+    total: 24,
+    reserve: 8,
+    base: 1,
+    cap: 8,
+};
 
 /// Returns the queue of credentials whose token is refreshed although the account is idle.
 pub(crate) fn idle_refresh(app: &App) -> Queue<Credential, App> {
     Queue {
         name: "idle_refresh",
-        concurrency: MAX_CONCURRENT_REFRESHES,
+        shares: IDLE_REFRESH_SHARES,
         lease_ttl: app.accounts.settings.lease_ttl,
         retry_delay: |attempts| Some(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts)),
-        admission: Admission::always(),
+        admission: Admission::by_project(),
         work: |app: &App, claim, ()| Box::pin(refresh(app, claim)),
     }
 }

@@ -56,6 +56,7 @@ pub(crate) use expiry::ExpiryListener;
 pub(crate) use grant::{CredentialChoice, FirstToken, grant, proxy_context};
 pub(crate) use granted::Granted;
 pub use granted::Source;
+pub use idle_refresh::IDLE_REFRESH_SHARES;
 pub(crate) use idle_refresh::idle_refresh;
 pub use link::{LinkCreated, NewLink, link};
 pub use link_page::{Brand, Form, FormField, LinkPage, Submitted, open_link, submit};

@@ -5,6 +5,8 @@
 
 use std::fmt::Display;
 
+use gate::Busy;
+
 use super::error::{Error, Problems, Result, SHORT_WAIT};
 
 crate::error_table! { pub table:
@@ -41,6 +43,15 @@ crate::error_table! { pub table:
     INTERNAL = internal(reason: impl Display): Internal, 10500, "Server_InternalError",
         "internal error: {reason}",
         "send the `request_id` to the operator; the server's log has the reason";
+}
+
+/// Returns the refusal of a request that gets no capacity.
+#[must_use]
+pub fn busy(busy: Busy) -> Error {
+    match busy {
+        Busy::Own => project_busy(),
+        Busy::Others => node_busy(),
+    }
 }
 
 /// Refuses a request that has problems, with the error that `refuse` makes of them.

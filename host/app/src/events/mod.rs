@@ -35,7 +35,10 @@ pub(crate) use self::{
     pacing::Endpoints,
     retention::{RETENTION_INTERVAL, erase_old},
 };
-pub use self::{message::message_id, sink::SinkSettings};
+pub use self::{
+    message::message_id,
+    sink::{SINK_SHARES, SinkSettings},
+};
 
 /// Function that writes an account as the API shows it, as JSON.
 pub type AccountData = Arc<dyn Fn(AccountView) -> serde_json::Result<Vec<u8>> + Send + Sync>;

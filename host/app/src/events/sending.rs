@@ -11,6 +11,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use gate::Shares;
 use net::{
     Body, HeaderMap, Limits, Method, Request,
     header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER},
@@ -60,7 +61,8 @@ const MAX_WORK_DELAY: Duration = Duration::from_secs(300);
 pub(crate) fn queue(app: &App) -> Queue<Delivery, App, Room> {
     Queue {
         name: "webhook_deliveries",
-        concurrency: app.webhooks.concurrency,
+        // The room of each endpoint is limited.
+        shares: Shares::whole(app.webhooks.concurrency as u64),
         lease_ttl: LEASE_TTL,
         retry_delay: |attempts| Some(doubled(MIN_WORK_DELAY, MAX_WORK_DELAY, attempts)),
         admission: Admission {

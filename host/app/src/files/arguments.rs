@@ -52,7 +52,7 @@ pub(crate) async fn resolve_files(
         let problem = format!("the files of a call may have at most {max_bytes} bytes together");
         return Err(invalid(problem));
     }
-    let memory = reserve_memory(app, all_bytes)?;
+    let memory = reserve_memory(app, &project.tenant, all_bytes)?;
     let mut files = Vec::with_capacity(records.len());
     for record in records {
         files.push(read(app, record).await?);

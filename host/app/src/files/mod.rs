@@ -20,7 +20,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use md5::{Digest, Md5};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use sandbox::Reservation;
+use sandbox::{Refusal, Reservation};
 use serde::{Deserialize, Serialize};
 use store::{
     Collection, Document, Erasure, Field, Kind, Listed, Query, Record, SignedUrlTerms, Time, Window,
@@ -34,7 +34,9 @@ pub(crate) use erasure::{erase_old, erase_project};
 pub use link::{Link, Links, Parameters, Ticket};
 pub use store::SignedOperation;
 pub(crate) use total::TOTALS_COLLECTION;
-pub use transfers::{Files, Settings, TransferPermit};
+pub use transfers::{
+    Files, LARGE_RESULT_SHARES, MAX_LARGE_RESULT_WAIT, Settings, TransferPermit, transfer_shares,
+};
 use upload::adopt;
 pub use upload::{Upload, UploadRequest, put, request};
 
@@ -160,11 +162,12 @@ pub async fn list(
 }
 
 /// Returns a file and its bytes, as permitted by its link. Fails if the file does not exist.
-pub async fn get(app: &App, ticket: &Ticket) -> Result<(File, Bytes)> {
+pub async fn get(app: &App, ticket: &Ticket) -> Result<(File, Bytes, Reservation)> {
     let record = linked_record(app, ticket).await?;
+    let memory = reserve_memory(app, &record.project.as_str().into(), record.body.size)?;
     let bytes = app.store.blobs().get(&blob(&record.id)).await?;
     let bytes = bytes.ok_or_else(|| errors::file_not_found(&ticket.id))?;
-    Ok((record.body, bytes))
+    Ok((record.body, bytes, memory))
 }
 
 /// Returns the file that arguments name, with the size of its bytes. Fails if they were never
@@ -182,11 +185,14 @@ async fn uploaded(app: &App, project: &Project, key: &str) -> Result<Record<File
     Ok(record)
 }
 
-/// Reserves memory of this node for the bytes of files, before they are read. Fails with
-/// [`errors::NODE_BUSY`] if too little is free.
-fn reserve_memory(app: &App, bytes: u64) -> Result<Reservation> {
-    let reserved = app.sandbox.try_reserve_memory(bytes);
-    reserved.ok_or_else(errors::node_busy)
+/// Reserves memory of this node for bytes that a project's request holds. Fails with
+/// [`errors::PROJECT_BUSY`] or [`errors::NODE_BUSY`] if the project may not have it now.
+pub fn reserve_memory(app: &App, tenant: &Arc<str>, bytes: u64) -> Result<Reservation> {
+    let reserved = app.sandbox.try_reserve_memory(tenant, bytes);
+    reserved.map_err(|refusal| match refusal {
+        Refusal::TenantBusy => errors::project_busy(),
+        _ => errors::node_busy(),
+    })
 }
 
 /// Erases bytes that were written after their record had been erased.

@@ -2,19 +2,22 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit},
-    time::{Instant, timeout_at},
-};
+use gate::{Gate, Permit, Queue, Shares};
 
 use super::{Links, errors};
-use crate::{
-    Result,
-    core::{ids::ProjectId, keyed_limit::KeyedLimit},
-};
+use crate::{Result, core::ids::ProjectId};
 
-/// Maximum number of large results of tools that are held in memory twice at the same time.
-const MAX_LARGE_RESULTS: usize = 16;
+/// How projects share the large results of tools that are held in memory twice at the same time.
+pub const LARGE_RESULT_SHARES: Shares = Shares {
+    total: 16,
+    reserve: 8,
+    base: 1,
+    cap: 8,
+};
+/// Maximum time for which a large result waits for a permit.
+pub const MAX_LARGE_RESULT_WAIT: Duration = Duration::from_secs(60);
+/// Part of all transfers that a project takes whenever they are free.
+const TRANSFER_BASE_DIVISOR: u64 = 16;
 /// Maximum time for which a transfer waits for a permit. A transfer waits at most half of its own
 /// timeout.
 const MAX_TRANSFER_WAIT: Duration = Duration::from_secs(30);
@@ -42,56 +45,49 @@ pub struct Files {
     pub links: Links,
     /// The operator's settings.
     pub settings: Settings,
-    transfers: Arc<Semaphore>,
-    transfers_of_projects: KeyedLimit<ProjectId>,
-    large_results: Semaphore,
+    transfers: Gate<ProjectId>,
+    large_results: Gate<Arc<str>>,
 }
 
-/// A permit to hold a file in memory. It counts against the limit of all transfers and against that
-/// of its project.
-#[derive(Debug)]
-pub struct TransferPermit {
-    _all: OwnedSemaphorePermit,
-    _of_project: OwnedSemaphorePermit,
+/// A permit to hold a file in memory.
+pub type TransferPermit = Permit<ProjectId>;
+
+/// Returns how projects share a number of transfers, of which one project has at most `per_project`.
+#[must_use]
+pub const fn transfer_shares(transfers: usize, per_project: usize) -> Shares {
+    Shares::new(transfers as u64, TRANSFER_BASE_DIVISOR, per_project as u64)
 }
 
 impl Files {
     pub(crate) fn new(links: Links, settings: Settings) -> Self {
+        let shares = transfer_shares(settings.transfers, settings.transfers_per_project);
         Self {
             links,
             settings,
-            transfers: Arc::new(Semaphore::new(settings.transfers)),
-            transfers_of_projects: KeyedLimit::new(settings.transfers_per_project),
-            large_results: Semaphore::new(MAX_LARGE_RESULTS),
+            transfers: Gate::new(shares),
+            large_results: Gate::new(LARGE_RESULT_SHARES),
         }
     }
 
     /// Waits for a permit to check and store a large result. The wait does not depend on a client.
-    pub(crate) async fn acquire_large_result(&self) -> Option<SemaphorePermit<'_>> {
-        self.large_results.acquire().await.ok()
+    /// Fails if no permit becomes free in time.
+    pub(crate) async fn acquire_large_result(&self, tenant: &Arc<str>) -> Result<Permit<Arc<str>>> {
+        let permit = self
+            .large_results
+            .acquire(tenant, Queue::time(MAX_LARGE_RESULT_WAIT));
+        permit.await.map_err(errors::busy)
     }
 
-    /// Takes a permit to hold a file in memory, if one is free.
+    /// Takes a permit to hold a file in memory, if the project may have one now.
     pub fn try_acquire_transfer(&self, project: &ProjectId) -> Option<TransferPermit> {
-        Some(TransferPermit {
-            _of_project: self.transfers_of_projects.try_acquire(project)?,
-            _all: self.transfers.clone().try_acquire_owned().ok()?,
-        })
+        self.transfers.try_acquire(project).ok()
     }
 
-    /// Waits for a permit to hold a file in memory. The permit of the project is taken first, so
-    /// that a project at its limit does not occupy one of the shared permits while it waits. Fails
-    /// with [`errors::PROJECT_BUSY`] or [`errors::NODE_BUSY`] if no permit becomes free in time.
+    /// Waits for a permit to hold a file in memory. Fails with [`errors::PROJECT_BUSY`] or
+    /// [`errors::NODE_BUSY`] if none becomes free in time.
     pub async fn acquire_transfer(&self, project: &ProjectId) -> Result<TransferPermit> {
-        let end = Instant::now() + MAX_TRANSFER_WAIT.min(self.settings.transfer / 2);
-        let of_project = timeout_at(end, self.transfers_of_projects.acquire(project)).await;
-        let of_project = of_project.ok().flatten().ok_or_else(errors::project_busy)?;
-        let all = timeout_at(end, self.transfers.clone().acquire_owned()).await;
-        let all = all.ok().and_then(std::result::Result::ok);
-        let all = all.ok_or_else(errors::node_busy)?;
-        Ok(TransferPermit {
-            _all: all,
-            _of_project: of_project,
-        })
+        let wait = MAX_TRANSFER_WAIT.min(self.settings.transfer / 2);
+        let permit = self.transfers.acquire(project, Queue::time(wait)).await;
+        permit.map_err(errors::busy)
     }
 }

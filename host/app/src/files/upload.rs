@@ -167,7 +167,7 @@ async fn verified_size(
     record: &Record<File>,
     max_bytes: u64,
 ) -> Result<Option<u64>> {
-    let _memory = reserve_memory(app, max_bytes)?;
+    let _memory = reserve_memory(app, &project.tenant, max_bytes)?;
     let blobs = app.store.blobs();
     let bytes = match blobs.get_at_most(&blob(&record.id), max_bytes).await {
         Ok(Some(bytes)) => bytes,

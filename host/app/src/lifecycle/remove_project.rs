@@ -14,6 +14,7 @@
 
 use std::time::Duration;
 
+use gate::Shares;
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, Document, Erasure, Field, Query, Record};
 
@@ -45,7 +46,7 @@ const MIN_RETRY_DELAY: Duration = Duration::from_secs(5);
 /// Maximum delay after a failure of a removal.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(300);
 /// Maximum number of projects whose data a server erases at a time.
-const MAX_CONCURRENT_REMOVALS: usize = 2;
+const MAX_CONCURRENT_REMOVALS: u64 = 2;
 /// Maximum number of records that are erased in one batch.
 pub const RECORDS_PER_BATCH: u64 = 256;
 
@@ -70,7 +71,7 @@ impl Claimable for Removal {
 pub(crate) fn queue() -> Queue<Removal, App> {
     Queue {
         name: "project_removals",
-        concurrency: MAX_CONCURRENT_REMOVALS,
+        shares: Shares::whole(MAX_CONCURRENT_REMOVALS),
         lease_ttl: LEASE_TTL,
         retry_delay: |attempts| Some(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts)),
         admission: Admission::always(),

@@ -58,7 +58,10 @@ pub(super) async fn present(
     let is_large =
         matches!(&output, Ok(Output::Data(data)) if data.len() > MAX_INLINE_RESULT_BYTES);
     let _permit = if is_large {
-        app.files.acquire_large_result().await
+        match app.files.acquire_large_result(&project.tenant).await {
+            Ok(permit) => Some(permit),
+            Err(cause) => return not_kept("its large result", &cause),
+        }
     } else {
         None
     };

@@ -11,10 +11,10 @@
 //! ```text
 //! let deliveries = Queue {
 //!     name: "deliveries",
-//!     concurrency: 16,
+//!     shares: Shares { total: 16, reserve: 8, base: 1, cap: 8 },
 //!     lease_ttl: Duration::from_secs(60),
 //!     retry_delay: |attempts| SCHEDULE.get(attempts as usize - 1).copied(),
-//!     admission: Admission::always(),
+//!     admission: Admission::by_project(),
 //!     work: |app: &App, claim, ()| Box::pin(deliver(app, claim)),
 //! };
 //! deliveries.run(&app.claims(), app).await;

@@ -11,7 +11,8 @@
 //! on behalf of all. It takes the earliest due records in random order, so that servers seldom claim
 //! the same ones.
 //!
-//! A queue may admit only some records at a time, for example few of each endpoint. The others wait
+//! Projects share the workers of a queue, so that some of them stay free for a project that has none
+//! ([`Shares`]). A queue may also admit only some records at a time, for example few of each endpoint. The others wait
 //! in memory, where they cost nothing. If more records are due than were read, those that wait are
 //! put off together, so that those behind them are read.
 
@@ -21,6 +22,7 @@ use std::{convert::Infallible, panic::AssertUnwindSafe, pin::Pin, sync::Arc, tim
 
 use due::Due;
 use futures::{FutureExt as _, future::join_all};
+use gate::Shares;
 use store::{CommitError, Query, Record, Time};
 use tokio::time::sleep;
 
@@ -35,14 +37,17 @@ use crate::{
 
 /// Interval at which due records are looked for without a commit.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// Time for which a record is put off whose project has all workers that it may have.
+const BUSY_DELAY: Duration = Duration::from_secs(1);
 
 /// A queue with the work on its records. `C` is the context of the work, and `R` the room that the
 /// work on a record takes.
 pub(crate) struct Queue<T, C, R = ()> {
     /// Name for the log.
     pub(crate) name: &'static str,
-    /// Maximum number of records that this server works on at a time.
-    pub(crate) concurrency: usize,
+    /// How the keys of the admission share the workers of this server. Each worker works on one record
+    /// at a time.
+    pub(crate) shares: Shares,
     /// Time after which another worker may take the record of a lost one.
     pub(crate) lease_ttl: Duration,
     /// Returns the delay before the next attempt after a number of failed ones, without jitter.
@@ -56,7 +61,7 @@ pub(crate) struct Queue<T, C, R = ()> {
 
 /// The admission of due records to the work on them.
 pub(crate) struct Admission<T, C, R> {
-    /// Returns the key of the room for the work on a record, for example the id of an endpoint.
+    /// Returns the key of the room for the work on a record, for example the id of a project.
     pub(crate) key: fn(&Record<T>) -> String,
     /// Takes room for the work on a record with a key, if there is some.
     pub(crate) enter: fn(&C, &str, Time) -> Option<R>,
@@ -66,12 +71,21 @@ pub(crate) struct Admission<T, C, R> {
 }
 
 impl<T, C> Admission<T, C, ()> {
-    /// Admits every record.
+    /// Admits every record for which there is a worker.
     pub(crate) fn always() -> Self {
         Self {
             key: |_| String::new(),
             enter: |_, _, _| Some(()),
             turn: |_, _, now| now,
+        }
+    }
+
+    /// Admits every record that the share of its project allows.
+    pub(crate) fn by_project() -> Self {
+        Self {
+            key: |record| record.project.clone(),
+            enter: |_, _, _| Some(()),
+            turn: |_, _, now| time_after(now, BUSY_DELAY),
         }
     }
 }
@@ -99,8 +113,8 @@ pub(crate) enum Next {
 impl<T: Claimable, C: Sync, R: Send> Queue<T, C, R> {
     /// Works on due records for as long as the future is polled.
     pub(crate) async fn run(&self, claims: &Claims, context: &C) {
-        let due = Due::new(claims, context, &self.admission, self.concurrency);
-        let workers = (0..self.concurrency).map(|_| self.run_worker(&due, context));
+        let due = Due::new(claims, context, &self.admission, self.shares);
+        let workers = (0..self.shares.total).map(|_| self.run_worker(&due, context));
         join_all(workers).await;
     }
 
@@ -108,7 +122,9 @@ impl<T: Claimable, C: Sync, R: Send> Queue<T, C, R> {
         loop {
             let worked = async {
                 match due.claim_next(self.lease_ttl).await? {
-                    Some((claim, room)) => self.attempt(Arc::new(claim), room, context).await,
+                    Some((claim, (_permit, room))) => {
+                        self.attempt(Arc::new(claim), room, context).await
+                    }
                     None => Ok(()),
                 }
             };

@@ -8,6 +8,7 @@
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
+use gate::Shares;
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, Document, Erasure, Field, Time};
 
@@ -93,7 +94,7 @@ pub(crate) async fn run_jobs<C: Sync>(claims: &Claims, context: &C, list: &[Job<
     let queue = Queue {
         name: "jobs",
         // A job that waits for a provider does not delay the others.
-        concurrency: list.len(),
+        shares: Shares::whole(list.len() as u64),
         lease_ttl: LEASE_TTL,
         retry_delay: |attempts| Some(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts)),
         admission: Admission::always(),

@@ -46,7 +46,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> Result<()> {
 async fn request(caller: &mut Caller<'_, State>, place: u32, length: u32, size: u32) -> i32 {
     let (code, response) = match read(caller, place, length) {
         Ok(Some((function, input))) => match call(caller.data_mut(), function, input).await {
-            Ok(output) => (STATUS_ANSWERED, encode(&output)),
+            Ok(response) => (STATUS_ANSWERED, response),
             Err(message) => (STATUS_FAILED, message.into_bytes().into()),
         },
         Ok(None) => (STATUS_FAILED, Bytes::from_static(NO_NETWORK.as_bytes())),
@@ -98,11 +98,16 @@ fn field<'a>(rest: &mut &'a [u8]) -> std::result::Result<&'a [u8], Errno> {
     Ok(field)
 }
 
+/// Calls a function of the host. Returns the encoded response. The memory of the messages is reserved
+/// until the next request.
 async fn call(
     state: &mut State,
     function: String,
     input: Bytes,
 ) -> std::result::Result<Bytes, String> {
+    state.response = None;
+    state.messages.release();
+    state.reserve_message(input.len())?;
     let limits = state.limits;
     if state.meter.count_host_call() > limits.requests {
         return Err(format!(
@@ -124,7 +129,8 @@ async fn call(
             limits.message
         ));
     }
-    Ok(output)
+    state.reserve_message(2 * output.len())?;
+    Ok(encode(&output))
 }
 
 /// Returns a response with a status, without headers, and with the output as its body.

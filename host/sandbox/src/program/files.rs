@@ -307,7 +307,7 @@ impl Files {
             return Err(Errno::NOSPC);
         }
         if used > self.reserved {
-            if !self.memory.grow(used - self.reserved) {
+            if self.memory.try_grow(used - self.reserved).is_err() {
                 return Err(Errno::NOSPC);
             }
             self.reserved = used;
@@ -495,10 +495,7 @@ impl Files {
 
     /// Counts the content of a file that was read against the node's memory.
     pub(super) fn count_read(&mut self, bytes: u64) -> Result<(), Errno> {
-        if self.memory.grow(bytes) {
-            return Ok(());
-        }
-        Err(Errno::NOMEM)
+        self.memory.try_grow(bytes).map_err(|_| Errno::NOMEM)
     }
 }
 
@@ -535,7 +532,7 @@ mod tests {
             },
             used: 0,
             reserved: 0,
-            memory: NodeMemory::new(1_000).reserve(),
+            memory: NodeMemory::new(1_000).reserve(&"a".into()),
             last_inode: 1,
         };
         let file = files.place("a", Content::Given(Bytes::new()), 0, false);

@@ -36,7 +36,7 @@ impl Output {
         let written = &mut streams[stream as usize];
         let room = self.limit.saturating_sub(written.len() as u64);
         let accepted = bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX));
-        if accepted == 0 || !self.memory.grow(accepted as u64) {
+        if accepted == 0 || self.memory.try_grow(accepted as u64).is_err() {
             return 0;
         }
         written.extend_from_slice(&bytes[..accepted]);

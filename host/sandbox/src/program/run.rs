@@ -25,7 +25,7 @@ use crate::{
 /// Parts of the sandbox that a run uses.
 pub(crate) struct ProgramContext<'s> {
     pub(crate) engine: &'s wasmtime::Engine,
-    pub(crate) memory: &'s Arc<NodeMemory>,
+    pub(crate) memory: &'s NodeMemory,
     pub(crate) threads: &'s Handle,
     pub(crate) clock: &'s Clock,
 }
@@ -45,12 +45,13 @@ pub(crate) async fn run(
     let started = Instant::now();
     let deadline = started + limits.wall;
     let meter: Arc<Meter> = Arc::default();
-    let output = Arc::new(Output::new(limits.output, context.memory.reserve()));
+    let reserve = || context.memory.reserve(&program.tenant);
+    let output = Arc::new(Output::new(limits.output, reserve()));
     let state = State {
-        limiter: Limiter::new(context.memory.reserve(), limits.memory, meter.clone()),
+        limiter: Limiter::new(reserve(), limits.memory, meter.clone()),
         meter: meter.clone(),
         limits,
-        files: Files::new(&program, limits, context.memory.reserve()),
+        files: Files::new(&program, limits, reserve()),
         arguments: program.arguments,
         environment: program
             .environment
@@ -65,6 +66,7 @@ pub(crate) async fn run(
         started,
         deadline,
         response: None,
+        messages: reserve(),
         memory: None,
     };
     let mut store = Store::new(context.engine, state);
@@ -74,7 +76,7 @@ pub(crate) async fn run(
         let state = store.data();
         Ok(tick(&state.meter, state.limits.cpu, u32::MAX))
     });
-    let cpu_permits = permit.cpu_permits.clone();
+    let cpu_permits = permit.state.clone();
     let entry = program.entry;
     let guest = async move {
         let ended = run_guest(store, &pre, entry).await;

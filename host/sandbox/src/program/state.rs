@@ -13,7 +13,8 @@ use super::{
     wasi::Errno,
 };
 use crate::{
-    Clock,
+    Clock, Reservation,
+    failure::memory_busy,
     schedule::{limiter::Limiter, meter::Meter},
 };
 
@@ -38,6 +39,8 @@ pub(crate) struct State {
     pub(super) deadline: Instant,
     /// Response to the latest request, until the program takes it.
     pub(super) response: Option<Bytes>,
+    /// Memory of the latest request and its response.
+    pub(super) messages: Reservation,
     /// Memory of the program, after it was instantiated.
     pub(super) memory: Option<Memory>,
 }
@@ -72,6 +75,11 @@ pub(super) struct OpenFile {
 }
 
 impl State {
+    /// Reserves memory for a part of a message between the program and its host.
+    pub(super) fn reserve_message(&self, bytes: usize) -> Result<(), &'static str> {
+        self.messages.try_grow(bytes as u64).map_err(memory_busy)
+    }
+
     /// Returns the descriptors that a program begins with: the streams, and the root folder, which
     /// an interpreter with a prepared memory expects at this place.
     pub(super) fn initial_descriptors() -> Vec<Option<Descriptor>> {

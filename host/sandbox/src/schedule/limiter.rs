@@ -4,11 +4,9 @@
 //! Every byte is also reserved from the node's share, so that many small guests together cannot
 //! exhaust the node.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering::Relaxed},
-};
+use std::sync::Arc;
 
+use gate::{Busy, Pool, Shares};
 use wasmtime::{ResourceLimiter, Result};
 
 use super::meter::Meter;
@@ -18,112 +16,83 @@ use crate::engine;
 const MAX_ALL_TABLE_ELEMENTS: usize = 2 * engine::MAX_TABLE_ELEMENTS;
 /// Number of failed attempts to grow after which a guest is ended, because it does nothing else.
 const MAX_FAILED_GROWS: u32 = 100;
-/// Part of the node's memory that is left to guests: bodies of responses and given files are refused
-/// before they take it, so that those of one project do not end the runs of others.
-const GUEST_SHARE_DIVISOR: u64 = 4;
+/// Part of the node's memory that a tenant takes whenever it is free.
+const BASE_DIVISOR: u64 = 16;
+/// Minimum of it: what a call needs that requests no more memory than the default.
+const MIN_BASE_BYTES: u64 = 64 << 20;
+/// Memory that is free for a call when it starts.
+const MAX_START_BYTES: u64 = 16 << 20;
+/// Part of a tenant's base that is free for a call when it starts, on a node with little memory.
+const START_DIVISOR: u64 = 4;
 
-/// Memory budget of all guests of the node.
-#[derive(Debug)]
+/// Memory of the node for everything that executions hold. Tenants share it.
+#[derive(Clone)]
 pub(crate) struct NodeMemory {
-    used: AtomicU64,
-    limit: u64,
+    pool: Pool<Arc<str>>,
+    start_bytes: u64,
 }
 
-/// Reserved part of the node's memory. It is released when dropped.
+/// Part of the node's memory that a tenant has reserved. It is released when dropped.
+pub type Reservation = gate::Reservation<Arc<str>>;
+
+/// Reservation for the body of a response.
 #[derive(Debug)]
-pub struct Reservation {
-    node: Arc<NodeMemory>,
-    held: AtomicU64,
+pub(crate) struct BodyMemory(pub(crate) Arc<Reservation>);
+
+impl net::MemoryBudget for BodyMemory {
+    fn grow(&self, bytes: u64) -> bool {
+        self.0.try_grow(bytes).is_ok()
+    }
+}
+
+/// Returns how tenants share memory, in bytes.
+#[must_use]
+pub fn memory_shares(total: u64) -> Shares {
+    let shares = Shares::new(total, BASE_DIVISOR, total / 2);
+    let base = shares.base.max(MIN_BASE_BYTES).min(total);
+    Shares {
+        base,
+        reserve: base.saturating_mul(8).min(total / 2),
+        cap: shares.cap.max(base),
+        ..shares
+    }
 }
 
 impl NodeMemory {
-    pub(crate) fn new(limit: u64) -> Arc<Self> {
-        Arc::new(Self {
-            used: AtomicU64::new(0),
-            limit,
-        })
+    pub(crate) fn new(total: u64) -> Self {
+        let shares = memory_shares(total);
+        Self {
+            pool: Pool::new(shares),
+            start_bytes: MAX_START_BYTES.min(shares.base / START_DIVISOR),
+        }
     }
 
     pub(crate) fn used(&self) -> u64 {
-        self.used.load(Relaxed)
+        self.pool.used()
     }
 
-    /// Returns true if no memory is left for another guest.
-    pub(crate) fn is_full(&self) -> bool {
-        self.used() >= self.limit
+    /// Checks that a tenant may have the memory with which a call starts.
+    ///
+    /// # Errors
+    /// Returns the reason if it may not.
+    pub(crate) fn check_start(&self, tenant: &Arc<str>) -> Result<(), Busy> {
+        self.pool
+            .refusal(tenant, self.start_bytes)
+            .map_or(Ok(()), Err)
     }
 
-    pub(crate) fn reserve(self: &Arc<Self>) -> Reservation {
-        Reservation {
-            node: self.clone(),
-            held: AtomicU64::new(0),
-        }
-    }
-
-    /// Takes back reserved bytes. Most reservations hold none, and all processors share the
-    /// counter.
-    fn take_back(&self, bytes: u64) {
-        if bytes > 0 {
-            self.used.fetch_sub(bytes, Relaxed);
-        }
+    pub(crate) fn reserve(&self, tenant: &Arc<str>) -> Reservation {
+        self.pool.reserve(tenant)
     }
 }
 
-impl Reservation {
-    /// Returns true if no bytes are held.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.held.load(Relaxed) == 0
-    }
-
-    /// Reserves more bytes. Returns false if the node has no more.
-    pub(crate) fn grow(&self, bytes: u64) -> bool {
-        self.grow_within(bytes, self.node.limit)
-    }
-
-    fn grow_within(&self, bytes: u64, limit: u64) -> bool {
-        let taken = self.node.used.fetch_update(Relaxed, Relaxed, |used| {
-            used.checked_add(bytes).filter(|sum| *sum <= limit)
-        });
-        if taken.is_ok() {
-            self.held.fetch_add(bytes, Relaxed);
-        }
-        taken.is_ok()
-    }
-
-    /// Takes over the bytes that `other` holds.
-    pub(crate) fn take_over(&self, other: &Self) {
-        self.held.fetch_add(other.held.swap(0, Relaxed), Relaxed);
-    }
-
-    /// Creates an empty reservation of the same node.
-    pub(crate) fn empty(&self) -> Self {
-        self.node.reserve()
-    }
-
-    /// Moves the held bytes into a new reservation.
-    pub(crate) fn split_off(&self) -> Self {
-        let taken = self.empty();
-        taken.take_over(self);
-        taken
-    }
-
-    /// Releases all held bytes.
-    pub(crate) fn release(&self) {
-        self.node.take_back(self.held.swap(0, Relaxed));
-    }
-}
-
-impl net::MemoryBudget for Reservation {
-    fn grow(&self, bytes: u64) -> bool {
-        let limit = self.node.limit;
-        self.grow_within(bytes, limit - limit / GUEST_SHARE_DIVISOR)
-    }
-}
-
-impl Drop for Reservation {
-    fn drop(&mut self) {
-        self.node.take_back(*self.held.get_mut());
-    }
+/// Limit that refused memory to a guest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MemoryRefusal {
+    /// The limit of the guest.
+    Guest,
+    /// The memory of the node.
+    Node(Busy),
 }
 
 /// Resource limits of one guest.
@@ -133,6 +102,8 @@ pub(crate) struct Limiter {
     limit: u64,
     table_elements: usize,
     failed_grows: u32,
+    /// Limit that refused memory last.
+    refused: Option<MemoryRefusal>,
     meter: Arc<Meter>,
 }
 
@@ -144,13 +115,14 @@ impl Limiter {
             limit,
             table_elements: 0,
             failed_grows: 0,
+            refused: None,
             meter,
         }
     }
 
-    /// Returns true if the guest requested memory and did not get it.
-    pub(crate) fn refused_memory(&self) -> bool {
-        self.failed_grows > 0
+    /// Returns the limit that refused memory or table elements to the guest last, if one did.
+    pub(crate) fn refused(&self) -> Option<MemoryRefusal> {
+        self.refused
     }
 
     /// Returns true if the guest was ended because of too many failed attempts to grow.
@@ -158,7 +130,8 @@ impl Limiter {
         self.failed_grows >= MAX_FAILED_GROWS
     }
 
-    fn refuse_growth(&mut self) -> Result<bool> {
+    fn refuse_growth(&mut self, refusal: MemoryRefusal) -> Result<bool> {
+        self.refused = Some(refusal);
         self.failed_grows += 1;
         if self.failed_grows >= MAX_FAILED_GROWS {
             wasmtime::bail!("the guest keeps asking for memory that it cannot have");
@@ -179,9 +152,11 @@ impl ResourceLimiter for Limiter {
             .memory
             .checked_add(more)
             .is_some_and(|sum| sum <= self.limit);
-        if maximum.is_some_and(|maximum| desired > maximum) || !fits || !self.reservation.grow(more)
-        {
-            return self.refuse_growth();
+        if maximum.is_some_and(|maximum| desired > maximum) || !fits {
+            return self.refuse_growth(MemoryRefusal::Guest);
+        }
+        if let Err(busy) = self.reservation.try_grow(more) {
+            return self.refuse_growth(MemoryRefusal::Node(busy));
         }
         self.memory += more;
         self.meter.record_memory(self.memory);
@@ -203,7 +178,7 @@ impl ResourceLimiter for Limiter {
             .saturating_add(desired.saturating_sub(current));
         let over = desired > engine::MAX_TABLE_ELEMENTS || sum > MAX_ALL_TABLE_ELEMENTS;
         if over || maximum.is_some_and(|maximum| desired > maximum) {
-            return self.refuse_growth();
+            return self.refuse_growth(MemoryRefusal::Guest);
         }
         self.table_elements = sum;
         Ok(true)
@@ -225,12 +200,11 @@ impl ResourceLimiter for Limiter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     const PAGE_BYTES: usize = 64 << 10;
 
-    fn limiter(node: &Arc<NodeMemory>, limit: u64) -> Limiter {
-        Limiter::new(node.reserve(), limit, Arc::default())
+    fn limiter(node: &NodeMemory, limit: u64) -> Limiter {
+        Limiter::new(node.reserve(&"a".into()), limit, Arc::default())
     }
 
     #[test]
@@ -244,7 +218,7 @@ mod tests {
                 .memory_growing(2 * PAGE_BYTES, 3 * PAGE_BYTES, None)
                 .unwrap()
         );
-        assert!(limiter.refused_memory());
+        assert_eq!(limiter.refused(), Some(MemoryRefusal::Guest));
         assert_eq!(limiter.meter.peak_memory(), 4 * PAGE_BYTES as u64);
     }
 
@@ -255,6 +229,7 @@ mod tests {
         let mut second = limiter(&node, u64::MAX);
         assert!(first.memory_growing(0, 2 * PAGE_BYTES, None).unwrap());
         assert!(!second.memory_growing(0, 2 * PAGE_BYTES, None).unwrap());
+        assert_eq!(second.refused(), Some(MemoryRefusal::Node(Busy::Others)));
         drop(first);
         assert!(second.memory_growing(0, 2 * PAGE_BYTES, None).unwrap());
         drop(second);
@@ -262,13 +237,16 @@ mod tests {
     }
 
     #[test]
-    fn responses_leave_memory_to_guests() {
-        let node = NodeMemory::new(4 * PAGE_BYTES as u64);
-        let body = node.reserve();
-        assert!(net::MemoryBudget::grow(&body, 3 * PAGE_BYTES as u64));
+    fn tenant_leaves_memory_to_others() {
+        let node = NodeMemory::new(1 << 30);
+        let body = BodyMemory(Arc::new(node.reserve(&"a".into())));
+        assert!(net::MemoryBudget::grow(&body, 512 << 20));
         assert!(!net::MemoryBudget::grow(&body, 1));
-        let mut guest = limiter(&node, u64::MAX);
-        assert!(guest.memory_growing(0, PAGE_BYTES, None).unwrap());
+        assert_eq!(node.check_start(&"a".into()), Err(Busy::Own));
+        assert_eq!(node.check_start(&"b".into()), Ok(()));
+        let mut other = Limiter::new(node.reserve(&"b".into()), u64::MAX, Arc::default());
+        assert!(other.memory_growing(0, 64 << 20, None).unwrap());
+        assert!(!other.memory_growing(0, PAGE_BYTES, None).unwrap());
     }
 
     #[test]
@@ -302,21 +280,5 @@ mod tests {
                 .unwrap()
         );
         assert!(!limiter.table_growing(0, 1, None).unwrap());
-    }
-
-    proptest! {
-        #[test]
-        fn the_node_never_gives_more_than_it_has(sizes in prop::collection::vec(0u64..1000, 0..50)) {
-            let node = NodeMemory::new(5_000);
-            let mut held = Vec::new();
-            for size in sizes {
-                let part = node.reserve();
-                part.grow(size);
-                prop_assert!(node.used() <= 5_000);
-                held.push(part);
-            }
-            drop(held);
-            prop_assert_eq!(node.used(), 0);
-        }
     }
 }

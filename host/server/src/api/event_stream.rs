@@ -17,7 +17,7 @@ use utoipa::IntoParams;
 
 use crate::{
     Server,
-    http::{ApiResult, IN_TABLE, ProjectKey, Query},
+    http::{ApiResult, IN_TABLE, ProjectKey, Query, limiter::StreamPermit, permits},
 };
 
 /// Header with the id of the last event that a client has received.
@@ -58,6 +58,7 @@ pub(crate) struct StreamQuery {
 #[utoipa::path(get, path = IN_TABLE, operation_id = "open_stream", responses(
     (status = 200, description = "Messages", content_type = "text/event-stream", body = String),
     (status = 404, description = "The message in `Last-Event-ID` does not exist"),
+    (status = 429, description = "The project has as many streams as it may have"),
 ))]
 pub(crate) async fn open(
     key: ProjectKey,
@@ -76,12 +77,14 @@ pub(crate) async fn open(
         users: query.user_ids,
     };
     let events = EventStream::open(key.app(), &key.project, filter, after.as_deref()).await?;
+    let permit = key.server.limiter.streams.enter(&key.project.tenant)?;
+    permits::leave();
     let keep_alive = KeepAlive::new().interval(KEEP_ALIVE_INTERVAL);
     // The client continues after it if it is cut off before the first message.
     let beginning = after
         .is_none()
         .then(|| Event::default().id(events.position()));
-    let body = stream::iter(beginning.map(Ok)).chain(messages(key.server, events));
+    let body = stream::iter(beginning.map(Ok)).chain(messages(key.server, events, permit));
     Ok(Sse::new(body).keep_alive(keep_alive).into_response())
 }
 
@@ -89,14 +92,16 @@ pub(crate) async fn open(
 fn messages(
     server: Arc<Server>,
     events: EventStream,
+    permit: StreamPermit,
 ) -> impl stream::Stream<Item = Result<Event, Infallible>> {
     let end = Instant::now() + MAX_AGE;
-    let batches = stream::unfold((server, events), move |(server, mut events)| async move {
+    let open = (server, events, permit);
+    let batches = stream::unfold(open, move |(server, mut events, permit)| async move {
         if !server.is_serving() || Instant::now() >= end {
             return None;
         }
         match events.next(&server.app).await {
-            Ok(found) => Some((found, (server, events))),
+            Ok(found) => Some((found, (server, events, permit))),
             Err(cause) => {
                 tracing::warn!(%cause, "a stream of events ends");
                 None

@@ -17,7 +17,7 @@ settings! {
         /// Files that are uploaded or downloaded by links at once; each is held in memory.
         #[setting(range = 1..=1_024)] pub transfers: usize = 16,
         /// Files of one project that are uploaded or downloaded by links at once.
-        #[setting(range = 1..)] pub transfers_per_project: usize = 4,
+        #[setting(range = 1..)] pub transfers_per_project: usize = 8,
         /// Timeout for the upload or download of a file.
         #[setting(unit = "s", range = 1..=3_600)] pub transfer_s: u64 = 600,
         /// All files of one project together.

@@ -19,7 +19,7 @@ settings! {
         /// Requests answered at once.
         #[setting(range = 1..)] pub in_flight: usize = 512,
         /// Requests of one project answered at once.
-        #[setting(range = 1..)] pub in_flight_per_project: usize = 64,
+        #[setting(range = 1..)] pub in_flight_per_project: usize = 384,
         /// Timeout of a request that waits because of these limits.
         #[setting(unit = "ms", range = 0..=5_000)] pub in_flight_wait_ms: u64 = 250,
         /// Timeout for the arrival of a body; files have `files.transfer_s`.
@@ -38,7 +38,8 @@ settings! {
         #[setting(unit = "s", range = 1..=300)] pub deadline_s: u64 = 30,
         /// Timeout of a connection for the next request, or for the whole head of one.
         #[setting(unit = "s", range = 1..=600)] pub idle_s: u64 = 75,
-        /// Requests of one organization in ten minutes.
+        /// Requests in ten minutes with the keys of the organization itself, and of projects without a
+        /// rate of their own together.
         #[setting(zero = "no limit")] pub rate: u32 = 20_000,
         /// Requests of one project in ten minutes.
         #[setting(zero = "no limit of its own")] pub rate_per_project: u32 = 10_000,

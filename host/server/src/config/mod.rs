@@ -52,7 +52,6 @@ use url::Url;
 use self::{
     connections::Connections,
     events::Events,
-    files::Files,
     keys::Keys,
     llm::Llm,
     logs::Logs,
@@ -62,7 +61,6 @@ use self::{
     oauth_apps::OauthApp,
     publish::Publish,
     s3::S3,
-    sandbox::Sandbox,
     sessions::Sessions,
     setting::{Group, settings},
     sink::Sink,
@@ -74,11 +72,12 @@ use self::{
     workbench::Workbench,
 };
 pub(crate) use self::{
+    files::Files,
     flags::Flags,
     limits::{Limits, PACE_WINDOW},
     load::{Loaded, load},
     print::{effective, example, help, table},
-    sandbox::Allocator,
+    sandbox::{Allocator, Sandbox},
     sessions::UnknownMembers,
     setting::Setting,
     sources::Sources,

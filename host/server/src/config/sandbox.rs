@@ -13,7 +13,7 @@ settings! {
         /// Calls that run at once, including those that wait for a provider.
         #[setting(range = 1..)] pub live: usize = 512,
         /// Calls of one project that run at once.
-        #[setting(range = 1..)] pub live_per_project: usize = 64,
+        #[setting(range = 1..)] pub live_per_project: usize = 384,
         /// Calls of one project that have used enough processor time to be moved to threads of
         /// their own.
         #[setting(range = 1..)] pub busy_per_project: usize = 8,

@@ -26,7 +26,7 @@ use crate::{
     Server,
     http::{
         ApiError, ApiResult, auth, body::read, context::operation, error::EffectUnknown, errors,
-        operation::Performer, permits,
+        limiter::Caller, operation::Performer, permits,
     },
 };
 
@@ -78,7 +78,11 @@ async fn begin(server: &Arc<Server>, request: Request<Body>) -> ApiResult<Step> 
     let tenant = project.as_ref().map(|project| &project.tenant);
     auth::admit(server, &holder, tenant)?;
     if let Some(tenant) = tenant {
-        permits::enter_project(&server.limiter, tenant).await?;
+        let caller = Caller {
+            tenant: tenant.clone(),
+            stranger: None,
+        };
+        permits::enter_project(&server.limiter, caller).await?;
     }
     let (parts, body) = request.into_parts();
     let whole = Request::from_parts(parts.clone(), body);

@@ -1,83 +1,90 @@
-//! Concurrency permits that the request being answered holds: one of the node, and one of its
-//! project once its key is authenticated.
+//! Concurrency permit that the request being answered holds: one of the server, which it exchanges for
+//! one of its project once its key is authenticated.
 //!
-//! A request that waits for its client holds none: it releases its permits, waits, and acquires
-//! them again. A stream of announcements releases them for good, and has a permit of its own.
+//! A request that waits for its client holds none: it releases its permit, waits, and acquires
+//! it again. A stream releases it for good, and has a permit of its own.
 
-use std::{
-    cell::{Cell, OnceCell},
-    sync::Arc,
-};
+use std::cell::{Cell, OnceCell};
 
 use app::Error;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::http::{context::CURRENT_REQUEST, limiter::RequestLimiter};
+use crate::http::{
+    context::CURRENT_REQUEST,
+    limiter::{Caller, CallerPermit, RequestLimiter},
+};
 
-/// Permits of one request, released when it is answered.
+/// Permit of one request, released when it is answered.
 #[derive(Default)]
 pub(crate) struct Permits {
-    node: Cell<Option<OwnedSemaphorePermit>>,
-    project: Cell<Option<OwnedSemaphorePermit>>,
-    /// Project whose permit the request needs.
-    tenant: OnceCell<Arc<str>>,
+    server: Cell<Option<OwnedSemaphorePermit>>,
+    project: Cell<Option<CallerPermit>>,
+    /// Caller whose permit the request needs.
+    caller: OnceCell<Caller>,
 }
 
 impl Permits {
-    /// Moves the permits into a new value.
+    /// Returns true if the request was sent to a project without a key.
+    pub(crate) fn is_of_stranger(&self) -> bool {
+        let caller = self.caller.get();
+        caller.is_some_and(|caller| caller.stranger.is_some())
+    }
+
+    /// Moves the permit into a new value.
     pub(crate) fn take(&self) -> Self {
         Self {
-            node: Cell::new(self.node.take()),
+            server: Cell::new(self.server.take()),
             project: Cell::new(self.project.take()),
-            tenant: self.tenant.clone(),
+            caller: self.caller.clone(),
         }
     }
 }
 
-/// Acquires the permits of the request being answered. The project's permit comes first, so that a
-/// project at its limit waits without occupying a permit of the node.
+/// Acquires the permit of the request being answered.
 ///
 /// # Errors
-/// Returns an error if no permit becomes free in time.
+/// Returns an error if none becomes free in time.
 pub(crate) async fn enter(limiter: &RequestLimiter) -> Result<(), Error> {
-    let tenant = CURRENT_REQUEST.with(|context| context.permits.tenant.get().cloned());
-    if let Some(tenant) = tenant {
-        let project = limiter.enter_project(&tenant).await?;
-        CURRENT_REQUEST.with(|context| context.permits.project.set(Some(project)));
+    let caller = CURRENT_REQUEST.with(|context| context.permits.caller.get().cloned());
+    match caller {
+        Some(caller) => {
+            let permit = limiter.enter_project(&caller).await?;
+            CURRENT_REQUEST.with(|context| context.permits.project.set(Some(permit)));
+        }
+        None => {
+            let permit = limiter.enter().await?;
+            CURRENT_REQUEST.with(|context| context.permits.server.set(Some(permit)));
+        }
     }
-    let node = limiter.enter().await?;
-    CURRENT_REQUEST.with(|context| context.permits.node.set(Some(node)));
     Ok(())
 }
 
-/// Acquires a permit of a project too, unless the request has one already.
+/// Exchanges the permit of the request for one of a project, unless it has one already.
 ///
 /// # Errors
 /// As [`enter`].
-pub(crate) async fn enter_project(
-    limiter: &RequestLimiter,
-    tenant: &Arc<str>,
-) -> Result<(), Error> {
+pub(crate) async fn enter_project(limiter: &RequestLimiter, caller: Caller) -> Result<(), Error> {
     // The first call determines the project; later calls are for the same one.
-    if CURRENT_REQUEST.with(|context| context.permits.tenant.set(tenant.clone()).is_err()) {
+    let is_known = CURRENT_REQUEST.with(|context| context.permits.caller.set(caller.clone()));
+    if is_known.is_err() {
         return Ok(());
     }
-    match limiter.try_enter_project(tenant) {
-        Some(place) => {
-            CURRENT_REQUEST.with(|context| context.permits.project.set(Some(place)));
+    leave();
+    match limiter.try_enter_project(&caller) {
+        Some(permit) => {
+            CURRENT_REQUEST.with(|context| context.permits.project.set(Some(permit)));
             Ok(())
         }
-        None => {
-            leave();
-            Box::pin(enter(limiter)).await
-        }
+        None => Box::pin(enter(limiter)).await,
     }
 }
 
-/// Releases the permits of a request that waits for its client, or opens a stream of announcements.
+/// Releases the permit of a request that waits for its client, or opens a stream.
 pub(crate) fn leave() {
-    drop(
-        CURRENT_REQUEST
-            .with(|context| (context.permits.node.take(), context.permits.project.take())),
-    );
+    drop(CURRENT_REQUEST.with(|context| {
+        (
+            context.permits.server.take(),
+            context.permits.project.take(),
+        )
+    }));
 }

@@ -44,6 +44,7 @@ pub(super) const COMPONENT_INVALID: &str = "400 `Toolkit_ComponentInvalid`";
 const TOOL_GETS_LIMIT: &str = "the tool gets an error of kind `limit`";
 const TOOL_GETS_TOO_LARGE: &str = "the tool gets an error of kind `too_large`";
 const TOOL_GETS_TIMEOUT: &str = "the tool gets an error of kind `timeout`";
+const SHARED: &str = "see [Shared among projects](#shared-among-projects)";
 const REST_LEFT_OUT: &str = "the rest is left out, and one more line says so";
 
 #[rustfmt::skip]
@@ -75,14 +76,14 @@ pub(super) fn callers(set: Set<'_>) -> Vec<Row> {
     vec![
         set("Open connections", "limits.connections", "a further connection waits until another one ends"),
         set("Open connections from one address", "limits.connections_per_address", "a further connection is closed immediately"),
-        set("Concurrent requests", "limits.in_flight", NODE_BUSY),
-        set("Concurrent requests of one project", "limits.in_flight_per_project", PROJECT_BUSY),
+        set("Concurrent requests", "limits.in_flight", SHARED),
+        set("Concurrent requests of one project", "limits.in_flight_per_project", SHARED),
         set("Arriving bodies from one address", "limits.bodies_per_address", "429 `Server_AddressBusy`"),
         set("Arriving bodies of one project", "limits.bodies_per_project", PROJECT_BUSY),
         set("Memory of all arriving bodies", "limits.bodies_mib", "503 `Server_Busy`; 429 for a project past a quarter of it, and for an address without a key past a sixteenth"),
         set("Timeout of a request that waits because of a concurrency limit", "limits.in_flight_wait_ms", "503 `Server_Busy` or 429 `Server_ProjectBusy`"),
-        set("Requests of the organization in ten minutes", "limits.rate", TOO_MANY),
-        set("Requests of one project in ten minutes", "limits.rate_per_project", TOO_MANY),
+        set("Requests in ten minutes with keys of the organization, and of projects without a rate of their own", "limits.rate", TOO_MANY),
+        set("Requests of one project in ten minutes; without a key half as many besides", "limits.rate_per_project", TOO_MANY),
         set("Requests with one key in ten minutes", "limits.rate_per_key", TOO_MANY),
         row("Keys of a project", MAX_KEYS_PER_OWNER, REQUEST_INVALID),
         set("Failed authentications from one address in a minute", "limits.failed_auth", "429 `HTTP_TooManyFailedAuthentications`"),
@@ -100,7 +101,7 @@ pub(super) fn executions(set: Set<'_>) -> Vec<Row> {
         set("Executions of one project in the queue", "sandbox.queue_per_project", PROJECT_BUSY),
         set("Timeout of an execution in the queue", "sandbox.queue_wait_ms", "429 `Server_ProjectBusy` or 503 `Server_Busy`"),
         row("Result in a response", size(runs::MAX_INLINE_RESULT_BYTES as u64), "the result is stored as a file, and `data.result_file` links to it"),
-        set("Memory of all executions", "sandbox.memory_mib", "memory does not grow; new executions get 503 `Server_Busy`"),
+        set("Memory of all executions", "sandbox.memory_mib", SHARED),
         set("Scripts of one project that run at once in the workbench", "workbench.scripts_per_project", "further scripts wait"),
         row("Time for which a script waits for others of its project", time(runs::MAX_SCRIPT_WAIT), PROJECT_BUSY),
         row("Time for which a script waits for others of its session, which run one after the other", time(session_files::MAX_TURN_WAIT), "409 `ToolRouterV2_SessionBusy`"),
@@ -165,8 +166,8 @@ pub(super) fn components(set: Set<'_>) -> Vec<Row> {
 pub(super) fn storage(set: Set<'_>) -> Vec<Row> {
     vec![
         set("Size of a file", "files.size_mib", "413 `HTTP_PayloadTooLarge`; the tool that creates it gets an error of kind `too_large`"),
-        set("Concurrent uploads and downloads by links", "files.transfers", "503 `Server_Busy` after 30 s"),
-        set("Concurrent uploads and downloads of one project by links", "files.transfers_per_project", "429 `Server_ProjectBusy` after 30 s"),
+        set("Concurrent uploads and downloads by links", "files.transfers", SHARED),
+        set("Concurrent uploads and downloads of one project by links", "files.transfers_per_project", SHARED),
         set("Timeout for the upload or download of a file", "files.transfer_s", "408 `HTTP_RequestTimeout`, or the connection is closed"),
         set("Size of all files of one call", "files.size_mib", "400 `ActionExecute_ArgumentsInvalid`"),
         row("Number of files of one call", files::MAX_FILES_PER_CALL, "400 `ActionExecute_ArgumentsInvalid`"),
@@ -236,7 +237,6 @@ pub(super) fn storage(set: Set<'_>) -> Vec<Row> {
         set("Interval between two polls of a trigger instance", "triggers.poll_interval_s", REQUEST_INVALID).at_least(),
         row("Characters in a cron expression", triggers::MAX_CRON_CHARS, REQUEST_INVALID),
         row("Polls that follow one another without an interval", triggers::MAX_ROUNDS, "the next poll follows after the interval"),
-        row("Polls of one project that one server runs at a time", triggers::MAX_CONCURRENT_POLLS_PER_PROJECT, "the other polls wait in the store"),
         row("Events of one poll", triggers::MAX_EVENTS, "the poll fails, and nothing of it is stored"),
         row("Cursor and state that a poll leaves, as base64", size(triggers::MAX_MEMORY_BYTES as u64), "the poll fails, and nothing of it is stored"),
         row("Events that a trigger instance remembers", triggers::MAX_SEEN_EVENTS, "an older event that a toolkit reports again is recognized while it is stored"),
@@ -249,7 +249,6 @@ pub(super) fn storage(set: Set<'_>) -> Vec<Row> {
         row("Values of an event in the arguments of an action", size(mapping::MAX_FILLED_BYTES as u64), "the action fails"),
         row("Attempts of an action", triggers::actions::MAX_ATTEMPTS, "the action fails"),
         set("Time in which every poll, or every attempt to subscribe at a provider, has failed", "triggers.disable_after_s", "the trigger instance is disabled"),
-        row("Subscriptions of one project at providers that one server works on at a time", triggers::MAX_CONCURRENT_SUBSCRIPTIONS_PER_PROJECT, "the others wait in the store"),
         row("Attempts to end a subscription at a provider", triggers::MAX_UNSUBSCRIBE_ATTEMPTS, "the provider may still send events, which are refused"),
         set("Timeout of a call that waits for a token", "connections.refresh_wait_s", "503 `ConnectedAccount_RefreshInProgress`"),
     ]

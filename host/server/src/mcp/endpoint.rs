@@ -83,7 +83,7 @@ impl Endpoint {
     /// of the request: a stream without work must not keep other requests out.
     pub(super) fn open_stream(&mut self) {
         let tenant = &self.caller.project().tenant;
-        let permit = self.server.limiter.streams.try_enter(tenant);
+        let permit = self.server.limiter.streams.enter(tenant).ok();
         if permit.is_some() {
             permits::leave();
         }

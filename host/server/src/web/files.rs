@@ -12,6 +12,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
+use sandbox::Reservation;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -34,10 +35,11 @@ pub(crate) struct SignedQuery {
 #[derive(Serialize)]
 pub(crate) struct Empty {}
 
-/// Bytes of a file that are being sent. They hold the transfer permit until they are sent.
+/// Bytes of a file that are being sent. They hold the transfer permit and their memory until then.
 struct Outgoing {
     bytes: Bytes,
     _permit: TransferPermit,
+    _memory: Reservation,
 }
 
 impl AsRef<[u8]> for Outgoing {
@@ -57,7 +59,8 @@ pub(crate) async fn put(
     let (ticket, size) = ticket(&server, SignedOperation::Put, &project, &id, query)?;
     let _permit = place(&server, &ticket).await?;
     let limit = usize::try_from(size).unwrap_or(usize::MAX);
-    let bytes = body::read_file(&server, request, limit).await?;
+    let tenant = ticket.project.as_str().into();
+    let (bytes, _memory) = body::read_file(&server, &tenant, request, limit).await?;
     if ticket.id.is_of_session() {
         session_files::put(&server.app, &ticket, bytes).await?;
     } else {
@@ -75,7 +78,7 @@ pub(crate) async fn get(
 ) -> ApiResult<Response> {
     let (ticket, _) = ticket(&server, SignedOperation::Get, &project, &id, query)?;
     let place = place(&server, &ticket).await?;
-    let (file, bytes) = if ticket.id.is_of_session() {
+    let (file, bytes, memory) = if ticket.id.is_of_session() {
         session_files::download(&server.app, &ticket).await?
     } else {
         files::get(&server.app, &ticket).await?
@@ -83,6 +86,7 @@ pub(crate) async fn get(
     let bytes = Bytes::from_owner(Outgoing {
         bytes,
         _permit: place,
+        _memory: memory,
     });
     let mut response = (StatusCode::OK, bytes).into_response();
     let headers = response.headers_mut();

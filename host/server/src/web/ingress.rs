@@ -20,7 +20,9 @@ use utoipa::IntoResponses;
 
 use crate::{
     Server,
-    http::{ApiError, ApiResult, IN_TABLE, NoKey, Path, body, permits},
+    http::{
+        ApiError, ApiResult, CURRENT_REQUEST, IN_TABLE, NoKey, Path, body, limiter::Caller, permits,
+    },
 };
 
 /// Maximum size of the body of a webhook, in bytes.
@@ -128,7 +130,11 @@ async fn received(
 ) -> ApiResult<ingress::Response> {
     let address = address?;
     server.limiter.rates.count_webhook(&address.key)?;
-    permits::enter_project(&server.limiter, &address.project.tenant).await?;
+    let caller = Caller {
+        tenant: address.project.tenant.clone(),
+        stranger: Some(CURRENT_REQUEST.with(|context| context.peer)),
+    };
+    permits::enter_project(&server.limiter, caller).await?;
     let query = request.uri().query();
     let mut inbound = Inbound {
         method: request.method().to_string(),

@@ -1,6 +1,7 @@
 //! `REMOTE_BASH_TOOL`: runs a shell command over the files of the session.
 
 use bytes::Bytes;
+use sandbox::Reservation;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use workbench::{CommandFinished, CommandNotRun, Excerpt, FILES_FOLDER, ShellCommand};
@@ -13,6 +14,7 @@ use crate::{
         session_files::{self, Turn},
     },
     core::ids::random_text,
+    files::reserve_memory,
 };
 
 /// Number of random characters in the names of the files of long output.
@@ -91,13 +93,15 @@ async fn run_command(
 ) -> Result<(CommandFinished, Option<String>)> {
     // The files take memory only while the command may run.
     let shell = app.shell.acquire(&caller.project.tenant).await;
+    let shell = shell.map_err(errors::busy)?;
     // The command may have waited long for its turn and its place.
     let caller = &*caller.current(app).await?;
     MetaTool::RemoteBashTool.check_switched_on(caller.config())?;
+    let (files, _memory) = files(app, caller).await?;
     let command = ShellCommand {
         run_id: random_text(RUN_ID_CHARS),
         command,
-        files: files(app, caller).await?,
+        files,
     };
     let mut finished = shell.run(command).await.map_err(|cause| match cause {
         CommandNotRun::TooLong(_) => {
@@ -120,12 +124,16 @@ async fn run_command(
     }
 }
 
-/// Returns the files of the session with their contents.
-async fn files(app: &App, caller: &SessionCaller) -> Result<Vec<(String, Bytes)>> {
+/// Returns the files of the session with their contents, and the reservation for two copies of these:
+/// one is sent to the shell.
+async fn files(app: &App, caller: &SessionCaller) -> Result<(Vec<(String, Bytes)>, Reservation)> {
+    let listed = session_files::list(app, caller, "").await?;
+    let bytes = listed.iter().map(|file| file.size).sum::<u64>();
+    let memory = reserve_memory(app, &caller.project.tenant, 2 * bytes)?;
     let mut files = Vec::new();
-    for file in session_files::list(app, caller, "").await? {
+    for file in listed {
         let bytes = session_files::read(app, caller, &file.path).await?;
         files.push((file.path, bytes));
     }
-    Ok(files)
+    Ok((files, memory))
 }

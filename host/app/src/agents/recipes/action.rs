@@ -1,9 +1,10 @@
 //! Recipes that run for events of trigger instances.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
 use serde_json::Value;
+use tokio::time::timeout;
 
 use super::{
     checked_input, get, is_recipe, outcome,
@@ -19,6 +20,9 @@ use crate::{
     projects::Project,
     runs::{self, Execution, HostCall},
 };
+
+/// Time for which the action waits for a run that it has begun.
+const SHORT_RUN: Duration = Duration::from_secs(1);
 
 /// The recipes of this module, for the actions of trigger instances.
 pub(crate) struct TriggerRecipes;
@@ -41,12 +45,16 @@ impl RecipeActions for TriggerRecipes {
         })
     }
 
-    fn run<'a>(&self, app: &'a App, action: RecipeAction<'a>) -> BoxFuture<'a, Result<Execution>> {
+    fn run<'a>(
+        &self,
+        app: &'a App,
+        action: RecipeAction<'a>,
+    ) -> BoxFuture<'a, Result<Option<Execution>>> {
         Box::pin(run(app, action))
     }
 }
 
-async fn run(app: &App, action: RecipeAction<'_>) -> Result<Execution> {
+async fn run(app: &App, action: RecipeAction<'_>) -> Result<Option<Execution>> {
     let RecipeAction { project, slug, .. } = action;
     let recipe: Option<RecipeCopy> =
         serde_json::from_value(action.recipe).map_err(errors::internal)?;
@@ -62,6 +70,13 @@ async fn run(app: &App, action: RecipeAction<'_>) -> Result<Execution> {
         // An action has no workbench, and only scripts of recipes send proxy requests.
         let may_proxy = false;
         record::begin(app, project, &id, &recipe, origin, may_proxy, input).await?;
+        // A longer run is looked at later, so that the action does not occupy a worker.
+        if let Ok(waited) = timeout(SHORT_RUN, wait(app, project, &id)).await {
+            waited?;
+        }
+    }
+    if !record::has_ended(app, project, &id).await? {
+        return Ok(None);
     }
     let call = HostCall {
         project,
@@ -74,9 +89,6 @@ async fn run(app: &App, action: RecipeAction<'_>) -> Result<Execution> {
             .map_err(errors::internal)?
             .into(),
     };
-    let work = async {
-        wait(app, project, &id).await?;
-        outcome(app, project, &recipe.user_id, &id).await
-    };
-    runs::record_host_call(app, call, work).await
+    let work = outcome(app, project, &recipe.user_id, &id);
+    runs::record_host_call(app, call, work).await.map(Some)
 }

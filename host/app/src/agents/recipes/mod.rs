@@ -25,7 +25,7 @@ use tokio::time::{sleep, timeout};
 pub(crate) use self::{
     action::TriggerRecipes,
     record::{CALLS_COLLECTION, RETENTION_INTERVAL, RUNS_COLLECTION, erase_old},
-    running::{MAX_CONCURRENT_RUNS_PER_PROJECT, queue},
+    running::queue,
     stored::COLLECTION,
     versions::VERSIONS_COLLECTION,
 };
@@ -33,6 +33,7 @@ pub use self::{
     definition::{Condition, Definition, Step},
     progress::{Position, Progress, ProgressReader},
     record::{CallView, MAX_LISTED_RUNS, RUN_TTL, RunStatus, RunView, newest_runs, read},
+    running::RUN_SHARES,
     stored::{MAX_SLUG_CHARS, OpenRecipe, Recipe, get, is_recipe, list, remove, upsert},
     versions::{MAX_VERSIONS, get_version},
 };

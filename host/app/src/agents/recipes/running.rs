@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use gate::Shares;
 use serde_json::Value;
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
     engine::{Engine, StepResult, Stop},
@@ -18,7 +18,6 @@ use crate::{
     },
     catalog::LATEST,
     core::{
-        clock::time_after,
         ids::{AccountId, ProjectId},
         truncate,
     },
@@ -27,12 +26,13 @@ use crate::{
     work::{Admission, Claim, Next, Queue, doubled},
 };
 
-/// Runs that one server works on at a time.
-const MAX_CONCURRENT_RUNS: usize = 64;
-/// Runs of one project that one server works on at a time.
-pub(crate) const MAX_CONCURRENT_RUNS_PER_PROJECT: usize = 8;
-/// Delay of a run that finds no room.
-const BUSY_DELAY: Duration = Duration::from_secs(1);
+/// How projects share the runs that one server works on at a time.
+pub const RUN_SHARES: Shares = Shares {
+    total: 64,
+    reserve: 16,
+    base: 2,
+    cap: 48,
+};
 /// Time after which the run of a lost server is taken up. A worker that lives renews its claim.
 const LEASE_TTL: Duration = Duration::from_secs(10);
 /// Times that a run may be interrupted before it fails.
@@ -43,28 +43,20 @@ const MIN_RETRY_DELAY: Duration = Duration::from_secs(1);
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 
 /// Returns the queue of runs.
-pub(crate) fn queue() -> Queue<RecipeRun, App, OwnedSemaphorePermit> {
+pub(crate) fn queue() -> Queue<RecipeRun, App> {
     Queue {
         name: "recipe_runs",
-        concurrency: MAX_CONCURRENT_RUNS,
+        shares: RUN_SHARES,
         lease_ttl: LEASE_TTL,
         // The work itself ends a run that was interrupted too often.
         retry_delay: |attempts| Some(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts)),
-        admission: Admission {
-            key: |run| run.project.clone(),
-            enter: |app, project, _| app.active_recipes.try_acquire(&project.to_owned()),
-            turn: |_, _, now| time_after(now, BUSY_DELAY),
-        },
-        work: |app: &App, claim, active| Box::pin(work(app, claim, active)),
+        admission: Admission::by_project(),
+        work: |app: &App, claim, ()| Box::pin(work(app, claim)),
     }
 }
 
 /// Takes up a run and goes on with it until its end.
-async fn work(
-    app: &App,
-    claim: Arc<Claim<RecipeRun>>,
-    _permit: OwnedSemaphorePermit,
-) -> Result<Next> {
+async fn work(app: &App, claim: Arc<Claim<RecipeRun>>) -> Result<Next> {
     let run = claim.body().await;
     let ended = if run.interruptions >= MAX_INTERRUPTIONS {
         let problem = format!("the run was interrupted {MAX_INTERRUPTIONS} times");

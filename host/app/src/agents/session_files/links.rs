@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use sandbox::Reservation;
 use store::{Batch, Record, Time};
 
 use super::{
@@ -118,13 +119,14 @@ pub async fn put(app: &App, ticket: &Ticket, bytes: Bytes) -> Result<()> {
 
 /// Returns a file and its content, as permitted by its link. Fails if the file does not exist. A blob
 /// is missing if the file was replaced after its record was read, so the record is read once more.
-pub async fn download(app: &App, ticket: &Ticket) -> Result<(File, Bytes)> {
+pub async fn download(app: &App, ticket: &Ticket) -> Result<(File, Bytes, Reservation)> {
     for _ in 0..2 {
         let file = linked(app, ticket).await?.body;
         let Some(key) = &file.blob else { break };
+        let memory = files::reserve_memory(app, &ticket.project.as_str().into(), file.size)?;
         if let Some(bytes) = app.store.blobs().get(key).await? {
             let file = File::unlisted(&file.path, &file.media_type, file.size);
-            return Ok((file, bytes));
+            return Ok((file, bytes, memory));
         }
     }
     Err(errors::file_not_found(&ticket.id))

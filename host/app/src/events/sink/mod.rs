@@ -11,6 +11,7 @@ mod nats;
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use gate::Shares;
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, Document, Erasure, Field};
 use tokio::time::{sleep, timeout};
@@ -35,8 +36,13 @@ pub(crate) static COLLECTION: Collection = Collection {
     fields: &[Field::due("due")],
 };
 
-/// Messages that one server publishes at a time.
-const MAX_CONCURRENT_MESSAGES: usize = 32;
+/// How projects share the messages that one server sends to the sink at a time.
+pub const SINK_SHARES: Shares = Shares {
+    total: 32,
+    reserve: 8,
+    base: 1,
+    cap: 24,
+};
 /// Time after which another server publishes the message of a lost one.
 const LEASE_TTL: Duration = Duration::from_secs(20);
 /// Time that a message waits for the connection and its acknowledgment.
@@ -138,10 +144,10 @@ enum Failure {
 pub(crate) fn queue() -> Queue<impl Claimable, App> {
     Queue {
         name: "sink_messages",
-        concurrency: MAX_CONCURRENT_MESSAGES,
+        shares: SINK_SHARES,
         lease_ttl: LEASE_TTL,
         retry_delay: |attempts| Some(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts)),
-        admission: Admission::always(),
+        admission: Admission::by_project(),
         work: |app: &App, claim, ()| Box::pin(send(app, claim)),
     }
 }

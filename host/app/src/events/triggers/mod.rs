@@ -35,14 +35,13 @@ pub use self::{
     change::{remove, set_enabled},
     list::{Filter, InstanceView, list},
     poll_now::poll_now,
-    polling::{MAX_CONCURRENT_POLLS_PER_PROJECT, MAX_EVENTS, MAX_ROUNDS, Polled},
+    polling::{MAX_EVENTS, MAX_ROUNDS, POLL_SHARES, Polled},
     progress::MAX_MEMORY_BYTES,
     recent::{MAX_RECENT_EVENTS, RecentEvent},
     schedule::{MAX_CRON_CHARS, Schedule},
     seen::MAX_SEEN_EVENTS,
     subscribing::{
-        MAX_CONCURRENT_SUBSCRIPTIONS_PER_PROJECT, MAX_UNSUBSCRIBE_ATTEMPTS, SubscriptionState,
-        SubscriptionView,
+        MAX_UNSUBSCRIBE_ATTEMPTS, SUBSCRIPTION_SHARES, SubscriptionState, SubscriptionView,
     },
     upsert::{MAX_CONFIG_BYTES, Upsert, Upserted, upsert},
 };

@@ -8,6 +8,7 @@
 
 use std::time::Duration;
 
+use gate::Shares;
 use sandbox::{Action, Event, Failure, Output};
 use store::{Batch, CommitError, Record, Time};
 
@@ -29,10 +30,13 @@ use crate::{
     work::{Admission, Claim, Next, Queue, doubled},
 };
 
-/// Polls that one server runs at a time.
-const MAX_CONCURRENT_POLLS: usize = 24;
-/// Polls of one project that one server runs at a time.
-pub const MAX_CONCURRENT_POLLS_PER_PROJECT: usize = 16;
+/// How projects share the polls that one server runs at a time.
+pub const POLL_SHARES: Shares = Shares {
+    total: 24,
+    reserve: 8,
+    base: 1,
+    cap: 16,
+};
 /// Time after which an instance whose worker was lost may be polled again. A worker that lives renews
 /// its claim.
 pub(super) const LEASE_TTL: Duration = Duration::from_secs(10);
@@ -74,7 +78,7 @@ impl Polled {
 pub(crate) fn queue() -> Queue<Progress, App, Room> {
     Queue {
         name: "trigger_polls",
-        concurrency: MAX_CONCURRENT_POLLS,
+        shares: POLL_SHARES,
         lease_ttl: LEASE_TTL,
         retry_delay: |_| Some(RETRY_DELAY),
         admission: Admission {
@@ -85,7 +89,7 @@ pub(crate) fn queue() -> Queue<Progress, App, Room> {
         work: |app: &App, claim, mut room| {
             Box::pin(async move {
                 poll(app, &claim).await?;
-                room.accepted(MAX_CONCURRENT_POLLS_PER_PROJECT);
+                room.accepted(POLL_SHARES.cap as usize);
                 Ok(Next::Ended)
             })
         },

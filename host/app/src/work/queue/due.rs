@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use gate::{Gate, Permit, Shares};
 use parking_lot::Mutex;
 use store::{Batch, CommitError, CommitSignal, Query, Record, Time};
 use tokio::{
@@ -33,11 +34,16 @@ const MIN_WAITING_READ_INTERVAL: Duration = Duration::from_millis(50);
 /// Minimum number of records that are read at a time.
 const MIN_PAGE_RECORDS: usize = 16;
 
+/// Permit of a worker, and the room of the admission.
+type Room<R> = (Permit<String>, R);
+
 /// The due records that the workers of one server take up.
 pub(super) struct Due<'a, T, C, R> {
     claims: &'a Claims,
     context: &'a C,
     admission: &'a Admission<T, C, R>,
+    /// Permits of workers, by the key of the admission.
+    workers: Gate<String>,
     signal: CommitSignal,
     page_records: usize,
     waiting: AsyncMutex<Waiting<T>>,
@@ -125,7 +131,7 @@ impl<'a, T: Claimable, C, R> Due<'a, T, C, R> {
         claims: &'a Claims,
         context: &'a C,
         admission: &'a Admission<T, C, R>,
-        concurrency: usize,
+        shares: Shares,
     ) -> Self {
         let waiting = Waiting {
             due: Groups(VecDeque::new()),
@@ -139,8 +145,11 @@ impl<'a, T: Claimable, C, R> Due<'a, T, C, R> {
             claims,
             context,
             admission,
+            workers: Gate::new(shares),
             signal: claims.store.commit_signal(T::COLLECTION),
-            page_records: concurrency.saturating_mul(2).max(MIN_PAGE_RECORDS),
+            page_records: usize::try_from(shares.total.saturating_mul(2))
+                .unwrap_or(usize::MAX)
+                .max(MIN_PAGE_RECORDS),
             waiting: AsyncMutex::new(waiting),
             taking: Mutex::default(),
             ended: Notify::new(),
@@ -149,7 +158,7 @@ impl<'a, T: Claimable, C, R> Due<'a, T, C, R> {
 
     /// Waits for a due record for which there is room, and claims it. Returns none if another
     /// server was faster. Fails if the store refuses.
-    pub(super) async fn claim_next(&self, ttl: Duration) -> Result<Option<(Claim<T>, R)>> {
+    pub(super) async fn claim_next(&self, ttl: Duration) -> Result<Option<(Claim<T>, Room<R>)>> {
         let (record, room) = self.next().await?;
         let id = record.id.clone();
         let taken = self.claims.take(record, ttl).await;
@@ -159,13 +168,11 @@ impl<'a, T: Claimable, C, R> Due<'a, T, C, R> {
 
     /// Returns a due record that no worker held when it was read, and its room. Waits for one if
     /// necessary.
-    async fn next(&self) -> Result<(Record<T>, R)> {
+    async fn next(&self) -> Result<(Record<T>, Room<R>)> {
         let mut waiting = self.waiting.lock().await;
         loop {
             let now = self.claims.now().await?;
-            if let Some((record, room)) =
-                waiting.admit(|key| (self.admission.enter)(self.context, key, now))
-            {
+            if let Some((record, room)) = waiting.admit(|key| self.enter(key, now)) {
                 self.taking.lock().insert(record.id.clone());
                 return Ok((record, room));
             }
@@ -176,6 +183,13 @@ impl<'a, T: Claimable, C, R> Due<'a, T, C, R> {
             }
             self.read_page(&mut waiting).await?;
         }
+    }
+
+    /// Takes a worker and room for the work on a record with a key, if there are both.
+    fn enter(&self, key: &str, now: Time) -> Option<Room<R>> {
+        let permit = self.workers.try_acquire(&key.to_owned()).ok()?;
+        let room = (self.admission.enter)(self.context, key, now)?;
+        Some((permit, room))
     }
 
     /// Waits until there may be more due records, or room for those that were read. Returns true if

@@ -140,7 +140,7 @@ impl Drop for Working<'_> {
 fn queue(concurrency: usize) -> Queue<Item, Fixture> {
     Queue {
         name: "items",
-        concurrency,
+        shares: Shares::whole(concurrency as u64),
         lease_ttl: LEASE_TTL,
         retry_delay: |attempts| {
             let [first, max] = [1, 10].map(Duration::from_secs);

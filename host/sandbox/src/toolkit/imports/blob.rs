@@ -9,6 +9,7 @@ use wasmtime::Result;
 
 use crate::{
     Digest, File, Limits,
+    failure::memory_busy,
     schedule::limiter::Reservation,
     toolkit::{
         State,
@@ -137,9 +138,7 @@ impl Files {
     ) -> std::result::Result<String, Error> {
         let id = self.create(name, media_type)?;
         let mut inner = self.lock();
-        if bytes.len() as u64 > inner.limits.file {
-            return Err(too_large(inner.limits.file));
-        }
+        inner.check_size(bytes.len())?;
         inner.memory.take_over(memory);
         if let Some(created) = inner.created.iter_mut().find(|created| created.id == id) {
             created.bytes = bytes;
@@ -159,17 +158,10 @@ impl Files {
                 ),
             ));
         }
-        let limit = inner.limits.file;
         let size = inner.find_created(id)?.bytes.len() as u64 + bytes.len() as u64;
-        if size > limit {
-            return Err(too_large(limit));
-        }
-        if !inner.memory.grow(bytes.len() as u64) {
-            return Err(error(
-                "limit",
-                "this node has no memory left for files; try again later".to_owned(),
-            ));
-        }
+        inner.check_size(bytes.len())?;
+        let grown = inner.memory.try_grow(bytes.len() as u64);
+        grown.map_err(|busy| error("limit", memory_busy(busy).to_owned()))?;
         inner.digests.remove(id);
         if let Some(created) = inner.created.iter_mut().find(|created| created.id == id) {
             // A request in flight may share the bytes; its copy stays unchanged.
@@ -187,6 +179,16 @@ impl Files {
 }
 
 impl Inner {
+    /// Checks that the created files may have more bytes together.
+    fn check_size(&self, more: usize) -> std::result::Result<(), Error> {
+        let created = self.created.iter().map(|file| file.bytes.len() as u64);
+        let size = created.sum::<u64>() + more as u64;
+        match size > self.limits.file {
+            true => Err(too_large(self.limits.file)),
+            false => Ok(()),
+        }
+    }
+
     fn find_any(&self, id: &str) -> std::result::Result<&File, Error> {
         let given = self.given.iter().find(|file| file.id == id);
         given.map_or_else(|| self.find_created(id), Ok)
@@ -293,15 +295,16 @@ mod tests {
             files: 2,
             ..Limits::default()
         };
-        Files::new(given(), None, NodeMemory::new(node).reserve(), limits)
+        let memory = NodeMemory::new(node).reserve(&"a".into());
+        Files::new(given(), None, memory, limits)
     }
 
     #[test]
     fn memory_of_given_files_is_released_with_them() {
         let node = NodeMemory::new(100);
-        let given_memory = node.reserve();
-        assert!(given_memory.grow(3));
-        let memory = node.reserve();
+        let given_memory = node.reserve(&"a".into());
+        given_memory.try_grow(3).unwrap();
+        let memory = node.reserve(&"a".into());
         let files = Files::new(given(), Some(given_memory), memory, Limits::default());
         let id = files.create("b", "text/plain").unwrap();
         files.append(&id, b"12").unwrap();

@@ -1,6 +1,6 @@
 //! Admission of requests: permissions, addresses, and the limits on rates and concurrency.
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use app::{
     Error,
@@ -10,7 +10,8 @@ use app::{
 use crate::{
     Server,
     http::{
-        ApiResult, CURRENT_REQUEST, context::operation, errors, operation::Permission, permits,
+        ApiResult, CURRENT_REQUEST, context::operation, errors, limiter::Caller,
+        operation::Permission, permits,
     },
 };
 
@@ -68,25 +69,31 @@ pub(crate) async fn admit_to_project(
 ) -> ApiResult<()> {
     may(holder, operation().permission)?;
     admit(server, holder, Some(&project.tenant))?;
-    enter(server, project).await
+    enter(server, project, None).await
 }
 
 /// Admits a request to a public address of a project, and counts it against the rate limits.
 pub(crate) async fn admit_without_key(server: &Server, project: &SharedProject) -> ApiResult<()> {
     let counted = server.limiter.rates.count_without_key(project);
-    CURRENT_REQUEST.with(|context| {
+    let address = CURRENT_REQUEST.with(|context| {
         context.allowance.set(Some(counted.allowance));
         context.set_owner(&server.app.shares, &project.tenant);
+        context.peer
     });
     if let Some(refused) = counted.refused {
         return Err(refused.into());
     }
-    enter(server, project).await
+    enter(server, project, Some(address)).await
 }
 
 /// Acquires a concurrency permit of the project, and goes on at the threads for the project.
-async fn enter(server: &Server, project: &SharedProject) -> ApiResult<()> {
-    permits::enter_project(&server.limiter, &project.tenant).await?;
+async fn enter(
+    server: &Server,
+    project: &SharedProject,
+    stranger: Option<IpAddr>,
+) -> ApiResult<()> {
+    let tenant = project.tenant.clone();
+    permits::enter_project(&server.limiter, Caller { tenant, stranger }).await?;
     if let Some(task) = CURRENT_REQUEST.with(|context| context.task.clone()) {
         server.app.shares.settle(&task).await;
     }

@@ -1,8 +1,8 @@
 //! Bodies as they arrive: within a size and a time, at a minimum speed, and counted meanwhile.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use app::Error;
+use app::{Error, files::reserve_memory};
 use axum::{
     body::Body,
     extract::Request,
@@ -12,12 +12,15 @@ use bytes::Bytes;
 use futures::FutureExt;
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Frame};
+use sandbox::Reservation;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::{
     Server,
     config::{Limits, PACE_WINDOW},
-    http::{ApiError, ApiResult, HttpError, context::CURRENT_REQUEST, limiter::Arrival, permits},
+    http::{
+        ApiError, ApiResult, HttpError, context::CURRENT_REQUEST, errors, limiter::Arrival, permits,
+    },
 };
 
 /// Limits on reading the rest of a body that is refused for its size, in bytes and time.
@@ -49,13 +52,23 @@ pub(crate) async fn read_after(
     .await
 }
 
-/// Reads a file of at most `limit` bytes. The caller holds a permit for file transfers; its request
-/// releases its concurrency permits while the file arrives.
-pub(crate) async fn read_file(server: &Server, request: Request, limit: usize) -> ApiResult<Bytes> {
+/// Reads a file of a project of at most `limit` bytes. The caller holds a permit for file transfers; its
+/// request releases its concurrency permits while the file arrives. Also returns the reservation for
+/// the memory of the file.
+pub(crate) async fn read_file(
+    server: &Server,
+    tenant: &Arc<str>,
+    request: Request,
+    limit: usize,
+) -> ApiResult<(Bytes, Reservation)> {
     let (head, body) = request.into_parts();
     let upload = Upload::begin(&head.headers, body, limit)?;
     let within = server.config.files.transfer();
-    receive(server, upload, within, |_| Ok(|_| Ok(()))).await
+    let memory = reserve_memory(&server.app, tenant, 0)?;
+    let grow = |bytes: usize| memory.try_grow(bytes as u64).map_err(errors::busy);
+    let count = |bytes: usize| grow(bytes).map(|()| grow);
+    let bytes = receive(server, upload, within, count).await?;
+    Ok((bytes, memory))
 }
 
 /// Reads a body. One that is not complete is waited for without concurrency permits; `count` makes
@@ -91,8 +104,13 @@ async fn receive<'a, Grow: FnMut(usize) -> Result<(), Error> + 'a>(
 
 /// Counts one more arriving body for the sender of the request being answered.
 fn arrival(server: &Server) -> Result<Arrival<'_>, Error> {
-    let (address, owner) =
-        CURRENT_REQUEST.with(|context| (context.peer, context.owner.get().cloned()));
+    let (address, owner) = CURRENT_REQUEST.with(|context| {
+        let owner = context
+            .owner
+            .get()
+            .filter(|_| !context.permits.is_of_stranger());
+        (context.peer, owner.cloned())
+    });
     server.limiter.arrivals.enter(address, owner)
 }
 

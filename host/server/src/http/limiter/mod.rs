@@ -14,6 +14,7 @@ use std::{
 };
 
 use app::{Error, core::keyed_limit::KeyedLimit};
+use gate::{Gate, Permit, Queue, Shares};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
@@ -22,12 +23,52 @@ use tokio::{
 pub(crate) use self::{
     arrivals::Arrival,
     rates::{Allowance, RATE_WINDOW},
-    streams::{STREAMS_PER_PROJECT_REQUEST, STREAMS_PER_REQUEST, StreamPermit},
+    streams::{StreamPermit, stream_shares},
     suspects::{SUSPECTS_AT_ONCE, SecretKind},
 };
 use self::{arrivals::Arrivals, rates::Rates, streams::Streams, suspects::Suspects};
 
-use crate::http::errors;
+use crate::{config::Limits, http::errors};
+
+/// Part of all requests that a project takes whenever they are free.
+const REQUEST_BASE_DIVISOR: u64 = 32;
+/// Part of the requests and of the rate of a project that callers without a key have besides, at its
+/// public addresses.
+pub(crate) const STRANGER_DIVISOR: usize = 2;
+/// Part of these requests that one address has.
+pub(crate) const STRANGER_ADDRESS_DIVISOR: usize = 4;
+
+/// Returns how projects share the requests that are answered at once.
+pub(crate) const fn request_shares(limits: &Limits) -> Shares {
+    let per_project = limits.in_flight_per_project as u64;
+    Shares::new(limits.in_flight as u64, REQUEST_BASE_DIVISOR, per_project)
+}
+
+/// Returns how projects share the requests of callers without a key.
+pub(crate) const fn stranger_shares(limits: &Limits) -> Shares {
+    let divisor = STRANGER_DIVISOR as u64;
+    let all = limits.in_flight as u64 / divisor;
+    let per_project = limits.in_flight_per_project as u64 / divisor;
+    Shares::new(
+        if all == 0 { 1 } else { all },
+        REQUEST_BASE_DIVISOR,
+        per_project,
+    )
+}
+
+/// Sender of a request to a project.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    pub tenant: Arc<str>,
+    /// Address of a caller without a key.
+    pub stranger: Option<IpAddr>,
+}
+
+/// Concurrency permit of a request to a project.
+pub(crate) struct CallerPermit {
+    _of_project: Permit<Arc<str>>,
+    _of_address: Option<OwnedSemaphorePermit>,
+}
 
 /// Returns the address that is counted: an IPv6 address counts as its /64, which belongs to one
 /// caller as a whole.
@@ -48,20 +89,29 @@ pub(crate) struct RequestLimiter {
     pub arrivals: Arrivals,
     /// Streams of announcements that are open.
     pub streams: Streams,
-    all: Arc<Semaphore>,
-    projects: KeyedLimit<Arc<str>>,
+    /// Requests whose project is not known yet, or that are of none.
+    arrived: Arc<Semaphore>,
+    projects: Gate<Arc<str>>,
+    /// Requests without a key, by project.
+    strangers: Gate<Arc<str>>,
+    /// Requests without a key, by project and address.
+    stranger_addresses: KeyedLimit<(Arc<str>, IpAddr)>,
     wait: Duration,
 }
 
 impl RequestLimiter {
-    pub(crate) fn new(limits: &crate::config::Limits) -> Self {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        let strangers = stranger_shares(limits);
+        let of_address = strangers.cap as usize / STRANGER_ADDRESS_DIVISOR;
         Self {
             rates: Rates::new(limits),
             suspects: [(); 3].map(|()| Suspects::new(limits.failed_auth)),
             arrivals: Arrivals::new(limits),
             streams: Streams::new(limits),
-            all: Arc::new(Semaphore::new(limits.in_flight)),
-            projects: KeyedLimit::new(limits.in_flight_per_project),
+            arrived: Arc::new(Semaphore::new(limits.in_flight.min(Semaphore::MAX_PERMITS))),
+            projects: Gate::new(request_shares(limits)),
+            strangers: Gate::new(strangers),
+            stranger_addresses: KeyedLimit::new(of_address.max(1)),
             wait: Duration::from_millis(limits.in_flight_wait_ms),
         }
     }
@@ -71,16 +121,16 @@ impl RequestLimiter {
         &self.suspects[kind as usize]
     }
 
-    /// Acquires a concurrency permit of the node.
+    /// Acquires a concurrency permit for a request whose project is not known.
     ///
     /// # Errors
     /// [`errors::NODE_BUSY`] if none becomes free in time.
     pub(crate) async fn enter(&self) -> Result<OwnedSemaphorePermit, Error> {
         // Most requests find a permit and set no timer.
-        if let Ok(permit) = self.all.clone().try_acquire_owned() {
+        if let Ok(permit) = self.arrived.clone().try_acquire_owned() {
             return Ok(permit);
         }
-        let permit = Box::pin(timeout(self.wait, self.all.clone().acquire_owned()));
+        let permit = Box::pin(timeout(self.wait, self.arrived.clone().acquire_owned()));
         permit
             .await
             .ok()
@@ -88,21 +138,41 @@ impl RequestLimiter {
             .ok_or_else(errors::node_busy)
     }
 
-    /// Acquires a concurrency permit of a project, if one is free.
-    pub(crate) fn try_enter_project(&self, project: &Arc<str>) -> Option<OwnedSemaphorePermit> {
-        self.projects.try_acquire(project)
+    /// Acquires a concurrency permit for a request to a project, if one is free.
+    pub(crate) fn try_enter_project(&self, caller: &Caller) -> Option<CallerPermit> {
+        let (projects, of_address) = self.gate_of(caller).ok()?;
+        Some(CallerPermit {
+            _of_project: projects.try_acquire(&caller.tenant).ok()?,
+            _of_address: of_address,
+        })
     }
 
-    /// Acquires a concurrency permit of a project.
+    /// Acquires a concurrency permit for a request to a project.
     ///
     /// # Errors
-    /// [`errors::PROJECT_BUSY`] if none becomes free in time.
-    pub(crate) async fn enter_project(
+    /// [`errors::PROJECT_BUSY`], [`errors::ADDRESS_BUSY`] or [`errors::NODE_BUSY`] if none becomes free
+    /// in time.
+    pub(crate) async fn enter_project(&self, caller: &Caller) -> Result<CallerPermit, Error> {
+        let (projects, of_address) = self.gate_of(caller)?;
+        let permit = projects.acquire(&caller.tenant, Queue::time(self.wait));
+        Ok(CallerPermit {
+            _of_project: permit.await.map_err(errors::busy)?,
+            _of_address: of_address,
+        })
+    }
+
+    /// Returns the permits that count for a caller, and takes that of the caller's address.
+    fn gate_of(
         &self,
-        project: &Arc<str>,
-    ) -> Result<OwnedSemaphorePermit, Error> {
-        let permit = Box::pin(timeout(self.wait, self.projects.acquire(project)));
-        permit.await.ok().flatten().ok_or_else(errors::project_busy)
+        caller: &Caller,
+    ) -> Result<(&Gate<Arc<str>>, Option<OwnedSemaphorePermit>), Error> {
+        let Some(address) = caller.stranger else {
+            return Ok((&self.projects, None));
+        };
+        let key = (caller.tenant.clone(), counted_as(address));
+        let of_address = self.stranger_addresses.try_acquire(&key);
+        let of_address = of_address.ok_or_else(errors::address_busy)?;
+        Ok((&self.strangers, Some(of_address)))
     }
 }
 
@@ -118,20 +188,48 @@ mod tests {
         assert_eq!(counted("192.0.2.1"), "192.0.2.1");
     }
 
+    fn caller(tenant: &str, stranger: Option<IpAddr>) -> Caller {
+        let tenant = tenant.into();
+        Caller { tenant, stranger }
+    }
+
     #[tokio::test]
     async fn project_concurrency_limit_releases_permits() {
-        let limits = crate::config::Limits {
+        let limits = Limits {
             in_flight_per_project: 1,
             in_flight_wait_ms: 1,
             ..Default::default()
         };
         let limiter = RequestLimiter::new(&limits);
-        let (one, other): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
+        let (one, other) = (caller("a", None), caller("b", None));
         let held = limiter.enter_project(&one).await.unwrap();
-        let refused = limiter.enter_project(&one).await.unwrap_err();
+        let refused = limiter.enter_project(&one).await.err().unwrap();
         assert!(refused.is(&errors::PROJECT_BUSY), "{refused}");
         drop(limiter.enter_project(&other).await.unwrap());
         drop(held);
         drop(limiter.enter_project(&one).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn strangers_take_no_permit_of_keys() {
+        let limits = Limits {
+            in_flight: 64,
+            in_flight_per_project: 16,
+            in_flight_wait_ms: 1,
+            ..Default::default()
+        };
+        let limiter = RequestLimiter::new(&limits);
+        let mut held = Vec::new();
+        for address in 1..=4 {
+            let stranger = caller("a", Some([192, 0, 2, address].into()));
+            held.extend((0..2).map(|_| limiter.try_enter_project(&stranger).unwrap()));
+            let refused = limiter.enter_project(&stranger).await.err().unwrap();
+            assert!(refused.is(&errors::ADDRESS_BUSY), "{refused}");
+        }
+        let late = caller("a", Some([192, 0, 2, 9].into()));
+        let refused = limiter.enter_project(&late).await.err().unwrap();
+        assert!(refused.is(&errors::PROJECT_BUSY), "{refused}");
+        let keys = (0..16).map(|_| limiter.try_enter_project(&caller("a", None)));
+        assert!(keys.collect::<Vec<_>>().iter().all(Option::is_some));
     }
 }

@@ -13,6 +13,7 @@ use governor::{
     middleware::StateInformationMiddleware,
 };
 
+use super::STRANGER_DIVISOR;
 use crate::{config::Limits, http::errors};
 
 /// Time in which a used-up rate limit is fully restored.
@@ -25,6 +26,8 @@ const WEBHOOK_WINDOW: Duration = Duration::from_secs(60);
 pub(crate) struct Rates {
     organizations: Rate<OrganizationId>,
     tenants: Rate<Arc<str>>,
+    /// Requests without a key, by project.
+    strangers: Rate<Arc<str>>,
     keys: Rate<String>,
     /// Requests of providers, by address.
     webhooks: Rate<String>,
@@ -60,9 +63,15 @@ pub(crate) struct Counted {
 
 impl Rates {
     pub(super) fn new(limits: &Limits) -> Self {
+        let strangers = limits.rate_per_project.div_ceil(STRANGER_DIVISOR as u32);
         Self {
             organizations: Rate::new(limits.rate, RATE_WINDOW, "the organization"),
             tenants: Rate::new(limits.rate_per_project, RATE_WINDOW, "the project"),
+            strangers: Rate::new(
+                strangers,
+                RATE_WINDOW,
+                "the public addresses of the project",
+            ),
             keys: Rate::new(limits.rate_per_key, RATE_WINDOW, "the key"),
             webhooks: Rate::new(limits.webhook_rate, WEBHOOK_WINDOW, "the address"),
             allowance: Allowance {
@@ -84,19 +93,20 @@ impl Rates {
     }
 
     /// Counts a request. The narrower limit comes first, so that a request it refuses takes nothing
-    /// from the wider ones.
+    /// from the wider ones. A project with a rate of its own is not refused for that of the others.
     pub(crate) fn count(&self, holder: &Holder, project: Option<&Arc<str>>) -> Counted {
-        self.take_all(&[
-            &|| self.keys.take(&holder.key_id),
-            &|| self.tenants.take(project?),
-            &|| self.organizations.take(holder.organization()),
-        ])
+        self.take_all(&[&|| self.keys.take(&holder.key_id), &|| {
+            let of_project = project.and_then(|project| self.tenants.take(project));
+            of_project.or_else(|| self.organizations.take(holder.organization()))
+        }])
     }
 
-    /// Counts a request to a public address of a project.
+    /// Counts a request to a public address of a project. It takes nothing from the rate of the
+    /// project's keys.
     pub(crate) fn count_without_key(&self, project: &Project) -> Counted {
-        self.take_all(&[&|| self.tenants.take(&project.tenant), &|| {
-            self.organizations.take(&project.organization)
+        self.take_all(&[&|| {
+            let of_project = self.strangers.take(&project.tenant);
+            of_project.or_else(|| self.organizations.take(&project.organization))
         }])
     }
 

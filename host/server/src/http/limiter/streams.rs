@@ -1,47 +1,43 @@
-//! Limits on streams of announcements. Clients keep such a stream open without work, so that it holds no
-//! concurrency permit of a request.
+//! Limits on streams, of announcements and of events. Clients keep such a stream open without work, so
+//! that it holds no concurrency permit of a request.
 
 use std::sync::Arc;
 
-use app::core::keyed_limit::KeyedLimit;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use app::Error;
+use gate::{Gate, Permit, Shares};
 
-use crate::config::Limits;
+use crate::{config::Limits, http::errors};
 
 /// Maximum number of open streams, as a multiple of `limits.in_flight`.
-pub(crate) const STREAMS_PER_REQUEST: usize = 2;
-/// Maximum number of open streams of one project, as a multiple of `limits.in_flight_per_project`.
-pub(crate) const STREAMS_PER_PROJECT_REQUEST: usize = 4;
+const STREAMS_PER_REQUEST: u64 = 2;
+/// Part of all streams that a project takes whenever they are free.
+const STREAM_BASE_DIVISOR: u64 = 128;
+/// Part of all streams that one project has at most.
+const STREAM_CAP_DIVISOR: u64 = 4;
 
 /// Streams that are open.
-pub(crate) struct Streams {
-    all: Arc<Semaphore>,
-    projects: KeyedLimit<Arc<str>>,
-}
+pub(crate) struct Streams(Gate<Arc<str>>);
 
 /// Permit of an open stream, released when it is dropped.
-pub(crate) struct StreamPermit {
-    _permits: (OwnedSemaphorePermit, OwnedSemaphorePermit),
+pub(crate) type StreamPermit = Permit<Arc<str>>;
+
+/// Returns how projects share streams.
+pub(crate) const fn stream_shares(limits: &Limits) -> Shares {
+    let all = (limits.in_flight as u64).saturating_mul(STREAMS_PER_REQUEST);
+    Shares::new(all, STREAM_BASE_DIVISOR, all / STREAM_CAP_DIVISOR)
 }
 
 impl Streams {
     pub(super) fn new(limits: &Limits) -> Self {
-        let all = limits.in_flight.saturating_mul(STREAMS_PER_REQUEST);
-        let of_project = limits.in_flight_per_project;
-        Self {
-            all: Arc::new(Semaphore::new(all.min(Semaphore::MAX_PERMITS))),
-            projects: KeyedLimit::new(of_project.saturating_mul(STREAMS_PER_PROJECT_REQUEST)),
-        }
+        Self(Gate::new(stream_shares(limits)))
     }
 
-    /// Takes a permit for one more stream of a project. Returns none if the project or the server has
-    /// too many.
-    pub(crate) fn try_enter(&self, project: &Arc<str>) -> Option<StreamPermit> {
-        let of_project = self.projects.try_acquire(project)?;
-        let of_node = self.all.clone().try_acquire_owned().ok()?;
-        Some(StreamPermit {
-            _permits: (of_project, of_node),
-        })
+    /// Takes a permit for one more stream of a project.
+    ///
+    /// # Errors
+    /// [`errors::PROJECT_BUSY`] or [`errors::NODE_BUSY`] if the project may have no further one now.
+    pub(crate) fn enter(&self, project: &Arc<str>) -> Result<StreamPermit, Error> {
+        self.0.try_acquire(project).map_err(errors::busy)
     }
 }
 
@@ -52,19 +48,15 @@ mod tests {
     #[test]
     fn streams_are_limited_and_released() {
         let limits = Limits {
-            in_flight: 3,
-            in_flight_per_project: 1,
+            in_flight: 16,
             ..Default::default()
         };
         let streams = Streams::new(&limits);
-        let (one, other): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
-        let mut open = [(); STREAMS_PER_PROJECT_REQUEST]
-            .map(|()| streams.try_enter(&one).unwrap())
-            .into_iter();
-        assert!(streams.try_enter(&one).is_none());
-        let _others = [(); 2].map(|()| streams.try_enter(&other).unwrap());
-        assert!(streams.try_enter(&other).is_none(), "the server is full");
-        drop(open.next());
-        assert!(streams.try_enter(&other).is_some());
+        let one: Arc<str> = "a".into();
+        let mut open: Vec<_> = (0..8).map(|_| streams.enter(&one).unwrap()).collect();
+        let refused = streams.enter(&one).err().unwrap();
+        assert!(refused.is(&errors::PROJECT_BUSY), "{refused}");
+        drop(open.pop());
+        assert!(streams.enter(&one).is_ok());
     }
 }

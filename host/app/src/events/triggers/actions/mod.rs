@@ -20,7 +20,7 @@ pub use self::{
     check::MAX_ARGUMENTS_BYTES,
     record::{ActionRun, ActionRunView, RunStatus, list},
     request::ActionRequest,
-    running::MAX_ATTEMPTS,
+    running::{ACTION_SHARES, MAX_ATTEMPTS},
 };
 pub(crate) use self::{
     copies::{INTERVAL as COPIES_INTERVAL, add_missing},

@@ -27,9 +27,14 @@ pub(crate) trait RecipeActions: Send + Sync {
         slug: &'a str,
     ) -> BoxFuture<'a, Result<Value>>;
 
-    /// Runs a recipe for an event and waits for its end. A repeated call for the same event waits for
-    /// the same run. An error means that no run has begun, or that its end is not known yet.
-    fn run<'a>(&self, app: &'a App, action: RecipeAction<'a>) -> BoxFuture<'a, Result<Execution>>;
+    /// Runs a recipe for an event. A repeated call for the same event looks at the same run. Returns
+    /// none if the run has not ended soon. An error means that no run has begun, or that its end is
+    /// not known yet.
+    fn run<'a>(
+        &self,
+        app: &'a App,
+        action: RecipeAction<'a>,
+    ) -> BoxFuture<'a, Result<Option<Execution>>>;
 }
 
 /// A recipe that is to run for an event.

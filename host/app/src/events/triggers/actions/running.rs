@@ -4,10 +4,11 @@
 //! that, the run has failed with an unknown outcome, and the tool does not run again. It does run
 //! again if the provider refused it for its rate limit, since then it had no effect. A read-only tool
 //! is repeated after every failure that may pass. A recipe has a run of its own, which goes on after
-//! its server was lost; the action waits for it.
+//! its server was lost; the action is due again until it has ended.
 
 use std::{fmt::Display, sync::Arc, time::Duration};
 
+use gate::Shares;
 use sandbox::kind;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -41,12 +42,17 @@ use crate::{
     work::{Admission, Claim, Next, Queue, doubled, jittered},
 };
 
-/// Actions that one server runs at a time.
-const MAX_CONCURRENT_RUNS: usize = 16;
-/// Actions of one project that one server runs at a time.
-const MAX_CONCURRENT_RUNS_PER_PROJECT: usize = 8;
+/// How projects share the actions that one server runs at a time.
+pub const ACTION_SHARES: Shares = Shares {
+    total: 24,
+    reserve: 8,
+    base: 1,
+    cap: 16,
+};
 /// Time after which the run of a lost server is taken up. A worker that lives renews its claim.
 const LEASE_TTL: Duration = Duration::from_secs(10);
+/// Interval at which the run of a recipe is looked at that takes long.
+const RECIPE_INTERVAL: Duration = Duration::from_secs(2);
 /// Maximum attempts to run the tool for one event.
 pub const MAX_ATTEMPTS: u32 = 10;
 /// Delay after the first failure, which doubles with further failures.
@@ -60,7 +66,7 @@ const OUTCOME_UNKNOWN: &str = "outcome_unknown: the server was lost while the to
 /// Kind of failure of a provider that refused a request for its rate limit.
 const RATE_LIMITED: &str = "rate_limited";
 /// Kinds of failure after which a read-only tool may succeed.
-const PASSING_FAILURES: [&str; 8] = [
+const PASSING_FAILURES: [&str; 9] = [
     "upstream_unavailable",
     "upstream_error",
     "timeout",
@@ -68,6 +74,7 @@ const PASSING_FAILURES: [&str; 8] = [
     "dns",
     kind::TIMEOUT,
     kind::HOST,
+    kind::MEMORY_BUSY,
     kind::CANCELLED,
 ];
 
@@ -75,7 +82,7 @@ const PASSING_FAILURES: [&str; 8] = [
 pub(crate) fn queue() -> Queue<ActionRun, App, Room> {
     Queue {
         name: "trigger_actions",
-        concurrency: MAX_CONCURRENT_RUNS,
+        shares: ACTION_SHARES,
         lease_ttl: LEASE_TTL,
         // Attempts that could not begin. They end when the event is erased.
         retry_delay: |attempts| Some(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts)),
@@ -113,8 +120,12 @@ async fn run(app: &App, claim: Arc<Claim<ActionRun>>, mut room: Room) -> Result<
         claim.edit(|run| run.started = true).await?;
     }
     match subject.execute(app).await {
-        Ok(execution) => {
-            room.accepted(MAX_CONCURRENT_RUNS_PER_PROJECT);
+        Ok(None) => {
+            let now = claim.batch().await?.now;
+            Ok(Next::At(time_after(now, RECIPE_INTERVAL)))
+        }
+        Ok(Some(execution)) => {
+            room.accepted(ACTION_SHARES.cap as usize);
             settle(app, &claim, &project.id, execution, repeatable).await
         }
         Err(cause) if cause.info().class.may_pass() => {
@@ -202,7 +213,8 @@ impl Subject {
         }
     }
 
-    async fn execute(&self, app: &App) -> Result<Execution> {
+    /// Runs the tool or the recipe. Returns none if the recipe has not ended.
+    async fn execute(&self, app: &App) -> Result<Option<Execution>> {
         let instance = &self.instance.body;
         let (toolkit, user_id, account) = (&instance.toolkit, &instance.user_id, &instance.account);
         let tool = match &self.target {
@@ -236,7 +248,7 @@ impl Subject {
                 request_id: self.instance.id.as_str().into(),
             },
         };
-        runs::execute(app, &self.project, request).await
+        runs::execute(app, &self.project, request).await.map(Some)
     }
 }
 

@@ -21,7 +21,7 @@ pub(crate) use self::{
 pub(super) use self::{record::views, wanted::Wanted};
 pub use self::{
     record::{SubscriptionState, SubscriptionView},
-    upkeep::{MAX_CONCURRENT_SUBSCRIPTIONS_PER_PROJECT, MAX_UNSUBSCRIBE_ATTEMPTS},
+    upkeep::{MAX_UNSUBSCRIBE_ATTEMPTS, SUBSCRIPTION_SHARES},
 };
 use super::Instance;
 use crate::{App, Result};

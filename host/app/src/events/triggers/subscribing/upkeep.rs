@@ -8,6 +8,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use futures::{StreamExt, stream};
+use gate::Shares;
 use manifest::{SECRET_PLACEHOLDER, Subscription, SubscriptionAction, SubscriptionCall};
 use sandbox::{Action, Failure, Output, WebhookSecret};
 use serde_json::Value;
@@ -31,10 +32,13 @@ use crate::{
     work::{Admission, Claim, Next, Queue, doubled},
 };
 
-/// Subscriptions that one server works on at a time.
-const MAX_CONCURRENT_SUBSCRIPTIONS: usize = 8;
-/// Subscriptions of one project that one server works on at a time.
-pub const MAX_CONCURRENT_SUBSCRIPTIONS_PER_PROJECT: usize = MAX_CONCURRENT_SUBSCRIPTIONS / 2;
+/// How projects share the subscriptions that one server works on at a time.
+pub const SUBSCRIPTION_SHARES: Shares = Shares {
+    total: 12,
+    reserve: 8,
+    base: 1,
+    cap: 4,
+};
 /// Time after which another server may continue the work of a lost one.
 const LEASE_TTL: Duration = Duration::from_secs(10);
 /// Delay before work that could not run is tried again.
@@ -62,7 +66,7 @@ const LASTING_FAILURES: [&str; 3] = ["invalid_input", "not_found", "denied"];
 pub(crate) fn queue() -> Queue<ProviderSubscription, App, Room> {
     Queue {
         name: "trigger_subscriptions",
-        concurrency: MAX_CONCURRENT_SUBSCRIPTIONS,
+        shares: SUBSCRIPTION_SHARES,
         lease_ttl: LEASE_TTL,
         retry_delay: |_| Some(RETRY_DELAY),
         admission: Admission {
@@ -73,7 +77,7 @@ pub(crate) fn queue() -> Queue<ProviderSubscription, App, Room> {
         work: |app: &App, claim, mut room| {
             Box::pin(async move {
                 work(app, &claim).await?;
-                room.accepted(MAX_CONCURRENT_SUBSCRIPTIONS_PER_PROJECT);
+                room.accepted(SUBSCRIPTION_SHARES.cap as usize);
                 Ok(Next::Ended)
             })
         },

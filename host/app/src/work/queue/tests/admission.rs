@@ -19,7 +19,7 @@ impl Limited {
     fn queue() -> Queue<Item, Self> {
         Queue {
             name: "items",
-            concurrency: 2,
+            shares: Shares::whole(2),
             lease_ttl: LEASE_TTL,
             retry_delay: |_| None,
             admission: Admission {

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     Clock, Credential, RequestSpan, Secret, SignatureStamp,
-    schedule::limiter::Reservation,
+    schedule::limiter::{BodyMemory, Reservation},
     toolkit::{
         abi::v1::http::{Error, Request},
         imports::{blob::Files, clock},
@@ -210,7 +210,7 @@ impl Outgoing {
         let net = self
             .net
             .with_identity(identity)
-            .with_memory_budget(memory.clone());
+            .with_memory_budget(Arc::new(BodyMemory(memory.clone())));
         let sent = net
             .send_following(request, MAX_REDIRECTS, &names, follow)
             .await;

@@ -47,7 +47,7 @@ pub(crate) struct Outgoing {
 /// Parts of the sandbox that all calls share.
 pub(crate) struct Node {
     pub(crate) net: net::Client,
-    pub(crate) memory: Arc<NodeMemory>,
+    pub(crate) memory: NodeMemory,
     /// Runtime of the guest threads.
     pub(crate) threads: Handle,
 }
@@ -97,7 +97,7 @@ impl Outgoing {
     pub(super) fn new(parts: &OutgoingParts, trace: Arc<Trace>) -> Self {
         let limits = parts.limits;
         let node = &*parts.node;
-        let memory = node.memory.reserve();
+        let memory = node.memory.reserve(&parts.tenant);
         let net = node.net.for_tenant(parts.tenant.clone());
         Self {
             net: net.with_proxy(parts.grant.as_ref().and_then(|grant| grant.proxy())),

@@ -53,7 +53,8 @@ pub(crate) async fn send_proxy_request(
         Body::Empty
     };
     let given = given.into_iter().collect();
-    let files = Files::new(given, None, node.memory.reserve(), limits);
+    let memory = node.memory.reserve(&request.tenant);
+    let files = Files::new(given, None, memory, limits);
     let parts = OutgoingParts {
         node: node.clone(),
         tenant: request.tenant,

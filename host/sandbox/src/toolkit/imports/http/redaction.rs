@@ -66,9 +66,9 @@ impl Outgoing {
         };
         let redactor = redactor.and_then(|redactor| {
             self.redactor_memory.release();
-            let fits = self.redactor_memory.grow(redactor.memory());
-            fits.then_some(redactor)
-                .ok_or("this server has no memory left to remove its secrets from responses")
+            let fits = self.redactor_memory.try_grow(redactor.memory());
+            fits.map(|()| redactor)
+                .map_err(|_| "this server has no memory left to remove its secrets from responses")
         });
         match redactor {
             Ok(redactor) => {
@@ -198,9 +198,9 @@ fn without_secrets(
     if ranges.is_empty() {
         return Ok(body);
     }
-    let fits = memory.grow((body.len() + ranges.len() * redact::REDACTED_TEXT.len()) as u64);
-    fits.then(|| redact::replace_ranges(&body, ranges).into_owned().into())
-        .ok_or(NO_MEMORY)
+    let fits = memory.try_grow((body.len() + ranges.len() * redact::REDACTED_TEXT.len()) as u64);
+    fits.map(|()| redact::replace_ranges(&body, ranges).into_owned().into())
+        .map_err(|_| NO_MEMORY)
 }
 
 /// Returns true if a body has an encoding that was not undone when it was received.

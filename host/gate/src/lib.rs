@@ -1,0 +1,20 @@
+//! Capacity that many keys share, such as the projects of a server.
+//!
+//! Problem: with a limit for each key alone, a few keys take everything, and with a limit so low that
+//! they cannot, a key that is alone gets little.
+//!
+//! Guarantee: a key takes its first `base` units whenever they are free, further ones only while
+//! `reserve` units stay free, and never more than `cap` ([`Shares`]). If the reserve is eight bases,
+//! eight keys that hold all they may leave a ninth its base. A key that is alone gets `cap`.
+//!
+//! A [`Gate`] issues permits by this rule, and a [`Pool`] bytes. A gate also has a queue, from which
+//! keys are served in turn: one with many waiting callers does not delay one with a single caller.
+
+mod keys;
+mod permits;
+mod pool;
+mod shares;
+
+pub use permits::{Gate, Permit, Queue};
+pub use pool::{Pool, Reservation};
+pub use shares::{Busy, Shares};

@@ -1,0 +1,205 @@
+//! Bytes: units that are taken and given back in any amount. Nobody waits for them.
+
+use std::{
+    fmt,
+    hash::Hash,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
+
+use parking_lot::Mutex;
+
+use crate::{Busy, Shares, keys::Keys};
+
+/// Bytes that keys share. Cloning is cheap.
+pub struct Pool<K>(Arc<Shared<K>>);
+
+/// Bytes that a key holds. They are released when dropped.
+pub struct Reservation<K: Clone + Eq + Hash> {
+    pool: Arc<Shared<K>>,
+    key: K,
+    held: AtomicU64,
+}
+
+struct Shared<K> {
+    shares: Shares,
+    inner: Mutex<Inner<K>>,
+}
+
+struct Inner<K> {
+    used: u64,
+    /// Bytes by key.
+    keys: Keys<K, u64>,
+}
+
+impl<K> Clone for Pool<K> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<K: Clone + Eq + Hash> Pool<K> {
+    /// Creates a pool.
+    #[must_use]
+    pub fn new(shares: Shares) -> Self {
+        let inner = Inner {
+            used: 0,
+            keys: Keys::default(),
+        };
+        Self(Arc::new(Shared {
+            shares,
+            inner: Mutex::new(inner),
+        }))
+    }
+
+    /// Returns the bytes that all keys hold.
+    #[must_use]
+    pub fn used(&self) -> u64 {
+        self.0.inner.lock().used
+    }
+
+    /// Returns the reason why a key would not get a number of bytes now.
+    #[must_use]
+    pub fn refusal(&self, key: &K, bytes: u64) -> Option<Busy> {
+        let inner = self.0.inner.lock();
+        let held = inner.keys.get(key).copied().unwrap_or(0);
+        self.0.shares.refusal(held, inner.used, bytes)
+    }
+
+    /// Returns an empty reservation of a key.
+    #[must_use]
+    pub fn reserve(&self, key: &K) -> Reservation<K> {
+        Reservation {
+            pool: self.0.clone(),
+            key: key.clone(),
+            held: AtomicU64::new(0),
+        }
+    }
+}
+
+impl<K: Clone + Eq + Hash> Reservation<K> {
+    /// Returns true if no bytes are held.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.held.load(Relaxed) == 0
+    }
+
+    /// Reserves more bytes.
+    ///
+    /// # Errors
+    /// Returns the reason if the key may not have them now.
+    pub fn try_grow(&self, bytes: u64) -> Result<(), Busy> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let mut inner = self.pool.inner.lock();
+        let inner = &mut *inner;
+        let of_key = inner.keys.entry(&self.key, |bytes| *bytes == 0, || 0);
+        if let Some(busy) = self.pool.shares.refusal(*of_key, inner.used, bytes) {
+            return Err(busy);
+        }
+        *of_key += bytes;
+        inner.used += bytes;
+        self.held.fetch_add(bytes, Relaxed);
+        Ok(())
+    }
+
+    /// Takes over the bytes that `other`, a reservation of the same key, holds.
+    pub fn take_over(&self, other: &Self) {
+        self.held.fetch_add(other.held.swap(0, Relaxed), Relaxed);
+    }
+
+    /// Creates an empty reservation of the same key.
+    #[must_use]
+    pub fn empty(&self) -> Self {
+        Self {
+            pool: self.pool.clone(),
+            key: self.key.clone(),
+            held: AtomicU64::new(0),
+        }
+    }
+
+    /// Moves the held bytes into a new reservation.
+    #[must_use]
+    pub fn split_off(&self) -> Self {
+        let taken = self.empty();
+        taken.take_over(self);
+        taken
+    }
+
+    /// Releases all held bytes.
+    pub fn release(&self) {
+        let bytes = self.held.swap(0, Relaxed);
+        // Most reservations hold none, and all processors share the counter.
+        if bytes > 0 {
+            let mut inner = self.pool.inner.lock();
+            inner.used -= bytes;
+            if let Some(of_key) = inner.keys.get_mut(&self.key) {
+                *of_key -= bytes;
+            }
+        }
+    }
+}
+
+impl<K: Clone + Eq + Hash> Drop for Reservation<K> {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+impl<K: Clone + Eq + Hash> fmt::Debug for Reservation<K> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let held = self.held.load(Relaxed);
+        formatter
+            .debug_struct("Reservation")
+            .field("held", &held)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn bytes_are_counted_and_released() {
+        let pool = Pool::new(Shares::new(160, 16, 80));
+        let one = pool.reserve(&1);
+        one.try_grow(80).unwrap();
+        assert_eq!(one.try_grow(1), Err(Busy::Own));
+        let part = one.split_off();
+        assert!(one.is_empty());
+        let other = pool.reserve(&2);
+        assert_eq!(other.try_grow(11), Err(Busy::Others));
+        other.try_grow(10).unwrap();
+        assert_eq!(pool.refusal(&3, 10), None);
+        drop(part);
+        other.try_grow(70).unwrap();
+        drop((one, other));
+        assert_eq!(pool.used(), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn ninth_key_gets_its_base(steps in prop::collection::vec((0u32..8, 0u64..90), 0..500)) {
+            let pool = Pool::new(Shares::new(1_024, 16, 512));
+            let mut held = Vec::new();
+            for (key, bytes) in steps {
+                let part = pool.reserve(&key);
+                match part.try_grow(bytes) {
+                    Ok(()) if bytes > 0 => held.push(part),
+                    Ok(()) => drop(held.pop()),
+                    Err(_) => (),
+                }
+                prop_assert!(pool.used() <= 1_024);
+                prop_assert_eq!(pool.refusal(&8, 64), None);
+            }
+            drop(held);
+            prop_assert_eq!(pool.used(), 0);
+        }
+    }
+}

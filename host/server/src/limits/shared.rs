@@ -1,0 +1,142 @@
+//! Capacity that projects share, with the numbers of each.
+
+use app::{accounts, agents::recipes, events, events::triggers, files};
+use gate::Shares;
+
+use super::{size, time};
+use crate::{
+    config::{Files, Limits, Sandbox},
+    http::limiter,
+};
+
+const SHARED_SECTION: &str = "
+## Shared among projects
+
+A project takes its *base* whenever it is free, more only while the *reserve* stays free for others, and never more than the number
+*of one project*. While eight projects hold all they may, the base of one more is free, if the reserve is eight bases. Where *all* is a
+setting, the others follow from it, except for those with a setting of their own.
+
+| Capacity | All | Reserve | Base | Of one project | Past the limit | Test |
+|---|---|---|---|---|---|---|
+";
+
+/// Adds the section to the page.
+pub(super) fn write(page: &mut String) {
+    page.push_str(SHARED_SECTION);
+    let mut line =
+        |name: &str, shares: Shares, amount: fn(u64) -> String, past: &str, test: &str| {
+            let [all, reserve, base, cap] =
+                [shares.total, shares.reserve, shares.base, shares.cap].map(amount);
+            page.push_str(&format!(
+                "| {name} | {all} | {reserve} | {base} | {cap} | {past} | `{test}` |\n"
+            ));
+        };
+    let number = |number: u64| number.to_string();
+    let (limits, sandbox, transfers) = (Limits::default(), Sandbox::default(), Files::default());
+    let busy = "503 `Server_Busy`, or 429 `Server_ProjectBusy` for a project at its own number";
+    let wait = |time: String| format!("after {time} {busy}");
+    let stays = "the others wait in the store";
+    line(
+        "Requests (`limits.in_flight`, `limits.in_flight_per_project`)",
+        limiter::request_shares(&limits),
+        number,
+        &wait("`limits.in_flight_wait_ms`".to_owned()),
+        "tests/e2e/shares.rs newcomer_calls_while_others_hold_all",
+    );
+    line(
+        "Requests without a key, beside those; of one address a quarter of those of one project",
+        limiter::stranger_shares(&limits),
+        number,
+        &wait("`limits.in_flight_wait_ms`".to_owned()),
+        "host/server/src/http/limiter/mod.rs strangers_take_no_permit_of_keys",
+    );
+    line(
+        "Streams of events and of MCP announcements (twice `limits.in_flight`)",
+        limiter::stream_shares(&limits),
+        number,
+        "of events: as requests; of MCP: `GET` gets 405 `HTTP_MethodNotAllowed`, and `subscriptions/listen` gets error -32601",
+        "tests/e2e/shares.rs newcomer_calls_while_others_hold_all",
+    );
+    line(
+        "Executions (`sandbox.live`, `sandbox.live_per_project`)",
+        sandbox::call_shares(sandbox.live, sandbox.live_per_project),
+        number,
+        &wait("`sandbox.queue_wait_ms`".to_owned()),
+        "tests/e2e/shares.rs newcomer_calls_while_others_hold_all",
+    );
+    line(
+        "Memory of executions, their files, bodies and messages, of shell commands and of transfers (`sandbox.memory_mib`)",
+        sandbox::memory_shares(sandbox.memory_mib << 20),
+        size,
+        &format!(
+            "memory does not grow, and a tool that cannot continue fails with `tool_memory_busy`; a new execution gets {busy}"
+        ),
+        "tests/e2e/shares.rs scripts_leave_memory_to_other_projects",
+    );
+    line(
+        "Uploads and downloads by links (`files.transfers`, `files.transfers_per_project`)",
+        files::transfer_shares(transfers.transfers, transfers.transfers_per_project),
+        number,
+        &wait("30 s".to_owned()),
+        "host/gate/src/permits.rs waiting_newcomer_is_served_before_larger_keys",
+    );
+    line(
+        "Large results of tools that are checked and stored",
+        files::LARGE_RESULT_SHARES,
+        number,
+        &format!(
+            "after {} the execution fails with `file_not_kept`",
+            time(files::MAX_LARGE_RESULT_WAIT)
+        ),
+        "host/gate/src/permits.rs waiting_newcomer_is_served_before_larger_keys",
+    );
+    line(
+        "Shell commands",
+        workbench::COMMAND_SHARES,
+        number,
+        &wait(time(workbench::MAX_COMMAND_WAIT)),
+        "tests/e2e/shares.rs newcomer_runs_shell_while_others_hold_all",
+    );
+    line(
+        "Polls",
+        triggers::POLL_SHARES,
+        number,
+        stays,
+        "tests/e2e/polling.rs hanging_polls_leave_other_projects_polled",
+    );
+    line(
+        "Actions",
+        triggers::actions::ACTION_SHARES,
+        number,
+        stays,
+        "host/gate/src/permits.rs waiting_newcomer_is_served_before_larger_keys",
+    );
+    line(
+        "Subscriptions at providers",
+        triggers::SUBSCRIPTION_SHARES,
+        number,
+        stays,
+        "host/gate/src/permits.rs waiting_newcomer_is_served_before_larger_keys",
+    );
+    line(
+        "Runs of recipes",
+        recipes::RUN_SHARES,
+        number,
+        stays,
+        "host/gate/src/permits.rs waiting_newcomer_is_served_before_larger_keys",
+    );
+    line(
+        "Refreshes of tokens of idle accounts",
+        accounts::IDLE_REFRESH_SHARES,
+        number,
+        stays,
+        "host/gate/src/permits.rs waiting_newcomer_is_served_before_larger_keys",
+    );
+    line(
+        "Messages for the sink",
+        events::SINK_SHARES,
+        number,
+        stays,
+        "host/gate/src/permits.rs waiting_newcomer_is_served_before_larger_keys",
+    );
+}
