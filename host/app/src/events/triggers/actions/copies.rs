@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Interval at which actions are looked at. A server of the earlier version may run beside this one.
-pub(crate) const INTERVAL: Duration = Duration::from_secs(24 * 3_600);
+pub(crate) const COPIES_INTERVAL: Duration = Duration::from_secs(24 * 3_600);
 /// Number of instances that are read at a time.
 const INSTANCES_PER_READ: u64 = 64;
 

@@ -23,7 +23,7 @@ pub use self::{
     running::{ACTION_SHARES, MAX_ATTEMPTS},
 };
 pub(crate) use self::{
-    copies::{INTERVAL as COPIES_INTERVAL, add_missing},
+    copies::{COPIES_INTERVAL, add_missing},
     recipes::{RecipeAction, RecipeActions},
     record::{COLLECTION, add},
 };
