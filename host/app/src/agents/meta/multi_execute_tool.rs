@@ -63,9 +63,7 @@ struct CallArguments<'a> {
 impl<'a> TryFrom<BTreeMap<String, &'a RawValue>> for CallArguments<'a> {
     type Error = String;
 
-    fn try_from(
-        mut members: BTreeMap<String, &'a RawValue>,
-    ) -> std::result::Result<Self, String> {
+    fn try_from(mut members: BTreeMap<String, &'a RawValue>) -> std::result::Result<Self, String> {
         const MEMBERS: [&str; 3] = ["tool_slug", "arguments", "account"];
         let mut take = |name| members.remove(name);
         let [tool_slug, arguments, account] = MEMBERS.map(&mut take);
