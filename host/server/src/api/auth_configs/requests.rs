@@ -77,7 +77,7 @@ pub(crate) struct CreateSettings {
     pub shared_credentials: Option<Value>,
     /// Refused: this server has no keyring whose key opens them.
     #[expect(dead_code, reason = "it has no value")]
-    #[schema(value_type = Option<Object>, extensions(("x-unimplemented" = json!("refuse"))))]
+    #[schema(value_type = Option<String>, extensions(("x-unimplemented" = json!("refuse"))))]
     sealed_credentials: Option<Unimplemented>,
     pub proxy_config: Option<ProxyConfig>,
     #[serde(default, deserialize_with = "texts")]
@@ -137,7 +137,7 @@ pub(crate) struct Update {
     pub shared_credentials: Option<Value>,
     /// Refused: this server has no keyring whose key opens them.
     #[expect(dead_code, reason = "it has no value")]
-    #[schema(value_type = Option<Object>, extensions(("x-unimplemented" = json!("refuse"))))]
+    #[schema(value_type = Option<String>, extensions(("x-unimplemented" = json!("refuse"))))]
     sealed_credentials: Option<Unimplemented>,
     /// Null for direct requests without a proxy.
     #[serde(default, deserialize_with = "present")]
