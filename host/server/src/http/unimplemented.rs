@@ -1,27 +1,34 @@
-//! Members of bodies that clients send and that this server does not have.
-//!
-//! Problem: a client that sends one expects less access, another destination or a guard, so that a
-//! server that ignores it does more than was asked for.
-//!
-//! Guarantee: a request with a value of such a member is refused. The description marks the member
-//! with `x-unimplemented`.
+//! Members that other servers of the API apply and this one does not.
 
-use serde::{
-    Deserialize, Deserializer,
-    de::{Error, IgnoredAny},
+use serde::{Deserialize, Deserializer, de};
+use utoipa::openapi::{
+    extensions::Extensions,
+    schema::{ObjectBuilder, Schema, SchemaType},
 };
 
-/// End of the sentence that refuses a member or a value.
-pub(crate) const UNIMPLEMENTED_REASON: &str =
-    "this server does not have it, and does not ignore it: send the request without it";
+/// Extension of a schema that says what happens to the member: `refuse` or `ignore`.
+const UNIMPLEMENTED_MARK: &str = "x-unimplemented";
 
-/// Value of a member that this server does not have. Only null can be read, as an absent value.
-#[derive(Debug)]
-pub(crate) enum Unimplemented {}
+/// Member that is refused wherever it is sent, also as null: a caller who sends it relies on a
+/// restriction that this server would not keep. Its schema is [`refused`].
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Unimplemented;
 
 impl<'de> Deserialize<'de> for Unimplemented {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        IgnoredAny::deserialize(from)?;
-        Err(D::Error::custom(UNIMPLEMENTED_REASON))
+    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+        Err(de::Error::custom(
+            "this server does not have it, and ignores no member that restricts: leave it out",
+        ))
     }
+}
+
+/// Returns the schema of a member that is always refused.
+pub(crate) fn refused() -> Schema {
+    let mark = Extensions::builder()
+        .add(UNIMPLEMENTED_MARK, "refuse")
+        .build();
+    let object = ObjectBuilder::new()
+        .schema_type(SchemaType::AnyValue)
+        .extensions(Some(mark));
+    object.into()
 }
