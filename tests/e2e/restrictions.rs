@@ -34,7 +34,8 @@ async fn misspelled_restrictions_are_refused() {
         "acl_config_for_shared": { "allow_all_users": true, "not_allowed_user_id": ["eve"] },
     });
     let auth_config = |settings: Value| {
-        let mut body = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} });
+        let mut body =
+            json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} });
         body.as_object_mut()
             .unwrap()
             .extend(settings.as_object().unwrap().clone());
@@ -43,22 +44,120 @@ async fn misspelled_restrictions_are_refused() {
     let server = "/mcp/00000000-0000-4000-8000-000000000000";
     let trigger = "/trigger_instances/NO_SUCH_TRIGGER/upsert";
     let cases = [
-        ("POST", "/mcp/servers", json!({ "name": "Some tools", "auth_config_ids": [], "allowed_tool": [] }), "allowed_tool", "allowed_tools"),
-        ("POST", "/mcp/servers/custom", json!({ "name": "Some tools", "auth_configs_ids": [] }), "auth_configs_ids", "auth_config_ids"),
-        ("PATCH", server, json!({ "alowedTools": [] }), "alowedTools", "allowed_tools"),
-        ("POST", "/auth_configs", auth_config(json!({ "restrict_to_following_tool": ["A"] })), "auth_config.restrict_to_following_tool", "restrict_to_following_tools"),
-        ("POST", "/auth_configs", auth_config(json!({ "tool_access_config": { "tools_available_for_executions": ["A"] } })), "auth_config.tool_access_config.tools_available_for_executions", "tools_available_for_execution"),
-        ("PATCH", "/auth_configs/ac_AAAAAAAAAAAA", json!({ "type": "custom", "tool_acces_config": {} }), "tool_acces_config", "tool_access_config"),
-        ("POST", "/connected_accounts", account, "connection.experimental.acl_config_for_shared.not_allowed_user_id", "not_allowed_user_ids"),
-        ("POST", "/labs/tool_router/session", json!({ "user_id": "amy", "config": { "toolkit": [] } }), "config.toolkit", "toolkits"),
-        ("POST", trigger, json!({ "conected_account_id": "ca_AAAAAAAAAAAA" }), "conected_account_id", "connected_account_id"),
-        ("POST", trigger, json!({ "action": { "tool_slug": "A", "connected_account": "ca_AAAAAAAAAAAA" } }), "action.connected_account", "connected_account_id"),
-        ("POST", trigger, json!({ "action": { "tool_slug": "A", "instead_of_webhooks": true } }), "action.instead_of_webhooks", "instead_of_webhook"),
-        ("POST", &execute, json!({ "connected_account": "ca_AAAAAAAAAAAA" }), "body: connected_account", "connected_account_id"),
-        ("POST", &execute, json!({ "userId": "amy" }), "body: userId", "user_id"),
-        ("POST", "/tools/execute/proxy", json!({ "endpoint": "/x", "method": "GET", "conected_account_id": "ca_AAAAAAAAAAAA" }), "conected_account_id", "connected_account_id"),
-        ("PATCH", "/org/project/config", json!({ "require_mcp_api_kye": true }), "require_mcp_api_kye", "require_mcp_api_key"),
-        ("PATCH", "/webhook_subscriptions/ws_AAAAAAAAAAAA", json!({ "enabled_event": [] }), "enabled_event", "enabled_events"),
+        (
+            "POST",
+            "/mcp/servers",
+            json!({ "name": "Some tools", "auth_config_ids": [], "allowed_tool": [] }),
+            "allowed_tool",
+            "allowed_tools",
+        ),
+        (
+            "POST",
+            "/mcp/servers/custom",
+            json!({ "name": "Some tools", "auth_configs_ids": [] }),
+            "auth_configs_ids",
+            "auth_config_ids",
+        ),
+        (
+            "PATCH",
+            server,
+            json!({ "alowedTools": [] }),
+            "alowedTools",
+            "allowed_tools",
+        ),
+        (
+            "POST",
+            "/auth_configs",
+            auth_config(json!({ "restrict_to_following_tool": ["A"] })),
+            "auth_config.restrict_to_following_tool",
+            "restrict_to_following_tools",
+        ),
+        (
+            "POST",
+            "/auth_configs",
+            auth_config(
+                json!({ "tool_access_config": { "tools_available_for_executions": ["A"] } }),
+            ),
+            "auth_config.tool_access_config.tools_available_for_executions",
+            "tools_available_for_execution",
+        ),
+        (
+            "PATCH",
+            "/auth_configs/ac_AAAAAAAAAAAA",
+            json!({ "type": "custom", "tool_acces_config": {} }),
+            "tool_acces_config",
+            "tool_access_config",
+        ),
+        (
+            "POST",
+            "/connected_accounts",
+            account,
+            "connection.experimental.acl_config_for_shared.not_allowed_user_id",
+            "not_allowed_user_ids",
+        ),
+        (
+            "POST",
+            "/labs/tool_router/session",
+            json!({ "user_id": "amy", "config": { "toolkit": [] } }),
+            "config.toolkit",
+            "toolkits",
+        ),
+        (
+            "POST",
+            trigger,
+            json!({ "conected_account_id": "ca_AAAAAAAAAAAA" }),
+            "conected_account_id",
+            "connected_account_id",
+        ),
+        (
+            "POST",
+            trigger,
+            json!({ "action": { "tool_slug": "A", "connected_account": "ca_AAAAAAAAAAAA" } }),
+            "action.connected_account",
+            "connected_account_id",
+        ),
+        (
+            "POST",
+            trigger,
+            json!({ "action": { "tool_slug": "A", "instead_of_webhooks": true } }),
+            "action.instead_of_webhooks",
+            "instead_of_webhook",
+        ),
+        (
+            "POST",
+            &execute,
+            json!({ "connected_account": "ca_AAAAAAAAAAAA" }),
+            "body: connected_account",
+            "connected_account_id",
+        ),
+        (
+            "POST",
+            &execute,
+            json!({ "userId": "amy" }),
+            "body: userId",
+            "user_id",
+        ),
+        (
+            "POST",
+            "/tools/execute/proxy",
+            json!({ "endpoint": "/x", "method": "GET", "conected_account_id": "ca_AAAAAAAAAAAA" }),
+            "conected_account_id",
+            "connected_account_id",
+        ),
+        (
+            "PATCH",
+            "/org/project/config",
+            json!({ "require_mcp_api_kye": true }),
+            "require_mcp_api_kye",
+            "require_mcp_api_key",
+        ),
+        (
+            "PATCH",
+            "/webhook_subscriptions/ws_AAAAAAAAAAAA",
+            json!({ "enabled_event": [] }),
+            "enabled_event",
+            "enabled_events",
+        ),
     ];
     for (method, path, body, wrong, right) in cases {
         let method = Method::from_bytes(method.as_bytes()).unwrap();
@@ -191,12 +290,19 @@ async fn members_marked_as_refused_are_refused() {
             let answer = client.send(method, &operation.addressed(), body, &[]).await;
             let named = format!("{} {}", operation.path, path.join("."));
             let text = answer.expect(400).text;
-            assert!(text.contains("this server does not have"), "{named}: {text}");
+            assert!(
+                text.contains("this server does not have"),
+                "{named}: {text}"
+            );
             assert!(text.contains(&path.join(".")), "{named}: {text}");
             seen.insert(path.join("."));
         }
     }
-    for name in ["auth_config.sealed_credentials", "sealed_credentials", "egress_url"] {
+    for name in [
+        "auth_config.sealed_credentials",
+        "sealed_credentials",
+        "egress_url",
+    ] {
         assert!(seen.contains(name), "{name}: {seen:?}");
     }
 }
@@ -226,7 +332,10 @@ async fn shared_connection_fields_precede_the_older_name() {
         "shared_connection_fields": { "region": "northern-1" }, "shared_credentials": { "region": "southern-1" },
     } });
     let made = project.post("/auth_configs", &body).await.expect(201);
-    let path = format!("/auth_configs/{}", made["auth_config"]["id"].as_str().unwrap());
+    let path = format!(
+        "/auth_configs/{}",
+        made["auth_config"]["id"].as_str().unwrap()
+    );
     let region = async || {
         let read = project.get(&path).await.expect(200);
         assert_eq!(read["shared_connection_fields"], read["shared_credentials"]);
@@ -252,7 +361,10 @@ async fn zdr_is_the_setting_to_store_no_data() {
     assert_eq!(setting().await, "dont_store_data");
     let both = json!({ "zdr_enabled": true, "log_visibility_setting": "show_all" });
     let refused = project.patch(path, &both).await.expect(400).problems();
-    assert!(refused[0].starts_with("zdr_enabled: contradicts"), "{refused:?}");
+    assert!(
+        refused[0].starts_with("zdr_enabled: contradicts"),
+        "{refused:?}"
+    );
     let other = json!({ "display_name": "Acme" });
     project.patch(path, &other).await.expect(200);
     assert_eq!(setting().await, "dont_store_data");
@@ -271,11 +383,16 @@ async fn no_account_is_connected_without_an_auth_config() {
         let config = given::auth_config(&project).await;
         let body = given::account(&config, "amy", &harness::secret());
         let path = format!("/auth_configs/{config}");
-        let (made, removed) =
-            tokio::join!(project.post("/connected_accounts", &body), project.delete(&path));
+        let (made, removed) = tokio::join!(
+            project.post("/connected_accounts", &body),
+            project.delete(&path)
+        );
         removed.expect(200);
         match made.status {
-            201 => assert!(made["deprecated"]["authConfigUuid"].is_string(), "{made:#?}"),
+            201 => assert!(
+                made["deprecated"]["authConfigUuid"].is_string(),
+                "{made:#?}"
+            ),
             _ => drop(made.expect(404)),
         }
     }
@@ -333,11 +450,17 @@ async fn refusal_of_provider_names_missing_scopes() {
     let issuer = Host::application().issuer(&tag);
     let mut manifest = guest::manifest_with_scheme(&slug, issuer.scheme());
     manifest["tools"][0]["scopes"] = json!(["read", "write", "admin"]);
-    host.publish(Guest::strict_fetch().component(), &manifest).await;
+    host.publish(Guest::strict_fetch().component(), &manifest)
+        .await;
     let mut credentials = harness::Issuer::credentials();
     credentials["scopes"] = json!("read,other");
     let config = given::oauth_config(&project, &slug, credentials).await;
-    let oauth = Oauth { tag, slug, config, issuer };
+    let oauth = Oauth {
+        tag,
+        slug,
+        config,
+        issuer,
+    };
     oauth.connect(&project).await;
     let tool = guest::tool(&oauth.slug);
     oauth.execute(&project).await.data();
@@ -347,14 +470,20 @@ async fn refusal_of_provider_names_missing_scopes() {
         let failed = project.execute(&tool, at(status)).await.expect(200);
         let error = failed["error"].as_str().unwrap();
         assert!(error.ends_with(explained), "{error}");
-        let log = format!("/logs/tool_execution/{}", failed["log_id"].as_str().unwrap());
+        let log = format!(
+            "/logs/tool_execution/{}",
+            failed["log_id"].as_str().unwrap()
+        );
         let log = project.get(&log).await.expect(200).text;
         assert!(log.contains(explained), "{log}");
     }
     let other = project.execute(&tool, at(404)).await.expect(200).text;
     assert!(!other.contains("connected without"), "{other}");
     let body = json!({ "name": "All tools", "auth_config_ids": [oauth.config] });
-    let url = format!("{}?user_id=default", given::mcp_server(&project, &body).await);
+    let url = format!(
+        "{}?user_id=default",
+        given::mcp_server(&project, &body).await
+    );
     let params = json!({ "name": tool, "arguments": at(403) });
     let called = result(&request(&project, &url, "tools/call", params, &[]).await);
     assert!(failure(&called).contains(explained), "{called:#}");

@@ -293,17 +293,26 @@ async fn changed_action_keeps_its_account_and_user() {
     let given = Given::new(Host::shared().await).await;
     let toolkit = given.fetch.trim_end_matches("_RUN").to_lowercase();
     let key = || json!({ "api_key": harness::secret() });
-    let connect = async || given.project.connect(&toolkit, "API_KEY", "bob", key()).await;
+    let connect = async || {
+        given
+            .project
+            .connect(&toolkit, "API_KEY", "bob", key())
+            .await
+    };
     let older = connect().await;
     let newer = connect().await;
     let url = format!("https://api.example.com/echo/{}", unique(8));
     let upsert = async |action: Value| given.upsert_at(&given.project, &url, action).await;
-    let action = json!({ "tool_slug": given.fetch, "user_id": "bob", "connected_account_id": older });
+    let action =
+        json!({ "tool_slug": given.fetch, "user_id": "bob", "connected_account_id": older });
     let made = upsert(action).await.expect(201);
     let id = made["trigger_id"].as_str().unwrap();
     let chosen = async || {
         let action = given.read(id).await["action"].clone();
-        [action["user_id"].clone(), action["connected_account_id"].clone()]
+        [
+            action["user_id"].clone(),
+            action["connected_account_id"].clone(),
+        ]
     };
     let changed = json!({ "tool_slug": given.fetch, "arguments": { "url": url } });
     upsert(changed.clone()).await.expect(200);

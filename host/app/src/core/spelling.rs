@@ -4,14 +4,14 @@
 //! a name has no effect. If it is the misspelled name of a member that restricts the request or
 //! chooses its account, the request would do more than its caller asked for, or with another account.
 //!
-//! Guarantee: a name that is unknown, and most similar to one of [`RESTRICTIONS`], is refused.
+//! Guarantee: a name that is unknown, and most similar to one of [`RESTRICTING_NAMES`], is refused.
 
 /// Maximum number of characters of a name that are compared.
 const MAX_NAME_CHARS: usize = 64;
 
 /// Members and parameters that restrict what a request permits, or that choose the account, the
 /// credential or the destination that it uses.
-const RESTRICTIONS: [&str; 46] = [
+const RESTRICTING_NAMES: [&str; 46] = [
     // Accounts and credentials.
     "account",
     "auth_config_id",
@@ -96,7 +96,7 @@ pub fn nearest<K: AsRef<str>>(name: &str, known: impl IntoIterator<Item = K>) ->
 #[must_use]
 pub fn misspelling(name: &str, known: &[&str]) -> Option<String> {
     let nearest = nearest(name, known)?;
-    RESTRICTIONS.contains(nearest).then(|| {
+    RESTRICTING_NAMES.contains(nearest).then(|| {
         format!(
             "is unknown; the nearest known name is `{nearest}`, which restricts the request or chooses what it uses, so it is refused instead of ignored"
         )

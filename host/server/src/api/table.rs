@@ -18,8 +18,8 @@ use crate::{
         auth_configs,
         compat::{action_logs, legacy_ids, trigger_logs},
         connected_accounts, event_stream, files, keys, logs, mcp_servers, members, oauth_apps,
-        project_config, projects, session, tool_router, toolkits, tools,
-        trigger_instances, triggers_types, usage, webhook_endpoints, webhook_subscriptions,
+        project_config, projects, session, tool_router, toolkits, tools, trigger_instances,
+        triggers_types, usage, webhook_endpoints, webhook_subscriptions,
     },
     http::{
         operation::{Deadline, MaxBody, Operation, Permission, RouteHandler, handler},

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Parameters of an address that choose its accounts. A misspelled one would use others.
-const PARAMETERS: [&str; 3] = ["user_id", "connected_account_id", "connected_account_ids"];
+const ACCOUNT_PARAMETERS: [&str; 3] = ["user_id", "connected_account_id", "connected_account_ids"];
 
 /// User and accounts of an address, and its choice of tools.
 #[derive(Default, Deserialize)]
@@ -42,8 +42,8 @@ impl Address {
         };
         for (name, _) in url::form_urlencoded::parse(query.as_bytes()) {
             let name = name.split('[').next().unwrap_or_default();
-            let known = PARAMETERS.contains(&name);
-            if let Some(problem) = misspelling(name, &PARAMETERS).filter(|_| !known) {
+            let known = ACCOUNT_PARAMETERS.contains(&name);
+            if let Some(problem) = misspelling(name, &ACCOUNT_PARAMETERS).filter(|_| !known) {
                 return Err(errors::invalid(format!("{name}: {problem}")).into());
             }
         }

@@ -63,14 +63,12 @@ struct CallArguments<'a> {
 impl<'a> TryFrom<BTreeMap<String, &'a RawValue>> for CallArguments<'a> {
     type Error = String;
 
-    fn try_from(
-        mut members: BTreeMap<String, &'a RawValue>,
-    ) -> std::result::Result<Self, String> {
-        const MEMBERS: [&str; 3] = ["tool_slug", "arguments", "account"];
+    fn try_from(mut members: BTreeMap<String, &'a RawValue>) -> std::result::Result<Self, String> {
+        const CALL_MEMBERS: [&str; 3] = ["tool_slug", "arguments", "account"];
         let mut take = |name| members.remove(name);
-        let [tool_slug, arguments, account] = MEMBERS.map(&mut take);
+        let [tool_slug, arguments, account] = CALL_MEMBERS.map(&mut take);
         for name in members.keys() {
-            if let Some(problem) = misspelling(name, &MEMBERS) {
+            if let Some(problem) = misspelling(name, &CALL_MEMBERS) {
                 return Err(format!("{name}: {problem}"));
             }
         }

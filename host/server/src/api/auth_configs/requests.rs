@@ -5,7 +5,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::{api::texts, http::unimplemented::Unimplemented};
+use crate::{
+    api::texts,
+    http::unimplemented::{Unimplemented, refused},
+};
 
 /// Filters of the list.
 #[derive(Deserialize, IntoParams)]
@@ -76,8 +79,8 @@ pub(crate) struct CreateSettings {
     #[schema(value_type = Option<Object>)]
     pub shared_credentials: Option<Value>,
     /// Refused: this server has no keyring whose key opens them.
-    #[expect(dead_code, reason = "it has no value")]
-    #[schema(value_type = Option<Object>, extensions(("x-unimplemented" = json!("refuse"))))]
+    #[schema(schema_with = refused, required = false)]
+    #[expect(dead_code, reason = "refused while it is read")]
     sealed_credentials: Option<Unimplemented>,
     pub proxy_config: Option<ProxyConfig>,
     #[serde(default, deserialize_with = "texts")]
@@ -136,8 +139,8 @@ pub(crate) struct Update {
     #[schema(value_type = Option<Object>)]
     pub shared_credentials: Option<Value>,
     /// Refused: this server has no keyring whose key opens them.
-    #[expect(dead_code, reason = "it has no value")]
-    #[schema(value_type = Option<Object>, extensions(("x-unimplemented" = json!("refuse"))))]
+    #[schema(schema_with = refused, required = false)]
+    #[expect(dead_code, reason = "refused while it is read")]
     sealed_credentials: Option<Unimplemented>,
     /// Null for direct requests without a proxy.
     #[serde(default, deserialize_with = "present")]

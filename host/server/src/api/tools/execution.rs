@@ -2,10 +2,7 @@
 
 use app::{
     catalog::{Release, Snapshot},
-    core::{
-        ids::LogId,
-        request_id::RequestId,
-    },
+    core::{ids::LogId, request_id::RequestId},
     runs::{self, Execute, Execution, Input, ToolCall, prompt::Prompt},
 };
 use axum::http::HeaderName;

@@ -25,10 +25,7 @@ use self::{
 };
 use crate::{
     api::toolkits::snapshot,
-    http::{
-        ApiResult, IN_TABLE, Json, Listed, Page, Path, Prefix, ProjectKey, Query, errors,
-        unimplemented::UNIMPLEMENTED_REASON,
-    },
+    http::{ApiResult, IN_TABLE, Json, Listed, Page, Path, Prefix, ProjectKey, Query, errors},
 };
 
 /// Lists tools.
@@ -135,7 +132,9 @@ fn named_account(given: Option<String>) -> ApiResult<Option<AccountId>> {
         return Ok(None);
     };
     if given.trim() == INSTANT_ACCOUNT {
-        let problem = format!("connected_account_id: {INSTANT_ACCOUNT}: {UNIMPLEMENTED_REASON}");
+        let problem = format!(
+            "connected_account_id: {INSTANT_ACCOUNT}: this server does not have it, and uses no other account instead"
+        );
         return Err(errors::invalid(problem).into());
     }
     Ok(Some(AccountId::parse(given.trim())?))

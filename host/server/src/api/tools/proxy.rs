@@ -3,10 +3,7 @@
 use std::collections::BTreeMap;
 
 use app::{
-    core::{
-        clock::iso,
-        ids::LogId,
-    },
+    core::{clock::iso, ids::LogId},
     files::Link,
     runs::{self, Proxy, ProxyBody, ProxyResponse, ResponseBody},
 };

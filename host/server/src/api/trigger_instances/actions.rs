@@ -16,7 +16,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::{api::auth_configs::present, http::{ApiResult, IN_TABLE, Json, Listed, Page, Path, ProjectKey, Query}};
+use crate::{
+    api::auth_configs::present,
+    http::{ApiResult, IN_TABLE, Json, Listed, Page, Path, ProjectKey, Query},
+};
 
 /// A tool or a recipe that runs for every event of a trigger instance.
 #[derive(Clone, Deserialize, Serialize, ToSchema)]
@@ -49,7 +52,10 @@ pub(crate) struct Action {
 impl Action {
     /// Returns the action as the app knows it.
     pub(super) fn into_app(self) -> Result<ActionRequest> {
-        let account = self.connected_account_id.as_ref().and_then(Option::as_deref);
+        let account = self
+            .connected_account_id
+            .as_ref()
+            .and_then(Option::as_deref);
         Ok(ActionRequest {
             keeps_user: self.user_id.is_none(),
             keeps_account: self.connected_account_id.is_none(),

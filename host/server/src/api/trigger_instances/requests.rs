@@ -15,7 +15,10 @@ use utoipa::{IntoParams, ToSchema};
 use super::actions::Action;
 use crate::{
     api::{auth_configs::present, tools::ToolkitVersions},
-    http::{Page, unimplemented::Unimplemented},
+    http::{
+        Page,
+        unimplemented::{Unimplemented, refused},
+    },
 };
 
 /// Filters of the list.
@@ -125,8 +128,8 @@ pub(crate) struct UpsertBody {
     #[schema(example = "Europe/Paris")]
     poll_time_zone: Option<String>,
     /// Refused: the events of an instance are sent to the subscription of the project.
-    #[expect(dead_code, reason = "it has no value")]
-    #[schema(value_type = Option<String>, extensions(("x-unimplemented" = json!("refuse"))))]
+    #[schema(schema_with = refused, required = false)]
+    #[expect(dead_code, reason = "refused while it is read")]
     egress_url: Option<Unimplemented>,
     /// Tool that runs for every event of the instance; null for none. Without this member, an
     /// existing instance keeps its own.
@@ -186,8 +189,8 @@ pub(crate) struct Change {
     /// The user that the caller expects.
     pub user_id: Option<String>,
     /// Refused: the events of an instance are sent to the subscription of the project.
-    #[expect(dead_code, reason = "it has no value")]
-    #[schema(value_type = Option<String>, extensions(("x-unimplemented" = json!("refuse"))))]
+    #[schema(schema_with = refused, required = false)]
+    #[expect(dead_code, reason = "refused while it is read")]
     egress_url: Option<Unimplemented>,
 }
 

@@ -17,7 +17,11 @@ pub struct ActionRequest {
 
 impl ActionRequest {
     /// Returns the action that replaces the stored one.
-    pub(in crate::events::triggers) fn replacing(self, app: &App, stored: Option<Action>) -> Action {
+    pub(in crate::events::triggers) fn replacing(
+        self,
+        app: &App,
+        stored: Option<Action>,
+    ) -> Action {
         let mut action = self.action;
         let Some(stored) = stored else {
             return action;
