@@ -171,8 +171,8 @@ impl ValidatedRequest {
     ) -> Result<Connected> {
         let owner = project.id.as_str();
         record_limits::admit(app, &project.id, RecordKind::Account, &super::COLLECTION).await?;
-        count_record(app, project, account)?;
-        count_record(app, project, credential)?;
+        count_record(app, project, &account)?;
+        count_record(app, project, &credential)?;
         if let Some((_, attempt)) = attempt {
             count_record(app, project, attempt)?;
         }
