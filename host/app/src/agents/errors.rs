@@ -61,7 +61,7 @@ crate::error_table! { pub table:
     /// The state has been answered before. Nothing ran.
     APPROVAL_ANSWERED = approval_answered(tool: impl Display): Invalid, 4323, "ToolRouterV2_ApprovalAnswered",
         "request_state: the request for the approval of this call of {tool} has been answered",
-        "call the tool without `request_state`, to ask for approval again; repeat a request whose answer was lost with its `Idempotency-Key`";
+        "call the tool without `request_state`, to ask for approval again; repeat a request whose answer was lost with its idempotency key";
     /// The meta tool is switched off in the session.
     META_TOOL_OFF = meta_tool_off(slug: impl Display): Forbidden, 4312, "ToolRouterV2_MetaToolDisabled",
         "the session does not offer the meta tool {slug}",
