@@ -371,6 +371,50 @@ const TESTS_OF_ROWS: &[(&str, &str)] = &[
         "tests/e2e/abuse/quotas.rs records_past_a_projects_quota_keep_no_payload",
     ),
     (
+        "Connected accounts of one project",
+        "tests/e2e/abuse/quotas.rs records_of_a_project_are_limited_in_number",
+    ),
+    (
+        "Auth configs of one project",
+        "tests/e2e/abuse/quotas.rs records_of_a_project_are_limited_in_number",
+    ),
+    (
+        "Sessions of one project",
+        "tests/e2e/abuse/quotas.rs records_of_a_project_are_limited_in_number",
+    ),
+    (
+        "MCP servers of one project",
+        "tests/e2e/abuse/quotas.rs records_of_a_project_are_limited_in_number",
+    ),
+    (
+        "Instances of MCP servers of one project",
+        "tests/e2e/abuse/quotas.rs records_of_a_project_are_limited_in_number",
+    ),
+    (
+        "Recipes of one project",
+        "tests/e2e/abuse/quotas.rs records_of_a_project_are_limited_in_number",
+    ),
+    (
+        "Runs of recipes of one project in a day",
+        "tests/e2e/recipes.rs runs_past_a_projects_quota_are_refused",
+    ),
+    (
+        "Other records that one project adds in a day, with 512 bytes for each one",
+        "tests/e2e/abuse/quotas.rs records_past_a_projects_daily_quota_are_refused",
+    ),
+    (
+        "Credentials and lists of tools of an auth config as JSON",
+        "tests/e2e/abuse/quotas.rs credentials_and_values_are_limited_in_size",
+    ),
+    (
+        "Values of a connected account as JSON",
+        "tests/e2e/abuse/quotas.rs credentials_and_values_are_limited_in_size",
+    ),
+    (
+        "Time for which an account that was never connected is kept after it has expired or failed",
+        "host/app/src/accounts/attempt.rs accounts_never_connected_are_erased",
+    ),
+    (
         "Records that wait to be written",
         "tests/e2e/abuse/quotas.rs records_that_wait_are_bounded_in_bytes",
     ),

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::{
+    budget::assert_refused,
     given,
     mcp_endpoints::{request, result},
     tool_router_sessions::{SESSION_PATH, connect, create},
@@ -416,6 +417,45 @@ async fn script_that_lost_its_turn_is_not_repeated() {
     let error = ran["error"].as_str().unwrap();
     assert!(error.contains("outcome_unknown"), "{error}");
     assert_eq!(seen(&tag), 1);
+}
+
+#[tokio::test]
+async fn runs_past_a_projects_quota_are_refused() {
+    let setup = given::with_application().with("limits.recipe_runs_mib", "1");
+    let host = setup.start().await;
+    let (given, neighbor) = (Given::new(&host).await, Given::new(&host).await);
+    // The recipe and its output count.
+    let filler = "x".repeat(40 << 10);
+    let mut stored = recipe("Large", json!([given.step("one", &given.read, "/echo/a")]));
+    stored["output"] = json!({ "filler": filler });
+    given.upsert(stored.clone()).await.expect(200);
+    let mut ran = Vec::new();
+    let refused = loop {
+        let answer = given.execute("RECIPE_LARGE", json!({})).await;
+        if answer.status != 200 {
+            break answer;
+        }
+        assert_eq!(answer["data"]["output"]["filler"], json!(filler));
+        ran.push(answer);
+        assert!(ran.len() < 30, "each run keeps more than 80 KiB of 1 MiB");
+    };
+    let slug = "ToolRouterV2_RecipeRunsFull";
+    assert_refused(
+        "Runs of recipes of one project in a day",
+        &refused,
+        507,
+        slug,
+    );
+    // What is kept of a run shows the same as its end.
+    let id = ran[0]["data"]["run_id"].as_str().unwrap();
+    let kept = given.run(id).await;
+    assert_eq!(kept, ran[0]["data"]);
+    assert_eq!(kept["steps"][0]["status"], "succeeded", "{kept:#}");
+    assert!(kept["steps"][0]["log_id"].is_string(), "{kept:#}");
+    let step = neighbor.step("one", &neighbor.read, "/echo/b");
+    let slug = neighbor.store(json!([step])).await;
+    let ran = neighbor.execute(&slug, json!({})).await.expect(200);
+    assert_eq!(ran["error"], Value::Null, "{ran:#?}");
 }
 
 #[tokio::test]

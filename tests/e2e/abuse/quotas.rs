@@ -7,7 +7,11 @@ use harness::{Answer, Client, Host, LimitedDisk, client::Body, guest, host::Setu
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::{budget::assert_refused, files, given};
+use crate::{
+    budget::assert_refused,
+    files, given,
+    tool_router_sessions::{self, SESSION_PATH},
+};
 
 const LOGS_PATH: &str = "/logs/tool_execution";
 
@@ -118,6 +122,171 @@ async fn records_past_a_projects_quota_keep_no_payload() {
     let project = host.with_key(&key);
     let later = run(&project, &tool, 60 << 10).await.expect(200);
     assert_left_out(&record(&project, &later).await);
+}
+
+#[tokio::test]
+async fn no_tool_runs_past_twice_the_log_quota() {
+    let host = Setup::new().with("logs.quota_mib", "1").start().await;
+    let (project, tool) = (host.as_project(), given::echo(&host).await);
+    let run_many = async |bytes: usize| {
+        let runs = join_all((0..40).map(|_| run(&project, &tool, bytes))).await;
+        runs.into_iter().find(|ran| ran.status != 200)
+    };
+    // Payloads take the quota, and then each record counts with 512 bytes.
+    assert!(run_many(60 << 10).await.is_none());
+    let mut refused = None;
+    for _ in 0..80 {
+        refused = run_many(1).await;
+        if refused.is_some() {
+            break;
+        }
+    }
+    let refused = refused.unwrap();
+    let row = "Execution log of one project in a day";
+    assert_refused(row, &refused, 507, "Log_QuotaExceeded");
+    let neighbor = host.new_project().await;
+    run(&neighbor, &tool, 1).await.expect(200);
+}
+
+/// Creates `most` records and one more, which is refused. Returns the response that created the first.
+async fn fill(what: &str, most: usize, create: impl AsyncFn(usize) -> Answer) -> Answer {
+    let first = create(0).await.expect(201);
+    for number in 1..most {
+        create(number).await.expect(201);
+    }
+    let refused = create(most).await;
+    assert_refused(what, &refused, 507, "Project_TooManyRecords");
+    first
+}
+
+#[tokio::test]
+async fn records_of_a_project_are_limited_in_number() {
+    let kinds = [
+        "accounts",
+        "auth_configs",
+        "sessions",
+        "mcp_servers",
+        "mcp_instances",
+        "recipes",
+    ];
+    let setup = kinds.iter().fold(Setup::new(), |setup, kind| {
+        setup.with(&format!("limits.{kind}_per_project"), "3")
+    });
+    let host = setup.start().await;
+    let slug = tool_router_sessions::keyed(&host).await;
+    let (project, neighbor) = (host.new_project().await, host.new_project().await);
+    let auth_config = async |project: &Client| {
+        let body = json!({
+            "toolkit": { "slug": slug },
+            "auth_config": { "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} },
+        });
+        project.post("/auth_configs", &body).await
+    };
+    let session = async |project: &Client, user: &str| {
+        project
+            .post(SESSION_PATH, &json!({ "user_id": user }))
+            .await
+    };
+    let config = fill("Auth configs", 3, async |_| auth_config(&project).await).await;
+    let config = config["auth_config"]["id"].as_str().unwrap();
+    let connect = async |number: usize| {
+        let account = given::account(config, &format!("user{number}"), &harness::secret());
+        project.post("/connected_accounts", &account).await
+    };
+    fill("Connected accounts", 3, connect).await;
+    let first = fill("Sessions", 3, async |_| session(&project, "amy").await).await;
+    let server = async |number: usize| {
+        let body = json!({ "name": format!("server {number}"), "toolkits": [slug] });
+        project.post("/mcp/servers/custom", &body).await
+    };
+    let server = fill("MCP servers", 3, server).await;
+    let instances = format!("/mcp/servers/{}/instances", server["id"].as_str().unwrap());
+    let instance = async |number: usize| {
+        let body = json!({ "user_id": format!("user{number}") });
+        project.post(&instances, &body).await
+    };
+    fill("Instances of MCP servers", 3, instance).await;
+    let id = first["session_id"].as_str().unwrap();
+    let recipe = async |number: usize| {
+        let step = json!({ "name": "one", "tool_slug": guest::tool(&slug), "arguments": {} });
+        let recipe = json!({ "name": format!("n{number}"), "description": "d", "steps": [step] });
+        let body = json!({ "tool_slug": "SERVICE_UPSERT_RECIPE", "arguments": recipe });
+        project
+            .post(&format!("{SESSION_PATH}/{id}/execute"), &body)
+            .await
+    };
+    for number in 0..3 {
+        recipe(number).await.expect(200);
+    }
+    let refused = recipe(3).await;
+    assert_refused("Recipes", &refused, 507, "Project_TooManyRecords");
+    recipe(0).await.expect(200);
+
+    auth_config(&neighbor).await.expect(201);
+    session(&neighbor, "amy").await.expect(201);
+    let path = format!("{SESSION_PATH}/{id}");
+    project.delete(&path).await.expect(200);
+    session(&project, "amy").await.expect(201);
+}
+
+#[tokio::test]
+async fn records_past_a_projects_daily_quota_are_refused() {
+    let host = Setup::new().with("limits.records_mib", "1").start().await;
+    let (project, neighbor) = (host.as_project(), host.new_project().await);
+    let tool = given::echo(&host).await;
+    let create = async |project: &Client| {
+        project
+            .post(SESSION_PATH, &json!({ "user_id": "u".repeat(200) }))
+            .await
+    };
+    let mut made = 0;
+    let refused = loop {
+        let answers = join_all((0..40).map(|_| create(&project))).await;
+        match answers.into_iter().find(|answer| answer.status != 201) {
+            Some(refused) => break refused,
+            None => made += 40,
+        }
+        assert!(
+            made < 1_024,
+            "each session and its version count with 512 bytes or more"
+        );
+    };
+    let slug = "Project_RecordQuotaExceeded";
+    assert_refused("Other records", &refused, 507, slug);
+    let body = Body::Json(json!({ "version": "latest", "arguments": {} }));
+    let path = format!("/tools/execute/{tool}");
+    let headers = [("idempotency-key", "a")];
+    let keyed = project.send(Method::POST, &path, body, &headers).await;
+    assert_refused("Other records", &keyed, 507, slug);
+    run(&project, &tool, 1).await.expect(200);
+    create(&neighbor).await.expect(201);
+}
+
+#[tokio::test]
+async fn credentials_and_values_are_limited_in_size() {
+    let project = Host::shared().await.new_project().await;
+    let auth_config = async |bytes: usize| {
+        let body = json!({
+            "toolkit": { "slug": given::keyed().await },
+            "auth_config": {
+                "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {},
+                "restrict_to_following_tools": ["x".repeat(bytes)],
+            },
+        });
+        project.post("/auth_configs", &body).await
+    };
+    let made = auth_config(100 << 10).await.expect(201);
+    let refused = auth_config(128 << 10).await;
+    assert_refused("Auth config", &refused, 400, "Request_Invalid");
+    let config = made["auth_config"]["id"].as_str().unwrap();
+    let account = async |bytes: usize| {
+        let mut account = given::account(config, "amy", &harness::secret());
+        account["connection"]["state"]["val"]["unknown"] = json!("x".repeat(bytes));
+        project.post("/connected_accounts", &account).await
+    };
+    account(60 << 10).await.expect(201);
+    let refused = account(64 << 10).await;
+    assert_refused("Connected account", &refused, 400, "Request_Invalid");
 }
 
 #[tokio::test]

@@ -169,11 +169,15 @@ pub(super) fn link_gone(cause: Error) -> Error {
 /// Expires accounts whose user did not return in time, erases those that were never connected, and
 /// deletes old records. Fails if the claim is lost or the store refuses.
 pub(crate) async fn sweep(app: &App, claim: &JobClaim) -> Result<()> {
-    let now = app.clock.now();
+    sweep_at(claim, app.clock.now()).await
+}
+
+async fn sweep_at(claim: &JobClaim, now: Time) -> Result<()> {
+    let store = claim.store();
     let waiting = Query::all_projects()
         .below("waits_until", now.0.saturating_add(1))
         .page(0, BATCH_SIZE);
-    for mut account in app.store.find::<Account>(&waiting).await?.records {
+    for mut account in store.find::<Account>(&waiting).await?.records {
         let batch = Batch::at(now);
         let batch = match account.body.status.after(Event::TimedOut) {
             Some(status) => {
@@ -186,7 +190,7 @@ pub(crate) async fn sweep(app: &App, claim: &JobClaim) -> Result<()> {
             }
             None => {
                 let batch = batch.purge(&account);
-                let credential = app.store.get::<Credential>(&account.project, &account.id);
+                let credential = store.get::<Credential>(&account.project, &account.id);
                 credential.await?.iter().fold(batch, Batch::purge)
             }
         };
@@ -196,4 +200,80 @@ pub(crate) async fn sweep(app: &App, claim: &JobClaim) -> Result<()> {
     }
     let old = Query::all_projects().below("until", time_before(now, USED_LINK_TTL).0);
     erase_all(claim, &COLLECTION, old, BATCH_SIZE, |_| true).await
+}
+
+#[cfg(test)]
+mod tests {
+    use store::Store;
+
+    use super::*;
+    use crate::{
+        COLLECTIONS,
+        accounts::{NEVER_CONNECTED_TTL, account, credential},
+        core::clock::time_after,
+        work::claim_job,
+    };
+
+    #[tokio::test]
+    async fn accounts_never_connected_are_erased() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), COLLECTIONS).unwrap();
+        let account = |id: &str, connected: &str| {
+            Record {
+            id: id.to_owned(),
+            project: "p".to_owned(),
+            revision: 1,
+            created_at: Time(1),
+            updated_at: Time(1),
+            deleted_at: None,
+            body: format!(
+                r#"{{"user_id":"u","toolkit":"t","auth_config":"{}","scheme":"OAUTH2","status":"INITIATED",
+                "uuid":"{}","changed_at":1,"waits_until":10{connected}}}"#,
+                ids::AuthConfigId::random(),
+                uuid::Uuid::new_v4(),
+            )
+            .into(),
+        }
+        };
+        let never = r#","was_connected":false"#;
+        let credential = Record {
+            body: r#"{"values":""}"#.into(),
+            ..account("never", never)
+        };
+        let batch = Batch::at(Time(1))
+            .restore(&account::COLLECTION, account("never", never))
+            .restore(
+                &account::COLLECTION,
+                account("again", r#","was_connected":true"#),
+            )
+            .restore(&account::COLLECTION, account("older", ""))
+            .restore(&credential::COLLECTION, credential);
+        store.commit(batch).await.unwrap();
+        let claim = claim_job(&store).await;
+        let left = async || {
+            let all = Query::for_project("p").order_by("status");
+            let accounts = store.find::<Account>(&all).await.unwrap().records;
+            let all = Query::for_project("p");
+            let credentials = store.rows(&credential::COLLECTION, &all);
+            let expired = accounts
+                .iter()
+                .filter(|of| of.body.status == super::super::Status::Expired);
+            (
+                expired.count(),
+                accounts.len(),
+                credentials.await.unwrap().rows.len(),
+            )
+        };
+        sweep_at(&claim, Time(10)).await.unwrap();
+        assert_eq!(left().await, (3, 3, 1));
+        let erased_at = time_after(Time(10), NEVER_CONNECTED_TTL);
+        sweep_at(&claim, Time(erased_at.0 - 1)).await.unwrap();
+        assert_eq!(
+            left().await,
+            (3, 3, 1),
+            "the user may still be at the provider"
+        );
+        sweep_at(&claim, erased_at).await.unwrap();
+        assert_eq!(left().await, (2, 2, 0));
+    }
 }

@@ -154,19 +154,83 @@ async fn record(app: &App, id: &ProjectId) -> Result<Option<Record<Removal>>> {
 
 /// Erases the data of a deleted project.
 async fn erase<T: Claimable>(app: &App, id: &ProjectId, claim: &Claim<T>) -> Result<()> {
+    erase_records(claim, id).await?;
+    session_files::erase_project(app, id, claim).await?;
+    files::erase_project(app, id, claim).await
+}
+
+/// Erases the records of a deleted project that have no blobs.
+async fn erase_records<T: Claimable>(claim: &Claim<T>, id: &ProjectId) -> Result<()> {
     let all = Query::for_project(id.as_str());
-    let erased = |erasure| matches!(erasure, Erasure::Project | Erasure::HidingProject);
-    let collections = COLLECTIONS.iter().filter(|of| erased(of.erasure));
-    for collection in collections {
+    let erased = [Erasure::Project, Erasure::HidingProject];
+    let erased = COLLECTIONS.iter().filter(|of| erased.contains(&of.erasure));
+    for collection in erased {
         erase_all(claim, collection, all.clone(), RECORDS_PER_BATCH, |_| true).await?;
     }
     // Hidden records hold as much data as the others. No index of PostgreSQL has them, so that
     // finding them reads the whole table.
-    let hiding = |of: &&&Collection| of.erasure == Erasure::HidingProject;
-    for collection in COLLECTIONS.iter().filter(hiding) {
+    let hiding = COLLECTIONS.iter();
+    for collection in hiding.filter(|of| of.erasure == Erasure::HidingProject) {
         let hidden = all.clone().only_deleted();
         erase_all(claim, collection, hidden, RECORDS_PER_BATCH, |_| true).await?;
     }
-    session_files::erase_project(app, id, claim).await?;
-    files::erase_project(app, id, claim).await
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use store::{Store, Time};
+
+    use super::*;
+    use crate::work::claim_job;
+
+    /// Puts a live and a hidden record of two projects into every collection, and erases one project.
+    #[tokio::test]
+    async fn deleted_project_leaves_no_record_anywhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), COLLECTIONS).unwrap();
+        let (gone, other) = (ProjectId::random(), ProjectId::random());
+        for (collection, project) in COLLECTIONS
+            .iter()
+            .flat_map(|of| [(of, &gone), (of, &other)])
+        {
+            let record = |id: &str, deleted_at| Record {
+                id: format!("{id} of {project}"),
+                project: project.to_string(),
+                revision: 1,
+                created_at: Time(1),
+                updated_at: Time(1),
+                deleted_at,
+                body: "{}".into(),
+            };
+            let batch = Batch::at(Time(1)).restore(collection, record("live", None));
+            let batch = batch.restore(collection, record("hidden", Some(Time(1))));
+            store.commit(batch).await.unwrap();
+        }
+        erase_records(&claim_job(&store).await, &gone)
+            .await
+            .unwrap();
+        let count = async |collection: &'static Collection, project: &ProjectId, hidden: bool| {
+            let all = Query::for_project(project.as_str());
+            let all = if hidden { all.only_deleted() } else { all };
+            store.rows(collection, &all).await.unwrap().rows.len()
+        };
+        for collection in COLLECTIONS {
+            let live = count(collection, &gone, false).await;
+            let hidden = count(collection, &gone, true).await;
+            let left = match collection.erasure {
+                Erasure::Project => (0, 1),
+                Erasure::HidingProject => (0, 0),
+                // The other records stay, or are erased with their blobs.
+                Erasure::ProjectWithBlobs | Erasure::Other(_) => (1, 1),
+            };
+            assert_eq!((live, hidden), left, "{}", collection.name);
+            assert_eq!(
+                count(collection, &other, false).await,
+                1,
+                "{}",
+                collection.name
+            );
+        }
+    }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use store::{Cursor, Erasure, Query, Row};
+use store::{Cursor, Erasure, Query, Row, Store, Time};
 
 use super::remove_project;
 use crate::{
@@ -51,7 +51,11 @@ pub(super) async fn erase_files(app: &App, claim: &JobClaim) -> Result<()> {
 /// Erases the hidden records of accounts, auth configs, trigger instances and keys that were deleted
 /// longer ago than events are kept. Fails if the claim is lost or the store refuses.
 pub(super) async fn erase_hidden(app: &App, claim: &JobClaim) -> Result<()> {
-    let oldest = time_before(claim.batch().await?.now, app.webhooks.retention);
+    let now = claim.batch().await?.now;
+    erase_hidden_before(claim, time_before(now, app.webhooks.retention)).await
+}
+
+async fn erase_hidden_before(claim: &JobClaim, oldest: Time) -> Result<()> {
     let hiding = COLLECTIONS
         .iter()
         .filter(|of| of.erasure == Erasure::HidingProject);
@@ -63,7 +67,7 @@ pub(super) async fn erase_hidden(app: &App, claim: &JobClaim) -> Result<()> {
             .uncounted()
             .without_bodies();
         loop {
-            let rows = app.store.rows(collection, &query).await?.rows;
+            let rows = claim.store().rows(collection, &query).await?.rows;
             let Some(last) = rows.last() else {
                 break;
             };
@@ -74,7 +78,9 @@ pub(super) async fn erase_hidden(app: &App, claim: &JobClaim) -> Result<()> {
             });
             let mut batch = claim.batch().await?;
             for row in &rows {
-                if !(*collection == auth_configs::COLLECTION && is_named(app, row).await?) {
+                if !(*collection == auth_configs::COLLECTION
+                    && is_named(claim.store(), row).await?)
+                {
                     batch = batch.purge_row(collection, row);
                 }
             }
@@ -87,15 +93,55 @@ pub(super) async fn erase_hidden(app: &App, claim: &JobClaim) -> Result<()> {
 
 /// Returns true if an MCP server names a deleted auth config. The server then offers no account for its
 /// toolkit, instead of one of another auth config.
-async fn is_named(app: &App, auth_config: &Row) -> Result<bool> {
+async fn is_named(store: &Store, auth_config: &Row) -> Result<bool> {
     let naming = Query::for_project(&auth_config.project)
         .is("auth_configs", auth_config.id.as_str())
         .page(0, 1)
         .uncounted();
-    Ok(!app
-        .store
-        .rows(&mcp_servers::COLLECTION, &naming)
-        .await?
-        .rows
-        .is_empty())
+    let naming = store.rows(&mcp_servers::COLLECTION, &naming).await?;
+    Ok(!naming.rows.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use store::{Batch, Record};
+
+    use super::*;
+    use crate::{accounts, work::claim_job};
+
+    #[tokio::test]
+    async fn old_hidden_records_are_erased() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), COLLECTIONS).unwrap();
+        let record = |id: &str, deleted_at: Option<i64>, body: &'static str| Record {
+            id: id.to_owned(),
+            project: "p".to_owned(),
+            revision: 1,
+            created_at: Time(1),
+            updated_at: Time(deleted_at.unwrap_or(1)),
+            deleted_at: deleted_at.map(Time),
+            body: body.into(),
+        };
+        let batch = Batch::at(Time(9))
+            .restore(&accounts::COLLECTION, record("live", None, "{}"))
+            .restore(&accounts::COLLECTION, record("old", Some(2), "{}"))
+            .restore(&accounts::COLLECTION, record("new", Some(5), "{}"))
+            .restore(&auth_configs::COLLECTION, record("unnamed", Some(2), "{}"))
+            .restore(&auth_configs::COLLECTION, record("named", Some(2), "{}"));
+        let server = record("server", None, r#"{"auth_configs":["named"]}"#);
+        let batch = batch.restore(&mcp_servers::COLLECTION, server);
+        store.commit(batch).await.unwrap();
+        let claim = claim_job(&store).await;
+        erase_hidden_before(&claim, Time(3)).await.unwrap();
+        let all = Query::for_project("p").with_deleted();
+        for (collection, left) in [
+            (&accounts::COLLECTION, &["live", "new"][..]),
+            (&auth_configs::COLLECTION, &["named"]),
+        ] {
+            let rows = store.rows(collection, &all).await.unwrap().rows;
+            let mut ids: Vec<_> = rows.iter().map(|row| row.id.as_str()).collect();
+            ids.sort_unstable();
+            assert_eq!(ids, left);
+        }
+    }
 }

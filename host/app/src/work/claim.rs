@@ -309,7 +309,7 @@ impl<T: Claimable> Claim<T> {
     }
 
     /// Returns the store of the record.
-    pub(super) fn store(&self) -> &Store {
+    pub(crate) fn store(&self) -> &Store {
         &self.claims.store
     }
 

@@ -325,8 +325,48 @@ pub(crate) async fn erase_old(claim: &JobClaim) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use store::{Store, Time};
 
     use super::*;
+    use crate::{
+        COLLECTIONS,
+        core::vault::{KeyFile, Vault},
+    };
+
+    #[tokio::test]
+    async fn ended_calls_keep_no_data() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("store"), COLLECTIONS).unwrap();
+        let key = KeyFile::create(&folder.path().join("key")).unwrap();
+        let vault = Vault::open(store, &key, Time(0)).await.unwrap();
+        let seal = RunSeal {
+            key: vault.key("p", Time(0)).await.unwrap(),
+            project: "p",
+        };
+        let mut call = Record {
+            id: call_id("run", 1),
+            project: "p".to_owned(),
+            revision: 1,
+            created_at: Time(0),
+            updated_at: Time(0),
+            deleted_at: None,
+            body: StoredCall::new("run", "TOOL", "step"),
+        };
+        assert!(
+            !seal.drop_data(&mut call).unwrap(),
+            "the call has not ended"
+        );
+        let result = CallResult {
+            data: "x".repeat(10_000).into(),
+            error: Some("refused".to_owned()),
+        };
+        seal.complete(&mut call, None, &result).unwrap();
+        assert!(call.body.result_size() > 10_000);
+        assert!(seal.drop_data(&mut call).unwrap());
+        assert!(call.body.result_size() < 200);
+        let kept = seal.call_result(&call).unwrap().unwrap();
+        assert_eq!(kept.error, result.error);
+    }
 
     #[test]
     fn older_runs_may_send_proxy_requests() {

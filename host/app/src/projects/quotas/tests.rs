@@ -104,3 +104,19 @@ async fn servers_and_starts_share_one_quota() {
         "what does not count any more is forgotten"
     );
 }
+
+#[test]
+fn grants_are_used_up_one_by_one() {
+    let (quotas, project) = (Quotas::default(), ProjectId::random());
+    let use_grant = |kind| quotas.use_grant(&project, kind);
+    assert!(!use_grant(RecordKind::Session));
+    quotas.grant(&project, RecordKind::Session, 2);
+    quotas.grant(&project, RecordKind::Account, 0);
+    let kinds = [
+        RecordKind::Account,
+        RecordKind::Session,
+        RecordKind::Session,
+        RecordKind::Session,
+    ];
+    assert_eq!(kinds.map(use_grant), [false, true, true, false]);
+}
