@@ -34,9 +34,8 @@ async fn hostile_projects(host: &Host) -> Vec<Client> {
 async fn event_stream(host: &Host, project: &Client) -> Option<TcpStream> {
     let address = host.url.trim_start_matches("http://");
     let key = project.key();
-    let request = format!(
-        "GET /api/v3{STREAM_PATH} HTTP/1.1\r\nhost: {address}\r\nx-api-key: {key}\r\n\r\n"
-    );
+    let request =
+        format!("GET /api/v3{STREAM_PATH} HTTP/1.1\r\nhost: {address}\r\nx-api-key: {key}\r\n\r\n");
     let mut socket = TcpStream::connect(address).await.unwrap();
     socket.write_all(request.as_bytes()).await.unwrap();
     let mut status = [0; "HTTP/1.1 200".len()];

@@ -229,7 +229,7 @@ mod tests {
         let mut second = limiter(&node, u64::MAX);
         assert!(first.memory_growing(0, 2 * PAGE_BYTES, None).unwrap());
         assert!(!second.memory_growing(0, 2 * PAGE_BYTES, None).unwrap());
-        assert_eq!(second.refused(), Some(MemoryRefusal::Node(Busy::Others)));
+        assert_eq!(second.refused(), Some(MemoryRefusal::Node(Busy::Own)));
         drop(first);
         assert!(second.memory_growing(0, 2 * PAGE_BYTES, None).unwrap());
         drop(second);

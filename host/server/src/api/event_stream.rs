@@ -58,7 +58,6 @@ pub(crate) struct StreamQuery {
 #[utoipa::path(get, path = IN_TABLE, operation_id = "open_stream", responses(
     (status = 200, description = "Messages", content_type = "text/event-stream", body = String),
     (status = 404, description = "The message in `Last-Event-ID` does not exist"),
-    (status = 429, description = "The project has as many streams as it may have"),
 ))]
 pub(crate) async fn open(
     key: ProjectKey,

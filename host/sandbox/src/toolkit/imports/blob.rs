@@ -260,7 +260,10 @@ impl Host for State {
 }
 
 fn too_large(limit: u64) -> Error {
-    error("too_large", format!("a file has at most {limit} bytes"))
+    error(
+        "too_large",
+        format!("the files of a call have at most {limit} bytes together"),
+    )
 }
 
 fn error(kind: &str, message: String) -> Error {
@@ -341,6 +344,14 @@ mod tests {
     }
 
     #[test]
+    fn files_take_memory_of_the_node() {
+        let files = files(4);
+        let id = files.create("b", "text/plain").unwrap();
+        assert_eq!(files.append(&id, &[0; 4]).unwrap(), 4);
+        assert_eq!(files.append(&id, &[0]).unwrap_err().kind, "limit");
+    }
+
+    #[test]
     fn files_are_limited_in_number_and_size() {
         let files = files(12);
         let id = files.create("b", "text/plain").unwrap();
@@ -348,7 +359,7 @@ mod tests {
         assert_eq!(files.append(&id, &[0; 10]).unwrap(), 10);
         assert_eq!(files.append(&id, &[0]).unwrap_err().kind, "too_large");
         let other = files.create("c", "text/plain").unwrap();
-        assert_eq!(files.append(&other, &[0; 5]).unwrap_err().kind, "limit");
+        assert_eq!(files.append(&other, &[0]).unwrap_err().kind, "too_large");
         assert_eq!(files.create("d", "text/plain").unwrap_err().kind, "limit");
         assert_eq!(
             files
