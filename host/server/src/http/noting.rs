@@ -48,7 +48,9 @@ impl Notes {
             None => self.path.push_str(&shown_name(name)),
         }
         match known.filter(|known| !known.contains(&name)) {
-            Some(known) => misspelling(name, known).map_or(Ok(()), |problem| Err(E::custom(problem))),
+            Some(known) => {
+                misspelling(name, known).map_or(Ok(()), |problem| Err(E::custom(problem)))
+            }
             None => Ok(()),
         }
     }

@@ -59,6 +59,7 @@ fn bound(collection: &Collection) -> Option<&'static str> {
         "mcp_consents" => "`limits.records_mib`; kept for 30 days",
         "tool_router_sessions" => "`limits.sessions_per_project`, 128 KiB each; `limits.records_mib`",
         "tool_router_configs" => "100 for each session; `limits.records_mib`",
+        "approval_answers" => "`limits.records_mib`; kept for ten minutes",
         "recipes" => "`limits.recipes_per_project`, 64 KiB each; `limits.records_mib`",
         "recipe_versions" => "20 for each recipe; `limits.records_mib`",
         "recipe_runs" | "recipe_calls" => "50 runs that have not ended, and `limits.recipe_runs_mib` in a day",

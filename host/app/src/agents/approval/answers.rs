@@ -16,6 +16,7 @@ use crate::{
     App, Result,
     agents::{SessionCaller, errors},
     core::{clock::time_before, ids::SessionId},
+    projects::record_limits,
     work::{JobClaim, erase_all},
 };
 
@@ -46,7 +47,8 @@ impl Document for AnsweredState {
 pub(super) struct Answer(Record<AnsweredState>);
 
 impl Answer {
-    /// Records that a state is answered. Fails if it has been answered before.
+    /// Records that a state is answered. Fails if it has been answered before, or the project has added
+    /// too many records in a day.
     pub(super) async fn record(
         app: &App,
         caller: &SessionCaller,
@@ -57,6 +59,7 @@ impl Answer {
         let body = AnsweredState {
             session: caller.session_id().to_owned(),
         };
+        record_limits::count_bytes(app, project, 0)?;
         let batch = Batch::at(now).insert(project, state_hash, &body);
         match app.store.commit(batch).await {
             Ok(()) => Ok(Self(Record {
