@@ -110,9 +110,9 @@ fn hints_of_toolkit_stand_in_place_of_those_of_session() {
         ..send()
     };
     assert_eq!(permit(&config, &chat), Err(Refusal::HintMissing));
-    let by_list = Some(ToolFilter::Disable(owned(&["MAIL_LIST"])));
+    let by_list = ToolFilter::Disable(owned(&["MAIL_LIST"]));
     let config = Config {
-        tools: BTreeMap::from([("mail".to_owned(), by_list.unwrap())]),
+        tools: BTreeMap::from([("mail".to_owned(), by_list)]),
         ..config
     };
     assert_eq!(permit(&config, &send()), Err(Refusal::HintMissing));
