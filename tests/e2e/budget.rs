@@ -179,7 +179,7 @@ const TESTS_OF_ROWS: &[(&str, &str)] = &[
     ),
     (
         "Timeout of an execution in the queue",
-        "host/sandbox/src/schedule/admission.rs tenant_at_its_limit_waits_then_is_refused",
+        "host/gate/src/permits.rs key_at_its_limit_waits_then_is_refused",
     ),
     (
         "Result in a response",

@@ -167,7 +167,7 @@ async fn every_described_response_occurs_as_described() {
     with_an_authorization_server(&host, &mut seen).await;
     with_a_model(&mut seen).await;
     let few = Setup::new()
-        .with("limits.rate_per_key", "1")
+        .with("limits.rate", "1")
         .with("limits.rate_per_project", "1")
         .with("limits.failed_auth", "1")
         .start()
@@ -1412,6 +1412,9 @@ async fn too_many(host: &Host, seen: &mut ReceivedRequest) {
         .get("/toolkits/auth/callback?state=none")
         .await
         .expect(400);
+    for client in [&clients.project, &clients.organization] {
+        client.get("/auth/session/info").await.expect(200);
+    }
     for operation in CLIENT_OPERATIONS.iter() {
         let right = clients.right(operation);
         let answer = send(

@@ -407,7 +407,7 @@ async fn nothing_is_lost_while_space_is_reused() {
             kills,
             acks,
             things: 4,
-            note: 96 << 10,
+            note: 60 << 10,
         },
     )
     .await;

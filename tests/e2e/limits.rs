@@ -289,7 +289,11 @@ async fn an_unknown_path_is_an_envelope_too() {
 
 #[tokio::test]
 async fn organization_rate_limit_gives_retry_after() {
-    let host = Setup::new().with("limits.rate", "40").start().await;
+    let host = Setup::new()
+        .with("limits.rate", "40")
+        .with("limits.rate_per_project", "10000")
+        .start()
+        .await;
     let organization = host.as_org();
     let path = "/org/owner/project/list";
     let first = organization.get(path).await.expect(200);

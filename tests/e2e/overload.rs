@@ -162,7 +162,7 @@ async fn slow_requests_time_out_without_blocking_others() {
 #[tokio::test]
 async fn excess_runs_wait_or_are_refused() {
     let host = Setup::new()
-        .with("sandbox.live", "2")
+        .with("sandbox.live", "3")
         .with("sandbox.live_per_project", "2")
         .with("sandbox.queue", "2")
         .with("sandbox.queue_per_project", "1")
@@ -173,7 +173,12 @@ async fn excess_runs_wait_or_are_refused() {
     let (full, other) = (host.new_project().await, host.new_project().await);
     let mut waiting = Vec::new();
     {
-        let held = futures::future::join(sleeping(&full, &sleeps), sleeping(&full, &sleeps));
+        // The last slot is left to projects that have none.
+        let held = futures::future::join3(
+            sleeping(&full, &sleeps),
+            sleeping(&full, &sleeps),
+            sleeping(&other, &sleeps),
+        );
         tokio::pin!(held);
         let refused = async {
             for (project, status, slug) in [
@@ -199,7 +204,7 @@ async fn excess_runs_wait_or_are_refused() {
             }
         };
         tokio::select! {
-            ended = &mut held => panic!("both sleep: {ended:#?}"),
+            ended = &mut held => panic!("all sleep: {ended:#?}"),
             () = refused => {}
         }
     }

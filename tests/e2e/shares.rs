@@ -95,7 +95,7 @@ async fn newcomer_runs_shell_while_others_hold_all() {
     const COMMANDS_PER_PROJECT: usize = 2;
     // One project has two commands, and the others one each.
     const REFUSED_COUNT: usize = HOSTILE_COUNT * COMMANDS_PER_PROJECT - (HOSTILE_COUNT + 1);
-    const DEADLINE: Duration = Duration::from_secs(9);
+    const SHELL_DEADLINE: Duration = Duration::from_secs(9);
     let host = Setup::new().start().await;
     let newcomer = host.new_project().await;
     let mut held = JoinSet::new();
@@ -108,7 +108,7 @@ async fn newcomer_runs_shell_while_others_hold_all() {
     for _ in 0..REFUSED_COUNT {
         assert_eq!(held.join_next().await.unwrap().unwrap(), 503);
     }
-    let status = timeout(DEADLINE, shell(&newcomer, "echo quick")).await;
+    let status = timeout(SHELL_DEADLINE, shell(&newcomer, "echo quick")).await;
     assert_eq!(status, Ok(200));
 }
 

@@ -285,7 +285,7 @@ mod tests {
     use super::*;
     use crate::keys::MAX_IDLE_KEYS;
 
-    const LONG: Queue = Queue::time(Duration::from_secs(60));
+    const LONG_WAIT: Queue = Queue::time(Duration::from_secs(60));
 
     fn gate(total: u64, cap: u64) -> Gate<u32> {
         Gate::new(Shares::new(total, 32, cap))
@@ -324,7 +324,7 @@ mod tests {
         for (position, key) in [1, 1, 1, 2].into_iter().enumerate() {
             let (waiting, done) = (gate.clone(), done.clone());
             tokio::spawn(async move {
-                let permit = waiting.acquire(&key, LONG).await.unwrap();
+                let permit = waiting.acquire(&key, LONG_WAIT).await.unwrap();
                 done.send(key).unwrap();
                 drop(permit);
             });
@@ -343,7 +343,10 @@ mod tests {
     async fn caller_that_stops_waiting_leaves_no_trace() {
         let gate = gate(1, 1);
         let held = gate.try_acquire(&1).unwrap();
-        let queue = Queue { all: 1, ..LONG };
+        let queue = Queue {
+            all: 1,
+            ..LONG_WAIT
+        };
         let waiting = gate.clone();
         let waits = tokio::spawn(async move { waiting.acquire(&2, queue).await.map(drop) });
         wait_for_queued(&gate, 1).await;
@@ -363,7 +366,7 @@ mod tests {
         for key in [1, 9] {
             let waiting = gate.clone();
             tokio::spawn(async move {
-                let permit = waiting.acquire(&key, LONG).await;
+                let permit = waiting.acquire(&key, LONG_WAIT).await;
                 std::mem::forget(permit);
             });
             wait_for_queued(&gate, if key == 1 { 1 } else { 2 }).await;

@@ -253,11 +253,18 @@ async fn records_past_a_projects_daily_quota_are_refused() {
     };
     let slug = "Project_RecordQuotaExceeded";
     assert_refused("Other records", &refused, 507, slug);
-    let body = Body::Json(json!({ "version": "latest", "arguments": {} }));
     let path = format!("/tools/execute/{tool}");
-    let headers = [("idempotency-key", "a")];
-    let keyed = project.send(Method::POST, &path, body, &headers).await;
-    assert_refused("Other records", &keyed, 507, slug);
+    let keyed = async |key: String| {
+        let body = Body::Json(json!({ "version": "latest", "arguments": {} }));
+        let headers = [("idempotency-key", key.as_str())];
+        project.send(Method::POST, &path, body, &headers).await
+    };
+    // What is left is less than a session, and room for a few keys.
+    let mut refused = keyed("0".to_owned()).await;
+    for key in 1..8 {
+        refused = keyed(key.to_string()).await;
+    }
+    assert_refused("Other records", &refused, 507, slug);
     run(&project, &tool, 1).await.expect(200);
     create(&neighbor).await.expect(201);
 }

@@ -20,7 +20,9 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use md5::{Digest, Md5};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use sandbox::{Refusal, Reservation};
+use sandbox::Refusal;
+/// Memory of the node that the content of files takes.
+pub use sandbox::Reservation;
 use serde::{Deserialize, Serialize};
 use store::{
     Collection, Document, Erasure, Field, Kind, Listed, Query, Record, SignedUrlTerms, Time, Window,

@@ -44,7 +44,7 @@ pub(super) const COMPONENT_INVALID: &str = "400 `Toolkit_ComponentInvalid`";
 const TOOL_GETS_LIMIT: &str = "the tool gets an error of kind `limit`";
 const TOOL_GETS_TOO_LARGE: &str = "the tool gets an error of kind `too_large`";
 const TOOL_GETS_TIMEOUT: &str = "the tool gets an error of kind `timeout`";
-const SHARED: &str = "see [Shared among projects](#shared-among-projects)";
+const SHARED_SECTION: &str = "see [Shared among projects](#shared-among-projects)";
 const REST_LEFT_OUT: &str = "the rest is left out, and one more line says so";
 
 #[rustfmt::skip]
@@ -76,8 +76,8 @@ pub(super) fn callers(set: Set<'_>) -> Vec<Row> {
     vec![
         set("Open connections", "limits.connections", "a further connection waits until another one ends"),
         set("Open connections from one address", "limits.connections_per_address", "a further connection is closed immediately"),
-        set("Concurrent requests", "limits.in_flight", SHARED),
-        set("Concurrent requests of one project", "limits.in_flight_per_project", SHARED),
+        set("Concurrent requests", "limits.in_flight", SHARED_SECTION),
+        set("Concurrent requests of one project", "limits.in_flight_per_project", SHARED_SECTION),
         set("Arriving bodies from one address", "limits.bodies_per_address", "429 `Server_AddressBusy`"),
         set("Arriving bodies of one project", "limits.bodies_per_project", PROJECT_BUSY),
         set("Memory of all arriving bodies", "limits.bodies_mib", "503 `Server_Busy`; 429 for a project past a quarter of it, and for an address without a key past a sixteenth"),
@@ -101,7 +101,7 @@ pub(super) fn executions(set: Set<'_>) -> Vec<Row> {
         set("Executions of one project in the queue", "sandbox.queue_per_project", PROJECT_BUSY),
         set("Timeout of an execution in the queue", "sandbox.queue_wait_ms", "429 `Server_ProjectBusy` or 503 `Server_Busy`"),
         row("Result in a response", size(runs::MAX_INLINE_RESULT_BYTES as u64), "the result is stored as a file, and `data.result_file` links to it"),
-        set("Memory of all executions", "sandbox.memory_mib", SHARED),
+        set("Memory of all executions", "sandbox.memory_mib", SHARED_SECTION),
         set("Scripts of one project that run at once in the workbench", "workbench.scripts_per_project", "further scripts wait"),
         row("Time for which a script waits for others of its project", time(runs::MAX_SCRIPT_WAIT), PROJECT_BUSY),
         row("Time for which a script waits for others of its session, which run one after the other", time(session_files::MAX_TURN_WAIT), "409 `ToolRouterV2_SessionBusy`"),
@@ -166,8 +166,8 @@ pub(super) fn components(set: Set<'_>) -> Vec<Row> {
 pub(super) fn storage(set: Set<'_>) -> Vec<Row> {
     vec![
         set("Size of a file", "files.size_mib", "413 `HTTP_PayloadTooLarge`; the tool that creates it gets an error of kind `too_large`"),
-        set("Concurrent uploads and downloads by links", "files.transfers", SHARED),
-        set("Concurrent uploads and downloads of one project by links", "files.transfers_per_project", SHARED),
+        set("Concurrent uploads and downloads by links", "files.transfers", SHARED_SECTION),
+        set("Concurrent uploads and downloads of one project by links", "files.transfers_per_project", SHARED_SECTION),
         set("Timeout for the upload or download of a file", "files.transfer_s", "408 `HTTP_RequestTimeout`, or the connection is closed"),
         set("Size of all files of one call", "files.size_mib", "400 `ActionExecute_ArgumentsInvalid`"),
         row("Number of files of one call", files::MAX_FILES_PER_CALL, "400 `ActionExecute_ArgumentsInvalid`"),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use app::{
     agents::session_files,
-    files::{self, Parameters, SignedOperation, Ticket, TransferPermit},
+    files::{self, Parameters, Reservation, SignedOperation, Ticket, TransferPermit},
 };
 use axum::{
     extract::{Request, State},
@@ -12,7 +12,6 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use sandbox::Reservation;
 use serde::{Deserialize, Serialize};
 
 use crate::{

@@ -171,15 +171,16 @@ pub(crate) async fn execute(
             arguments: arguments(&bytes, body.arguments)?,
             slug: body.tool_slug,
             account: body.account.filter(|account| !account.trim().is_empty()),
-            approval: approval(body.request_state, body.input_responses)?,
+            approval: None,
         };
-        Ok((call, warnings))
+        Ok((call, body.request_state, body.input_responses, warnings))
     };
     let server = &key.server;
     let turns = &server.app.large_work;
     let parsed: ApiResult<_> = turns.scan(&key.project.tenant, size, parse).await?;
-    let (call, warnings) = parsed?;
+    let (mut call, state, answers, warnings) = parsed?;
     unknown::admit(server, warnings)?;
+    call.approval = approval(state, answers)?;
     let caller = open(&key, &id).await?;
     if let Some(tool) = meta_tool(server, &call.slug) {
         return execute_meta_call(&key, &caller, tool, call).await;
