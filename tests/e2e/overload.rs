@@ -7,6 +7,7 @@ use futures::{StreamExt, future::join_all, stream};
 use harness::{Answer, Client, client::Body, host::Setup, wait_until};
 use reqwest::Method;
 use serde_json::json;
+use tokio::sync::Notify;
 
 use crate::{
     budget::{assert_refused, sent_from, sleeper, sleeping, to_the_end, unfinished},
@@ -173,11 +174,16 @@ async fn excess_runs_wait_or_are_refused() {
     let (full, other) = (host.new_project().await, host.new_project().await);
     let mut waiting = Vec::new();
     {
-        // The last slot is left to projects that have none.
+        // The last slot is left to a project that has none.
+        let full_was_refused = Notify::new();
+        let last_slot = async {
+            full_was_refused.notified().await;
+            sleeping(&other, &sleeps).await
+        };
         let held = futures::future::join3(
             sleeping(&full, &sleeps),
             sleeping(&full, &sleeps),
-            sleeping(&other, &sleeps),
+            last_slot,
         );
         tokio::pin!(held);
         let refused = async {
@@ -201,6 +207,7 @@ async fn excess_runs_wait_or_are_refused() {
                     said += 1;
                 }
                 waiting.extend(calls);
+                full_was_refused.notify_one();
             }
         };
         tokio::select! {

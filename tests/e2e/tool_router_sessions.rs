@@ -188,7 +188,7 @@ async fn unusable_configurations_are_refused() {
             (4306, "ToolRouterV2_InvalidToolSlugs"),
         ),
         (
-            json!({ "tools": { &toolkit: { "tags": { "require_approval": ["readOnlyHint"] } } } }),
+            json!({ "tools": { &toolkit: { "tags": { "require_approval": ["important"] } } } }),
             (4300, "ToolRouterV2_BadRequest"),
         ),
         (
