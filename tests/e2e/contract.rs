@@ -755,7 +755,11 @@ async fn sessions(project: &Client, seen: &mut ReceivedRequest, toolkit: &str) {
     for (operation, body, status) in [
         ("tool_router_read", none.clone(), 200),
         ("tool_router_update", json!({ "tags": [] }), 200),
-        ("tool_router_update", json!({ "expected_config_version": 99 }), 409),
+        (
+            "tool_router_update",
+            json!({ "expected_config_version": 99 }),
+            409,
+        ),
         ("tool_router_attach", inline, 200),
         ("tool_router_config_history", none.clone(), 200),
         ("tool_router_tools", none.clone(), 200),

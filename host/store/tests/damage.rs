@@ -9,7 +9,9 @@
     reason = "a test that meets an error it does not expect has failed"
 )]
 
-use host_store::{Batch, Collection, Document, Field, Kind, OpenError, Query, Record, Store, Time};
+use host_store::{
+    Batch, Collection, Document, Erasure, Field, Kind, OpenError, Query, Record, Store, Time,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 static NOTES_COLLECTION: Collection = Collection {
     name: "notes",
-    erasure: store::Erasure::Project,
+    erasure: Erasure::Project,
     fields: &[Field::new("rank", Kind::Int)],
 };
 

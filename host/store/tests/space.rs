@@ -1,12 +1,12 @@
 //! The embedded store's file stays in proportion to its content while records are added and
 //! removed.
 
-use host_store::{Batch, Collection, Document, Field, Kind, Store, Time};
+use host_store::{Batch, Collection, Document, Erasure, Field, Kind, Store, Time};
 use serde::{Deserialize, Serialize};
 
 static NOTES_COLLECTION: Collection = Collection {
     name: "notes",
-    erasure: store::Erasure::Project,
+    erasure: Erasure::Project,
     fields: &[Field::unique("name", Kind::Text)],
 };
 

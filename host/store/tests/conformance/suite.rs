@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use host_store::{
-    Batch, Collection, CommitError, Cursor, Document, EditError, Field, Health, Kind,
+    Batch, Collection, CommitError, Cursor, Document, EditError, Erasure, Field, Health, Kind,
     MAX_VALUES_PER_READ, Query, Record, Store, Time,
 };
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub(crate) static COLLECTIONS: &[&Collection] = &[&THINGS_COLLECTION, &NOTES_COL
 
 pub(crate) static THINGS_COLLECTION: Collection = Collection {
     name: "things",
-    erasure: store::Erasure::Project,
+    erasure: Erasure::Project,
     fields: &[
         Field::unique("name", Kind::Text),
         Field::new("colour", Kind::Text),
@@ -50,7 +50,7 @@ impl Document for Thing {
 
 pub(crate) static NOTES_COLLECTION: Collection = Collection {
     name: "notes",
-    erasure: store::Erasure::Project,
+    erasure: Erasure::Project,
     fields: &[],
 };
 
