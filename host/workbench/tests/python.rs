@@ -187,7 +187,7 @@ async fn files_and_scripts_replace_nothing_of_the_host() {
     for (path, code) in [("csv.py", "taken = True"), ("own.py", "value = 7")] {
         session.files.lock().insert(path.to_owned(), code.into());
     }
-    let code = "import csv, own\n(hasattr(csv, 'taken'), own.value)";
+    let code = "import csv\nfrom own import value\n(hasattr(csv, 'taken'), value)";
     assert_eq!(session.run(code).await.result.text, "(False, 7)");
     let code = "def run_tool(*given): return 'taken'\nrun_tool()";
     let finished = session.run(code).await;
