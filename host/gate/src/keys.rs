@@ -1,4 +1,4 @@
-//! Entries of keys, of which idle ones are forgotten.
+//! Map with one entry for each key. Idle entries are removed when there are many.
 
 use std::{collections::HashMap, hash::Hash};
 
@@ -33,8 +33,8 @@ impl<K: Clone + Eq + Hash, V> Keys<K, V> {
         self.entries.get_mut(key)
     }
 
-    /// Returns the entry of a key, which is made if there is none. Idle entries are forgotten first if
-    /// there are many.
+    /// Returns the entry of a key, and creates it if necessary. Removes idle entries first if there are
+    /// many.
     pub(crate) fn entry(
         &mut self,
         key: &K,

@@ -8,7 +8,7 @@
 //! eight keys that hold all they may leave a ninth its base. A key that is alone gets `cap`.
 //!
 //! A [`Gate`] issues permits by this rule, and a [`Pool`] bytes. A gate also has a queue, from which
-//! keys are served in turn: one with many waiting callers does not delay one with a single caller.
+//! keys are served round-robin: a key with many waiting callers does not delay a key with one.
 
 mod keys;
 mod permits;

@@ -3,7 +3,7 @@
 /// Number of keys that may hold all they can while the base of one more stays free.
 const FULL_KEYS: u64 = 8;
 
-/// How a capacity is shared among keys.
+/// Limits by which keys share a capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shares {
     /// Units of all keys together.

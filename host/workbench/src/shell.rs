@@ -38,7 +38,7 @@ pub const SHELL_ARG: &str = "run-shell-command";
 pub const MAX_COMMAND_BYTES: usize = 256 << 10;
 /// Maximum size of each standard output of a command, in bytes. The rest is dropped.
 pub const MAX_SHELL_OUTPUT_BYTES: usize = 8 << 20;
-/// How tenants share the commands that run at the same time on a node. Further ones wait.
+/// Shares of tenants in the commands that run at the same time on a node. Further commands wait.
 pub const COMMAND_SHARES: Shares = Shares {
     total: 10,
     reserve: 8,

@@ -66,8 +66,8 @@ impl Granted {
         }
     }
 
-    /// Returns the scopes that a tool needs and that the provider did not grant. There are none if the
-    /// provider did not say what it granted.
+    /// Returns the scopes that a tool needs and that the provider did not grant. Empty if the provider
+    /// did not name the granted scopes.
     pub(crate) fn missing_scopes<'a>(&self, needed: &'a [String]) -> Vec<&'a str> {
         let Some(granted) = &self.scopes else {
             return Vec::new();

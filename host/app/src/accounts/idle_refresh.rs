@@ -19,8 +19,8 @@ use crate::{
     work::{Admission, Claim, Next, Queue, doubled},
 };
 
-/// How projects share the refreshes that one server makes at a time. Several at a time limit the delay
-/// that an unresponsive provider causes for the other accounts.
+/// Shares of projects in the refreshes that one server makes at a time. Several at a time limit the
+/// delay that an unresponsive provider causes for the other accounts.
 pub const IDLE_REFRESH_SHARES: Shares = Shares {
     total: 24,
     reserve: 8,

@@ -254,7 +254,7 @@ fn question_text(
     Ok(text)
 }
 
-/// What a state was issued for.
+/// Call for which a state was issued.
 struct Asked {
     /// Id of the account with which the call would have run; empty if it needs none.
     account: String,

@@ -15,7 +15,7 @@ use crate::{
     projects::SharedProject,
 };
 
-/// What the key of a request permits in a session beside the execution of tools.
+/// Rights of the key of a request in a session, besides the execution of tools.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CallerRights {
     /// True if the key permits proxy requests.
@@ -37,7 +37,7 @@ pub struct SessionCaller {
     pub session: Arc<Record<Session>>,
     /// Id of the request, for the log.
     pub request_id: RequestId,
-    /// What the key of the request permits.
+    /// Rights of the key of the request.
     pub rights: CallerRights,
     /// Progress of the recipes that the request executes.
     pub progress: Progress,

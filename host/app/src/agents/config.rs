@@ -41,8 +41,8 @@ pub struct Config {
     pub approval_tags: Vec<String>,
     /// As `approval_tags`, for the tools of single toolkits.
     pub approval_toolkit_tags: BTreeMap<String, Vec<String>>,
-    /// True if what is set for the tools of a toolkit stands in place of `tags` and `approval_tags`.
-    /// Both apply in a configuration whose `tools` and `tags` an earlier version stored.
+    /// True if the tags and approvals of a toolkit override `tags` and `approval_tags`. False in a
+    /// configuration whose `tools` and `tags` an earlier version stored: both apply there.
     pub toolkit_overrides_tags: bool,
     /// True if every tool without a permission of its own runs only after the user has approved the
     /// call.

@@ -307,8 +307,8 @@ pub async fn history(
     Ok(app.store.list(&query).await?)
 }
 
-/// Deletes a session, and erases its files, its answered approvals and the versions of its configuration. Fails if the
-/// session does not exist.
+/// Deletes a session, and erases its files, its answered approvals and the versions of its
+/// configuration. Fails if the session does not exist.
 pub async fn remove(app: &App, project: &Project, id: &SessionId) -> Result<()> {
     get(app, project, id).await?;
     // Files before the session: an interrupted removal can be repeated.

@@ -7,8 +7,8 @@
 
 use std::{borrow::Cow, fmt::Write};
 
-/// Returns true if a text has neither control characters and line breaks, nor invisible characters and those
-/// that change the direction of text: a person sees it as it is.
+/// Returns true if a text has no control characters, line breaks, invisible characters or characters
+/// that change the direction of text, so that it is displayed as it is stored.
 #[must_use]
 pub fn is_plain_line(text: &str) -> bool {
     !text

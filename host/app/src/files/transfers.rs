@@ -7,7 +7,7 @@ use gate::{Gate, Permit, Queue, Shares};
 use super::{Links, errors};
 use crate::{Result, core::ids::ProjectId};
 
-/// How projects share the large results of tools that are held in memory twice at the same time.
+/// Shares of projects in the large results of tools that are held in memory twice at the same time.
 pub const LARGE_RESULT_SHARES: Shares = Shares {
     total: 16,
     reserve: 8,
@@ -52,7 +52,7 @@ pub struct Files {
 /// A permit to hold a file in memory.
 pub type TransferPermit = Permit<ProjectId>;
 
-/// Returns how projects share a number of transfers, of which one project has at most `per_project`.
+/// Returns the shares of projects in a number of transfers, of which one project has at most `per_project`.
 #[must_use]
 pub const fn transfer_shares(transfers: usize, per_project: usize) -> Shares {
     Shares::new(transfers as u64, TRANSFER_BASE_DIVISOR, per_project as u64)

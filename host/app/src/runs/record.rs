@@ -66,7 +66,7 @@ struct Open<'a> {
 }
 
 impl<'a> OpenRecord<'a> {
-    /// Opens the record of a run. Waits while the log has no room. Fails if the project has written
+    /// Opens the record of a run. Waits while the buffer of the log is full. Fails if the project has written
     /// too much into the log in a day.
     pub(super) async fn open(app: &'a App, subject: Subject) -> Result<Self> {
         let (owner, now) = (subject.project.id.as_str(), app.clock.now());

@@ -11,10 +11,10 @@
 //! on behalf of all. It takes the earliest due records in random order, so that servers seldom claim
 //! the same ones.
 //!
-//! Projects share the workers of a queue, so that some of them stay free for a project that has none
-//! ([`Shares`]). A queue may also admit only some records at a time, for example few of each endpoint. The others wait
-//! in memory, where they cost nothing. If more records are due than were read, those that wait are
-//! put off together, so that those behind them are read.
+//! Projects share the workers of a queue, so that some workers stay free for a project that has none
+//! ([`Shares`]). A queue may also limit the records in progress, for example for each endpoint. The
+//! others wait in memory. If more records are due than were read, the waiting ones are delayed
+//! together, so that those behind them are read.
 
 mod due;
 
@@ -37,7 +37,7 @@ use crate::{
 
 /// Interval at which due records are looked for without a commit.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// Time for which a record is put off whose project has all workers that it may have.
+/// Delay of a record whose project already has its maximum number of workers.
 const BUSY_DELAY: Duration = Duration::from_secs(1);
 
 /// A queue with the work on its records. `C` is the context of the work, and `R` the room that the
@@ -45,8 +45,8 @@ const BUSY_DELAY: Duration = Duration::from_secs(1);
 pub(crate) struct Queue<T, C, R = ()> {
     /// Name for the log.
     pub(crate) name: &'static str,
-    /// How the keys of the admission share the workers of this server. Each worker works on one record
-    /// at a time.
+    /// Shares of the keys of the admission in the workers of this server. Each worker works on one
+    /// record at a time.
     pub(crate) shares: Shares,
     /// Time after which another worker may take the record of a lost one.
     pub(crate) lease_ttl: Duration,

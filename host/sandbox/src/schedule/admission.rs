@@ -55,7 +55,7 @@ impl CallScheduler {
     }
 }
 
-/// Returns how tenants share a number of live calls, of which one tenant has at most `per_tenant`.
+/// Returns the shares of tenants in a number of live calls, of which one tenant has at most `per_tenant`.
 #[must_use]
 pub const fn call_shares(live: usize, per_tenant: usize) -> Shares {
     Shares::new(live as u64, BASE_DIVISOR, per_tenant as u64)

@@ -45,7 +45,7 @@ impl net::MemoryBudget for BodyMemory {
     }
 }
 
-/// Returns how tenants share memory, in bytes.
+/// Returns the shares of tenants in memory, in bytes.
 #[must_use]
 pub fn memory_shares(total: u64) -> Shares {
     let shares = Shares::new(total, BASE_DIVISOR, total / 2);

@@ -1,4 +1,4 @@
-//! What bounds the records of one project in each collection, and with what they are erased.
+//! Limits on the records of one project in each collection, and the deletion that erases them.
 
 use store::{Collection, Erasure};
 
@@ -29,7 +29,7 @@ pub(super) fn write(page: &mut String) {
     }
 }
 
-/// Returns what bounds the records of a collection; `None` for an unknown collection.
+/// Returns the limits on the records of a collection; `None` for an unknown collection.
 #[rustfmt::skip]
 fn bound(collection: &Collection) -> Option<&'static str> {
     Some(match collection.name {

@@ -75,8 +75,9 @@ pub(super) struct Admitted {
     pub(super) credential: String,
 }
 
-/// Admits a request to an MCP server, and returns the id of its credential, if it has one. A key or an access token is needed only if the project requires
-/// a key, but one that is sent has to be one of the project.
+/// Admits a request to an MCP server, and returns the id of its credential, if it has one. A key or an
+/// access token is needed only if the project requires a key, but one that is sent has to be one of the
+/// project.
 pub(super) async fn admit(
     server: &Arc<Server>,
     caller: &McpCaller,

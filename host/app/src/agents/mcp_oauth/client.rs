@@ -48,7 +48,8 @@ pub struct Client {
 }
 
 /// Registers a client and returns its client id. Fails if the name is too long or contains control
-/// characters, line breaks or hidden characters, or if a redirect URI is missing, too long or of a kind that is not permitted.
+/// characters, line breaks or hidden characters, or if a redirect URI is missing, too long or of a kind
+/// that is not permitted.
 pub fn register(app: &App, client: &Client) -> Result<String> {
     let is_shown =
         |name: &str| name.chars().count() <= MAX_CLIENT_NAME_CHARS && is_plain_line(name);

@@ -307,7 +307,7 @@ pub async fn revoke(app: &App, token: &str, client_id: &str) -> Result<()> {
     Ok(revoked.await?)
 }
 
-/// What an access token gives access to.
+/// Access that an access token gives.
 #[derive(Debug)]
 pub struct TokenAccess {
     /// Holder of the key with which the member has signed in.
@@ -318,7 +318,7 @@ pub struct TokenAccess {
     pub consent_id: String,
 }
 
-/// Returns what an access token for an endpoint gives access to. Fails with
+/// Returns the access that a token for an endpoint gives. Fails with
 /// [`errors::MCP_TOKEN_INVALID`] if the token is not valid for the endpoint.
 pub async fn authenticate(app: &App, token: &str, resource: &Resource) -> Result<TokenAccess> {
     let token = Token::read(app, Kind::Access, token);

@@ -26,7 +26,7 @@ use crate::{
     work::{Admission, Claim, Next, Queue, doubled},
 };
 
-/// How projects share the runs that one server works on at a time.
+/// Shares of projects in the runs that one server works on at a time.
 pub const RUN_SHARES: Shares = Shares {
     total: 64,
     reserve: 16,

@@ -36,7 +36,7 @@ pub(crate) static COLLECTION: Collection = Collection {
     fields: &[Field::due("due")],
 };
 
-/// How projects share the messages that one server sends to the sink at a time.
+/// Shares of projects in the messages that one server sends to the sink at a time.
 pub const SINK_SHARES: Shares = Shares {
     total: 32,
     reserve: 8,

@@ -30,7 +30,7 @@ use crate::{
     work::{Admission, Claim, Next, Queue, doubled},
 };
 
-/// How projects share the polls that one server runs at a time.
+/// Shares of projects in the polls that one server runs at a time.
 pub const POLL_SHARES: Shares = Shares {
     total: 24,
     reserve: 8,

@@ -38,13 +38,13 @@ pub(crate) const STRANGER_DIVISOR: usize = 2;
 /// Part of these requests that one address has.
 pub(crate) const STRANGER_ADDRESS_DIVISOR: usize = 4;
 
-/// Returns how projects share the requests that are answered at once.
+/// Returns the shares of projects in the requests that are answered at once.
 pub(crate) const fn request_shares(limits: &Limits) -> Shares {
     let per_project = limits.in_flight_per_project as u64;
     Shares::new(limits.in_flight as u64, REQUEST_BASE_DIVISOR, per_project)
 }
 
-/// Returns how projects share the requests of callers without a key.
+/// Returns the shares of projects in the requests of callers without a key.
 pub(crate) const fn stranger_shares(limits: &Limits) -> Shares {
     let divisor = STRANGER_DIVISOR as u64;
     let all = limits.in_flight as u64 / divisor;

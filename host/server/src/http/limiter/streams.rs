@@ -21,7 +21,7 @@ pub(crate) struct Streams(Gate<Arc<str>>);
 /// Permit of an open stream, released when it is dropped.
 pub(crate) type StreamPermit = Permit<Arc<str>>;
 
-/// Returns how projects share streams.
+/// Returns the shares of projects in streams.
 pub(crate) const fn stream_shares(limits: &Limits) -> Shares {
     let all = (limits.in_flight as u64).saturating_mul(STREAMS_PER_REQUEST);
     Shares::new(all, STREAM_BASE_DIVISOR, all / STREAM_CAP_DIVISOR)

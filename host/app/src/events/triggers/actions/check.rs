@@ -18,8 +18,8 @@ pub const MAX_ARGUMENTS_BYTES: usize = 64 << 10;
 
 impl Action {
     /// Checks a requested action of an instance with this account. Returns a copy of the recipe, if the
-    /// action runs one. Fails if the tool or the recipe does not exist, the arguments are too large or have an invalid placeholder, or no account of
-    /// the project can be used for the tool.
+    /// action runs one. Fails if the tool or the recipe does not exist, the arguments are too large or
+    /// have an invalid placeholder, or no account of the project can be used for the tool.
     pub(in crate::events::triggers) async fn check(
         &self,
         app: &App,

@@ -42,7 +42,7 @@ use crate::{
     work::{Admission, Claim, Next, Queue, doubled, jittered},
 };
 
-/// How projects share the actions that one server runs at a time.
+/// Shares of projects in the actions that one server runs at a time.
 pub const ACTION_SHARES: Shares = Shares {
     total: 24,
     reserve: 8,
@@ -156,7 +156,7 @@ struct Subject {
     instance: Record<Instance>,
     action: Action,
     target: Target,
-    /// Copy of the recipe; null for a tool.
+    /// Copy of the recipe; null if the action runs a tool.
     recipe: Value,
     arguments: Map<String, Value>,
     event: Uuid,

@@ -32,7 +32,7 @@ use crate::{
     work::{Admission, Claim, Next, Queue, doubled},
 };
 
-/// How projects share the subscriptions that one server works on at a time.
+/// Shares of projects in the subscriptions that one server works on at a time.
 pub const SUBSCRIPTION_SHARES: Shares = Shares {
     total: 12,
     reserve: 8,
