@@ -27,9 +27,10 @@ pub enum Busy {
 
 impl Shares {
     /// Returns the shares of a capacity: the base is a part of it, and the reserve is eight bases, but
-    /// at most half of the capacity.
+    /// at most half of the capacity. A capacity of zero counts as one.
     #[must_use]
     pub const fn new(total: u64, base_divisor: u64, cap: u64) -> Self {
+        let total = at_least_one(total);
         let base = at_least_one(total / base_divisor);
         Self {
             total,

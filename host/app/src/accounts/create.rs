@@ -61,18 +61,6 @@ pub(super) struct Connected {
     pub(super) config: Record<AuthConfig>,
 }
 
-fn inserted_record<T>(project: &Project, id: &AccountId, body: T, now: Time) -> Record<T> {
-    Record {
-        id: id.to_string(),
-        project: project.id.to_string(),
-        revision: 1,
-        created_at: now,
-        updated_at: now,
-        deleted_at: None,
-        body,
-    }
-}
-
 /// Validated request to connect an account.
 pub(super) struct ValidatedRequest {
     pub(super) config: Record<AuthConfig>,
@@ -194,8 +182,8 @@ impl ValidatedRequest {
         });
         let config = inserted.await.map_err(map_alias_conflict)?;
         Ok(Connected {
-            account: inserted_record(project, id, account, now),
-            credential: inserted_record(project, id, credential, now),
+            account: Record::inserted(owner, id.as_str(), now, account),
+            credential: Record::inserted(owner, id.as_str(), now, credential),
             config,
         })
     }

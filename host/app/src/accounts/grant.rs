@@ -7,10 +7,7 @@
 //! the reception of a webhook, which seldom sends a request. A token that the provider rejects is
 //! refreshed once, and the call continues with the new token.
 
-use std::{
-    collections::{BTreeSet, HashSet},
-    sync::Arc,
-};
+use std::{collections::HashSet, sync::Arc};
 
 use manifest::AuthMode;
 use store::{Query, Record};
@@ -193,17 +190,11 @@ pub(super) async fn grant_account(
     granted.account = Some(AccountId::parse(&record.id)?);
     granted.auth_config = Some(record.body.auth_config.clone());
     granted.source = Source::ConnectedAccount;
-    granted.scopes = granted_scopes(&values);
+    granted.scopes = values
+        .get(SCOPE_VALUE)
+        .and_then(|scopes| scopes.as_str())
+        .map(str::to_owned);
     Ok((granted, values))
-}
-
-/// Returns the scopes that the provider named when it issued the token. Providers separate them with
-/// blanks (RFC 6749, section 3.3) or commas.
-fn granted_scopes(values: &Values) -> Option<BTreeSet<String>> {
-    let named = values.get(SCOPE_VALUE)?.as_str()?;
-    let scopes = named.split([' ', ',']).filter(|scope| !scope.is_empty());
-    let scopes: BTreeSet<_> = scopes.map(str::to_owned).collect();
-    (!scopes.is_empty()).then_some(scopes)
 }
 
 /// Returns the values of an account. If the account is connected, a token that expires soon is

@@ -1,6 +1,6 @@
 //! Access of one call to one credential, as the sandbox asks for it.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use manifest::AuthMode;
@@ -48,8 +48,8 @@ pub(crate) struct Granted {
     pub auth_config: Option<AuthConfigId>,
     /// Origin of the credential, for the execution log.
     pub source: Source,
-    /// OAuth scopes that the provider granted, if it named them.
-    pub scopes: Option<BTreeSet<String>>,
+    /// OAuth scopes that the provider named when it issued the token, as it sent them.
+    pub scopes: Option<String>,
 }
 
 impl Granted {
@@ -64,16 +64,6 @@ impl Granted {
             source,
             ..Self::default()
         }
-    }
-
-    /// Returns the scopes that a tool needs and that the provider did not grant. Empty if the provider
-    /// did not name the granted scopes.
-    pub(crate) fn missing_scopes<'a>(&self, needed: &'a [String]) -> Vec<&'a str> {
-        let Some(granted) = &self.scopes else {
-            return Vec::new();
-        };
-        let missing = needed.iter().filter(|scope| !granted.contains(*scope));
-        missing.map(String::as_str).collect()
     }
 
     /// Routes the requests through a proxy, if one is set.

@@ -121,15 +121,7 @@ pub async fn claim(app: &App, holder: &Holder, key: &str, request: Vec<Bytes>) -
         let batch = Batch::at(now).insert(owner, &id, &body);
         match app.store.commit(batch).await {
             Ok(()) => {
-                let record = Record {
-                    id,
-                    project: owner.to_owned(),
-                    revision: 1,
-                    created_at: now,
-                    updated_at: now,
-                    deleted_at: None,
-                    body,
-                };
+                let record = Record::inserted(owner, &id, now, body);
                 if let Err(full) = record_limits::count_bytes(app, owner, 0) {
                     erase(&app.store, Batch::at(now).purge(&record)).await?;
                     return Err(full);

@@ -89,7 +89,6 @@ pub(crate) async fn execute_resolved(
     let granted = accounts::grant(app, project, resolved, &user, choice).await?;
     // The language model is called after all other checks of the call, because it costs money.
     let arguments = input.into_arguments(app, project, tool).await?;
-    let missing_scopes = granted.missing_scopes(&tool.scopes);
     let given: Vec<_> = arguments.files.iter().map(|file| file.id.clone()).collect();
     let subject = Subject {
         project: project.clone(),
@@ -125,10 +124,8 @@ pub(crate) async fn execute_resolved(
         record: Some(&mut record),
     };
     let mut outcome = run::call(app, run).await?;
-    if let Err(failure) = &mut outcome.output
-        && !missing_scopes.is_empty()
-    {
-        explain_missing_scopes(failure, record.last_status(), &missing_scopes);
+    if let (Err(failure), Some(scopes)) = (&mut outcome.output, &granted.scopes) {
+        explain_missing_scopes(failure, record.last_status(), scopes, &tool.scopes);
     }
     let Presented { data, error, kept } = present(app, project, resolved, outcome, &given).await;
     let log_id = record.id().clone();
@@ -149,10 +146,24 @@ pub(crate) async fn execute_resolved(
 }
 
 /// Adds to the failure of a tool that the account lacks scopes, if the provider refused the request.
-/// A call is never refused for it beforehand, because one scope may include another.
-fn explain_missing_scopes(failure: &mut Failure, last_status: Option<u16>, missing: &[&str]) {
+/// A call is never refused for it beforehand, because one scope may include another. Providers separate
+/// the granted scopes with blanks (RFC 6749, section 3.3) or commas.
+fn explain_missing_scopes(
+    failure: &mut Failure,
+    last_status: Option<u16>,
+    granted: &str,
+    needed: &[String],
+) {
     let status = failure.upstream_status.or(last_status);
     if failure.cause != Cause::Tool || !matches!(status, Some(401 | 403)) {
+        return;
+    }
+    let granted = granted.split([' ', ',']).filter(|scope| !scope.is_empty());
+    let granted: Vec<_> = granted.collect();
+    let missing = needed.iter().map(String::as_str);
+    let missing: Vec<_> = missing.filter(|scope| !granted.contains(scope)).collect();
+    // Without a granted scope, the provider did not say which ones it granted.
+    if granted.is_empty() || missing.is_empty() {
         return;
     }
     let missing = missing.join("`, `");

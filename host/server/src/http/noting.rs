@@ -38,21 +38,18 @@ impl Notes {
         if object > 0 {
             self.path.push('.');
         }
-        match known {
-            Some(known) if known.contains(&name) => self.path.push_str(name),
-            Some(known) => {
-                let path = &self.path;
-                add_warning(&mut self.warnings, || member_warning(path, name, known));
-                self.path.push_str(&shown_name(name));
-            }
-            None => self.path.push_str(&shown_name(name)),
+        let Some(known) = known else {
+            self.path.push_str(&shown_name(name));
+            return Ok(());
+        };
+        if known.contains(&name) {
+            self.path.push_str(name);
+            return Ok(());
         }
-        match known.filter(|known| !known.contains(&name)) {
-            Some(known) => {
-                misspelling(name, known).map_or(Ok(()), |problem| Err(E::custom(problem)))
-            }
-            None => Ok(()),
-        }
+        let path = &self.path;
+        add_warning(&mut self.warnings, || member_warning(path, name, known));
+        self.path.push_str(&shown_name(name));
+        misspelling(name, known).map_or(Ok(()), |problem| Err(E::custom(problem)))
     }
 }
 

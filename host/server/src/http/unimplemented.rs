@@ -15,8 +15,8 @@ use utoipa::openapi::{
 /// Extension of a schema that says what happens to the member: `refuse` or `ignore`.
 const UNIMPLEMENTED_MARK: &str = "x-unimplemented";
 
-/// End of the sentence that refuses a member or a value.
-pub(crate) const UNIMPLEMENTED_REASON: &str =
+/// Reason why a member is refused.
+const UNIMPLEMENTED_REASON: &str =
     "this server does not have it, and does not ignore it: send the request without it";
 
 /// Value of a member that this server does not have. It cannot be read, not even from null. A member

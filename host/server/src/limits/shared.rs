@@ -20,6 +20,9 @@ setting, the others follow from it, except for those with a setting of their own
 |---|---|---|---|---|---|---|
 ";
 
+/// Test of the rule, for capacity that requests of a project cannot fill at will.
+const QUEUE_TEST: &str = "host/gate/src/permits.rs waiting_newcomer_is_served_before_larger_keys";
+
 /// Adds the section to the page.
 pub(super) fn write(page: &mut String) {
     page.push_str(SHARED_SECTION);
@@ -78,7 +81,7 @@ pub(super) fn write(page: &mut String) {
         files::transfer_shares(transfers.transfers, transfers.transfers_per_project),
         number,
         &wait("30 s".to_owned()),
-        "host/gate/src/permits.rs waiting_newcomer_is_served_before_larger_keys",
+        QUEUE_TEST,
     );
     line(
         "Large results of tools that are checked and stored",
@@ -88,7 +91,7 @@ pub(super) fn write(page: &mut String) {
             "after {} the execution fails with `file_not_kept`",
             time(files::MAX_LARGE_RESULT_WAIT)
         ),
-        "host/gate/src/permits.rs waiting_newcomer_is_served_before_larger_keys",
+        QUEUE_TEST,
     );
     line(
         "Shell commands",
@@ -109,34 +112,34 @@ pub(super) fn write(page: &mut String) {
         triggers::actions::ACTION_SHARES,
         number,
         stays,
-        "host/gate/src/permits.rs waiting_newcomer_is_served_before_larger_keys",
+        QUEUE_TEST,
     );
     line(
         "Subscriptions at providers",
         triggers::SUBSCRIPTION_SHARES,
         number,
         stays,
-        "host/gate/src/permits.rs waiting_newcomer_is_served_before_larger_keys",
+        QUEUE_TEST,
     );
     line(
         "Runs of recipes",
         recipes::RUN_SHARES,
         number,
         stays,
-        "host/gate/src/permits.rs waiting_newcomer_is_served_before_larger_keys",
+        QUEUE_TEST,
     );
     line(
         "Refreshes of tokens of idle accounts",
         accounts::IDLE_REFRESH_SHARES,
         number,
         stays,
-        "host/gate/src/permits.rs waiting_newcomer_is_served_before_larger_keys",
+        QUEUE_TEST,
     );
     line(
         "Messages for the sink",
         events::SINK_SHARES,
         number,
         stays,
-        "host/gate/src/permits.rs waiting_newcomer_is_served_before_larger_keys",
+        QUEUE_TEST,
     );
 }

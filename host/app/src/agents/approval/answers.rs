@@ -62,15 +62,7 @@ impl Answer {
         record_limits::count_bytes(app, project, 0)?;
         let batch = Batch::at(now).insert(project, state_hash, &body);
         match app.store.commit(batch).await {
-            Ok(()) => Ok(Self(Record {
-                id: state_hash.to_owned(),
-                project: project.to_owned(),
-                revision: 1,
-                created_at: now,
-                updated_at: now,
-                deleted_at: None,
-                body,
-            })),
+            Ok(()) => Ok(Self(Record::inserted(project, state_hash, now, body))),
             Err(CommitError::Taken { .. }) => Err(errors::approval_answered(tool)),
             Err(cause) => Err(cause.into()),
         }

@@ -41,9 +41,11 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
         recipes::remove(app, caller, slug).await?;
         return Ok(json!({ "slug": slug, "deleted": true }).into());
     }
-    for name in rest.keys() {
-        let problem = misspelling(name, &DEFINITION_MEMBERS);
-        if let Some(problem) = problem.filter(|_| !DEFINITION_MEMBERS.contains(&name.as_str())) {
+    let unknown = rest
+        .keys()
+        .filter(|name| !DEFINITION_MEMBERS.contains(&name.as_str()));
+    for name in unknown {
+        if let Some(problem) = misspelling(name, &DEFINITION_MEMBERS) {
             let problem = format!("{name}: {problem}");
             return Err(errors::arguments_invalid(OWN_TOOL.short_slug(), problem));
         }

@@ -49,11 +49,7 @@ pub(crate) const fn stranger_shares(limits: &Limits) -> Shares {
     let divisor = STRANGER_DIVISOR as u64;
     let all = limits.in_flight as u64 / divisor;
     let per_project = limits.in_flight_per_project as u64 / divisor;
-    Shares::new(
-        if all == 0 { 1 } else { all },
-        REQUEST_BASE_DIVISOR,
-        per_project,
-    )
+    Shares::new(all, REQUEST_BASE_DIVISOR, per_project)
 }
 
 /// Sender of a request to a project.
