@@ -1,6 +1,6 @@
 //! The parts that every module uses: the clock, ids, errors, strict JSON, placeholders, sealed secrets,
-//! concurrency limits by key, escaping of invisible characters, misspelled names, caches of what was read, the threads for
-//! work on large bodies, and the shares of projects in the processors. This module imports no other module of the crate except the [`App`](crate::App) that it is
+//! concurrency limits by key, escaping of invisible characters, misspelled names, caches of what was
+//! read, the threads for work on large bodies, and the shares of projects in the processors. This module imports no other module of the crate except the [`App`](crate::App) that it is
 //! part of.
 
 mod class;

@@ -89,7 +89,8 @@ async fn problems_of(
         return Ok(problems.0);
     }
     for (place, step) in calls {
-        check_call(app, caller, step, (&place, &mut problems), accounts).await?;
+        let kept = check_call(app, caller, step, &place, &mut problems).await?;
+        accounts.extend(kept.map(|kept| (step.name.clone(), kept)));
     }
     Ok(problems.0)
 }
@@ -105,44 +106,46 @@ fn check_texts(definition: &Definition, problems: &mut Problems) {
     }
 }
 
-/// Checks the tool of a step, its account, and those of its arguments that have no placeholder.
+/// Checks the tool of a step, its account, and those of its arguments that have no placeholder. Returns
+/// the account that the step keeps.
 async fn check_call(
     app: &App,
     caller: &SessionCaller,
     step: &Step,
-    (place, problems): (&str, &mut Problems),
-    accounts: &mut StepAccounts,
-) -> Result<()> {
+    place: &str,
+    problems: &mut Problems,
+) -> Result<Option<AccountId>> {
     let Some(slug) = &step.tool_slug else {
         if !MetaTool::RemoteWorkbench.is_in_force(caller.config()) {
             problems.add(format!("{place}.script: the session has no workbench"));
         }
-        return Ok(());
+        return Ok(None);
     };
     let found = match resolve(app, caller, slug.trim()) {
         Ok(found) => found,
         Err(cause) => {
             problems.add(format!("{place}.tool_slug: {cause}"));
-            return Ok(());
+            return Ok(None);
         }
     };
-    match kept_account(app, caller, &found, step).await {
-        Ok(kept) => accounts.extend(kept.map(|kept| (step.name.clone(), kept))),
+    let kept = match kept_account(app, caller, &found, step).await {
+        Ok(kept) => kept,
         Err(cause) => {
             let problem = problem_of(cause)?;
             problems.add(format!("{place} (`{}`): {problem}", truncate(&step.name)));
+            None
         }
-    }
+    };
     // The values of arguments that name files are replaced before they are validated.
     if found.tool.takes_files {
-        return Ok(());
+        return Ok(kept);
     }
     let arguments = Value::Object(step.arguments.clone());
     let found = found.tool.input.problems_of_known(arguments, is_filled_in);
     for problem in found.await? {
         problems.add(format!("{place}.arguments: {problem}"));
     }
-    Ok(())
+    Ok(kept)
 }
 
 /// Returns the account that a step keeps: the one that it names, whose alias may be given to another account
