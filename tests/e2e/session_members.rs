@@ -252,20 +252,45 @@ async fn warning_setting_accepts_unknown_members() {
     let host = Setup::new().with("sessions.unknown_members", "warn");
     let host = host.start().await;
     let project = host.new_project().await;
-    let body = json!({ "user_id": "amy", "newest": 1, "search": { "enabled": false } });
+    let body = json!({ "user_id": "amy", "newest": 1, "search": { "colors": 2 } });
     let created = project.post(SESSION_PATH, &body).await;
     let warnings = created.headers.get_all("x-toolhost-warning").into_iter();
     let warnings: Vec<_> = warnings.map(|value| value.to_str().unwrap()).collect();
     let expected = [
         "unknown body member `newest` is ignored",
-        "unknown body member `search.enabled` is ignored; the nearest known name is `search.enable`",
+        "unknown body member `search.colors` is ignored",
     ];
     assert_eq!(warnings, expected);
     created.expect(201);
     let output = host.output();
-    assert!(output.contains("`search.enabled` is ignored"), "{output}");
-    let restriction = json!({ "user_id": "amy", "toolkits": { "enabl": [] } });
-    project.post(SESSION_PATH, &restriction).await.expect(400);
+    assert!(output.contains("`search.colors` is ignored"), "{output}");
+}
+
+#[tokio::test]
+async fn warning_setting_refuses_what_may_restrict() {
+    let host = Setup::new().with("sessions.unknown_members", "warn");
+    let host = host.start().await;
+    let project = host.new_project().await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let harmless: serde_json::Map<_, _> = (0..10)
+        .map(|number| (format!("x{number}{number}"), json!(1)))
+        .collect();
+    for restriction in [
+        json!({ "toolkits": { "enabl": [] } }),
+        json!({ "search": { "enabled": false } }),
+        json!({ "experimental": { "permission": { "default": "ask_every_call" } } }),
+        json!({ "require_approval": ["hackernews"] }),
+        json!({ "proxy_executes": { "enable": false } }),
+        json!({ "expected_version": 77, "search": { "enable": false } }),
+        // More than are compared.
+        harmless.into(),
+    ] {
+        let path = format!("{SESSION_PATH}/{session}");
+        project.patch(&path, &restriction).await.expect(400);
+        let mut body = restriction;
+        body["user_id"] = json!("amy");
+        project.post(SESSION_PATH, &body).await.expect(400);
+    }
 }
 
 #[tokio::test]

@@ -290,9 +290,15 @@ impl App {
     pub async fn run_jobs(&self) {
         tokio::join!(
             lifecycle::jobs::run(self),
-            projects::write_key_uses(self),
-            projects::quotas::run_loop(self)
+            projects::keep_key_uses(self),
+            projects::quotas::keep_counts(self)
         );
+    }
+
+    /// Writes the key uses and daily quotas that are not in the store yet, before the server stops.
+    pub async fn write_counts(&self) {
+        projects::write_key_uses(self).await;
+        self.quotas.save(&self.store, self.clock.now()).await;
     }
 
     /// Returns the base URL at which clients reach this server.

@@ -214,6 +214,11 @@ impl<I> Listed<I> {
 /// than the default timeout of requests.
 pub const CHANGE_TIMEOUT_S: u64 = 10;
 
+/// Bytes of the records on one page of a list. Past them, further records are on the next page.
+pub const MAX_PAGE_BYTES: usize = 4 << 20;
+/// Maximum number of records of a page that are read before their size is known.
+const FIRST_PART_ROWS: usize = 32;
+
 /// Maximum number of ids or values in one call of a backend. More are read in several calls.
 pub const MAX_VALUES_PER_READ: usize = 1_000;
 
@@ -390,26 +395,46 @@ impl Store {
         })
     }
 
-    /// Returns one page of a list and the cursor after which the next page starts.
+    /// Returns one page of a list and the cursor after which the next page starts. A page whose records
+    /// have more than [`MAX_PAGE_BYTES`] ends before its limit.
     ///
     /// Records that are added or removed between two pages shift nothing: the next page starts
     /// after the last record of this one.
     pub async fn list<T: Document>(&self, query: &Query) -> Result<Listed<Record<T>>, Error> {
-        let wanted = Query {
-            limit: query.limit.saturating_add(1),
-            ..query.clone()
-        };
-        let Page { mut rows, total } = self.rows(T::COLLECTION, &wanted).await?;
         let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
-        let follows = rows.len() > limit;
-        rows.truncate(limit);
+        let (mut rows, mut bytes, mut total) = (Vec::<Row>::new(), 0_usize, None);
+        let mut part = query.clone();
+        let mut part_rows = FIRST_PART_ROWS;
+        let follows = loop {
+            // One more than the page has shows that another page follows.
+            let missing = limit.saturating_add(1) - rows.len();
+            part.limit = missing.min(part_rows) as u64;
+            let found = self.rows(T::COLLECTION, &part).await?;
+            let is_last = (found.rows.len() as u64) < part.limit;
+            total.get_or_insert(found.total);
+            bytes += found.rows.iter().map(|row| row.body.len()).sum::<usize>();
+            rows.extend(found.rows);
+            if is_last || rows.len() > limit || (bytes > MAX_PAGE_BYTES && rows.len() > 1) {
+                break !is_last;
+            }
+            if let Some(last) = rows.last() {
+                part.after = Some(query.cursor(T::COLLECTION, last)?);
+                (part.offset, part.counted) = (0, false);
+            }
+            // As many as fit if they are as large as those before.
+            let left = MAX_PAGE_BYTES.saturating_sub(bytes);
+            part_rows = left.saturating_mul(rows.len()) / bytes.max(1) + 1;
+        };
+        if follows {
+            rows.pop();
+        }
         let last = rows.last().filter(|_| follows);
         let next = last
             .map(|row| query.cursor(T::COLLECTION, row))
             .transpose()?;
         Ok(Listed {
             items: rows.into_iter().map(decode).collect::<Result<_, _>>()?,
-            total,
+            total: total.unwrap_or_default(),
             next,
         })
     }

@@ -41,10 +41,8 @@ pub struct Connect {
 /// the toolkit, it needs no account or has no auth config that the session may use, or an address is invalid.
 pub async fn link(app: &App, caller: &SessionCaller, request: Connect) -> Result<LinkCreated> {
     if !caller.rights.connect {
-        return Err(errors::key_permission(
-            "write",
-            Area::ConnectedAccounts.into_str(),
-        ));
+        let areas = [Area::ConnectedAccounts, Area::Sessions].map(|area| area.into_str());
+        return Err(errors::key_permission("write", &areas.join(" or ")));
     }
     let config = caller.config();
     let catalog = app.catalog.snapshot();

@@ -17,7 +17,7 @@ crate::error_table! { pub table:
     /// The user of the session has no usable account for the toolkit.
     NO_ACTIVE_CONNECTION = no_active_connection(user: impl Display, toolkit: impl Display): Invalid, 4302, "ToolRouterV2_NoActiveConnection",
         "user `{user}` has no active connection to toolkit {toolkit} that the session may use",
-        "connect an account with POST /tool_router/session/{{session_id}}/link";
+        "connect an account with the operation `link` of the session, or with the meta tool MANAGE_CONNECTIONS";
     /// The session names toolkits that do not exist.
     INVALID_TOOLKIT_SLUGS = invalid_toolkit_slugs(slugs: impl Display): Invalid, 4305, "ToolRouterV2_InvalidToolkitSlugs",
         "these toolkits do not exist: {slugs}",
@@ -49,14 +49,14 @@ crate::error_table! { pub table:
     /// The session does not permit the tool.
     TOOL_NOT_PERMITTED = tool_not_permitted(tool: impl Display, reason: impl Display): Forbidden, 4311, "ToolRouterV2_ToolNotPermitted",
         "the session does not permit tool {tool}: {reason}",
-        "use a permitted tool, or change `tools` or `tags` of the session with PATCH";
+        "use a permitted tool, or change the restriction of the session with PATCH";
     /// The user must approve the call, and the caller cannot ask for it.
     APPROVAL_REQUIRED = approval_required(tool: impl Display): Forbidden, 4321, "ToolRouterV2_ApprovalRequired",
         "the session runs {tool} only after its user has approved the call",
-        "call the tool alone with POST /tool_router/session/{{session_id}}/execute, which asks for the approval";
+        "call the tool alone with the operation `execute` of the session, or over MCP with a client that asks its user; both ask for the approval";
     /// The state is not one of this call, or has expired. Nothing ran.
     APPROVAL_INVALID = approval_invalid(tool: impl Display): Invalid, 4322, "ToolRouterV2_ApprovalInvalid",
-        "request_state: it belongs to no request for the approval of this call of {tool}, or has expired",
+        "request_state: it belongs to no request for the approval of this call of {tool}, has expired, or the session was changed meanwhile",
         "call the tool with the same arguments and without `request_state`, to ask for approval again";
     /// The state has been answered before. Nothing ran.
     APPROVAL_ANSWERED = approval_answered(tool: impl Display): Invalid, 4323, "ToolRouterV2_ApprovalAnswered",
@@ -65,7 +65,7 @@ crate::error_table! { pub table:
     /// The meta tool is switched off in the session.
     META_TOOL_OFF = meta_tool_off(slug: impl Display): Forbidden, 4312, "ToolRouterV2_MetaToolDisabled",
         "the session does not offer the meta tool {slug}",
-        "use a tool of `tool_router_tools`, or change the session with PATCH";
+        "use a tool of `tool_router_tools`, or switch the meta tool on with PATCH of the session";
     /// The project waits for connections in too many calls. Nothing was started.
     TOO_MANY_WAITS = too_many_waits(max: usize): LimitReached, 4320, "ToolRouterV2_TooManyWaits",
         "the project waits for connections in {max} calls already",
@@ -77,7 +77,7 @@ crate::error_table! { pub table:
     /// The session has no file at the path.
     SESSION_FILE_NOT_FOUND = session_file_not_found(path: impl Display): NotFound, 4331, "ToolRouterV2_FileNotFound",
         "the session has no file `{path}`",
-        "list the files with GET /tool_router/session/{{session_id}}/mounts/files/items";
+        "list the files of the mount `files` of the session";
     /// The files of the session would exceed a limit. Nothing was changed.
     SESSION_FILES_FULL = session_files_full(files: usize, mib: u64): Invalid, 4332, "ToolRouterV2_FilesFull",
         "the session would have more than {files} files, or more than {mib} MiB in files",

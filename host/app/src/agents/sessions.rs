@@ -172,12 +172,23 @@ pub(super) async fn note_use(app: &App, session: &Record<Session>) -> Result<()>
 }
 
 /// Erases the sessions that were not used for the time that the operator has set, with their files and
-/// versions. This is a job that one server at a time runs.
+/// versions. Uses are noted only while there is such a time, so that nothing is erased before it has been
+/// set for that long. This is a job that one server at a time runs.
 pub(crate) async fn erase_unused(app: &App, claim: &JobClaim) -> Result<()> {
+    let now = claim.batch().await?.now;
+    let since = claim.body().await.erases_since;
     let Some(retention) = app.sessions.retention else {
+        if since.is_some() {
+            claim.edit(|job| job.erases_since = None).await?;
+        }
         return Ok(());
     };
-    let unused_since = time_before(claim.batch().await?.now, retention + USE_INTERVAL);
+    let unused_since = time_before(now, retention + USE_INTERVAL);
+    match since {
+        Some(since) if since <= unused_since => {}
+        Some(_) => return Ok(()),
+        None => return Ok(claim.edit(|job| job.erases_since = Some(now)).await?),
+    }
     let mut query = Query::all_projects()
         .below("updated_at", unused_since.0)
         .page(0, SESSIONS_PER_READ)
@@ -199,10 +210,16 @@ pub(crate) async fn erase_unused(app: &App, claim: &JobClaim) -> Result<()> {
             let Some(project) = projects::find(app, &ProjectId::parse(&row.project)?).await? else {
                 continue;
             };
-            match remove(app, &project, &SessionId::parse(&row.id)?).await {
-                Err(cause) if !cause.is(&errors::SESSION_NOT_FOUND) => {
-                    return Err(cause);
+            let id = SessionId::parse(&row.id)?;
+            let removed = async {
+                // It may have been used since the page was read.
+                if get(app, &project, &id).await?.updated_at < unused_since {
+                    remove(app, &project, &id).await?;
                 }
+                Ok::<_, Error>(())
+            };
+            match removed.await {
+                Err(cause) if !cause.is(&errors::SESSION_NOT_FOUND) => return Err(cause),
                 _ => {}
             }
         }
@@ -230,15 +247,19 @@ pub async fn change(
         let mut session = get(app, project, id).await?;
         session.body.check_version(expected_version)?;
         let before = session.body.config.clone();
-        apply(&mut session.body.config);
-        let config = session.body.config;
-        session.body.config = check::checked(app, project, config, &before).await?;
+        let mut config = before.clone();
+        apply(&mut config);
+        let config = check::checked(app, project, config, &before).await?;
+        let now = app.clock.now();
+        if config == before {
+            return Ok((Batch::at(now), session));
+        }
+        session.body.config = config;
         if !session.body.config.asks_as(&before) {
             session.body.approved.clear();
         }
         session.body.version += 1;
         projects::count_record(app, project, &session.body)?;
-        let now = app.clock.now();
         let batch = Batch::at(now).update(&session);
         let batch = with_version(batch, owner, id.as_str(), &session.body);
         let oldest = session.body.version.checked_sub(MAX_VERSIONS);

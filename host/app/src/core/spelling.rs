@@ -68,6 +68,40 @@ const RESTRICTING_NAMES: [&str; 46] = [
     "require_mcp_api_key",
 ];
 
+/// Members of bodies of sessions that restrict what a session permits, wherever they stand.
+const SESSION_RESTRICTIONS: [&str; 24] = [
+    "account",
+    "auth_configs",
+    "connected_accounts",
+    "disable",
+    "enable",
+    "enable_proxy_execution",
+    "enable_tool_execution",
+    "execute",
+    "expected_config_version",
+    "hooks",
+    "manage_connections",
+    "multi_account",
+    "permissions",
+    "preload",
+    "proxy_execute",
+    "request_state",
+    "require_approval",
+    "require_explicit_selection",
+    "restrict_egress_to_service",
+    "search",
+    "tags",
+    "toolkits",
+    "tools",
+    "workbench",
+];
+
+/// Returns true if a name is similar to that of a restriction of a session.
+#[must_use]
+pub fn resembles_session_restriction(name: &str) -> bool {
+    nearest(name, SESSION_RESTRICTIONS).is_some()
+}
+
 /// Returns the known name that is most similar to a name, if one is similar. Case, `_` and `-` make
 /// no difference.
 pub fn nearest<K: AsRef<str>>(name: &str, known: impl IntoIterator<Item = K>) -> Option<K> {
@@ -106,6 +140,19 @@ pub fn misspelling(name: &str, known: &[&str]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn restrictions_of_sessions_are_recognized_anywhere() {
+        for name in [
+            "require_approvals",
+            "expectedVersion",
+            "work-bench",
+            "permission",
+        ] {
+            assert!(resembles_session_restriction(name), "{name}");
+        }
+        assert!(!resembles_session_restriction("color_scheme"));
+    }
 
     #[test]
     fn only_misspelled_restrictions_are_refused() {

@@ -25,7 +25,7 @@ crate::error_table! { pub table:
 
     /// The project has as many records of a kind as it may have.
     TOO_MANY_RECORDS = too_many_records(what: &str, most: u64, setting: &str): StorageFull, 706, "Project_TooManyRecords",
-        "the project has {most} {what}, which is the most (`{setting}`)",
+        "the project may have at most {most} {what} (`{setting}`), and has as many",
         "delete those that are not needed any more, or ask the operator to raise the setting that the message names";
     /// The project has added too many bytes of records in a day.
     RECORDS_FULL = records_full(): StorageFull, 707, "Project_RecordQuotaExceeded",
@@ -44,7 +44,7 @@ crate::error_table! { pub table:
     /// The permissions of the key do not include this access.
     KEY_PERMISSION = key_permission(access: &str, area: &str): Forbidden, 10403, "HTTP_Forbidden",
         "the key has no {access} permission for {area}",
-        "use a key whose permissions include this area, or a key without restrictions";
+        "use a key whose permissions include one of these areas";
 
     /// Another request used the same idempotency key.
     IDEMPOTENCY_KEY_REUSED = idempotency_key_reused(): Unprocessable, 10424, "Idempotency_KeyReused",

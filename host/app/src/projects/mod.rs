@@ -27,7 +27,7 @@ use uuid::Uuid;
 pub use config::{Config, LogVisibility};
 pub use create::{NewProject, create};
 pub(crate) use keys::{
-    COLLECTION as API_KEYS, holder_by_record, lookup_cached, refresh,
+    COLLECTION as API_KEYS, holder_by_record, keep_key_uses, lookup_cached, refresh,
     revoke_where as revoke_keys_where, write_key_uses,
 };
 pub use keys::{

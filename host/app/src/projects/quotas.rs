@@ -310,7 +310,7 @@ async fn stored(store: &Store) -> Result<Amounts> {
 }
 
 /// Adds the counts to the record every minute. Never returns.
-pub(crate) async fn run_loop(app: &App) {
+pub(crate) async fn keep_counts(app: &App) {
     loop {
         tokio::time::sleep(SAVE_INTERVAL).await;
         app.quotas.save(&app.store, app.clock.now()).await;

@@ -239,7 +239,11 @@ impl<T: Claimable> Claim<T> {
     /// Commits a change of the record under the claim and extends the claim with it. Fails as
     /// [`Claim::commit`] does.
     pub(crate) async fn edit(&self, change: impl FnOnce(&mut T)) -> Committed {
-        let batch = self.batch().await?;
+        self.edit_with(self.batch().await?, change).await
+    }
+
+    /// Commits a change of the record in one batch with others, as [`Claim::edit`] does.
+    pub(crate) async fn edit_with(&self, batch: Batch, change: impl FnOnce(&mut T)) -> Committed {
         let mut held = self.lock_held().await?;
         let before = held.record.clone();
         change(&mut held.record.body);

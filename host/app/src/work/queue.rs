@@ -21,7 +21,7 @@ mod due;
 use std::{convert::Infallible, panic::AssertUnwindSafe, pin::Pin, sync::Arc, time::Duration};
 
 use due::Due;
-use futures::{FutureExt as _, future::join_all};
+use futures::{FutureExt as _, StreamExt as _, stream::FuturesUnordered};
 use gate::Shares;
 use store::{CommitError, Query, Record, Time};
 use tokio::time::sleep;
@@ -115,7 +115,9 @@ impl<T: Claimable, C: Sync, R: Send> Queue<T, C, R> {
     pub(crate) async fn run(&self, claims: &Claims, context: &C) {
         let due = Due::new(claims, context, &self.admission, self.shares);
         let workers = (0..self.shares.total).map(|_| self.run_worker(&due, context));
-        join_all(workers).await;
+        // Polls the workers that were woken, and none of the idle ones.
+        let mut workers: FuturesUnordered<_> = workers.collect();
+        while workers.next().await.is_some() {}
     }
 
     async fn run_worker(&self, due: &Due<'_, T, C, R>, context: &C) -> Infallible {

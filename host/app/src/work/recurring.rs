@@ -66,6 +66,9 @@ pub(crate) struct JobState {
     /// End of the last successful run.
     #[serde(rename = "ran")]
     last_run_at: Time,
+    /// Time from which the setting of a job that erases holds. None while it erases nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) erases_since: Option<Time>,
 }
 
 impl Document for JobState {
@@ -119,6 +122,7 @@ async fn make_due(claims: &Claims, name: &str) -> Result<()> {
                 let body = JobState {
                     work: WorkState::due_at(now),
                     last_run_at: Time(0),
+                    erases_since: None,
                 };
                 batch.insert(INSTALLATION_PROJECT, name, &body)
             }

@@ -125,6 +125,12 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
     // A provider that has replaced a refresh token may reject the old one after the next start, and
     // keeps a client that this server does not know.
     accounts::finish_tasks(&server.app).await;
+    if timeout(LOG_FLUSH_TIMEOUT, server.app.write_counts())
+        .await
+        .is_err()
+    {
+        tracing::warn!("last uses of keys and daily quotas were not written before the timeout");
+    }
     // The log and the spans end once no task can add records.
     drop(server);
     finish(&mut writing, &mut exporting).await;

@@ -23,7 +23,7 @@ use crate::{
         context::operation,
         errors, flattened, members,
         noting::{Notes, Noting},
-        unknown,
+        unknown::{self, Warning},
     },
 };
 
@@ -99,7 +99,7 @@ async fn parse<T: Send + 'static>(
 fn object<T: DeserializeOwned + ToSchema + 'static>(
     bytes: &[u8],
     branding: &Branding,
-) -> ApiResult<(T, Vec<String>)> {
+) -> ApiResult<(T, Vec<Warning>)> {
     let bytes = if bytes.is_empty() { b"{}" } else { bytes };
     let value = json::parse(bytes).map_err(|cause| errors::invalid(format!("body: {cause}")))?;
     // serde would deserialize a struct from an array of its members in order.
@@ -126,7 +126,7 @@ fn object<T: DeserializeOwned + ToSchema + 'static>(
 /// If the bytes are not an object that fits the type.
 pub(crate) fn borrowed_object<'a, T: Deserialize<'a>>(
     bytes: &'a [u8],
-) -> ApiResult<(T, Vec<String>)> {
+) -> ApiResult<(T, Vec<Warning>)> {
     borrowed(bytes).map_err(|problem| errors::invalid(problem).into())
 }
 
@@ -136,7 +136,7 @@ pub(crate) fn borrowed_object<'a, T: Deserialize<'a>>(
 /// The problem with the bytes.
 pub(crate) fn borrowed<'a, T: Deserialize<'a>>(
     bytes: &'a [u8],
-) -> Result<(T, Vec<String>), String> {
+) -> Result<(T, Vec<Warning>), String> {
     let bytes: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
     // serde would deserialize a struct from an array of its members in order.
     if bytes.trim_ascii_start().first() != Some(&b'{') {

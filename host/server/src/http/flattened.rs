@@ -14,7 +14,7 @@ use utoipa::{
     openapi::{RefOr, Schema},
 };
 
-use crate::http::unknown::{MAX_WARNINGS, member_warning};
+use crate::http::unknown::{MAX_WARNINGS, Warning, member_warning};
 
 /// Names of members; none for a type that is not put together.
 type Names = Option<Arc<[String]>>;
@@ -23,7 +23,7 @@ type Names = Option<Arc<[String]>>;
 static NAMES_BY_TYPE: LazyLock<RwLock<HashMap<TypeId, Names>>> = LazyLock::new(RwLock::default);
 
 /// Returns a warning about each unknown member of a body, if its type is put together of several.
-pub(super) fn warnings<T: ToSchema + 'static>(body: &Value) -> Vec<String> {
+pub(super) fn warnings<T: ToSchema + 'static>(body: &Value) -> Vec<Warning> {
     let id = TypeId::of::<T>();
     let known = NAMES_BY_TYPE.read().get(&id).cloned();
     let known = known.unwrap_or_else(|| {

@@ -18,6 +18,7 @@ use self::{
 };
 
 pub(crate) use self::problem::Problem;
+use crate::http::unknown::Warning;
 
 /// Maximum number of problems of one body that are reported.
 const MAX_PROBLEMS: usize = 20;
@@ -28,7 +29,7 @@ const MAX_PROBLEMS: usize = 20;
 /// The first problem, if the value does not fit the type.
 pub(crate) fn read<T: DeserializeOwned>(
     value: Value,
-    warnings: &mut Vec<String>,
+    warnings: &mut Vec<Warning>,
 ) -> Result<T, Problem> {
     let mut noted = Noted::default();
     let read = read_value(value, &mut noted);
@@ -159,6 +160,7 @@ mod tests {
         });
         let mut warnings = Vec::new();
         read::<Body>(body, &mut warnings).unwrap();
+        let warnings: Vec<_> = warnings.iter().map(Warning::to_string).collect();
         assert_eq!(
             warnings,
             [

@@ -12,13 +12,13 @@ use serde::{
     forward_to_deserialize_any,
 };
 
-use crate::http::unknown::{add_warning, member_warning, shown_name};
+use crate::http::unknown::{Warning, add_warning, member_warning, shown_name};
 
 /// Notes of [`Noting`] about a body.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     /// Warnings about unknown members, at most [`MAX_WARNINGS`](crate::http::unknown::MAX_WARNINGS).
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
     /// Path to the value that is being read, or to the one that could not be read.
     pub path: String,
 }
@@ -380,7 +380,8 @@ mod tests {
         let mut json = serde_json::Deserializer::from_str(text);
         let read = Body::deserialize(Noting::new(&mut json, &mut notes));
         let read = read.map_err(|cause| format!("{}: {cause}", notes.path));
-        (read, notes.warnings)
+        let warnings = notes.warnings.iter().map(Warning::to_string);
+        (read, warnings.collect())
     }
 
     #[test]

@@ -12,7 +12,7 @@ use utoipa::IntoParams;
 
 use crate::{
     Server,
-    http::{ApiError, ApiResult, Query, errors, query::number_or_null},
+    http::{ApiError, ApiResult, Query, errors, permits, query::number_or_null},
 };
 
 pub(crate) use self::listed::{Listed, Position};
@@ -51,11 +51,18 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// Returns the page that a limit and a cursor select. The limit in the cursor takes precedence.
+    /// Returns the page that a limit and a cursor select, and acquires the permit to build it.
     ///
     /// # Errors
-    /// If the cursor was not made by this server.
-    pub(crate) fn new(limit: Option<f64>, cursor: Option<&str>) -> ApiResult<Self> {
+    /// If the cursor was not made by this server, or the project builds too many pages.
+    pub(crate) async fn admit(limit: Option<f64>, cursor: Option<&str>) -> ApiResult<Self> {
+        let page = Self::new(limit, cursor)?;
+        permits::enter_page().await?;
+        Ok(page)
+    }
+
+    /// Returns the page that a limit and a cursor select. The limit in the cursor takes precedence.
+    fn new(limit: Option<f64>, cursor: Option<&str>) -> ApiResult<Self> {
         if let Some(cursor) = cursor.filter(|cursor| !cursor.is_empty()) {
             return read_cursor(cursor).ok_or_else(|| errors::cursor_invalid().into());
         }
@@ -196,7 +203,7 @@ impl FromRequestParts<Arc<Server>> for Page {
 
     async fn from_request_parts(parts: &mut Parts, server: &Arc<Server>) -> ApiResult<Self> {
         let Query(Paging { limit, cursor }) = Query::from_request_parts(parts, server).await?;
-        Self::new(limit, cursor.as_deref())
+        Self::admit(limit, cursor.as_deref()).await
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::http::{
     context::CURRENT_REQUEST,
-    limiter::{Caller, CallerPermit, RequestLimiter},
+    limiter::{Caller, CallerPermit, PagePermit, RequestLimiter},
 };
 
 /// Permit of one request, released when it is answered.
@@ -19,6 +19,7 @@ use crate::http::{
 pub(crate) struct Permits {
     server: Cell<Option<OwnedSemaphorePermit>>,
     project: Cell<Option<CallerPermit>>,
+    page: Cell<Option<PagePermit>>,
     /// Caller whose permit the request needs.
     caller: OnceCell<Caller>,
 }
@@ -35,6 +36,7 @@ impl Permits {
         Self {
             server: Cell::new(self.server.take()),
             project: Cell::new(self.project.take()),
+            page: Cell::new(self.page.take()),
             caller: self.caller.clone(),
         }
     }
@@ -77,6 +79,23 @@ pub(crate) async fn enter_project(limiter: &RequestLimiter, caller: Caller) -> R
         }
         None => Box::pin(enter(limiter)).await,
     }
+}
+
+/// Acquires the permit to build a page of a list, which the request holds until it is answered.
+///
+/// # Errors
+/// Returns an error if none becomes free in time.
+pub(crate) async fn enter_page() -> Result<(), Error> {
+    let known = CURRENT_REQUEST.with(|context| {
+        let owner = context.owner.get().cloned();
+        context.server.get().cloned().zip(owner)
+    });
+    // Without a key, the request is refused elsewhere.
+    if let Some((server, owner)) = known {
+        let permit = server.limiter.enter_page(&owner).await?;
+        CURRENT_REQUEST.with(|context| context.permits.page.set(Some(permit)));
+    }
+    Ok(())
 }
 
 /// Releases the permit of a request that waits for its client, or opens a stream.

@@ -5,9 +5,9 @@
 //!
 //! The known names are those of the types that the request is deserialized into.
 
-use std::{cell::OnceCell, sync::Arc};
+use std::{cell::OnceCell, fmt, sync::Arc};
 
-use app::core::spelling::nearest;
+use app::core::spelling::{nearest, resembles_session_restriction};
 use axum::{
     http::{HeaderName, HeaderValue},
     response::Response,
@@ -38,7 +38,28 @@ struct Noted {
     parameters: Vec<&'static [&'static str]>,
     /// True if the handler reads all parameters.
     reads_all: bool,
-    warnings: Vec<String>,
+    warnings: Vec<Warning>,
+}
+
+/// A query parameter or a member of a body that is unknown.
+#[derive(Debug, Clone)]
+pub(crate) struct Warning {
+    text: String,
+    /// True if the name is similar to one that its place may have, or to a restriction of sessions.
+    may_restrict: bool,
+}
+
+impl Warning {
+    /// Returns the reason why the name is refused instead of ignored.
+    pub(super) fn refusal(&self) -> String {
+        self.text.replace(" is ignored", " is not allowed")
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.text)
+    }
 }
 
 impl Names {
@@ -62,7 +83,7 @@ impl Names {
     }
 
     /// Adds warnings about members of a body.
-    pub(crate) fn warn(&self, warnings: Vec<String>) {
+    pub(crate) fn warn(&self, warnings: Vec<Warning>) {
         if !warnings.is_empty() {
             self.noted().add(warnings);
         }
@@ -94,7 +115,7 @@ impl Names {
         };
         let warnings = std::mem::take(&mut noted.lock().warnings);
         for warning in warnings {
-            if let Ok(value) = HeaderValue::try_from(warning) {
+            if let Ok(value) = HeaderValue::try_from(warning.text) {
                 response.headers_mut().append(WARNING_HEADER, value);
             }
         }
@@ -103,30 +124,37 @@ impl Names {
 
 impl Noted {
     /// Adds warnings until a response has the maximum number of them.
-    fn add(&mut self, warnings: Vec<String>) {
+    fn add(&mut self, warnings: Vec<Warning>) {
         let left = MAX_WARNINGS.saturating_sub(self.warnings.len());
         self.warnings.extend(warnings.into_iter().take(left));
     }
 }
 
 /// Adds a warning about a body. The warning is not made if the body has the maximum number of them.
-pub(super) fn add_warning(warnings: &mut Vec<String>, warning: impl FnOnce() -> String) {
+pub(super) fn add_warning(warnings: &mut Vec<Warning>, warning: impl FnOnce() -> Warning) {
     if warnings.len() < MAX_WARNINGS {
         warnings.push(warning());
     }
 }
 
 /// Takes note of the unknown members of the body of the request being answered. An operation that
-/// refuses them does so unless `sessions.unknown_members` is `warn`.
+/// refuses them does so. If `sessions.unknown_members` is `warn`, it refuses only those that may be
+/// misspelled or misplaced restrictions.
 ///
 /// # Errors
-/// `4300` with every unknown member that was noted.
-pub(crate) fn admit(server: &Server, warnings: Vec<String>) -> ApiResult<()> {
+/// `4300` with every refused member that was noted.
+pub(crate) fn admit(server: &Server, warnings: Vec<Warning>) -> ApiResult<()> {
     if operation().refuses_unknown_members && !warnings.is_empty() {
-        if server.config.sessions.unknown_members == UnknownMembers::Refuse {
-            let problems = warnings.iter().map(|warning| refusal(warning));
-            return Err(errors::session_invalid(problems.collect::<Vec<_>>()).into());
+        // Of more members than are noted, one could be a restriction.
+        let accepts_others = server.config.sessions.unknown_members == UnknownMembers::Warn
+            && warnings.len() < MAX_WARNINGS;
+        let is_refused = |warning: &&Warning| !accepts_others || warning.may_restrict;
+        let problems = warnings.iter().filter(is_refused).map(Warning::refusal);
+        let problems: Vec<_> = problems.collect();
+        if !problems.is_empty() {
+            return Err(errors::session_invalid(problems).into());
         }
+        let warnings: Vec<_> = warnings.iter().map(Warning::to_string).collect();
         let warnings = warnings.join(", ");
         tracing::warn!(warnings, "a request to a session has unknown members");
     }
@@ -134,14 +162,9 @@ pub(crate) fn admit(server: &Server, warnings: Vec<String>) -> ApiResult<()> {
     Ok(())
 }
 
-/// Returns a warning about an unknown member as the reason why it is refused.
-pub(super) fn refusal(warning: &str) -> String {
-    warning.replace(" is ignored", " is not allowed")
-}
-
 /// Returns the warning about an unknown member of a body. The place is the path of its object, with
 /// a dot at the end unless it is the body itself.
-pub(crate) fn member_warning(place: &str, name: &str, known: &[&str]) -> String {
+pub(crate) fn member_warning(place: &str, name: &str, known: &[&str]) -> Warning {
     warning("body member", place, name, known.iter())
 }
 
@@ -150,14 +173,18 @@ fn warning(
     place: &str,
     name: &str,
     known: impl Iterator<Item = impl AsRef<str>>,
-) -> String {
+) -> Warning {
     let shown = shown_name(name);
     let mut text = format!("unknown {kind} `{place}{shown}` is ignored");
-    if let Some(nearest) = nearest(name, known) {
+    let nearest = nearest(name, known);
+    if let Some(nearest) = &nearest {
         let nearest = nearest.as_ref();
         text.push_str(&format!("; the nearest known name is `{place}{nearest}`"));
     }
-    text
+    Warning {
+        text,
+        may_restrict: nearest.is_some() || resembles_session_restriction(name),
+    }
 }
 
 /// Returns a name that a client sent, shortened, with `?` for what is not plain ASCII.

@@ -12,9 +12,11 @@ use crate::{
 const SHARED_SECTION: &str = "
 ## Shared among projects
 
-A project takes its *base* whenever it is free, more only while the *reserve* stays free for others, and never more than the number
-*of one project*. While eight projects hold all they may, the base of one more is free, if the reserve is eight bases. Where *all* is a
-setting, the others follow from it, except for those with a setting of their own.
+A project gets its *base* whenever that much is free. It gets more only while the *reserve* stays free, and never more than *of one
+project*. Example, requests: one project alone gets 384; while it holds them, eight others get 16 each from the reserve of 128. Two that
+grow together get 192 each. Where *all* follows from a setting, the base is a part of *all*, at least 1: 1/32 for requests and executions,
+1/16 for transfers and for memory (at least 64 MiB), 1/128 for streams. The reserve is eight bases, at most half of *all*. *Of one project*
+is its own setting, three quarters of the requests without a key by default, half of the memory, or a quarter of the streams.
 
 | Capacity | All | Reserve | Base | Of one project | Past the limit | Test |
 |---|---|---|---|---|---|---|
@@ -91,6 +93,13 @@ pub(super) fn write(page: &mut String) {
             "after {} the execution fails with `file_not_kept`",
             time(files::MAX_LARGE_RESULT_WAIT)
         ),
+        QUEUE_TEST,
+    );
+    line(
+        "Pages of lists that are built",
+        limiter::PAGE_SHARES,
+        number,
+        &wait(time(limiter::MAX_PAGE_WAIT)),
         QUEUE_TEST,
     );
     line(

@@ -66,9 +66,9 @@ pub(crate) const SERVER_PERMISSION: Permission =
 /// Permission that a key needs at sessions.
 pub(crate) const SESSION_PERMISSION: Permission = Permission::OneOf(
     &[
-        Area::ToolExecution,
-        Area::Sessions,
         Area::SessionToolExecution,
+        Area::Sessions,
+        Area::ToolExecution,
     ],
     Access::Write,
 );

@@ -62,7 +62,7 @@ pub(super) async fn read(
     if file.size > MAX_RESOURCE_BYTES {
         let message = format!(
             "the file has {} bytes, and a resource at most {MAX_RESOURCE_BYTES}: download it by a link \
-             of POST /tool_router/session/{{session_id}}/mounts/files/download_url",
+             of the operation `mounts/files/download_url` of the session",
             file.size
         );
         return Err(ErrorData::invalid_params(

@@ -915,6 +915,29 @@ pub(crate) async fn rows_are_read_without_bodies_if_asked(place: impl Place) {
     }
 }
 
+pub(crate) async fn page_of_large_records_ends_early(place: impl Place) {
+    const RECORD_COUNT: usize = 60;
+    let store = place.open().await;
+    for number in 0..RECORD_COUNT {
+        let body = Thing {
+            rest: "x".repeat(100 << 10),
+            ..Thing::default()
+        };
+        let batch = at(1).insert("p", &format!("t{number:02}"), &body);
+        store.commit(batch).await.unwrap();
+    }
+    let mut sizes = Vec::new();
+    let mut left = Query::for_project("p").page(0, 1_000);
+    loop {
+        let page = store.list::<Thing>(&left).await.unwrap();
+        assert_eq!(page.total, RECORD_COUNT as u64);
+        sizes.push(page.items.len());
+        let Some(next) = page.next else { break };
+        left = left.after(next);
+    }
+    assert_eq!(sizes, [40, 20]);
+}
+
 pub(crate) async fn a_list_misses_nothing_that_stays(place: impl Place) {
     let store = place.open().await;
     let orders = [
@@ -1146,7 +1169,7 @@ macro_rules! promises {
                 removed_record_is_hidden_and_releases_values, one_concurrent_insert_of_an_id_wins,
                 many_changes_hold_together_or_not_at_all, writers_of_many_records_lose_nothing,
                 one_concurrent_claim_of_a_value_wins, sixteen_writers_lose_nothing,
-                every_one_of_sixty_four_writers_succeeds, a_list_misses_nothing_that_stays,
+                every_one_of_sixty_four_writers_succeeds, a_list_misses_nothing_that_stays, page_of_large_records_ends_early,
                 uncounted_pages_follow_one_another, rows_are_read_without_bodies_if_asked,
                 edit_changes_record_or_returns_error, a_large_body_is_kept_whole,
                 large_body_is_never_read_mixed, any_unicode_is_kept_and_found,

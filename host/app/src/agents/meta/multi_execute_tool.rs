@@ -35,6 +35,8 @@ const RESULTS_FOLDER: &str = "tool_results";
 const FILE_NAME_CHARS: usize = 8;
 /// Estimated size of a result without its data, in bytes of JSON.
 const RESULT_OVERHEAD_BYTES: usize = 256;
+/// Copies of the data of all calls that are held at the end: each alone, and in the result or the file.
+const RESULT_COPIES: usize = 2;
 /// Size of the data of a call from which it becomes a file, in bytes, unless the session sets another.
 pub const MAX_INLINE_BYTES: usize = 80 << 10;
 
@@ -124,6 +126,8 @@ pub(super) async fn run(
         let problem = format!("tools: must have 1 to {MAX_CALLS} calls");
         return Err(invalid(problem));
     }
+    let bytes = request.tools.len() * MAX_INLINE_BYTES * RESULT_COPIES;
+    let _reserved = files::reserve_memory(app, &caller.project.tenant, bytes as u64)?;
     let timeout = app.sessions.multi_execute_timeout;
     let batch = Arc::new(Batch::new(request.tools, arguments, timeout));
     batch.run(app, caller).await?;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use store::{Listed, Predicate, Query, Record, Time, Window};
+use store::{Cursor, Listed, MAX_PAGE_BYTES, Predicate, Query, Record, Time, Window};
 use uuid::Uuid;
 
 use super::{
@@ -20,6 +20,10 @@ use crate::{
     events::delivery::{self, Delivery},
     projects::Project,
 };
+
+/// Number of instances whose progress is read at a time. It has up to half a MiB each, most of which lists do
+/// not show.
+const INSTANCES_PER_READ: usize = 16;
 
 /// Filter for lists of instances. Empty fields do not filter.
 #[derive(Debug, Default)]
@@ -63,8 +67,8 @@ pub struct InstanceView {
     pub events: Vec<RecentEvent>,
 }
 
-/// Returns a page of instances, newest first, and their total number. Fails if a configuration
-/// cannot be decrypted.
+/// Returns a page of instances, newest first, and their total number. A page whose configurations and actions
+/// have more than [`MAX_PAGE_BYTES`] ends before its limit. Fails if a configuration cannot be decrypted.
 pub async fn list(
     app: &App,
     project: &Project,
@@ -72,30 +76,46 @@ pub async fn list(
     window: Window,
 ) -> Result<Listed<InstanceView>> {
     let query = query(project, filter, window);
-    let Listed { items, total, next } = app.store.list::<Instance>(&query).await?;
-    let mut subscriptions = subscribing::views(app, project, &items).await?;
-    let ids = items.iter().map(|record| record.id.as_str());
-    let of_page = Query::for_project(project.id.as_str()).any_of("id", ids);
-    let progress = app.store.find::<Progress>(&of_page).await?.records;
-    let events = progress.iter().flat_map(|record| record.body.recent.ids());
-    let events: Vec<_> = events.collect();
-    let deliveries = delivery::of_events(app, project, &events).await?;
-    let progress = progress.into_iter();
-    let progress = progress.map(|record| (record.id.clone(), record));
-    let mut progress: HashMap<_, _> = progress.collect();
-    let mut views = Vec::with_capacity(items.len());
-    for record in items {
-        // Without it, the instance was deleted after the page was read.
-        if let Some(progress) = progress.remove(&record.id) {
-            let subscription = subscriptions.remove(&record.id);
-            let mut view = view(app, project, record, &progress, &deliveries).await?;
-            view.subscription = subscription;
-            views.push(view);
+    let found = app.store.list::<Instance>(&query).await?;
+    let mut next = None;
+    let mut subscriptions = subscribing::views(app, project, &found.items).await?;
+    let mut views = Vec::with_capacity(found.items.len());
+    let mut sealed_bytes = 0;
+    let mut items = found.items.into_iter();
+    while sealed_bytes <= MAX_PAGE_BYTES {
+        let part: Vec<_> = items.by_ref().take(INSTANCES_PER_READ).collect();
+        let Some(last) = part.last() else { break };
+        next = match items.len() {
+            0 => found.next.clone(),
+            _ => Some(Cursor {
+                value: None,
+                created_at: last.created_at,
+                id: last.id.clone(),
+            }),
+        };
+        let ids = part.iter().map(|record| record.id.as_str());
+        let of_part = Query::for_project(project.id.as_str()).any_of("id", ids);
+        let progress = app.store.find::<Progress>(&of_part).await?.records;
+        let events = progress.iter().flat_map(|record| record.body.recent.ids());
+        let events: Vec<_> = events.collect();
+        let deliveries = delivery::of_events(app, project, &events).await?;
+        let progress = progress.into_iter();
+        let progress = progress.map(|record| (record.id.clone(), record));
+        let mut progress: HashMap<_, _> = progress.collect();
+        for record in part {
+            // Without it, the instance was deleted after the page was read.
+            if let Some(progress) = progress.remove(&record.id) {
+                sealed_bytes += progress.body.shown_bytes();
+                let subscription = subscriptions.remove(&record.id);
+                let mut view = view(app, project, record, &progress, &deliveries).await?;
+                view.subscription = subscription;
+                views.push(view);
+            }
         }
     }
     Ok(Listed {
         items: views,
-        total,
+        total: found.total,
         next,
     })
 }

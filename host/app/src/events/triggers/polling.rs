@@ -1,15 +1,15 @@
 //! Polling of trigger instances.
 //!
 //! Each instance of a polling trigger is a record that is due at its next poll ([`Progress`]). A
-//! worker claims it, runs the guest's `poll`, and commits the new cursor, the state of the guest and
-//! every event in one batch under its claim. A worker that dies or loses its claim has therefore
-//! changed nothing: the next one polls again from the old cursor. An event that the guest reports
-//! twice is delivered once.
+//! worker claims it, runs the guest's `poll`, and commits the events, the new cursor and the state of
+//! the guest under its claim. Many or large events are committed in parts, the cursor with the last of
+//! them. After a worker that dies or loses its claim, the next one therefore polls again from the old
+//! cursor. An event that the guest reports twice is delivered once.
 
 use std::time::Duration;
 
 use gate::Shares;
-use sandbox::{Action, Event, Failure, Output};
+use sandbox::{Action, Event, Failure, Output, Reservation};
 use store::{Batch, CommitError, Record, Time};
 
 use super::{
@@ -24,7 +24,12 @@ use crate::{
     App, Result, accounts,
     catalog::{Origin, ResolvedTrigger, VersionSelector},
     core::{clock::time_after, ids::ProjectId, truncate},
-    events::{errors, outbox, pacing::Room},
+    events::{
+        errors,
+        outbox::{self, NewEvent},
+        pacing::Room,
+    },
+    files,
     projects::{self, Project},
     runs::{self, TriggerCall},
     work::{Admission, Claim, Next, Queue, doubled},
@@ -46,6 +51,8 @@ pub(super) const RETRY_DELAY: Duration = Duration::from_secs(15);
 pub const MAX_ROUNDS: u32 = 20;
 /// Maximum number of events of one poll.
 pub const MAX_EVENTS: usize = 1_000;
+/// Bytes of the payloads of the events of a poll that are committed together, unless one event has more.
+const MAX_PART_BYTES: usize = 1 << 20;
 /// Maximum interval between polls that fail.
 const MAX_FAILURE_INTERVAL: Duration = Duration::from_secs(3_600);
 /// Maximum time for which a provider may ask not to be polled.
@@ -132,6 +139,8 @@ struct Subject {
 /// Result of a poll that succeeded.
 struct Found {
     events: Vec<Event>,
+    /// Reservation for the memory of the events.
+    reserved: Reservation,
     memory: Memory,
     more: bool,
 }
@@ -242,6 +251,8 @@ impl Subject {
                 "the poll reported {count} events; at most {MAX_EVENTS} are allowed, and `more` for the rest"
             ));
         }
+        let bytes = events.iter().map(|event| event.payload.len() as u64).sum();
+        let reserved = files::reserve_memory(app, &self.project.tenant, bytes)?;
         for event in &events {
             let payload = &self.found.trigger.payload;
             let tenant = &self.project.tenant;
@@ -256,19 +267,19 @@ impl Subject {
         }
         Ok(Ok(Found {
             events,
+            reserved,
             memory,
             more,
         }))
     }
 
-    /// Commits the new cursor and the events, and ends the claim. The poll has failed if the events
+    /// Commits the events and the new cursor, and ends the claim. The poll has failed if the events
     /// exceed the quota of the project.
     async fn commit(&self, app: &App, claim: &Claim<Progress>, found: Found) -> Result<Polled> {
+        let _reserved = found.reserved;
         let mut seen = self.progress.seen.clone();
         let mut recent = self.progress.recent.clone();
         let is_first = self.memory.is_none();
-        let batch = claim.batch().await?;
-        let now = batch.now;
         let mut events = Vec::new();
         for event in found.events {
             // The first poll only sets the cursor. The events that it reports are older than the
@@ -277,18 +288,31 @@ impl Subject {
                 events.push(source::new_event(app, &self.instance, &event)?);
             }
         }
-        let added = match outbox::add_all(app, &self.project.id, batch, &events).await {
-            Err(cause) if cause.is(&errors::EVENTS_FULL) => {
-                // The cursor stays, so that a later poll finds the events again.
-                let error = cause.to_string();
-                let retry_after = None;
-                return self.fail(app, claim, Failed { error, retry_after }).await;
+        let mut count = 0;
+        let mut parts = parts(events).into_iter();
+        let (batch, now) = loop {
+            let part = parts.next().unwrap_or_default();
+            let batch = claim.batch().await?;
+            let now = batch.now;
+            let added = match outbox::add_all(app, &self.project.id, batch, &part).await {
+                Err(cause) if cause.is(&errors::EVENTS_FULL) => {
+                    // The cursor stays, so that a later poll finds the events again.
+                    let error = cause.to_string();
+                    let retry_after = None;
+                    return self.fail(app, claim, Failed { error, retry_after }).await;
+                }
+                added => added?,
+            };
+            for id in &added.ids {
+                recent.add(*id, now);
             }
-            added => added?,
+            count += added.ids.len();
+            if parts.len() == 0 {
+                break (added.batch, now);
+            }
+            let stored = claim.edit_with(added.batch, |progress| progress.recent = recent.clone());
+            unless_changed(claim, stored.await)?;
         };
-        for id in &added.ids {
-            recent.add(*id, now);
-        }
         let more = found.more && self.progress.rounds < MAX_ROUNDS;
         let due = if more {
             now
@@ -296,7 +320,7 @@ impl Subject {
             self.next_poll(app, now, self.interval(app))
         };
         let memory = self.seal(app).await?.memory(&found.memory)?;
-        end(claim, added.batch, |progress| {
+        end(claim, batch, |progress| {
             progress.succeed(memory, seen, now);
             progress.recent = recent;
             progress.rounds = if more { progress.rounds + 1 } else { 0 };
@@ -304,7 +328,7 @@ impl Subject {
         })
         .await?;
         Ok(Polled {
-            events: added.ids.len(),
+            events: count,
             more,
             error: None,
         })
@@ -382,13 +406,38 @@ impl Subject {
     }
 }
 
+/// Returns events in parts of [`MAX_PART_BYTES`], in their order.
+fn parts(events: Vec<NewEvent>) -> Vec<Vec<NewEvent>> {
+    let mut parts = Vec::<Vec<NewEvent>>::new();
+    let mut bytes = 0;
+    for event in events {
+        bytes += event.data.len();
+        match parts.last_mut() {
+            Some(part) if bytes <= MAX_PART_BYTES => part.push(event),
+            _ => {
+                bytes = event.data.len();
+                parts.push(vec![event]);
+            }
+        }
+    }
+    parts
+}
+
 /// Ends a claim, unless the instance was changed meanwhile.
 async fn end(
     claim: &Claim<Progress>,
     batch: Batch,
     change: impl FnOnce(&mut Progress),
 ) -> Result<()> {
-    match claim.end(batch, change).await {
+    unless_changed(claim, claim.end(batch, change).await)
+}
+
+/// Returns the result of a commit under a claim. A stale one fails because the instance was changed.
+fn unless_changed(
+    claim: &Claim<Progress>,
+    committed: std::result::Result<(), CommitError>,
+) -> Result<()> {
+    match committed {
         Err(CommitError::Stale) => Err(errors::instance_changed(claim.id())),
         done => Ok(done?),
     }

@@ -237,6 +237,11 @@ impl Progress {
         found.ok_or_else(|| errors::instance_deleted(id))
     }
 
+    /// Returns the size in the store of what lists show.
+    pub(super) fn shown_bytes(&self) -> usize {
+        self.config.size() + self.action.as_ref().map_or(0, Sealed::size)
+    }
+
     /// Makes the instance due, if it is polled. A poll that runs has no effect any more.
     pub(super) fn start(&mut self, kind: TriggerKind, now: Time) {
         self.work = match kind {

@@ -16,7 +16,7 @@ pub(crate) use cache::{holder_by_record, lookup_cached};
 pub use holder::{Holder, Owner};
 pub use of_project::{MAX_KEYS_PER_OWNER, add_key, regenerate_key, remove_key, show_keys};
 use secret::{is_well_formed, new_secret};
-pub(crate) use upkeep::{refresh, write_key_uses};
+pub(crate) use upkeep::{keep_key_uses, refresh, write_key_uses};
 
 use super::permissions::KeyRestrictions;
 use crate::{

@@ -64,24 +64,29 @@ async fn outdated(app: &App, cached: &[([u8; 32], Arc<Holder>)]) -> Result<Vec<[
 
 /// Writes the last uses of keys to the store every minute, so that no request waits for these
 /// writes. Never returns.
-pub(crate) async fn write_key_uses(app: &App) {
+pub(crate) async fn keep_key_uses(app: &App) {
     loop {
         tokio::time::sleep(USE_WRITE_INTERVAL).await;
-        for (hash, holder) in app.keys.holders.all() {
-            let at = holder.last_use.load(Ordering::Relaxed);
-            if holder.written_use.swap(at, Ordering::Relaxed) == at {
-                continue;
-            }
-            let change = |key: &mut ApiKey| -> Result<()> {
-                key.used_at = key.used_at.max(Some(Time(at)));
-                Ok(())
-            };
-            let id = hex::encode(hash);
-            let (owner, now) = (&holder.owner_id, app.clock.now());
-            let written = app.store.edit(owner, &id, now, change).await;
-            if let Err(cause) = written.map_err(Error::from) {
-                tracing::debug!(%cause, key = holder.key_id, "the last use of a key could not be written");
-            }
+        write_key_uses(app).await;
+    }
+}
+
+/// Writes the last uses of keys that are not in the store yet.
+pub(crate) async fn write_key_uses(app: &App) {
+    for (hash, holder) in app.keys.holders.all() {
+        let at = holder.last_use.load(Ordering::Relaxed);
+        if holder.written_use.swap(at, Ordering::Relaxed) == at {
+            continue;
+        }
+        let change = |key: &mut ApiKey| -> Result<()> {
+            key.used_at = key.used_at.max(Some(Time(at)));
+            Ok(())
+        };
+        let id = hex::encode(hash);
+        let (owner, now) = (&holder.owner_id, app.clock.now());
+        let written = app.store.edit(owner, &id, now, change).await;
+        if let Err(cause) = written.map_err(Error::from) {
+            tracing::debug!(%cause, key = holder.key_id, "the last use of a key could not be written");
         }
     }
 }

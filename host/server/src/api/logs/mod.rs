@@ -41,7 +41,7 @@ pub(crate) async fn list(
     key: ProjectKey,
     OptionalJson(body): OptionalJson<Search>,
 ) -> ApiResult<Json<ListView>> {
-    let page = Page::new(body.limit, body.cursor.as_deref())?;
+    let page = Page::admit(body.limit, body.cursor.as_deref()).await?;
     let filters = body.filters.unwrap_or_default();
     check_conditions("filters", filters.len())?;
     let filter = Filter {

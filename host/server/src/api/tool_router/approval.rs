@@ -112,6 +112,11 @@ pub(super) fn approval(
     responses: Option<BTreeMap<String, InputResponse>>,
 ) -> ApiResult<Option<Approval>> {
     let Some(state) = state else {
+        if responses.is_some_and(|responses| !responses.is_empty()) {
+            let problem =
+                "request_state: is required with `input_responses`: the one of the question";
+            return Err(errors::session_invalid(problem).into());
+        }
         return Ok(None);
     };
     let response = responses.and_then(|mut responses| responses.remove(APPROVAL_REQUEST_NAME));

@@ -26,7 +26,9 @@ use crate::{
     Server,
     http::{
         ApiResult, IN_TABLE, Path, ProjectKey, RawJson, SerializedJson, UnparsedJson,
-        body::borrowed, errors, unknown,
+        body::borrowed,
+        errors,
+        unknown::{self, Warning},
     },
 };
 
@@ -259,7 +261,7 @@ async fn reply(key: &ProjectKey, outcome: Approvable) -> ApiResult<SerializedJso
     Ok(turns.scan(&key.project.tenant, size, serialize).await?)
 }
 
-fn parse<'a, T: Deserialize<'a>>(bytes: &'a Bytes) -> ApiResult<(T, Vec<String>)> {
+fn parse<'a, T: Deserialize<'a>>(bytes: &'a Bytes) -> ApiResult<(T, Vec<Warning>)> {
     borrowed(bytes).map_err(|problem| errors::session_invalid(problem).into())
 }
 

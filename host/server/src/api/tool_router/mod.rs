@@ -73,7 +73,8 @@ pub(crate) async fn read(
 /// Changes parts of the configuration of a session, which raises its version.
 ///
 /// A part that is absent stays as it is, and null restores its default. Lists and maps are replaced
-/// whole; of the blocks of settings, what is absent stays. A request without parts changes nothing.
+/// whole; of the blocks of settings, what is absent stays. A request that changes nothing makes no
+/// version.
 #[utoipa::path(patch, path = IN_TABLE, responses(
     (status = 409, description = "The session has another version than `expected_config_version`"),
 ))]
@@ -86,14 +87,8 @@ pub(crate) async fn update(
     let expected = body.expected_version();
     let change = body.into_change()?;
     let (app, project) = (key.app(), &key.project);
-    let session = if change.is_empty() {
-        let session = sessions::get(app, project, &id).await?;
-        session.body.check_version(expected)?;
-        session
-    } else {
-        sessions::change(app, project, &id, expected, |config| change.apply(config)).await?
-    };
-    Ok(Json(SessionView::new(&key, prefix, session, None)))
+    let session = sessions::change(app, project, &id, expected, |config| change.apply(config));
+    Ok(Json(SessionView::new(&key, prefix, session.await?, None)))
 }
 
 /// Deletes a session.

@@ -114,7 +114,9 @@ pub(crate) async fn items(
     let caller = open(&key, &id).await?;
     session_files::check_mount(&mount)?;
     let limit = query.limit.or(Some(DEFAULT_ITEMS));
-    let page = Page::new(limit, query.cursor.as_deref())?.at_most(MAX_ITEMS);
+    let page = Page::admit(limit, query.cursor.as_deref())
+        .await?
+        .at_most(MAX_ITEMS);
     let prefix = query.mount_relative_prefix.unwrap_or_default();
     let found = session_files::list(key.app(), &caller, &prefix).await?;
     let (found, total) = page.cut(found);

@@ -78,7 +78,7 @@ pub(crate) async fn several(
         order: order(key.app(), sort_by).await?,
         kind: managed_by.map_or(ToolkitKind::Any, ToolkitKind::from),
     };
-    let page = Page::new(body.limit, body.cursor.as_deref())?;
+    let page = Page::admit(body.limit, body.cursor.as_deref()).await?;
     page_of_toolkits(key.app(), &filter, page).await
 }
 

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::http::{
     ApiResult, CURRENT_REQUEST, IN_TABLE, Path, Prefix, ProjectKey, RawJson, SerializedJson,
-    UnparsedJson, body::borrowed_object, errors, request_id,
+    UnparsedJson, body::borrowed_object, errors, request_id, unknown::Warning,
 };
 
 /// Header with the version that was executed, if an older client named none.
@@ -116,7 +116,7 @@ fn versions(catalog: &Snapshot, execution: &Execution) -> Option<(String, String
 /// Facts about the body of an execution besides the request itself.
 struct BodyNotes {
     names_version: bool,
-    warnings: Vec<String>,
+    warnings: Vec<Warning>,
 }
 
 fn request(

@@ -23,14 +23,15 @@ pub(crate) fn may(holder: &Holder, permission: Permission) -> Result<(), Error> 
     match permission {
         Permission::AnyKey => Ok(()),
         Permission::OneOf(areas, access) if scopes.allow(areas, access) => Ok(()),
-        Permission::OneOf(areas, access) => Err(errors::key_permission(
-            if access == Access::Read {
-                "read"
-            } else {
-                "write"
-            },
-            areas.first().map_or("", |area| area.into_str()),
-        )),
+        Permission::OneOf(areas, access) => {
+            let access = match access {
+                Access::Read => "read",
+                _ => "write",
+            };
+            let areas = areas.iter().map(|area| area.into_str());
+            let areas = areas.collect::<Vec<_>>().join(" or ");
+            Err(errors::key_permission(access, &areas))
+        }
         Permission::Unrestricted => Err(errors::key_restricted()),
     }
 }
@@ -67,8 +68,9 @@ pub(crate) async fn admit_to_project(
     holder: &Holder,
     project: &SharedProject,
 ) -> ApiResult<()> {
-    may(holder, operation().permission)?;
+    // A refused request counts too.
     admit(server, holder, Some(&project.tenant))?;
+    may(holder, operation().permission)?;
     enter(server, project, None).await
 }
 

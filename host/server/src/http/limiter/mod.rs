@@ -38,6 +38,16 @@ pub(crate) const STRANGER_DIVISOR: usize = 2;
 /// Part of these requests that one address has.
 pub(crate) const STRANGER_ADDRESS_DIVISOR: usize = 4;
 
+/// Shares of projects in the pages of lists that are built at once. Each may hold some MiB.
+pub(crate) const PAGE_SHARES: Shares = Shares {
+    total: 32,
+    reserve: 8,
+    base: 1,
+    cap: 16,
+};
+/// Maximum time that a request waits to build a page.
+pub(crate) const MAX_PAGE_WAIT: Duration = Duration::from_secs(10);
+
 /// Returns the shares of projects in the requests that are answered at once.
 pub(crate) const fn request_shares(limits: &Limits) -> Shares {
     let per_project = limits.in_flight_per_project as u64;
@@ -66,6 +76,9 @@ pub(crate) struct CallerPermit {
     _of_address: Option<OwnedSemaphorePermit>,
 }
 
+/// Permit to build a page of a list.
+pub(crate) type PagePermit = Permit<Arc<str>>;
+
 /// Returns the address that is counted: an IPv6 address counts as its /64, which belongs to one
 /// caller as a whole.
 pub(crate) fn counted_as(address: IpAddr) -> IpAddr {
@@ -92,6 +105,8 @@ pub(crate) struct RequestLimiter {
     strangers: Gate<Arc<str>>,
     /// Requests without a key, by project and address.
     stranger_addresses: KeyedLimit<(Arc<str>, IpAddr)>,
+    /// Pages of lists, by project or organization.
+    pages: Gate<Arc<str>>,
     wait: Duration,
 }
 
@@ -108,6 +123,7 @@ impl RequestLimiter {
             projects: Gate::new(request_shares(limits)),
             strangers: Gate::new(strangers),
             stranger_addresses: KeyedLimit::new(of_address.max(1)),
+            pages: Gate::new(PAGE_SHARES),
             wait: Duration::from_millis(limits.in_flight_wait_ms),
         }
     }
@@ -155,6 +171,15 @@ impl RequestLimiter {
             _of_project: permit.await.map_err(errors::busy)?,
             _of_address: of_address,
         })
+    }
+
+    /// Acquires a permit to build a page of a list for a project or an organization.
+    ///
+    /// # Errors
+    /// [`errors::PROJECT_BUSY`] or [`errors::NODE_BUSY`] if none becomes free within [`MAX_PAGE_WAIT`].
+    pub(crate) async fn enter_page(&self, owner: &Arc<str>) -> Result<PagePermit, Error> {
+        let permit = self.pages.acquire(owner, Queue::time(MAX_PAGE_WAIT));
+        permit.await.map_err(errors::busy)
     }
 
     /// Returns the permits that count for a caller, and takes that of the caller's address.

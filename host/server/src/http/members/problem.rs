@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::de::{self, Expected, Unexpected};
 
-use crate::http::unknown::{MAX_NAME_CHARS, member_warning, refusal};
+use crate::http::unknown::{MAX_NAME_CHARS, member_warning};
 
 /// One step from a value to a value inside it.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ impl de::Error for Problem {
 
     fn unknown_field(name: &str, expected: &'static [&'static str]) -> Self {
         let name: String = name.chars().take(MAX_NAME_CHARS).collect();
-        Self::new(refusal(&member_warning("", &name, expected))).inside(Some(Step::Name(name)))
+        Self::new(member_warning("", &name, expected).refusal()).inside(Some(Step::Name(name)))
     }
 
     fn missing_field(name: &'static str) -> Self {

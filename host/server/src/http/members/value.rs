@@ -12,7 +12,7 @@ use serde::{
 use serde_json::Value;
 
 use super::problem::{Problem, Step, shown};
-use crate::http::unknown::{add_warning, member_warning};
+use crate::http::unknown::{Warning, add_warning, member_warning};
 
 /// Notes taken while a body is read.
 #[derive(Default)]
@@ -20,7 +20,7 @@ pub(super) struct Noted {
     /// Path to the value that is being read.
     path: Vec<Step>,
     /// Warnings about unknown members, up to the maximum number of them.
-    pub(super) warnings: Vec<String>,
+    pub(super) warnings: Vec<Warning>,
 }
 
 impl Noted {

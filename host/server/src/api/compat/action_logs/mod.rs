@@ -60,7 +60,7 @@ pub(crate) async fn list(
     let part = ListPart {
         after: None,
         skip: skip as u64,
-        limit: Page::new(body.limit, None)?.limit,
+        limit: Page::admit(body.limit, None).await?.limit,
     };
     let filter = filter(&key, body)?;
     let (records, more) = log::list(key.app(), &key.project, &filter, &part).await?;

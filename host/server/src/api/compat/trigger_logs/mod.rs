@@ -30,7 +30,7 @@ pub(crate) async fn list(
     key: ProjectKey,
     OptionalJson(body): OptionalJson<Search>,
 ) -> ApiResult<Json<ListView>> {
-    let page = Page::new(body.limit, body.cursor.as_deref())?;
+    let page = Page::admit(body.limit, body.cursor.as_deref()).await?;
     let after = page.window(false)?.after;
     let with_payload = body.include_payload.unwrap_or(true);
     let now = key.app().clock.now();

@@ -57,11 +57,6 @@ impl Change {
         }
     }
 
-    /// Returns true if the request sends no part.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     fn add(&mut self, step: impl Fn(&mut Config) + Send + Sync + 'static) {
         self.0.push(Box::new(step));
     }
