@@ -14,7 +14,8 @@ const SHARED_SECTION: &str = "
 
 A project takes its *base* whenever it is free, more only while the *reserve* stays free for others, and never more than the number
 *of one project*. While eight projects hold all they may, the base of one more is free, if the reserve is eight bases. Where *all* is a
-setting, the others follow from it, except for those with a setting of their own.
+setting, the others follow from it, except for those with a setting of their own. A project that is refused while no
+other holds anything is at its own number.
 
 | Capacity | All | Reserve | Base | Of one project | Past the limit | Test |
 |---|---|---|---|---|---|---|
