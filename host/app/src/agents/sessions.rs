@@ -30,7 +30,7 @@ use crate::{
 pub(crate) static COLLECTION: Collection = Collection {
     name: "tool_router_sessions",
     erasure: Erasure::Project,
-    fields: &[Field::new("folded_user", Kind::Text)],
+    fields: &[],
 };
 
 /// Collection of the versions of configurations.
@@ -54,7 +54,7 @@ pub const MAX_APPROVALS: usize = 100;
 /// A session, as stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Session {
-    /// User id in lower case, for search.
+    /// User id in lower case. Servers of an earlier version, which may run beside this one, need it.
     folded_user: String,
     /// Current configuration.
     pub config: Config,
