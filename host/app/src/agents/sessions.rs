@@ -223,14 +223,14 @@ pub async fn change(
     project: &Project,
     id: &SessionId,
     expected_version: Option<u32>,
-    apply: impl Fn(&mut Config),
+    apply: impl Fn(&mut Config) -> Result<()>,
 ) -> Result<Record<Session>> {
     let owner = project.id.as_str();
     let changed = app.store.change(&COLLECTION, id.as_str(), || async {
         let mut session = get(app, project, id).await?;
         session.body.check_version(expected_version)?;
         let before = session.body.config.clone();
-        apply(&mut session.body.config);
+        apply(&mut session.body.config)?;
         let config = session.body.config;
         session.body.config = check::checked(app, project, config, &before).await?;
         if !session.body.config.asks_as(&before) {

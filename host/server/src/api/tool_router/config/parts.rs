@@ -105,6 +105,11 @@ impl ConnectionsBody {
 }
 
 impl WorkbenchBody {
+    /// Returns true if the request sends that scripts may send proxy requests.
+    pub(super) fn asks_for_proxy(&self) -> bool {
+        self.enable_proxy_execution == Some(true)
+    }
+
     pub(super) fn apply(&self, workbench: &mut Workbench) {
         set(&mut workbench.enabled, self.enable);
         set(&mut workbench.proxy_execution, self.enable_proxy_execution);
