@@ -48,7 +48,7 @@ pub(crate) struct WorkbenchBody {
 #[schema(as = SessionMultiAccountRequest)]
 pub(crate) struct MultiAccountBody {
     enable: Option<bool>,
-    /// 2 to 10; null removes it.
+    /// 2 to 10; null removes it. Accounts that wait for their user count.
     #[serde(default, deserialize_with = "present")]
     max_accounts_per_toolkit: Option<Option<f64>>,
     require_explicit_selection: Option<bool>,
