@@ -16,6 +16,7 @@ STORELESS = $(addsuffix ::,abi abuse::edge abuse::runs bash_tool browser certifi
 AUTHORS = $(addsuffix ::,cassettes dev distribution documents imports languages manual packaging)
 # Tests that start PostgreSQL themselves, mostly for several servers.
 ON_POSTGRES = $(addsuffix ::,database jobs nodes) $(addprefix abuse::records::,all_writers_on_two_ deleted_project_ publications_on_two_) \
+	approvals::answers_are_erased_ mounts::lapsed_uploads_ recipes::protection::older_action_ tool_router_sessions::unused_sessions_ \
 	callbacks::concurrent_callbacks_on_three_ doctor::doctor_leaves_an_empty_ $(addprefix faults::,kill_before_commit_ \
 	late_refusal_ stale_lease_) recipes::script_that_lost_ recipes::versions::deleted_project_ $(addprefix renewals::,each_expired_ \
 	long_outage_ three_servers_) secrets::postgres_files_ trigger_logs::old_events_ wait_for_connections::connection_on_another_

@@ -811,21 +811,9 @@ create table "tool_router_sessions" (
     created_at bigint not null,
     updated_at bigint not null,
     deleted_at bigint,
-    body json not null,
-    "folded_user" text collate "C"
+    body json not null
 );
-create or replace function "tool_router_sessions_fields"() returns trigger language plpgsql as $$
-begin
-    select
-        case when json_typeof(f."folded_user") in ('string', 'boolean') then f."folded_user" #>> '{}' end
-    into new."folded_user"
-    from json_to_record(new.body) as f ("folded_user" json);
-    return new;
-end
-$$;
-create or replace trigger "tool_router_sessions_fields" before insert or update of body on "tool_router_sessions" for each row execute function "tool_router_sessions_fields"();
 create index "tool_router_sessions_by_created_at" on "tool_router_sessions" (project, created_at, id) where deleted_at is null;
-create index "tool_router_sessions_by_folded_user" on "tool_router_sessions" (project, "folded_user" nulls first, created_at, id) where deleted_at is null;
 
 create table "tool_router_configs" (
     id text collate "C" primary key,

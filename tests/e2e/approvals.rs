@@ -2,9 +2,10 @@
 
 use futures::future::join_all;
 use harness::{
-    Answer, Client, Host,
+    Answer, Client, Host, Postgres,
     assistants::{Assistant, Library},
     guest,
+    host::Setup,
 };
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -177,6 +178,32 @@ async fn accepted_form_runs_only_what_it_approves() {
     runs(&project, &session, &always).await;
     // Its permission asks always.
     ask(&project, &session, &call).await;
+}
+
+#[tokio::test]
+async fn answers_are_erased_with_their_session() {
+    let setup = Setup::embedded().on(Postgres::database_with_tables());
+    let host = setup.start().await;
+    let project = host.as_project();
+    let tool = format!("{}_SEND", mail(&host).await.to_uppercase());
+    let call = json!({ "tool_slug": tool, "arguments": { "to": "bob" } });
+    let mut sessions = Vec::new();
+    for _ in 0..2 {
+        let config = with_permissions(json!({ "default": "ask_every_call" }));
+        let session = create(&project, config).await;
+        for _ in 0..2 {
+            approve(&project, &session, &call).await;
+        }
+        sessions.push(session);
+    }
+    let answers = || {
+        let answers = "select body->>'session' from approval_answers";
+        host.setup().database().say(answers)
+    };
+    assert_eq!(answers().len(), 4);
+    let path = format!("{SESSION_PATH}/{}", sessions[0]);
+    project.delete(&path).await.expect(200);
+    assert_eq!(answers(), [&*sessions[1]; 2]);
 }
 
 #[tokio::test]

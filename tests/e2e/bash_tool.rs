@@ -1,11 +1,11 @@
 //! Shell commands of a session: the files that they share with applications, and attacks that they
 //! survive.
 
-use harness::{Answer, Client, Host, host::Setup, unique};
+use harness::{Answer, Client, Host, Postgres, host::Setup, unique, wait_until};
 use serde_json::{Value, json};
 
 use crate::{
-    mounts::{download, upload},
+    mounts::{download, download_url, upload},
     tool_router_sessions::{SESSION_PATH, create},
 };
 
@@ -246,6 +246,46 @@ async fn commands_of_a_session_take_turns() {
     });
     futures::future::join_all(commands).await;
     assert_eq!(run(&project, &session, "cat n").await["stdout"], "6\n");
+}
+
+/// The commands of two other sessions hold all places of the project. The database shows which commands have
+/// begun to wait for one.
+#[tokio::test]
+async fn command_that_waits_ends_with_its_session() {
+    let setup = Setup::embedded().on(Postgres::database_with_tables());
+    let host = setup.start().await;
+    let project = host.as_project();
+    let sessions = [
+        session(&project).await,
+        session(&project).await,
+        session(&project).await,
+    ];
+    let begun = async |count: usize| {
+        wait_until("the commands have their turns", async || {
+            let turns = "select count(*) from session_turns";
+            host.setup().database().say(turns) == [count.to_string()]
+        })
+        .await;
+    };
+    let waiting = async {
+        begun(2).await;
+        let path = format!("{SESSION_PATH}/{}", sessions[2]);
+        let limited = async {
+            begun(3).await;
+            let off = json!({ "workbench": { "enable": false } });
+            project.patch(&path, &off).await.expect(200);
+        };
+        let command = shell(&project, &sessions[2], "echo late > late.txt");
+        let (answer, ()) = tokio::join!(command, limited);
+        answer.expect(403);
+    };
+    let hold = |session: &str| {
+        let (project, session) = (project.clone(), session.to_owned());
+        async move { shell(&project, &session, "sleep 5").await.expect(200) }
+    };
+    tokio::join!(hold(&sessions[0]), hold(&sessions[1]), waiting);
+    let late = download_url(&project, &sessions[2], "late.txt").await;
+    late.expect(404);
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! The meta tool by which an assistant connects the toolkits of a session.
 
+use futures::future::join_all;
 use harness::{Client, Host};
 use serde_json::{Value, json};
 
@@ -70,4 +71,53 @@ async fn toolkits_outside_of_the_session_stay_unconnected() {
     assert_eq!(result["connected_account_id"], Value::Null);
     let reason = result["error_message"].as_str().unwrap();
     assert!(reason.contains("toolkits.enable"), "{reason}");
+}
+
+#[tokio::test]
+async fn session_creates_no_link_beyond_its_limit() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let toolkit = keyed(host).await;
+    connect(&project, &toolkit, "amy").await;
+    let session = async |user: &str, most: usize| {
+        let most = json!({ "enable": true, "max_accounts_per_toolkit": most });
+        create(&project, json!({ "user_id": user, "multi_account": most })).await
+    };
+    let amy = session("amy", 2).await;
+    let link = async |session: &str| {
+        let path = format!("{SESSION_PATH}/{session}/link");
+        project.post(&path, &json!({ "toolkit": toolkit })).await
+    };
+    let pending = link(&amy).await.expect(201)["connected_account_id"].clone();
+    let refused = link(&amy).await.expect(403);
+    let error = &refused["error"];
+    assert_eq!(error["slug"], "ToolRouterV2_TooManyAccounts");
+    for text in [&error["message"], &error["suggested_fix"]] {
+        let text = text.as_str().unwrap();
+        assert!(
+            text.contains("multi_account.max_accounts_per_toolkit"),
+            "{text}"
+        );
+    }
+    let again = json!({ "toolkits": [toolkit], "reinitiate_all": true });
+    let managed = manage(&project, &amy, again).await;
+    let managed = &managed["results"][&toolkit];
+    assert_eq!(managed["status"], "failed");
+    let reason = managed["error_message"].as_str().unwrap();
+    assert!(reason.contains("has 2 accounts"), "{reason}");
+    let pending = format!("/connected_accounts/{}", pending.as_str().unwrap());
+    project.delete(&pending).await.expect(200);
+    link(&amy).await.expect(201);
+    let raised = json!({ "multi_account": { "max_accounts_per_toolkit": 3 } });
+    let path = format!("{SESSION_PATH}/{amy}");
+    project.patch(&path, &raised).await.expect(200);
+    link(&amy).await.expect(201);
+
+    let bob = session("bob", 3).await;
+    let links = join_all((0..8).map(|_| link(&bob))).await;
+    let created = links.iter().filter(|link| link.status == 201).count();
+    assert!(created <= 3, "{created}");
+    let accounts = project.get("/connected_accounts?user_ids=bob").await;
+    let accounts = accounts.expect(200)["items"].as_array().unwrap().len();
+    assert_eq!(accounts, created, "a refused link leaves no account");
 }

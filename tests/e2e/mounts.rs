@@ -2,7 +2,9 @@
 //! their session and project.
 
 use futures::{StreamExt, stream};
-use harness::{Answer, Client, Host, client::RawResponse, host::Setup, unique, wait_until};
+use harness::{
+    Answer, Client, Host, Postgres, client::RawResponse, host::Setup, unique, wait_until,
+};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -50,7 +52,7 @@ pub(crate) async fn upload(project: &Client, session: &str, path: &str, bytes: &
     assert_eq!(put(project, &url, bytes).await.status, 200, "{path}");
 }
 
-async fn download_url(project: &Client, session: &str, path: &str) -> Answer {
+pub(crate) async fn download_url(project: &Client, session: &str, path: &str) -> Answer {
     let body = json!({ "mount_relative_path": path });
     mount(project, session, "download_url", body).await
 }
@@ -226,6 +228,38 @@ async fn number_of_files_is_limited() {
     mount(&project, &session, "upload_url", body)
         .await
         .expect(201);
+}
+
+/// The records are changed in the database, because an upload is awaited for more than an hour.
+#[tokio::test]
+async fn lapsed_uploads_make_room_and_are_erased() {
+    /// Limit of `host/app/src/agents/session_files/links.rs`.
+    const LAPSED_PER_LINK: usize = 64;
+    let setup = Setup::embedded().on(Postgres::database_with_tables());
+    let host = setup.start().await;
+    let project = host.as_project();
+    let session = session(&project).await;
+    upload_url(&project, &session, "awaited").await;
+    let database = host.setup().database();
+    let others = MAX_FILES - 1;
+    database.say(&format!(
+        "insert into session_files (id, project, revision, created_at, updated_at, body)
+         select id || '_' || n, project, revision, created_at, updated_at,
+             (body::jsonb || jsonb_build_object('path', 'n' || n, 'place', '{session}/n' || n))::json
+         from session_files, generate_series(1, {others}) n"
+    ));
+    let body = json!({ "mount_relative_path": "more" });
+    let refused = mount(&project, &session, "upload_url", body.clone()).await;
+    assert_eq!(slug(&refused.expect(400)), "ToolRouterV2_FilesFull");
+    database.say(
+        "update session_files set revision = revision + 1,
+             body = (body::jsonb || jsonb_build_object('expires_at', created_at - 1))::json",
+    );
+    let asked = mount(&project, &session, "upload_url", body).await;
+    asked.expect(201);
+    let left = MAX_FILES - LAPSED_PER_LINK + 1;
+    let kept = database.say("select count(*) from session_files");
+    assert_eq!(kept, [left.to_string()]);
 }
 
 #[tokio::test]

@@ -375,6 +375,38 @@ async fn partial_change_keeps_the_rest_of_blocks() {
 }
 
 #[tokio::test]
+async fn contradicting_proxy_switches_are_refused() {
+    let project = Host::shared().await.new_project().await;
+    let contradiction = json!({
+        "user_id": "amy", "proxy_execute": { "enable": false },
+        "workbench": { "enable_proxy_execution": true },
+    });
+    let assert_refused = |refused: Answer| {
+        let reasons = refused.expect(400)["error"]["errors"].to_string();
+        for path in ["workbench.enable_proxy_execution", "proxy_execute.enable"] {
+            assert!(reasons.contains(path), "{reasons}");
+        }
+    };
+    assert_refused(project.post(SESSION_PATH, &contradiction).await);
+    let path = format!(
+        "{SESSION_PATH}/{}",
+        create(&project, json!({ "user_id": "amy" })).await
+    );
+    let [off, on] = ["proxy_execute", "workbench"].map(|part| json!({ part: contradiction[part] }));
+    let both = json!({ "proxy_execute": off["proxy_execute"], "workbench": on["workbench"] });
+    assert_refused(project.patch(&path, &both).await);
+    // Without the contradiction, each is accepted; the later one is refused while the earlier one holds.
+    project.patch(&path, &on).await.expect(200);
+    project.patch(&path, &off).await.expect(200);
+    assert_refused(project.patch(&path, &on).await);
+    let other = json!({ "workbench": { "enable": true } });
+    project.patch(&path, &other).await.expect(200);
+    let permitted = json!({ "proxy_execute": null, "workbench": on["workbench"] });
+    let changed = project.patch(&path, &permitted).await.expect(200);
+    assert_eq!(changed["config_version"], 5);
+}
+
+#[tokio::test]
 async fn null_permissions_are_removed() {
     let host = Host::shared().await;
     let project = host.new_project().await;

@@ -132,7 +132,10 @@ async fn scripts_leave_memory_to_other_projects() {
     }
     wait_until("the scripts hold all that their project may", async || {
         let answer = greedy.execute(&echo, json!({})).await;
-        answer.status == 429 && answer["error"]["slug"] == "Server_ProjectBusy"
+        let error = &answer["error"];
+        answer.status == 429
+            && error["slug"] == "Server_ProjectBusy"
+            && error["message"] == "the project has reached its limit of memory"
     })
     .await;
     modest.execute(&echo, json!({ "said": 1 })).await.data();

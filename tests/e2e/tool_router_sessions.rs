@@ -1,10 +1,10 @@
 //! Tool router sessions: creation, change, history and deletion, and the toolkits, tools and links of
 //! a session.
 
-use harness::{Answer, Client, Guest, Host, guest};
+use harness::{Answer, Client, Guest, Host, Postgres, guest, host::Setup, wait_until};
 use serde_json::{Value, json};
 
-use crate::given;
+use crate::{given, mounts::upload};
 
 pub(crate) const SESSION_PATH: &str = "/tool_router/session";
 
@@ -370,6 +370,55 @@ async fn deleted_session_is_gone() {
     }
     let malformed = project.get(&format!("{SESSION_PATH}/session_1")).await;
     malformed.expect(400).assert_envelope();
+}
+
+/// The times of the last use are changed in the database, because sessions are kept for at least a day.
+#[tokio::test]
+async fn unused_sessions_are_erased_with_their_records() {
+    const KEEP_DAYS: i64 = 2;
+    let setup = Setup::embedded().on(Postgres::database_with_tables());
+    let setup = setup.with("sessions.keep_days", KEEP_DAYS.to_string());
+    let host = setup.start().await;
+    let project = host.as_project();
+    let mut sessions = Vec::new();
+    for _ in 0..2 {
+        let session = create(&project, json!({ "user_id": "amy" })).await;
+        upload(&project, &session, "a.txt", b"a").await;
+        sessions.push(session);
+    }
+    let (setup, _) = host.terminate().await;
+    let count = |setup: &Setup, table: &str| {
+        setup
+            .database()
+            .say(&format!("select count(*) from {table}"))
+    };
+    // The use of a session is noted once a day.
+    for (session, days) in sessions.iter().zip([KEEP_DAYS + 2, KEEP_DAYS]) {
+        setup.database().say(&format!(
+            "update tool_router_sessions set updated_at = updated_at - {days} * 86400000::bigint
+             where id = '{session}'"
+        ));
+    }
+    let host = setup.start().await;
+    let project = host.as_project();
+    let tables = [
+        "tool_router_sessions",
+        "tool_router_configs",
+        "session_files",
+    ];
+    wait_until("the older one is erased", async || {
+        tables
+            .iter()
+            .all(|table| count(host.setup(), table) == ["1"])
+    })
+    .await;
+    let path = |session: &str| format!("{SESSION_PATH}/{session}");
+    project.get(&path(&sessions[0])).await.expect(404);
+    project.get(&path(&sessions[1])).await.expect(200);
+    let toolkits = format!("{}/toolkits", path(&sessions[1]));
+    project.get(&toolkits).await.expect(200);
+    let used = "tool_router_sessions where updated_at > extract(epoch from now()) * 1000 - 3600000";
+    assert_eq!(count(host.setup(), used), ["1"], "its use is noted");
 }
 
 #[tokio::test]

@@ -55,11 +55,15 @@ impl Scene {
     }
 
     async fn wait(&self, arguments: Value) -> Value {
+        self.answer(arguments).await.expect(200)["data"].clone()
+    }
+
+    async fn answer(&self, arguments: Value) -> Answer {
         loop {
             let answer = wait(&self.project, &self.session, arguments.clone()).await;
             // A call of `until_full` takes the place of another one for a moment.
             if answer.status != 429 {
-                return answer.expect(200)["data"].clone();
+                return answer;
             }
         }
     }
@@ -132,6 +136,30 @@ async fn disconnected_client_waits_no_longer() {
     scene.until_full(false).await;
     let other = Scene::new(&host).await;
     other.until_full(false).await;
+}
+
+#[tokio::test]
+async fn closed_session_ends_waits() {
+    let host = patient_host().await;
+    let off = json!({ "manage_connections": { "enable_wait_for_connections": false } });
+    for (change, status) in [(None, 404), (Some(off), 403)] {
+        let scene = Scene::new(&host).await;
+        let arguments = json!({ "toolkits": [scene.toolkit] });
+        let waits = (0..MAX_WAITS).map(|_| scene.answer(arguments.clone()));
+        let close = async {
+            scene.until_full(true).await;
+            let path = format!("{SESSION_PATH}/{}", scene.session);
+            let closed = match &change {
+                Some(change) => scene.project.patch(&path, change).await,
+                None => scene.project.delete(&path).await,
+            };
+            closed.expect(200);
+        };
+        let (answers, ()) = tokio::join!(join_all(waits), close);
+        for answer in answers {
+            answer.expect(status);
+        }
+    }
 }
 
 #[tokio::test]

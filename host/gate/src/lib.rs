@@ -17,4 +17,4 @@ mod shares;
 
 pub use permits::{Gate, Permit, Queue};
 pub use pool::{Pool, Reservation};
-pub use shares::{Busy, Shares};
+pub use shares::{Busy, Capacity, Shares};

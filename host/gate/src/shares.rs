@@ -1,5 +1,7 @@
 //! The rule by which a capacity is shared.
 
+use std::fmt;
+
 /// Number of keys that may hold all they can while the base of one more stays free.
 const FULL_KEYS: u64 = 8;
 
@@ -19,10 +21,43 @@ pub struct Shares {
 /// Reason why a key gets no more units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Busy {
-    /// The key is at its own maximum.
+    /// The key is at its own maximum, or no other one holds anything.
     Own,
     /// The other keys leave too little.
     Others,
+}
+
+/// Capacity that runs out, for the text of a refusal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Capacity {
+    /// Requests that are answered, and executions.
+    Calls,
+    /// Scripts and shell commands.
+    Scripts,
+    /// Prompts for a model.
+    Prompts,
+    /// Memory of calls, files and bodies.
+    Memory,
+    /// Files that are transferred.
+    Transfers,
+    /// Bodies that are arriving.
+    Bodies,
+    /// Streams that stay open.
+    Streams,
+}
+
+impl fmt::Display for Capacity {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Calls => "concurrent calls",
+            Self::Scripts => "concurrent scripts and commands",
+            Self::Prompts => "concurrent prompts",
+            Self::Memory => "memory",
+            Self::Transfers => "concurrent transfers of files",
+            Self::Bodies => "arriving bodies",
+            Self::Streams => "open streams",
+        })
+    }
 }
 
 impl Shares {
@@ -59,10 +94,12 @@ impl Shares {
             return Some(Busy::Own);
         }
         let kept = if own > self.base { self.reserve } else { 0 };
-        if used.saturating_add(more).saturating_add(kept) > self.total {
-            Some(Busy::Others)
-        } else {
+        if used.saturating_add(more).saturating_add(kept) <= self.total {
             None
+        } else if used == held {
+            Some(Busy::Own)
+        } else {
+            Some(Busy::Others)
         }
     }
 }
@@ -100,5 +137,13 @@ mod tests {
         assert_eq!(shares.refusal(1, 8, 1), Some(Busy::Others));
         assert_eq!(shares.refusal(8, 8, 1), Some(Busy::Own));
         assert_eq!(shares.refusal(0, 0, u64::MAX), Some(Busy::Own));
+    }
+
+    #[test]
+    fn key_alone_is_in_its_own_way() {
+        let shares = Shares::new(16, 16, 12);
+        assert_eq!(shares.refusal(7, 7, 1), None);
+        assert_eq!(shares.refusal(8, 8, 1), Some(Busy::Own));
+        assert_eq!(shares.refusal(8, 9, 1), Some(Busy::Others));
     }
 }

@@ -8,6 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use gate::Capacity;
 use scopeguard::ScopeGuard;
 use tokio::runtime::Handle;
 use wasmtime::{Store, UpdateDeadline};
@@ -169,7 +170,7 @@ pub(crate) async fn run(
             }
             | GuestEnd::Failed(failure),
         ) => failed(failure),
-        Ok(GuestEnd::NoSlot) => return Err(Refusal::NodeBusy),
+        Ok(GuestEnd::NoSlot) => return Err(Refusal::NodeBusy(Capacity::Calls)),
         Err(stopped) => {
             if let Stopped::Panicked(text) = &stopped {
                 tracing::error!(panic = text, component = %call.component, "a host function panicked");

@@ -43,6 +43,7 @@ mod guest;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use gate::Capacity;
 use tokio::sync::Semaphore;
 
 use cassette::{Cassette, CassetteSession};
@@ -420,7 +421,8 @@ impl Sandbox {
         bytes: u64,
     ) -> Result<Reservation, Refusal> {
         let memory = self.inner.node.memory.reserve(tenant);
-        memory.try_grow(bytes)?;
+        let grown = memory.try_grow(bytes);
+        grown.map_err(|busy| Refusal::busy(Capacity::Memory, busy))?;
         Ok(memory)
     }
 

@@ -6,6 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use gate::{Busy, Capacity};
 
 use crate::{File, SpanId, schedule::limiter::Reservation};
 
@@ -164,20 +165,28 @@ pub enum Refusal {
     /// [`crate::Sandbox::install`], then call again.
     #[error("the toolkit is not prepared on this node")]
     NotInstalled,
-    /// The tenant has reached its limits for running and waiting calls, or for their memory.
-    #[error(
-        "the project has reached its limit of concurrent calls or of their memory; try again in a second"
-    )]
-    TenantBusy,
+    /// The tenant has reached its limit for running and waiting calls, or for their memory.
+    #[error("the project has reached its limit of {0}; try again in a second")]
+    TenantBusy(Capacity),
     /// Other tenants leave no permit, or too little memory, for the call.
-    #[error("this node has no capacity left for another call; try again in a second")]
-    NodeBusy,
+    #[error("this node has reached its limit of {0}; try again in a second")]
+    NodeBusy(Capacity),
     /// Host code panicked too often while this component ran. A retry helps only after a restart.
     #[error("the toolkit is quarantined: the host failed three times while it ran")]
     Quarantined,
     /// This node lacks something else that the call needs.
     #[error("{0}")]
     Unavailable(String),
+}
+
+impl Refusal {
+    /// Returns the refusal of a call that gets none of a capacity.
+    pub(crate) const fn busy(capacity: Capacity, busy: Busy) -> Self {
+        match busy {
+            Busy::Own => Self::TenantBusy(capacity),
+            Busy::Others => Self::NodeBusy(capacity),
+        }
+    }
 }
 
 /// One outgoing request, for the execution log.

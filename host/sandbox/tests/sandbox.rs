@@ -20,6 +20,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use gate::Capacity;
 use guest::{ECHO_CODE, component, foreign, plain};
 use host_sandbox::{
     Action, Allocator, Call, Cause, Compiler, Context, Credential, Digest, File, Grant, GrantError,
@@ -287,7 +288,7 @@ async fn calls_beyond_the_limits_are_refused() {
     until(|| host.sandbox.gauges().live == 2).await;
     assert_eq!(
         host.sandbox.call(call(echo, "{}")).await.err(),
-        Some(Refusal::TenantBusy)
+        Some(Refusal::TenantBusy(Capacity::Calls))
     );
     let other = Call {
         tenant: "other".into(),
@@ -307,9 +308,9 @@ async fn memory_of_files_is_held_during_their_call() {
         call.files_memory = host.sandbox.try_reserve_memory(&call.tenant, size).ok();
         assert!(call.files_memory.is_some());
         let more = host.sandbox.try_reserve_memory(&call.tenant, size);
-        assert_eq!(more.err(), Some(Refusal::TenantBusy));
+        assert_eq!(more.err(), Some(Refusal::TenantBusy(Capacity::Memory)));
         let other = host.sandbox.try_reserve_memory(&"other".into(), size);
-        assert_eq!(other.err(), Some(Refusal::NodeBusy));
+        assert_eq!(other.err(), Some(Refusal::NodeBusy(Capacity::Memory)));
         call.files = vec![File {
             id: "file_1".into(),
             name: "a".into(),
@@ -460,7 +461,7 @@ async fn memory_is_limited_per_guest_and_node() {
     held.try_grow(3 << 20).unwrap();
     let digest = Digest::compute(&plain("", "unreachable"));
     let refused = host.sandbox.call(call(digest, "{}")).await.err();
-    assert_eq!(refused, Some(Refusal::NodeBusy));
+    assert_eq!(refused, Some(Refusal::NodeBusy(Capacity::Memory)));
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! What a session stores for others: steps that it may run itself, and copies that actions keep.
 
-use harness::{Client, Guest, Host, guest, unique, wait_until};
+use harness::{Client, Guest, Host, Postgres, guest, unique, wait_until};
 use serde_json::{Value, json};
 
 use super::{Given, execute, recipe, seen};
@@ -87,6 +87,37 @@ async fn action_runs_the_recipe_that_was_set() {
         assert_eq!(seen(ran), 1);
     }
     assert_eq!(seen(&tags[2]), 0);
+}
+
+/// An action of an earlier version has no copy of its recipe.
+#[tokio::test]
+async fn older_action_keeps_recipe_of_upgrade() {
+    let setup = given::with_application().on(Postgres::database_with_tables());
+    let host = setup.start().await;
+    let mut given = Given::with(&host, host.as_project()).await;
+    let mut trigger = Trigger::new(&host, &given.project).await;
+    let tags = [unique(8), unique(8)];
+    let step = |tag: &str| json!([given.step("one", &given.change, &format!("/echo/{tag}"))]);
+    let [before, after] = [recipe("Job", step(&tags[0])), recipe("Job", step(&tags[1]))];
+    given.upsert(before).await.expect(200);
+    let instance = trigger.set(&unique(8), "RECIPE_JOB").await;
+    let (setup, _) = host.terminate().await;
+    let copied = "select count(*) from trigger_progress where body->'recipe' is not null";
+    assert_eq!(setup.database().say(copied), ["1"]);
+    let remove = "update trigger_progress set body = (body::jsonb - 'recipe')::json";
+    setup.database().say(remove);
+    assert_eq!(setup.database().say(copied), ["0"]);
+    let host = setup.start().await;
+    given.project = host.as_project();
+    trigger.project = host.as_project();
+    wait_until("the recipe is copied", async || {
+        host.setup().database().say(copied) == ["1"]
+    })
+    .await;
+    given.upsert(after).await.expect(200);
+    let action = trigger.fire(&instance).await;
+    assert_eq!(action["status"], "succeeded", "{action:#}");
+    assert_eq!(tags.map(|tag| seen(&tag)), [1, 0]);
 }
 
 #[tokio::test]

@@ -71,8 +71,8 @@ pub(crate) use removal::{remove_all, revoke_all};
 pub use scheme::mask;
 pub use session::{SessionAccount, commit_signal};
 pub(crate) use session::{
-    accounts_of_session, check_usable, find_by_id_or_alias, newest_inactive, newest_session_config,
-    session_accounts,
+    accounts_of_session, check_usable, count_of_session, find_by_id_or_alias, newest_inactive,
+    newest_session_config, session_accounts,
 };
 pub use sharing::{AccountType, AclChange, MAX_LISTED_USERS, Sharing, SharingChange};
 pub use state::{Event, Status};

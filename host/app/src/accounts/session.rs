@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use store::{CommitSignal, Query, Record};
+use strum::VariantArray as _;
 
 use super::{
     Account, AccountType, Status,
@@ -85,6 +86,33 @@ pub(crate) async fn session_accounts(
     accounts
         .retain(|account| !account.is_shared() && (auth_config.is_some() || account.in_sessions));
     Ok(accounts)
+}
+
+/// Returns the number of accounts of a user and toolkit that are connected, or that their user may still
+/// connect, and whose auth config sessions may use; only those of one auth config if it is given.
+pub(crate) async fn count_of_session(
+    app: &App,
+    project: &Project,
+    user: &str,
+    toolkit: &str,
+    auth_config: Option<&AuthConfigId>,
+) -> Result<usize> {
+    let statuses = Status::VARIANTS.iter();
+    let statuses = statuses.filter(|status| status.is_connected() || status.is_pending());
+    let mut query = Query::for_project(project.id.as_str())
+        .is("user_id", user)
+        .is("toolkit", toolkit)
+        .any_of("status", statuses.map(|status| status.into_str()))
+        .page(0, MAX_CANDIDATES);
+    if let Some(id) = auth_config {
+        query = query.is("auth_config", id.as_str());
+    }
+    let accounts = app.store.find::<Account>(&query).await?.records;
+    let accounts = with_configs(app, project, accounts).await?;
+    let counted = accounts
+        .iter()
+        .filter(|account| auth_config.is_some() || account.in_sessions);
+    Ok(counted.count())
 }
 
 /// Returns the newest private account of a user and toolkit that is not active; one of an auth config

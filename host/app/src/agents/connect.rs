@@ -38,7 +38,8 @@ pub struct Connect {
 
 /// Creates a pending account of the session's user, and the address of the page on which the user
 /// connects it. Fails if the key does not permit it, the toolkit does not exist, the session does not permit
-/// the toolkit, it needs no account or has no auth config that the session may use, or an address is invalid.
+/// the toolkit or a further account of it, it needs no account or has no auth config that the session may use,
+/// or an address is invalid.
 pub async fn link(app: &App, caller: &SessionCaller, request: Connect) -> Result<LinkCreated> {
     if !caller.rights.connect {
         let areas = [Area::ConnectedAccounts, Area::Sessions].map(|area| area.into_str());
@@ -53,6 +54,7 @@ pub async fn link(app: &App, caller: &SessionCaller, request: Connect) -> Result
     if release.no_auth() {
         return Err(errors::toolkit_no_auth(&release.slug));
     }
+    check_room(app, caller, &release.slug, 1).await?;
     let callback_url = request.callback_url;
     let link = NewLink {
         auth_config: auth_config(app, caller, release).await?,
@@ -62,7 +64,29 @@ pub async fn link(app: &App, caller: &SessionCaller, request: Connect) -> Result
         alias: request.alias,
         sharing: request.sharing,
     };
-    accounts::link(app, &caller.project, link).await
+    let created = accounts::link(app, &caller.project, link).await?;
+    // Others may have been created at the same time: of those together, none stays that is one too many.
+    if let Err(cause) = check_room(app, caller, &release.slug, 0).await {
+        accounts::remove(app, &caller.project, &created.account, false).await?;
+        return Err(cause);
+    }
+    Ok(created)
+}
+
+/// Checks that the user may have more accounts of a toolkit, if the session limits their number. Accounts that
+/// the user has yet to connect count, because the user may connect all of them.
+async fn check_room(app: &App, caller: &SessionCaller, toolkit: &str, more: usize) -> Result<()> {
+    let config = caller.config();
+    let several = config.multi_account.as_ref();
+    let Some(most) = several.and_then(|several| several.max_accounts) else {
+        return Ok(());
+    };
+    let (user, auth_config) = (&config.user_id, config.auth_configs.get(toolkit));
+    let held = accounts::count_of_session(app, &caller.project, user, toolkit, auth_config);
+    if held.await? + more <= most as usize {
+        return Ok(());
+    }
+    Err(errors::too_many_session_accounts(user, toolkit, most))
 }
 
 /// Creates a link with which the user of a session connects an account for a tool. Returns none if

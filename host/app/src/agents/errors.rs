@@ -66,6 +66,10 @@ crate::error_table! { pub table:
     META_TOOL_OFF = meta_tool_off(slug: impl Display): Forbidden, 4312, "ToolRouterV2_MetaToolDisabled",
         "the session does not offer the meta tool {slug}",
         "use a tool of `tool_router_tools`, or switch the meta tool on with PATCH of the session";
+    /// The session permits the user no further account of the toolkit. No link was created.
+    TOO_MANY_SESSION_ACCOUNTS = too_many_session_accounts(user: impl Display, toolkit: impl Display, most: u32): Forbidden, 4313, "ToolRouterV2_TooManyAccounts",
+        "user `{user}` has {most} accounts of toolkit {toolkit}, connected or waiting for the user, which is the most that the session permits (`multi_account.max_accounts_per_toolkit`)",
+        "use one of these accounts, delete one that is not needed, or raise `multi_account.max_accounts_per_toolkit` of the session with PATCH";
     /// The project waits for connections in too many calls. Nothing was started.
     TOO_MANY_WAITS = too_many_waits(max: usize): LimitReached, 4320, "ToolRouterV2_TooManyWaits",
         "the project waits for connections in {max} calls already",

@@ -30,7 +30,7 @@ use crate::{
 pub(crate) static COLLECTION: Collection = Collection {
     name: "tool_router_sessions",
     erasure: Erasure::Project,
-    fields: &[Field::new("folded_user", Kind::Text)],
+    fields: &[],
 };
 
 /// Collection of the versions of configurations.
@@ -54,7 +54,7 @@ pub const MAX_APPROVALS: usize = 100;
 /// A session, as stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Session {
-    /// User id in lower case, for search.
+    /// User id in lower case. Servers of an earlier version, which may run beside this one, need it.
     folded_user: String,
     /// Current configuration.
     pub config: Config,
@@ -240,7 +240,7 @@ pub async fn change(
     project: &Project,
     id: &SessionId,
     expected_version: Option<u32>,
-    apply: impl Fn(&mut Config),
+    apply: impl Fn(&mut Config) -> Result<()>,
 ) -> Result<Record<Session>> {
     let owner = project.id.as_str();
     let changed = app.store.change(&COLLECTION, id.as_str(), || async {
@@ -248,7 +248,7 @@ pub async fn change(
         session.body.check_version(expected_version)?;
         let before = session.body.config.clone();
         let mut config = before.clone();
-        apply(&mut config);
+        apply(&mut config)?;
         let config = check::checked(app, project, config, &before).await?;
         let now = app.clock.now();
         if config == before {

@@ -5,7 +5,7 @@
 
 use std::fmt::Display;
 
-use gate::Busy;
+use gate::{Busy, Capacity};
 
 use super::error::{Error, Problems, Result, SHORT_WAIT};
 
@@ -19,13 +19,13 @@ crate::error_table! { pub table:
         "`{given}` is not the id of {kind}",
         "send the id exactly as the server returned it";
 
-    /// The project has too many calls running. Nothing was started.
-    PROJECT_BUSY = project_busy(): LimitReached, 10431, "Server_ProjectBusy",
-        "the project has reached its limit of concurrent calls",
+    /// The project has too many calls running, or they hold too much. Nothing was started.
+    PROJECT_BUSY = project_busy(capacity: Capacity): LimitReached, 10431, "Server_ProjectBusy",
+        "the project has reached its limit of {capacity}",
         "nothing was started: retry after a moment", with_retry_after(SHORT_WAIT);
-    /// The node has too many calls running. Nothing was started.
-    NODE_BUSY = node_busy(): Unavailable, 10503, "Server_Busy",
-        "the server has reached its limit of concurrent calls",
+    /// The node has too many calls running, or they hold too much. Nothing was started.
+    NODE_BUSY = node_busy(capacity: Capacity): Unavailable, 10503, "Server_Busy",
+        "the server has reached its limit of {capacity}",
         "nothing was started: retry after a moment", with_retry_after(SHORT_WAIT);
     /// The operation exceeded its deadline.
     DEADLINE = deadline(seconds: u64): Unavailable, 10504, "Server_DeadlineExceeded",
@@ -45,12 +45,12 @@ crate::error_table! { pub table:
         "send the `request_id` to the operator; the server's log has the reason";
 }
 
-/// Returns the refusal of a request that gets no capacity.
+/// Returns the refusal of a request that gets none of a capacity.
 #[must_use]
-pub fn busy(busy: Busy) -> Error {
+pub fn busy(capacity: Capacity, busy: Busy) -> Error {
     match busy {
-        Busy::Own => project_busy(),
-        Busy::Others => node_busy(),
+        Busy::Own => project_busy(capacity),
+        Busy::Others => node_busy(capacity),
     }
 }
 

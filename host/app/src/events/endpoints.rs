@@ -115,21 +115,22 @@ pub async fn create(
     let endpoint = Endpoint {
         toolkit: release.slug.to_string(),
         client_id: client_id.to_owned(),
-        identity,
+        identity: identity.clone(),
         values: None,
     };
     let id = EndpointId::unguessable();
-    let is_new = match projects::insert(app, project, id.as_str(), &endpoint).await {
-        Ok(()) => true,
+    match projects::insert(app, project, id.as_str(), endpoint).await {
+        Ok(created) => Ok((view(app, created).await?, true)),
         // Another request created the endpoint first.
         Err(EditError::Commit(CommitError::Taken {
             field: "identity", ..
-        })) => false,
-        Err(cause) => return Err(cause.into()),
-    };
-    let created = with_identity(app, project, &endpoint.identity).await?;
-    let created = created.ok_or_else(|| errors::endpoint_not_found(&id))?;
-    Ok((view(app, created).await?, is_new))
+        })) => {
+            let created = with_identity(app, project, &identity).await?;
+            let created = created.ok_or_else(|| errors::endpoint_not_found(&id))?;
+            Ok((view(app, created).await?, false))
+        }
+        Err(cause) => Err(cause.into()),
+    }
 }
 
 async fn with_identity(

@@ -233,6 +233,8 @@ fn handshake(answer: &Answer) -> String {
 
 #[cfg(test)]
 mod tests {
+    use gate::Capacity;
+
     use super::*;
 
     fn answer(media_type: &str, body: &str) -> Answer {
@@ -269,7 +271,7 @@ mod tests {
         let response = verdicts.response.as_ref();
         assert_eq!(response.map(|response| &*response.text), Some("challenge"));
         assert!(verdicts.refusal.is_some() && verdicts.failure.is_none());
-        verdicts.add(Err(errors::node_busy()));
+        verdicts.add(Err(errors::node_busy(Capacity::Calls)));
         assert!(verdicts.failure.is_some());
     }
 }

@@ -161,8 +161,8 @@ pub async fn create(app: &App, project: &Project, request: NewSubscription) -> R
         failing_since: None,
         disabled: None,
     };
-    match projects::insert(app, project, id.as_str(), &body).await {
-        Ok(()) => get(app, project, &id).await,
+    match projects::insert(app, project, id.as_str(), body).await {
+        Ok(created) => open(app, &project.id, created).await,
         Err(EditError::Commit(CommitError::Taken { .. })) => Err(errors::subscription_exists()),
         Err(cause) => Err(cause.into()),
     }

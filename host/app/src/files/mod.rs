@@ -18,6 +18,7 @@ mod upload;
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use gate::Capacity;
 use md5::{Digest, Md5};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use sandbox::Refusal;
@@ -192,8 +193,8 @@ async fn uploaded(app: &App, project: &Project, key: &str) -> Result<Record<File
 pub fn reserve_memory(app: &App, tenant: &Arc<str>, bytes: u64) -> Result<Reservation> {
     let reserved = app.sandbox.try_reserve_memory(tenant, bytes);
     reserved.map_err(|refusal| match refusal {
-        Refusal::TenantBusy => errors::project_busy(),
-        _ => errors::node_busy(),
+        Refusal::TenantBusy(capacity) => errors::project_busy(capacity),
+        _ => errors::node_busy(Capacity::Memory),
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use gate::{Gate, Permit, Queue, Shares};
+use gate::{Capacity, Gate, Permit, Queue, Shares};
 
 use super::{Links, errors};
 use crate::{Result, core::ids::ProjectId};
@@ -75,7 +75,8 @@ impl Files {
         let permit = self
             .large_results
             .acquire(tenant, Queue::time(MAX_LARGE_RESULT_WAIT));
-        permit.await.map_err(errors::busy)
+        let permit = permit.await;
+        permit.map_err(|busy| errors::busy(Capacity::Transfers, busy))
     }
 
     /// Takes a permit to hold a file in memory, if the project may have one now.
@@ -88,6 +89,6 @@ impl Files {
     pub async fn acquire_transfer(&self, project: &ProjectId) -> Result<TransferPermit> {
         let wait = MAX_TRANSFER_WAIT.min(self.settings.transfer / 2);
         let permit = self.transfers.acquire(project, Queue::time(wait)).await;
-        permit.map_err(errors::busy)
+        permit.map_err(|busy| errors::busy(Capacity::Transfers, busy))
     }
 }

@@ -49,9 +49,9 @@ pub async fn request(app: &App, project: &Project, upload: UploadRequest) -> Res
         None => {
             total::check(app, project.id.as_str(), 1).await?;
             let id = FileId::random();
-            match projects::insert(app, project, id.as_str(), &file).await {
+            match projects::insert(app, project, id.as_str(), file).await {
                 // Another request for the same content was made at the same time.
-                Ok(()) | Err(EditError::Commit(CommitError::Taken { .. })) => {}
+                Ok(_) | Err(EditError::Commit(CommitError::Taken { .. })) => {}
                 Err(cause) => return Err(cause.into()),
             }
             let made = same(app, project, &content).await?;

@@ -143,22 +143,24 @@ pub(crate) fn count_record<T: Document>(app: &App, project: &Project, body: &T) 
     record_limits::count_bytes(app, project.id.as_str(), body.len())
 }
 
-/// Inserts a record into a project, unless the project has been deleted or has added too many bytes
-/// in a day.
+/// Inserts a record into a project, and returns it as it was stored. Fails if the project has been
+/// deleted or has added too many bytes in a day.
 pub(crate) async fn insert<T: Document>(
     app: &App,
     project: &Project,
     id: &str,
-    body: &T,
-) -> std::result::Result<(), EditError<Error>> {
+    body: T,
+) -> std::result::Result<Record<T>, EditError<Error>> {
     let owner = project.id.as_str();
-    count_record(app, project, body).map_err(EditError::Change)?;
+    count_record(app, project, &body).map_err(EditError::Change)?;
     let created = app.store.change(&PROJECTS_COLLECTION, owner, || async {
         let record = record(app, &project.organization, &project.id).await?;
-        let batch = Batch::at(app.clock.now()).check(&record);
-        Ok((batch.insert(owner, id, body), ()))
+        let now = app.clock.now();
+        let batch = Batch::at(now).check(&record);
+        Ok((batch.insert(owner, id, &body), now))
     });
-    created.await
+    let now = created.await?;
+    Ok(Record::inserted(owner, id, now, body))
 }
 
 /// Changes the settings of a project and returns all of them. Fails if the change breaks a rule, or

@@ -9,6 +9,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use gate::Capacity;
 use net::{
     Body, HeaderMap, Limits, Method, Url,
     header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue},
@@ -139,11 +140,11 @@ pub(super) async fn to_arguments(
     let model = app.model.as_ref().ok_or_else(errors::prompt_unavailable)?;
     check(prompt)?;
     let project_permit = model.projects.try_acquire(&project.tenant);
-    let _project_permit = project_permit.ok_or_else(errors::project_busy)?;
+    let _project_permit = project_permit.ok_or_else(|| errors::project_busy(Capacity::Prompts))?;
     let _permit = model
         .permits
         .try_acquire()
-        .map_err(|_| errors::node_busy())?;
+        .map_err(|_| errors::node_busy(Capacity::Prompts))?;
     let limit = model.settings.timeout;
     match timeout(limit, find_arguments(app, project, model, tool, prompt)).await {
         Ok(done) => done,

@@ -126,8 +126,8 @@ pub(super) async fn script(app: &App, script: workbench::Script) -> Result<Finis
     let run = app.scripts.workbench.run_python(script).await;
     run.map_err(|cause| match cause {
         NotRun::TooLong(_) => errors::invalid(cause.to_string()),
-        NotRun::Refused(Refusal::TenantBusy) => errors::project_busy(),
-        NotRun::Refused(Refusal::NodeBusy) => errors::node_busy(),
+        NotRun::Refused(Refusal::TenantBusy(capacity)) => errors::project_busy(capacity),
+        NotRun::Refused(Refusal::NodeBusy(capacity)) => errors::node_busy(capacity),
         NotRun::Refused(Refusal::Unavailable(why)) => errors::unavailable(why),
         NotRun::Refused(refusal @ (Refusal::NotInstalled | Refusal::Quarantined)) => {
             errors::internal(refusal)
@@ -170,8 +170,8 @@ async fn install_component(app: &App, component: Digest) -> Result<()> {
 
 fn refusal_error(refusal: Refusal, release: &Release) -> Error {
     match refusal {
-        Refusal::TenantBusy => errors::project_busy(),
-        Refusal::NodeBusy => errors::node_busy(),
+        Refusal::TenantBusy(capacity) => errors::project_busy(capacity),
+        Refusal::NodeBusy(capacity) => errors::node_busy(capacity),
         Refusal::NotInstalled => {
             errors::unavailable("the toolkit cannot be installed on this node")
         }

@@ -6,6 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use gate::Capacity;
 use sandbox::{ProgramLimits, Sandbox, StoredFile};
 use tokio::time::timeout;
 use workbench::{Finished, Session, Workbench};
@@ -67,7 +68,10 @@ impl Scripts {
 /// Fails if nothing ran. After that, every outcome is a [`Finished`].
 pub(crate) async fn run_script(app: &App, project: &Project, script: Script) -> Result<Finished> {
     let permit = timeout(MAX_SCRIPT_WAIT, app.scripts.projects.acquire(&project.id)).await;
-    let _permit = permit.ok().flatten().ok_or_else(errors::project_busy)?;
+    let _permit = permit
+        .ok()
+        .flatten()
+        .ok_or_else(|| errors::project_busy(Capacity::Scripts))?;
     let script = workbench::Script {
         run_id: random_text(RUN_ID_CHARS),
         tenant: project.tenant.clone(),

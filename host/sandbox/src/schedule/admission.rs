@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use gate::{Busy, Gate, Queue, Shares};
+use gate::{Capacity, Gate, Queue, Shares};
 use tokio::sync::Semaphore;
 
 use crate::{Refusal, Settings};
@@ -51,7 +51,7 @@ impl CallScheduler {
         self.gate
             .acquire(tenant, self.queue)
             .await
-            .map_err(Refusal::from)
+            .map_err(|busy| Refusal::busy(Capacity::Calls, busy))
     }
 }
 
@@ -59,13 +59,4 @@ impl CallScheduler {
 #[must_use]
 pub const fn call_shares(live: usize, per_tenant: usize) -> Shares {
     Shares::new(live as u64, BASE_DIVISOR, per_tenant as u64)
-}
-
-impl From<Busy> for Refusal {
-    fn from(busy: Busy) -> Self {
-        match busy {
-            Busy::Own => Self::TenantBusy,
-            Busy::Others => Self::NodeBusy,
-        }
-    }
 }

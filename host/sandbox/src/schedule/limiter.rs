@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
-use gate::{Busy, Pool, Shares};
+use gate::{Busy, Capacity, Pool, Shares};
 use wasmtime::{ResourceLimiter, Result};
 
 use super::meter::Meter;
-use crate::engine;
+use crate::{Refusal, engine};
 
 /// Maximum number of elements of all tables of a guest together.
 const MAX_ALL_TABLE_ELEMENTS: usize = 2 * engine::MAX_TABLE_ELEMENTS;
@@ -74,11 +74,12 @@ impl NodeMemory {
     /// Checks that a tenant may have the memory with which a call starts.
     ///
     /// # Errors
-    /// Returns the reason if it may not.
-    pub(crate) fn check_start(&self, tenant: &Arc<str>) -> Result<(), Busy> {
-        self.pool
-            .refusal(tenant, self.start_bytes)
-            .map_or(Ok(()), Err)
+    /// Returns the refusal if it may not.
+    pub(crate) fn check_start(&self, tenant: &Arc<str>) -> Result<(), Refusal> {
+        match self.pool.refusal(tenant, self.start_bytes) {
+            Some(busy) => Err(Refusal::busy(Capacity::Memory, busy)),
+            None => Ok(()),
+        }
     }
 
     pub(crate) fn reserve(&self, tenant: &Arc<str>) -> Reservation {
@@ -242,7 +243,8 @@ mod tests {
         let body = BodyMemory(Arc::new(node.reserve(&"a".into())));
         assert!(net::MemoryBudget::grow(&body, 512 << 20));
         assert!(!net::MemoryBudget::grow(&body, 1));
-        assert_eq!(node.check_start(&"a".into()), Err(Busy::Own));
+        let refused = Err(Refusal::TenantBusy(Capacity::Memory));
+        assert_eq!(node.check_start(&"a".into()), refused);
         assert_eq!(node.check_start(&"b".into()), Ok(()));
         let mut other = Limiter::new(node.reserve(&"b".into()), u64::MAX, Arc::default());
         assert!(other.memory_growing(0, 64 << 20, None).unwrap());

@@ -17,6 +17,7 @@ project*. Example, requests: one project alone gets 384; while it holds them, ei
 grow together get 192 each. Where *all* follows from a setting, the base is a part of *all*, at least 1: 1/32 for requests and executions,
 1/16 for transfers and for memory (at least 64 MiB), 1/128 for streams. The reserve is eight bases, at most half of *all*. *Of one project*
 is its own setting, three quarters of the requests without a key by default, half of the memory, or a quarter of the streams.
+A project that is refused while no other holds anything is at its own number.
 
 | Capacity | All | Reserve | Base | Of one project | Past the limit | Test |
 |---|---|---|---|---|---|---|

@@ -123,8 +123,7 @@ pub async fn create(
     };
     record_limits::admit(app, &project.id, RecordKind::AuthConfig, &COLLECTION).await?;
     check_size(&body, &request.credentials.own, &request.credentials.shared)?;
-    projects::insert(app, project, id.as_str(), &body).await?;
-    get(app, project, &id).await
+    Ok(projects::insert(app, project, id.as_str(), body).await?)
 }
 
 /// Changes an auth config, for existing and for new connections. Fails if the auth config does not

@@ -161,7 +161,7 @@ pub async fn record_consent(
         refresh_number: 0,
         until,
     };
-    projects::insert(app, project, &id, &consent).await?;
+    projects::insert(app, project, &id, consent).await?;
     let code = Token {
         consent: id,
         number: until.0,

@@ -48,8 +48,7 @@ pub async fn create(app: &App, project: &Project, new: &Changes) -> Result<Recor
     let empty = McpServer::default();
     let server = with_changes(app, project, empty, new).await?;
     record_limits::admit(app, &project.id, RecordKind::McpServer, &COLLECTION).await?;
-    projects::insert(app, project, &id, &server).await?;
-    get(app, project, &id).await
+    Ok(projects::insert(app, project, &id, server).await?)
 }
 
 /// Changes an MCP server. Fails as [`create`], and if the server does not exist.

@@ -1,6 +1,7 @@
 //! `REMOTE_BASH_TOOL`: runs a shell command over the files of the session.
 
 use bytes::Bytes;
+use gate::Capacity;
 use sandbox::Reservation;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -93,7 +94,7 @@ async fn run_command(
 ) -> Result<(CommandFinished, Option<String>)> {
     // The files take memory only while the command may run.
     let shell = app.shell.acquire(&caller.project.tenant).await;
-    let shell = shell.map_err(errors::busy)?;
+    let shell = shell.map_err(|busy| errors::busy(Capacity::Scripts, busy))?;
     // The command may have waited long for its turn and its place.
     let caller = &*caller.current(app).await?;
     MetaTool::RemoteBashTool.check_switched_on(caller.config())?;

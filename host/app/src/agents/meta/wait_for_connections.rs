@@ -1,16 +1,17 @@
 //! Waits until the user of a session has connected toolkits.
 //!
 //! A commit that writes an account wakes the call, which then reads the accounts of its user. Commits
-//! of other servers on the same database wake it too, within a second.
+//! of other servers on the same database wake it too, within a second. A call whose session is deleted, or
+//! does not offer it any more, ends within seconds.
 //!
 //! A call that waits holds its request, and reads accounts whenever an account of any project changes.
 //! A project therefore waits in a few calls at a time, and a call reads a few times in a second.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::{MetaResult, MetaTool, Workflow, manage_connections::toolkit_slugs, parse};
 use crate::{
@@ -24,6 +25,8 @@ use crate::{
 pub const MAX_WAITS_PER_PROJECT: usize = 10;
 /// Minimum interval between two reads of the accounts.
 const MIN_READ_INTERVAL: Duration = Duration::from_millis(200);
+/// Interval at which the session is looked at while no account changes.
+const SESSION_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 #[derive(Deserialize)]
 struct Arguments {
@@ -74,7 +77,7 @@ struct Connection {
 }
 
 /// Returns the connections once enough of them are made, have failed or do not exist, or once the
-/// time limit is reached.
+/// time limit is reached. Fails if the session is deleted or does not offer the tool any more.
 pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> Result<MetaResult> {
     let arguments: Arguments = parse(MetaTool::WaitForConnections, arguments)?;
     let mode = arguments.mode;
@@ -90,10 +93,16 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
     while !is_over && !mode.is_done(&results) {
         let woken = async {
             sleep(MIN_READ_INTERVAL).await;
-            signal.committed().await;
+            let changed = timeout(SESSION_CHECK_INTERVAL, signal.committed()).await;
+            changed.is_ok()
         };
-        is_over = timeout_at(deadline, woken).await.is_err();
-        results = connections(app, caller, &slugs).await?;
+        let woken = timeout_at(deadline, woken).await;
+        is_over = woken.is_err();
+        let current = caller.current(app).await?;
+        MetaTool::WaitForConnections.check_switched_on(current.config())?;
+        if woken.unwrap_or(true) || matches!(current, Cow::Owned(_)) {
+            results = connections(app, &current, &slugs).await?;
+        }
     }
     let data = Data {
         message: message(&results, mode.is_done(&results), max_wait),

@@ -182,7 +182,7 @@ pub(crate) async fn list_toolkits(
 
 /// Creates an account of the session's user, and the URL of a page on which the user connects it.
 #[utoipa::path(post, path = IN_TABLE, responses(
-    (status = 403, description = "The session does not permit the toolkit"),
+    (status = 403, description = "The session does not permit the toolkit, or no further account of it"),
 ))]
 pub(crate) async fn link(
     key: ProjectKey,

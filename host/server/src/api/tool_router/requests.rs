@@ -277,7 +277,7 @@ impl CreateBody {
             ..Config::default()
         };
         self.change(Some(experiment.permissions))?
-            .apply(&mut config);
+            .apply(&mut config)?;
         Ok((config, inline))
     }
 }

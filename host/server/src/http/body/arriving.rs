@@ -10,6 +10,7 @@ use axum::{
 };
 use bytes::Bytes;
 use futures::FutureExt;
+use gate::Capacity;
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Frame};
 use sandbox::Reservation;
@@ -65,7 +66,10 @@ pub(crate) async fn read_file(
     let upload = Upload::begin(&head.headers, body, limit)?;
     let within = server.config.files.transfer();
     let memory = reserve_memory(&server.app, tenant, 0)?;
-    let grow = |bytes: usize| memory.try_grow(bytes as u64).map_err(errors::busy);
+    let grow = |bytes: usize| {
+        let grown = memory.try_grow(bytes as u64);
+        grown.map_err(|busy| errors::busy(Capacity::Memory, busy))
+    };
     let count = |bytes: usize| grow(bytes).map(|()| grow);
     let bytes = receive(server, upload, within, count).await?;
     Ok((bytes, memory))

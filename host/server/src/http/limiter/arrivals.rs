@@ -4,6 +4,7 @@
 use std::{collections::HashMap, net::IpAddr, sync::Arc};
 
 use app::{Error, core::keyed_limit::KeyedLimit};
+use gate::Capacity;
 use parking_lot::Mutex;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -70,7 +71,7 @@ impl Arrivals {
         let of_address = of_address.ok_or_else(errors::address_busy)?;
         let of_owner = owner.as_ref().map(|owner| {
             let permit = self.owners.try_acquire(owner);
-            permit.ok_or_else(errors::project_busy)
+            permit.ok_or_else(|| errors::project_busy(Capacity::Bodies))
         });
         Ok(Arrival {
             of: self,
@@ -90,10 +91,10 @@ impl Arrival<'_> {
         let max_bytes = self.of.max_bytes;
         let mut arrived = self.of.arrived.lock();
         if arrived.bytes + bytes > max_bytes && arrived.bytes > self.bytes {
-            return Err(errors::node_busy());
+            return Err(errors::node_busy(Capacity::Memory));
         }
         let (part, refusal): (_, fn() -> Error) = match &self.payer {
-            Payer::Owner(_) => (OWNER_PART, errors::project_busy),
+            Payer::Owner(_) => (OWNER_PART, || errors::project_busy(Capacity::Memory)),
             Payer::Address(_) => (ADDRESS_PART, errors::address_busy),
         };
         let share = arrived.by_payer.get(&self.payer).copied().unwrap_or(0);
@@ -145,6 +146,10 @@ mod tests {
         first.grow((1 << 20) / OWNER_PART).unwrap();
         let refused = second.grow(1).unwrap_err();
         assert!(refused.is(&errors::PROJECT_BUSY), "{refused}");
+        assert!(
+            refused.to_string().ends_with("limit of memory"),
+            "{refused}"
+        );
         stranger.grow((1 << 20) / ADDRESS_PART + 1).unwrap();
         let refused = stranger.grow(1 << 20).unwrap_err();
         assert!(refused.is(&errors::NODE_BUSY), "{refused}");

@@ -14,7 +14,7 @@ use std::{
 };
 
 use app::{Error, core::keyed_limit::KeyedLimit};
-use gate::{Gate, Permit, Queue, Shares};
+use gate::{Capacity, Gate, Permit, Queue, Shares};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
@@ -147,7 +147,7 @@ impl RequestLimiter {
             .await
             .ok()
             .and_then(Result::ok)
-            .ok_or_else(errors::node_busy)
+            .ok_or_else(|| errors::node_busy(Capacity::Calls))
     }
 
     /// Acquires a concurrency permit for a request to a project, if one is free.
@@ -167,8 +167,9 @@ impl RequestLimiter {
     pub(crate) async fn enter_project(&self, caller: &Caller) -> Result<CallerPermit, Error> {
         let (projects, of_address) = self.gate_of(caller)?;
         let permit = projects.acquire(&caller.tenant, Queue::time(self.wait));
+        let permit = permit.await;
         Ok(CallerPermit {
-            _of_project: permit.await.map_err(errors::busy)?,
+            _of_project: permit.map_err(|busy| errors::busy(Capacity::Calls, busy))?,
             _of_address: of_address,
         })
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use app::Error;
-use gate::{Gate, Permit, Shares};
+use gate::{Capacity, Gate, Permit, Shares};
 
 use crate::{config::Limits, http::errors};
 
@@ -37,7 +37,8 @@ impl Streams {
     /// # Errors
     /// [`errors::PROJECT_BUSY`] or [`errors::NODE_BUSY`] if the project may have no further one now.
     pub(crate) fn enter(&self, project: &Arc<str>) -> Result<StreamPermit, Error> {
-        self.0.try_acquire(project).map_err(errors::busy)
+        let permit = self.0.try_acquire(project);
+        permit.map_err(|busy| errors::busy(Capacity::Streams, busy))
     }
 }
 

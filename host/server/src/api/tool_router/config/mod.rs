@@ -21,7 +21,7 @@ pub(crate) use self::{
     view::ConfigView,
 };
 use super::approval::{DefaultPermission, PermissionsBody};
-use crate::http::ApiResult;
+use crate::http::{ApiResult, errors};
 
 /// Part of a body that changes a session: absent, null, or a value.
 pub(super) type Sent<T> = Option<Option<T>>;
@@ -45,20 +45,32 @@ pub(super) struct Parts {
 
 type Step = Box<dyn Fn(&mut Config) + Send + Sync>;
 
-/// A change of a configuration: a step for each part that a request sends.
+/// A change of a configuration.
 #[derive(Default)]
-pub(crate) struct Change(Vec<Step>);
+pub(crate) struct Change {
+    /// A step for each part that a request sends.
+    steps: Vec<Step>,
+    /// True if the request sends that scripts may send proxy requests.
+    asks_for_proxy: bool,
+}
 
 impl Change {
-    /// Changes a configuration.
-    pub(crate) fn apply(&self, config: &mut Config) {
-        for step in &self.0 {
+    /// Changes a configuration. Fails if the request permits scripts the proxy requests that the
+    /// configuration refuses.
+    pub(crate) fn apply(&self, config: &mut Config) -> Result<(), app::Error> {
+        for step in &self.steps {
             step(config);
         }
+        if self.asks_for_proxy && config.proxy_execute == Some(false) {
+            return Err(errors::session_invalid(
+                "workbench.enable_proxy_execution: cannot be true while proxy_execute.enable is false",
+            ));
+        }
+        Ok(())
     }
 
     fn add(&mut self, step: impl Fn(&mut Config) + Send + Sync + 'static) {
-        self.0.push(Box::new(step));
+        self.steps.push(Box::new(step));
     }
 
     /// Adds the change of a block of settings: what the block does not send stays, and null restores
@@ -82,7 +94,11 @@ impl TryFrom<Parts> for Change {
     type Error = crate::http::ApiError;
 
     fn try_from(parts: Parts) -> ApiResult<Self> {
-        let mut change = Self::default();
+        let workbench = parts.workbench.as_ref().and_then(Option::as_ref);
+        let mut change = Self {
+            asks_for_proxy: workbench.is_some_and(WorkbenchBody::asks_for_proxy),
+            ..Self::default()
+        };
         if let Some(toolkits) = parts.toolkits {
             let toolkits = toolkits.unwrap_or_default();
             let approval = toolkits.require_approval.clone().unwrap_or_default();

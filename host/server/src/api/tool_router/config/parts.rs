@@ -48,7 +48,7 @@ pub(crate) struct WorkbenchBody {
 #[schema(as = SessionMultiAccountRequest)]
 pub(crate) struct MultiAccountBody {
     enable: Option<bool>,
-    /// 2 to 10; null removes it.
+    /// 2 to 10; null removes it. Accounts that wait for their user count.
     #[serde(default, deserialize_with = "present")]
     max_accounts_per_toolkit: Option<Option<f64>>,
     require_explicit_selection: Option<bool>,
@@ -105,6 +105,11 @@ impl ConnectionsBody {
 }
 
 impl WorkbenchBody {
+    /// Returns true if the request sends that scripts may send proxy requests.
+    pub(super) fn asks_for_proxy(&self) -> bool {
+        self.enable_proxy_execution == Some(true)
+    }
+
     pub(super) fn apply(&self, workbench: &mut Workbench) {
         set(&mut workbench.enabled, self.enable);
         set(&mut workbench.proxy_execution, self.enable_proxy_execution);
