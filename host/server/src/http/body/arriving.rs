@@ -68,6 +68,10 @@ pub(crate) async fn read_file(
     let grow = |bytes: usize| memory.try_grow(bytes as u64).map_err(errors::busy);
     let count = |bytes: usize| grow(bytes).map(|()| grow);
     let bytes = receive(server, upload, within, count).await?;
+    // A file that came with its head is not counted yet.
+    if memory.is_empty() {
+        grow(bytes.len())?;
+    }
     Ok((bytes, memory))
 }
 
