@@ -111,7 +111,8 @@ async fn files_of_command_count_toward_shared_memory() {
     let host = Setup::new().with("sandbox.memory_mib", "16").start().await;
     let project = host.as_project();
     let session = session(&project).await;
-    let refused = shell(&project, &session, "head -c 20000000 /dev/zero > large").await;
+    let command = "head -c 1000000 /dev/zero > a; for i in 1 2 3 4 5; do cat a a > b; mv b a; done";
+    let refused = shell(&project, &session, command).await;
     assert_refused("past the memory", &refused, 429, "Server_ProjectBusy");
     let data = run(&project, &session, "ls").await;
     assert_eq!(data["stdout"], "");
