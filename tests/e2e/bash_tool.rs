@@ -5,6 +5,7 @@ use harness::{Answer, Client, Host, Postgres, host::Setup, unique, wait_until};
 use serde_json::{Value, json};
 
 use crate::{
+    budget::assert_refused,
     mounts::{download, download_url, upload},
     tool_router_sessions::{SESSION_PATH, create},
 };
@@ -103,6 +104,18 @@ async fn long_output_becomes_a_file() {
     let whole = download(&project, &session, path).await.bytes;
     let shown = data["stdout"].as_str().unwrap();
     assert!(whole.starts_with(shown.as_bytes()) && whole.ends_with(b"\n20000\n"));
+}
+
+#[tokio::test]
+async fn files_of_command_count_toward_shared_memory() {
+    let host = Setup::new().with("sandbox.memory_mib", "16").start().await;
+    let project = host.as_project();
+    let session = session(&project).await;
+    let command = "head -c 1000000 /dev/zero > a; for i in 1 2 3 4 5; do cat a a > b; mv b a; done";
+    let refused = shell(&project, &session, command).await;
+    assert_refused("past the memory", &refused, 429, "Server_ProjectBusy");
+    let data = run(&project, &session, "ls").await;
+    assert_eq!(data["stdout"], "");
 }
 
 #[tokio::test]

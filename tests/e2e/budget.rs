@@ -138,7 +138,7 @@ const TESTS_OF_ROWS: &[(&str, &str)] = &[
         "tests/e2e/limits.rs organization_rate_limit_gives_retry_after",
     ),
     (
-        "Requests of one project in ten minutes; without a key half as many besides",
+        "Requests of one project in ten minutes; without a key half as many besides, of which one address has a quarter",
         "tests/e2e/limits.rs project_rate_limit_protects_other_projects",
     ),
     (

@@ -390,6 +390,42 @@ async fn project_rate_limit_protects_other_projects() {
 }
 
 #[tokio::test]
+async fn address_without_key_has_part_of_rate() {
+    // Without a key a project has half of this, and an address a quarter of that.
+    let host = Setup::new()
+        .with("limits.rate_per_project", "16")
+        .start()
+        .await;
+    let project = host.new_project().await;
+    let tool = given::echo(&host).await;
+    let toolkit = tool.split('_').next().unwrap().to_lowercase();
+    let server = json!({ "name": "Echo", "auth_config_ids": [], "no_auth_apps": [toolkit] });
+    let url = given::mcp_server(&project, &server).await;
+    let authority = host.url.trim_start_matches("http://");
+    let path = url.split_once(authority).unwrap().1;
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }).to_string();
+    let request = format!(
+        "POST {path}?user_id=amy HTTP/1.1\r\nhost: {authority}\r\nconnection: close\r\n\
+         accept: application/json, text/event-stream\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let ask = async |last: u8| to_the_end(sent_from(&host, last, &request).await).await;
+    for _ in 0..2 {
+        let answer = ask(2).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    let refused = ask(2).await;
+    assert!(
+        refused.starts_with("HTTP/1.1 429") && refused.contains("the address without a key"),
+        "{refused}"
+    );
+    let neighbor = ask(3).await;
+    assert!(neighbor.starts_with("HTTP/1.1 200"), "{neighbor}");
+    project.get("/auth/session/info").await.expect(200);
+}
+
+#[tokio::test]
 async fn each_key_has_its_own_rate_limit() {
     let host = Setup::new().with("limits.rate_per_key", "10").start().await;
     let project = host.as_project();

@@ -10,23 +10,35 @@ use serde_json::{Value, json};
 
 use crate::given;
 
+/// Name of the trigger of [`toolkit`].
+const TRIGGER_NAME: &str = "POSTED";
+
 /// A polling trigger, and an account in a project.
-struct Given {
-    project: Client,
+pub(crate) struct Given {
+    pub(crate) project: Client,
     trigger: String,
     account: String,
 }
 
+/// Publishes a toolkit with a polling trigger, and returns its slug.
+pub(crate) async fn toolkit(host: &Host, guest: Guest<'_>) -> String {
+    let toolkit = given::slug();
+    let mut manifest = guest::manifest_with_key(&toolkit, given::bearer());
+    manifest["triggers"] = json!([given::trigger(&toolkit, TRIGGER_NAME)]);
+    host.publish(guest.component(), &manifest).await;
+    toolkit
+}
+
 impl Given {
     async fn new(host: &Host, guest: Guest<'_>) -> Self {
-        let toolkit = given::slug();
-        let mut manifest = guest::manifest_with_key(&toolkit, given::bearer());
-        let trigger = given::trigger(&toolkit, "POSTED");
-        manifest["triggers"] = json!([trigger]);
-        host.publish(guest.component(), &manifest).await;
-        let project = host.new_project().await;
+        Self::of(host.new_project().await, &toolkit(host, guest).await).await
+    }
+
+    /// Connects an account of a [`toolkit`] in a project.
+    pub(crate) async fn of(project: Client, toolkit: &str) -> Self {
+        let trigger = given::trigger(toolkit, TRIGGER_NAME);
         let key = json!({ "api_key": harness::secret() });
-        let account = project.connect(&toolkit, "API_KEY", "amy", key).await;
+        let account = project.connect(toolkit, "API_KEY", "amy", key).await;
         Self {
             project,
             trigger: trigger["slug"].as_str().unwrap().to_owned(),
@@ -35,13 +47,13 @@ impl Given {
     }
 
     /// Creates an instance that polls an address of the fake provider, and returns its id.
-    async fn instance(&self, path: &str) -> String {
+    pub(crate) async fn instance(&self, path: &str) -> String {
         let made = self.upsert(path, json!({})).await.expect(201);
         made["trigger_id"].as_str().unwrap().to_owned()
     }
 
     /// Creates an instance with a schedule.
-    async fn upsert(&self, path: &str, mut body: Value) -> Answer {
+    pub(crate) async fn upsert(&self, path: &str, mut body: Value) -> Answer {
         body["connected_account_id"] = json!(self.account);
         body["trigger_config"] = json!({ "url": format!("https://api.example.com{path}") });
         let upsert = format!("/trigger_instances/{}/upsert", self.trigger);
@@ -58,12 +70,12 @@ impl Given {
     }
 
     /// Waits for the first poll, which the server makes by itself.
-    async fn wait_for_first_poll(&self, id: &str) {
+    pub(crate) async fn wait_for_first_poll(&self, id: &str) {
         let polled = |read: &Value| read["last_poll_at"].is_string();
         self.wait_until(id, "the instance was polled", polled).await;
     }
 
-    async fn poll(&self, id: &str) -> Answer {
+    pub(crate) async fn poll(&self, id: &str) -> Answer {
         let path = format!("/trigger_instances/manage/{id}/poll");
         self.project.post(&path, &json!({})).await
     }

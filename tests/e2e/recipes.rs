@@ -108,13 +108,18 @@ impl Given {
     }
 }
 
-async fn execute(project: &Client, session: &str, slug: &str, arguments: Value) -> Answer {
+pub(crate) async fn execute(
+    project: &Client,
+    session: &str,
+    slug: &str,
+    arguments: Value,
+) -> Answer {
     let path = format!("{SESSION_PATH}/{session}/execute");
     let body = json!({ "tool_slug": slug, "arguments": arguments });
     project.post(&path, &body).await
 }
 
-fn recipe(name: &str, steps: Value) -> Value {
+pub(crate) fn recipe(name: &str, steps: Value) -> Value {
     json!({ "name": name, "description": "Does several things.", "steps": steps })
 }
 

@@ -53,7 +53,7 @@ async fn toolkit(host: &Host, projects: &[Client]) -> Oauth {
 }
 
 /// Connects an account of a user and returns its id.
-async fn connect(oauth: &Oauth, project: &Client, user: &str) -> String {
+pub(crate) async fn connect(oauth: &Oauth, project: &Client, user: &str) -> String {
     let connection = json!({ "user_id": user, "callback_url": "https://app.example/done" });
     let body = json!({ "auth_config": { "id": oauth.config }, "connection": connection });
     let made = project.post("/connected_accounts", &body).await.expect(201);

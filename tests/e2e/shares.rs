@@ -1,5 +1,8 @@
 //! Capacity that projects share: while eight projects hold all that they may, one more is served.
 
+mod due_work;
+mod transfers;
+
 use std::time::Duration;
 
 use harness::{Client, Host, host::Setup, wait_until};
@@ -20,6 +23,8 @@ use crate::{
 };
 
 const HOSTILE_COUNT: usize = 8;
+/// Time within which a newcomer is served. What the others hold lasts longer.
+const PLACE_DEADLINE: Duration = Duration::from_secs(4);
 const SESSION_INFO_PATH: &str = "/auth/session/info";
 
 async fn hostile_projects(host: &Host) -> Vec<Client> {

@@ -3,7 +3,8 @@
 //!
 //! The name of a repository or calendar selects the behavior. A name that contains `refused` is
 //! answered with 403, and `broken` with 500 once the first subscription exists. The first creation for
-//! a name that contains `silent` succeeds and has no response. A removal for a name that contains
+//! a name that contains `silent` succeeds and has no response, and every creation for one that contains
+//! `hanging` waits. A removal for a name that contains
 //! `stuck` is answered with 500. A channel of a calendar whose name
 //! contains `brief` expires after [`BRIEF_LIFE_MS`], any other after a week.
 
@@ -41,6 +42,8 @@ struct Shared {
     hooks: Vec<Hook>,
     created: usize,
     seen: BTreeSet<String>,
+    /// Repositories of creations that wait.
+    hanging: Vec<String>,
     /// Repositories of removals that were refused.
     refused_removals: Vec<String>,
 }
@@ -89,6 +92,13 @@ impl HookProvider {
         let shared = self.shared.lock().expect("no panic holds it");
         let hooks = shared.hooks.iter().filter(|hook| hook.place == place);
         hooks.cloned().collect()
+    }
+
+    /// Returns the number of creations that wait for repositories whose names have a prefix.
+    pub fn hanging(&self, prefix: &str) -> usize {
+        let shared = self.shared.lock().expect("no panic holds it");
+        let hanging = shared.hanging.iter();
+        hanging.filter(|place| place.starts_with(prefix)).count()
     }
 
     /// Returns the number of removals that were refused for a repository.
@@ -144,13 +154,17 @@ async fn create(
     let place = format!("{owner}/{repo}");
     let hook = {
         let mut shared = shared.lock().expect("no panic holds it");
+        let is_hanging = place.contains("hanging");
         let is_first = !shared.seen.contains(&place);
         if let Some(failure) = shared.failure(&place) {
             return failure;
         }
         let config = &body["config"];
         let hook = shared.add(None, &place, &config["url"], &config["secret"]);
-        (!is_first || !place.contains("silent")).then_some(hook)
+        if is_hanging {
+            shared.hanging.push(place.clone());
+        }
+        (!is_hanging && (!is_first || !place.contains("silent"))).then_some(hook)
     };
     match hook {
         Some(hook) => (StatusCode::CREATED, Json(hook_json(&hook))).into_response(),

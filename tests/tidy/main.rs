@@ -51,7 +51,7 @@ const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 13] = [
     ("host-search", &[]),
     ("host-workbench", &["gate", "sandbox", "net"]),
     ("host-store", &[]),
-    ("host-net", &[]),
+    ("host-net", &["gate"]),
     (
         "toolkit-sdk-cli",
         &["import", "sandbox", "net", "manifest", "registry"],

@@ -43,7 +43,7 @@ pub use body::{MAX_LARGE_READS, MemoryBudget};
 pub use error::{Error, ErrorKind};
 pub use identity::Identity;
 pub use ipnet;
-pub use lookup::{LOOKUP_SHARE_DIVISOR, LOOKUP_TIMEOUT, MAX_LOOKUPS, MAX_WAITING_LOOKUPS};
+pub use lookup::{LOOKUP_SHARES, LOOKUP_TIMEOUT, WAITING_LOOKUP_SHARES};
 pub use proxy::{InvalidProxy, Proxy};
 pub use reqwest::{
     Method, StatusCode, header,

@@ -4,9 +4,9 @@
 //! a name server is silent. On the blocking threads of the runtime such lookups would delay all
 //! other blocking work.
 //!
-//! Guarantee: concurrent lookups of one name share one query. Each registered domain, and each
-//! tenant, may use only a part of the threads and of the waiting places. A silent domain therefore
-//! does not block others, and a tenant that names many silent domains does not block other tenants.
+//! Guarantee: concurrent lookups of one name share one query. Registered domains, and tenants, leave
+//! threads and waiting places to each other ([`Shares`]). A silent domain therefore does not block
+//! others, and a tenant that names many silent domains does not block other tenants.
 //!
 //! A lookup counts toward the share of one tenant that waits for it until the resolver answers, even
 //! if the tenant gave up before. A name that several tenants wait for is looked up when one of them
@@ -21,17 +21,26 @@ use std::{
     time::Duration,
 };
 
+use gate::Shares;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::{sync::oneshot, time::timeout};
 
 use crate::guard::Unresolved;
 
-/// Maximum number of simultaneous lookups, each on its own thread.
-pub const MAX_LOOKUPS: usize = 64;
-/// Maximum number of names that wait for a lookup.
-pub const MAX_WAITING_LOOKUPS: usize = 256;
-/// Divisor of both limits for one tenant, and for the names below one registered domain.
-pub const LOOKUP_SHARE_DIVISOR: usize = 4;
+/// Shares of tenants, and of registered domains, in simultaneous lookups, each on its own thread.
+pub const LOOKUP_SHARES: Shares = Shares {
+    total: 64,
+    reserve: 16,
+    base: 2,
+    cap: 16,
+};
+/// Shares of tenants, and of registered domains, in the names that wait for a lookup.
+pub const WAITING_LOOKUP_SHARES: Shares = Shares {
+    total: 256,
+    reserve: 64,
+    base: 8,
+    cap: 64,
+};
 /// Timeout for the addresses of a name. It is shorter than the connect timeout, so that the error
 /// names the reason.
 pub const LOOKUP_TIMEOUT: Duration = Duration::from_secs(4);
@@ -53,9 +62,9 @@ struct State {
     callers: HashMap<String, Vec<Caller>>,
     /// Names that wait, the oldest first.
     waiting: Vec<String>,
-    running: usize,
-    running_of_domain: Shares,
-    running_of_tenant: Shares,
+    running: u64,
+    running_of_domain: Owners,
+    running_of_tenant: Owners,
 }
 
 /// Caller that waits for the addresses of a name.
@@ -74,7 +83,7 @@ struct Lookup {
 
 /// Numbers of running lookups by their owner: a domain or a tenant.
 #[derive(Default)]
-struct Shares(HashMap<String, usize>);
+struct Owners(HashMap<String, u64>);
 
 impl Lookups {
     /// Creates a scheduler that uses the system's resolver.
@@ -200,15 +209,18 @@ impl State {
 
     /// Returns true if no waiting place is left for a name, its domain or its tenant.
     fn is_queue_full(&self, name: &str, tenant: Option<&str>) -> bool {
-        let max_share = MAX_WAITING_LOOKUPS / LOOKUP_SHARE_DIVISOR;
         let is_of_domain = |waiting: &&String| domain(waiting) == domain(name);
         let is_of_tenant = |waiting: &&String| {
             let mut callers = self.callers.get(*waiting).into_iter().flatten();
             tenant.is_some() && callers.any(|caller| caller.tenant.as_deref() == tenant)
         };
-        self.waiting.len() >= MAX_WAITING_LOOKUPS
-            || self.waiting.iter().filter(is_of_domain).count() >= max_share
-            || self.waiting.iter().filter(is_of_tenant).count() >= max_share
+        let all = self.waiting.len() as u64;
+        let is_full = |held: usize| {
+            let refusal = WAITING_LOOKUP_SHARES.refusal(held as u64, all, 1);
+            refusal.is_some()
+        };
+        is_full(self.waiting.iter().filter(is_of_domain).count())
+            || is_full(self.waiting.iter().filter(is_of_tenant).count())
     }
 
     /// Takes the waiting names whose lookups can start.
@@ -233,12 +245,16 @@ impl State {
     /// Returns the lookup of a waiting name, if a thread is free, and a share of its domain and of
     /// one of its callers.
     fn startable(&self, name: &str) -> Option<Lookup> {
-        if self.running >= MAX_LOOKUPS || self.running_of_domain.is_full(domain(name)) {
+        let is_free = |owners: &Owners, owner: &str| {
+            let refusal = LOOKUP_SHARES.refusal(owners.running(owner), self.running, 1);
+            refusal.is_none()
+        };
+        if !is_free(&self.running_of_domain, domain(name)) {
             return None;
         }
         let has_share = |caller: &&Caller| {
             let tenant = caller.tenant.as_deref();
-            tenant.is_none_or(|tenant| !self.running_of_tenant.is_full(tenant))
+            tenant.is_none_or(|tenant| is_free(&self.running_of_tenant, tenant))
         };
         let caller = self.callers.get(name)?.iter().find(has_share)?;
         Some(Lookup {
@@ -248,10 +264,9 @@ impl State {
     }
 }
 
-impl Shares {
-    fn is_full(&self, owner: &str) -> bool {
-        let running = self.0.get(owner).copied().unwrap_or_default();
-        running >= MAX_LOOKUPS / LOOKUP_SHARE_DIVISOR
+impl Owners {
+    fn running(&self, owner: &str) -> u64 {
+        self.0.get(owner).copied().unwrap_or_default()
     }
 
     fn take(&mut self, owner: &str) {
@@ -313,8 +328,7 @@ mod tests {
     async fn silent_domain_leaves_threads_to_others() {
         let silent = Arc::new(Silent::default());
         let lookups = silent.lookups();
-        let running = MAX_LOOKUPS / LOOKUP_SHARE_DIVISOR;
-        let waiting = MAX_WAITING_LOOKUPS / LOOKUP_SHARE_DIVISOR;
+        let (running, waiting) = (LOOKUP_SHARES.cap, WAITING_LOOKUP_SHARES.cap);
         let held: Vec<_> = (0..running + waiting)
             .map(|n| {
                 let name = format!("x{n}.silent.com");
@@ -334,7 +348,7 @@ mod tests {
         while lookups.state().running > 0 {
             tokio::task::yield_now().await;
         }
-        assert_eq!(silent.asked.load(Ordering::SeqCst), running + 1);
+        assert_eq!(silent.asked.load(Ordering::SeqCst) as u64, running + 1);
         let state = lookups.state();
         assert!(
             state.callers.is_empty()
@@ -347,10 +361,9 @@ mod tests {
     async fn silent_domains_of_tenant_leave_threads_to_others() {
         let silent = Arc::new(Silent::default());
         let lookups = silent.lookups();
-        let running = MAX_LOOKUPS / LOOKUP_SHARE_DIVISOR;
-        let waiting = MAX_WAITING_LOOKUPS / LOOKUP_SHARE_DIVISOR;
+        let (running, waiting) = (LOOKUP_SHARES.cap, WAITING_LOOKUP_SHARES.cap);
         // Each name is a registered domain of its own.
-        let request = |number: usize, tenant: &str| {
+        let request = |number: u64, tenant: &str| {
             let name = format!("x{number}-silent.com");
             lookups.request(&name, Some(tenant.into()))
         };
@@ -374,6 +387,28 @@ mod tests {
             tokio::task::yield_now().await;
         }
         assert!(lookups.state().running_of_tenant.0.is_empty());
+    }
+
+    #[tokio::test]
+    async fn newcomer_is_found_while_tenants_hold_all() {
+        const HOSTILE_TENANTS: usize = 8;
+        let silent = Arc::new(Silent::default());
+        let lookups = silent.lookups();
+        let mut held = Vec::new();
+        for tenant in 0..HOSTILE_TENANTS {
+            let mut number = 0;
+            // A tenant goes on until it may not even wait.
+            while let Ok(waits) = lookups.request(
+                &format!("x{tenant}x{number}-silent.com"),
+                Some(format!("greedy {tenant}").into()),
+            ) {
+                held.push(waits);
+                number += 1;
+            }
+        }
+        let found = lookups.find("www.good.com", Some("other".into()));
+        assert_eq!(found.await.unwrap().len(), 1);
+        silent.speak();
     }
 
     #[tokio::test]

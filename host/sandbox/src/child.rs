@@ -21,14 +21,17 @@ use std::{
 };
 
 use bytes::Bytes;
+use gate::Busy;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
     process::{Child, Command},
     time::timeout,
 };
 
 pub use syscalls::restrict;
+
+use crate::Reservation;
 
 /// Address space of the child in addition to its writable memory, for its program and its
 /// reservations, in bytes.
@@ -38,6 +41,8 @@ const MAX_MESSAGE_BYTES: u64 = 16 << 10;
 /// Variable by which the server's allocator reserves 64 MiB at a time, in KiB. Its own choice of 1 GiB
 /// would count as writable memory of the child.
 const ARENA_RESERVE: (&str, &str) = ("MIMALLOC_ARENA_RESERVE", "65536");
+/// Number of bytes of the output for which memory is taken first. It doubles with the output.
+const MIN_OUTPUT_ROOM: usize = 64 << 10;
 /// Maximum number of open files, which are its standard streams.
 const MAX_OPEN_FILES: u64 = 16;
 
@@ -76,13 +81,29 @@ pub struct ChildProgram<'a> {
     pub max_output_bytes: u64,
 }
 
+/// Child process that gave no output.
+#[derive(Debug, thiserror::Error)]
+pub enum ChildError {
+    /// It cannot be started, or its streams broke.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// Its output got no memory, and the process was ended.
+    #[error("the output gets no memory")]
+    Busy(Busy),
+}
+
 impl ChildProgram<'_> {
-    /// Runs the program with an input. Returns none if the process was ended because it took too
-    /// long. Dropping the future ends the process.
+    /// Runs the program with an input. Reserves the memory of its output from `memory`, if it is given.
+    /// Returns none if the process was ended because it took too long. Dropping the future ends the
+    /// process.
     ///
     /// # Errors
-    /// Fails if the process cannot be started, or its streams break.
-    pub async fn run(self, input: Bytes) -> io::Result<Option<Output>> {
+    /// Fails if the process cannot be started, its streams break, or its output gets no memory.
+    pub async fn run(
+        self,
+        input: Bytes,
+        memory: Option<&Reservation>,
+    ) -> Result<Option<Output>, ChildError> {
         let limits = self.limits;
         let child = Command::new(self.program)
             .arg(self.argument)
@@ -95,7 +116,8 @@ impl ChildProgram<'_> {
             .stderr(Stdio::piped())
             .kill_on_drop(true)
             .spawn()?;
-        match timeout(limits.wall, exchange(child, input, self.max_output_bytes)).await {
+        let exchanged = exchange(child, input, self.max_output_bytes, memory);
+        match timeout(limits.wall, exchanged).await {
             Ok(output) => output.map(Some),
             // Dropping the future killed the child.
             Err(_) => Ok(None),
@@ -104,7 +126,12 @@ impl ChildProgram<'_> {
 }
 
 /// Writes to the child and reads its output concurrently, so that no pipe blocks.
-async fn exchange(mut child: Child, input: Bytes, max_output_bytes: u64) -> io::Result<Output> {
+async fn exchange(
+    mut child: Child,
+    input: Bytes,
+    max_output_bytes: u64,
+    memory: Option<&Reservation>,
+) -> Result<Output, ChildError> {
     let missing = || io::Error::other("a pipe is missing");
     let mut stdin = child.stdin.take().ok_or_else(missing)?;
     let mut stdout = child
@@ -117,26 +144,43 @@ async fn exchange(mut child: Child, input: Bytes, max_output_bytes: u64) -> io::
         .take()
         .ok_or_else(missing)?
         .take(MAX_MESSAGE_BYTES);
-    let mut output = Vec::new();
     let mut message = Vec::new();
     let write = async {
         // A child that ended early reports the reason on standard error, so the broken pipe is
         // ignored.
         let _ = stdin.write_all(&input).await;
         drop(stdin);
-        Ok(0)
+        Ok(())
     };
-    tokio::try_join!(
-        write,
-        stdout.read_to_end(&mut output),
-        stderr.read_to_end(&mut message)
-    )?;
+    let ((), output, _) = tokio::try_join!(write, read_all(&mut stdout, memory), async {
+        Ok(stderr.read_to_end(&mut message).await?)
+    })?;
     drop((stdout, stderr));
     Ok(Output {
         status: child.wait().await?,
         stdout: output,
         stderr: message,
     })
+}
+
+/// Reads to the end. The memory for it is reserved before it is taken.
+async fn read_all(
+    stream: &mut (impl AsyncRead + Unpin),
+    memory: Option<&Reservation>,
+) -> Result<Vec<u8>, ChildError> {
+    let mut all = Vec::new();
+    loop {
+        if all.len() == all.capacity() {
+            let room = all.len().max(MIN_OUTPUT_ROOM);
+            memory
+                .map_or(Ok(()), |memory| memory.try_grow(room as u64))
+                .map_err(ChildError::Busy)?;
+            all.reserve_exact(room);
+        }
+        if stream.read_buf(&mut all).await? == 0 {
+            return Ok(all);
+        }
+    }
 }
 
 /// Reads the limits that the parent wrote into the arguments.

@@ -23,8 +23,8 @@ use std::{
 use bytes::Bytes;
 use gate::{Busy, Gate, Permit, Queue, Shares};
 use sandbox::{
-    FileChange,
-    child::{ChildLimits, ChildProgram},
+    FileChange, Reservation,
+    child::{ChildError, ChildLimits, ChildProgram},
 };
 
 pub use interpreter::shell_child;
@@ -110,7 +110,7 @@ pub struct CommandFinished {
     pub changes: Vec<FileChange>,
 }
 
-/// Command that did not run.
+/// Command that did not run, or whose result is not known.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandNotRun {
     /// The command is larger than [`MAX_COMMAND_BYTES`].
@@ -118,6 +118,9 @@ pub enum CommandNotRun {
         "the command has {0} bytes; at most {MAX_COMMAND_BYTES} are possible: write parts of it to files of the session"
     )]
     TooLong(usize),
+    /// Its output gets no memory. The command was ended.
+    #[error("the output gets no memory")]
+    Busy(Busy),
     /// The child process cannot be started or understood.
     #[error("the shell cannot be run: {0}")]
     Unavailable(String),
@@ -150,11 +153,16 @@ impl Shell {
 }
 
 impl ShellTurn<'_> {
-    /// Runs a command. Dropping the future ends the command.
+    /// Runs a command. Dropping the future ends the command. The memory of its result is reserved from
+    /// `memory`.
     ///
     /// # Errors
-    /// Returns [`CommandNotRun`] if nothing ran.
-    pub async fn run(self, command: ShellCommand) -> Result<CommandFinished, CommandNotRun> {
+    /// Returns [`CommandNotRun`] if there is no result.
+    pub async fn run(
+        self,
+        command: ShellCommand,
+        memory: &Reservation,
+    ) -> Result<CommandFinished, CommandNotRun> {
         if command.command.len() > MAX_COMMAND_BYTES {
             return Err(CommandNotRun::TooLong(command.command.len()));
         }
@@ -174,8 +182,13 @@ impl ShellTurn<'_> {
             max_output_bytes: message::MAX_REPLY_BYTES,
         };
         let input = request.encode().map_err(unavailable)?;
-        match child.run(input).await.map_err(unavailable)? {
-            Some(output) => finish(&output, &command.run_id, self.limits),
+        let ran = child.run(input, Some(memory)).await;
+        let ran = ran.map_err(|cause| match cause {
+            ChildError::Io(cause) => unavailable(cause),
+            ChildError::Busy(busy) => CommandNotRun::Busy(busy),
+        })?;
+        match ran {
+            Some(output) => finish(output, &command.run_id, self.limits),
             None => {
                 let seconds = self.limits.time.as_secs();
                 Ok(ended(format!("it takes longer than {seconds} s")))
@@ -185,13 +198,13 @@ impl ShellTurn<'_> {
 }
 
 fn finish(
-    output: &Output,
+    output: Output,
     run_id: &str,
     limits: ShellLimits,
 ) -> Result<CommandFinished, CommandNotRun> {
     let message = || String::from_utf8_lossy(&output.stderr).trim().to_owned();
     let reply = match output.status.code() {
-        Some(0) => Reply::decode(&output.stdout),
+        Some(0) => Reply::decode(output.stdout.into()),
         Some(code) if code == i32::from(EXIT_REFUSED) => {
             return Err(CommandNotRun::Unavailable(message()));
         }

@@ -223,11 +223,13 @@ async fn arriving_bodies_share_their_memory() {
             .expect("a probe is refused")
     };
     let [one, two, three] = &projects;
-    let first = arrived(one, 300, (one, 100, "Server_ProjectBusy")).await;
-    let second = arrived(two, 400, (three, 500, "Server_Busy")).await;
+    // One project has at most half, and a quarter stays free for what is at most a 32nd.
+    let first = arrived(one, 450, (one, 100, "Server_ProjectBusy")).await;
+    let second = arrived(two, 250, (three, 100, "Server_Busy")).await;
+    assert!(refused(three, 30, "HTTP/1.1 400").await, "its base is free");
     drop((first, second));
     wait_until("all is free", async || {
-        !refused(&projects[2], 500, "Server_Busy").await
+        !refused(&projects[2], 400, "Server_Busy").await
     })
     .await;
 }

@@ -132,7 +132,7 @@ async fn in_child(
         limits,
         max_output_bytes: MAX_ARTIFACT_BYTES,
     };
-    match child.run(component).await {
+    match child.run(component, None).await {
         Ok(Some(output)) => read_output(output, limits),
         Ok(None) => Err(past_limit(format!(
             "compiling it takes longer than {:?}",

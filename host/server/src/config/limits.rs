@@ -30,8 +30,8 @@ settings! {
         #[setting(range = 1..)] pub bodies_per_address: usize = 128,
         /// Arriving bodies of one project.
         #[setting(range = 1..)] pub bodies_per_project: usize = 64,
-        /// Memory of all arriving bodies: a quarter of it for one project, a sixteenth for one
-        /// address without a key.
+        /// Memory of all arriving bodies, of which one project has at most half. Requests without a key
+        /// have a quarter as much besides. It should be at least twice as large as the largest body.
         #[setting(unit = "MiB", range = 1..=65_536)] pub bodies_mib: usize = 256,
         /// Deadline of an operation, including the arrival of its body; executions, publications
         /// and files have limits of their own.

@@ -56,6 +56,21 @@ pub(super) fn write(page: &mut String) {
         &wait("`limits.in_flight_wait_ms`".to_owned()),
         "host/server/src/http/limiter/mod.rs strangers_take_no_permit_of_keys",
     );
+    let arriving = "503 `Server_Busy`; 429 `Server_ProjectBusy` for a project at its own number, and 429 `Server_AddressBusy` for such an address";
+    line(
+        "Memory of arriving bodies (`limits.bodies_mib`)",
+        limiter::body_shares(&limits),
+        size,
+        arriving,
+        "tests/e2e/abuse/edge.rs arriving_bodies_share_their_memory",
+    );
+    line(
+        "Memory of bodies that arrive without a key, beside that, by address",
+        limiter::stranger_body_shares(&limits),
+        size,
+        arriving,
+        "host/server/src/http/limiter/arrivals.rs arriving_bodies_are_bounded_by_number_and_bytes",
+    );
     line(
         "Streams of events and of MCP announcements (twice `limits.in_flight`)",
         limiter::stream_shares(&limits),
@@ -84,7 +99,7 @@ pub(super) fn write(page: &mut String) {
         files::transfer_shares(transfers.transfers, transfers.transfers_per_project),
         number,
         &wait("30 s".to_owned()),
-        QUEUE_TEST,
+        "tests/e2e/shares/transfers.rs newcomer_uploads_while_others_hold_all",
     );
     line(
         "Large results of tools that are checked and stored",
@@ -111,39 +126,53 @@ pub(super) fn write(page: &mut String) {
         "tests/e2e/shares.rs newcomer_runs_shell_while_others_hold_all",
     );
     line(
+        "Lookups of host names, each on its own thread; of one registered domain as of one project",
+        net::LOOKUP_SHARES,
+        number,
+        "further lookups wait",
+        "host/net/src/lookup.rs newcomer_is_found_while_tenants_hold_all",
+    );
+    line(
+        "Host names that wait for a lookup; of one registered domain as of one project",
+        net::WAITING_LOOKUP_SHARES,
+        number,
+        "the request fails with an error of kind `dns`",
+        "host/net/src/lookup.rs newcomer_is_found_while_tenants_hold_all",
+    );
+    line(
         "Polls",
         triggers::POLL_SHARES,
         number,
         stays,
-        "tests/e2e/polling.rs hanging_polls_leave_other_projects_polled",
+        "tests/e2e/shares/due_work.rs newcomer_is_polled_while_others_hold_all",
     );
     line(
         "Actions",
         triggers::actions::ACTION_SHARES,
         number,
         stays,
-        QUEUE_TEST,
+        "tests/e2e/shares/due_work.rs newcomers_action_runs_while_others_hold_all",
     );
     line(
         "Subscriptions at providers",
         triggers::SUBSCRIPTION_SHARES,
         number,
         stays,
-        QUEUE_TEST,
+        "tests/e2e/shares/due_work.rs newcomer_subscribes_while_others_hold_all",
     );
     line(
         "Runs of recipes",
         recipes::RUN_SHARES,
         number,
         stays,
-        QUEUE_TEST,
+        "tests/e2e/shares/due_work.rs newcomers_recipe_runs_while_others_hold_all",
     );
     line(
         "Refreshes of tokens of idle accounts",
         accounts::IDLE_REFRESH_SHARES,
         number,
         stays,
-        QUEUE_TEST,
+        "tests/e2e/shares/due_work.rs newcomers_token_is_refreshed_while_others_hold_all",
     );
     line(
         "Messages for the sink",

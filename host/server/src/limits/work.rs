@@ -50,7 +50,6 @@ pub(super) fn write(page: &mut String) {
 #[rustfmt::skip]
 fn work() -> Vec<Bound> {
     let bound = |name, value: &dyn ToString, past, test| Bound { name, value: value.to_string(), past, test };
-    let shared = |all: usize| format!("{all}; for one project, and for one registered domain: {}", all / net::LOOKUP_SHARE_DIVISOR);
     vec![
         bound("Body that the thread of its request parses, checks or hashes", &size(large_work::MAX_INLINE_BYTES as u64), "a thread of low priority does the work", "host/app/src/core/large_work/tests.rs large_bodies_leave_their_thread_to_others"),
         bound("Body that the thread of its request copies, whose members it finds, or which it hashes for an `Idempotency-Key`", &size(large_work::MAX_INLINE_SCAN_BYTES as u64), "a thread of low priority does the work", "host/app/src/core/large_work/tests.rs large_copies_leave_their_thread_to_others"),
@@ -68,8 +67,6 @@ fn work() -> Vec<Bound> {
         bound("Cached validators", &catalog::MAX_VALIDATORS, "a validator that was not used lately is dropped", "host/app/src/catalog/validators.rs validators_of_dropped_schemas_take_no_room"),
         bound("Descriptions of tools that are kept for MCP clients", &size(MAX_DESCRIPTION_BYTES as u64), "those that no client listed lately are dropped", "host/server/src/mcp/descriptions.rs unused_descriptions_are_dropped"),
         bound("Pairs of a value and a schema that are searched for files", &files::MAX_SEARCH_STEPS, "400 `ActionExecute_ArgumentsInvalid`", "host/app/src/files/arguments/tests.rs alternatives_that_meet_are_visited_once"),
-        bound("Concurrent lookups of host names, each on its own thread", &shared(net::MAX_LOOKUPS), "further lookups wait", "host/net/src/lookup.rs silent_domain_leaves_threads_to_others"),
-        bound("Host names that wait for a lookup", &shared(net::MAX_WAITING_LOOKUPS), "the request fails with an error of kind `dns`", "host/net/src/lookup.rs silent_domains_of_tenant_leave_threads_to_others"),
         bound("Timeout for the lookup of a host name", &time(net::LOOKUP_TIMEOUT), "the request fails with an error of kind `dns`", "tests/e2e/abuse/edge.rs silent_name_server_holds_up_nobody_else"),
         bound("Concurrent checks of keys, of links or of callbacks from addresses past `limits.failed_auth`", &limiter::SUSPECTS_AT_ONCE, "further checks wait; a valid secret still works", "tests/e2e/abuse/edge.rs guesses_do_not_lock_out_a_valid_key"),
         bound("Memory of a body that arrives in chunks", &"the size of the body", "chunks are copied together", "tests/e2e/abuse/edge.rs body_of_tiny_chunks_takes_little_memory"),

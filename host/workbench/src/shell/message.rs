@@ -97,8 +97,8 @@ impl Reply {
         )
     }
 
-    pub(super) fn decode(message: &[u8]) -> io::Result<Self> {
-        let (head, mut rest) = decode::<ReplyHead>(Bytes::copy_from_slice(message))?;
+    pub(super) fn decode(message: Bytes) -> io::Result<Self> {
+        let (head, mut rest) = decode::<ReplyHead>(message)?;
         let stdout = take(&mut rest, head.stdout)?;
         let stderr = take(&mut rest, head.stderr)?;
         let changes = head.changes.into_iter().map(|(path, size)| {

@@ -98,16 +98,18 @@ async fn run_command(
     // The command may have waited long for its turn and its place.
     let caller = &*caller.current(app).await?;
     MetaTool::RemoteBashTool.check_switched_on(caller.config())?;
-    let (files, _memory) = files(app, caller).await?;
+    let (files, memory) = files(app, caller).await?;
     let command = ShellCommand {
         run_id: random_text(RUN_ID_CHARS),
         command,
         files,
     };
-    let mut finished = shell.run(command).await.map_err(|cause| match cause {
+    let finished = shell.run(command, &memory).await;
+    let mut finished = finished.map_err(|cause| match cause {
         CommandNotRun::TooLong(_) => {
             errors::arguments_invalid(MetaTool::RemoteBashTool.short_slug(), cause.to_string())
         }
+        CommandNotRun::Busy(busy) => errors::busy(busy),
         CommandNotRun::Unavailable(_) => errors::unavailable(cause),
     })?;
     let changes = std::mem::take(&mut finished.changes);

@@ -76,11 +76,11 @@ pub(crate) async fn admit_to_project(
 
 /// Admits a request to a public address of a project, and counts it against the rate limits.
 pub(crate) async fn admit_without_key(server: &Server, project: &SharedProject) -> ApiResult<()> {
-    let counted = server.limiter.rates.count_without_key(project);
-    let address = CURRENT_REQUEST.with(|context| {
+    let address = CURRENT_REQUEST.with(|context| context.peer);
+    let counted = server.limiter.rates.count_without_key(project, address);
+    CURRENT_REQUEST.with(|context| {
         context.allowance.set(Some(counted.allowance));
         context.set_owner(&server.app.shares, &project.tenant);
-        context.peer
     });
     if let Some(refused) = counted.refused {
         return Err(refused.into());

@@ -46,7 +46,7 @@ pub(crate) async fn read_after(
     let upload = Upload::begin(headers, body, limit)?;
     let within = server.config.limits.body();
     receive(server, upload, within, |bytes| {
-        let mut arrival = arrival(server)?;
+        let arrival = arrival(server)?;
         arrival.grow(bytes)?;
         Ok(move |more| arrival.grow(more))
     })
@@ -72,6 +72,10 @@ pub(crate) async fn read_file(
     };
     let count = |bytes: usize| grow(bytes).map(|()| grow);
     let bytes = receive(server, upload, within, count).await?;
+    // A file that came with its head is not counted yet.
+    if memory.is_empty() {
+        grow(bytes.len())?;
+    }
     Ok((bytes, memory))
 }
 
@@ -107,7 +111,7 @@ async fn receive<'a, Grow: FnMut(usize) -> Result<(), Error> + 'a>(
 }
 
 /// Counts one more arriving body for the sender of the request being answered.
-fn arrival(server: &Server) -> Result<Arrival<'_>, Error> {
+fn arrival(server: &Server) -> Result<Arrival, Error> {
     let (address, owner) = CURRENT_REQUEST.with(|context| {
         let owner = context
             .owner

@@ -1,34 +1,30 @@
 //! Limits on bodies that are arriving: their number, and the memory that they take. Their requests
 //! hold no concurrency permit in the meantime.
 
-use std::{collections::HashMap, net::IpAddr, sync::Arc};
+use std::{net::IpAddr, sync::Arc};
 
 use app::{Error, core::keyed_limit::KeyedLimit};
-use gate::Capacity;
-use parking_lot::Mutex;
+use gate::{Busy, Capacity, Pool, Reservation, Shares};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::counted_as;
 use crate::{config::Limits, http::errors};
 
-/// Divisor of the memory for arriving bodies that one project may use; below, the one for an
-/// address without a key.
-const OWNER_PART: usize = 4;
-const ADDRESS_PART: usize = 16;
+/// Part of the memory for arriving bodies that a payer takes whenever it is free.
+const BODY_BASE_DIVISOR: u64 = 32;
+/// Part of this memory that one project has at most.
+const OWNER_DIVISOR: u64 = 2;
+/// Part of this memory that requests without a key have besides, and the part of that that one address
+/// has at most.
+const STRANGER_DIVISOR: u64 = 4;
 
 /// Bodies that are arriving.
 pub(crate) struct Arrivals {
     addresses: KeyedLimit<IpAddr>,
     owners: KeyedLimit<Arc<str>>,
-    max_bytes: usize,
-    arrived: Mutex<Arrived>,
-}
-
-/// Bytes of arriving bodies that have arrived.
-#[derive(Debug, Default)]
-struct Arrived {
-    bytes: usize,
-    by_payer: HashMap<Payer, usize>,
+    memory: Pool<Payer>,
+    /// Memory for requests without a key.
+    stranger_memory: Pool<Payer>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -39,11 +35,23 @@ enum Payer {
 }
 
 /// One arriving body, counted until it is dropped.
-pub(crate) struct Arrival<'a> {
-    of: &'a Arrivals,
-    payer: Payer,
-    bytes: usize,
+pub(crate) struct Arrival {
+    memory: Reservation<Payer>,
+    /// Refusal of a payer that has its maximum.
+    own_limit: fn() -> Error,
     _permits: (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>),
+}
+
+/// Returns the shares of projects in the memory of arriving bodies, in bytes.
+pub(crate) const fn body_shares(limits: &Limits) -> Shares {
+    let total = (limits.bodies_mib as u64) << 20;
+    Shares::new(total, BODY_BASE_DIVISOR, total / OWNER_DIVISOR)
+}
+
+/// Returns the shares of addresses in the memory of bodies that arrive without a key, in bytes.
+pub(crate) const fn stranger_body_shares(limits: &Limits) -> Shares {
+    let total = ((limits.bodies_mib as u64) << 20) / STRANGER_DIVISOR;
+    Shares::new(total, BODY_BASE_DIVISOR, total / STRANGER_DIVISOR)
 }
 
 impl Arrivals {
@@ -51,8 +59,8 @@ impl Arrivals {
         Self {
             addresses: KeyedLimit::new(limits.bodies_per_address),
             owners: KeyedLimit::new(limits.bodies_per_project),
-            max_bytes: limits.bodies_mib << 20,
-            arrived: Mutex::default(),
+            memory: Pool::new(body_shares(limits)),
+            stranger_memory: Pool::new(stranger_body_shares(limits)),
         }
     }
 
@@ -61,11 +69,7 @@ impl Arrivals {
     /// # Errors
     /// [`errors::ADDRESS_BUSY`] or [`errors::PROJECT_BUSY`] if the address or the owner is at its
     /// limit of arriving bodies.
-    pub(crate) fn enter(
-        &self,
-        address: IpAddr,
-        owner: Option<Arc<str>>,
-    ) -> Result<Arrival<'_>, Error> {
+    pub(crate) fn enter(&self, address: IpAddr, owner: Option<Arc<str>>) -> Result<Arrival, Error> {
         let address = counted_as(address);
         let of_address = self.addresses.try_acquire(&address);
         let of_address = of_address.ok_or_else(errors::address_busy)?;
@@ -73,51 +77,35 @@ impl Arrivals {
             let permit = self.owners.try_acquire(owner);
             permit.ok_or_else(|| errors::project_busy(Capacity::Bodies))
         });
+        let permits = (of_address, of_owner.transpose()?);
+        let (memory, payer, own_limit): (_, _, fn() -> Error) = match owner {
+            Some(owner) => (&self.memory, Payer::Owner(owner), || {
+                errors::project_busy(Capacity::Memory)
+            }),
+            None => {
+                let payer = Payer::Address(address);
+                (&self.stranger_memory, payer, errors::address_busy)
+            }
+        };
         Ok(Arrival {
-            of: self,
-            payer: owner.map_or(Payer::Address(address), Payer::Owner),
-            bytes: 0,
-            _permits: (of_address, of_owner.transpose()?),
+            memory: memory.reserve(&payer),
+            own_limit,
+            _permits: permits,
         })
     }
 }
 
-impl Arrival<'_> {
-    /// Counts bytes that have arrived. A payer's only body may exceed the payer's share.
+impl Arrival {
+    /// Counts bytes that have arrived.
     ///
     /// # Errors
     /// If the memory for arriving bodies, or the payer's share of it, is used up.
-    pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), Error> {
-        let max_bytes = self.of.max_bytes;
-        let mut arrived = self.of.arrived.lock();
-        if arrived.bytes + bytes > max_bytes && arrived.bytes > self.bytes {
-            return Err(errors::node_busy(Capacity::Memory));
-        }
-        let (part, refusal): (_, fn() -> Error) = match &self.payer {
-            Payer::Owner(_) => (OWNER_PART, || errors::project_busy(Capacity::Memory)),
-            Payer::Address(_) => (ADDRESS_PART, errors::address_busy),
-        };
-        let share = arrived.by_payer.get(&self.payer).copied().unwrap_or(0);
-        if share + bytes > max_bytes / part && share > self.bytes {
-            return Err(refusal());
-        }
-        arrived.by_payer.insert(self.payer.clone(), share + bytes);
-        arrived.bytes += bytes;
-        self.bytes += bytes;
-        Ok(())
-    }
-}
-
-impl Drop for Arrival<'_> {
-    fn drop(&mut self) {
-        let mut arrived = self.of.arrived.lock();
-        arrived.bytes -= self.bytes;
-        if let Some(share) = arrived.by_payer.get_mut(&self.payer) {
-            *share -= self.bytes;
-            if *share == 0 {
-                arrived.by_payer.remove(&self.payer);
-            }
-        }
+    pub(crate) fn grow(&self, bytes: usize) -> Result<(), Error> {
+        let grown = self.memory.try_grow(bytes as u64);
+        grown.map_err(|busy| match busy {
+            Busy::Own => (self.own_limit)(),
+            Busy::Others => errors::node_busy(Capacity::Memory),
+        })
     }
 }
 
@@ -136,29 +124,30 @@ mod tests {
         let arrivals = Arrivals::new(&limits);
         let (one, other) = ([192, 0, 2, 1].into(), [192, 0, 2, 2].into());
         let owner: Arc<str> = "a".into();
-        let mut first = arrivals.enter(one, Some(owner.clone())).unwrap();
-        let mut second = arrivals.enter(one, Some(owner.clone())).unwrap();
+        let first = arrivals.enter(one, Some(owner.clone())).unwrap();
+        let second = arrivals.enter(one, Some(owner.clone())).unwrap();
         let refused = arrivals.enter(other, Some(owner.clone())).err().unwrap();
         assert!(refused.is(&errors::PROJECT_BUSY), "{refused}");
-        let mut stranger = arrivals.enter(one, None).unwrap();
+        let stranger = arrivals.enter(one, None).unwrap();
         let refused = arrivals.enter(one, None).err().unwrap();
         assert!(refused.is(&errors::ADDRESS_BUSY), "{refused}");
-        first.grow((1 << 20) / OWNER_PART).unwrap();
+        let most = |shares: Shares| usize::try_from(shares.cap).unwrap();
+        first.grow(most(body_shares(&limits))).unwrap();
         let refused = second.grow(1).unwrap_err();
         assert!(refused.is(&errors::PROJECT_BUSY), "{refused}");
         assert!(
             refused.to_string().ends_with("limit of memory"),
             "{refused}"
         );
-        stranger.grow((1 << 20) / ADDRESS_PART + 1).unwrap();
-        let refused = stranger.grow(1 << 20).unwrap_err();
+        stranger.grow(most(stranger_body_shares(&limits))).unwrap();
+        let refused = stranger.grow(1).unwrap_err();
+        assert!(refused.is(&errors::ADDRESS_BUSY), "{refused}");
+        let newcomer = arrivals.enter(other, Some("b".into())).unwrap();
+        let refused = newcomer.grow(300 << 10).unwrap_err();
         assert!(refused.is(&errors::NODE_BUSY), "{refused}");
-        let mut neighbor = arrivals.enter(other, None).unwrap();
-        neighbor.grow(1).unwrap();
-        drop((first, second, stranger, neighbor));
-        let left = arrivals.arrived.lock();
-        assert!(left.by_payer.is_empty() && left.bytes == 0, "{left:?}");
-        drop(left);
+        newcomer.grow(32 << 10).unwrap();
+        drop((first, second, stranger, newcomer));
+        assert_eq!(arrivals.memory.used() + arrivals.stranger_memory.used(), 0);
         assert!(arrivals.enter(one, Some(owner)).is_ok());
     }
 }

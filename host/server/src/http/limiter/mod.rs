@@ -20,13 +20,13 @@ use tokio::{
     time::timeout,
 };
 
+use self::{arrivals::Arrivals, rates::Rates, streams::Streams, suspects::Suspects};
 pub(crate) use self::{
-    arrivals::Arrival,
+    arrivals::{Arrival, body_shares, stranger_body_shares},
     rates::{Allowance, RATE_WINDOW},
     streams::{StreamPermit, stream_shares},
     suspects::{SUSPECTS_AT_ONCE, SecretKind},
 };
-use self::{arrivals::Arrivals, rates::Rates, streams::Streams, suspects::Suspects};
 
 use crate::{config::Limits, http::errors};
 
@@ -35,7 +35,7 @@ const REQUEST_BASE_DIVISOR: u64 = 32;
 /// Part of the requests and of the rate of a project that callers without a key have besides, at its
 /// public addresses.
 pub(crate) const STRANGER_DIVISOR: usize = 2;
-/// Part of these requests that one address has.
+/// Part of both that one address has.
 pub(crate) const STRANGER_ADDRESS_DIVISOR: usize = 4;
 
 /// Shares of projects in the pages of lists that are built at once. Each may hold some MiB.

@@ -1,6 +1,6 @@
 //! Rate limits of keys, projects and organizations.
 
-use std::{hash::Hash, num::NonZeroU32, sync::Arc, time::Duration};
+use std::{hash::Hash, net::IpAddr, num::NonZeroU32, sync::Arc, time::Duration};
 
 use app::{
     Error,
@@ -13,7 +13,7 @@ use governor::{
     middleware::StateInformationMiddleware,
 };
 
-use super::STRANGER_DIVISOR;
+use super::{STRANGER_ADDRESS_DIVISOR, STRANGER_DIVISOR, counted_as};
 use crate::{config::Limits, http::errors};
 
 /// Time in which a used-up rate limit is fully restored.
@@ -22,12 +22,17 @@ pub(crate) const RATE_WINDOW: Duration = Duration::from_secs(600);
 /// Time in which a used-up rate limit of webhooks is fully restored.
 const WEBHOOK_WINDOW: Duration = Duration::from_secs(60);
 
+/// Number of counters of addresses above which those without recent requests are dropped.
+const MAX_KEPT_ADDRESSES: usize = 10_000;
+
 /// Rate limits of requests.
 pub(crate) struct Rates {
     organizations: Rate<OrganizationId>,
     tenants: Rate<Arc<str>>,
     /// Requests without a key, by project.
     strangers: Rate<Arc<str>>,
+    /// Requests without a key, by project and address.
+    stranger_addresses: Rate<(Arc<str>, IpAddr)>,
     keys: Rate<String>,
     /// Requests of providers, by address.
     webhooks: Rate<String>,
@@ -36,7 +41,8 @@ pub(crate) struct Rates {
 }
 
 /// Rate limit of requests for each key: it may be used up at once and is restored evenly. 0 means
-/// no limit. Only requests with a valid key are counted, so there are no more counters than keys.
+/// no limit. What is not an address of a client has a record, so there are no more counters than
+/// records.
 struct Rate<K: Clone + Hash + Eq> {
     who: &'static str,
     limit: u32,
@@ -64,6 +70,7 @@ pub(crate) struct Counted {
 impl Rates {
     pub(super) fn new(limits: &Limits) -> Self {
         let strangers = limits.rate_per_project.div_ceil(STRANGER_DIVISOR as u32);
+        let of_address = strangers.div_ceil(STRANGER_ADDRESS_DIVISOR as u32);
         Self {
             organizations: Rate::new(limits.rate, RATE_WINDOW, "the organization"),
             tenants: Rate::new(limits.rate_per_project, RATE_WINDOW, "the project"),
@@ -71,6 +78,11 @@ impl Rates {
                 strangers,
                 RATE_WINDOW,
                 "the public addresses of the project",
+            ),
+            stranger_addresses: Rate::new(
+                of_address,
+                RATE_WINDOW,
+                "the address without a key at the project",
             ),
             keys: Rate::new(limits.rate_per_key, RATE_WINDOW, "the key"),
             webhooks: Rate::new(limits.webhook_rate, WEBHOOK_WINDOW, "the address"),
@@ -101,10 +113,12 @@ impl Rates {
         }])
     }
 
-    /// Counts a request to a public address of a project. It takes nothing from the rate of the
-    /// project's keys.
-    pub(crate) fn count_without_key(&self, project: &Project) -> Counted {
-        self.take_all(&[&|| {
+    /// Counts a request from an address to a public address of a project. It takes nothing from the
+    /// rate of the project's keys.
+    pub(crate) fn count_without_key(&self, project: &Project, from: IpAddr) -> Counted {
+        let address = (project.tenant.clone(), counted_as(from));
+        self.stranger_addresses.drop_idle(MAX_KEPT_ADDRESSES);
+        self.take_all(&[&|| self.stranger_addresses.take(&address), &|| {
             let of_project = self.strangers.take(&project.tenant);
             of_project.or_else(|| self.organizations.take(&project.organization))
         }])
@@ -138,6 +152,15 @@ impl<K: Clone + Hash + Eq> Rate<K> {
             who,
             limit,
             limiter: quota.map(|quota| RateLimiter::keyed(quota).with_middleware()),
+        }
+    }
+
+    /// Drops the counters of keys that have their whole rate, if there are many counters.
+    fn drop_idle(&self, max_kept: usize) {
+        if let Some(limiter) = &self.limiter
+            && limiter.len() > max_kept
+        {
+            limiter.retain_recent();
         }
     }
 
@@ -196,5 +219,17 @@ mod tests {
             Rate::new(0, RATE_WINDOW, "the key").take(&1).is_none(),
             "no limit counts nothing"
         );
+    }
+
+    #[test]
+    fn counters_of_idle_addresses_are_dropped() {
+        // A key has its whole rate again after a nanosecond.
+        let rate = Rate::new(3, Duration::from_nanos(3), "the address");
+        let counters = || rate.limiter.as_ref().unwrap().len();
+        (0..10).for_each(|key| drop(rate.take(&key)));
+        rate.drop_idle(10);
+        assert_eq!(counters(), 10);
+        rate.drop_idle(9);
+        assert_eq!(counters(), 0);
     }
 }
