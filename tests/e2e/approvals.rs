@@ -4,6 +4,7 @@ use futures::future::join_all;
 use harness::{
     Answer, Client, Host, Postgres,
     assistants::{Assistant, Library},
+    client::Body,
     guest,
     host::Setup,
 };
@@ -235,6 +236,20 @@ async fn state_is_answered_once() {
         }
     }
     let asked = ask(&project, &session, &call).await;
+    let mut twice = answered(&call, &asked, "decline").to_string();
+    let approval = r#""approval":"#;
+    let place = twice.find(approval).unwrap();
+    twice.insert_str(
+        place,
+        r#""approval":{"action":"accept","content":{"decision":"approve"}},"#,
+    );
+    let path = format!("{SESSION_PATH}/{session}/execute");
+    let body = Body::Raw("application/json", twice.into());
+    let refused = project.send(Method::POST, &path, body, &[]).await;
+    refused.expect(400);
+    let mut unasked = answered(&call, &asked, "accept");
+    unasked.as_object_mut().unwrap().remove("request_state");
+    execute(&project, &session, unasked).await.expect(400);
     let answers = (0..8).map(|number| {
         let action = if number % 2 == 0 { "accept" } else { "decline" };
         execute(&project, &session, answered(&call, &asked, action))

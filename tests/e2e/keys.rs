@@ -109,6 +109,13 @@ async fn misspelled_restriction_creates_no_key() {
         ),
         (&*keys, nested, "acess"),
         (
+            &*keys,
+            json!({ "name": "ci", "permissions": [
+                { "preset": "tools", "access": "none" }, { "preset": "tools", "access": "read" },
+            ] }),
+            "permissions[1]: `tools` is there twice",
+        ),
+        (
             "/org/owner/project/new",
             json!({ "name": unique(8), "should_create_api_key": true, "api_key_permission": [] }),
             "api_key_permission",

@@ -57,6 +57,27 @@ async fn call_goes_on_once_the_user_has_connected() {
 }
 
 #[tokio::test]
+async fn deleted_server_ends_its_waits() {
+    let given = Given::new().await;
+    let (user, tag) = (unique(6), unique(8));
+    let url = format!("{}?user_id={user}", given.url);
+    let target = format!("https://api.example.com/echo/{tag}");
+    let options = options(&url, "auto", &given.fetch, &target);
+    let assistant = Assistant::start(Library::ALL[0], &options);
+    wait_until("a link is created", async || {
+        has_pending_account(&given, &user).await
+    })
+    .await;
+    let id = given.url.rsplit('/').next().unwrap();
+    let deleted = given.project.delete(&format!("/mcp/{id}")).await;
+    deleted.expect(200);
+    given.connect(&user, &secret()).await;
+    let report = assistant.report().await;
+    assert_eq!(report["calls"][0]["is_error"], true, "{report:#}");
+    assert!(Host::application().seen(&tag).is_empty());
+}
+
+#[tokio::test]
 async fn older_client_gets_the_link_in_an_error() {
     let given = Given::new().await;
     for library in Library::ALL {

@@ -94,14 +94,22 @@ async fn disconnecting_cancels_all_parallel_calls() {
     .await;
 }
 
-/// The first calls of a batch run when the session is closed, or limited over MCP.
+/// What ends the calls of a batch that have not begun.
+#[derive(Clone, Copy, PartialEq)]
+enum End {
+    SessionDeleted,
+    SessionLimited,
+    KeyRevoked,
+}
+
+/// The first calls of a batch run when the session is closed, or limited over MCP, or the key revoked.
 #[tokio::test]
 async fn closed_session_begins_no_further_call() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let fetch = publish_fetch(host, &project).await;
     let url = |path: String| json!({ "url": format!("https://api.example.com{path}") });
-    for is_deleted in [true, false] {
+    for end in [End::SessionDeleted, End::SessionLimited, End::KeyRevoked] {
         let created = project
             .post(SESSION_PATH, &json!({ "user_id": "amy" }))
             .await;
@@ -111,7 +119,7 @@ async fn closed_session_begins_no_further_call() {
         let mut calls = vec![(&*fetch, url(format!("/slow/{running}/5000"))); 16];
         calls.extend((0..4).map(|_| (&*fetch, url(format!("/echo/{waiting}")))));
         let called = async {
-            if is_deleted {
+            if end != End::SessionLimited {
                 return execute(&project, session, &calls).await;
             }
             let tools = calls
@@ -128,12 +136,18 @@ async fn closed_session_begins_no_further_call() {
             let asked = || Host::application().seen(&running).len();
             wait_until("the first calls run", async || asked() == 16).await;
             let path = format!("{SESSION_PATH}/{session}");
-            if is_deleted {
-                project.delete(&path).await.expect(200);
-            } else {
-                let none = json!({ "toolkits": { "enable": [] } });
-                project.patch(&path, &none).await.expect(200);
-            }
+            match end {
+                End::SessionDeleted => project.delete(&path).await.expect(200),
+                End::SessionLimited => {
+                    let none = json!({ "toolkits": { "enable": [] } });
+                    project.patch(&path, &none).await.expect(200)
+                }
+                End::KeyRevoked => {
+                    let keys = json!({ "api_keys": [project.key()] });
+                    let nobody = host.anonymous();
+                    nobody.post("/api_key_revocation", &keys).await.expect(200)
+                }
+            };
         };
         let (results, ()) = tokio::join!(called, closed);
         let results = results.as_array().unwrap();

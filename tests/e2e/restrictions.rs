@@ -167,6 +167,33 @@ async fn misspelled_restrictions_are_refused() {
         let named = |line: &String| line.starts_with(&expected);
         assert!(problems.iter().any(named), "{path}: {problems:?}");
     }
+    let misplaced = [
+        (
+            &*execute,
+            json!({ "account": "ca_AAAAAAAAAAAA" }),
+            "account",
+        ),
+        (
+            "/mcp/servers",
+            json!({ "name": "Some tools", "auth_config_ids": [], "custom_tools": ["A"] }),
+            "custom_tools",
+        ),
+        (
+            "/auth_configs",
+            json!({ "toolkit": { "slug": toolkit }, "restrict_to_following_tools": ["A"] }),
+            "restrict_to_following_tools",
+        ),
+        (
+            trigger,
+            json!({ "action": { "tool_slug": "A", "account": "ca_AAAAAAAAAAAA" } }),
+            "action.account",
+        ),
+    ];
+    for (path, body, wrong) in misplaced {
+        let problems = project.post(path, &body).await.expect(400).problems();
+        let named = |line: &String| line.contains(&format!("{wrong}: has no meaning here"));
+        assert!(problems.iter().any(named), "{path}: {problems:?}");
+    }
     let newer = json!({ "theme": {}, "enable_instant": true });
     let patched = project.patch("/org/project/config", &newer).await;
     patched.expect(200);
@@ -183,15 +210,33 @@ async fn misspelled_arguments_of_meta_tools_are_refused() {
     let calls = json!({ "tools": [call], "sync_response_to_workbench": false });
     let steps = json!([{ "name": "a", "tool_slug": echo }]);
     let recipe = json!({ "name": "A", "steps": steps, "input_shema": { "required": ["a"] } });
-    for (slug, arguments, right) in [
-        ("SERVICE_MULTI_EXECUTE_TOOL", calls, "account"),
-        ("SERVICE_UPSERT_RECIPE", recipe, "input_schema"),
+    let call =
+        json!({ "tool_slug": echo, "arguments": {}, "connected_account_id": "ca_AAAAAAAAAAAA" });
+    let misplaced = json!({ "tools": [call], "sync_response_to_workbench": false });
+    for (slug, arguments, expected) in [
+        (
+            "SERVICE_MULTI_EXECUTE_TOOL",
+            calls,
+            "nearest known name is `account`",
+        ),
+        (
+            "SERVICE_MULTI_EXECUTE_TOOL",
+            misplaced,
+            "connected_account_id",
+        ),
+        (
+            "SERVICE_UPSERT_RECIPE",
+            recipe,
+            "nearest known name is `input_schema`",
+        ),
     ] {
         let refused = execute_meta(&project, &session, slug, arguments).await;
         let text = refused.expect(400).text;
-        let expected = format!("the nearest known name is `{right}`");
-        assert!(text.contains(&expected), "{text}");
+        assert!(text.contains(expected), "{text}");
     }
+    let body = json!({ "tool_slug": "SERVICE_GET_TOOL_SCHEMAS", "arguments": { "tool_slugs": [echo] }, "account": "a" });
+    let path = format!("{SESSION_PATH}/{session}/execute");
+    project.post(&path, &body).await.expect(400);
 }
 
 #[tokio::test]
@@ -239,6 +284,45 @@ async fn misspelled_account_of_an_mcp_address_is_refused() {
     assert_eq!(refused.status, 400, "{text}");
     assert!(text.contains("`connected_account_id`"), "{text}");
     result(&list("user_id=amy&agent=editor").await);
+    let session = project
+        .post(SESSION_PATH, &json!({ "user_id": "amy" }))
+        .await;
+    let session = session.expect(201)["mcp"]["url"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let key = [("x-api-key", project.key())];
+    for (query, status) in [
+        ("user_id=eve", 400),
+        ("connected_account_ids[]=a", 400),
+        ("agent=editor", 200),
+    ] {
+        let url = format!("{session}?{query}");
+        let listed = request(&project, &url, "tools/list", json!({}), &key).await;
+        assert_eq!(listed.status, status, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn first_form_of_sessions_drops_no_restriction() {
+    let project = Host::shared().await.new_project().await;
+    let echo = given::shared_echo().await;
+    let toolkit = echo.split('_').next().unwrap().to_lowercase();
+    let create = async |body: Value| project.post("/labs/tool_router/session", &body).await;
+    for restriction in [
+        json!({ "tags": ["readOnlyHint"] }),
+        json!({ "config": { "permissions": {} } }),
+        json!({ "config": { "toolkits": [{ "toolkit": toolkit, "allowed_tools": [] }] } }),
+    ] {
+        let mut body = restriction;
+        body["user_id"] = json!("amy");
+        create(body).await.expect(400);
+    }
+    let none = create(json!({ "user_id": "amy", "config": { "toolkits": [] } })).await;
+    let none = none.expect(201)["session_id"].as_str().unwrap().to_owned();
+    let body = json!({ "tool_slug": echo, "arguments": {} });
+    let path = format!("{SESSION_PATH}/{none}/execute");
+    project.post(&path, &body).await.expect(403);
 }
 
 /// Adds the paths of the members of a schema that are marked as refused.

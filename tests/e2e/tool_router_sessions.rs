@@ -334,8 +334,8 @@ async fn history_keeps_a_hundred_versions() {
     let project = Host::shared().await.new_project().await;
     let id = create(&project, json!({ "user_id": "amy" })).await;
     let path = format!("{SESSION_PATH}/{id}");
-    for _ in 0..101 {
-        let change = json!({ "search": { "enable": true } });
+    for number in 0..101 {
+        let change = json!({ "search": { "enable": number % 2 == 1 } });
         project.patch(&path, &change).await.expect(200);
     }
     let history = format!("{path}/config_history?limit=1000");
@@ -399,6 +399,20 @@ async fn unused_sessions_are_erased_with_their_records() {
              where id = '{session}'"
         ));
     }
+    // Nothing is erased before the setting has been on for as long.
+    let ran = "leases where id = 'unused_sessions' and (body->>'ran')::bigint > 0";
+    let forget = "update leases set body = (body::jsonb - 'erases_since' || '{\"ran\": 0}')::json where id = 'unused_sessions'";
+    setup.database().say(forget);
+    let host = setup.start().await;
+    wait_until("the job has run", async || {
+        count(host.setup(), ran) == ["1"]
+    })
+    .await;
+    assert_eq!(count(host.setup(), "tool_router_sessions"), ["2"]);
+    let (setup, _) = host.terminate().await;
+    setup.database().say(
+        "update leases set body = jsonb_set(body::jsonb, '{erases_since}', '1')::json where id = 'unused_sessions'",
+    );
     let host = setup.start().await;
     let project = host.as_project();
     let tables = [

@@ -30,10 +30,10 @@ async fn unknown_names_are_ignored_with_a_warning() {
         ),
         (
             "GET",
-            "/connected_accounts?toolkitSlugs=a&zzzzzzzz=1",
+            "/connected_accounts?limi=1&zzzzzzzz=1",
             none(),
             &[
-                "unknown query parameter `toolkitSlugs` is ignored; the nearest known name is `toolkit_slugs`",
+                "unknown query parameter `limi` is ignored; the nearest known name is `limit`",
                 "unknown query parameter `zzzzzzzz` is ignored",
             ],
         ),
@@ -96,6 +96,20 @@ async fn unknown_names_are_ignored_with_a_warning() {
         let answer = project.send(method, path, body, &[]).await;
         assert!((200..300).contains(&answer.status), "{path}: {answer:#?}");
         assert_eq!(warnings(&answer), expected, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn filters_of_other_lists_are_refused() {
+    let project = Host::shared().await.new_project().await;
+    for path in [
+        "/connected_accounts?user_id=eve",
+        "/connected_accounts?toolkitSlugs=a",
+        "/trigger_instances/active?user_id=eve",
+        "/trigger_instances/stream?user_id=eve",
+    ] {
+        let refused = project.get(path).await.expect(400);
+        assert!(refused.text.contains("is not allowed"), "{}", refused.text);
     }
 }
 

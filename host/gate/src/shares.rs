@@ -44,6 +44,8 @@ pub enum Capacity {
     Bodies,
     /// Streams that stay open.
     Streams,
+    /// Pages of lists that are built.
+    Pages,
 }
 
 impl fmt::Display for Capacity {
@@ -56,6 +58,7 @@ impl fmt::Display for Capacity {
             Self::Transfers => "concurrent transfers of files",
             Self::Bodies => "arriving bodies",
             Self::Streams => "open streams",
+            Self::Pages => "pages of lists",
         })
     }
 }

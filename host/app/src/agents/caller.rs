@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use store::{Record, Time};
 
 use super::{
-    Config,
+    Config, Credential,
     recipes::Progress,
     sessions::{self, Session},
 };
@@ -16,8 +16,10 @@ use crate::{
 };
 
 /// Rights of the key of a request in a session, besides the execution of tools.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct CallerRights {
+    /// The key or access token; absent in requests of this server itself.
+    pub credential: Option<Credential>,
     /// True if the key permits proxy requests.
     pub proxy: bool,
     /// True if the key permits to create links by which the user connects accounts.
@@ -65,8 +67,12 @@ impl SessionCaller {
     }
 
     /// Returns the caller with the session as it is now, for a tool that begins after others or after a wait.
-    /// Fails if the session was deleted. A session that has not changed is not decoded again.
+    /// Fails if the session was deleted, or the credential of the request revoked. A session that has not
+    /// changed is not decoded again.
     pub async fn current(&self, app: &App) -> Result<Cow<'_, Self>> {
+        if let Some(credential) = &self.rights.credential {
+            credential.check(app).await?;
+        }
         let Some(id) = &self.id else {
             return Ok(Cow::Borrowed(self));
         };

@@ -11,6 +11,7 @@ mod caller;
 mod check;
 mod config;
 mod connect;
+mod credential;
 pub mod errors;
 mod execute;
 pub mod mcp_oauth;
@@ -37,6 +38,7 @@ pub use self::{
         Permission, Preload, Tags, ToolFilter, Workbench,
     },
     connect::{Connect, ConnectionLink, link, link_for_tool},
+    credential::Credential,
     execute::{SessionExecute, execute, resolve},
     proxy::proxy,
     sessions::{MAX_APPROVALS, MAX_VERSIONS, Session},

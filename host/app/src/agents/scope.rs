@@ -77,7 +77,8 @@ pub fn permit(config: &Config, tool: &Facts<'_>) -> Result<(), Refusal> {
         Some(ToolFilter::Disable(disabled)) if lists(disabled, tool.tool) => {
             return Err(Refusal::ToolDisabled);
         }
-        Some(ToolFilter::Tags(tags)) => {
+        // Empty tags say nothing, and do not override those of the session.
+        Some(ToolFilter::Tags(tags)) if !tags.enable.is_empty() || !tags.disable.is_empty() => {
             permit_hints(
                 tags,
                 &tool.hints,
@@ -88,7 +89,7 @@ pub fn permit(config: &Config, tool: &Facts<'_>) -> Result<(), Refusal> {
                 return Ok(());
             }
         }
-        Some(ToolFilter::Disable(_)) | None => {}
+        Some(ToolFilter::Disable(_) | ToolFilter::Tags(_)) | None => {}
     }
     permit_hints(
         &config.tags,

@@ -4,7 +4,8 @@
 //! a name has no effect. If it is the misspelled name of a member that restricts the request or
 //! chooses its account, the request would do more than its caller asked for, or with another account.
 //!
-//! Guarantee: a name that is unknown, and most similar to one of [`RESTRICTING_NAMES`], is refused.
+//! Guarantee: a name that is unknown, and most similar to one of [`RESTRICTING_NAMES`], is refused, and so
+//! is one of [`MISPLACED_NAMES`] where the request has no such member.
 
 /// Maximum number of characters of a name that are compared.
 const MAX_NAME_CHARS: usize = 64;
@@ -68,6 +69,31 @@ const RESTRICTING_NAMES: [&str; 46] = [
     "require_mcp_api_key",
 ];
 
+/// Members that restrict, or that choose an account, in some requests, and are refused in all others.
+const MISPLACED_NAMES: [&str; 21] = [
+    "account",
+    "account_id",
+    "account_type",
+    "acl_config_for_shared",
+    "alias",
+    "allow_all_users",
+    "allowed_ips",
+    "allowed_tools",
+    "auth_config_id",
+    "auth_config_ids",
+    "connected_account_id",
+    "connected_account_ids",
+    "custom_tools",
+    "expected_config_version",
+    "instead_of_webhook",
+    "instead_of_webhooks",
+    "not_allowed_user_ids",
+    "permissions",
+    "require_approval",
+    "restrict_to_following_tools",
+    "tool_access_config",
+];
+
 /// Members of bodies of sessions that restrict what a session permits, wherever they stand.
 const SESSION_RESTRICTIONS: [&str; 24] = [
     "account",
@@ -105,18 +131,11 @@ pub fn resembles_session_restriction(name: &str) -> bool {
 /// Returns the known name that is most similar to a name, if one is similar. Case, `_` and `-` make
 /// no difference.
 pub fn nearest<K: AsRef<str>>(name: &str, known: impl IntoIterator<Item = K>) -> Option<K> {
-    let plain = |name: &str| -> String {
-        let letters = name.chars().take(MAX_NAME_CHARS);
-        letters
-            .filter(|c| !matches!(c, '_' | '-'))
-            .flat_map(char::to_lowercase)
-            .collect()
-    };
-    let name = plain(name);
+    let name = letters(name);
     known
         .into_iter()
         .filter_map(|known| {
-            let other = plain(known.as_ref());
+            let other = letters(known.as_ref());
             let longest = name.chars().count().max(other.chars().count());
             let edits = strsim::osa_distance(&name, &other);
             (edits * 2 <= longest).then_some((edits, known))
@@ -129,12 +148,30 @@ pub fn nearest<K: AsRef<str>>(name: &str, known: impl IntoIterator<Item = K>) ->
 /// names that the request may have in its place.
 #[must_use]
 pub fn misspelling(name: &str, known: &[&str]) -> Option<String> {
-    let nearest = nearest(name, known)?;
-    RESTRICTING_NAMES.contains(nearest).then(|| {
-        format!(
-            "is unknown; the nearest known name is `{nearest}`, which restricts the request or chooses what it uses, so it is refused instead of ignored"
-        )
-    })
+    const REFUSED_REASON: &str =
+        "restricts the request or chooses what it uses, so it is refused instead of ignored";
+    match nearest(name, known) {
+        Some(nearest) if RESTRICTING_NAMES.contains(nearest) => Some(format!(
+            "is unknown; the nearest known name is `{nearest}`, which {REFUSED_REASON}"
+        )),
+        _ => MISPLACED_NAMES
+            .iter()
+            .any(|other| is_same(other, name))
+            .then(|| format!("has no meaning here; elsewhere the name {REFUSED_REASON}")),
+    }
+}
+
+/// Returns true if two names differ at most in case, `_` and `-`.
+#[must_use]
+pub fn is_same(one: &str, other: &str) -> bool {
+    letters(one) == letters(other)
+}
+
+/// Returns what is compared of a name: its letters and digits in lower case.
+fn letters(name: &str) -> String {
+    let letters = name.chars().take(MAX_NAME_CHARS);
+    let letters = letters.filter(|c| !matches!(c, '_' | '-'));
+    letters.flat_map(char::to_lowercase).collect()
 }
 
 #[cfg(test)]
@@ -160,6 +197,10 @@ mod tests {
         for name in ["allowed_tool", "allowedTools", "alowed-tools"] {
             let problem = misspelling(name, &known).unwrap();
             assert!(problem.contains("`allowed_tools`"), "{problem}");
+        }
+        for name in ["customTools", "account"] {
+            let problem = misspelling(name, &known).unwrap();
+            assert!(problem.contains("no meaning here"), "{problem}");
         }
         for name in ["nme", "managed_auth", "theme", ""] {
             assert_eq!(misspelling(name, &known), None, "{name}");

@@ -278,7 +278,7 @@ pub(crate) fn rows() -> Vec<Row> {
         row!("/tool_router/session/{session_id}/mounts/{mount_id}/upload_url", tool_router::mounts::upload_url).needs(Write, &[Sessions]),
         row!("/tool_router/session/{session_id}/mounts/{mount_id}/download_url", tool_router::mounts::download_url).needs(Read, &[Sessions]),
         row!("/tool_router/session/{session_id}/mounts/{mount_id}/delete", tool_router::mounts::delete).needs(Write, &[Sessions]),
-        row!("/labs/tool_router/session", tool_router::labs::create).needs(Write, &[Sessions]),
+        row!("/labs/tool_router/session", tool_router::labs::create).strict().needs(Write, &[Sessions]),
 
         // called by a browser that returns from a provider
         row!("/toolkits/auth/callback", link::callback::handle),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use app::{
     App, Error,
+    agents::Credential,
     core::ids::{OrganizationId, ProjectId},
     projects::{
         self, Holder, KeyKind, Owner, SharedProject,
@@ -48,6 +49,8 @@ pub(crate) struct ProjectKey {
     pub project: SharedProject,
     /// The key itself.
     pub holder: Arc<Holder>,
+    /// Id of the consent behind an access token, which stands for the key.
+    pub consent: Option<String>,
 }
 
 /// Request of the organization.
@@ -67,6 +70,11 @@ pub(crate) struct UserKey {
 }
 
 impl ProjectKey {
+    /// Returns the credential that work of the request checks before it goes on.
+    pub(crate) fn credential(&self) -> Credential {
+        Credential::new(&self.holder, self.consent.clone())
+    }
+
     /// Checks a permission that the request needs besides the one of its operation.
     pub(crate) fn may(&self, access: Access, areas: &'static [Area]) -> Result<(), Error> {
         may(&self.holder, Permission::OneOf(areas, access))
@@ -115,6 +123,7 @@ impl FromRequestParts<Arc<Server>> for ProjectKey {
             server,
             project,
             holder,
+            consent: None,
         })
     }
 }

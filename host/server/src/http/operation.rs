@@ -10,7 +10,7 @@ use app::projects::permissions::{Access, Area};
 use axum::{
     extract::{Request, State},
     handler::Handler,
-    http::{HeaderValue, header},
+    http::{HeaderValue, Method, header},
     middleware::Next,
     response::{IntoResponse, Response},
     routing::Route,
@@ -156,6 +156,7 @@ impl Performer {
         let query = request.uri().query();
         let query = query.filter(|_| is_row && !operation.ignores_idempotency_key);
         let query = query.map(str::to_owned);
+        let is_read = request.method() == Method::GET;
         if let Err(busy) = permits::enter(&server.limiter).await {
             return Ok(ApiError::App(busy).into_response());
         }
@@ -186,7 +187,14 @@ impl Performer {
                 .headers()
                 .contains_key(idempotency::REPLAYED_HEADER)
         {
-            CURRENT_REQUEST.with(|context| context.names.compare(&query, &server.branding));
+            let checked = CURRENT_REQUEST.with(|context| {
+                context.names.compare(&query, &server.branding);
+                let checked = context.names.check_filters(&query, &server.branding);
+                checked.or_else(|cause| if is_read { Err(cause) } else { Ok(()) })
+            });
+            if let Err(cause) = checked {
+                response = ApiError::App(cause).into_response();
+            }
         }
         CURRENT_REQUEST.with(|context| context.names.write(&mut response));
         if let Some(successor) = operation.successor {

@@ -7,7 +7,10 @@
 
 use std::{cell::OnceCell, fmt, sync::Arc};
 
-use app::core::spelling::{nearest, resembles_session_restriction};
+use app::{
+    Error,
+    core::spelling::{is_same, nearest, resembles_session_restriction},
+};
 use axum::{
     http::{HeaderName, HeaderValue},
     response::Response,
@@ -20,6 +23,20 @@ use crate::{
     http::{ApiResult, CURRENT_REQUEST, branding::Branding, context::operation, errors},
 };
 
+/// Query parameters that filter lists and streams. A read that does not know one would return more than was
+/// asked for.
+const FILTER_NAMES: [&str; 10] = [
+    "auth_config_id",
+    "auth_config_ids",
+    "connected_account_id",
+    "connected_account_ids",
+    "toolkit_slug",
+    "toolkit_slugs",
+    "trigger_id",
+    "trigger_ids",
+    "user_id",
+    "user_ids",
+];
 /// Header of a response whose request had something unknown.
 const WARNING_HEADER: HeaderName = HeaderName::from_static("x-toolhost-warning");
 /// Maximum number of warnings of a response.
@@ -87,6 +104,25 @@ impl Names {
         if !warnings.is_empty() {
             self.noted().add(warnings);
         }
+    }
+
+    /// Checks that a query has no filter of other lists, which would return everything here.
+    ///
+    /// # Errors
+    /// Names the parameter.
+    pub(crate) fn check_filters(&self, query: &str, branding: &Branding) -> Result<(), Error> {
+        let noted = self.noted();
+        let known = noted.parameters.iter().copied().flatten();
+        let known: Vec<_> = known.map(|name| branding.rename(name)).collect();
+        for (name, _) in url::form_urlencoded::parse(query.as_bytes()) {
+            let plain = name.split('[').next().unwrap_or_default();
+            let is_known = noted.reads_all || known.iter().any(|known| known == plain);
+            if !is_known && FILTER_NAMES.iter().any(|filter| is_same(filter, plain)) {
+                let problem = warning("query parameter", "", plain, known.iter()).refusal();
+                return Err(errors::invalid(problem));
+            }
+        }
+        Ok(())
     }
 
     /// Adds a warning about each parameter of a query that no argument of the handler read.

@@ -68,28 +68,21 @@ fn is_same(one: &str, other: &str) -> bool {
     one.eq_ignore_ascii_case(other) || (is_local(one) && is_local(other))
 }
 
-/// A request with a key or an access token.
-pub(super) struct Admitted {
-    pub(super) key: ProjectKey,
-    /// Id of the key, or of the consent behind the token.
-    pub(super) credential: String,
-}
-
-/// Admits a request to an MCP server, and returns the id of its credential, if it has one. A key or an
+/// Admits a request to an MCP server, and returns its key, if it has one. A key or an
 /// access token is needed only if the project requires a key, but one that is sent has to be one of the
 /// project.
 pub(super) async fn admit(
     server: &Arc<Server>,
     caller: &McpCaller,
     request: Request,
-) -> ApiResult<(Request, Option<String>)> {
+) -> ApiResult<(Request, Option<ProjectKey>)> {
     let (mut parts, body) = request.into_parts();
     let is_required = caller.project.stored.config.require_mcp_key;
     let headers = &parts.headers;
-    let mut credential = None;
+    let mut admitted = None;
     if is_required || auth::has_key(headers) || access_token(headers).is_some() {
-        let admitted = project_key(server, &mut parts, &caller.resource()).await?;
-        if admitted.key.project.id != caller.project.id {
+        let key = project_key(server, &mut parts, &caller.resource()).await?;
+        if key.project.id != caller.project.id {
             let wrong_key = || errors::key_of_other_kind("the project's", "another project's");
             return Err(if is_required {
                 wrong_key()
@@ -98,11 +91,11 @@ pub(super) async fn admit(
             }
             .into());
         }
-        credential = Some(admitted.credential);
+        admitted = Some(key);
     } else {
         auth::admit_without_key(server, &caller.project).await?;
     }
-    Ok((Request::from_parts(parts, body), credential))
+    Ok((Request::from_parts(parts, body), admitted))
 }
 
 /// Admits a request with its key, or with its access token for an endpoint. A token stands for the key
@@ -111,25 +104,20 @@ pub(super) async fn project_key(
     server: &Arc<Server>,
     parts: &mut Parts,
     resource: &Resource,
-) -> ApiResult<Admitted> {
+) -> ApiResult<ProjectKey> {
     let Some(token) = access_token(&parts.headers) else {
-        let key = ProjectKey::from_request_parts(parts, server).await?;
-        let credential = key.holder.key_id.clone();
-        return Ok(Admitted { key, credential });
+        return ProjectKey::from_request_parts(parts, server).await;
     };
     if auth::has_key(&parts.headers) {
         return Err(errors::key_ambiguous().into());
     }
     let access = mcp_oauth::authenticate(&server.app, token, resource).await?;
     auth::admit_to_project(server, &access.holder, &access.project).await?;
-    let key = ProjectKey {
+    Ok(ProjectKey {
         server: server.clone(),
         project: access.project,
         holder: access.holder,
-    };
-    Ok(Admitted {
-        key,
-        credential: access.consent_id,
+        consent: Some(access.consent_id),
     })
 }
 

@@ -6,7 +6,8 @@ use app::{
     agents::{mcp_oauth::Resource, mcp_servers::Selection},
     core::{
         ids::{AccountId, SessionId},
-        spelling::misspelling,
+        spelling::{misspelling, nearest},
+        truncate,
     },
 };
 use serde::Deserialize;
@@ -18,6 +19,35 @@ use crate::{
 
 /// Parameters of an address that choose its accounts. A misspelled one would use others.
 const ACCOUNT_PARAMETERS: [&str; 3] = ["user_id", "connected_account_id", "connected_account_ids"];
+/// Parameters that the address of a session cannot have, because the session determines them.
+const SESSION_PARAMETERS: [&str; 8] = [
+    "user_id",
+    "connected_account_id",
+    "connected_account_ids",
+    "account",
+    "allowed_tools",
+    "tags",
+    "toolkits",
+    "tools",
+];
+
+/// Checks the query of the address of a session.
+///
+/// # Errors
+/// If a parameter would choose a user, accounts or tools.
+pub(super) fn check_session(query: Option<&str>) -> ApiResult<()> {
+    for (name, _) in url::form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+        let plain = name.split('[').next().unwrap_or_default();
+        if nearest(plain, SESSION_PARAMETERS).is_some() {
+            let plain = truncate(plain);
+            return Err(errors::invalid(format!(
+                "{plain}: the session determines its user, accounts and tools, not its address"
+            ))
+            .into());
+        }
+    }
+    Ok(())
+}
 
 /// User and accounts of an address, and its choice of tools.
 #[derive(Default, Deserialize)]

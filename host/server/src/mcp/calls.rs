@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 use super::{CONNECTION_ID, connecting::opens_urls};
-use crate::Server;
+use crate::{Server, http::ProjectKey};
 
 /// Maximum bytes of a message that is read for its method.
 const MAX_NOTIFICATION_BYTES: usize = 16 << 10;
@@ -41,8 +41,9 @@ pub(super) struct Connection {
 
 impl Connection {
     /// Returns the connection of a request, if it names one.
-    pub(super) fn of(request: &Request, credential: Option<String>) -> Option<Self> {
+    pub(super) fn of(request: &Request, key: Option<&ProjectKey>) -> Option<Self> {
         let id = request.headers().get(&CONNECTION_ID)?.to_str().ok()?;
+        let credential = key.map(|key| key.consent.as_ref().unwrap_or(&key.holder.key_id).clone());
         Some(Self {
             id: id.to_owned(),
             address: request.uri().to_string(),

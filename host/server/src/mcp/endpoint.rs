@@ -160,8 +160,9 @@ impl Endpoint {
             }
             // An account that another server connects gives no signal here.
             let _ = timeout(connecting::POLL_INTERVAL, accounts.committed()).await;
-            if let Caller::Session(caller) = &mut current.caller {
-                *caller = caller.current(self.app()).await?.into_owned();
+            match &mut current.caller {
+                Caller::Session(caller) => *caller = caller.current(self.app()).await?.into_owned(),
+                Caller::Server(caller) => *caller = Arc::new(caller.current(self.app()).await?),
             }
         }
     }

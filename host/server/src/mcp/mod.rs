@@ -51,7 +51,9 @@ pub(crate) use self::{
 use crate::{
     Server,
     api::tool_router,
-    http::{ApiResult, Path, body, context::operation, operation::Permission, request_id},
+    http::{
+        ApiResult, Path, ProjectKey, body, context::operation, operation::Permission, request_id,
+    },
 };
 
 /// Header with the id of a client's connection, for protocol versions before 2026-07-28.
@@ -87,8 +89,9 @@ pub(crate) async fn server(
         access::check_host(&server, request.headers())?;
         let selection = address.selection()?;
         let caller = McpCaller::open(&server.app, &id, selection, request_id()).await?;
-        let (request, credential) = access::admit(&server, &caller, request).await?;
-        let connection = Connection::of(&request, credential);
+        let (request, key) = access::admit(&server, &caller, request).await?;
+        let connection = Connection::of(&request, key.as_ref());
+        let caller = caller.with_credential(key.as_ref().map(ProjectKey::credential));
         let caller = Caller::Server(Arc::new(caller));
         answer(server.clone(), caller, connection, request).await
     }
@@ -106,12 +109,13 @@ pub(crate) async fn session(
     let endpoint = request.uri().clone();
     let answered = async {
         access::check_host(&server, request.headers())?;
+        address::check_session(request.uri().query())?;
         let (mut parts, body) = request.into_parts();
         let resource = Resource::Session(id.clone());
-        let admitted = access::project_key(&server, &mut parts, &resource).await?;
-        let caller = tool_router::open(&admitted.key, &id).await?;
+        let key = access::project_key(&server, &mut parts, &resource).await?;
+        let caller = tool_router::open(&key, &id).await?;
         let request = Request::from_parts(parts, body);
-        let connection = Connection::of(&request, Some(admitted.credential));
+        let connection = Connection::of(&request, Some(&key));
         answer(server.clone(), Caller::Session(caller), connection, request).await
     }
     .await;

@@ -348,6 +348,11 @@ async fn holder(
     Ok(project.map(|project| (holder, project)))
 }
 
+/// Returns true if a consent exists.
+pub(crate) async fn has_consent(app: &App, id: &str) -> Result<bool> {
+    Ok(app.store.lookup::<Consent>(id).await?.is_some())
+}
+
 /// Erases consents that have ended.
 pub(crate) async fn delete_expired(app: &App, claim: &JobClaim) -> Result<()> {
     let ended = Query::all_projects().below("until", app.clock.now().0);

@@ -15,6 +15,7 @@ mod signed;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::consent::has_consent;
 pub(crate) use self::consent::{COLLECTION, SWEEP_INTERVAL, delete_expired};
 pub use self::{
     client::{Client, MAX_CLIENT_NAME_CHARS, MAX_REDIRECT_URIS_BYTES, register, registered},

@@ -14,7 +14,7 @@ use crate::{
     App, Error, Result,
     accounts::{self, Account, NewLink, SharingChange, Values},
     agents::{
-        Config, ConnectionLink, Filter, ManageConnections, SessionCaller, errors,
+        Config, ConnectionLink, Credential, Filter, ManageConnections, SessionCaller, errors,
         mcp_oauth::Resource, meta::MetaTool,
     },
     catalog::ResolvedTool,
@@ -49,6 +49,8 @@ pub struct McpCaller {
     server: Arc<CachedServer>,
     selection: Selection,
     request_id: RequestId,
+    /// The key or access token of the request; absent if it has none.
+    credential: Option<Credential>,
 }
 
 impl McpCaller {
@@ -71,7 +73,29 @@ impl McpCaller {
             server,
             selection,
             request_id,
+            credential: None,
         })
+    }
+
+    /// Returns the caller with the credential of its request.
+    #[must_use]
+    pub fn with_credential(self, credential: Option<Credential>) -> Self {
+        Self { credential, ..self }
+    }
+
+    /// Returns the caller with the server as it is now, for a tool that begins after a wait. Fails if the
+    /// server was deleted, the credential of the request revoked, or one is required by now.
+    pub async fn current(&self, app: &App) -> Result<Self> {
+        let (id, selection) = (&self.server.record.id, self.selection.clone());
+        let current = Self::open(app, id, selection, self.request_id.clone()).await?;
+        match &self.credential {
+            Some(credential) => credential.check(app).await?,
+            None if current.project.stored.config.require_mcp_key => {
+                return Err(errors::credential_revoked());
+            }
+            None => {}
+        }
+        Ok(current.with_credential(self.credential.clone()))
     }
 
     /// Returns the address, as access tokens name it.

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     App, Result,
-    agents::errors,
+    agents::{CallerRights, errors},
     core::ids::RecipeRunId,
     events::triggers::actions::{RecipeAction, RecipeActions},
     projects::Project,
@@ -68,8 +68,8 @@ async fn run(app: &App, action: RecipeAction<'_>) -> Result<Option<Execution>> {
             account: action.account.clone(),
         };
         // An action has no workbench, and only scripts of recipes send proxy requests.
-        let may_proxy = false;
-        record::begin(app, project, &id, &recipe, origin, may_proxy, input).await?;
+        let rights = CallerRights::default();
+        record::begin(app, project, &id, &recipe, origin, &rights, input).await?;
         // A longer run is looked at later, so that the action does not occupy a worker.
         if let Ok(waited) = timeout(SHORT_RUN, wait(app, project, &id)).await {
             waited?;

@@ -110,8 +110,8 @@ pub async fn execute(
         arguments,
     };
     let work = async {
-        let may_proxy = caller.rights.proxy;
-        record::begin(app, project, &run, &recipe, origin, may_proxy, input).await?;
+        let rights = &caller.rights;
+        record::begin(app, project, &run, &recipe, origin, rights, input).await?;
         let steps = &recipe.definition.steps;
         let ended = async {
             tokio::select! {

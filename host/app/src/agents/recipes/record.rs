@@ -19,7 +19,7 @@ pub use self::view::{CallView, MAX_LISTED_RUNS, RunView, newest_runs, read};
 use super::{MAX_PENDING_RUNS, definition::Definition, stored::RecipeCopy};
 use crate::{
     App, Error, Result,
-    agents::errors,
+    agents::{CallerRights, Credential, errors},
     core::{
         clock::time_before,
         ids::{AccountId, LogId, RecipeRunId, SessionId},
@@ -66,6 +66,9 @@ pub struct RecipeRun {
     /// True if the key of the caller permits proxy requests, and in runs that are older than this member.
     #[serde(default = "older_run_may_proxy")]
     pub(super) may_proxy: bool,
+    /// The key or access token of the caller; absent for actions, and in older runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) credential: Option<Credential>,
     /// Times that the run could not begin or go on, or that its server was lost.
     #[serde(default)]
     pub(super) interruptions: u32,
@@ -259,7 +262,7 @@ pub(super) async fn begin(
     id: &RecipeRunId,
     recipe: &RecipeCopy,
     origin: Origin,
-    may_proxy: bool,
+    rights: &CallerRights,
     input: Map<String, Value>,
 ) -> Result<()> {
     let (owner, id) = (project.id.as_str(), id.as_str());
@@ -287,7 +290,8 @@ pub(super) async fn begin(
             version: recipe.version,
             status: RunStatus::Running,
             origin: origin.clone(),
-            may_proxy,
+            may_proxy: rights.proxy,
+            credential: rights.credential.clone(),
             interruptions: 0,
             work: WorkState::due_at(now),
             plan: Some(plan.clone()),

@@ -116,8 +116,12 @@ impl StepCaller<'_> {
     ) -> Result<Execution> {
         match &self.run.origin {
             Origin::Session(session) => {
-                // The session may have changed since the last step.
+                // The session may have changed since the last step, and the credential been revoked.
+                if let Some(credential) = &self.run.credential {
+                    credential.check(app).await?;
+                }
                 let rights = CallerRights {
+                    credential: self.run.credential.clone(),
                     proxy: self.run.may_proxy,
                     ..CallerRights::default()
                 };

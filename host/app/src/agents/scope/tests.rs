@@ -111,11 +111,13 @@ fn hints_of_toolkit_stand_in_place_of_those_of_session() {
     };
     assert_eq!(permit(&config, &chat), Err(Refusal::HintMissing));
     let by_list = ToolFilter::Disable(owned(&["MAIL_LIST"]));
-    let config = Config {
-        tools: BTreeMap::from([("mail".to_owned(), by_list)]),
-        ..config
-    };
-    assert_eq!(permit(&config, &send()), Err(Refusal::HintMissing));
+    for without_tags in [by_list, ToolFilter::Tags(Tags::default())] {
+        let config = Config {
+            tools: BTreeMap::from([("mail".to_owned(), without_tags)]),
+            ..config.clone()
+        };
+        assert_eq!(permit(&config, &send()), Err(Refusal::HintMissing));
+    }
 }
 
 #[test]

@@ -76,6 +76,18 @@ pub(crate) fn restrictions(
     permissions: Option<Vec<Permission>>,
     allowed_ips: Option<Vec<String>>,
 ) -> Result<KeyRestrictions, Error> {
+    let given = permissions.as_deref().unwrap_or_default();
+    for (place, permission) in given.iter().enumerate() {
+        if given[..place]
+            .iter()
+            .any(|other| other.preset == permission.preset)
+        {
+            let name = permission.preset.into_str();
+            return Err(errors::invalid(format!(
+                "permissions[{place}]: `{name}` is there twice"
+            )));
+        }
+    }
     let scopes = permissions.map(|given| {
         given
             .into_iter()

@@ -83,6 +83,13 @@ pub(crate) const DECISION_FIELD: &str = "decision";
 /// Values of the field.
 pub(crate) const DECISION_VALUES: [&str; 3] = ["approve", "always_approve", "deny"];
 
+/// The answers to the questions of a call, by their names. A name that is there twice is refused.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct InputResponses {
+    approval: Option<InputResponse>,
+}
+
 impl InputResponse {
     /// Returns the decision of the user. An accepted form approves nothing by itself.
     ///
@@ -109,17 +116,17 @@ impl InputResponse {
 /// Returns the answer of a call to a question before, if it has one.
 pub(super) fn approval(
     state: Option<String>,
-    responses: Option<BTreeMap<String, InputResponse>>,
+    responses: Option<InputResponses>,
 ) -> ApiResult<Option<Approval>> {
     let Some(state) = state else {
-        if responses.is_some_and(|responses| !responses.is_empty()) {
+        if responses.is_some_and(|responses| responses.approval.is_some()) {
             let problem =
                 "request_state: is required with `input_responses`: the one of the question";
             return Err(errors::session_invalid(problem).into());
         }
         return Ok(None);
     };
-    let response = responses.and_then(|mut responses| responses.remove(APPROVAL_REQUEST_NAME));
+    let response = responses.and_then(|responses| responses.approval);
     let response = response.ok_or_else(|| {
         let problem = format!("input_responses: must have the answer `{APPROVAL_REQUEST_NAME}`");
         errors::session_invalid(problem)

@@ -17,7 +17,9 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::{
-    approval::{DECLINED_MESSAGE, InputRequest, InputResponse, approval, questions},
+    approval::{
+        DECLINED_MESSAGE, InputRequest, InputResponse, InputResponses, approval, questions,
+    },
     inline_tools::LOCAL_PREFIX,
     open,
     requests::ClientTools,
@@ -45,7 +47,8 @@ pub(crate) struct ExecuteBody<'a> {
     /// Id or alias of the account to use.
     account: Option<String>,
     /// Answers to the `input_requests` of the result before.
-    input_responses: Option<BTreeMap<String, InputResponse>>,
+    #[schema(value_type = Option<BTreeMap<String, InputResponse>>)]
+    input_responses: Option<InputResponses>,
     /// `request_state` of the result before.
     request_state: Option<String>,
     /// Tools of the client, which it runs itself.
@@ -66,7 +69,8 @@ pub(crate) struct ExecuteMetaBody<'a> {
     /// Tools of the client, which it runs itself.
     experimental: Option<ClientTools>,
     /// Answers to the `input_requests` of the result before.
-    input_responses: Option<BTreeMap<String, InputResponse>>,
+    #[schema(value_type = Option<BTreeMap<String, InputResponse>>)]
+    input_responses: Option<InputResponses>,
     /// `request_state` of the result before.
     request_state: Option<String>,
 }
@@ -230,6 +234,11 @@ async fn execute_meta_call(
 ) -> ApiResult<SerializedJson<ResultView>> {
     if call.approval.is_some() {
         return Err(errors::approval_invalid(shown(&call.slug)).into());
+    }
+    if call.account.is_some() {
+        let problem =
+            "account: a meta tool uses none; name it in the calls of SERVICE_MULTI_EXECUTE_TOOL";
+        return Err(errors::session_invalid(problem).into());
     }
     let execution = execute_meta_tool(&key.server, caller, tool, call.arguments).await?;
     reply(key, Approvable::Executed(execution)).await

@@ -21,7 +21,7 @@ pub(crate) struct LabsBody {
 struct LabsConfig {
     /// True if the assistant does not manage connections.
     manually_manage_connections: Option<bool>,
-    /// All of them without it.
+    /// All of them without it, and none if it is empty.
     toolkits: Option<Vec<LabsToolkit>>,
 }
 
@@ -47,6 +47,7 @@ impl TryFrom<LabsBody> for Config {
         if body.user_id.trim().is_empty() || body.user_id.contains('\0') {
             return Err(errors::session_invalid("user_id: must be a text").into());
         }
+        let has_toolkits = body.config.toolkits.is_some();
         let toolkits = body.config.toolkits.unwrap_or_default();
         let mut config = Self {
             user_id: parse_user_id(Some(&body.user_id))?,
@@ -57,7 +58,7 @@ impl TryFrom<LabsBody> for Config {
             ..Self::default()
         };
         let slugs: Vec<_> = toolkits.iter().map(|entry| entry.toolkit.clone()).collect();
-        config.toolkits = (!slugs.is_empty()).then_some(Filter::Enable(slugs));
+        config.toolkits = has_toolkits.then_some(Filter::Enable(slugs));
         for entry in toolkits {
             if let Some(id) = entry.auth_config_id {
                 let id = AuthConfigId::parse(&id)?;

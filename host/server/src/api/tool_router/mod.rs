@@ -39,6 +39,7 @@ const MAX_TOOLS_ON_PAGE: u64 = 500;
 pub(crate) async fn open(key: &ProjectKey, id: &SessionId) -> ApiResult<SessionCaller> {
     let may = |areas: &'static [Area]| key.may(Access::Write, areas).is_ok();
     let rights = CallerRights {
+        credential: Some(key.credential()),
         proxy: may(&[Area::ProxyExecute]),
         connect: may(&[Area::Sessions, Area::ConnectedAccounts]),
         store_recipes: may(&[Area::Sessions, Area::ToolExecution]),

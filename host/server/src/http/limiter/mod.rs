@@ -180,7 +180,9 @@ impl RequestLimiter {
     /// [`errors::PROJECT_BUSY`] or [`errors::NODE_BUSY`] if none becomes free within [`MAX_PAGE_WAIT`].
     pub(crate) async fn enter_page(&self, owner: &Arc<str>) -> Result<PagePermit, Error> {
         let permit = self.pages.acquire(owner, Queue::time(MAX_PAGE_WAIT));
-        permit.await.map_err(errors::busy)
+        permit
+            .await
+            .map_err(|busy| errors::busy(Capacity::Pages, busy))
     }
 
     /// Returns the permits that count for a caller, and takes that of the caller's address.
