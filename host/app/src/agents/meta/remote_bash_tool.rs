@@ -109,7 +109,7 @@ async fn run_command(
         CommandNotRun::TooLong(_) => {
             errors::arguments_invalid(MetaTool::RemoteBashTool.short_slug(), cause.to_string())
         }
-        CommandNotRun::Busy(busy) => errors::busy(busy),
+        CommandNotRun::Busy(busy) => errors::busy(Capacity::Memory, busy),
         CommandNotRun::Unavailable(_) => errors::unavailable(cause),
     })?;
     let changes = std::mem::take(&mut finished.changes);
