@@ -180,7 +180,8 @@ impl RequestLimiter {
     /// [`errors::PROJECT_BUSY`] or [`errors::NODE_BUSY`] if none becomes free within [`MAX_PAGE_WAIT`].
     pub(crate) async fn enter_page(&self, owner: &Arc<str>) -> Result<PagePermit, Error> {
         let permit = self.pages.acquire(owner, Queue::time(MAX_PAGE_WAIT));
-        permit.await.map_err(errors::busy)
+        let permit = permit.await;
+        permit.map_err(|busy| errors::busy(Capacity::Calls, busy))
     }
 
     /// Returns the permits that count for a caller, and takes that of the caller's address.
