@@ -41,6 +41,9 @@ const BEGIN_FUNCTION: &str = "workbench.begin";
 const REPORT_FUNCTION: &str = "workbench.report";
 /// Function by which the driver keeps the variables of the script.
 const KEEP_FUNCTION: &str = "workbench.keep";
+/// Note in the standard error of a script that has ended the interpreter, for example with `os._exit`.
+const UNREPORTED_END: &str =
+    "The interpreter was ended without its result, and no variables last\n";
 /// Number of requests of the driver itself. As many requests of the script as are permitted may be
 /// refused before the program's own limit leaves no room for these.
 const DRIVER_REQUESTS: u32 = 3;
@@ -223,12 +226,17 @@ fn relative(path: &str) -> Option<&str> {
 }
 
 fn finish(outcome: ProgramOutcome, host: &Host, run_id: &str) -> Finished {
+    let mut stderr = outcome.stderr;
     // A script that was ended keeps nothing, and may have reported anything.
-    let (report, variables) = if outcome.exit.is_ok() {
+    let (report, variables) = if outcome.exit.is_err() {
+        (Report::default(), None)
+    } else if host.has_begun() && host.report.lock().is_empty() {
+        // Variables that end the interpreter after they have pretended to be read do it only once.
+        stderr = [&stderr, UNREPORTED_END.as_bytes()].concat().into();
+        (Report::default(), Some(Bytes::new()))
+    } else {
         let report = serde_json::from_slice(&host.report.lock());
         (report.unwrap_or_default(), host.variables.lock().take())
-    } else {
-        (Report::default(), None)
     };
     let changes = outcome.changes.into_iter();
     let changes = changes.filter_map(|FileChange { path, content }| {
@@ -245,7 +253,7 @@ fn finish(outcome: ProgramOutcome, host: &Host, run_id: &str) -> Finished {
         |output, name: &str| Excerpt::new(output, &format!("{run_id}-{name}.txt"), &mut changes);
     let result = excerpt(report.result.into(), "result");
     let stdout = excerpt(outcome.stdout, "stdout");
-    let stderr = excerpt(outcome.stderr, "stderr");
+    let stderr = excerpt(stderr, "stderr");
     changes.sort_by(|one, other| one.path.cmp(&other.path));
     Finished {
         exit,

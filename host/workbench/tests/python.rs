@@ -250,6 +250,24 @@ async fn variables_that_end_their_reading_are_dropped() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn ended_interpreter_leaves_no_variables() {
+    let session = Arc::new(Kept::default());
+    let pretending =
+        "import _bashkit; _bashkit.http('CALL', 'workbench.begin', [], b'', None); os._exit(0)";
+    session.run(&leaving(pretending)).await;
+    let finished = session.run("1").await;
+    let told = &finished.stderr.text;
+    assert!(told.contains("no variables last"), "{told}");
+    let next = session.run("'other' in globals()").await;
+    assert_eq!((&*next.result.text, &*next.stderr.text), ("False", ""));
+    session.run("x = 1").await;
+    let ended = session.run("import os; os._exit(3)").await;
+    assert_eq!(ended.exit, Ok(3));
+    let next = session.run("'x' in globals()").await;
+    assert_eq!((&*next.result.text, &*next.stderr.text), ("False", ""));
+}
+
 /// The next script reads what this one leaves, so nothing may remain of what ends the reading.
 #[tokio::test(flavor = "multi_thread")]
 async fn ended_script_leaves_no_variables_that_end_reading() {
