@@ -293,6 +293,22 @@ fn assert_refused(response: &RawResponse, code: &str) {
     );
 }
 
+#[tokio::test]
+async fn page_shows_invisible_characters_of_addresses() {
+    let given = Given::new().await;
+    let user = format!("{}?user_id=ad%E2%80%AEa%EF%B8%8F", given.url);
+    let server = format!("{}\u{2800}\u{202e}", given.url);
+    for (address, shown) in [(user, r"ad\u202ea\ufe0f"), (server, r"\u2800\u202e</dd>")] {
+        let attempt = given.begin(&address).await;
+        let mut browser = link::Browser::new(&given.project);
+        let page = browser.open(&attempt.url).await;
+        let page = String::from_utf8_lossy(&page.bytes);
+        assert!(page.contains(shown), "{page}");
+        let is_hidden = |c| matches!(c, '\u{202e}' | '\u{2800}' | '\u{fe0f}');
+        assert!(!page.contains(is_hidden), "{page}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn official_client_gets_access_in_a_browser() {
     let given = Given::new().await;

@@ -642,6 +642,8 @@ async fn assistants_see_recipes_as_prompts() {
         text.contains(slug) && text.contains(r#"{"week":7}"#),
         "{text}"
     );
+    // The name is that of another session, and may read like an instruction.
+    assert!(!text.contains("Weekly report"), "{text}");
     let call = json!({ "name": slug, "arguments": { "week": 7 } });
     let called = send("tools/call", call).await;
     assert_eq!(

@@ -161,6 +161,35 @@ pending = (x for x in values)
 }
 
 #[tokio::test]
+async fn script_runs_without_variables_that_end_it() {
+    let project = Host::shared().await.new_project().await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let code = "
+class Ending:
+    def __setstate__(self, state):
+        import os
+        os._exit(0)
+ending = Ending()
+ending.a = 1
+other = 2
+";
+    result(&project, &session, code).await;
+    let ran = run(&project, &session, "x = 'other' in globals()\nx").await;
+    let data = &ran["data"];
+    assert_eq!(data["results"], "False", "{ran:#}");
+    assert_eq!(data["lost_variables"], json!(["Ending", "ending", "other"]));
+    let told = data["stderr"].as_str().unwrap();
+    assert!(told.contains("cannot be read and are dropped"), "{told}");
+    assert_eq!(result(&project, &session, "x").await, "False");
+    run(&project, &session, "import os; os._exit(0)").await;
+    let ran = run(&project, &session, "'x' in globals()").await;
+    assert_eq!(
+        (&ran["data"]["results"], &ran["data"]["stderr"]),
+        (&json!("False"), &json!(""))
+    );
+}
+
+#[tokio::test]
 async fn files_last_and_are_the_sessions_mount() {
     let project = Host::shared().await.new_project().await;
     let session = create(&project, json!({ "user_id": "amy" })).await;

@@ -77,7 +77,9 @@ pub use outcome::{
     Cause, Event, Failure, Gauges, Level, LogLine, Outcome, Output, ProxyResponse, Refusal,
     RequestRecord, RequestSpan, Usage, kind,
 };
-pub use program::{FileChange, Program, ProgramHost, ProgramLimits, ProgramOutcome, StoredFile};
+pub use program::{
+    FileChange, Preparation, Program, ProgramHost, ProgramLimits, ProgramOutcome, StoredFile,
+};
 pub use schedule::{
     admission::call_shares,
     limiter::{Reservation, memory_shares},

@@ -23,8 +23,14 @@ SCRIPT = FOLDER + "script.py"
 FILES = os.getcwd()
 MAX_VARIABLES_BYTES = int(os.environ.pop("MAX_VARIABLES_BYTES"))
 MAX_RESULT_CHARS = int(os.environ.pop("MAX_RESULT_CHARS"))
+DROPS_VARIABLES = "DROP_VARIABLES" in os.environ
+os.environ.pop("DROP_VARIABLES", None)
+# Up to this size of all variables together, one that cannot be restored takes only those with it that share objects with it.
+MAX_GROUPED_BYTES = 1 << 20
 # Types of what pickle keeps as a reference to a name of a module.
 DEFINITIONS = (types.FunctionType, type, functools._lru_cache_wrapper)
+# Types of objects that two variables may share without one seeing changes of the other.
+UNCHANGEABLE = (str, bytes, int, float, tuple, frozenset, types.BuiltinFunctionType, *DEFINITIONS)
 
 
 class ToolError(Exception):
@@ -92,7 +98,7 @@ def define(sources, names):
         for name, source in list(left.items()):
             try:
                 exec(compile(source, f"<{name}>", "exec"), names)
-            except Exception:
+            except BaseException:
                 continue
             del left[name]
         if len(left) == before:
@@ -100,29 +106,59 @@ def define(sources, names):
     return left
 
 
+class PlainData(_pickle.Unpickler):
+    """Refuses classes and functions, so that reading runs no code of a script."""
+
+    def find_class(self, module, name):
+        raise _pickle.UnpicklingError(f"{module}.{name} is no plain data")
+
+
+def read_variables():
+    """Returns what earlier scripts have left: modules, sources, and groups of data with their names; and all names."""
+    try:
+        with open(FOLDER + "variables", "rb") as file:
+            modules, sources, *groups = PlainData(file).load()
+    except FileNotFoundError:
+        return {}, {}, [], []
+    # Earlier versions have kept one group.
+    groups = groups[0] if len(groups) == 1 else [groups]
+    names = [*modules, *sources, *(name for _, group in groups for name in group)]
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError("a name is no text")
+    return modules, sources, groups, names
+
+
 def restore(names):
     """Puts kept variables into the names of the script. Returns the sources of functions and classes, and the lost names."""
     try:
-        with open(FOLDER + "variables", "rb") as file:
-            modules, sources, data, data_names = _pickle.loads(file.read())
-    except FileNotFoundError:
-        return {}, []
+        modules, sources, groups, kept_names = read_variables()
     except BaseException as problem:
         # The script may have written them itself. This one leaves others in their place.
         print(f"The variables of earlier scripts cannot be read and are dropped: {type(problem).__name__}", file=sys.stderr)
         return {}, []
+    if DROPS_VARIABLES:
+        reason = "reading them ends the interpreter or reaches a limit"
+        print(f"The variables of earlier scripts cannot be read and are dropped: {reason}", file=sys.stderr)
+        return {}, kept_names
     lost = []
     for name, module in modules.items():
         try:
             names[name] = _pickle.loads(module) if isinstance(module, bytes) else importlib.import_module(module)
-        except Exception:
+        except BaseException:
             lost.append(name)
     left = define(sources, names)
-    try:
-        names.update(_pickle.loads(data))
-    except Exception:
-        lost.extend(data_names)
+    for data, group in groups:
+        try:
+            names.update(_pickle.loads(data))
+        except BaseException:
+            lost.extend(group)
     lost.extend(define(left, names))
+    if lost:
+        print(f"These variables of earlier scripts cannot be read and are dropped: {', '.join(lost)}", file=sys.stderr)
+    # What was restored may have taken files and streams away, without which no script works.
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        os.fstat(stream.fileno())
+    os.stat(SCRIPT)
     return sources, lost
 
 
@@ -142,17 +178,38 @@ class Keeper(_pickle.Pickler):
         return NotImplemented
 
 
-def dump(value, kept):
+def dump(value, kept, parts=None):
+    """Returns a value as data. Adds the ids of the objects in it that other values may share to a set."""
     file = io.BytesIO()
     keeper = Keeper(file, 5)
     keeper.kept = kept
     keeper.dump(value)
+    if parts is not None and file.tell() <= MAX_GROUPED_BYTES:
+        parts.update(id(part) for _, part in keeper.memo.copy().values() if not isinstance(part, UNCHANGEABLE))
     return file.getvalue()
+
+
+def groups_of(parts):
+    """Returns groups of names whose values share objects, from the ids of the objects of each."""
+    owners, parents = {}, {name: name for name in parts}
+
+    def first(name):
+        while parents[name] != name:
+            name = parents[name]
+        return name
+
+    for name, ids in parts.items():
+        for part in ids:
+            parents[first(name)] = first(owners.setdefault(part, name))
+    groups = {}
+    for name in parts:
+        groups.setdefault(first(name), []).append(name)
+    return list(groups.values())
 
 
 def keep(names, sources):
     """Writes what can be kept. Returns the names of the rest."""
-    modules, kept, values, sizes, lost = {}, {}, {}, {}, []
+    modules, kept, values, sizes, parts, lost = {}, {}, {}, {}, {}, []
     for name, value in list(names.items()):
         if name in TOOLS:
             # The next script has the function of the host under this name.
@@ -167,28 +224,34 @@ def keep(names, sources):
             kept[name] = sources[name]
         else:
             values[name] = value
+    seen = 0
     for name, value in values.items():
+        ids = set()
         try:
-            data = dump(value, kept)
-        except Exception:
+            data = dump(value, kept, ids if seen <= MAX_GROUPED_BYTES else None)
+        except BaseException:
             lost.append(name)
             continue
+        seen += len(data)
         if isinstance(value, DEFINITIONS) and not is_defined(value):
             # Decorators and base classes, which must exist before the definitions that use them.
             modules[name] = data
         else:
             sizes[name] = len(data)
+            parts[name] = ids
     used = sum(len(source) for source in kept.values())
     for name in sorted(sizes, key=sizes.get):
         used += sizes[name]
         if used > MAX_VARIABLES_BYTES:
             lost.append(name)
-    data = {name: names[name] for name in sizes if name not in lost}
-    try:
-        state = _pickle.dumps((modules, kept, dump(data, kept), list(data)), 5)
-    except Exception:
-        return lost + list(data)
-    send("workbench.keep", state)
+            del parts[name]
+    groups = []
+    for group in groups_of(parts) if seen <= MAX_GROUPED_BYTES else [list(parts)]:
+        try:
+            groups.append((dump({name: names[name] for name in group}, kept), group))
+        except BaseException:
+            lost.extend(group)
+    send("workbench.keep", _pickle.dumps((modules, kept, groups), 5))
     return lost
 
 
@@ -225,6 +288,7 @@ def session():
     names = fresh_main()
     sources, not_restored = restore(names)
     names.update(TOOLS)
+    send("workbench.begin", b"")
     # Last, so that no file of the session takes the place of a module.
     sys.path.append(FILES)
     try:

@@ -6,7 +6,8 @@
 //! Guarantee: each call runs in a fresh instance of an interpreter in the sandbox. It sees the files
 //! of its session and nothing of this machine: no file, no environment, no process, no network. What
 //! leaves it are requests to its [`Session`], which decides about each. Files and variables change
-//! only if the call ends by itself.
+//! only if the call ends by itself. Variables whose reading ends the interpreter or reaches a limit are
+//! dropped, and the script runs without them.
 //!
 //! `interpreter` prepares the interpreter, `python` runs one script, `driver.py` is the part of it
 //! that runs in the sandbox, `excerpt` cuts long output, and `shell` runs shell commands.
@@ -24,7 +25,7 @@ use sandbox::{Failure, ProgramLimits, Refusal, Reservation, Sandbox, StoredFile,
 
 pub use excerpt::{Excerpt, MAX_EXCERPT_BYTES};
 pub use interpreter::MAX_CODE_BYTES;
-pub use python::{MAX_RESULT_CHARS, MAX_VARIABLES_BYTES};
+pub use python::{MAX_READING_TIME, MAX_RESULT_CHARS, MAX_VARIABLES_BYTES};
 pub use shell::{
     COMMAND_SHARES, CommandFinished, CommandNotRun, MAX_COMMAND_BYTES, MAX_COMMAND_WAIT,
     MAX_SHELL_FILE_BYTES, MAX_SHELL_FILES, MAX_SHELL_MEMORY_BYTES, MAX_SHELL_OUTPUT_BYTES,
@@ -88,7 +89,7 @@ pub struct Finished {
     /// Changed files in the order of their paths, with those of long output. Each path is relative
     /// to [`FILES_FOLDER`].
     pub changes: Vec<sandbox::FileChange>,
-    /// Variables for the next script, or none if they stay as they were.
+    /// Variables for the next script, empty if there are none any more, or none if they stay as they were.
     pub variables: Option<Bytes>,
     /// Names of variables that could not be kept.
     pub lost: Vec<String>,

@@ -211,6 +211,122 @@ async fn unreadable_variables_are_dropped() {
     assert_eq!((&*next.result.text, &*next.stderr.text), ("False", ""));
 }
 
+/// Returns a script that leaves two variables, and a third one that runs code when it is read.
+fn leaving(body: &str) -> String {
+    format!(
+        "
+class T:
+    def __setstate__(self, state):
+        import os, sys
+        {body}
+t = T()
+t.a = 1
+other = [1, 2]
+same = [other]
+"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn variables_that_end_their_reading_are_dropped() {
+    for body in [
+        "os._exit(0)",
+        "os.abort()",
+        "os.closerange(0, 10)",
+        "sys.stdout.close()",
+        "while True: pass",
+    ] {
+        let session = Arc::new(Kept::default());
+        session.run(&leaving(body)).await;
+        let code = "y = 't' in globals() or 'other' in globals()\ny";
+        let finished = session.run_within(code, tight()).await;
+        assert_eq!(finished.exit, Ok(0), "{body}: {}", finished.stderr.text);
+        assert_eq!(finished.result.text, "False", "{body}");
+        assert_eq!(finished.lost, ["T", "other", "same", "t"], "{body}");
+        let told = &finished.stderr.text;
+        assert!(told.contains("cannot be read and are dropped"), "{told}");
+        let next = session.run("y").await;
+        assert_eq!((&*next.result.text, &*next.stderr.text), ("False", ""));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ended_interpreter_leaves_no_variables() {
+    let session = Arc::new(Kept::default());
+    let pretending =
+        "import _bashkit; _bashkit.http('CALL', 'workbench.begin', [], b'', None); os._exit(0)";
+    session.run(&leaving(pretending)).await;
+    let finished = session.run("1").await;
+    let told = &finished.stderr.text;
+    assert!(told.contains("no variables last"), "{told}");
+    let next = session.run("'other' in globals()").await;
+    assert_eq!((&*next.result.text, &*next.stderr.text), ("False", ""));
+    session.run("x = 1").await;
+    let ended = session.run("import os; os._exit(3)").await;
+    assert_eq!(ended.exit, Ok(3));
+    let next = session.run("'x' in globals()").await;
+    assert_eq!((&*next.result.text, &*next.stderr.text), ("False", ""));
+}
+
+/// The next script reads what this one leaves, so nothing may remain of what ends the reading.
+#[tokio::test(flavor = "multi_thread")]
+async fn ended_script_leaves_no_variables_that_end_reading() {
+    let session = Arc::new(Kept::default());
+    session.run(&leaving("os._exit(0)")).await;
+    let ended = session.run_within("while True: pass", tight()).await;
+    assert_eq!(ended_by(&ended), kind::CPU);
+    let next = session.run("'other' in globals()").await;
+    assert_eq!((&*next.result.text, &*next.stderr.text), ("False", ""));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unreadable_variable_takes_no_other_with_it() {
+    for body in [
+        "sys.exit(3)",
+        "raise KeyboardInterrupt",
+        "raise BaseException",
+        "raise GeneratorExit",
+        "raise ValueError",
+        "run_tool('ECHO')",
+        "import time; time.sleep(1_000_000)",
+    ] {
+        let session = Arc::new(Kept::default());
+        session.run(&leaving(body)).await;
+        let finished = session.run("other.append(3); same").await;
+        assert_eq!(finished.exit, Ok(0), "{body}: {}", finished.stderr.text);
+        assert_eq!(finished.result.text, "[[1, 2, 3]]", "{body}");
+        assert_eq!(finished.lost, ["t"], "{body}");
+        let told = &finished.stderr.text;
+        assert!(told.contains("are dropped: t\n"), "{body}: {told}");
+        assert!(session.calls.lock().is_empty());
+        let next = session.run("same").await;
+        assert_eq!(
+            (&*next.result.text, &*next.stderr.text),
+            ("[[1, 2, 3]]", "")
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn variables_of_earlier_versions_are_read() {
+    let session = Arc::new(Kept::default());
+    let code = "
+import pickle
+shared = [1]
+data = pickle.dumps({'a': shared, 'b': shared}, 5)
+state = ({'m': 'math'}, {'f': 'def f(): return 2'}, data, ['a', 'b'])
+open('state', 'wb').write(pickle.dumps(state, 5))
+";
+    session.run(code).await;
+    *session.variables.lock() = session.files.lock().remove("state");
+    let finished = session.run("[a is b, m.floor(1.5), f()]").await;
+    assert_eq!(
+        finished.result.text, "[True, 1, 2]",
+        "{}",
+        finished.stderr.text
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn variables_that_cannot_be_kept_are_named() {
     let session = Arc::new(Kept::default());
@@ -221,9 +337,16 @@ generator = (x for x in range(3))
 square = lambda x: x * x
 large = bytes(9_000_000)
 small = 1
+class Ending:
+    def __getstate__(self): raise SystemExit(3)
+ending = Ending()
 ";
     let finished = session.run(code).await;
-    assert_eq!(finished.lost, ["db", "generator", "large", "square"]);
+    assert_eq!(finished.exit, Ok(0));
+    assert_eq!(
+        finished.lost,
+        ["db", "ending", "generator", "large", "square"]
+    );
     assert_eq!(session.run("small").await.result.text, "1");
 }
 

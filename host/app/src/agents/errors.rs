@@ -132,14 +132,15 @@ crate::error_table! { pub table:
     RECIPE_RUNS_FULL = recipe_runs_full(): StorageFull, 4356, "ToolRouterV2_RecipeRunsFull",
         "the runs of recipes of the project have kept as many bytes as they may in a day",
         "retry in some hours, return less as the output of recipes, or ask the operator to raise `limits.recipe_runs_mib`";
-    /// The session could not run the stored steps without asking, and may not replace or delete them.
+    /// The session could not run the stored steps without asking, or another one with other limits has stored the
+    /// script, and it may not replace or delete them.
     RECIPE_PROTECTED = recipe_protected(slug: impl Display, problems: impl Into<Problems>): Forbidden, 4357, "ToolRouterV2_RecipeProtected",
-        "recipe {slug} has steps that the session may not run, so that it may not change or delete the recipe",
+        "recipe {slug} has steps, perhaps in an older version, that the session may not run, so that it may not change or delete the recipe",
         "store the recipe under another slug, or change it in a session that may run its steps without asking", with_problems(problems);
     /// The scripts of the recipe were stored by a session with other limits. Nothing ran.
     RECIPE_SCRIPT_REFUSED = recipe_script_refused(slug: impl Display): Forbidden, 4358, "ToolRouterV2_RecipeScriptRefused",
         "recipe {slug} has a script that a session with other limits has stored",
-        "execute the recipe in a session with the same toolkits, tools, permissions and accounts, or store it again in this one";
+        "execute the recipe in a session with the same toolkits, tools, permissions and accounts, or store it again in a session without limits";
 
     /// The MCP server does not exist in the project.
     MCP_SERVER_NOT_FOUND = mcp_server_not_found(id: impl Display): NotFound, 4401, "McpServer_NotFound",

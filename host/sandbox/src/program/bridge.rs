@@ -115,6 +115,9 @@ async fn call(
             limits.requests
         ));
     }
+    let _ = state
+        .preparation
+        .take_if(|preparation| preparation.ended_by == function);
     let host = state.host.clone();
     let task = state
         .threads

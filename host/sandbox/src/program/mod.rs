@@ -58,8 +58,20 @@ pub struct Program {
     pub folders: Vec<String>,
     /// Limits of the run.
     pub limits: ProgramLimits,
+    /// Phase at the beginning of the run in which untrusted data is read, if there is one.
+    pub preparation: Option<Preparation>,
     /// Host that answers the program's requests.
     pub host: Arc<dyn ProgramHost>,
+}
+
+/// Phase at the beginning of a run in which the program reads untrusted data. It cannot sleep in it, so
+/// that the processor time limits the phase.
+#[derive(Debug, Clone, Copy)]
+pub struct Preparation {
+    /// Maximum processor time.
+    pub cpu: Duration,
+    /// Function of the host whose call ends the phase.
+    pub ended_by: &'static str,
 }
 
 /// File that a program can change.

@@ -51,6 +51,7 @@ pub(crate) async fn run(
         limiter: Limiter::new(reserve(), limits.memory, meter.clone()),
         meter: meter.clone(),
         limits,
+        preparation: program.preparation,
         files: Files::new(&program, limits, reserve()),
         arguments: program.arguments,
         environment: program
@@ -74,7 +75,7 @@ pub(crate) async fn run(
     store.set_epoch_deadline(FIRST_CALLBACK_TICKS);
     store.epoch_deadline_callback(|store| {
         let state = store.data();
-        Ok(tick(&state.meter, state.limits.cpu, u32::MAX))
+        Ok(tick(&state.meter, state.max_cpu(), u32::MAX))
     });
     let cpu_permits = permit.state.clone();
     let entry = program.entry;
@@ -151,7 +152,8 @@ async fn invoke(
 
 fn from_engine_error(cause: &wasmtime::Error, state: &State) -> Failure {
     tracing::debug!(cause = format!("{cause:#}"), "a program was ended");
-    let ProgramLimits { memory, cpu, .. } = state.limits;
+    let ProgramLimits { memory, .. } = state.limits;
+    let cpu = state.max_cpu();
     let is_instantiated = state.memory.is_some();
     failure::from_trap(cause, &state.limiter, is_instantiated, memory, cpu)
         .unwrap_or_else(|| failure::violated(cause))

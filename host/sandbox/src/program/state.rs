@@ -1,13 +1,16 @@
 //! Data of one run, held by its store.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use bytes::Bytes;
 use tokio::runtime::Handle;
 use wasmtime::Memory;
 
 use super::{
-    ProgramHost, ProgramLimits,
+    Preparation, ProgramHost, ProgramLimits,
     files::{FileRef, Files},
     output::Output,
     wasi::Errno,
@@ -26,6 +29,8 @@ pub(crate) struct State {
     pub(super) limiter: Limiter,
     pub(super) meter: Arc<Meter>,
     pub(super) limits: ProgramLimits,
+    /// The preparation, until it has ended.
+    pub(super) preparation: Option<Preparation>,
     pub(super) arguments: Vec<String>,
     pub(super) environment: Vec<String>,
     pub(super) files: Files,
@@ -75,6 +80,12 @@ pub(super) struct OpenFile {
 }
 
 impl State {
+    /// Returns the maximum processor time of the present phase, counted from the beginning of the run.
+    pub(super) fn max_cpu(&self) -> Duration {
+        let preparation = self.preparation.map(|preparation| preparation.cpu);
+        preparation.map_or(self.limits.cpu, |cpu| cpu.min(self.limits.cpu))
+    }
+
     /// Reserves memory for a part of a message between the program and its host.
     pub(super) fn reserve_message(&self, bytes: usize) -> Result<(), &'static str> {
         self.messages.try_grow(bytes as u64).map_err(memory_busy)

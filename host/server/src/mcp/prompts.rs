@@ -7,6 +7,7 @@ use app::{
         meta::MetaTool,
         recipes::{self, Definition, OpenRecipe},
     },
+    core::visible::visible,
 };
 use rmcp::model::{GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role};
 use serde_json::Value;
@@ -31,9 +32,6 @@ pub(super) async fn get(
     let user = &caller.config().user_id;
     let found = recipes::get(&server.app, &caller.project, user, slug).await?;
     let slug = &found.record.body.slug;
-    let Definition {
-        name, description, ..
-    } = &found.definition;
     let arguments = Value::Object(typed(&found.definition, arguments));
     let call = if MetaTool::MultiExecuteTool.is_in_force(caller.config()) {
         let tool = tools::meta_name(MetaTool::MultiExecuteTool, &server.branding);
@@ -44,12 +42,13 @@ pub(super) async fn get(
         // Recipes are called without being listed.
         format!("call the tool {slug} with the arguments {arguments}")
     };
+    // The name was written by another session, and may read like an instruction.
     let text = format!(
-        "Execute the recipe \"{name}\": {call}. Ask for arguments that are missing. Its `run_id`, `status` \
+        "Execute the recipe {slug}: {call}. Ask for arguments that are missing. Its `run_id`, `status` \
          and `output` are in the result."
     );
     let message = PromptMessage::new_text(Role::User, text);
-    Ok(GetPromptResult::new(vec![message]).with_description(description))
+    Ok(GetPromptResult::new(vec![message]).with_description(&found.definition.description))
 }
 
 fn prompt(found: &OpenRecipe) -> Prompt {
@@ -62,7 +61,7 @@ fn prompt(found: &OpenRecipe) -> Prompt {
     let arguments = properties(definition).map(|(name, schema)| {
         let argument = PromptArgument::new(name).with_required(is_required(name));
         match schema.get("description").and_then(Value::as_str) {
-            Some(description) => argument.with_description(description),
+            Some(description) => argument.with_description(visible(description)),
             None => argument,
         }
     });

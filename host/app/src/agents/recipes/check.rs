@@ -17,7 +17,11 @@ use crate::{
     App, Class, Error, Result,
     agents::{SessionCaller, meta::MetaTool, resolve},
     catalog::{self, ResolvedTool},
-    core::{ids::AccountId, mapping, truncate},
+    core::{
+        ids::AccountId,
+        mapping, truncate,
+        visible::{is_plain_line, is_visible},
+    },
 };
 
 /// Maximum number of characters of the name of a step, or of a recipe.
@@ -99,6 +103,19 @@ fn check_texts(definition: &Definition, problems: &mut Problems) {
     let name = definition.name.trim();
     if name.is_empty() || name.chars().count() > MAX_NAME_CHARS {
         problems.add(format!("name: must have 1 to {MAX_NAME_CHARS} characters"));
+    }
+    // Other sessions show them to their assistants.
+    if !is_plain_line(&definition.name) {
+        problems.add(
+            "name: must have no line breaks, no invisible characters and none that change the direction of text"
+                .to_owned(),
+        );
+    }
+    if !is_visible(&definition.description) {
+        problems.add(
+            "description: must have no invisible characters and none that change the direction of text"
+                .to_owned(),
+        );
     }
     let kind = definition.input_schema.get("type");
     if kind.is_some_and(|kind| kind != "object") {

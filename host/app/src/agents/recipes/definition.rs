@@ -9,7 +9,10 @@ use std::cmp::Ordering;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::core::mapping::{Filling, Root};
+use crate::core::{
+    mapping::{Filling, Root},
+    visible::{visible, visible_line},
+};
 
 /// Root of placeholders for the arguments of the recipe.
 pub(super) const INPUT_ROOT: &str = "input";
@@ -87,6 +90,17 @@ pub enum Condition {
     All(Vec<Self>),
     /// At least one condition holds.
     Any(Vec<Self>),
+}
+
+impl Definition {
+    /// Escapes invisible characters of the name and the description, which earlier versions have stored.
+    pub(super) fn cleaned(self) -> Self {
+        Self {
+            name: visible_line(&self.name).into_owned(),
+            description: visible(&self.description).into_owned(),
+            ..self
+        }
+    }
 }
 
 impl Step {

@@ -6,7 +6,7 @@
 //! Guarantee: a stored step runs no tool and uses no account that the session which stored it could not have
 //! used at that time without the approval of its user. A session that limits the accounts of a step leaves
 //! the account in it. A script cannot be checked, and runs only in sessions with the limits of the one that
-//! stored it.
+//! stored it. Only these sessions and those without limits replace or delete it.
 
 use sha2::{Digest, Sha256};
 
@@ -52,7 +52,8 @@ pub(super) fn is_limited(caller: &SessionCaller, found: &ResolvedTool) -> bool {
         || scope::permission(config, found) != Permission::AlwaysAllow
 }
 
-/// Checks that a session could run every step of a stored recipe without asking. Fails with the reasons.
+/// Checks that a session may replace or delete a stored recipe: it could run every step without asking. Fails
+/// with the reasons.
 pub(super) async fn check_stored(
     app: &App,
     caller: &SessionCaller,
@@ -79,7 +80,7 @@ async fn check_step(
     step: &Step,
 ) -> Result<()> {
     let Some(tool) = &step.tool_slug else {
-        check_script(caller, recipe)?;
+        check_script_change(caller, recipe)?;
         return MetaTool::RemoteWorkbench.check_switched_on(caller.config());
     };
     let tool = tool.trim();
@@ -103,6 +104,16 @@ async fn check_step(
 pub(super) fn check_script(caller: &SessionCaller, recipe: &OpenRecipe) -> Result<()> {
     let stored = recipe.record.body.script_limits.as_ref();
     if stored.is_none() || stored == script_limits(caller.config())?.as_ref() {
+        return Ok(());
+    }
+    Err(errors::recipe_script_refused(&recipe.record.body.slug))
+}
+
+/// Checks that a session without the limits of the one that stored the scripts of a recipe has no limits at all.
+/// Otherwise it would take scripts away from sessions that may do more.
+fn check_script_change(caller: &SessionCaller, recipe: &OpenRecipe) -> Result<()> {
+    let own = script_limits(caller.config())?;
+    if own.is_none() || own == recipe.record.body.script_limits {
         return Ok(());
     }
     Err(errors::recipe_script_refused(&recipe.record.body.slug))

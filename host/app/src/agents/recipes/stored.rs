@@ -69,6 +69,7 @@ impl OpenRecipe {
     pub(super) fn open(key: &DataKey, record: Record<Recipe>) -> Result<Self> {
         let context = SealContext::of(&record, "definition");
         let definition = key.open(context, &record.body.definition)?;
+        let definition = Definition::cleaned(definition);
         Ok(Self { record, definition })
     }
 }
@@ -120,8 +121,8 @@ fn slug_of(name: &str) -> String {
 
 /// Creates a recipe of the session's user, or replaces the one with the same slug, which raises its
 /// version. Without a slug it is made from the name. Returns the recipe as this call stored it. Fails
-/// with every problem of the recipe, if the session could not run the steps that it replaces without
-/// asking, or if the user has too many recipes.
+/// with every problem of the recipe, if the session may not replace the stored one, or if the user has too
+/// many recipes.
 pub async fn upsert(
     app: &App,
     caller: &SessionCaller,
@@ -154,7 +155,7 @@ pub async fn upsert(
         if let Some(mut recipe) = before {
             let current = OpenRecipe::open(&key, recipe.clone())?;
             permitted::check_stored(app, caller, &current).await?;
-            let batch = versions::keep(app, &key, batch, current).await?;
+            let batch = versions::keep(app, caller, &key, batch, current).await?;
             recipe.body.version += 1;
             recipe.body.definition = sealed.clone();
             recipe.body.script_limits = script_limits.clone();
@@ -227,8 +228,8 @@ pub async fn list(app: &App, project: &Project, user: &str) -> Result<Vec<OpenRe
 }
 
 /// Deletes a recipe of the session's user with all its versions. Runs that have begun go on, and so do actions
-/// of trigger instances. Fails if the user has no recipe with the slug, or if the session could not run its
-/// steps without asking.
+/// of trigger instances. Fails if the user has no recipe with the slug, or if the session may not replace one
+/// of its versions.
 pub async fn remove(app: &App, caller: &SessionCaller, slug: &str) -> Result<()> {
     let (project, user) = (&caller.project, &caller.config().user_id);
     let owner = project.id.as_str();
@@ -240,7 +241,7 @@ pub async fn remove(app: &App, caller: &SessionCaller, slug: &str) -> Result<()>
         let recipe = OpenRecipe::open(&key, record)?;
         permitted::check_stored(app, caller, &recipe).await?;
         let batch = Batch::at(app.clock.now()).purge(&recipe.record);
-        let batch = versions::purge_all(app, batch, &recipe.record);
+        let batch = versions::purge_all(app, caller, &key, batch, &recipe.record);
         Ok::<_, Error>((batch.await?, ()))
     });
     Ok(removed.await?)

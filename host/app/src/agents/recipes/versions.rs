@@ -8,11 +8,12 @@ use store::{Batch, Collection, Document, Erasure, Field, Kind, Query, Record};
 
 use super::{
     definition::Definition,
+    permitted,
     stored::{OpenRecipe, Recipe, get},
 };
 use crate::{
     App, Result,
-    agents::errors,
+    agents::{SessionCaller, errors},
     core::vault::{DataKey, SealContext, Sealed},
     projects::Project,
 };
@@ -33,6 +34,10 @@ struct RecipeVersion {
     /// Id of the recipe.
     recipe: String,
     definition: Sealed<Definition>,
+    /// Digest of the limits of the session that stored the scripts, as [`Recipe`] has it. Absent in versions
+    /// that an earlier release has replaced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    script_limits: Option<String>,
 }
 
 impl Document for RecipeVersion {
@@ -44,9 +49,31 @@ fn version_id(recipe: &str, version: u32) -> String {
     format!("{recipe}_{version:010}")
 }
 
-/// Adds the current version of a recipe to the batch that replaces it, and erases the oldest one.
+/// Returns an older version of a recipe as the recipe that it was. Its number remains that of the recipe.
+fn reopened(
+    key: &DataKey,
+    recipe: &Record<Recipe>,
+    older: &Record<RecipeVersion>,
+) -> Result<OpenRecipe> {
+    let context = SealContext::of(older, "definition");
+    let definition: Definition = key.open(context, &older.body.definition)?;
+    let mut record = recipe.clone();
+    record
+        .body
+        .script_limits
+        .clone_from(&older.body.script_limits);
+    record.updated_at = older.created_at;
+    Ok(OpenRecipe {
+        record,
+        definition: definition.cleaned(),
+    })
+}
+
+/// Adds the current version of a recipe to the batch that replaces it, and erases the oldest one. Fails if the
+/// session may not erase that one.
 pub(super) async fn keep(
     app: &App,
+    caller: &SessionCaller,
     key: &DataKey,
     batch: Batch,
     OpenRecipe { record, definition }: OpenRecipe,
@@ -56,18 +83,41 @@ pub(super) async fn keep(
     let version = RecipeVersion {
         recipe: record.id.clone(),
         definition: key.seal(context, &definition)?,
+        script_limits: record.body.script_limits.clone(),
     };
     let batch = batch.insert_created(record.updated_at, &record.project, &id, &version);
     let next = record.body.version.saturating_add(1);
     let oldest = version_id(&record.id, next.saturating_sub(MAX_VERSIONS));
     let oldest = app.store.get::<RecipeVersion>(&record.project, &oldest);
-    Ok(oldest.await?.iter().fold(batch, Batch::purge))
+    let oldest = Vec::from_iter(oldest.await?);
+    purge(app, caller, key, batch, &record, &oldest).await
 }
 
-/// Adds the erasure of the older versions of a recipe to a batch.
-pub(super) async fn purge_all(app: &App, batch: Batch, recipe: &Record<Recipe>) -> Result<Batch> {
+/// Adds the erasure of the older versions of a recipe to a batch. Fails if the session may not erase one of them.
+pub(super) async fn purge_all(
+    app: &App,
+    caller: &SessionCaller,
+    key: &DataKey,
+    batch: Batch,
+    recipe: &Record<Recipe>,
+) -> Result<Batch> {
     let query = Query::for_project(&recipe.project).is("recipe", recipe.id.as_str());
     let versions = app.store.find::<RecipeVersion>(&query).await?.records;
+    purge(app, caller, key, batch, recipe, &versions).await
+}
+
+async fn purge(
+    app: &App,
+    caller: &SessionCaller,
+    key: &DataKey,
+    batch: Batch,
+    recipe: &Record<Recipe>,
+    versions: &[Record<RecipeVersion>],
+) -> Result<Batch> {
+    for version in versions {
+        let version = reopened(key, recipe, version)?;
+        permitted::check_stored(app, caller, &version).await?;
+    }
     Ok(versions.iter().fold(batch, Batch::purge))
 }
 
@@ -82,7 +132,7 @@ pub async fn get_version(
     version: u32,
 ) -> Result<OpenRecipe> {
     let mut recipe = get(app, project, user, slug).await?;
-    let record = &mut recipe.record;
+    let record = &recipe.record;
     if record.body.version != version {
         let id = version_id(&record.id, version);
         let found = app.store.get::<RecipeVersion>(&record.project, &id).await?;
@@ -90,10 +140,8 @@ pub async fn get_version(
         let missing = || errors::recipe_not_found(format!("{slug} in version {version}"));
         let older = found.ok_or_else(missing)?;
         let key = app.vault.key(&record.project, app.clock.now()).await?;
-        let context = SealContext::of(&older, "definition");
-        recipe.definition = key.open(context, &older.body.definition)?;
-        record.body.version = version;
-        record.updated_at = older.created_at;
+        recipe = reopened(&key, record, &older)?;
+        recipe.record.body.version = version;
     }
     Ok(recipe)
 }

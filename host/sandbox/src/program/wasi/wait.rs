@@ -44,6 +44,9 @@ pub(super) async fn poll(
         .collect::<Result<Vec<_>, _>>()?;
     let wait = awaited.iter().map(|it| it.wait).min().unwrap_or_default();
     if !wait.is_zero() {
+        if state.preparation.is_some() {
+            return Err(Errno::NOTSUP);
+        }
         let left = state.meter.extended_deadline(state.deadline);
         let left = left.saturating_duration_since(std::time::Instant::now());
         tokio::time::sleep(wait.min(left + WAIT_PAST_DEADLINE)).await;

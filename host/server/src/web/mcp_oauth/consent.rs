@@ -1,6 +1,13 @@
 //! Rendering of the page on which a member consents.
 
-use app::{Error, accounts::Brand, agents::mcp_oauth::Resource, core::ids};
+use std::borrow::Cow;
+
+use app::{
+    Error,
+    accounts::Brand,
+    agents::mcp_oauth::Resource,
+    core::{ids, visible::visible_line},
+};
 use askama::Template;
 use axum::{http::StatusCode, response::Response};
 use url::{Host, Url};
@@ -23,8 +30,8 @@ struct ConsentPage<'a> {
     client: &'a str,
     destination: String,
     endpoint: &'a str,
-    id: &'a str,
-    user: Option<&'a str>,
+    id: Cow<'a, str>,
+    user: Option<Cow<'a, str>>,
     accounts: String,
     problem: Option<&'static str>,
     form_token_field: &'a str,
@@ -55,8 +62,8 @@ pub(super) fn page(
         client: request.client.name.as_deref().unwrap_or("An application"),
         destination: destination(&request.redirect_uri),
         endpoint,
-        id,
-        user,
+        id: visible_line(id),
+        user: user.map(visible_line),
         accounts: accounts.join(", "),
         problem: refused.and_then(problem),
         form_token_field: FORM_TOKEN_FIELD,
@@ -129,8 +136,8 @@ mod tests {
             client: HOSTILE_TEXT,
             destination: HOSTILE_TEXT.into(),
             endpoint: "MCP server",
-            id: HOSTILE_TEXT,
-            user: Some(HOSTILE_TEXT),
+            id: HOSTILE_TEXT.into(),
+            user: Some(HOSTILE_TEXT.into()),
             accounts: HOSTILE_TEXT.into(),
             problem: None,
             form_token_field: FORM_TOKEN_FIELD,
