@@ -332,14 +332,19 @@ async fn meta_tools_take_answers_and_ask_nothing() {
 }
 
 /// Calls a tool over the newest version of MCP, with the answer to a question before.
-async fn call_over_mcp(project: &Client, url: &str, tool: &str, answer: &Value) -> Value {
-    let mut params = answer.clone();
-    params["name"] = json!(tool);
-    params["arguments"] = json!({ "to": "bob" });
+pub(crate) async fn call_over_mcp(
+    project: &Client,
+    url: &str,
+    tool: &str,
+    answer: &Value,
+) -> Value {
+    let mut params = json!({ "name": tool, "arguments": { "to": "bob" } });
+    let given = answer.as_object().unwrap().clone();
+    params.as_object_mut().unwrap().extend(given);
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
-        "io.modelcontextprotocol/clientCapabilities": { "elicitation": { "form": {} } },
+        "io.modelcontextprotocol/clientCapabilities": { "elicitation": { "form": {}, "url": {} } },
     });
     let headers = [
         ("content-type", "application/json"),

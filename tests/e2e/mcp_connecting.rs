@@ -8,6 +8,7 @@ use harness::{
 use serde_json::{Value, json};
 
 use crate::{
+    approvals::call_over_mcp,
     given,
     mcp_endpoints::{Given, VERSION_MODES, failure, request, result},
 };
@@ -62,18 +63,20 @@ async fn deleted_server_ends_its_waits() {
     let (user, tag) = (unique(6), unique(8));
     let url = format!("{}?user_id={user}", given.url);
     let target = format!("https://api.example.com/echo/{tag}");
-    let options = options(&url, "auto", &given.fetch, &target);
-    let assistant = Assistant::start(Library::ALL[0], &options);
-    wait_until("a link is created", async || {
-        has_pending_account(&given, &user).await
-    })
-    .await;
-    let id = given.url.rsplit('/').next().unwrap();
-    let deleted = given.project.delete(&format!("/mcp/{id}")).await;
-    deleted.expect(200);
-    given.connect(&user, &secret()).await;
-    let report = assistant.report().await;
-    assert_eq!(report["calls"][0]["is_error"], true, "{report:#}");
+    let accepted = json!({
+        "arguments": { "url": target }, "inputResponses": { "connect": { "action": "accept" } },
+    });
+    let called = call_over_mcp(&given.project, &url, &given.fetch, &accepted);
+    let deleted = async {
+        // The call waits by the time that a later request is answered.
+        result(&request(&given.project, &url, "tools/list", json!({}), &[]).await);
+        let id = given.url.rsplit('/').next().unwrap();
+        let deleted = given.project.delete(&format!("/mcp/{id}")).await;
+        deleted.expect(200);
+        given.connect(&user, &secret()).await;
+    };
+    let (called, ()) = tokio::join!(called, deleted);
+    assert_eq!(called["isError"], true, "{called:#}");
     assert!(Host::application().seen(&tag).is_empty());
 }
 

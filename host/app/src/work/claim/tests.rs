@@ -171,7 +171,7 @@ async fn refused_end_leaves_the_claim() {
 #[tokio::test]
 async fn claim_is_extended_while_its_work_runs() {
     let fixture = Fixture::new(Clock::system()).await;
-    let claim = fixture.take(CLAIM_TTL / 10).await.unwrap();
+    let claim = fixture.take(CLAIM_TTL / 2).await.unwrap();
     let first = claim.body().await.work.due;
     let work = fixture.wait_until(|item| item.work.due > first);
     claim.keep(work).await.unwrap();
@@ -183,7 +183,7 @@ async fn claim_is_extended_while_its_work_runs() {
 #[tokio::test]
 async fn work_ends_when_its_claim_is_lost() {
     let fixture = Fixture::new(Clock::system()).await;
-    let claim = fixture.take(CLAIM_TTL / 10).await.unwrap();
+    let claim = fixture.take(CLAIM_TTL / 2).await.unwrap();
     let other = Batch::at(fixture.clock.now()).update(&fixture.item().await);
     fixture.claims.store.commit(other).await.unwrap();
     let work = claim.keep(std::future::pending::<()>());
