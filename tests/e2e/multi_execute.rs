@@ -94,7 +94,7 @@ async fn disconnecting_cancels_all_parallel_calls() {
     .await;
 }
 
-/// What ends the calls of a batch that have not begun.
+/// Event that ends the calls of a batch that have not begun.
 #[derive(Clone, Copy, PartialEq)]
 enum End {
     SessionDeleted,

@@ -89,7 +89,7 @@ pub struct Finished {
     /// Changed files in the order of their paths, with those of long output. Each path is relative
     /// to [`FILES_FOLDER`].
     pub changes: Vec<sandbox::FileChange>,
-    /// Variables for the next script, empty if there are none any more, or none if they stay as they were.
+    /// Variables for the next script: empty if nothing is left, absent if they stay as they were.
     pub variables: Option<Bytes>,
     /// Names of variables that could not be kept.
     pub lost: Vec<String>,

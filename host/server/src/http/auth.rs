@@ -49,7 +49,7 @@ pub(crate) struct ProjectKey {
     pub project: SharedProject,
     /// The key itself.
     pub holder: Arc<Holder>,
-    /// Id of the consent behind an access token, which stands for the key.
+    /// Id of the consent, if the request has an access token instead of the key.
     pub consent: Option<String>,
 }
 
