@@ -19,6 +19,9 @@ use crate::{
     App, Result, accounts::errors, catalog::LATEST, core::ids::AccountId, projects::Project,
 };
 
+/// Number of accounts whose credentials and auth configs are read at a time. They have up to 64 and 128 KiB.
+const ACCOUNTS_PER_READ: usize = 32;
+
 /// An account as responses show it.
 #[derive(Debug)]
 pub struct AccountView {
@@ -127,9 +130,23 @@ pub async fn list(
     })
 }
 
-/// Returns the views of accounts, without those that were deleted after they were read. Reads the
-/// credentials and the auth configs of all accounts at once.
+/// Returns the views of accounts, without those that were deleted after they were read.
 async fn views(
+    app: &App,
+    project: &Project,
+    records: Vec<Record<Account>>,
+) -> Result<Vec<AccountView>> {
+    let mut views = Vec::with_capacity(records.len());
+    let mut records = records.into_iter();
+    while records.len() > 0 {
+        let part = records.by_ref().take(ACCOUNTS_PER_READ).collect();
+        views.extend(views_of_part(app, project, part).await?);
+    }
+    Ok(views)
+}
+
+/// Returns the views of some accounts. Reads their credentials and auth configs at once.
+async fn views_of_part(
     app: &App,
     project: &Project,
     records: Vec<Record<Account>>,
