@@ -1,5 +1,4 @@
-//! Work that a server takes up when it is due: while eight projects hold all that they may, the work of
-//! one more begins.
+//! Background work that is due: while eight projects hold all that they may, that of one more begins.
 
 use std::cell::RefCell;
 

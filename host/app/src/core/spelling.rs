@@ -167,7 +167,7 @@ pub fn is_same(one: &str, other: &str) -> bool {
     letters(one) == letters(other)
 }
 
-/// Returns what is compared of a name: its letters and digits in lower case.
+/// Returns the part of a name that is compared: in lower case, without `_` and `-`.
 fn letters(name: &str) -> String {
     let letters = name.chars().take(MAX_NAME_CHARS);
     let letters = letters.filter(|c| !matches!(c, '_' | '-'));

@@ -19,7 +19,7 @@ pub fn is_plain_line(text: &str) -> bool {
     text.chars().all(is_plain)
 }
 
-/// Returns true if [`visible`] changes nothing in a text.
+/// Returns true if a string has no character that [`visible`] escapes.
 #[must_use]
 pub fn is_visible(text: &str) -> bool {
     text.chars().all(is_shown)

@@ -189,10 +189,12 @@ impl Performer {
         {
             let checked = CURRENT_REQUEST.with(|context| {
                 context.names.compare(&query, &server.branding);
-                let checked = context.names.check_filters(&query, &server.branding);
-                checked.or_else(|cause| if is_read { Err(cause) } else { Ok(()) })
+                context.names.check_filters(&query, &server.branding)
             });
-            if let Err(cause) = checked {
+            // What another request has done stays, so that it is answered.
+            if let Err(cause) = checked
+                && is_read
+            {
                 response = ApiError::App(cause).into_response();
             }
         }
