@@ -69,6 +69,33 @@ async fn project_keys_are_revoked_independently() {
 }
 
 #[tokio::test]
+async fn last_use_of_a_key_survives_a_stop() {
+    let host = Setup::embedded().start().await;
+    let (client, keys) = project(&host).await;
+    client.get(SESSION_INFO_PATH).await.expect(200);
+    let (setup, _) = host.terminate().await;
+    let host = setup.start().await;
+    let listed = host.as_org().get(&keys).await.expect(200);
+    assert!(
+        listed["items"][0]["last_used_at"].is_string(),
+        "{listed:#?}"
+    );
+}
+
+#[tokio::test]
+async fn requests_without_permission_count_toward_rates() {
+    const RATE_PER_KEY: usize = 3;
+    let host = Setup::new().with("limits.rate_per_key", RATE_PER_KEY.to_string());
+    let host = host.start().await;
+    let (_, keys) = project(&host).await;
+    let (limited, _) = key(&host, &keys, may(&[("tools", "read")])).await;
+    for _ in 0..RATE_PER_KEY {
+        limited.get("/connected_accounts").await.expect(403);
+    }
+    limited.get("/connected_accounts").await.expect(429);
+}
+
+#[tokio::test]
 async fn key_cannot_be_revoked_through_another_project() {
     let host = Host::shared().await;
     let ((victim, keys), (_, others)) = (project(host).await, project(host).await);
