@@ -1,7 +1,7 @@
 //! Parallel execution in sessions: its deadline, and results that become files.
 
 use futures::{StreamExt, stream::FuturesUnordered};
-use harness::{Client, Guest, Host, guest, wait_until};
+use harness::{Client, Guest, Host, guest, host::Setup, wait_until};
 use serde_json::{Value, json};
 
 use crate::{
@@ -92,6 +92,27 @@ async fn disconnecting_cancels_all_parallel_calls() {
         failed(&logs().await) == 16
     })
     .await;
+}
+
+#[tokio::test]
+async fn results_without_memory_begin_no_call() {
+    const MOST_CALLS: usize = 50;
+    let host = Setup::new().with("sandbox.memory_mib", "6").start().await;
+    let echo = given::echo(&host).await;
+    let project = host.new_project().await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let path = format!("{SESSION_PATH}/{session}/execute_meta");
+    let batch = async |count: usize| {
+        let call = json!({ "tool_slug": echo, "arguments": {} });
+        let arguments = json!({ "tools": vec![call; count] });
+        let body = json!({ "slug": "SERVICE_MULTI_EXECUTE_TOOL", "arguments": arguments });
+        project.post(&path, &body).await
+    };
+    let refused = batch(MOST_CALLS).await.expect(429);
+    assert_eq!(refused["error"]["slug"], "Server_ProjectBusy");
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.ends_with("limit of memory"), "{message}");
+    batch(1).await.expect(200);
 }
 
 /// Event that ends the calls of a batch that have not begun.
