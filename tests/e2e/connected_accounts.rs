@@ -1,6 +1,8 @@
 //! Connected accounts: access of users to providers.
 
-use harness::{Guest, Host, guest, host::Setup};
+use std::collections::BTreeSet;
+
+use harness::{Guest, Host, fake_app::percent, guest, host::Setup};
 use serde_json::{Value, json};
 
 use crate::given;
@@ -367,4 +369,41 @@ async fn rows_of_a_page_are_read_at_once() {
         3
     );
     assert_eq!(count(&log, "connected_accounts"), 1, "{log}");
+}
+
+#[tokio::test]
+async fn page_of_large_accounts_ends_by_its_bytes() {
+    const ACCOUNT_COUNT: usize = 100;
+    let project = Host::shared().await.new_project().await;
+    let config = given::auth_config(&project).await;
+    let note = "n".repeat(60 << 10);
+    let mut made = BTreeSet::new();
+    for user in 0..ACCOUNT_COUNT {
+        let mut account = given::account(&config, &format!("user-{user}"), ACCOUNT_KEY);
+        account["connection"]["state"]["val"]["note"] = json!(note);
+        let account = project.post("/connected_accounts", &account).await;
+        made.insert(account.expect(201)["id"].as_str().unwrap().to_owned());
+    }
+    for order in ["created_at", "updated_at"] {
+        let mut listed = Vec::new();
+        let mut sizes = Vec::new();
+        let mut cursor = String::new();
+        loop {
+            let path = format!("/connected_accounts?limit=100&order_by={order}{cursor}");
+            let page = project.get(&path).await.expect(200);
+            let items = page["items"].as_array().unwrap().iter();
+            let ids: Vec<_> = items
+                .map(|item| item["id"].as_str().unwrap().to_owned())
+                .collect();
+            sizes.push(ids.len());
+            listed.extend(ids);
+            let Some(next) = page["next_cursor"].as_str() else {
+                break;
+            };
+            cursor = format!("&cursor={}", percent(next));
+        }
+        assert_eq!(sizes.len(), 2, "{sizes:?}");
+        assert_eq!(listed.len(), ACCOUNT_COUNT, "{sizes:?}");
+        assert_eq!(listed.into_iter().collect::<BTreeSet<_>>(), made);
+    }
 }

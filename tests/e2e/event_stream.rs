@@ -197,11 +197,11 @@ async fn thousand_streams_cost_little_memory() {
     for stream in &mut streams {
         read(stream, 1..2).await;
     }
-    let cost = host.footprint().resident_kib.saturating_sub(before);
-    assert!(
-        cost < MAX_COST_KIB,
-        "{STREAM_COUNT} streams cost {cost} KiB"
-    );
+    // The server returns the memory of sent events after a while.
+    wait_until("the open streams cost little memory", async || {
+        host.footprint().resident_kib.saturating_sub(before) < MAX_COST_KIB
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -3,7 +3,11 @@
 use std::cell::RefCell;
 
 use futures::future::join_all;
-use harness::{Guest, HookProvider, Host, Issuer, guest, unique, wait_for, wait_until};
+use harness::{
+    Client, Guest, HookProvider, Host, Inbox, Issuer, guest,
+    inbox::{INBOX_ORIGIN, Reply},
+    unique, wait_for, wait_until,
+};
 use serde_json::{Value, json};
 use tokio::{task::JoinSet, time::timeout};
 
@@ -183,7 +187,7 @@ async fn newcomers_recipe_runs_while_others_hold_all() {
     let (newcomer, session, slug) = store(host.new_project().await, "/echo/newcomer").await;
     let held = RefCell::new(JoinSet::new());
     let begin = async |(project, session, slug): &(_, String, String)| {
-        let (project, session, slug): (harness::Client, _, _) =
+        let (project, session, slug): (Client, _, _) =
             (Clone::clone(project), session.clone(), slug.clone());
         let run = async move { execute(&project, &session, &slug, json!({})).await };
         held.borrow_mut().spawn(run);
@@ -230,4 +234,36 @@ async fn newcomers_token_is_refreshed_while_others_hold_all() {
     connect(&oauth, &newcomer, "amy").await;
     assert_begins(|| oauth.refreshes() > 0).await;
     first.issuer.hold(false);
+}
+
+#[tokio::test]
+async fn newcomers_event_is_delivered_while_others_hold_all() {
+    const EVENT_COUNT: usize = 20;
+    // An endpoint that has accepted nothing gets two messages at a time.
+    const HELD_COUNT: usize = 12;
+    let inbox = Inbox::with(|message| match message.path.as_str() {
+        "/newcomer" => Reply::Status(200),
+        _ => Reply::Hanging,
+    });
+    let host = inbox.setup().with("webhooks.concurrency", "16");
+    let host = host.start().await;
+    let send = async |project: &Client, path: &str, events: usize| {
+        let url = format!("{INBOX_ORIGIN}{path}");
+        let body = json!({ "webhook_url": url, "enabled_events": ["service.trigger.message"] });
+        let made = project.post("/webhook_subscriptions", &body).await;
+        let made = made.expect(201);
+        let path = format!("/webhook_subscriptions/{}/test", made["id"].as_str().unwrap());
+        for number in 0..events {
+            let body = json!({ "data": { "number": number } });
+            project.post(&path, &body).await.expect(201);
+        }
+    };
+    let hostile = hostile_projects(&host).await;
+    join_all(hostile.iter().map(|each| send(each, "/hostile", EVENT_COUNT))).await;
+    wait_until("messages to others hang", async || {
+        inbox.received_at("/hostile").len() >= HELD_COUNT
+    })
+    .await;
+    send(&host.new_project().await, "/newcomer", 1).await;
+    assert_begins(|| !inbox.received_at("/newcomer").is_empty()).await;
 }

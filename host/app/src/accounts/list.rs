@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use serde_json::Value;
-use store::{Listed, Query, Record, Time, Window};
+use store::{Cursor, Listed, Query, Record, Time, Window};
 use uuid::Uuid;
 
 use super::{
@@ -16,7 +16,11 @@ use super::{
     scheme,
 };
 use crate::{
-    App, Result, accounts::errors, catalog::LATEST, core::ids::AccountId, projects::Project,
+    App, Result,
+    accounts::errors,
+    catalog::LATEST,
+    core::{ids::AccountId, large_pages::LargePage},
+    projects::Project,
 };
 
 /// Number of accounts whose credentials and auth configs are read at a time. They have up to 64 and 128 KiB.
@@ -65,8 +69,8 @@ pub struct Filter {
 /// Returns an account of the project. Fails if the account does not exist.
 pub async fn get(app: &App, project: &Project, id: &AccountId) -> Result<AccountView> {
     let record = record(app, project, id).await?;
-    let view = views(app, project, vec![record]).await?.pop();
-    view.ok_or_else(|| errors::account_not_found(id))
+    let (mut views, _) = views(app, project, vec![record]).await?;
+    views.pop().ok_or_else(|| errors::account_not_found(id))
 }
 
 /// Returns the view of an account that was connected with a request, as this request stored it.
@@ -85,7 +89,8 @@ pub(super) async fn connected_view(
     Ok(view(app, project, account, &credential, values, config))
 }
 
-/// Returns a page of accounts and their total number. Fails if a credential cannot be decrypted.
+/// Returns a page of accounts and their total number. A page whose values have more than
+/// [`MAX_PAGE_BYTES`](store::MAX_PAGE_BYTES) ends before its limit. Fails if a credential cannot be decrypted.
 pub async fn list(
     app: &App,
     project: &Project,
@@ -123,34 +128,26 @@ pub async fn list(
         query = query.descending();
     }
     let found = app.store.list::<Account>(&query).await?;
-    Ok(Listed {
-        items: views(app, project, found.items).await?,
-        total: found.total,
-        next: found.next,
-    })
+    let cursor = |record: &Record<Account>| Cursor {
+        value: filter.by_change.then(|| record.body.changed_at.0.into()),
+        created_at: record.created_at,
+        id: record.id.clone(),
+    };
+    let mut page = LargePage::new(found, ACCOUNTS_PER_READ);
+    while let Some(part) = page.next_part(cursor) {
+        let (views, bytes) = views(app, project, part).await?;
+        page.add(views, bytes);
+    }
+    Ok(page.end())
 }
 
-/// Returns the views of accounts, without those that were deleted after they were read.
+/// Returns the views of accounts, without those that were deleted after they were read, and the size of their
+/// values in the store. Reads the credentials and auth configs of all of them at once.
 async fn views(
     app: &App,
     project: &Project,
     records: Vec<Record<Account>>,
-) -> Result<Vec<AccountView>> {
-    let mut views = Vec::with_capacity(records.len());
-    let mut records = records.into_iter();
-    while records.len() > 0 {
-        let part = records.by_ref().take(ACCOUNTS_PER_READ).collect();
-        views.extend(views_of_part(app, project, part).await?);
-    }
-    Ok(views)
-}
-
-/// Returns the views of some accounts. Reads their credentials and auth configs at once.
-async fn views_of_part(
-    app: &App,
-    project: &Project,
-    records: Vec<Record<Account>>,
-) -> Result<Vec<AccountView>> {
+) -> Result<(Vec<AccountView>, usize)> {
     let owner = project.id.as_str();
     let ids: Vec<&str> = records.iter().map(|record| &*record.id).collect();
     let credentials = app.store.get_many::<Credential>(owner, &ids).await?;
@@ -162,14 +159,16 @@ async fn views_of_part(
     let configs = app.store.get_many::<AuthConfig>(owner, &configs).await?;
     let now = app.clock.now();
     let mut views = Vec::with_capacity(records.len());
+    let mut bytes = 0;
     for record in records {
         if let Some(credential) = credentials.get(&record.id) {
+            bytes += credential.body.values.size();
             let values = open_values(&app.vault, credential, now).await?;
             let config = configs.get(record.body.auth_config.as_str());
             views.push(view(app, project, record, credential, values, config));
         }
     }
-    Ok(views)
+    Ok((views, bytes))
 }
 
 fn view(

@@ -10,6 +10,7 @@ pub mod errors;
 pub mod ids;
 pub mod json;
 pub mod keyed_limit;
+pub(crate) mod large_pages;
 pub mod large_work;
 pub mod mapping;
 pub(crate) mod read_cache;

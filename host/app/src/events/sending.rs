@@ -50,6 +50,8 @@ const STATUS_GONE: u16 = 410;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time after which another server repeats the attempt of a lost one.
 const LEASE_TTL: Duration = Duration::from_secs(8);
+/// Part of the deliveries at a time that a project gets whenever it is free, as a divisor.
+const DELIVERY_BASE_DIVISOR: u64 = 16;
 /// Failures in a row after which an endpoint counts as failing.
 const FAILURES_BEFORE_FAILING: u32 = 3;
 /// Delay after work that could not be done because of this server. It doubles.
@@ -61,17 +63,26 @@ const MAX_WORK_DELAY: Duration = Duration::from_secs(300);
 pub(crate) fn queue(app: &App) -> Queue<Delivery, App, Room> {
     Queue {
         name: "webhook_deliveries",
-        // The room of each endpoint is limited.
-        shares: Shares::whole(app.webhooks.concurrency as u64),
+        shares: delivery_shares(app.webhooks.concurrency),
         lease_ttl: LEASE_TTL,
         retry_delay: |attempts| Some(doubled(MIN_WORK_DELAY, MAX_WORK_DELAY, attempts)),
         admission: Admission {
             key: |delivery| room_key(&delivery.body),
             enter: |app, key, now| app.endpoints.enter(key, now),
-            turn: |app, key, now| app.endpoints.turn(key, now),
+            turn: Some(|app, key, now| app.endpoints.turn(key, now)),
         },
         work: |app: &App, claim, room| Box::pin(send(app, claim, room)),
     }
+}
+
+/// Returns the shares of projects in the deliveries that a server works on at a time.
+#[must_use]
+pub const fn delivery_shares(concurrency: usize) -> Shares {
+    Shares::new(
+        concurrency as u64,
+        DELIVERY_BASE_DIVISOR,
+        concurrency as u64,
+    )
 }
 
 /// Returns the key of the room for the messages of an endpoint. The failures of another URL say

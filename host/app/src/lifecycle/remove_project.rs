@@ -74,7 +74,7 @@ pub(crate) fn queue() -> Queue<Removal, App> {
         shares: Shares::whole(MAX_CONCURRENT_REMOVALS),
         lease_ttl: LEASE_TTL,
         retry_delay: |attempts| Some(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts)),
-        admission: Admission::always(),
+        admission: Admission::by_project(),
         work: |app: &App, claim, ()| {
             Box::pin(async move {
                 finish(app, &claim).await?;

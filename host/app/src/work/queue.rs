@@ -13,8 +13,7 @@
 //!
 //! Projects share the workers of a queue, so that some workers stay free for a project that has none
 //! ([`Shares`]). A queue may also limit the records in progress, for example for each endpoint. The
-//! others wait in memory. If more records are due than were read, the waiting ones are delayed
-//! together, so that those behind them are read.
+//! others wait, and however many they are, they do not delay those of a project that has room.
 
 mod due;
 
@@ -37,16 +36,13 @@ use crate::{
 
 /// Interval at which due records are looked for without a commit.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// Delay of a record whose project already has its maximum number of workers.
-const BUSY_DELAY: Duration = Duration::from_secs(1);
 
 /// A queue with the work on its records. `C` is the context of the work, and `R` the room that the
 /// work on a record takes.
 pub(crate) struct Queue<T, C, R = ()> {
     /// Name for the log.
     pub(crate) name: &'static str,
-    /// Shares of the keys of the admission in the workers of this server. Each worker works on one
-    /// record at a time.
+    /// Shares of projects in the workers of this server. Each worker works on one record at a time.
     pub(crate) shares: Shares,
     /// Time after which another worker may take the record of a lost one.
     pub(crate) lease_ttl: Duration,
@@ -61,31 +57,26 @@ pub(crate) struct Queue<T, C, R = ()> {
 
 /// The admission of due records to the work on them.
 pub(crate) struct Admission<T, C, R> {
-    /// Returns the key of the room for the work on a record, for example the id of a project.
+    /// Returns the key of the room for the work on a record, for example the id of an endpoint.
     pub(crate) key: fn(&Record<T>) -> String,
     /// Takes room for the work on a record with a key, if there is some.
     pub(crate) enter: fn(&C, &str, Time) -> Option<R>,
-    /// Returns the time until which a record with a key is put off that found no room. It is taken up
-    /// before if there is room.
-    pub(crate) turn: fn(&C, &str, Time) -> Time,
+    /// Returns the time until which a record with a key is put off that found no room and may hide
+    /// others. It is taken up before if there is room. None if all records of a project have the
+    /// same key, so that one without room hides none that has some.
+    pub(crate) turn: Option<Turn<C>>,
 }
 
-impl<T, C> Admission<T, C, ()> {
-    /// Admits every record for which there is a worker.
-    pub(crate) fn always() -> Self {
-        Self {
-            key: |_| String::new(),
-            enter: |_, _, _| Some(()),
-            turn: |_, _, now| now,
-        }
-    }
+/// Returns the time until which a record with a key is put off.
+pub(crate) type Turn<C> = fn(&C, &str, Time) -> Time;
 
+impl<T, C> Admission<T, C, ()> {
     /// Admits every record that the share of its project allows.
     pub(crate) fn by_project() -> Self {
         Self {
             key: |record| record.project.clone(),
             enter: |_, _, _| Some(()),
-            turn: |_, _, now| time_after(now, BUSY_DELAY),
+            turn: None,
         }
     }
 }

@@ -100,7 +100,7 @@ pub(crate) async fn run_jobs<C: Sync>(claims: &Claims, context: &C, list: &[Job<
         shares: Shares::whole(list.len() as u64),
         lease_ttl: LEASE_TTL,
         retry_delay: |attempts| Some(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts)),
-        admission: Admission::always(),
+        admission: Admission::by_project(),
         work: |jobs: &Jobs<C>, claim, ()| Box::pin(run(jobs, claim)),
     };
     queue.run(claims, &Jobs { context, list }).await;

@@ -68,7 +68,6 @@ use self::{
     telemetry::Telemetry,
     triggers::Triggers,
     values::Secret,
-    webhooks::Webhooks,
     workbench::Workbench,
 };
 pub(crate) use self::{
@@ -80,6 +79,7 @@ pub(crate) use self::{
     sandbox::{Allocator, Sandbox},
     sessions::UnknownMembers,
     setting::Setting,
+    webhooks::Webhooks,
     sources::Sources,
 };
 

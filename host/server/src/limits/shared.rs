@@ -1,11 +1,16 @@
 //! Capacity that projects share, with the numbers of each.
 
-use app::{accounts, agents::recipes, events, events::triggers, files};
+use app::{
+    accounts,
+    agents::recipes,
+    events::{self, sending, triggers},
+    files,
+};
 use gate::Shares;
 
 use super::{size, time};
 use crate::{
-    config::{Files, Limits, Sandbox},
+    config::{Files, Limits, Sandbox, Webhooks},
     http::limiter,
 };
 
@@ -15,7 +20,7 @@ const SHARED_SECTION: &str = "
 A project gets its *base* whenever that much is free. It gets more only while the *reserve* stays free, and never more than *of one
 project*. Example, requests: one project alone gets 384; while it holds them, eight others get 16 each from the reserve of 128. Two that
 grow together get 192 each. Where *all* follows from a setting, the base is a part of *all*, at least 1: 1/32 for requests and executions,
-1/16 for transfers and for memory (at least 64 MiB), 1/128 for streams. The reserve is eight bases, at most half of *all*. *Of one project*
+1/16 for transfers, deliveries and memory (at least 64 MiB), 1/128 for streams. The reserve is eight bases, at most half of *all*. *Of one project*
 is its own setting, three quarters of the requests without a key by default, half of the memory, or a quarter of the streams.
 A project that is refused while no other holds anything is at its own number.
 
@@ -138,6 +143,13 @@ pub(super) fn write(page: &mut String) {
         number,
         "the request fails with an error of kind `dns`",
         "host/net/src/lookup.rs newcomer_is_found_while_tenants_hold_all",
+    );
+    line(
+        "Deliveries (`webhooks.concurrency`)",
+        sending::delivery_shares(Webhooks::default().concurrency),
+        number,
+        stays,
+        "tests/e2e/shares/due_work.rs newcomers_event_is_delivered_while_others_hold_all",
     );
     line(
         "Polls",

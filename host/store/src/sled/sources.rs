@@ -4,7 +4,7 @@ use super::counters;
 use super::keys::{Key, State, split_value};
 use super::records::{self, CollectionRef, unreachable_tree};
 use crate::batch::MAX_TEXT_BYTES;
-use crate::{Error, Kind, Predicate, Query, Scalar};
+use crate::{Condition, Error, Kind, Predicate, Query, Scalar};
 use ::sled::Db;
 use std::collections::HashSet;
 
@@ -24,10 +24,13 @@ impl Scope {
         collection: CollectionRef,
         query: &Query,
     ) -> Result<Scope, Error> {
-        let projects = match &query.project {
+        let mut projects = match &query.project {
             Some(project) => vec![project.clone()],
             None => counters::projects(db, collection.number)?,
         };
+        for condition in query.conditions.iter().filter(|found| is_of_scope(found)) {
+            projects.retain(|project| condition.test.holds(&[Scalar::from(project.as_str())]));
+        }
         Ok(Scope {
             projects,
             states: match (query.deleted, query.only_deleted) {
@@ -111,7 +114,7 @@ impl Bounds {
 pub(super) fn sources(collection: CollectionRef, query: &Query) -> (Vec<Source>, bool) {
     let mut found = Vec::<Source>::new();
     let mut rest = false;
-    for condition in &query.conditions {
+    for condition in query.conditions.iter().filter(|found| !is_of_scope(found)) {
         let source = match collection.declaration.field(&condition.field) {
             Some((place, field)) => declared(place, field.kind, &condition.test),
             None => envelope(&condition.field, &condition.test),
@@ -129,10 +132,15 @@ pub(super) fn sources(collection: CollectionRef, query: &Query) -> (Vec<Source>,
             None => rest = true,
         }
     }
-    if query.conditions.is_empty() {
+    if found.is_empty() && !rest {
         found.push(Source::All);
     }
     (with_age(found), rest)
+}
+
+/// Returns true for a condition that the [`Scope`] settles.
+fn is_of_scope(condition: &Condition) -> bool {
+    condition.field == "project"
 }
 
 /// Moves bounds on the age into the ranges of values. The keys of one value are in order of age.

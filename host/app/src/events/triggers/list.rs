@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use store::{Cursor, Listed, MAX_PAGE_BYTES, Predicate, Query, Record, Time, Window};
+use store::{Cursor, Listed, Predicate, Query, Record, Time, Window};
 use uuid::Uuid;
 
 use super::{
@@ -17,6 +17,7 @@ use super::{
 use crate::{
     App, Result,
     catalog::VersionSelector,
+    core::large_pages::LargePage,
     events::delivery::{self, Delivery},
     projects::Project,
 };
@@ -68,7 +69,7 @@ pub struct InstanceView {
 }
 
 /// Returns a page of instances, newest first, and their total number. A page whose configurations and actions
-/// have more than [`MAX_PAGE_BYTES`] ends before its limit. Fails if a configuration cannot be decrypted.
+/// have more than [`MAX_PAGE_BYTES`](store::MAX_PAGE_BYTES) ends before its limit. Fails if a configuration cannot be decrypted.
 pub async fn list(
     app: &App,
     project: &Project,
@@ -77,22 +78,14 @@ pub async fn list(
 ) -> Result<Listed<InstanceView>> {
     let query = query(project, filter, window);
     let found = app.store.list::<Instance>(&query).await?;
-    let mut next = None;
     let mut subscriptions = subscribing::views(app, project, &found.items).await?;
-    let mut views = Vec::with_capacity(found.items.len());
-    let mut sealed_bytes = 0;
-    let mut items = found.items.into_iter();
-    while sealed_bytes <= MAX_PAGE_BYTES {
-        let part: Vec<_> = items.by_ref().take(INSTANCES_PER_READ).collect();
-        let Some(last) = part.last() else { break };
-        next = match items.len() {
-            0 => found.next.clone(),
-            _ => Some(Cursor {
-                value: None,
-                created_at: last.created_at,
-                id: last.id.clone(),
-            }),
-        };
+    let cursor = |record: &Record<Instance>| Cursor {
+        value: None,
+        created_at: record.created_at,
+        id: record.id.clone(),
+    };
+    let mut page = LargePage::new(found, INSTANCES_PER_READ);
+    while let Some(part) = page.next_part(cursor) {
         let ids = part.iter().map(|record| record.id.as_str());
         let of_part = Query::for_project(project.id.as_str()).any_of("id", ids);
         let progress = app.store.find::<Progress>(&of_part).await?.records;
@@ -102,22 +95,21 @@ pub async fn list(
         let progress = progress.into_iter();
         let progress = progress.map(|record| (record.id.clone(), record));
         let mut progress: HashMap<_, _> = progress.collect();
+        let mut views = Vec::with_capacity(part.len());
+        let mut bytes = 0;
         for record in part {
             // Without it, the instance was deleted after the page was read.
             if let Some(progress) = progress.remove(&record.id) {
-                sealed_bytes += progress.body.shown_bytes();
+                bytes += progress.body.shown_bytes();
                 let subscription = subscriptions.remove(&record.id);
                 let mut view = view(app, project, record, &progress, &deliveries).await?;
                 view.subscription = subscription;
                 views.push(view);
             }
         }
+        page.add(views, bytes);
     }
-    Ok(Listed {
-        items: views,
-        total: found.total,
-        next,
-    })
+    Ok(page.end())
 }
 
 fn query(project: &Project, filter: &Filter, window: Window) -> Query {

@@ -91,7 +91,7 @@ pub(crate) fn queue() -> Queue<Progress, App, Room> {
         admission: Admission {
             key: |progress| format!("polls {}", progress.project),
             enter: |app, key, now| app.endpoints.enter(key, now),
-            turn: |app, key, now| app.endpoints.turn(key, now),
+            turn: None,
         },
         work: |app: &App, claim, mut room| {
             Box::pin(async move {

@@ -1,9 +1,13 @@
 //! The due records of a queue, which the workers of one server take up.
 //!
 //! One worker looks on behalf of all. Records without room wait in memory. If more records are due
-//! than were read, those that wait are put off to a later turn. A record that was put off is taken
-//! up before its turn once there is room for it, so that a turn that was estimated too late leaves
-//! no room unused.
+//! than were read, the next page leaves out the projects that have records in memory. However many
+//! records of other projects are due, a project without any is therefore found after one page for
+//! each of them, and nothing is written meanwhile.
+//!
+//! In a queue in which other records of the same project may have room, those that hide them are
+//! put off to a later turn. A record that was put off is taken up before its turn once there is room
+//! for it, so that a turn that was estimated too late leaves no room unused.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -12,13 +16,13 @@ use std::{
 
 use gate::{Gate, Permit, Shares};
 use parking_lot::Mutex;
-use store::{Batch, CommitError, CommitSignal, Query, Record, Time};
+use store::{Batch, CommitError, CommitSignal, Predicate, Query, Record, Scalar, Time};
 use tokio::{
     sync::{Mutex as AsyncMutex, Notify},
     time::{Instant, sleep_until},
 };
 
-use super::{Admission, POLL_INTERVAL};
+use super::{Admission, POLL_INTERVAL, Turn};
 use crate::{
     Result,
     core::ids,
@@ -33,6 +37,10 @@ const MIN_READ_INTERVAL: Duration = Duration::from_millis(5);
 const MIN_WAITING_READ_INTERVAL: Duration = Duration::from_millis(50);
 /// Minimum number of records that are read at a time.
 const MIN_PAGE_RECORDS: usize = 16;
+/// Pages of records that may wait in memory when another one is read.
+const MAX_WAITING_PAGES: usize = 4;
+/// Part of a page that stays in memory of each group while many records wait, as a divisor.
+const KEPT_PART: usize = 8;
 
 /// Permit of a worker, and the room of the admission.
 type Room<R> = (Permit<String>, R);
@@ -42,7 +50,7 @@ pub(super) struct Due<'a, T, C, R> {
     claims: &'a Claims,
     context: &'a C,
     admission: &'a Admission<T, C, R>,
-    /// Permits of workers, by the key of the admission.
+    /// Permits of workers, by project.
     workers: Gate<String>,
     signal: CommitSignal,
     page_records: usize,
@@ -58,8 +66,12 @@ struct Waiting<T> {
     due: Groups<T>,
     /// Time at which due records were read. None before the first read.
     read_at: Option<Instant>,
-    /// True if more records may have been due.
+    /// Time at which due records of all projects were read.
+    all_read_at: Option<Instant>,
+    /// True if more records may be due of projects that have none in memory.
     more: bool,
+    /// True if more records may be due of projects that have some in memory.
+    hides_some: bool,
     /// Records that were put off and whose turn has not come.
     ahead: Groups<T>,
     /// Time at which these were read. None if others may have room.
@@ -70,46 +82,74 @@ struct Waiting<T> {
 
 impl<T> Waiting<T> {
     /// Takes a record for which there is room. Due records come first.
-    fn admit<R>(&mut self, enter: impl Fn(&str) -> Option<R>) -> Option<(Record<T>, R)> {
-        if let Some(admitted) = self.due.admit(&enter) {
-            return Some(admitted);
+    fn admit<R>(&mut self, enter: impl Fn(&str, &str) -> Option<R>) -> Option<(Record<T>, R)> {
+        if let Some((record, room, last)) = self.due.admit(&enter) {
+            self.more |= last && self.hides_some;
+            return Some((record, room));
         }
-        let groups = self.ahead.0.len();
-        let admitted = self.ahead.admit(&enter);
-        if self.ahead.0.len() < groups {
+        let (record, room, last) = self.ahead.admit(&enter)?;
+        if last {
             self.ahead_read_at = None;
         }
-        admitted
+        Some((record, room))
+    }
+
+    /// Forgets the due records in memory, so that those of all projects are read.
+    fn forget(&mut self) {
+        self.due.0.clear();
+        self.all_read_at = None;
+        self.hides_some = false;
     }
 
     /// Returns true if records that were put off are to be read before their turn. If none of those
     /// that were read has room, they are read again after a while only.
     fn looks_ahead(&self, now: Time) -> bool {
-        let is_current = |read_at: Instant| read_at.elapsed() < POLL_INTERVAL;
-        !self.more && self.turns_until > now && !self.ahead_read_at.is_some_and(is_current)
+        !self.more && self.turns_until > now && !is_recent(self.ahead_read_at)
     }
 }
 
-/// Records in random order, grouped by the key of their room. No group is empty.
-struct Groups<T>(VecDeque<(String, Vec<Record<T>>)>);
+fn is_recent(read_at: Option<Instant>) -> bool {
+    read_at.is_some_and(|read_at| read_at.elapsed() < POLL_INTERVAL)
+}
+
+/// Records in random order, grouped by project and the key of their room. No group is empty.
+struct Groups<T>(VecDeque<Group<T>>);
+
+struct Group<T> {
+    project: String,
+    key: String,
+    records: Vec<Record<T>>,
+}
 
 impl<T> Groups<T> {
     fn new(mut records: Vec<Record<T>>, key: fn(&Record<T>) -> String) -> Self {
         records.sort_by_cached_key(|_| ids::random::<4>());
         let mut groups = HashMap::<_, Vec<_>>::new();
         for record in records {
-            groups.entry(key(&record)).or_default().push(record);
+            let name = (record.project.clone(), key(&record));
+            groups.entry(name).or_default().push(record);
         }
-        Self(groups.into_iter().collect())
+        let groups = groups.into_iter();
+        let groups = groups.map(|((project, key), records)| Group {
+            project,
+            key,
+            records,
+        });
+        Self(groups.collect())
     }
 
     /// Takes a record of the first group for which there is room, which becomes the last group.
-    fn admit<R>(&mut self, enter: impl Fn(&str) -> Option<R>) -> Option<(Record<T>, R)> {
+    /// Returns true with the last record of a group.
+    fn admit<R>(
+        &mut self,
+        enter: impl Fn(&str, &str) -> Option<R>,
+    ) -> Option<(Record<T>, R, bool)> {
         for _ in 0..self.0.len() {
-            let (key, mut records) = self.0.pop_front()?;
-            let admitted = enter(&key).and_then(|room| Some((records.pop()?, room)));
-            if !records.is_empty() {
-                self.0.push_back((key, records));
+            let mut group = self.0.pop_front()?;
+            let admitted = enter(&group.project, &group.key)
+                .and_then(|room| Some((group.records.pop()?, room, group.records.is_empty())));
+            if !group.records.is_empty() {
+                self.0.push_back(group);
             }
             if admitted.is_some() {
                 return admitted;
@@ -118,10 +158,28 @@ impl<T> Groups<T> {
         None
     }
 
+    /// Returns the number of records.
+    fn record_count(&self) -> usize {
+        self.0.iter().map(|group| group.records.len()).sum()
+    }
+
+    /// Returns the projects of the records.
+    fn projects(&self) -> Vec<Scalar> {
+        let projects: HashSet<_> = self.0.iter().map(|group| &*group.project).collect();
+        projects.into_iter().map(Scalar::from).collect()
+    }
+
+    /// Keeps a number of records of each group.
+    fn truncate(&mut self, records: usize) {
+        for group in &mut self.0 {
+            group.records.truncate(records);
+        }
+    }
+
     fn retain(&mut self, mut is_kept: impl FnMut(&mut Record<T>) -> bool) {
-        self.0.retain_mut(|(_, records)| {
-            records.retain_mut(&mut is_kept);
-            !records.is_empty()
+        self.0.retain_mut(|group| {
+            group.records.retain_mut(&mut is_kept);
+            !group.records.is_empty()
         });
     }
 }
@@ -136,7 +194,9 @@ impl<'a, T: Claimable, C, R> Due<'a, T, C, R> {
         let waiting = Waiting {
             due: Groups(VecDeque::new()),
             read_at: None,
+            all_read_at: None,
             more: true,
+            hides_some: false,
             ahead: Groups(VecDeque::new()),
             ahead_read_at: None,
             turns_until: Time(0),
@@ -172,22 +232,44 @@ impl<'a, T: Claimable, C, R> Due<'a, T, C, R> {
         let mut waiting = self.waiting.lock().await;
         loop {
             let now = self.claims.now().await?;
-            if let Some((record, room)) = waiting.admit(|key| self.enter(key, now)) {
+            let enter = |project: &str, key: &str| self.enter(project, key, now);
+            if let Some((record, room)) = waiting.admit(enter) {
                 self.taking.lock().insert(record.id.clone());
                 return Ok((record, room));
             }
-            if waiting.more {
-                self.put_off(&mut waiting, now).await?;
-            } else if !self.is_read_again(&waiting, now).await {
-                continue;
+            if !self.reads_on(&mut waiting) {
+                match self.admission.turn {
+                    Some(turn) if waiting.hides_some => {
+                        self.put_off(&mut waiting, turn, now).await?;
+                    }
+                    turn => {
+                        if !self.is_read_again(&waiting, now).await {
+                            continue;
+                        }
+                        // With turns, other records of the same projects may have room. Without
+                        // them, other servers may have taken up the records in memory.
+                        if turn.is_some() || !is_recent(waiting.all_read_at) {
+                            waiting.forget();
+                        }
+                    }
+                }
             }
             self.read_page(&mut waiting).await?;
         }
     }
 
-    /// Takes a worker and room for the work on a record with a key, if there are both.
-    fn enter(&self, key: &str, now: Time) -> Option<Room<R>> {
-        let permit = self.workers.try_acquire(&key.to_owned()).ok()?;
+    /// Returns true if due records of further projects are to be read now. Leaves memory for them.
+    fn reads_on(&self, waiting: &mut Waiting<T>) -> bool {
+        if waiting.more && waiting.due.record_count() > self.page_records {
+            waiting.due.truncate(self.page_records / KEPT_PART);
+            waiting.hides_some = true;
+        }
+        waiting.more && waiting.due.record_count() <= MAX_WAITING_PAGES * self.page_records
+    }
+
+    /// Takes a worker and room for the work on a record of a project, if there are both.
+    fn enter(&self, project: &str, key: &str, now: Time) -> Option<Room<R>> {
+        let permit = self.workers.try_acquire(&project.to_owned()).ok()?;
         let room = (self.admission.enter)(self.context, key, now)?;
         Some((permit, room))
     }
@@ -218,16 +300,17 @@ impl<'a, T: Claimable, C, R> Due<'a, T, C, R> {
     }
 
     /// Puts the records off that wait for room, in one commit.
-    async fn put_off(&self, waiting: &mut Waiting<T>, now: Time) -> Result<()> {
+    async fn put_off(&self, waiting: &mut Waiting<T>, turn: Turn<C>, now: Time) -> Result<()> {
         let mut batch = Batch::at(now);
-        for (key, records) in waiting.due.0.drain(..) {
-            for mut record in records {
-                let turn = (self.admission.turn)(self.context, &key, now);
+        for group in waiting.due.0.drain(..) {
+            for mut record in group.records {
+                let turn = turn(self.context, &group.key, now);
                 record.body.work().put_off(turn);
                 waiting.turns_until = waiting.turns_until.max(turn);
                 batch = batch.update(&record);
             }
         }
+        waiting.forget();
         waiting.ahead_read_at = None;
         match self.claims.store.commit(batch).await {
             // Another worker has changed one of the records. All of them are read again.
@@ -236,19 +319,29 @@ impl<'a, T: Claimable, C, R> Due<'a, T, C, R> {
         }
     }
 
-    /// Reads a page of due records, and one of those that were put off if there may be room for them.
+    /// Reads a page of due records of the projects that have none in memory, and one of those that
+    /// were put off if there may be room for them.
     async fn read_page(&self, waiting: &mut Waiting<T>) -> Result<()> {
-        waiting.read_at = Some(Instant::now());
+        let read_at = Instant::now();
+        waiting.read_at = Some(read_at);
         let now = self.claims.now().await?;
         let after_now = now.0.saturating_add(1);
-        let due = Query::all_projects().below("due", after_now);
+        let mut due = Query::all_projects().below("due", after_now);
+        if waiting.due.0.is_empty() {
+            waiting.all_read_at = Some(read_at);
+            waiting.hides_some = false;
+        } else {
+            let waiting = Predicate::AnyOf(waiting.due.projects());
+            due = due.test("project", Predicate::Not(Box::new(waiting)));
+        }
         let due = self.find(due).await?;
         waiting.more = due.len() >= self.page_records;
-        waiting.due = self.group(due, now);
+        waiting.hides_some |= waiting.more;
+        waiting.due.0.extend(self.group(due, now).0);
         waiting
             .ahead
             .retain(|record| record.body.work().due > Some(now));
-        if waiting.looks_ahead(now) {
+        if self.admission.turn.is_some() && waiting.looks_ahead(now) {
             let turns = Query::all_projects().at_least("due", after_now);
             let turns = turns.below("due", waiting.turns_until.0.saturating_add(1));
             let mut ahead = self.find(turns).await?;

@@ -146,7 +146,7 @@ fn queue(concurrency: usize) -> Queue<Item, Fixture> {
             let [first, max] = [1, 10].map(Duration::from_secs);
             (attempts < 1_000).then(|| doubled(first, max, attempts))
         },
-        admission: Admission::always(),
+        admission: Admission::by_project(),
         work: |fixture, claim, ()| Box::pin(work(fixture, claim)),
     }
 }
@@ -355,6 +355,17 @@ impl Backend for Counted {
     async fn close(&self) {}
 }
 
+/// Returns claims on the records of a store, and the number of records that they read.
+fn counted_claims(sled: &Store, folder: &std::path::Path, clock: &Clock) -> (Claims, Arc<Counted>) {
+    let counted = Arc::new(Counted {
+        store: sled.clone(),
+        records: AtomicUsize::new(0),
+    });
+    let blobs = Arc::new(Folder::open(&folder.join("blobs")).unwrap());
+    let store = Store::new(counted.clone(), blobs);
+    (Claims::new(store, clock.clone()), counted)
+}
+
 #[tokio::test]
 async fn looking_costs_what_is_due() {
     const ITEM_COUNT: usize = 20_000;
@@ -380,12 +391,7 @@ async fn looking_costs_what_is_due() {
         let batch = part.iter().fold(Batch::at(clock.now()), insert);
         sled.commit(batch).await.unwrap();
     }
-    let counted = Arc::new(Counted {
-        store: sled.clone(),
-        records: AtomicUsize::new(0),
-    });
-    let blobs = Arc::new(Folder::open(&folder.path().join("blobs")).unwrap());
-    let claims = Claims::new(Store::new(counted.clone(), blobs), clock.clone());
+    let (claims, counted) = counted_claims(&sled, folder.path(), &clock);
     let fixture = Fixture::at(&clock);
     let queue = queue(8);
     let signal = claims.store.commit_signal(&RESULTS_COLLECTION);

@@ -72,7 +72,7 @@ pub(crate) fn queue() -> Queue<ProviderSubscription, App, Room> {
         admission: Admission {
             key: |subscription| format!("subscriptions {}", subscription.project),
             enter: |app, key, now| app.endpoints.enter(key, now),
-            turn: |app, key, now| app.endpoints.turn(key, now),
+            turn: None,
         },
         work: |app: &App, claim, mut room| {
             Box::pin(async move {

@@ -28,7 +28,7 @@ impl Limited {
                     let has_room = limited.has_room.load(Ordering::SeqCst);
                     (has_room || id.starts_with("free")).then_some(())
                 },
-                turn: |_, _, now| time_after(now, TURN_DELAY),
+                turn: Some(|_, _, now| time_after(now, TURN_DELAY)),
             },
             work: |limited, claim, ()| {
                 Box::pin(async move {
@@ -96,4 +96,95 @@ async fn items_without_room_hide_no_other() {
 #[tokio::test]
 async fn free_room_is_used_before_a_turn() {
     assert_eq!(written_without_room(200, Duration::ZERO).await, 192);
+}
+
+/// Number of projects that hold all that they may.
+const HOSTILE_COUNT: usize = 8;
+/// Number of due items of each of them.
+const BACKLOG_ITEMS: usize = 3_000;
+
+/// Returns a queue of items whose work takes until the test ends, but for the newcomer's.
+fn shared_queue(turn: Option<Turn<Limited>>) -> Queue<Item, Limited> {
+    let queue = Limited::queue();
+    Queue {
+        shares: Shares {
+            total: 24,
+            reserve: 8,
+            base: 1,
+            cap: 16,
+        },
+        admission: Admission {
+            key: |item| item.project.clone(),
+            enter: |_, _, _| Some(()),
+            turn,
+        },
+        work: |limited, claim, ()| {
+            Box::pin(async move {
+                limited.begun.lock().push(claim.project().to_owned());
+                if claim.project() != "newcomer" {
+                    std::future::pending::<()>().await;
+                }
+                let done = claim.batch().await?;
+                claim.end(done, |item| item.work.due = None).await?;
+                Ok(Next::Ended)
+            })
+        },
+        ..queue
+    }
+}
+
+/// Begins the work of a newcomer while others have thousands of due items. Returns the number of
+/// items of the others that were written without being worked on, and of records that were read.
+async fn cost_of_newcomer(turn: Option<Turn<Limited>>) -> (usize, usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let sled = Store::open(&path, &[&ITEMS_COLLECTION, &RESULTS_COLLECTION]).unwrap();
+    let clock = Clock::standing_at(Time(100_000));
+    let (claims, counted) = counted_claims(&sled, folder.path(), &clock);
+    let project = |number: usize| format!("hostile{number}");
+    for hostile in 0..HOSTILE_COUNT {
+        let insert = |batch: Batch, number| {
+            let due = Time(i64::try_from(hostile * BACKLOG_ITEMS + number).unwrap());
+            let id = format!("{hostile}_{number}");
+            batch.insert(&project(hostile), &id, &Item::due_at(due))
+        };
+        let batch = (0..BACKLOG_ITEMS).fold(Batch::at(clock.now()), insert);
+        sled.commit(batch).await.unwrap();
+    }
+    let limited = Limited::default();
+    let queue = shared_queue(turn);
+    let newcomer = async {
+        // One project holds all but the reserve, and each of the others its base.
+        limited.wait_for(&sled, 23).await;
+        let before = counted.records.load(Ordering::SeqCst);
+        let batch = Batch::at(clock.now());
+        let batch = batch.insert("newcomer", "newcomer", &Item::due_at(clock.now()));
+        sled.commit(batch).await.unwrap();
+        limited.wait_for(&sled, 24).await;
+        counted.records.load(Ordering::SeqCst) - before
+    };
+    let read = tokio::select! {
+        () = queue.run(&claims, &limited) => unreachable!("a queue has no end"),
+        read = tokio::time::timeout(TEST_DEADLINE, newcomer) => read.unwrap(),
+    };
+    let last = limited.begun.lock().last().cloned();
+    assert_eq!(last.as_deref(), Some("newcomer"));
+    let found = sled.find::<Item>(&Query::all_projects()).await.unwrap();
+    let found = found.records.into_iter();
+    let written = found.filter(|item| item.project != "newcomer" && item.revision > 1);
+    (written.count() - 23, read)
+}
+
+#[tokio::test]
+async fn backlog_of_others_delays_no_newcomer() {
+    let (written, read) = cost_of_newcomer(None).await;
+    assert_eq!(written, 0, "items that wait are not written");
+    assert!(read < 2_000, "{read} records were read");
+}
+
+#[tokio::test]
+async fn records_put_off_delay_no_newcomer() {
+    let turn: Turn<Limited> = |_, _, now| time_after(now, TURN_DELAY);
+    let (_, read) = cost_of_newcomer(Some(turn)).await;
+    assert!(read < 4_000, "{read} records were read");
 }
