@@ -376,11 +376,10 @@ async fn page_of_large_accounts_ends_by_its_bytes() {
     const ACCOUNT_COUNT: usize = 100;
     let project = Host::shared().await.new_project().await;
     let config = given::auth_config(&project).await;
-    let note = "n".repeat(60 << 10);
     let mut made = BTreeSet::new();
     for user in 0..ACCOUNT_COUNT {
-        let mut account = given::account(&config, &format!("user-{user}"), ACCOUNT_KEY);
-        account["connection"]["state"]["val"]["note"] = json!(note);
+        let user = format!("user-{user}");
+        let account = given::account_with_note(&config, &user, ACCOUNT_KEY, 60 << 10);
         let account = project.post("/connected_accounts", &account).await;
         made.insert(account.expect(201)["id"].as_str().unwrap().to_owned());
     }
