@@ -457,6 +457,19 @@ async fn only_execute_asks_for_approval() {
 }
 
 #[tokio::test]
+async fn permissions_of_accounts_are_refused_by_name() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let tool = format!("{}_SEND", mail(host).await.to_uppercase());
+    for key in [&format!("{tool}:ca_abcdefghijkl"), "*:__none__"] {
+        let overrides = json!({ "default": "allow_all", "overrides": { key: "always_deny" } });
+        let made = project.post(SESSION_PATH, &with_permissions(overrides));
+        let refused = made.await.expect(400).text;
+        assert!(refused.contains("a permission of an account"), "{refused}");
+    }
+}
+
+#[tokio::test]
 async fn one_approval_holds_for_the_session() {
     let host = Host::shared().await;
     let project = host.new_project().await;

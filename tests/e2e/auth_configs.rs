@@ -62,10 +62,17 @@ async fn a_disabled_config_hides_and_starts_no_connections() {
         )
         .await
         .expect(201);
-    project
-        .patch(&format!("/auth_configs/{id}/DISABLED"), &json!({}))
-        .await
-        .expect(200);
+    let path = format!("/auth_configs/{id}");
+    let named = json!({ "type": "custom", "name": "Main" });
+    for (path, body) in [
+        (&path, named),
+        (&format!("{path}/ENABLED"), json!({})),
+        (&format!("{path}/DISABLED"), json!({})),
+    ] {
+        let changed = project.patch(path, &body).await.expect(200);
+        assert_eq!(changed["success"], true);
+        assert!(changed["message"].is_string(), "{changed:?}");
+    }
     assert_eq!(
         project.get("/auth_configs").await.expect(200)["total_items"],
         0

@@ -333,6 +333,64 @@ async fn proxy_requests_stay_in_the_scope() {
 }
 
 #[tokio::test]
+async fn session_with_proxy_offers_it_as_tool() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let toolkit = given::keyed().await;
+    let config = given::auth_config(&project).await;
+    let amys = given::account(&config, "amy", &harness::secret());
+    project.post("/connected_accounts", &amys).await.expect(201);
+    let arguments = json!({
+        "toolkit_slug": toolkit, "endpoint": "/echo/x", "method": "POST", "body": { "a": 1 },
+        "query": { "page": 2 },
+    });
+    let call = json!({ "tool_slug": "SERVICE_PROXY_EXECUTE", "arguments": arguments });
+    for (config, is_offered) in [
+        (json!({ "user_id": "amy" }), false),
+        (
+            json!({ "user_id": "amy", "proxy_execute": { "enable": true } }),
+            true,
+        ),
+    ] {
+        let session = create(&project, config).await;
+        let path = format!("{SESSION_PATH}/{session}/tools");
+        let listed = project.get(&path).await.expect(200).text;
+        assert_eq!(listed.contains("SERVICE_PROXY_EXECUTE"), is_offered);
+        let ran = execute(&project, &session, call.clone()).await;
+        if !is_offered {
+            ran.expect(403);
+            continue;
+        }
+        let ran = ran.expect(200);
+        assert_eq!(ran["result_type"], "completed", "{ran:#?}");
+        assert_eq!(ran["data"]["status"], 200, "{ran:#?}");
+        let mut wrong = call.clone();
+        wrong["arguments"] = json!({ "toolkit_slug": 1, "method": "POST" });
+        let refused = execute(&project, &session, wrong).await.expect(400);
+        let problems = &refused["error"]["errors"];
+        assert!(
+            problems[0].as_str().unwrap().starts_with("toolkit_slug: "),
+            "{problems}"
+        );
+        assert_eq!(problems[1], "endpoint is missing");
+    }
+}
+
+#[tokio::test]
+async fn feedback_is_answered_and_not_listed() {
+    let project = Host::shared().await.new_project().await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    let call = json!({ "tool_slug": "SERVICE_SUBMIT_FEEDBACK", "arguments": { "text": "good" } });
+    let answered = execute(&project, &session, call).await.expect(200);
+    assert_eq!(answered["result_type"], "completed", "{answered:?}");
+    let path = format!("{SESSION_PATH}/{session}/tools");
+    let listed = project.get(&path).await.expect(200).text;
+    assert!(!listed.contains("SUBMIT_FEEDBACK"), "{listed}");
+    let nameless = json!({ "tool_slug": " ", "arguments": {} });
+    execute(&project, &session, nameless).await.expect(400);
+}
+
+#[tokio::test]
 async fn keys_without_permission_use_no_session() {
     let host = Host::shared().await;
     let project = host.new_project().await;

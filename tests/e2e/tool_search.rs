@@ -301,3 +301,57 @@ async fn search_operation_refers_to_left_out_schemas() {
     let refused = project.post(&path, &request).await.expect(403);
     assert_eq!(refused["error"]["code"], 4312);
 }
+
+#[tokio::test]
+async fn refusal_names_every_wrong_argument() {
+    let project = Host::shared().await.new_project().await;
+    let session = create(&project, json!({ "user_id": "amy" })).await;
+    for (slug, arguments, expected) in [
+        (
+            "SERVICE_SEARCH_TOOLS",
+            json!({ "queries": "x" }),
+            &["queries: \"x\" is not of type \"array\""][..],
+        ),
+        (
+            "SERVICE_MULTI_EXECUTE_TOOL",
+            json!({ "tools": [{ "arguments": {} }, { "tool_slug": 1, "arguments": {} }] }),
+            &[
+                "tools[0].tool_slug is missing",
+                "tools[1].tool_slug: 1 is not of type \"string\"",
+            ],
+        ),
+        (
+            "SERVICE_GET_TOOL_SCHEMAS",
+            json!({ "include": ["all"] }),
+            &["include[0]: ", "tool_slugs is missing"],
+        ),
+    ] {
+        let refused = meta(&project, &session, slug, arguments).await.expect(400);
+        let problems = refused["error"]["errors"].as_array().unwrap().iter();
+        let mut problems: Vec<_> = problems.map(|problem| problem.as_str().unwrap()).collect();
+        problems.sort_unstable();
+        assert_eq!(problems.len(), expected.len(), "{slug}: {problems:?}");
+        for (problem, expected) in problems.iter().zip(expected) {
+            assert!(problem.starts_with(expected), "{slug}: {problems:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn list_ranks_tools_as_sessions_do() {
+    let host = Host::shared().await;
+    let (project, thing) = (host.new_project().await, thing());
+    let toolkit = parcels(host, &thing).await;
+    let first = async |query: &str, filter: &str| {
+        let path = format!("/tools?query={}{filter}", query.replace(' ', "+"));
+        let found = project.get(&path).await.expect(200);
+        found["items"][0]["slug"].clone()
+    };
+    let delete = format!("{}_DELETE", toolkit.to_uppercase());
+    let use_case = format!("please remove one {thing} from my list");
+    assert_eq!(first(&use_case, "").await, delete);
+    assert_eq!(first(&use_case, "&include_deprecated=null").await, delete);
+    assert_eq!(first(&use_case, "&toolkit_slug=none").await, Value::Null);
+    let literal = &delete[..delete.len() - 1];
+    assert_eq!(first(literal, "").await, delete);
+}

@@ -375,3 +375,17 @@ async fn actions_past_the_limit_fail() {
     assert!(error(&run).contains("1 pending actions"), "{run:#}");
     assert_eq!(run["attempt_count"], 0);
 }
+
+#[tokio::test]
+async fn deletion_frees_pending_actions_at_once() {
+    let host = given::with_application().with("triggers.pending_actions", "1");
+    let host = host.start().await;
+    let given = Given::with(&host, host.as_project(), json!({})).await;
+    let tag = unique(8);
+    let running = given.fire_fetch(&format!("/hang/{tag}")).await;
+    wait_until("the tool runs", async || seen(&tag) > 0).await;
+    let path = format!("/trigger_instances/manage/{running}");
+    given.project.delete(&path).await.expect(200);
+    let next = given.fire(json!({ "tool_slug": given.echo })).await;
+    given.wait_for(&next, "succeeded").await;
+}

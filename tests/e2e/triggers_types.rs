@@ -44,6 +44,8 @@ async fn toolkits_trigger_types_are_listed_with_schemas() {
     assert_eq!(polling["payload"], json!({ "type": "object" }));
     assert_eq!(polling["requires_webhook_endpoint_setup"], false);
     assert_eq!(webhook["type"], "webhook");
+    assert_eq!(polling["types"], json!(["poll"]));
+    assert_eq!(webhook["types"], json!(["webhook"]));
     assert_eq!(webhook["requires_webhook_endpoint_setup"], true);
     let slugs = project.get("/triggers_types/list/enum").await.expect(200);
     let slugs = slugs.json.as_array().unwrap();

@@ -34,6 +34,8 @@ async fn project_reads_its_own_usage() {
         project.post(path, &body).await.expect(200)["entities"]["tool_execution"].clone()
     };
     assert_eq!(sum(json!({})).await, sums(4));
+    let summary = project.post(path, &json!({})).await.expect(200);
+    assert_eq!(summary["instant_charge"], "0");
     assert_eq!(
         sum(json!({ "filters": { "user_id": ["ada"] } })).await,
         sums(3)

@@ -117,6 +117,8 @@ pub struct App {
     pub(crate) webhooks: events::WebhookSettings,
     /// The pace of messages to each endpoint, and of the actions of each project.
     pub(crate) endpoints: events::Endpoints,
+    /// The components that this server is compiling.
+    pub(crate) installations: runs::Installations,
     /// The webhooks that trigger instances receive at the same time.
     pub(crate) receptions: events::triggers::Receptions,
     /// The queue of the operator that gets every event, if there is one.
@@ -231,6 +233,7 @@ impl App {
             accounts: Arc::new(accounts),
             webhooks: parts.webhooks,
             endpoints: events::Endpoints::default(),
+            installations: runs::Installations::default(),
             receptions: events::triggers::Receptions::default(),
             sink,
             triggers: parts.triggers,

@@ -33,7 +33,13 @@ fn instruction(tool: MetaTool) -> Option<&'static str> {
         MetaTool::RemoteWorkbench => {
             "Process large results with Python in SERVICE_REMOTE_WORKBENCH."
         }
-        MetaTool::RemoteBashTool | MetaTool::UpsertRecipe | MetaTool::GetRecipe => return None,
+        MetaTool::ProxyExecute => {
+            "If no tool does what is needed, send a request to the provider with SERVICE_PROXY_EXECUTE."
+        }
+        MetaTool::RemoteBashTool
+        | MetaTool::UpsertRecipe
+        | MetaTool::GetRecipe
+        | MetaTool::SubmitFeedback => return None,
     })
 }
 

@@ -97,6 +97,12 @@ fn with_catalog_slugs(catalog: &Snapshot, mut config: Config, before: &Config) -
         tools.retain(|slug| listed.insert(slug.clone()));
     }
     for (slug, permission) in std::mem::take(&mut config.permissions) {
+        if slug.contains(':') {
+            return Err(errors::session_invalid(format!(
+                "permissions.overrides: {} is a permission of an account, which this server does not have: name a tool or a toolkit",
+                truncate(&slug)
+            )));
+        }
         let toolkit = catalog.toolkit(slug.trim());
         let toolkit = toolkit.filter(|_| catalog.tool(slug.trim(), LATEST).is_err());
         let slug = toolkit.map_or_else(|| tool(None, &slug), |found| found.slug.to_string());

@@ -1,12 +1,115 @@
 //! Proxy requests of a session.
 
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
 use super::{SessionCaller, errors, scope, selection};
 use crate::{
     App, Result,
     accounts::CustomCredential,
     core::truncate,
-    runs::{self, Proxy, ProxyResponse},
+    projects::permissions::Area,
+    runs::{self, Proxy, ProxyBody, ProxyResponse, ResponseBody},
 };
+
+/// A proxy request of an assistant or a script.
+#[derive(Deserialize)]
+pub(super) struct ProxyCall {
+    #[serde(alias = "toolkit")]
+    toolkit_slug: String,
+    method: String,
+    endpoint: String,
+    body: Option<Value>,
+    query: Option<BTreeMap<String, Value>>,
+    headers: Option<BTreeMap<String, Value>>,
+    /// Id or alias of the account; the one that the session selects without it.
+    account: Option<String>,
+}
+
+/// The response of a provider to an assistant or a script.
+#[derive(Serialize)]
+pub(super) struct ProxyAnswer {
+    status: u16,
+    headers: BTreeMap<String, String>,
+    data: Value,
+    /// Link to a body that is not text, or too large.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+}
+
+impl ProxyCall {
+    /// Sends the request. Fails if the key of the caller may not send proxy requests, and for the reasons
+    /// of [`proxy`].
+    pub(super) async fn send(self, app: &App, caller: &SessionCaller) -> Result<ProxyAnswer> {
+        if !caller.rights.proxy {
+            // Otherwise an assistant or a script would do what the key may not.
+            let area = Area::ProxyExecute.into_str();
+            return Err(errors::key_permission("write", area));
+        }
+        let request = Proxy {
+            user_id: None,
+            account: None,
+            custom: None,
+            endpoint: self.endpoint,
+            method: self.method.to_ascii_uppercase(),
+            headers: texts(self.headers),
+            query: texts(self.query),
+            body: match self.body {
+                None => None,
+                Some(Value::String(text)) => Some(ProxyBody::Bytes(text.into(), None)),
+                Some(value) => Some(ProxyBody::Json(value.to_string().into())),
+            },
+            session: None,
+            request_id: caller.request_id.clone(),
+        };
+        let account = self.account.as_deref().map(str::trim);
+        let account = account.filter(|account| !account.is_empty());
+        let response = proxy(app, caller, &self.toolkit_slug, account, request).await?;
+        Ok(response.into())
+    }
+}
+
+impl From<ProxyResponse> for ProxyAnswer {
+    fn from(response: ProxyResponse) -> Self {
+        let mut url = None;
+        let data = match response.body {
+            ResponseBody::Empty => Value::Null,
+            ResponseBody::Json(data) => data,
+            ResponseBody::Text(text) => text.into(),
+            ResponseBody::File(link) => {
+                url = Some(link.url);
+                Value::Null
+            }
+        };
+        let mut headers = BTreeMap::<String, String>::new();
+        for (name, value) in response.headers {
+            let values = headers.entry(name).or_default();
+            if !values.is_empty() {
+                values.push_str(", ");
+            }
+            values.push_str(&value);
+        }
+        Self {
+            status: response.status,
+            headers,
+            data,
+            url,
+        }
+    }
+}
+
+/// Returns names with their values as text; null is left out.
+fn texts(values: Option<BTreeMap<String, Value>>) -> Vec<(String, String)> {
+    let values = values.unwrap_or_default().into_iter();
+    let values = values.filter(|(_, value)| !value.is_null());
+    let values = values.map(|(name, value)| match value {
+        Value::String(text) => (name, text),
+        other => (name, other.to_string()),
+    });
+    values.collect()
+}
 
 /// Sends a request to the provider of a toolkit with an account of the session's user, and records
 /// it. The session decides about user and account of the request; `account` is the id or the alias of

@@ -10,7 +10,9 @@ use std::{
 };
 
 use bumpalo::Bump;
-use jsonschema::{PatternOptions, ValidationError, Validator, error::ValidationErrorKind};
+use jsonschema::{
+    PatternOptions, ValidationError, Validator, error::ValidationErrorKind, paths::LocationSegment,
+};
 use manifest::schema_cost;
 use serde_json::{Value, json, value::RawValue};
 
@@ -325,19 +327,33 @@ fn not_json_line(cause: &serde_json::Error) -> String {
     format!("not JSON: {cause}")
 }
 
+/// Returns the path of the value and its problem, for example `tools[0].tool_slug is missing`.
 fn problem_line(error: &ValidationError<'_>) -> String {
-    let path = error.instance_path().to_string();
-    let location = match path.as_str() {
-        "" => "at the top",
-        path => path,
-    };
     let mut problem_line = Line {
         text: String::new(),
         left: MAX_LINE_CHARS,
     };
     // A write error means that the line is full. A message quotes its value, which may be large.
-    _ = write!(problem_line, "{location}: {error}");
+    _ = write_problem(&mut problem_line, error);
     problem_line.text
+}
+
+fn write_problem(line: &mut Line, error: &ValidationError<'_>) -> fmt::Result {
+    let mut separator = "";
+    for segment in error.instance_path().segments() {
+        match segment {
+            LocationSegment::Property(name) => write!(line, "{separator}{name}")?,
+            LocationSegment::Index(index) => write!(line, "[{index}]")?,
+        }
+        separator = ".";
+    }
+    match error.kind() {
+        ValidationErrorKind::Required {
+            property: Value::String(name),
+        } => write!(line, "{separator}{name} is missing"),
+        _ if separator.is_empty() => write!(line, "at the top: {error}"),
+        _ => write!(line, ": {error}"),
+    }
 }
 
 /// A text that accepts only as many characters as it has room for.

@@ -48,7 +48,9 @@ pub use publish::{
 pub use schema::{LARGE_CHECK_DEADLINE, Schema};
 pub use schema_file::SchemaFile;
 pub use scopes::{RecommendedScopes, ScopeRequest, find_tools, recommend_scopes, scheme};
-pub use search::{ToolFilter, ToolkitFilter, ToolkitKind, ToolkitOrder, VersionSelector};
+pub use search::{
+    ToolFilter, ToolkitFilter, ToolkitKind, ToolkitOrder, VersionSelector, list_tools,
+};
 pub use signature::TrustedKeys;
 pub use tool_index::{Match, RankedTool, SearchField, ToolIndex};
 pub use trigger::{ResolvedTrigger, TriggerType};

@@ -1,8 +1,9 @@
 //! Lists of tools and toolkits.
 //!
-//! The whole catalog is in memory, so a list is a filter over a snapshot. The search is literal:
-//! every word of the query must occur in the slug, the name or the description. Occurrences in the
-//! slug and the name rank higher.
+//! The whole catalog is in memory, so a list is a filter over a snapshot. Tools are searched for as in
+//! sessions ([`ToolIndex`](super::ToolIndex)); those that have all words of the query literally follow, for
+//! queries such as a part of a slug. The search for toolkits is literal: every word must occur in the slug, the
+//! name or the description. Occurrences in the slug and the name rank higher.
 
 use std::{
     cmp::Reverse,
@@ -13,6 +14,12 @@ use std::{
 use store::Time;
 
 use super::{Counts, Release, ResolvedTool, Snapshot, Tool, Toolkit, versions::Unresolved};
+use crate::{App, Result, projects::Project};
+
+/// Maximum number of tools that a search ranks.
+const MAX_RANKED_TOOLS: usize = 100;
+/// Maximum number of characters of a query that are ranked by.
+const MAX_QUERY_CHARS: usize = 1_024;
 
 /// The version of each toolkit that a list uses.
 #[derive(Debug, Clone)]
@@ -99,6 +106,45 @@ pub struct ToolkitFilter {
     pub order: ToolkitOrder,
     /// The publisher of the toolkits.
     pub kind: ToolkitKind,
+}
+
+/// Returns the tools that match a filter. With a search, those that fit it best are first. Fails if too
+/// many searches of the project are running.
+pub async fn list_tools(
+    app: &App,
+    project: &Project,
+    snapshot: &Snapshot,
+    filter: ToolFilter,
+) -> Result<Vec<ResolvedTool>> {
+    let literal = snapshot.tools(&filter);
+    if filter.search.trim().is_empty() || !filter.slugs.is_empty() {
+        return Ok(literal);
+    }
+    let query: String = filter.search.chars().take(MAX_QUERY_CHARS).collect();
+    let all = snapshot.tools(&ToolFilter {
+        search: String::new(),
+        ..filter
+    });
+    let all = all.into_iter();
+    let mut all: HashMap<_, _> = all.map(|found| (found.tool.slug.clone(), found)).collect();
+    let index = app.catalog.tool_index().await?;
+    let cost = index.search_cost(1);
+    let rank = move || {
+        let is_listed = |found: &ResolvedTool| all.contains_key(&found.tool.slug);
+        let ranked = index
+            .search(&query, MAX_RANKED_TOOLS, is_listed)
+            .into_iter();
+        let mut found: Vec<_> = ranked
+            .filter_map(|ranked| all.remove(&ranked.found.tool.slug))
+            .collect();
+        found.extend(
+            literal
+                .into_iter()
+                .filter(|found| all.contains_key(&found.tool.slug)),
+        );
+        found
+    };
+    app.large_work.run(&project.tenant, cost, rank).await
 }
 
 impl Snapshot {

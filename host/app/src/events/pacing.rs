@@ -6,7 +6,7 @@
 //! which they are sent only if there is room. The state is in memory: after a restart every endpoint
 //! begins anew.
 //!
-//! Polls, subscriptions at providers and actions take room of their project in the same way.
+//! Polls, subscriptions at providers and actions take room of their project in the same way, and have no turns.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use store::Time;
 use tokio::time::Instant;
 
-use crate::core::clock::time_after;
+use crate::{core::clock::time_after, work::MAX_TURN_DELAY};
 
 /// Messages that an endpoint gets at a time before it has accepted one.
 const FIRST_ROOM_MESSAGES: usize = 2;
@@ -28,8 +28,6 @@ const AVERAGE_WEIGHT: u32 = 8;
 const FIRST_ESTIMATE: Duration = Duration::from_millis(10);
 /// Minimum time between two turns.
 const MIN_INTERVAL: Duration = Duration::from_micros(100);
-/// Time within which all waiting deliveries get a turn.
-const MAX_TURN_DELAY: Duration = Duration::from_secs(30);
 
 /// The endpoints that this server has sent messages to.
 #[derive(Debug, Clone, Default)]

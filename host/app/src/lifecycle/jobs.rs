@@ -5,7 +5,7 @@ use crate::{
     agents::{approval, mcp_oauth, recipes, sessions},
     events::{
         self,
-        triggers::{actions, polling, subscribing},
+        triggers::{actions, polling, receiving, subscribing},
     },
     lifecycle::{remove_project, retention},
     projects::idempotency,
@@ -88,6 +88,7 @@ pub(crate) async fn run(app: &App) {
         }
     };
     tokio::join!(
+        receiving::compile_all(app),
         run_jobs(&claims, app, RECURRING_JOBS),
         idle_refresh.run(&claims, app),
         removals.run(&claims, app),

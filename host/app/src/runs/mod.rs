@@ -5,6 +5,7 @@ mod counts;
 pub mod errors;
 mod execute;
 mod host_call;
+mod installing;
 pub mod log;
 mod present;
 pub mod prompt;
@@ -21,10 +22,12 @@ pub use counts::ToolkitCounts;
 pub(crate) use execute::execute_resolved;
 pub use execute::{Execute, Execution, ToolCall, execute};
 pub(crate) use host_call::{HostCall, record_host_call};
+pub(crate) use installing::Installations;
 pub use present::MAX_INLINE_RESULT_BYTES;
 pub use proxy::{
     MAX_BODY_BYTES as MAX_PROXY_BODY_BYTES, Proxy, ProxyBody, ProxyResponse, ResponseBody, proxy,
 };
+pub(crate) use run::compile;
 pub use script::{MAX_SCRIPT_WAIT, ScriptSettings};
 pub(crate) use script::{Script, Scripts, run_script};
 pub(crate) use trigger::{TriggerCall, call_trigger, wrong_output};

@@ -14,11 +14,7 @@ use sandbox::{
 use workbench::{Finished, NotRun};
 
 use super::{errors, record::OpenRecord};
-use crate::{
-    App, Error, Result,
-    catalog::{self, Release},
-    projects::Project,
-};
+use crate::{App, Error, Result, catalog::Release, projects::Project};
 
 /// One run.
 pub(super) struct Run<'a, 'r, W> {
@@ -153,14 +149,17 @@ async fn load_component(app: &App, release: &Release) -> Result<Component> {
     loaded.map_err(|refusal| refusal_error(refusal, release))
 }
 
+/// Compiles the component of a release, if this node has not done so yet.
+pub(crate) async fn compile(app: &App, release: &Release) -> Result<()> {
+    load_component(app, release).await.map(drop)
+}
+
 async fn install_component(app: &App, component: Digest) -> Result<()> {
-    let bytes = app.store.blobs().get(&catalog::blob(component)).await?;
-    let bytes = bytes.ok_or_else(|| {
-        tracing::error!(%component, "a component is missing: servers that share a database must also share a bucket");
-        errors::unavailable("the blob storage of this server does not have the toolkit's component")
-    })?;
-    match app.sandbox.install(bytes).await {
-        Ok(_) => Ok(()),
+    let installed = app
+        .installations
+        .install(&app.store, &app.sandbox, component);
+    match installed.await {
+        Ok(()) => Ok(()),
         Err(sandbox::InstallError::Unavailable(why)) => Err(errors::unavailable(why)),
         Err(other) => Err(errors::internal(format!(
             "component {component} cannot be installed: {other}"

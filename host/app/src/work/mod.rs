@@ -35,7 +35,7 @@ pub(crate) use backoff::{doubled, jittered};
 pub(crate) use claim::{Claim, Claimable, Claims, WorkState};
 pub(crate) use erase::erase_all;
 pub use queue::QueueDepth;
-pub(crate) use queue::{Admission, Next, Queue, depth as queue_depth};
+pub(crate) use queue::{Admission, MAX_TURN_DELAY, Next, Queue, depth as queue_depth};
 #[cfg(test)]
 pub(crate) use recurring::claim_job;
 pub(crate) use recurring::{FENCES_COLLECTION, JOBS_COLLECTION, Job, JobClaim, JobState, run_jobs};

@@ -34,6 +34,9 @@ use crate::{
     core::{clock::time_after, errors},
 };
 
+/// Maximum time until the turn of a record that was put off. The longer it is, the less often the records of
+/// an endpoint that does not answer are written.
+pub(crate) const MAX_TURN_DELAY: Duration = Duration::from_secs(300);
 /// Interval at which due records are looked for without a commit.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 

@@ -1,44 +1,35 @@
 //! Webhooks of providers, at public addresses.
 //!
 //! The toolkit verifies the signature over the exact bytes of the body. A response discloses nothing
-//! to a sender that does not know the secret: an unknown address and a wrong signature are refused
-//! without a body. Everything else is refused with the usual envelope, which the provider's record
-//! of deliveries shows to the developer.
+//! to a sender that does not know the secret: every unknown address is refused with the same words, and so
+//! is every wrong signature. Everything else is refused with its reason, which the provider's record of
+//! deliveries shows to the developer.
 
 use std::sync::Arc;
 
 use app::{
     Class,
-    events::ingress::{self, Address, Inbound},
+    events::{
+        errors,
+        ingress::{self, Address, Inbound},
+    },
 };
 use axum::{
     extract::{Request, State},
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use utoipa::IntoResponses;
 
 use crate::{
     Server,
     http::{
-        ApiError, ApiResult, CURRENT_REQUEST, IN_TABLE, NoKey, Path, body, limiter::Caller, permits,
+        ApiError, ApiResult, CURRENT_REQUEST, HttpError, IN_TABLE, NoKey, Path, body,
+        limiter::Caller, permits,
     },
 };
 
 /// Maximum size of the body of a webhook, in bytes.
 pub(crate) const MAX_WEBHOOK_BYTES: usize = 1 << 20;
-
-/// The refusals of a request, for the description of the API.
-#[derive(IntoResponses)]
-#[expect(dead_code, reason = "only the description is used")]
-enum Refusal {
-    /// The signature is missing or wrong
-    #[response(status = 401, content_type = "text/plain")]
-    NotSigned(String),
-    /// The address does not exist
-    #[response(status = 404, content_type = "text/plain")]
-    NotFound(String),
-}
 
 /// Receives a webhook of a provider at the address of a webhook endpoint.
 #[utoipa::path(
@@ -46,7 +37,8 @@ enum Refusal {
     request_body(content = String, content_type = "*/*", description = "The webhook as the provider signed it"),
     responses(
         (status = 200, description = "The events are stored; the text is that of a handshake", body = String, content_type = "text/plain"),
-        Refusal,
+        (status = 401, description = "The signature is missing or wrong"),
+        (status = 404, description = "The address does not exist"),
     ),
 )]
 pub(crate) async fn receive(
@@ -62,7 +54,8 @@ pub(crate) async fn receive(
 /// Answers a provider that verifies the address of a webhook endpoint.
 #[utoipa::path(get, path = IN_TABLE, operation_id = "verify", responses(
     (status = 200, description = "The text of the handshake", body = String, content_type = "text/plain"),
-    Refusal,
+    (status = 401, description = "The signature is missing or wrong"),
+    (status = 404, description = "The address does not exist"),
 ))]
 pub(crate) async fn verify(
     key: NoKey,
@@ -79,7 +72,8 @@ pub(crate) async fn verify(
     request_body(content = String, content_type = "*/*", description = "The webhook as the provider signed it"),
     responses(
         (status = 200, description = "The events are stored; the text is that of a handshake", body = String, content_type = "text/plain"),
-        Refusal,
+        (status = 401, description = "The signature is missing or wrong"),
+        (status = 404, description = "The address does not exist"),
     ),
 )]
 pub(crate) async fn receive_for_project(
@@ -95,7 +89,8 @@ pub(crate) async fn receive_for_project(
 /// Answers a provider that verifies the older address of a project and a toolkit.
 #[utoipa::path(get, path = IN_TABLE, operation_id = "verify", responses(
     (status = 200, description = "The text of the handshake", body = String, content_type = "text/plain"),
-    Refusal,
+    (status = 401, description = "The signature is missing or wrong"),
+    (status = 404, description = "The address does not exist"),
 ))]
 pub(crate) async fn verify_for_project(
     key: NoKey,
@@ -114,10 +109,12 @@ async fn respond(server: &Server, address: app::Result<Address>, request: Reques
             (status, [(header::CONTENT_TYPE, media_type)], response.text).into_response()
         }
         Err(ApiError::App(cause)) if cause.info().class == Class::NotFound => {
-            StatusCode::NOT_FOUND.into_response()
+            ApiError::Http(HttpError::UnknownRoute).into_response()
         }
         Err(ApiError::App(cause)) if cause.info().class == Class::Unauthenticated => {
-            StatusCode::UNAUTHORIZED.into_response()
+            tracing::debug!(%cause, "a webhook is not signed");
+            let refusal = errors::webhook_not_signed("it is missing or wrong");
+            ApiError::App(refusal).into_response()
         }
         Err(failure) => failure.into_response(),
     }

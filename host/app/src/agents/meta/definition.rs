@@ -22,7 +22,7 @@ pub struct Definition {
     pub output: Value,
 }
 
-static META_TOOL_DEFINITIONS: LazyLock<[Definition; 9]> = LazyLock::new(|| {
+static META_TOOL_DEFINITIONS: LazyLock<[Definition; 11]> = LazyLock::new(|| {
     MetaTool::ALL.map(|tool| {
         serde_json::from_str(text(tool)).expect("the files of the definitions are tested")
     })
@@ -39,6 +39,8 @@ fn text(tool: MetaTool) -> &'static str {
         MetaTool::RemoteBashTool => include_str!("schemas/remote_bash_tool.json"),
         MetaTool::UpsertRecipe => include_str!("schemas/upsert_recipe.json"),
         MetaTool::GetRecipe => include_str!("schemas/get_recipe.json"),
+        MetaTool::ProxyExecute => include_str!("schemas/proxy_execute.json"),
+        MetaTool::SubmitFeedback => include_str!("schemas/submit_feedback.json"),
     }
 }
 

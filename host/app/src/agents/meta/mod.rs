@@ -8,6 +8,7 @@ mod get_recipe;
 mod get_tool_schemas;
 mod manage_connections;
 mod multi_execute_tool;
+mod proxy_execute;
 mod remote_bash_tool;
 mod remote_workbench;
 mod search_tools;
@@ -20,7 +21,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 use strum::IntoStaticStr;
 
 pub use self::{
@@ -38,12 +39,15 @@ pub use self::{
 };
 use super::{Config, SessionCaller, errors};
 use crate::{
-    App, Result,
+    App, Error, Result, catalog,
     runs::{self, Execution, HostCall},
 };
 
 /// Prefix of the slugs of meta tools, with the default operator word.
 pub const SLUG_PREFIX: &str = "SERVICE_";
+
+/// Maximum number of problems of arguments that a refusal names.
+const MAX_ARGUMENT_PROBLEMS: usize = 20;
 
 /// A meta tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr)]
@@ -71,6 +75,10 @@ pub enum MetaTool {
     UpsertRecipe,
     /// Returns a recipe.
     GetRecipe,
+    /// Sends a request to a provider.
+    ProxyExecute,
+    /// Answers feedback about tools, which newer clients send by themselves, and stores nothing.
+    SubmitFeedback,
 }
 
 /// The result of a meta tool.
@@ -90,7 +98,7 @@ impl From<Value> for MetaResult {
 
 impl MetaTool {
     /// The meta tools, in the order in which sessions list them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::SearchTools,
         Self::GetToolSchemas,
         Self::MultiExecuteTool,
@@ -100,6 +108,8 @@ impl MetaTool {
         Self::RemoteBashTool,
         Self::UpsertRecipe,
         Self::GetRecipe,
+        Self::ProxyExecute,
+        Self::SubmitFeedback,
     ];
 
     /// Returns the slug, with the default operator word.
@@ -130,7 +140,10 @@ impl MetaTool {
             Self::ManageConnections => connections.enabled,
             Self::WaitForConnections => connections.enabled && connections.wait_for_connections,
             Self::RemoteWorkbench | Self::RemoteBashTool => config.workbench.enabled,
-            Self::GetToolSchemas | Self::UpsertRecipe | Self::GetRecipe => true,
+            Self::ProxyExecute => config.proxy_execute == Some(true),
+            Self::GetToolSchemas | Self::UpsertRecipe | Self::GetRecipe | Self::SubmitFeedback => {
+                true
+            }
         }
     }
 
@@ -152,13 +165,14 @@ impl MetaTool {
                 | Self::RemoteBashTool
                 | Self::UpsertRecipe
                 | Self::GetRecipe
+                | Self::ProxyExecute
         )
     }
 
-    /// Returns the meta tools that a session has.
+    /// Returns the meta tools that lists of a session show.
     pub fn in_force(config: &Config) -> impl Iterator<Item = Self> {
         let all = Self::ALL.into_iter();
-        all.filter(|tool| tool.is_in_force(config))
+        all.filter(|tool| *tool != Self::SubmitFeedback && tool.is_in_force(config))
     }
 }
 
@@ -179,7 +193,38 @@ pub async fn execute(
         request_id: caller.request_id.clone(),
         arguments: arguments.clone(),
     };
-    runs::record_host_call(app, call, run(app, caller, tool, &arguments)).await
+    let run = async {
+        match run(app, caller, tool, &arguments).await {
+            Err(cause) if cause.is(&errors::ARGUMENTS_INVALID) => {
+                Err(named(app, caller, tool, &arguments, cause).await?)
+            }
+            ran => ran,
+        }
+    };
+    runs::record_host_call(app, call, run).await
+}
+
+/// Names all problems of arguments that a meta tool refused, each with its path. Returns `cause` if the
+/// arguments match the schema.
+async fn named(
+    app: &App,
+    caller: &SessionCaller,
+    tool: MetaTool,
+    arguments: &Bytes,
+    cause: Error,
+) -> Result<Error> {
+    let Ok(value) = serde_json::from_slice(arguments) else {
+        return Ok(cause);
+    };
+    let schema = tool.definition().input.clone();
+    let project = &caller.project.tenant;
+    let mut problems =
+        catalog::problems_with(&app.large_work, project, "arguments", schema, value).await?;
+    if problems.is_empty() {
+        return Ok(cause);
+    }
+    problems.truncate(MAX_ARGUMENT_PROBLEMS);
+    Ok(errors::arguments_invalid(tool.short_slug(), problems))
 }
 
 /// Runs a meta tool, and returns its data and its failure.
@@ -208,6 +253,10 @@ async fn run(
         MetaTool::GetRecipe => Box::pin(get_recipe::run(app, caller, value()?)),
         MetaTool::WaitForConnections => Box::pin(wait_for_connections::run(app, caller, value()?)),
         MetaTool::RemoteWorkbench => Box::pin(remote_workbench::run(app, caller, value()?)),
+        MetaTool::ProxyExecute => Box::pin(proxy_execute::run(app, caller, value()?)),
+        MetaTool::SubmitFeedback => {
+            Box::pin(async { Ok(json!({ "message": "This server stores no feedback." }).into()) })
+        }
         MetaTool::RemoteBashTool => Box::pin(remote_bash_tool::run(app, caller, value()?)),
     };
     let MetaResult { data, error } = call.await?;

@@ -4,9 +4,9 @@ use super::*;
 use crate::agents::{ManageConnections, Workbench};
 
 fn slugs(config: &Config) -> Vec<&'static str> {
-    let switched_on = MetaTool::ALL.into_iter();
-    let switched_on = switched_on.filter(|tool| tool.is_in_force(config));
-    switched_on.map(MetaTool::short_slug).collect()
+    MetaTool::in_force(config)
+        .map(MetaTool::short_slug)
+        .collect()
 }
 
 #[test]
@@ -19,6 +19,11 @@ fn switches_of_a_session_remove_meta_tools() {
         },
         ..Config::default()
     };
+    let with_proxy = Config {
+        proxy_execute: Some(true),
+        ..connected(true, true)
+    };
+    assert!(slugs(&with_proxy).contains(&"PROXY_EXECUTE"));
     let all = slugs(&connected(true, true));
     assert_eq!(all.len(), 9);
     let without = |config: &Config| -> Vec<_> {

@@ -2,7 +2,7 @@
 
 use store::{Batch, Query, Record};
 
-use super::{COLLECTION, Instance, progress::Progress, record, subscribing};
+use super::{COLLECTION, Instance, actions, progress::Progress, record, subscribing};
 use crate::{
     App, Error, Result, accounts,
     catalog::VersionSelector,
@@ -63,7 +63,8 @@ pub async fn remove(app: &App, project: &Project, id: &TriggerInstanceId) -> Res
         let batch = Batch::at(app.clock.now());
         Ok::<_, Error>((with_removal(app, batch, &instance).await?, ()))
     });
-    Ok(removed.await?)
+    removed.await?;
+    actions::erase_pending(app, &project.id, id).await
 }
 
 /// Adds the deletion of an instance to a batch.

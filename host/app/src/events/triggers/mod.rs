@@ -14,7 +14,7 @@ mod list;
 mod poll_now;
 pub(crate) mod polling;
 pub(crate) mod progress;
-mod receiving;
+pub(crate) mod receiving;
 mod recent;
 mod reception;
 mod schedule;

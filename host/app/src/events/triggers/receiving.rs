@@ -8,7 +8,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use sandbox::{Action, Event, Inbound, Output};
-use store::{Batch, Listed, Query, Record, Window};
+use store::{Batch, Listed, Predicate, Query, Record, Window};
 
 use super::{
     COLLECTION, DisabledReason, Instance, MAX_EVENTS,
@@ -19,13 +19,15 @@ use super::{
 };
 use crate::{
     App, Error, Result, accounts,
-    catalog::{Origin, ResolvedTrigger, TriggerKind, VersionSelector},
+    catalog::{Origin, Release, ResolvedTrigger, TriggerKind, VersionSelector},
     core::{ids::TriggerInstanceId, truncate},
     events::{endpoints::Values, errors, outbox},
     projects::Project,
     runs::{self, TriggerCall},
 };
 
+/// Number of trigger instances that are read at a time at the start.
+const INSTANCES_PER_PAGE: u64 = 500;
 /// Failure kind with which a guest refuses a signature.
 const UNAUTHORIZED_KIND: &str = "unauthorized";
 /// Failure kind with which a guest refuses a body.
@@ -40,6 +42,45 @@ pub(in crate::events) struct Answer {
     pub(in crate::events) media_type: String,
     /// Body, for example the challenge of a handshake.
     pub(in crate::events) body: bytes::Bytes,
+}
+
+/// Compiles the components of all enabled trigger instances that this server has not compiled yet, so that
+/// no webhook waits for that after an upgrade.
+pub(crate) async fn compile_all(app: &App) {
+    let releases = match enabled_releases(app).await {
+        Ok(releases) => releases,
+        Err(cause) => {
+            tracing::warn!(%cause, "the toolkits of enabled triggers are compiled when they are called");
+            return;
+        }
+    };
+    for release in releases.values() {
+        if let Err(cause) = runs::compile(app, release).await {
+            let (toolkit, version) = (&release.slug, release.version.as_str());
+            tracing::warn!(%cause, %toolkit, version, "the toolkit of an enabled trigger is not compiled");
+        }
+    }
+}
+
+/// Returns the releases whose components enabled trigger instances call, each once.
+async fn enabled_releases(app: &App) -> Result<BTreeMap<String, Arc<Release>>> {
+    let is_set = Predicate::AtLeast(i64::MIN);
+    let enabled = Query::all_projects().test("disabled_at", Predicate::Not(Box::new(is_set)));
+    let mut releases = BTreeMap::new();
+    let mut window = Some(Window::first(INSTANCES_PER_PAGE));
+    while let Some(next) = window.take() {
+        let query = enabled.clone().window(next.clone()).uncounted();
+        let page = app.store.list::<Instance>(&query).await?;
+        let catalog = app.catalog.snapshot();
+        for instance in page.items {
+            let versions = VersionSelector::all(&instance.body.version);
+            if let Ok(found) = catalog.trigger(&instance.body.trigger, &versions) {
+                releases.insert(found.release.digest.to_string(), found.release);
+            }
+        }
+        window = page.next.map(|cursor| next.after(cursor));
+    }
+    Ok(releases)
 }
 
 /// Returns a page of the instances of these trigger types that receive, or that do again when their

@@ -22,10 +22,10 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::{Admission, POLL_INTERVAL, Turn};
+use super::{Admission, MAX_TURN_DELAY, POLL_INTERVAL, Turn};
 use crate::{
     Result,
-    core::ids,
+    core::{clock::time_after, ids},
     work::{Claim, Claimable, Claims, jittered},
 };
 
@@ -74,10 +74,12 @@ struct Waiting<T> {
     hides_some: bool,
     /// Records that were put off and whose turn has not come.
     ahead: Groups<T>,
-    /// Time at which these were read. None if others may have room.
+    /// Time at which those of all projects were read.
     ahead_read_at: Option<Instant>,
-    /// Time until which records that were put off come due.
-    turns_until: Time,
+    /// True if there may be more of projects that have none in memory.
+    more_ahead: bool,
+    /// Time until which records that were put off come due. None before the first read.
+    turns_until: Option<Time>,
 }
 
 impl<T> Waiting<T> {
@@ -88,9 +90,7 @@ impl<T> Waiting<T> {
             return Some((record, room));
         }
         let (record, room, last) = self.ahead.admit(&enter)?;
-        if last {
-            self.ahead_read_at = None;
-        }
+        self.more_ahead |= last;
         Some((record, room))
     }
 
@@ -104,7 +104,8 @@ impl<T> Waiting<T> {
     /// Returns true if records that were put off are to be read before their turn. If none of those
     /// that were read has room, they are read again after a while only.
     fn looks_ahead(&self, now: Time) -> bool {
-        !self.more && self.turns_until > now && !is_recent(self.ahead_read_at)
+        let is_read = is_recent(self.ahead_read_at) && !self.more_ahead;
+        !self.more && self.turns_until > Some(now) && !is_read
     }
 }
 
@@ -163,10 +164,11 @@ impl<T> Groups<T> {
         self.0.iter().map(|group| group.records.len()).sum()
     }
 
-    /// Returns the projects of the records.
-    fn projects(&self) -> Vec<Scalar> {
+    /// Leaves the projects of these records out of a query.
+    fn without_own_projects(&self, query: Query) -> Query {
         let projects: HashSet<_> = self.0.iter().map(|group| &*group.project).collect();
-        projects.into_iter().map(Scalar::from).collect()
+        let own = Predicate::AnyOf(projects.into_iter().map(Scalar::from).collect());
+        query.test("project", Predicate::Not(Box::new(own)))
     }
 
     /// Keeps a number of records of each group.
@@ -199,7 +201,8 @@ impl<'a, T: Claimable, C, R> Due<'a, T, C, R> {
             hides_some: false,
             ahead: Groups(VecDeque::new()),
             ahead_read_at: None,
-            turns_until: Time(0),
+            more_ahead: false,
+            turns_until: None,
         };
         Self {
             claims,
@@ -264,7 +267,7 @@ impl<'a, T: Claimable, C, R> Due<'a, T, C, R> {
             waiting.due.truncate(self.page_records / KEPT_PART);
             waiting.hides_some = true;
         }
-        waiting.more && waiting.due.record_count() <= MAX_WAITING_PAGES * self.page_records
+        waiting.more && self.has_memory(&waiting.due)
     }
 
     /// Takes a worker and room for the work on a record of a project, if there are both.
@@ -284,7 +287,7 @@ impl<'a, T: Claimable, C, R> Due<'a, T, C, R> {
             false => MIN_READ_INTERVAL,
         };
         let read_at = waiting.read_at.unwrap_or_else(Instant::now);
-        let poll_interval = match waiting.turns_until > now {
+        let poll_interval = match waiting.turns_until > Some(now) {
             true => TURN_INTERVAL,
             false => jittered(POLL_INTERVAL),
         };
@@ -306,12 +309,12 @@ impl<'a, T: Claimable, C, R> Due<'a, T, C, R> {
             for mut record in group.records {
                 let turn = turn(self.context, &group.key, now);
                 record.body.work().put_off(turn);
-                waiting.turns_until = waiting.turns_until.max(turn);
+                waiting.turns_until = waiting.turns_until.max(Some(turn));
                 batch = batch.update(&record);
             }
         }
         waiting.forget();
-        waiting.ahead_read_at = None;
+        waiting.more_ahead = true;
         match self.claims.store.commit(batch).await {
             // Another worker has changed one of the records. All of them are read again.
             Ok(()) | Err(CommitError::Stale) => Ok(()),
@@ -331,8 +334,7 @@ impl<'a, T: Claimable, C, R> Due<'a, T, C, R> {
             waiting.all_read_at = Some(read_at);
             waiting.hides_some = false;
         } else {
-            let waiting = Predicate::AnyOf(waiting.due.projects());
-            due = due.test("project", Predicate::Not(Box::new(waiting)));
+            due = waiting.due.without_own_projects(due);
         }
         let due = self.find(due).await?;
         waiting.more = due.len() >= self.page_records;
@@ -341,15 +343,39 @@ impl<'a, T: Claimable, C, R> Due<'a, T, C, R> {
         waiting
             .ahead
             .retain(|record| record.body.work().due > Some(now));
-        if self.admission.turn.is_some() && waiting.looks_ahead(now) {
-            let turns = Query::all_projects().at_least("due", after_now);
-            let turns = turns.below("due", waiting.turns_until.0.saturating_add(1));
-            let mut ahead = self.find(turns).await?;
-            ahead.retain_mut(|record| record.body.work().is_put_off());
-            waiting.ahead = self.group(ahead, now);
-            waiting.ahead_read_at = Some(Instant::now());
+        if self.admission.turn.is_some() {
+            // Those that were put off before this server started are found, too.
+            let at_start = || time_after(now, MAX_TURN_DELAY);
+            let until = *waiting.turns_until.get_or_insert_with(at_start);
+            if waiting.looks_ahead(now) {
+                self.read_ahead(waiting, now, until).await?;
+            }
         }
         Ok(())
+    }
+
+    /// Reads a page of the records that were put off, of the projects that have none in memory.
+    async fn read_ahead(&self, waiting: &mut Waiting<T>, now: Time, until: Time) -> Result<()> {
+        let [from, to] = [now, until].map(|time| time.0.saturating_add(1));
+        let mut turns = Query::all_projects().at_least("due", from).below("due", to);
+        if is_recent(waiting.ahead_read_at) {
+            waiting.ahead.truncate(self.page_records / KEPT_PART);
+            turns = waiting.ahead.without_own_projects(turns);
+        } else {
+            waiting.ahead.0.clear();
+            waiting.ahead_read_at = Some(Instant::now());
+        }
+        let mut ahead = self.find(turns).await?;
+        let is_last = ahead.len() < self.page_records;
+        ahead.retain_mut(|record| record.body.work().is_put_off());
+        waiting.ahead.0.extend(self.group(ahead, now).0);
+        waiting.more_ahead = !is_last && self.has_memory(&waiting.ahead);
+        Ok(())
+    }
+
+    /// Returns true if another page of records may be read beside those in memory.
+    fn has_memory(&self, groups: &Groups<T>) -> bool {
+        groups.record_count() <= MAX_WAITING_PAGES * self.page_records
     }
 
     /// Reads a page of records in order of their due times.

@@ -140,7 +140,7 @@ pub(crate) async fn update(
     key: ProjectKey,
     Path(id): Path<AuthConfigId>,
     Json(body): Json<Update>,
-) -> ApiResult<Json<Success>> {
+) -> ApiResult<Json<SuccessWithMessage>> {
     let mut own = object("credentials", body.credentials)?;
     for (name, given) in [("scopes", body.scopes), ("user_scopes", body.user_scopes)] {
         own.extend(given.map(|value| (name.to_owned(), value)));
@@ -158,7 +158,7 @@ pub(crate) async fn update(
         in_sessions: body.is_enabled_for_tool_router,
     };
     auth_configs::change(key.app(), &key.project, &id, changes).await?;
-    Ok(Json(Success::OK))
+    Ok(Json(Success::with("the auth config is changed")))
 }
 
 /// Deletes an auth config; tools cannot be run with its accounts any more.
@@ -181,14 +181,14 @@ pub(crate) async fn remove(
 pub(crate) async fn set_status(
     key: ProjectKey,
     Path((id, status)): Path<(AuthConfigId, String)>,
-) -> ApiResult<Json<Success>> {
-    let status = match status.to_ascii_uppercase().as_str() {
-        "ENABLED" => Status::Enabled,
-        "DISABLED" => Status::Disabled,
+) -> ApiResult<Json<SuccessWithMessage>> {
+    let (status, message) = match status.to_ascii_uppercase().as_str() {
+        "ENABLED" => (Status::Enabled, "the auth config is enabled"),
+        "DISABLED" => (Status::Disabled, "the auth config is disabled"),
         _ => return Err(errors::invalid("status: must be ENABLED or DISABLED").into()),
     };
     auth_configs::set_status(key.app(), &key.project, &id, status).await?;
-    Ok(Json(Success::OK))
+    Ok(Json(Success::with(message)))
 }
 
 async fn views(key: &ProjectKey, records: Vec<Record<AuthConfig>>) -> ApiResult<Vec<View>> {

@@ -175,7 +175,7 @@ pub(crate) async fn execute(
         ClientTools::checked(body.experimental)?;
         let call = Call {
             arguments: arguments(&bytes, body.arguments)?,
-            slug: body.tool_slug,
+            slug: not_empty("tool_slug", body.tool_slug)?,
             account: body.account.filter(|account| !account.trim().is_empty()),
             approval: None,
         };
@@ -215,7 +215,7 @@ pub(crate) async fn execute_meta(
     ClientTools::checked(body.experimental)?;
     let call = Call {
         arguments: arguments(&bytes, body.arguments)?,
-        slug: body.slug,
+        slug: not_empty("slug", body.slug)?,
         account: None,
         approval: approval(body.request_state, body.input_responses)?,
     };
@@ -280,6 +280,14 @@ fn arguments(bytes: &Bytes, arguments: Option<&RawValue>) -> ApiResult<Bytes> {
         None | Some("null") => Ok(Bytes::from_static(b"{}")),
         Some(text) if text.starts_with('{') => Ok(bytes.slice_ref(text.as_bytes())),
         Some(_) => Err(errors::session_invalid("arguments: must be an object").into()),
+    }
+}
+
+/// Returns the slug of a tool. Fails if it is empty.
+fn not_empty(member: &str, slug: String) -> ApiResult<String> {
+    match slug.trim() {
+        "" => Err(errors::session_invalid(format!("{member}: is empty; name a tool")).into()),
+        _ => Ok(slug),
     }
 }
 

@@ -28,7 +28,7 @@ use crate::{
     http::{ApiResult, IN_TABLE, Json, Listed, Page, Path, Prefix, ProjectKey, Query, errors},
 };
 
-/// Lists tools.
+/// Lists tools. With a search, the tools that fit it best are first, ranked as in sessions.
 #[utoipa::path(get, path = IN_TABLE, responses(
     (status = 404, description = "The project has no such auth config"),
 ))]
@@ -54,7 +54,8 @@ pub(crate) async fn list(
         filter.toolkits = toolkits_of_auth_configs(&key, ids, filter.toolkits).await?;
     }
     let (catalog, page) = snapshot(key.app(), page)?;
-    let (found, total) = page.cut(catalog.tools(&filter));
+    let found = app::catalog::list_tools(key.app(), &key.project, &catalog, filter).await?;
+    let (found, total) = page.cut(found);
     let views = found.iter().map(|found| view(prefix, &catalog, found));
     let views = views.collect::<ApiResult<_>>()?;
     Ok(Json(Listed::counted(views, &page, total)))

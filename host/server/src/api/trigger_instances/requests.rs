@@ -184,8 +184,9 @@ impl UpsertBody {
 #[derive(Deserialize, ToSchema)]
 #[schema(as = ChangeTriggerInstance)]
 pub(crate) struct Change {
+    /// State that the instance is to have. Required while no other member can be changed.
     #[schema(inline)]
-    pub status: WantedStatus,
+    pub status: Option<WantedStatus>,
     /// The user that the caller expects.
     pub user_id: Option<String>,
     /// Refused: the events of an instance are sent to the subscription of the project.

@@ -44,8 +44,12 @@ pub(crate) struct View {
     name: String,
     description: String,
     instructions: String,
+    /// The first of `types`.
     #[schema(inline)]
     r#type: Delivery,
+    /// All ways in which events of the type are delivered.
+    #[schema(inline)]
+    types: [Delivery; 1],
     toolkit: ToolkitView,
     /// A JSON Schema of the configuration of an instance.
     #[schema(value_type = Map<String, Value>)]
@@ -81,6 +85,7 @@ impl View {
             description: trigger.description.clone(),
             instructions: String::new(),
             r#type: trigger.kind.into(),
+            types: [trigger.kind.into()],
             toolkit: ToolkitView::new(release),
             config: trigger.config.text()?,
             payload: trigger.payload.text()?,

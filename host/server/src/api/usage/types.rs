@@ -61,6 +61,8 @@ view! {
     } {
         #[schema(value_type = BTreeMap<String, UsageSum>)]
         entities: BTreeMap<&'static str, UsageSum> = entities.into_iter().collect(),
+        /// Charge for the usage, always `0`: the server charges nothing.
+        instant_charge: &'static str = "0",
     }
 }
 

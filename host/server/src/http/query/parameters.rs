@@ -10,6 +10,16 @@ use serde::de::{
 use super::{MAX_LIST_ENTRIES, MAX_TEXT_CHARS};
 use crate::http::{branding::Branding, context::CURRENT_REQUEST};
 
+/// Optional parameters that are no texts, for which some clients send `null` instead of leaving them out.
+const NULLABLE_PARAMETERS: [&str; 6] = [
+    "include_deprecated",
+    "show_disabled",
+    "showDisabled",
+    "is_connected",
+    "page_no",
+    "page",
+];
+
 /// Reason why parameters do not fit.
 #[derive(Debug)]
 pub(super) struct Invalid(pub(super) String);
@@ -52,7 +62,7 @@ impl<'a> Parameters<'a> {
                 continue;
             };
             let value = value.trim();
-            if value.is_empty() {
+            if value.is_empty() || value == "null" && NULLABLE_PARAMETERS.contains(&field) {
                 continue;
             }
             match rest {

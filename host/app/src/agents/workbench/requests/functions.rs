@@ -1,7 +1,5 @@
 //! The functions of the host that scripts call.
 
-use std::collections::BTreeMap;
-
 use base64::{DecodeError, Engine, engine::general_purpose::STANDARD as BASE64};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -13,12 +11,10 @@ use crate::{
     agents::{
         SessionCaller, SessionExecute, errors, execute,
         meta::{self, MetaTool, ToolSearch, UseCase},
-        proxy,
+        proxy::ProxyCall,
     },
     core::{clock::iso, json},
     files::{self, NewFile},
-    projects::permissions::Area,
-    runs::{Proxy, ProxyBody, ResponseBody},
 };
 
 /// Slugs of the toolkit and the tool that files of scripts name as their origin.
@@ -99,27 +95,6 @@ pub(super) async fn search_tools(
     to_json(&meta::search(app, caller, search).await?)
 }
 
-#[derive(Deserialize)]
-struct ProxyCall {
-    toolkit: String,
-    method: String,
-    endpoint: String,
-    body: Option<Value>,
-    query: Option<BTreeMap<String, Value>>,
-    headers: Option<BTreeMap<String, Value>>,
-}
-
-/// The response of a provider, as a script gets it.
-#[derive(Serialize)]
-struct ProxyAnswer {
-    status: u16,
-    headers: BTreeMap<String, String>,
-    data: Value,
-    /// Link to a body that is not text, or too large.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    url: Option<String>,
-}
-
 pub(super) async fn request_provider(
     app: &App,
     caller: &SessionCaller,
@@ -129,64 +104,8 @@ pub(super) async fn request_provider(
         let switch = "`workbench.enable_proxy_execution` is false";
         return Err(errors::script_request_refused("proxy", switch));
     }
-    if !caller.rights.proxy {
-        // Otherwise a script would do what the key may not.
-        let area = Area::ProxyExecute.into_str();
-        return Err(errors::key_permission("write", area));
-    }
     let call: ProxyCall = parse(app, caller, "proxy", arguments).await?;
-    let request = Proxy {
-        user_id: None,
-        account: None,
-        custom: None,
-        endpoint: call.endpoint,
-        method: call.method.to_ascii_uppercase(),
-        headers: texts(call.headers),
-        query: texts(call.query),
-        body: match call.body {
-            None => None,
-            Some(Value::String(text)) => Some(ProxyBody::Bytes(text.into(), None)),
-            Some(value) => Some(ProxyBody::Json(value.to_string().into())),
-        },
-        session: None,
-        request_id: caller.request_id.clone(),
-    };
-    let response = proxy(app, caller, &call.toolkit, None, request).await?;
-    let mut url = None;
-    let data = match response.body {
-        ResponseBody::Empty => Value::Null,
-        ResponseBody::Json(data) => data,
-        ResponseBody::Text(text) => text.into(),
-        ResponseBody::File(link) => {
-            url = Some(link.url);
-            Value::Null
-        }
-    };
-    let mut headers = BTreeMap::<String, String>::new();
-    for (name, value) in response.headers {
-        let values = headers.entry(name).or_default();
-        if !values.is_empty() {
-            values.push_str(", ");
-        }
-        values.push_str(&value);
-    }
-    to_json(&ProxyAnswer {
-        status: response.status,
-        headers,
-        data,
-        url,
-    })
-}
-
-/// Returns names with their values as text; null is left out.
-fn texts(values: Option<BTreeMap<String, Value>>) -> Vec<(String, String)> {
-    let values = values.unwrap_or_default().into_iter();
-    let values = values.filter(|(_, value)| !value.is_null());
-    let values = values.map(|(name, value)| match value {
-        Value::String(text) => (name, text),
-        other => (name, other.to_string()),
-    });
-    values.collect()
+    to_json(&call.send(app, caller).await?)
 }
 
 #[derive(Deserialize)]

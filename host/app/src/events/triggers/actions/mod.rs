@@ -25,7 +25,7 @@ pub use self::{
 pub(crate) use self::{
     copies::{COPIES_INTERVAL, add_missing},
     recipes::{RecipeAction, RecipeActions},
-    record::{COLLECTION, add},
+    record::{COLLECTION, add, erase_pending},
 };
 use crate::{App, Result, catalog::ResolvedTool, core::ids::AccountId};
 

@@ -5,7 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 use store::{
-    Batch, Collection, Document, Erasure, Field, Kind, Listed, Query, Record, Time, Window,
+    Batch, Collection, CommitError, Document, Erasure, Field, Kind, Listed, Query, Record, Time,
+    Window,
 };
 use strum::IntoStaticStr;
 use uuid::Uuid;
@@ -32,6 +33,8 @@ pub(crate) static COLLECTION: Collection = Collection {
     ],
 };
 
+/// Number of runs of a deleted instance that are erased in one commit.
+const RUNS_PER_BATCH: u64 = 100;
 /// Maximum length of an error that is kept, in characters.
 const MAX_ERROR_CHARS: usize = 1_000;
 
@@ -150,6 +153,34 @@ pub(crate) async fn add(
         batch = batch.insert(project.as_str(), &id, &run);
     }
     Ok(batch)
+}
+
+/// Erases the pending runs of an instance that is deleted, so that they do not count as pending actions
+/// of the project. A run whose tool is running stops there: its end finds no record.
+pub(crate) async fn erase_pending(
+    app: &App,
+    project: &ProjectId,
+    instance: &TriggerInstanceId,
+) -> Result<()> {
+    let pending = Query::for_project(project.as_str())
+        .is("instance", instance.as_str())
+        .is("status", RunStatus::Pending.into_str())
+        .page(0, RUNS_PER_BATCH)
+        .uncounted()
+        .without_bodies();
+    loop {
+        let rows = app.store.rows(&COLLECTION, &pending).await?.rows;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let batch = Batch::at(app.clock.now());
+        let purge = |batch: Batch, row| batch.purge_row(&COLLECTION, row);
+        match app.store.commit(rows.iter().fold(batch, purge)).await {
+            // A worker has claimed or ended one of them. The others are read again.
+            Ok(()) | Err(CommitError::Stale) => {}
+            Err(cause) => return Err(cause.into()),
+        }
+    }
 }
 
 /// Seals an error for the run with this id.

@@ -12,12 +12,12 @@ use gate::Shares;
 use sandbox::kind;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use store::{Query, Record, Row};
+use store::Record;
 use uuid::Uuid;
 
 use super::{
     Action, EVENT_ROOT, RecipeAction, Target, copies,
-    record::{self, ActionRun, COLLECTION, RunStatus},
+    record::{self, ActionRun},
 };
 use crate::{
     App, Error, Result,
@@ -39,7 +39,7 @@ use crate::{
     },
     projects::{self, SharedProject},
     runs::{self, Execute, Execution, Input, ToolCall},
-    work::{Admission, Claim, Next, Queue, doubled, erase_all, jittered},
+    work::{Admission, Claim, Next, Queue, doubled, jittered},
 };
 
 /// Shares of projects in the actions that one server runs at a time.
@@ -51,8 +51,6 @@ pub const ACTION_SHARES: Shares = Shares {
 };
 /// Time after which the run of a lost server is taken up. A worker that lives renews its claim.
 const LEASE_TTL: Duration = Duration::from_secs(10);
-/// Number of runs of a deleted instance that are erased in one commit.
-const RUNS_PER_BATCH: u64 = 500;
 /// Interval at which the run of a recipe is looked at that takes long.
 const RECIPE_INTERVAL: Duration = Duration::from_secs(2);
 /// Maximum attempts to run the tool for one event.
@@ -102,7 +100,7 @@ async fn run(app: &App, claim: Arc<Claim<ActionRun>>, mut room: Room) -> Result<
     let project = ProjectId::parse(claim.project())?;
     let run = claim.body().await;
     let Some((project, instance)) = find_instance(app, &project, &run.instance).await? else {
-        erase_pending(&claim, &run.instance).await?;
+        record::erase_pending(app, &project, &run.instance).await?;
         return Ok(Next::Ended);
     };
     let subject = match Subject::load(app, &claim, &run, project.clone(), instance).await {
@@ -136,17 +134,6 @@ async fn run(app: &App, claim: Arc<Claim<ActionRun>>, mut room: Room) -> Result<
         }
         Err(cause) => fail(app, &claim, &project.id, &cause.to_string()).await,
     }
-}
-
-/// Erases the claimed run and all others of the same instance that are pending, so that those of a
-/// deleted instance do not count as the project's pending actions.
-async fn erase_pending(claim: &Claim<ActionRun>, instance: &TriggerInstanceId) -> Result<()> {
-    let pending = Query::for_project(claim.project())
-        .is("instance", instance.as_str())
-        .is("status", RunStatus::Pending.into_str());
-    let is_other = |row: &Row| row.id != claim.id();
-    erase_all(claim, &COLLECTION, pending, RUNS_PER_BATCH, is_other).await?;
-    Ok(claim.erase(claim.batch().await?).await?)
 }
 
 /// Returns the project and the instance of a run, if both exist.
