@@ -463,8 +463,9 @@ async fn permissions_of_accounts_are_refused_by_name() {
     let tool = format!("{}_SEND", mail(host).await.to_uppercase());
     for key in [&format!("{tool}:ca_abcdefghijkl"), "*:__none__"] {
         let overrides = json!({ "default": "allow_all", "overrides": { key: "always_deny" } });
-        let made = project.post(SESSION_PATH, &with_permissions(overrides));
-        let refused = made.await.expect(400).text;
+        let config = with_permissions(overrides);
+        let made = project.post(SESSION_PATH, &config).await;
+        let refused = made.expect(400).text;
         assert!(refused.contains("a permission of an account"), "{refused}");
     }
 }

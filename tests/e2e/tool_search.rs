@@ -314,7 +314,10 @@ async fn refusal_names_every_wrong_argument() {
         ),
         (
             "SERVICE_MULTI_EXECUTE_TOOL",
-            json!({ "tools": [{ "arguments": {} }, { "tool_slug": 1, "arguments": {} }] }),
+            json!({
+                "tools": [{ "arguments": {} }, { "tool_slug": 1, "arguments": {} }],
+                "sync_response_to_workbench": false,
+            }),
             &[
                 "tools[0].tool_slug is missing",
                 "tools[1].tool_slug: 1 is not of type \"string\"",

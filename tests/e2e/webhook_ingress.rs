@@ -168,7 +168,7 @@ async fn webhook_is_received_after_an_upgrade() {
     // The compiled form of an earlier version is of no use. No tool of the toolkit is called.
     fs::remove_dir_all(setup.data().join("compiled")).unwrap();
     let host = setup.start().await;
-    github.project = host.with_key(&github.project.key());
+    github.project = host.with_key(github.project.key());
     wait_until("a repeated webhook is received", async || {
         github.deliver("after", 2).await.status == 200
     })
@@ -289,7 +289,7 @@ async fn forged_webhooks_are_refused_without_a_body() {
 }
 
 #[tokio::test]
-async fn unknown_addresses_are_refused_without_a_body() {
+async fn unknown_addresses_are_refused_in_same_words() {
     let github = GitHub::shared().await;
     let id = github.endpoint.rsplit('/').next().unwrap();
     let project = github.project.project_id().await;
@@ -304,7 +304,10 @@ async fn unknown_addresses_are_refused_without_a_body() {
     ] {
         for method in [Method::POST, Method::GET] {
             let answer = github.project.send(method, &path, Body::None, &[]).await;
-            assert_eq!((answer.status, &*answer.text), (404, ""), "{path}");
+            let refused = answer.expect(404);
+            refused.assert_envelope();
+            let message = &refused["error"]["message"];
+            assert_eq!(message, "there is nothing at this path", "{path}");
         }
     }
 }
@@ -704,7 +707,7 @@ async fn challenge_is_returned_only_if_signed_and_recent() {
         assert_eq!(answer.status, status, "{case}: {answer:#?}");
         assert_eq!(answer.text.starts_with("3eZbrw"), expected, "{case}");
         assert!(
-            expected || answer.text.is_empty(),
+            expected || !answer.text.contains("3eZbrw"),
             "{case}: {}",
             answer.text
         );

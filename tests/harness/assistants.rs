@@ -1,5 +1,5 @@
-//! Assistants that use MCP endpoints with the official libraries for Python and JavaScript, which share
-//! no code with the server or the harness.
+//! Programs that share no code with the server or the harness: assistants that use MCP endpoints with the
+//! official libraries for Python and JavaScript, and applications that use the API with client libraries.
 
 use std::{path::Path, process::Stdio};
 
@@ -21,7 +21,7 @@ impl Library {
     pub const ALL: [Self; 2] = [Self::Python, Self::JavaScript];
 }
 
-/// A running assistant.
+/// A running assistant or application.
 pub struct Assistant(Child);
 
 impl Assistant {
@@ -30,21 +30,36 @@ impl Assistant {
     /// # Panics
     /// If the library is missing.
     pub fn start(library: Library, options: &Value) -> Self {
+        Self::start_script(library, "mcp-2.3.0", "assistant", options)
+    }
+
+    /// Starts an application with the options that its script describes. It uses every part of the API
+    /// that its client library has a function for.
+    ///
+    /// # Panics
+    /// If the library is missing.
+    pub fn start_application(library: Library, options: &Value) -> Self {
+        Self::start_script(library, "composio-0.30.0", "client", options)
+    }
+
+    /// Starts a script; `package` is the folder of its library for Python.
+    fn start_script(library: Library, package: &str, script: &str, options: &Value) -> Self {
         let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
         let parts = tests.join("../target/parts");
         let mut command = match library {
             Library::Python => {
-                let mut command = Command::new(parts.join("mcp-2.3.0/bin/python"));
-                command.arg(tests.join("python/assistant.py"));
+                let mut command = Command::new(parts.join(package).join("bin/python"));
+                command.arg(tests.join(format!("python/{script}.py")));
                 command
             }
             Library::JavaScript => {
                 let mut command = Command::new("node");
-                let folder = parts.join("node");
-                command.arg(tests.join("node/assistant.mjs")).arg(folder);
+                let script = tests.join(format!("node/{script}.mjs"));
+                command.arg(script).arg(parts.join("node"));
                 command
             }
         };
+        command.env("COMPOSIO_DISABLE_TELEMETRY", "true");
         let started = command
             .arg(options.to_string())
             .stdin(Stdio::piped())

@@ -43,7 +43,7 @@ async fn every_problem_has_its_line_with_its_place() {
     let lines = lines.unwrap();
     assert_eq!(lines.len(), 2, "{lines:?}");
     let has_line = |part: &str| lines.iter().any(|line| line.contains(part));
-    assert!(has_line("/deep/n: ") && has_line("url"), "{lines:?}");
+    assert!(has_line("deep.n: ") && has_line("url is missing"), "{lines:?}");
 }
 
 #[tokio::test]
