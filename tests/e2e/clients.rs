@@ -269,6 +269,28 @@ async fn client_id_url_serves_the_client_metadata() {
 }
 
 #[tokio::test]
+async fn registered_client_authentication_is_used() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    for (registered, is_basic) in [("client_secret_basic", true), ("client_secret_post", false)] {
+        let oauth = registering(host, &project).await;
+        oauth.issuer.set(|settings| {
+            settings.client_secret = Some(0);
+            settings.registers = Some(registered);
+        });
+        oauth.connect(&project).await;
+        oauth.issuer.expire();
+        oauth.execute(&project).await.data();
+        let requests = posted(&oauth, "/token");
+        assert_eq!(requests.len(), 2);
+        for request in requests {
+            let sent = request.header("authorization").starts_with("Basic ");
+            assert_eq!(sent, is_basic, "{registered}: {request:?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn resource_metadata_names_the_issuer() {
     let host = Host::shared().await;
     let project = host.new_project().await;

@@ -3,9 +3,12 @@
 
 use harness::{Client, Guest, Host, Issuer, guest, issuer::Fault, wait_until};
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::given::{self, Oauth, open, status};
+use crate::{
+    given::{self, Oauth, open, status},
+    link::{Browser, link},
+};
 
 /// Starts a connection attempt and returns `scope` and `user_scope` of its authorization request.
 async fn requested_scopes(oauth: &Oauth, project: &Client) -> [String; 2] {
@@ -19,13 +22,29 @@ async fn requested_scopes(oauth: &Oauth, project: &Client) -> [String; 2] {
     })
 }
 
+/// Returns the scopes on the page of a new link, sorted.
+async fn shown_scopes(project: &Client, config: &str) -> Vec<String> {
+    let (_, url) = link(project, config, json!({})).await;
+    let page = Browser::new(project).open(&url).await;
+    let page = String::from_utf8_lossy(&page.bytes).into_owned();
+    let mut shown: Vec<_> = page
+        .split("<span class=\"hint\">")
+        .skip(1)
+        .map(|rest| rest.split_once('<').unwrap().0.to_owned())
+        .collect();
+    shown.sort();
+    shown
+}
+
 #[tokio::test]
-async fn scopes_of_tools_replace_missing_scopes() {
+async fn tool_scopes_come_on_top_of_the_scheme() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let (slug, tag) = (given::slug(), harness::unique(8));
     let issuer = Host::application().issuer(&tag);
-    let mut manifest = guest::manifest_with_scheme(&slug, issuer.scheme());
+    let mut scheme = issuer.scheme();
+    scheme["oauth2"]["scopes"] = json!(["me"]);
+    let mut manifest = guest::manifest_with_scheme(&slug, scheme);
     manifest["tools"][0]["scopes"] = json!(["read"]);
     let mut second = manifest["tools"][0].clone();
     second["slug"] = json!(format!("{}_SECOND", slug.to_uppercase()));
@@ -40,10 +59,13 @@ async fn scopes_of_tools_replace_missing_scopes() {
         issuer,
     };
     let tool = guest::tool(&oauth.slug);
+    let for_connection = |tools: Value| json!({ "tool_access_config": { "tools_for_connected_account_creation": tools } });
     for (change, scope) in [
-        (json!({}), "read write"),
-        (json!({ "restrict_to_following_tools": [tool] }), "read"),
-        (json!({ "credentials": { "scopes": "own" } }), "own"),
+        (json!({}), "me read write"),
+        (for_connection(json!([tool])), "me read"),
+        (for_connection(json!([])), "me read write"),
+        (json!({ "restrict_to_following_tools": [tool] }), "me read"),
+        (json!({ "credentials": { "scopes": "own" } }), "me own"),
     ] {
         let mut body = json!({ "type": "custom" });
         body.as_object_mut()
@@ -53,6 +75,8 @@ async fn scopes_of_tools_replace_missing_scopes() {
         project.patch(&path, &body).await.expect(200);
         let requested = requested_scopes(&oauth, &project).await;
         assert_eq!(requested, [scope, ""], "{change}");
+        let shown = shown_scopes(&project, &oauth.config).await;
+        assert_eq!(shown, scope.split(' ').collect::<Vec<_>>(), "{change}");
     }
 }
 

@@ -1,6 +1,8 @@
 //! The page of a link, on which a user connects an account.
 
-use harness::{Client, Guest, Host, Issuer, client::RawResponse, guest, wait_until};
+use harness::{
+    Client, Guest, Host, Issuer, client::RawResponse, guest, issuer::Consent, wait_until,
+};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -334,6 +336,89 @@ async fn first_callback_of_two_tabs_connects() {
         ),
         ("ACTIVE".into(), 1)
     );
+}
+
+/// Opens a link in a browser, and returns the address of the callback that the provider answers with.
+async fn visited(browser: &mut Browser<'_>, oauth: &Oauth, url: &str) -> String {
+    let token = form_token(&browser.open(url).await);
+    let away = browser.send(url, &[("form-token", &token)]).await;
+    assert_eq!(away.status, 303, "{}", text(&away));
+    oauth.issuer.visit(away.header("location")).await
+}
+
+#[tokio::test]
+async fn repeated_callback_has_the_first_result() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let oauth = Oauth::new(host, &project).await;
+    let (id, url) = link(&project, &oauth.config, json!({})).await;
+    let mut browser = Browser::new(&project);
+    let back = visited(&mut browser, &oauth, &url).await;
+    for purpose in [
+        ("sec-purpose", "prefetch;prerender"),
+        ("purpose", "prefetch"),
+    ] {
+        let headers = [purpose, ("cookie", &*browser.cookie)];
+        let early = project.exchange(Method::GET, &back, &headers, Vec::new());
+        assert_eq!(early.await.status, 503);
+    }
+    assert_eq!(oauth.issuer.granted("authorization_code"), 0);
+    oauth.issuer.hold(true);
+    let cookie = [("cookie", &*browser.cookie)];
+    let open = || project.exchange(Method::GET, &back, &cookie, Vec::new());
+    let (first, second, ()) = tokio::join!(open(), open(), async {
+        wait_until("the code is exchanged", || async {
+            oauth.issuer.granted("authorization_code") == 1
+        })
+        .await;
+        oauth.issuer.hold(false);
+    });
+    let expected = format!("https://app.example/done?a=1&status=success&connected_account_id={id}");
+    for landed in [first, second, open().await] {
+        assert_eq!(
+            (landed.status, landed.header("location")),
+            (302, &*expected)
+        );
+    }
+    let elsewhere = Browser::new(&project).open(&back).await;
+    assert_eq!(elsewhere.status, 400, "another browser sees a result");
+    assert_eq!(status(&project, &id).await, "ACTIVE");
+    assert_eq!(oauth.issuer.granted("authorization_code"), 1);
+}
+
+#[tokio::test]
+async fn declined_user_connects_with_the_same_link() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let oauth = Oauth::new(host, &project).await;
+    let (id, url) = link(&project, &oauth.config, json!({})).await;
+    let mut browser = Browser::new(&project);
+    oauth
+        .issuer
+        .set(|settings| settings.consent = Consent::Deny);
+    let back = visited(&mut browser, &oauth, &url).await;
+    let landed = browser.open(&back).await;
+    let expected = format!(
+        "https://app.example/done?a=1&status=failed&connected_account_id={id}&error=access_denied"
+    );
+    assert_eq!(landed.header("location"), expected);
+    assert_eq!(browser.open(&back).await.header("location"), expected);
+    let read = project.get(&format!("/connected_accounts/{id}")).await;
+    assert_eq!(
+        (&read["status"], &read["status_reason"]),
+        (&"INITIATED".into(), &"access_denied".into())
+    );
+    oauth
+        .issuer
+        .set(|settings| settings.consent = Consent::Agree);
+    let back = visited(&mut browser, &oauth, &url).await;
+    assert_eq!(browser.open(&back).await.status, 302);
+    let read = project.get(&format!("/connected_accounts/{id}")).await;
+    assert_eq!(
+        (&read["status"], &read["status_reason"]),
+        (&"ACTIVE".into(), &Value::Null)
+    );
+    oauth.execute(&project).await.data();
 }
 
 #[tokio::test]

@@ -114,6 +114,85 @@ async fn rejected_token_is_refreshed_and_request_retried() {
 }
 
 #[tokio::test]
+async fn lifetime_is_kept_if_a_refresh_states_none() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let oauth = Oauth::new(host, &project).await;
+    oauth.issuer.set(|settings| settings.lifetime = 1);
+    oauth.connect(&project).await;
+    oauth.issuer.fault(Fault::NoExpiry, 2);
+    // Each token counts as expired at once, so each call needs another one.
+    for number in 1..=3 {
+        oauth.execute(&project).await.data();
+        assert_eq!(oauth.refreshes(), number);
+    }
+}
+
+#[tokio::test]
+async fn token_without_lifetime_is_refreshed_while_idle() {
+    let host = given::with_application()
+        .with("connections.idle_refresh_s", "1")
+        .start()
+        .await;
+    let project = host.as_project();
+    let oauth = Oauth::new(&host, &project).await;
+    oauth.issuer.fault(Fault::NoExpiry, 100);
+    oauth.connect(&project).await;
+    wait_until("the idle account is refreshed twice", || async {
+        oauth.refreshes() >= 2
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn refused_refresh_is_shown_and_logged() {
+    let host = given::with_application().start().await;
+    let project = host.as_project();
+    let (oauth, id) = ended(&host, &project).await;
+    oauth.issuer.fault(Fault::Refused("invalid_client"), 1);
+    oauth.execute(&project).await.expect(503);
+    let (shown, reason) = status(&project, &id).await;
+    assert_eq!(shown, "ACTIVE");
+    assert!(reason.contains("invalid_client"), "{reason}");
+    let log = host.output();
+    let mut lines = log.lines().filter(|line| line.contains(&id));
+    let is_warning = |line: &str| line.contains("WARN") && line.contains("invalid_client");
+    assert!(lines.any(is_warning), "{log}");
+}
+
+#[tokio::test]
+async fn invalid_token_challenge_refreshes_with_any_status() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    for status in [400, 403] {
+        let oauth = Oauth::new(host, &project).await;
+        oauth.issuer.set(|settings| settings.rejects_with = status);
+        oauth.connect(&project).await;
+        oauth.issuer.expire();
+        oauth.execute(&project).await.data();
+        assert_eq!(oauth.refreshes(), 1, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn rejection_that_a_toolkit_names_refreshes() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let oauth = Oauth::of(host, &project, Issuer::credentials(), |issuer| {
+        let mut scheme = issuer.scheme();
+        scheme["oauth2"]["rejected_if"] =
+            json!([{ "status": 200, "path": "error", "one_of": ["token_expired"] }]);
+        scheme
+    })
+    .await;
+    oauth.issuer.set(|settings| settings.rejects_with = 200);
+    oauth.connect(&project).await;
+    oauth.issuer.expire();
+    oauth.execute(&project).await.data();
+    assert_eq!((oauth.refreshes(), oauth.tokens_used().len()), (1, 2));
+}
+
+#[tokio::test]
 async fn revoked_grant_expires_the_account() {
     let host = Host::shared().await;
     let project = host.new_project().await;
@@ -136,11 +215,15 @@ async fn revoked_grant_expires_the_account() {
 async fn provider_outage_backs_off_without_expiring_accounts() {
     let host = Host::shared().await;
     let project = host.new_project().await;
-    for fault in [
-        Fault::Status(503),
-        Fault::Html,
-        Fault::Malformed,
-        Fault::Refused("invalid_client"),
+    let unknown = "refresh_outcome_unknown";
+    for (fault, shown) in [
+        (Fault::Status(503), "503"),
+        (Fault::Status(429), "429"),
+        (Fault::Status(404), "404"),
+        (Fault::Lost, unknown),
+        (Fault::Html, unknown),
+        (Fault::Malformed, unknown),
+        (Fault::Refused("invalid_client"), "invalid_client"),
     ] {
         let (oauth, id) = ended(host, &project).await;
         oauth.issuer.fault(fault, 100);
@@ -157,6 +240,8 @@ async fn provider_outage_backs_off_without_expiring_accounts() {
                 away["error"]["slug"], "ConnectedAccount_RefreshUnavailable",
                 "{fault:?}"
             );
+            let message = away["error"]["message"].as_str().unwrap();
+            assert!(message.contains(shown), "{fault:?}: {message}");
             assert!(
                 away.header("retry-after")
                     .parse::<u64>()
@@ -168,6 +253,8 @@ async fn provider_outage_backs_off_without_expiring_accounts() {
             (1, "ACTIVE".into()),
             "{fault:?}"
         );
+        let (_, reason) = status(&project, &id).await;
+        assert!(reason.contains(shown), "{fault:?}: {reason}");
         assert_eq!(oauth.tokens_used(), Vec::<String>::new());
     }
 }

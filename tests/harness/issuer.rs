@@ -105,6 +105,11 @@ pub struct Settings {
     pub names_issuer: bool,
     /// Metadata members that replace the correct ones.
     pub says: Map<String, Value>,
+    /// Status with which the API rejects a token.
+    pub rejects_with: u16,
+    /// Client authentication that the server registers for every client, whatever the client asks
+    /// for.
+    pub registers: Option<&'static str>,
 }
 
 /// Decision of the user at the authorization page.
@@ -182,6 +187,8 @@ impl Issuer {
             client_secret: None,
             names_issuer: false,
             says: Map::new(),
+            rejects_with: 401,
+            registers: None,
         };
         let state = State {
             settings,
@@ -411,16 +418,16 @@ impl Issuer {
                     .header("authorization")
                     .strip_prefix("Bearer ")
                     .unwrap_or_default();
-                let status = if self.knows(token) {
-                    StatusCode::OK
-                } else {
-                    StatusCode::UNAUTHORIZED
-                };
-                (
-                    status,
-                    json!({ "path": seen.path, "user": "amy@example.com" }).to_string(),
-                )
-                    .into_response()
+                let mut body = json!({ "path": seen.path, "user": "amy@example.com" });
+                if self.knows(token) {
+                    return body.to_string().into_response();
+                }
+                body["error"] = "token_expired".into();
+                let status = self.state().settings.rejects_with;
+                let status = StatusCode::from_u16(status).expect("a test names a status");
+                let challenge = "Bearer error=\"invalid_token\"";
+                let challenge = [(header::WWW_AUTHENTICATE, challenge)];
+                (status, challenge, body.to_string()).into_response()
             }
             _ => StatusCode::NOT_FOUND.into_response(),
         }
@@ -478,6 +485,9 @@ impl Issuer {
             "client_id": id, "registration_client_uri": format!("{}/register/{id}", self.url()),
             "registration_access_token": registration_token(&id),
         });
+        if let Some(how) = state.settings.registers {
+            answer["token_endpoint_auth_method"] = how.into();
+        }
         let secret = state.settings.client_secret.map(|ends| {
             let secret = format!("dyn-secret-{}", secret());
             (answer["client_secret"], answer["client_secret_expires_at"]) =

@@ -32,24 +32,39 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(86_400);
 /// thousand years; milliseconds have exceeded it since 1973.
 const MILLISECONDS_THRESHOLD: f64 = 1e11;
 
+/// Returns the part of a response that contains the tokens.
+pub(super) fn root<'a>(token_response: &TokenResponse, body: &'a Value) -> &'a Value {
+    let token = access_token_path(token_response);
+    let roots = [&token_response.root].into_iter();
+    let mut parts = roots
+        .chain(&token_response.fallback_root)
+        .filter_map(|root| manifest::at(body, root));
+    let first = parts.next();
+    let has_token = |part: &&Value| member(part, token).is_some();
+    first
+        .filter(has_token)
+        .or_else(|| parts.find(has_token))
+        .or(first)
+        .unwrap_or(&Value::Null)
+}
+
+fn access_token_path(token_response: &TokenResponse) -> &str {
+    let own = token_response.access_token.as_deref();
+    own.unwrap_or(manifest::ACCESS_TOKEN)
+}
+
 /// Reads the tokens from a response.
 pub(super) fn parse_tokens(now_ms: i64, oauth2: &OAuth2, body: &Value) -> Result<Tokens> {
     let token_response = &oauth2.response;
-    let root = manifest::at(body, &token_response.root).unwrap_or(&Value::Null);
-    let path = |own: &Option<String>, usual: &str| own.clone().unwrap_or_else(|| usual.to_owned());
+    let root = root(token_response, body);
+    let refresh_token = token_response.refresh_token.as_deref();
     let mut values = Values::new();
     for (name, path) in [
-        (
-            "access_token",
-            path(&token_response.access_token, "access_token"),
-        ),
-        (
-            "refresh_token",
-            path(&token_response.refresh_token, "refresh_token"),
-        ),
-        ("id_token", "id_token".to_owned()),
+        ("access_token", access_token_path(token_response)),
+        ("refresh_token", refresh_token.unwrap_or("refresh_token")),
+        ("id_token", "id_token"),
     ] {
-        match manifest::at(root, &path) {
+        match manifest::at(root, path) {
             None | Some(Value::Null) => {}
             Some(Value::String(token)) if token.is_empty() => {}
             Some(token @ Value::String(_)) => drop(values.insert(name.to_owned(), token.clone())),
@@ -100,9 +115,12 @@ pub(super) fn accept(token_response: Option<&TokenResponse>, response: &Response
         )));
     }
     if status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429) {
+        // A gateway answers with these two if it lost the response of the token endpoint.
+        let may_have_issued = matches!(status.as_u16(), 502 | 504);
         return Err(Refusal::Unavailable {
             reason: format!("status {status}"),
             retry_after: retry_after(response),
+            may_have_issued,
         });
     }
     let is_token =
@@ -128,14 +146,15 @@ pub(super) fn accept(token_response: Option<&TokenResponse>, response: &Response
             Err(Refusal::Unavailable {
                 reason: format!("error `{error}`"),
                 retry_after: retry_after(response),
+                may_have_issued: false,
             })
         }
         (Some((error, description)), _) => Err(Refusal::Denied { error, description }),
         (None, Some(answer)) if status.is_success() => Ok(answer),
-        _ => Err(Refusal::malformed(format!(
-            "status {status} with {}",
-            describe_body(response)
-        ))),
+        _ => Err(Refusal::Malformed {
+            reason: format!("status {status} with {}", describe_body(response)),
+            may_have_issued: status.is_success(),
+        }),
     }
 }
 

@@ -1,6 +1,9 @@
 //! Address of an authorization request (RFC 6749, section 4.1.1).
 
+use std::collections::BTreeSet;
+
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use manifest::OAuth2;
 use net::Url;
 use sha2::{Digest, Sha256};
 
@@ -67,7 +70,7 @@ pub(super) fn authorization_url(flow: &Flow<'_>, params: AuthorizeParams<'_>) ->
     let more = oauth2
         .authorize_params
         .iter()
-        .filter(|(name, _)| user_scopes.is_empty() || *name != USER_SCOPE_PARAMETER);
+        .filter(|(name, _)| is_sent(name, user_scopes));
     query.extend(more.filter_map(|(name, template)| {
         Some((
             name.as_str(),
@@ -94,6 +97,31 @@ pub(super) fn authorization_url(flow: &Flow<'_>, params: AuthorizeParams<'_>) ->
         )));
     }
     Ok(url)
+}
+
+/// Returns the scopes that an authorization request asks for, sorted: those of the scheme, those in
+/// its parameters, and these.
+#[must_use]
+pub fn requested_scopes(oauth2: &OAuth2, scopes: &[String], user_scopes: &[String]) -> Vec<String> {
+    let parameters = oauth2.authorize_params.iter();
+    let in_parameters = parameters
+        .filter(|(name, _)| is_scope_parameter(name) && is_sent(name, user_scopes))
+        .flat_map(|(_, value)| value.split([' ', ',']));
+    let named = oauth2.scopes.iter().chain(scopes).chain(user_scopes);
+    let all = named.map(String::as_str).chain(in_parameters);
+    let all: BTreeSet<_> = all.filter(|scope| !scope.is_empty()).collect();
+    all.into_iter().map(str::to_owned).collect()
+}
+
+/// Returns true if a parameter of an authorization request contains scopes.
+#[must_use]
+pub fn is_scope_parameter(name: &str) -> bool {
+    name.ends_with("scope")
+}
+
+/// Returns false for the scheme's own scopes of the user if others are requested in their place.
+fn is_sent(parameter: &str, user_scopes: &[String]) -> bool {
+    user_scopes.is_empty() || parameter != USER_SCOPE_PARAMETER
 }
 
 /// Computes the challenge of a code verifier, method S256 (RFC 7636, section 4.2).

@@ -1,5 +1,5 @@
 //! Discovery of endpoints, if a manifest names only the provider's issuer or its API (RFC 8414, RFC
-//! 9728).
+//! 9728, and the authorization text of the Model Context Protocol).
 //!
 //! An issuer is trusted only about itself: its metadata must be served at an address derived from
 //! its identifier, and must repeat that identifier. Metadata is cached for one hour, and for longer
@@ -7,8 +7,9 @@
 
 use std::{borrow::Cow, collections::HashMap, time::Duration};
 
+use http_auth::parser::ChallengeParser;
 use manifest::{AuthMode, AuthScheme, Call};
-use net::Url;
+use net::{HeaderMap, Url, header::WWW_AUTHENTICATE};
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -110,12 +111,13 @@ impl MetadataCache {
             return Ok(metadata.clone());
         }
         let fetching = async {
-            let issuer = if is_issuer {
-                identifier.clone()
-            } else {
-                find_issuer(flow.net, &identifier).await?
-            };
-            fetch_metadata(flow.net, &issuer).await
+            if is_issuer {
+                return fetch_metadata(flow.net, &identifier).await;
+            }
+            match find_issuer(flow.net, &identifier).await? {
+                Some(issuer) => fetch_metadata(flow.net, &issuer).await,
+                None => fetch_origin_metadata(flow.net, &identifier).await,
+            }
         };
         match (fetching.await, cached) {
             (Ok(metadata), _) => {
@@ -132,46 +134,124 @@ impl MetadataCache {
     }
 }
 
-/// Returns the first issuer that an API names (RFC 9728, section 3).
-async fn find_issuer(net: &net::Client, resource: &Url) -> Result<Url> {
-    let answer = fetch_document(net, well_known(resource, "oauth-protected-resource")).await?;
-    let answer = answer.filter(|answer| repeats_identifier(answer, "resource", resource));
-    let issuer = answer.and_then(|answer| url(&answer, "authorization_servers.0"));
+/// Returns the first issuer that an API names (RFC 9728, section 3), or `None` if the API has no
+/// metadata.
+async fn find_issuer(net: &net::Client, resource: &Url) -> Result<Option<Url>> {
+    let Some(answer) = fetch_resource_metadata(net, resource).await? else {
+        return Ok(None);
+    };
+    let is_own = [resource, &origin(resource)]
+        .iter()
+        .any(|name| repeats_identifier(&answer, "resource", name));
+    let issuer = url(&answer, "authorization_servers.0").filter(|_| is_own);
     let issuer = issuer.and_then(|url| Url::parse(&url).ok());
-    issuer.ok_or_else(|| {
+    issuer.map(Some).ok_or_else(|| {
         Refusal::malformed(format!(
             "the metadata of `{resource}` names no authorization server"
         ))
     })
 }
 
+/// Fetches the metadata of an API: for its path, for its origin, or where its challenge says that it
+/// is (RFC 9728, sections 3.1 and 5.1).
+async fn fetch_resource_metadata(net: &net::Client, resource: &Url) -> Result<Option<Value>> {
+    let mut names = vec![resource.clone(), origin(resource)];
+    names.dedup();
+    for name in &names {
+        let place = well_known(name, "oauth-protected-resource");
+        let answer = fetch_document(net, place).await?;
+        if answer.is_some() {
+            return Ok(answer);
+        }
+    }
+    let response = request::get(net, resource.clone(), None).await?;
+    match challenged_metadata(&response.headers) {
+        Some(place) => fetch_document(net, place).await,
+        None => Ok(None),
+    }
+}
+
+/// Returns the address of the metadata that a challenge names.
+fn challenged_metadata(headers: &HeaderMap) -> Option<Url> {
+    let values = headers.get_all(WWW_AUTHENTICATE).iter();
+    let challenges = values
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(ChallengeParser::new)
+        .flatten();
+    let mut parameters = challenges.flat_map(|challenge| challenge.params);
+    let (_, place) = parameters.find(|(name, _)| *name == "resource_metadata")?;
+    let place = Url::parse(&place.to_unescaped()).ok()?;
+    (place.scheme() == "https").then_some(place)
+}
+
 /// Fetches the metadata of an issuer (RFC 8414, section 3), or its OpenID Connect Discovery
 /// document.
 async fn fetch_metadata(net: &net::Client, issuer: &Url) -> Result<Metadata> {
-    let mut answer = fetch_document(net, well_known(issuer, "oauth-authorization-server")).await?;
-    if answer.is_none() {
-        let mut other = issuer.clone();
-        other.set_path(&format!(
-            "{}/.well-known/openid-configuration",
-            issuer.path().trim_end_matches('/')
-        ));
-        answer = fetch_document(net, other).await?;
+    let found = find_metadata(net, issuer).await?;
+    found.ok_or_else(|| Refusal::malformed(format!("`{issuer}` publishes no metadata")))
+}
+
+/// Returns the metadata of the origin of an API that has no metadata of its own, or the default
+/// endpoints there (Model Context Protocol, version 2025-03-26).
+async fn fetch_origin_metadata(net: &net::Client, resource: &Url) -> Result<Metadata> {
+    let issuer = origin(resource);
+    if let Some(found) = find_metadata(net, &issuer).await? {
+        return Ok(found);
     }
-    let answer =
-        answer.ok_or_else(|| Refusal::malformed(format!("`{issuer}` publishes no metadata")))?;
-    if !repeats_identifier(&answer, "issuer", issuer) {
+    let issuer = issuer.as_str().trim_end_matches('/').to_owned();
+    let at = |path: &str| Some(format!("{issuer}/{path}"));
+    Ok(Metadata {
+        authorize: at("authorize"),
+        token: at("token"),
+        register: at("register"),
+        revoke: None,
+        names_issuer: false,
+        issuer,
+    })
+}
+
+/// Fetches the metadata of an issuer at the addresses that the standards define, if it is at one of
+/// them.
+async fn find_metadata(net: &net::Client, issuer: &Url) -> Result<Option<Metadata>> {
+    let mut appended = issuer.clone();
+    let path = issuer.path().trim_end_matches('/');
+    appended.set_path(&format!("{path}/.well-known/openid-configuration"));
+    let mut places = vec![
+        well_known(issuer, "oauth-authorization-server"),
+        well_known(issuer, "openid-configuration"),
+        appended,
+    ];
+    places.dedup();
+    for place in places {
+        if let Some(answer) = fetch_document(net, place).await? {
+            return read_metadata(&answer, issuer).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+fn read_metadata(answer: &Value, issuer: &Url) -> Result<Metadata> {
+    if !repeats_identifier(answer, "issuer", issuer) {
         return Err(Refusal::malformed(format!(
             "the metadata at `{issuer}` names another issuer"
         )));
     }
     Ok(Metadata {
-        issuer: member(&answer, "issuer").unwrap_or_default(),
-        authorize: url(&answer, "authorization_endpoint"),
-        token: url(&answer, "token_endpoint"),
-        register: url(&answer, "registration_endpoint"),
-        revoke: url(&answer, "revocation_endpoint"),
+        issuer: member(answer, "issuer").unwrap_or_default(),
+        authorize: url(answer, "authorization_endpoint"),
+        token: url(answer, "token_endpoint"),
+        register: url(answer, "registration_endpoint"),
+        revoke: url(answer, "revocation_endpoint"),
         names_issuer: answer["authorization_response_iss_parameter_supported"] == true,
     })
+}
+
+/// Returns the origin of an address, as an address.
+fn origin(of: &Url) -> Url {
+    let mut url = of.clone();
+    url.set_path("/");
+    url.set_query(None);
+    url
 }
 
 /// Fetches a JSON document; none if the provider does not have it.
@@ -182,6 +262,7 @@ async fn fetch_document(net: &net::Client, url: Url) -> Result<Option<Value>> {
         return Err(Refusal::Unavailable {
             reason,
             retry_after: None,
+            may_have_issued: false,
         });
     }
     let answer = response

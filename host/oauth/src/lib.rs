@@ -32,9 +32,9 @@ use serde_json::Value;
 use zeroize::Zeroizing;
 
 use self::{scheme::text, variables::Variables};
-pub use authorize::challenge;
+pub use authorize::{challenge, is_scope_parameter, requested_scopes};
 pub use discover::MetadataCache;
-pub use register::metadata;
+pub use register::{REGISTERED_AUTH, metadata};
 pub use scheme::Values;
 
 /// Name of the account value with the display name of the connected user.
@@ -128,12 +128,16 @@ pub enum Refusal {
         reason: String,
         /// Delay that the provider asks for before a retry.
         retry_after: Option<Duration>,
+        /// True if the provider may have issued tokens in a response that was lost.
+        may_have_issued: bool,
     },
     /// The response contains neither tokens nor a refusal.
     #[error("the response of the provider is invalid: {reason}")]
     Malformed {
         /// Defect of the response.
         reason: String,
+        /// True if the provider may have issued tokens in a response that cannot be read.
+        may_have_issued: bool,
     },
     /// Nothing was sent, because a value is missing or the manifest does not support the request.
     #[error("no request was sent to the provider: {reason}")]
@@ -316,7 +320,7 @@ impl Flow<'_> {
         let response = request::send(&variables, call, true).await?;
         let answer = answer::accept(Some(&oauth2.response), &response)
             .map_err(|refusal| variables.redact(refusal))?;
-        let mut tokens = self.read_tokens(&answer)?;
+        let mut tokens = self.read_tokens(&answer).map_err(Refusal::after_success)?;
         for step in &oauth2.steps {
             let values = merged(self.values, &tokens.values);
             let flow = Flow {
@@ -345,7 +349,7 @@ impl Flow<'_> {
     fn read_tokens(&self, answer: &Value) -> Result<Tokens> {
         let oauth2 = self.oauth2()?;
         let mut tokens = answer::parse_tokens(self.now_ms, oauth2, answer)?;
-        let within = manifest::at(answer, &oauth2.response.root).unwrap_or(&Value::Null);
+        let within = answer::root(&oauth2.response, answer);
         let field_values = oauth2
             .response
             .keep
@@ -556,6 +560,21 @@ impl Refusal {
         matches!(self, Self::Denied { error, .. } if !client.contains(&error.as_str()))
     }
 
+    /// Returns true if the provider may have issued tokens that this server did not get. If it
+    /// rotates refresh tokens, the old one may be spent.
+    #[must_use]
+    pub fn may_have_issued(&self) -> bool {
+        match self {
+            Self::Unavailable {
+                may_have_issued, ..
+            }
+            | Self::Malformed {
+                may_have_issued, ..
+            } => *may_have_issued,
+            Self::Denied { .. } | Self::Unsent { .. } => false,
+        }
+    }
+
     /// Returns true if the provider does not know the client.
     #[must_use]
     pub fn is_invalid_client(&self) -> bool {
@@ -590,6 +609,18 @@ impl Refusal {
     fn malformed(reason: impl Into<String>) -> Self {
         Self::Malformed {
             reason: reason.into(),
+            may_have_issued: false,
+        }
+    }
+
+    /// Marks a failure after a response that the provider sent with a success status.
+    fn after_success(self) -> Self {
+        match self {
+            Self::Malformed { reason, .. } => Self::Malformed {
+                reason,
+                may_have_issued: true,
+            },
+            other => other,
         }
     }
 }

@@ -13,11 +13,16 @@ use super::{
 const CLIENT_URI_MEMBER: &str = "registration_client_uri";
 const ACCESS_TOKEN_MEMBER: &str = "registration_access_token";
 
+/// Member of a registration with the client authentication that the provider has registered. It may
+/// be another one than was requested (RFC 7591, section 3.2.1).
+pub const REGISTERED_AUTH: &str = "token_endpoint_auth_method";
+
 /// Members of a registration that are stored.
-const STORED_MEMBERS: [&str; 5] = [
+const STORED_MEMBERS: [&str; 6] = [
     "client_id",
     "client_secret",
     "client_secret_expires_at",
+    REGISTERED_AUTH,
     CLIENT_URI_MEMBER,
     ACCESS_TOKEN_MEMBER,
 ];
@@ -40,7 +45,7 @@ pub fn metadata(oauth2: &OAuth2, name: &str, redirect_uri: &str) -> Map<String, 
         json!(["authorization_code", "refresh_token"]),
     );
     metadata.insert("response_types".to_owned(), json!(["code"]));
-    metadata.insert("token_endpoint_auth_method".to_owned(), how.into());
+    metadata.insert(REGISTERED_AUTH.to_owned(), how.into());
     let scope = join_scopes(oauth2, &oauth2.scopes, &[]);
     if !scope.is_empty() {
         metadata.insert("scope".to_owned(), scope.into());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
-use manifest::{Call, CallFormat, CallMethod, ClientAuth, Source};
+use manifest::{AuthMode, Call, CallFormat, CallMethod, ClientAuth, Source};
 use net::{
     Body, ErrorKind, HeaderMap, Limits, Method, Response, Url,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue},
@@ -12,7 +12,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value};
 use zeroize::Zeroizing;
 
-use super::{Flow, Refusal, Result, scheme, variables::Variables};
+use super::{Flow, REGISTERED_AUTH, Refusal, Result, scheme, variables::Variables};
 
 /// Maximum size of a response in bytes. A token has a few thousand bytes at most.
 const MAX_RESPONSE_BYTES: u64 = 1 << 20;
@@ -69,7 +69,8 @@ pub(super) async fn send(
     let mut standard = variables.standard.clone();
     let mut headers = HeaderMap::new();
     if authenticated {
-        authenticate(variables, oauth2.client_auth, &mut standard, &mut headers)?;
+        let how = client_auth(variables.flow, oauth2.client_auth);
+        authenticate(variables, how, &mut standard, &mut headers)?;
     }
     own_headers(variables, call, &mut headers)?;
     let parameters = parameters(variables, call, standard);
@@ -206,28 +207,61 @@ async fn send_with(
         .await
         .map_err(|failure| match failure.kind {
             ErrorKind::Denied | ErrorKind::InvalidRequest => Refusal::unsent(failure.message),
-            ErrorKind::TooLarge => Refusal::malformed(failure.message),
-            ErrorKind::Dns
+            ErrorKind::TooLarge => Refusal::malformed(failure.message).after_success(),
+            kind @ (ErrorKind::Dns
             | ErrorKind::Connect
             | ErrorKind::Tls
             | ErrorKind::Timeout
             | ErrorKind::NoMemory
-            | ErrorKind::Protocol => Refusal::Unavailable {
+            | ErrorKind::Protocol) => Refusal::Unavailable {
                 reason: failure.message,
                 retry_after: None,
+                // Without a connection, nothing reached the provider.
+                may_have_issued: !matches!(
+                    kind,
+                    ErrorKind::Dns | ErrorKind::Connect | ErrorKind::Tls
+                ),
             },
         })
+}
+
+/// Method of client authentication that a request uses.
+#[derive(Clone, Copy)]
+enum RequestAuth {
+    /// The manifest's.
+    Declared(ClientAuth),
+    /// The client id alone, even if the client has a secret.
+    PublicClient,
+}
+
+/// Returns the method of client authentication: the one that the provider has registered for a
+/// client of this server, or else the manifest's.
+fn client_auth(flow: &Flow<'_>, declared: ClientAuth) -> RequestAuth {
+    let is_dynamic = flow.scheme.mode == AuthMode::DcrOauth && flow.client.id.is_empty();
+    let registered = flow.value(REGISTERED_AUTH).filter(|_| is_dynamic);
+    RequestAuth::Declared(match registered.as_deref() {
+        Some("none") => return RequestAuth::PublicClient,
+        Some("client_secret_post") => ClientAuth::Body,
+        // The secret as user name is a variant of the same method.
+        Some("client_secret_basic") if declared != ClientAuth::SecretAsUser => ClientAuth::Basic,
+        Some("private_key_jwt") => ClientAuth::PrivateKeyJwt,
+        _ => declared,
+    })
 }
 
 /// Adds the client authentication (RFC 6749, section 2.3.1; RFC 7523, section 2.2).
 fn authenticate(
     variables: &Variables<'_>,
-    how: ClientAuth,
+    how: RequestAuth,
     parameters: &mut Vec<(&'static str, String)>,
     headers: &mut HeaderMap,
 ) -> Result<()> {
     // Some accounts have a client of their own.
     let id = variables.value("client_id");
+    let RequestAuth::Declared(how) = how else {
+        parameters.extend(id.map(|id| ("client_id", id)));
+        return Ok(());
+    };
     let secret = variables.value("client_secret").map(Zeroizing::new);
     let basic = |user: &str, password: &str| {
         let pair = Zeroizing::new(format!("{user}:{password}"));

@@ -22,11 +22,13 @@ pub fn credential(scheme: &AuthScheme, values: &Values) -> Credential {
     let sign = sign.map(|(how, values)| Signing::new(how, values));
     // The identity was checked when the values were stored.
     let identity = identity(scheme, values).ok().flatten();
+    let flow = scheme.oauth2.as_ref();
     Credential {
         placements,
         secrets,
         sign,
         identity,
+        rejections: flow.map_or_else(Vec::new, |flow| flow.rejected_if.clone()),
         ..Credential::default()
     }
 }

@@ -415,12 +415,14 @@ async fn refusals_outages_and_malformed_responses_differ() {
         json("429 Too Many Requests", "{}"),
         json("400 Bad Request", r#"{"error":"temporarily_unavailable"}"#),
         json("503 Service Unavailable", "<html>"),
+        answer("502 Bad Gateway", "text/html", "<html>"),
     ] {
         let refusal = refused(raw.clone()).await;
         assert!(
             matches!(refusal, Refusal::Unavailable { .. }),
             "{raw}: {refusal:?}"
         );
+        assert_eq!(refusal.may_have_issued(), raw.contains("502"), "{raw}");
     }
     for raw in [
         answer("200 OK", "text/html", "<html>access_token=a</html>"),
@@ -452,6 +454,8 @@ async fn refusals_outages_and_malformed_responses_differ() {
             "{}: {refusal:?}",
             &raw[..raw.len().min(200)]
         );
+        let is_success = raw.contains("200 OK");
+        assert_eq!(refusal.may_have_issued(), is_success, "{refusal:?}");
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
-use manifest::Placement;
+use manifest::{Placement, Rejection};
 use serde_json::{Map, Value};
 use zeroize::Zeroizing;
 
@@ -25,11 +25,11 @@ pub trait Grant: Send + Sync {
     /// kind `credential`.
     async fn credential(&self) -> Result<Arc<Credential>, GrantError>;
 
-    /// Returns a fresh credential to replace one that the provider answered with 401, or `None` if
-    /// there is no other.
+    /// Returns a fresh credential to replace one that the provider rejected, or `None` if there is
+    /// no other.
     ///
     /// # Errors
-    /// Returns an error if the refresh failed. The guest then gets the 401.
+    /// Returns an error if the refresh failed. The guest then gets the provider's rejection.
     async fn refresh(&self, rejected: &Credential) -> Result<Option<Arc<Credential>>, GrantError>;
 
     /// Returns the proxy for the requests of the account, or `None` for a direct connection.
@@ -49,6 +49,8 @@ pub struct Credential {
     pub sign: Option<Signing>,
     /// Client certificate for connections that carry the credential.
     pub identity: Option<net::Identity>,
+    /// Responses that reject the token, besides those that the standards define.
+    pub rejections: Vec<Rejection>,
     /// Every value to remove from responses: the secrets themselves, including those inside the
     /// placements.
     pub secrets: Vec<Secret>,

@@ -86,6 +86,10 @@ pub struct OAuth2 {
     /// when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refresh_margin: Option<u32>,
+    /// Responses of the API that reject an expired token. Servers know status 401, and 400 and 403
+    /// with the challenge of RFC 6750, without this.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rejected_if: Vec<Rejection>,
     /// Paths of the values in the token response.
     #[serde(default, skip_serializing_if = "is_default")]
     pub response: TokenResponse,
@@ -203,6 +207,10 @@ pub struct TokenResponse {
     /// Path of the part that contains all other values, for example `data`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub root: String,
+    /// Path of that part in responses without an access token at `root`, for example `authed_user`
+    /// if a provider issues a token of the user in place of one of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback_root: Option<String>,
     /// Condition that holds for responses with tokens. Other responses are refusals regardless of
     /// their status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -230,6 +238,19 @@ pub struct Condition {
     pub path: String,
     /// Expected text, for example `true`.
     pub equals: String,
+}
+
+/// A response that rejects an expired token, for example status 200 with `token_expired` as
+/// `error`. The token is then refreshed, and the request sent again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rejection {
+    /// Status of the response.
+    pub status: u16,
+    /// Path of a text in its body, which is JSON.
+    pub path: String,
+    /// Values of the text.
+    pub one_of: Vec<String>,
 }
 
 /// The expiry of a token.
@@ -388,6 +409,7 @@ impl OAuth2 {
             token: Call::default(),
             refresh: None,
             refresh_margin: None,
+            rejected_if: Vec::new(),
             response: TokenResponse::default(),
             callback: Callback::default(),
             assertion: None,

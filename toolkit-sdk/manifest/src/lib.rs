@@ -38,7 +38,8 @@ pub use diff::{Change, Party, diff};
 pub use egress::EgressRule;
 pub use flow::{
     Algorithm, Assertion, Call, CallFormat, CallMethod, Callback, ClientAuth, Condition, Expiry,
-    ExpiryKind, FLOW_VALUES, Identity, OAuth1, OAuth2, Pick, Step, TokenAnswer, TokenResponse,
+    ExpiryKind, FLOW_VALUES, Identity, OAuth1, OAuth2, Pick, Rejection, Step, TokenAnswer,
+    TokenResponse,
 };
 #[cfg(not(target_arch = "wasm32"))]
 pub use form::{FieldProblem, Filled};

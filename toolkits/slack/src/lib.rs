@@ -25,6 +25,10 @@ toolkit! {
             token_url: "https://slack.com/api/oauth.v2.access",
             scope_separator: ",",
             pkce: false,
+            flow: r#"{
+                "response": { "fallback_root": "authed_user" },
+                "rejected_if": [{ "status": 200, "path": "error", "one_of": ["token_expired"] }]
+            }"#,
         ),
         bearer_token(
             title: "Bot or user token",

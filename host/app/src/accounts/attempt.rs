@@ -4,13 +4,14 @@
 //! An attempt uses up to three secrets, and each secret names one [`ConnectionAttempt`] record: the
 //! link token of the page, the `state` of the authorization request (RFC 6749, section 10.12), and
 //! the session with which the project confirms its user. A secret is random, is stored only as a
-//! keyed hash, belongs to one account and one attempt, and expires. A `state` is erased before its
+//! keyed hash, belongs to one account and one attempt, and expires. A `state` is spent before its
 //! code is exchanged, so that only one of several callbacks can use the code. The end of an attempt
 //! invalidates all its secrets, because each of them names the number of the attempt and the
 //! account then has another number.
 //!
 //! An attempt that started on the page is bound to the browser that opened the page. Another
-//! browser cannot complete it.
+//! browser cannot complete it. If that browser repeats a callback, it gets the same result. A user
+//! whom the provider did not let through can open the link again.
 
 use std::time::Duration;
 
@@ -53,7 +54,7 @@ const SECRET_CHARS: usize = 43;
 const TIMED_OUT_REASON: &str = "INITIATION_TIMEOUT";
 
 /// One step of a connection attempt, stored under the keyed hash of its secret.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct ConnectionAttempt {
     #[serde(rename = "stage")]
     pub(super) step: Step,
@@ -87,6 +88,10 @@ pub(super) enum Step {
     /// The user is at the provider; the secret is the `state`.
     #[serde(rename = "away")]
     Authorize,
+    /// The user came back; the secret is the spent `state`. Only the browser of an attempt that
+    /// started on the page may repeat its callback.
+    #[serde(rename = "returned")]
+    Returned,
     /// The project must confirm its user; the secret is the session.
     #[serde(rename = "vouching")]
     Verify,
@@ -97,7 +102,7 @@ impl Step {
     fn hash_prefix(self) -> &'static str {
         match self {
             Self::Link => "Link",
-            Self::Authorize => "Away",
+            Self::Authorize | Self::Returned => "Away",
             Self::Verify => "Vouching",
         }
     }
@@ -115,6 +120,9 @@ pub(super) struct PendingSecrets {
     pub(super) redirect_uri: String,
     /// Lifetime of the token in seconds, once there is a token.
     pub(super) lifetime: Option<u64>,
+    /// Address to which the callback has redirected the browser.
+    #[serde(default)]
+    pub(super) landed: Option<String>,
 }
 
 impl App {

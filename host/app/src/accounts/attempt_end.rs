@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use store::{Batch, Record};
+use store::{Batch, Record, Time};
 
 use super::{
     Account, Event, Failure, Status, Values,
@@ -77,18 +77,52 @@ pub(super) async fn fail_attempt(
 ) -> Result<()> {
     let now = app.clock.now();
     let change = |account: &mut Account| -> Result<()> {
-        if account.attempt_number == attempt_number
-            && let Some(status) = account.status.after(Event::AttemptFailed)
-        {
-            account.attempt_number += 1;
-            if status == Status::Failed {
-                account.set_status(status, Some(&failure.error), now);
-                account.failure = Some(failure.clone());
-            }
+        if account.attempt_number == attempt_number {
+            fail(account, failure, now);
         }
         Ok(())
     };
     let owner = project.id.as_str();
     app.store.edit(owner, id.as_str(), now, change).await?;
     Ok(())
+}
+
+/// Ends a visit to the provider without tokens. The account goes on waiting for its user, who can
+/// open the link again, until the link expires.
+pub(super) async fn return_to_link(
+    app: &App,
+    project: &Project,
+    id: &AccountId,
+    attempt_number: u32,
+    failure: &Failure,
+) -> Result<()> {
+    let now = app.clock.now();
+    let change = |account: &mut Account| -> Result<()> {
+        if account.attempt_number != attempt_number {
+            return Ok(());
+        }
+        let is_link_open = account.waits_until.is_some_and(|until| until > now);
+        if account.status.is_pending() && is_link_open {
+            account.status_reason = Some(failure.error.clone());
+            account.failure = Some(failure.clone());
+            account.changed_at = now;
+        } else {
+            fail(account, failure, now);
+        }
+        Ok(())
+    };
+    let owner = project.id.as_str();
+    app.store.edit(owner, id.as_str(), now, change).await?;
+    Ok(())
+}
+
+fn fail(account: &mut Account, failure: &Failure, now: Time) {
+    let Some(status) = account.status.after(Event::AttemptFailed) else {
+        return;
+    };
+    account.attempt_number += 1;
+    if status == Status::Failed {
+        account.set_status(status, Some(&failure.error), now);
+        account.failure = Some(failure.clone());
+    }
 }

@@ -229,7 +229,7 @@ impl AuthorizationInput<'_> {
             values,
             verifier,
             redirect_uri,
-            lifetime: None,
+            ..PendingSecrets::default()
         };
         let attempt = ConnectionAttempt {
             step: Step::Authorize,

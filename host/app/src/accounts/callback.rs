@@ -4,16 +4,17 @@ use std::time::Duration;
 
 use manifest::{AuthScheme, OAuth2};
 use oauth::{ExchangeParams, Refusal, Tokens};
-use store::{Batch, CommitError, Time};
+use store::{Batch, CommitError, Record, Time};
 use url::Url;
 
 use super::{
     Failure, RedirectTo,
     account::{COLLECTION, record},
     attempt::{ConnectionAttempt, PendingSecrets, Step, link_gone, secret},
-    attempt_end::{AUTH_CONFIG_GONE, activate, auth_config_gone, fail_attempt},
+    attempt_end::{AUTH_CONFIG_GONE, activate, auth_config_gone, fail_attempt, return_to_link},
     auth_configs,
     redirect::with_query,
+    refresh::POLL_INTERVAL,
     tokens::TokenOwner,
 };
 use crate::{App, Error, Result, accounts::errors, core::clock::time_after, projects::Project};
@@ -26,9 +27,13 @@ const MAX_ERROR_CHARS: usize = 300;
 
 const SESSION_PREFIX: &str = "session_";
 
+/// Time within which a browser gets the result of its callback again.
+const REPETITION_TTL: Duration = Duration::from_secs(600);
+
 /// Handles the callback of a provider. `browser` is the value of the cookie that the page has set.
 /// Fails with [`errors::ATTEMPT_UNKNOWN`] if the `state` belongs to no attempt that this browser
-/// may complete now. In that case nothing was sent and nothing has changed.
+/// may complete now. In that case nothing was sent and nothing has changed. A repeated callback of
+/// the browser that opened the page has the result of the first.
 pub async fn callback(
     app: &App,
     query: &[(String, String)],
@@ -42,8 +47,13 @@ pub async fn callback(
     let given = browser.map(|cookie| app.browser_hash(cookie));
     let expected = attempt.body.browser.as_ref();
     let same_browser = expected.is_none() || given.as_ref() == expected;
-    if attempt.body.step != Step::Authorize || attempt.body.until <= now || !same_browser {
+    if attempt.body.until <= now || !same_browser {
         return Err(errors::attempt_unknown());
+    }
+    match attempt.body.step {
+        Step::Authorize => {}
+        Step::Returned => return result_of_first(app, &name).await,
+        Step::Link | Step::Verify => return Err(errors::attempt_unknown()),
     }
     let project = app.attempt_project(&attempt).await?;
     let id = attempt.body.account.clone();
@@ -53,22 +63,121 @@ pub async fn callback(
     }
     let owner = TokenOwner::for_account(app, &project.id, &account)
         .map_err(|_| errors::attempt_unknown())?;
-    // The state is spent from here on: a second callback finds no record.
-    match app.store.commit(Batch::at(now).purge(&attempt)).await {
+    let secrets = app.open_secrets(&attempt).await?;
+    // The state is spent from here on: a second callback finds no record that it could use.
+    let is_repeatable = attempt.body.browser.is_some();
+    let batch = match is_repeatable {
+        true => Batch::at(now).update(&spent(app, &project, &attempt, now).await?),
+        false => Batch::at(now).purge(&attempt),
+    };
+    match app.store.commit(batch).await {
         Ok(()) => {}
+        Err(CommitError::Stale) if is_repeatable => return result_of_first(app, &name).await,
         Err(CommitError::Stale) => return Err(errors::attempt_unknown()),
         Err(cause) => return Err(cause.into()),
     }
-    let secrets = app.open_secrets(&attempt).await?;
-    let redirect =
-        |outcome| RedirectTo(app.return_url(attempt.body.callback_url.as_deref(), &id, outcome));
-    let exchanged = exchange_callback(app, &project, &owner, &secrets, query).await;
+    let landed = complete(app, &project, &owner, attempt.body, secrets, query, now).await;
+    if is_repeatable {
+        keep_result(app, &project, &name, landed.as_ref().ok(), now).await;
+    }
+    landed
+}
+
+/// Returns the record of a spent state, which holds no secret of the attempt.
+async fn spent(
+    app: &App,
+    project: &Project,
+    attempt: &Record<ConnectionAttempt>,
+    now: Time,
+) -> Result<Record<ConnectionAttempt>> {
+    let secrets = PendingSecrets::default();
+    let mut spent = attempt.clone();
+    spent.body.step = Step::Returned;
+    spent.body.until = time_after(now, REPETITION_TTL);
+    spent.body.secrets = app.seal_secrets(project, &attempt.id, &secrets).await?;
+    Ok(spent)
+}
+
+/// Keeps the result of a callback for repetitions. Without a result, repetitions are refused. A
+/// failure is only logged.
+async fn keep_result(
+    app: &App,
+    project: &Project,
+    name: &str,
+    landed: Option<&RedirectTo>,
+    now: Time,
+) {
+    let secrets = PendingSecrets {
+        landed: landed.map(|landed| landed.0.clone()),
+        ..PendingSecrets::default()
+    };
+    let kept = async {
+        let sealed = app.seal_secrets(project, name, &secrets).await?;
+        let change = |attempt: &mut ConnectionAttempt| {
+            attempt.secrets = sealed.clone();
+            if secrets.landed.is_none() {
+                attempt.until = now;
+            }
+            Ok::<_, Error>(())
+        };
+        app.store
+            .edit(project.id.as_str(), name, now, change)
+            .await?;
+        Ok::<_, Error>(())
+    };
+    if let Err(cause) = kept.await {
+        tracing::warn!(%cause, "the result of a callback was not kept for its repetitions");
+    }
+}
+
+/// Returns the result of the first callback with a state, once there is one.
+async fn result_of_first(app: &App, name: &str) -> Result<RedirectTo> {
+    let timeout = app.accounts.settings.wait_timeout;
+    let waiting = tokio::time::timeout(timeout, async {
+        loop {
+            let attempt = app.store.lookup::<ConnectionAttempt>(name).await?;
+            let now = app.clock.now();
+            let is_open = |attempt: &Record<ConnectionAttempt>| {
+                attempt.body.step == Step::Returned && attempt.body.until > now
+            };
+            let attempt = attempt.filter(is_open);
+            let attempt = attempt.ok_or_else(errors::attempt_unknown)?;
+            if let Some(landed) = app.open_secrets(&attempt).await?.landed {
+                return Ok::<_, Error>(RedirectTo(landed));
+            }
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    });
+    waiting
+        .await
+        .unwrap_or_else(|_| Err(errors::attempt_unknown()))
+}
+
+/// Completes an attempt whose state is spent, and returns the address to which the browser is
+/// redirected.
+async fn complete(
+    app: &App,
+    project: &Project,
+    owner: &TokenOwner,
+    attempt: ConnectionAttempt,
+    secrets: PendingSecrets,
+    query: &[(String, String)],
+    now: Time,
+) -> Result<RedirectTo> {
+    let id = &owner.account;
+    let callback_url = attempt.callback_url.clone();
+    let redirect = |outcome| RedirectTo(app.return_url(callback_url.as_deref(), id, outcome));
+    let exchanged = exchange_callback(app, project, owner, &secrets, query).await;
     let mut values = secrets.values;
-    let attempt_number = attempt.body.attempt_number;
+    let attempt_number = attempt.attempt_number;
     let tokens = match exchanged {
         Ok(tokens) => tokens,
-        Err(failure) => {
-            fail_attempt(app, &project, &id, attempt_number, &failure).await?;
+        Err(NoTokens::Reported(failure)) if attempt.browser.is_some() => {
+            return_to_link(app, project, id, attempt_number, &failure).await?;
+            return Ok(redirect(Err(failure.error)));
+        }
+        Err(NoTokens::Reported(failure) | NoTokens::Failed(failure)) => {
+            fail_attempt(app, project, id, attempt_number, &failure).await?;
             return Ok(redirect(Err(failure.error)));
         }
     };
@@ -80,10 +189,9 @@ pub async fn callback(
             lifetime: lifetime.map(|lifetime| lifetime.as_secs()),
             ..PendingSecrets::default()
         };
-        let attempt = attempt.body;
-        return request_verification(app, &project, &owner, verifier, attempt, secrets, now).await;
+        return request_verification(app, project, owner, verifier, attempt, secrets, now).await;
     }
-    match activate(app, &project, &owner, attempt_number, &values, lifetime).await {
+    match activate(app, project, owner, attempt_number, &values, lifetime).await {
         Ok(()) => Ok(redirect(Ok(()))),
         Err(cause) if cause.is(&errors::ATTEMPT_UNKNOWN) => Ok(redirect(Err("superseded".into()))),
         Err(cause) if cause.is(&errors::AUTH_CONFIG_NOT_FOUND) => {
@@ -135,6 +243,20 @@ async fn request_verification(
     }
 }
 
+/// Reason why a callback yields no tokens.
+enum NoTokens {
+    /// The provider reports an error instead of a code, for example because the user declined.
+    Reported(Failure),
+    /// The callback is invalid, or its code yields no tokens.
+    Failed(Failure),
+}
+
+impl From<Failure> for NoTokens {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
 /// Exchanges the callback's code for tokens, or returns the reason of the failure.
 async fn exchange_callback(
     app: &App,
@@ -142,7 +264,7 @@ async fn exchange_callback(
     owner: &TokenOwner,
     secrets: &PendingSecrets,
     query: &[(String, String)],
-) -> std::result::Result<Tokens, Failure> {
+) -> std::result::Result<Tokens, NoTokens> {
     let refused =
         |error: &str, refusal: Refusal| Failure::new(error, truncate(&refusal.to_string()));
     let scheme = owner.scheme();
@@ -175,7 +297,7 @@ async fn exchange_callback(
             tracing::warn!(account = %owner.account, %cause, "a client that the provider does not know was not deleted");
         }
     }
-    exchanged.map_err(|refusal| refused("token_exchange_failed", refusal))
+    Ok(exchanged.map_err(|refusal| refused("token_exchange_failed", refusal))?)
 }
 
 /// Returns the code of a callback, or the failure that the callback reports. The OAuth 1
@@ -183,15 +305,15 @@ async fn exchange_callback(
 fn authorization_code<'a>(
     scheme: &AuthScheme,
     query: &'a [(String, String)],
-) -> std::result::Result<&'a str, Failure> {
+) -> std::result::Result<&'a str, NoTokens> {
     let is_error = |name: &str| ["error", "oauth_problem"].contains(&name);
     if let Some((_, error)) = query.iter().find(|(name, _)| is_error(name)) {
         let description = single_parameter(query, "error_description").map(truncate);
         let failure = Failure::new(truncate(error), description.unwrap_or_default());
-        return Err(failure);
+        return Err(NoTokens::Reported(failure));
     }
     if scheme.oauth1.is_some() && query.iter().any(|(name, _)| name == "denied") {
-        return Err(Failure::new("access_denied", ""));
+        return Err(NoTokens::Reported(Failure::new("access_denied", "")));
     }
     let named = match &scheme.oauth1 {
         Some(_) => "oauth_verifier",
@@ -199,7 +321,7 @@ fn authorization_code<'a>(
     };
     let code = single_parameter(query, named).filter(|code| !code.is_empty());
     let problem = "the callback contains no authorization code";
-    code.ok_or_else(|| Failure::new("invalid_response", problem))
+    code.ok_or_else(|| Failure::new("invalid_response", problem).into())
 }
 
 /// Checks that the issuer named in the callback is the provider's own (RFC 9207). Another issuer

@@ -1,6 +1,6 @@
 //! Creation of accounts, with a credential that the request contains or that is obtained from it.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use manifest::{AuthMode, AuthScheme};
 use store::{Batch, Record, Time};
@@ -12,7 +12,7 @@ use super::{
     attempt::ConnectionAttempt,
     auth_configs::{self, AuthConfig},
     authorize::{self, REDIRECT_URL_VALUE},
-    credential::{Credential, access_token},
+    credential::{Credential, access_token, stated_lifetime},
     list::connected_view,
     scheme,
     tokens::obtains_from_fields,
@@ -258,9 +258,7 @@ pub async fn create(app: &App, project: &Project, request: NewAccount) -> Result
     if mode.redirects() && !has_tokens {
         return authorize::create(app, project, validated, request.callback_url).await;
     }
-    let lifetime = validated.values.get("expires_in").and_then(scheme::text);
-    let lifetime = lifetime.and_then(|text| text.parse().ok());
-    let mut lifetime = lifetime.map(Duration::from_secs);
+    let mut lifetime = stated_lifetime(&validated.values);
     let tokens = &app.accounts;
     let obtains = obtains_from_fields(mode) && !has_tokens;
     if let Some(scheme) = validated.scheme().filter(|_| obtains) {

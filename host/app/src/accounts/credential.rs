@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use store::{Collection, Document, Erasure, Field, Record, Time};
 
-use super::{Account, Values};
+use super::{Account, Values, scheme};
 use crate::{
     App, Result,
     accounts::errors,
@@ -28,6 +28,9 @@ pub(crate) static COLLECTION: Collection = Collection {
 /// arrive.
 const EXPIRY_SLACK: Duration = Duration::from_secs(5);
 
+/// Value of an account with the lifetime of its token in seconds.
+const LIFETIME_VALUE: &str = "expires_in";
+
 /// Field of a credential with its sealed values.
 pub(super) const VALUES_FIELD: &str = "values";
 /// Status reason of an account whose refresh reached the provider but whose outcome is unknown.
@@ -49,9 +52,13 @@ pub(crate) struct Credential {
     pub(super) renewed_at: Option<Time>,
     #[serde(flatten)]
     pub(super) work: WorkState,
-    /// True if a refresh was started and its outcome is unknown.
+    /// True if a refresh since the last success was interrupted, so that the provider may have
+    /// issued other tokens.
     #[serde(default)]
     pub(super) uncertain: bool,
+    /// Reason why the last refresh failed, if it was not interrupted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) refusal: Option<String>,
     /// Number of consecutive refreshes without an answer.
     #[serde(default)]
     pub(super) failures: u32,
@@ -70,7 +77,10 @@ impl Claimable for Credential {
     }
 
     fn on_claim(&mut self, lapsed: bool) {
-        self.uncertain |= lapsed;
+        if lapsed {
+            self.uncertain = true;
+            self.refusal = None;
+        }
     }
 }
 
@@ -84,13 +94,15 @@ impl Credential {
             renewed_at: None,
             work: WorkState::default(),
             uncertain: false,
+            refusal: None,
             failures: 0,
             retry_at: None,
         }
     }
 
     /// Sets the expiry to the end of `lifetime` and, if the token is renewable, the times of its
-    /// refresh.
+    /// refresh. A renewable token without a known lifetime is refreshed while it is idle, because it
+    /// or its refresh token may expire unannounced.
     pub(super) fn with_expiry(
         mut self,
         lifetime: Option<Duration>,
@@ -98,7 +110,9 @@ impl Credential {
         refresh_times: RefreshTimes,
         now: Time,
     ) -> Self {
+        let idle = time_after(now, refresh_times.idle);
         let Some(lifetime) = lifetime else {
+            self.work.due = is_refreshable.then_some(idle);
             return self;
         };
         let expires_at = time_after(now, lifetime);
@@ -108,7 +122,7 @@ impl Credential {
         if is_refreshable {
             let renew_at = time_after(now, lifetime.saturating_sub(margin));
             self.renew_at = Some(renew_at);
-            self.work.due = Some(renew_at.max(time_after(now, refresh_times.idle)));
+            self.work.due = Some(renew_at.max(idle));
         }
         self
     }
@@ -119,9 +133,13 @@ impl Credential {
             .is_none_or(|end| end > time_after(now, EXPIRY_SLACK))
     }
 
-    /// Returns true if a refresh was interrupted.
-    pub(super) fn is_uncertain(&self, now: Time) -> bool {
-        self.uncertain || self.work.is_lapsed(now)
+    /// Returns the reason why the token could not be refreshed; none after a success.
+    pub(super) fn refresh_problem(&self, now: Time) -> Option<&str> {
+        if self.work.is_lapsed(now) {
+            return Some(OUTCOME_UNKNOWN_REASON);
+        }
+        let refusal = self.refusal.as_deref();
+        refusal.or_else(|| self.uncertain.then_some(OUTCOME_UNKNOWN_REASON))
     }
 }
 
@@ -158,6 +176,12 @@ pub(super) async fn open_values(
     vault.unseal(context, &record.body.values, now).await
 }
 
+/// Returns the lifetime of a token, as stated when it was issued or imported.
+pub(super) fn stated_lifetime(values: &Values) -> Option<Duration> {
+    let seconds = values.get(LIFETIME_VALUE).and_then(scheme::text)?;
+    seconds.parse().ok().map(Duration::from_secs)
+}
+
 pub(super) fn access_token(values: &Values) -> Option<&String> {
     match values.get(manifest::ACCESS_TOKEN) {
         Some(serde_json::Value::String(token)) => Some(token),
@@ -170,14 +194,15 @@ mod tests {
     use super::*;
 
     fn token(lifetime: u64, margin: u64) -> Credential {
+        issued(Some(lifetime), margin, true)
+    }
+
+    fn issued(lifetime: Option<u64>, margin: u64, is_refreshable: bool) -> Credential {
         let sealed = serde_json::from_str("\"v1.a.b\"").unwrap();
-        let [lifetime, margin, idle] = [lifetime, margin, 86_400].map(Duration::from_secs);
-        Credential::new(sealed).with_expiry(
-            Some(lifetime),
-            true,
-            RefreshTimes { margin, idle },
-            Time(0),
-        )
+        let [margin, idle] = [margin, 86_400].map(Duration::from_secs);
+        let lifetime = lifetime.map(Duration::from_secs);
+        let times = RefreshTimes { margin, idle };
+        Credential::new(sealed).with_expiry(lifetime, is_refreshable, times, Time(0))
     }
 
     #[test]
@@ -204,6 +229,30 @@ mod tests {
     }
 
     #[test]
+    fn token_without_lifetime_is_refreshed_while_idle() {
+        let credential = issued(None, 300, true);
+        assert_eq!(credential.work.due, Some(Time(24 * 3_600_000)));
+        assert_eq!((credential.expires_at, credential.renew_at), (None, None));
+        assert_eq!(issued(None, 300, false).work.due, None);
+    }
+
+    #[test]
+    fn refusal_is_shown_unless_a_refresh_was_interrupted() {
+        let mut credential = token(3_600, 300);
+        assert_eq!(credential.refresh_problem(Time(9)), None);
+        credential.refusal = Some("the client is unknown".to_owned());
+        let shown = |credential: &Credential| {
+            let shown = credential.refresh_problem(Time(9));
+            shown.map(str::to_owned)
+        };
+        assert_eq!(shown(&credential).as_deref(), Some("the client is unknown"));
+        credential.on_claim(false);
+        assert_eq!(shown(&credential).as_deref(), Some("the client is unknown"));
+        credential.on_claim(true);
+        assert_eq!(shown(&credential).as_deref(), Some(OUTCOME_UNKNOWN_REASON));
+    }
+
+    #[test]
     fn credential_of_earlier_version_is_read() {
         let body = r#"{"values":"v1.a.b","due":7,"lease":{"by":"server","until":9},"uncertain":false,"failures":2}"#;
         let mut credential: Credential = serde_json::from_str(body).unwrap();
@@ -211,7 +260,11 @@ mod tests {
             (credential.work.due, credential.failures),
             (Some(Time(7)), 2)
         );
-        assert!(credential.work.is_claimed(Time(8)) && credential.is_uncertain(Time(9)));
+        assert!(credential.work.is_claimed(Time(8)));
+        assert_eq!(
+            credential.refresh_problem(Time(9)),
+            Some(OUTCOME_UNKNOWN_REASON)
+        );
         credential.on_claim(true);
         assert!(credential.uncertain);
     }

@@ -63,8 +63,8 @@ crate::error_table! { pub table:
         "nothing was sent: retry after a moment", with_retry_after(SHORT_WAIT);
     /// The token has expired, and the provider did not refresh it. The refresh is tried again
     /// later.
-    REFRESH_UNAVAILABLE = refresh_unavailable(account: impl Display, retry_after: Duration): Unavailable, 616, "ConnectedAccount_RefreshUnavailable",
-        "the token of connected account {account} has expired, and its provider does not respond",
+    REFRESH_UNAVAILABLE = refresh_unavailable(account: impl Display, reason: impl Display, retry_after: Duration): Unavailable, 616, "ConnectedAccount_RefreshUnavailable",
+        "the token of connected account {account} has expired, and it was not refreshed: {reason}",
         "nothing was sent: retry later; the account stays connected", with_retry_after(retry_after);
 
     /// The user has no usable connected account.

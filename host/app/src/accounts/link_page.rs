@@ -1,6 +1,6 @@
 //! The page of a link: its form, and the values that the user submits.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use manifest::{AuthScheme, Field};
 use serde_json::Value;
@@ -232,15 +232,8 @@ async fn requested_scopes(
     };
     let mut client = app.accounts.client_context(config).await?;
     client.add_tool_scopes(&config.body, scheme, release);
-    let scopes: BTreeSet<_> = oauth2
-        .scopes
-        .iter()
-        .chain(&client.scopes)
-        .chain(&client.user_scopes)
-        .filter(|scope| !scope.is_empty())
-        .cloned()
-        .collect();
-    Ok(scopes.into_iter().collect())
+    let (scopes, user_scopes) = (&client.scopes, &client.user_scopes);
+    Ok(oauth::requested_scopes(oauth2, scopes, user_scopes))
 }
 
 /// Rewrites the problem with a value for people: they know nothing of patterns.
@@ -328,6 +321,8 @@ impl LinkSession {
             let redirected = account.status.after(Event::Redirected);
             account.status = redirected.ok_or_else(errors::attempt_unknown)?;
             account.changed_at = now;
+            // An earlier visit to the provider may have failed.
+            (account.status_reason, account.failure) = (None, None);
             Ok(())
         };
         let mut pending = complete;

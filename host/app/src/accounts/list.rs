@@ -12,7 +12,7 @@ use super::{
     auth_configs::{self, AuthConfig},
     authorize::REDIRECT_URL_VALUE,
     create::Connected,
-    credential::{Credential, OUTCOME_UNKNOWN_REASON, open_values},
+    credential::{Credential, open_values},
     scheme,
 };
 use crate::{
@@ -179,8 +179,9 @@ fn view(
     mut values: Values,
     config: Option<&Record<AuthConfig>>,
 ) -> AccountView {
-    if record.body.status.is_connected() && credential.body.is_uncertain(app.clock.now()) {
-        record.body.status_reason = Some(OUTCOME_UNKNOWN_REASON.to_owned());
+    let problem = credential.body.refresh_problem(app.clock.now());
+    if record.body.status.is_connected() && problem.is_some() {
+        record.body.status_reason = problem.map(str::to_owned);
     }
     let redirect_url = values.get(REDIRECT_URL_VALUE).and_then(Value::as_str);
     let redirect_url = redirect_url.map(str::to_owned);

@@ -43,7 +43,7 @@ pub(crate) static COLLECTION: Collection = Collection {
 };
 
 /// Client values that are stored with an account.
-pub(super) const ACCOUNT_VALUES: [&str; 2] = ["client_id", "client_secret"];
+pub(super) const ACCOUNT_VALUES: [&str; 3] = ["client_id", "client_secret", oauth::REGISTERED_AUTH];
 /// Minimum remaining lifetime of a client secret for a new connection. The user returns later, and
 /// tokens must be refreshed.
 const MIN_SECRET_LIFETIME: Duration = Duration::from_secs(24 * 3_600);

@@ -7,8 +7,9 @@
 //! provider may or may not have replaced the token, and the old token is tried once more.
 //!
 //! An account ends if the provider refuses the refresh, or if a token that cannot be refreshed has
-//! expired. While the provider is unavailable, the account keeps its token and the refresh is
-//! retried, after 30 seconds at first and with doubled delays of at most one hour.
+//! expired. While the provider is unavailable or refuses the client, the account keeps its token and
+//! the refresh is retried, after 30 seconds at first and with doubled delays of at most one hour.
+//! The reason is kept with the credential.
 //!
 //! A refresh continues if its caller has gone away, so that a closed connection does not lose the
 //! new token. A stopping server waits for it ([`finish_tasks`]).
@@ -28,7 +29,7 @@ use tokio::{sync::OwnedSemaphorePermit, task::JoinHandle};
 
 use super::{
     Account, Status, TokenManager, Values, auth_configs,
-    credential::{Credential, OUTCOME_UNKNOWN_REASON, VALUES_FIELD, access_token},
+    credential::{Credential, OUTCOME_UNKNOWN_REASON, VALUES_FIELD, access_token, stated_lifetime},
     tokens::TokenOwner,
 };
 use crate::{
@@ -213,7 +214,8 @@ impl TokenManager {
                 return if still_valid {
                     Ok(values)
                 } else {
-                    Err(refresh_unavailable(owner, until, now))
+                    let problem = record.body.refresh_problem(now);
+                    Err(refresh_unavailable(owner, problem, until, now))
                 };
             }
             if !projects::is_live(&self.store, owner.project.as_str()).await? {
@@ -246,7 +248,7 @@ impl TokenManager {
         }
         let is_dynamic_client =
             owner.mode == AuthMode::DcrOauth && values.contains_key("client_id");
-        let (reason, retry_after) = match self.request_tokens(owner, &values).await {
+        let failure = match self.request_tokens(owner, &values).await {
             Ok(Ok(tokens)) => {
                 self.refreshes.refreshed.fetch_add(1, Ordering::Relaxed);
                 return self.store_tokens(owner, claim, values, tokens).await;
@@ -260,22 +262,20 @@ impl TokenManager {
                     self.delete_rejected_client(&owner.project, &owner.auth_config, &values)
                         .await?;
                 }
-                let reason = if claimed.uncertain {
-                    OUTCOME_UNKNOWN_REASON.to_owned()
-                } else {
-                    refusal.to_string()
+                let reason = refusal.to_string();
+                tracing::warn!(account = %owner.account, reason, "a token was not refreshed, and its account has expired");
+                let reason = match claimed.uncertain {
+                    true => OUTCOME_UNKNOWN_REASON,
+                    false => &reason,
                 };
-                return self.expire(owner, claim, &values, &reason).await;
+                return self.expire(owner, claim, &values, reason).await;
             }
-            Ok(Err(Refusal::Unavailable {
-                reason,
-                retry_after,
-            })) => (reason, retry_after),
-            Ok(Err(refusal)) => (refusal.to_string(), None),
-            Err(cause) => (cause.to_string(), None),
+            Ok(Err(refusal)) => RefreshFailure::from(refusal),
+            Err(cause) => RefreshFailure::unsent(&cause),
         };
-        tracing::info!(account = %owner.account, reason, "a provider did not refresh a token; the refresh is retried");
-        self.retry_later(owner, claim, &claimed, retry_after).await
+        let reason = &*failure.reason;
+        tracing::warn!(account = %owner.account, reason, "a token was not refreshed; the refresh is retried");
+        self.retry_later(owner, claim, &claimed, failure).await
     }
 
     /// Requests new tokens from the provider. An outer error means that nothing was requested.
@@ -307,23 +307,28 @@ impl TokenManager {
         owner: &TokenOwner,
         claim: &Claim<Credential>,
         claimed: &Credential,
-        retry_after: Option<Duration>,
+        failure: RefreshFailure,
     ) -> Result<Values> {
         self.refreshes.retried.fetch_add(1, Ordering::Relaxed);
         let batch = claim.batch().await?;
         let now = batch.now;
         let failures = claimed.failures.saturating_add(1);
         let delay = jittered(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, failures));
-        let retry_after = retry_after.unwrap_or_default().min(MAX_RETRY_DELAY);
-        let until = time_after(now, delay.max(retry_after));
+        let retry_after = failure.retry_after.unwrap_or_default();
+        let until = time_after(now, delay.max(retry_after.min(MAX_RETRY_DELAY)));
+        let refusal = (!failure.is_interruption).then_some(failure.reason);
         let failed = claim.end(batch, |credential| {
-            credential.uncertain = true;
+            credential.uncertain |= failure.is_interruption;
+            credential.refusal.clone_from(&refusal);
             credential.failures = failures;
             credential.work.due = credential.work.due.map(|due| due.max(until));
             credential.retry_at = Some(until);
         });
         match failed.await {
-            Ok(()) | Err(CommitError::Stale) => Err(refresh_unavailable(owner, until, now)),
+            Ok(()) | Err(CommitError::Stale) => {
+                let problem = refusal.as_deref();
+                Err(refresh_unavailable(owner, problem, until, now))
+            }
             Err(cause) => Err(cause.into()),
         }
     }
@@ -342,9 +347,9 @@ impl TokenManager {
         let now = self.claims.now().await;
         let now = now.unwrap_or_else(|_| self.clock.now());
         // A response without a refresh token keeps the old one (RFC 6749, section 6). A response
-        // without a lifetime clears the old lifetime.
+        // without a lifetime keeps the one stated before: some providers state it only once.
+        let lifetime = tokens.lifetime.or_else(|| stated_lifetime(&old));
         let mut values = old;
-        values.remove("expires_in");
         values.extend(tokens.values);
         let credential = self.seal(&owner.project, &owner.account, &values).await?;
         let scheme = owner.scheme()?;
@@ -353,7 +358,7 @@ impl TokenManager {
             ..credential
         };
         let renewed = renewed.with_expiry(
-            tokens.lifetime,
+            lifetime,
             self.is_refreshable(scheme, &values),
             self.refresh_times(scheme),
             now,
@@ -449,8 +454,42 @@ impl TokenManager {
     }
 }
 
-fn refresh_unavailable(owner: &TokenOwner, until: Time, now: Time) -> Error {
+/// A refresh that yielded no tokens and is retried.
+struct RefreshFailure {
+    reason: String,
+    /// Delay that the provider asks for.
+    retry_after: Option<Duration>,
+    /// True if the provider may have issued tokens that were lost.
+    is_interruption: bool,
+}
+
+impl RefreshFailure {
+    /// Creates the failure of a refresh for which nothing was sent.
+    fn unsent(cause: &Error) -> Self {
+        Self {
+            reason: cause.to_string(),
+            retry_after: None,
+            is_interruption: false,
+        }
+    }
+}
+
+impl From<Refusal> for RefreshFailure {
+    fn from(refusal: Refusal) -> Self {
+        Self {
+            reason: refusal.to_string(),
+            is_interruption: refusal.may_have_issued(),
+            retry_after: match refusal {
+                Refusal::Unavailable { retry_after, .. } => retry_after,
+                _ => None,
+            },
+        }
+    }
+}
+
+fn refresh_unavailable(owner: &TokenOwner, problem: Option<&str>, until: Time, now: Time) -> Error {
+    let problem = problem.unwrap_or(OUTCOME_UNKNOWN_REASON);
     let retry_after =
         Duration::from_millis(u64::try_from(until.0.saturating_sub(now.0)).unwrap_or(0));
-    errors::refresh_unavailable(&owner.account, retry_after)
+    errors::refresh_unavailable(&owner.account, problem, retry_after)
 }

@@ -22,7 +22,7 @@ const GENERIC_KEY_NAMES: [&str; 5] = [
     "token",
 ];
 /// Names of values that are never masked, even if the scheme does not declare them.
-const PUBLIC_NAMES: [&str; 26] = [
+const PUBLIC_NAMES: [&str; 27] = [
     "COMPANYDOMAIN",
     "account_id",
     "account_url",
@@ -47,6 +47,7 @@ const PUBLIC_NAMES: [&str; 26] = [
     "token_type",
     "scope",
     "expires_in",
+    oauth::REGISTERED_AUTH,
     "redirectUrl",
     "authUri",
 ];

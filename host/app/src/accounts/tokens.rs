@@ -113,9 +113,9 @@ impl ClientContext {
         }
     }
 
-    /// Adds the scopes of the tools that an auth config names for new connections. Without such tools and
-    /// without a scope from elsewhere, adds those of all tools that may run with the accounts, since some
-    /// providers refuse a request without scopes.
+    /// Adds the scopes of tools: of those that an auth config names for new connections, or else of all
+    /// that may run with its accounts. If the auth config or the operator's OAuth app names scopes
+    /// itself, they stand for those of all tools, and so do scopes in the parameters of the scheme.
     pub(super) fn add_tool_scopes(
         &mut self,
         config: &AuthConfig,
@@ -123,13 +123,13 @@ impl ClientContext {
         release: &Release,
     ) {
         let named = &config.tools_for_connection;
-        let scheme_names_none = scheme.oauth2.as_ref().is_some_and(|oauth2| {
+        let has_scope_parameter = scheme.oauth2.as_ref().is_some_and(|oauth2| {
             let mut parameters = oauth2.authorize_params.keys();
-            oauth2.scopes.is_empty() && !parameters.any(|name| name.ends_with("scope"))
+            parameters.any(|name| oauth::is_scope_parameter(name))
         });
         // A dynamic client is registered with the scopes of the scheme alone.
         let of_all = scheme.mode == AuthMode::Oauth2
-            && scheme_names_none
+            && !has_scope_parameter
             && named.is_empty()
             && self.scopes.is_empty()
             && self.user_scopes.is_empty();

@@ -26,8 +26,16 @@ fn discovering() -> AuthScheme {
 /// Resolves the scheme at these times against a provider with these responses. Returns the scheme
 /// and the recorded requests.
 async fn resolve_at(answers: &[String], moments: &[i64]) -> (Vec<Result<OAuth2>>, Vec<String>) {
+    resolve(&discovering(), answers, moments).await
+}
+
+/// Does the same with another scheme.
+async fn resolve(
+    scheme: &AuthScheme,
+    answers: &[String],
+    moments: &[i64],
+) -> (Vec<Result<OAuth2>>, Vec<String>) {
     let application = Application::answering(answers).await;
-    let scheme = discovering();
     let client = client();
     let values = Values::new();
     let cache = MetadataCache::default();
@@ -37,7 +45,7 @@ async fn resolve_at(answers: &[String], moments: &[i64]) -> (Vec<Result<OAuth2>>
         let flow = Flow {
             net: &application.net,
             now_ms,
-            scheme: &scheme,
+            scheme,
             client: &client,
             values: &values,
         };
@@ -104,18 +112,85 @@ async fn issuer_metadata_is_trusted_only_about_itself() {
 
 #[tokio::test]
 async fn openid_connect_metadata_is_discovered() {
-    let (all, seen) = resolve_at(&[nothing(), said(json!({}))], &[0]).await;
-    assert_eq!(
-        all[0].as_ref().unwrap().token_url,
-        "https://app.example/token"
-    );
-    assert_eq!(seen[1], "GET /t/.well-known/openid-configuration HTTP/1.1");
-    let (all, _) = resolve_at(&[nothing(), nothing()], &[0]).await;
+    let places = [
+        "GET /.well-known/openid-configuration/t HTTP/1.1",
+        "GET /t/.well-known/openid-configuration HTTP/1.1",
+    ];
+    for (missing, place) in [1, 2].into_iter().zip(places) {
+        let mut answers = vec![nothing(); missing];
+        answers.push(said(json!({})));
+        let (all, seen) = resolve_at(&answers, &[0]).await;
+        let found = all[0].as_ref().unwrap();
+        assert_eq!(found.token_url, "https://app.example/token");
+        assert_eq!(seen[missing], place);
+    }
+    let (all, _) = resolve_at(&[nothing(), nothing(), nothing()], &[0]).await;
     assert!(
         matches!(all[0], Err(Refusal::Malformed { .. })),
         "{:?}",
         all[0]
     );
+}
+
+/// Resolves the scheme of an API against a provider with these responses. Returns the token endpoint
+/// and the recorded requests.
+async fn resolve_api(answers: &[String]) -> (Result<String>, Vec<String>) {
+    let flow = json!({ "resource": "https://app.example/mcp" });
+    let scheme = json!({ "mode": "DCR_OAUTH", "name": "n", "oauth2": flow });
+    let scheme = serde_json::from_value(scheme).unwrap();
+    let (mut all, seen) = resolve(&scheme, answers, &[0]).await;
+    (all.remove(0).map(|flow| flow.token_url), seen)
+}
+
+#[tokio::test]
+async fn api_metadata_is_found_at_every_address() {
+    let of_api = |resource: &str| {
+        let named =
+            json!({ "resource": resource, "authorization_servers": ["https://app.example/t"] });
+        ok(&named.to_string())
+    };
+    let exact = || of_api("https://app.example/mcp");
+    let challenge = "HTTP/1.1 401 Unauthorized\r\nwww-authenticate: Bearer error=\"x\", \
+        resource_metadata=\"https://app.example/there\"\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+    let path = "GET /.well-known/oauth-protected-resource/mcp HTTP/1.1";
+    let root = "GET /.well-known/oauth-protected-resource HTTP/1.1";
+    for (answers, places) in [
+        (vec![exact()], vec![path]),
+        (vec![nothing(), exact()], vec![path, root]),
+        (
+            vec![nothing(), of_api("https://app.example")],
+            vec![path, root],
+        ),
+        (
+            vec![nothing(), nothing(), challenge.to_owned(), exact()],
+            vec![path, root, "GET /mcp HTTP/1.1", "GET /there HTTP/1.1"],
+        ),
+    ] {
+        let count = answers.len();
+        let (token_url, seen) = resolve_api(&[answers, vec![said(json!({}))]].concat()).await;
+        assert_eq!(token_url.unwrap(), "https://app.example/token", "{seen:?}");
+        assert_eq!(seen[..count], places);
+    }
+    let (refused, _) = resolve_api(&[of_api("https://app.example/other")]).await;
+    assert!(
+        matches!(refused, Err(Refusal::Malformed { .. })),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test]
+async fn api_without_metadata_is_its_own_issuer() {
+    let origin = said(json!({ "issuer": "https://app.example" }));
+    let missing = [nothing(), nothing(), nothing()];
+    let (token_url, seen) = resolve_api(&[&missing[..], &[origin]].concat()).await;
+    assert_eq!(token_url.unwrap(), "https://app.example/token");
+    assert_eq!(
+        seen[3],
+        "GET /.well-known/oauth-authorization-server HTTP/1.1"
+    );
+    let (token_url, seen) = resolve_api(&vec![nothing(); 5]).await;
+    assert_eq!(token_url.unwrap(), "https://app.example/token");
+    assert_eq!(seen[4], "GET /.well-known/openid-configuration HTTP/1.1");
 }
 
 #[tokio::test]

@@ -148,6 +148,22 @@ async fn tokens_are_found_at_configured_paths() {
 }
 
 #[tokio::test]
+async fn token_of_the_user_replaces_a_missing_one() {
+    let response = json!({ "fallback_root": "authed_user" });
+    let user = r#""authed_user":{"id":"U1","access_token":"xoxp-1","expires_in":60,"scope":"a"}"#;
+    let only = format!(r#"{{"ok":true,{user}}}"#);
+    let (tokens, _) = of(json!({ "response": response }), &[ok(&only)]).await;
+    let expected = json!({ "access_token": "xoxp-1", "scope": "a", "expires_in": 60 });
+    assert_eq!(Value::Object(tokens.unwrap().values), expected);
+    let both = format!(r#"{{"ok":true,"access_token":"xoxb-1",{user}}}"#);
+    let (tokens, _) = of(json!({ "response": response }), &[ok(&both)]).await;
+    assert_eq!(
+        tokens.unwrap().values,
+        values(json!({ "access_token": "xoxb-1" }))
+    );
+}
+
+#[tokio::test]
 async fn the_whole_answer_is_the_token() {
     let response = json!({ "access_token": "" });
     for answer in [answer("200 OK", "text/plain", "tok-1\n"), ok("\"tok-1\"")] {

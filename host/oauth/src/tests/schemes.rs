@@ -381,3 +381,42 @@ async fn registration_and_metadata_document_agree() {
         application.seen()[1]
     );
 }
+
+/// Replaced metadata of RFC 7591, section 3.2.1.
+#[tokio::test]
+async fn registered_client_authentication_is_used() {
+    let basic = "authorization: Basic ZHluOnMlMjBj";
+    let secret = "client_secret=s%20c";
+    for (declared, registered, sent, not_sent) in [
+        ("body", "client_secret_basic", vec![basic], vec![secret]),
+        (
+            "basic",
+            "client_secret_post",
+            vec!["client_id=dyn", secret],
+            vec![basic],
+        ),
+        ("basic", "none", vec!["client_id=dyn"], vec![basic, secret]),
+        ("body", "", vec!["client_id=dyn", secret], vec![basic]),
+    ] {
+        let about = json!({ "client_auth": declared });
+        let scheme = serde_json::from_value(scheme_json("DCR_OAUTH", &[], about)).unwrap();
+        let application = Application::answering(&[ok(TOKEN_RESPONSE)]).await;
+        let flow = Flow {
+            net: &application.net,
+            now_ms: NOW_MS,
+            scheme: &scheme,
+            client: &Client::default(),
+            values: &values(json!({
+                "client_id": "dyn", "client_secret": "s c", "refresh_token": "r", REGISTERED_AUTH: registered,
+            })),
+        };
+        flow.refresh().await.unwrap();
+        let request = &application.seen()[0];
+        let what = format!("{declared}, registered as `{registered}`: {request}");
+        assert!(sent.iter().all(|part| request.contains(part)), "{what}");
+        assert!(
+            !not_sent.iter().any(|part| request.contains(part)),
+            "{what}"
+        );
+    }
+}

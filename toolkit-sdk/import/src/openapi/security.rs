@@ -113,13 +113,22 @@ impl<'a> Security<'a> {
             })
         };
         let first = sets.iter().find(|set| !set.is_empty() && usable(set));
+        let is_flow = |set: &&BTreeMap<&'a str, &'a Value>| {
+            usable(set)
+                && set.keys().any(|name| {
+                    let scheme = self.schemes.get(name);
+                    scheme.is_some_and(|scheme| matches!(scheme.kind, Kind::Flow(..)))
+                })
+        };
         let unsupported = match first {
             None if !open => sets.iter().flat_map(BTreeMap::keys).find_map(|name| {
                 matches!(self.schemes.get(name)?.kind, Kind::Unknown(_)).then(|| (*name).to_owned())
             }),
             _ => None,
         };
-        let scopes = first
+        // Scopes are granted by a flow, which need not be the first alternative.
+        let granting = sets.iter().find(is_flow).or(first);
+        let scopes = granting
             .into_iter()
             .flat_map(BTreeMap::values)
             .filter_map(|scopes| scopes.as_array())

@@ -276,13 +276,22 @@ fn security_schemes_become_ways_to_connect() {
     assert!(api.auth.len() == 1 && api.auth[0].fields.iter().all(|field| field.optional));
 
     let flow = json!({ "authorizationUrl": "https://acme.example/agree", "tokenUrl": "https://acme.example/token", "scopes": {} });
-    let schemes = json!({ "o": { "type": "oauth2", "flows": { "authorizationCode": flow } }, "b": { "type": "http", "scheme": "basic" } });
+    let schemes = json!({ "o": { "type": "oauth2", "flows": { "authorizationCode": flow.clone() } }, "b": { "type": "http", "scheme": "basic" } });
     let api = secured(schemes, json!([{ "o": ["read", "write"] }, { "b": [] }]));
     assert_eq!(
         modes(&api),
         [AuthMode::Basic, AuthMode::Oauth2, AuthMode::BearerToken]
     );
     assert_eq!(api.operations[0].scopes, ["read", "write"]);
+
+    let schemes = json!({
+        "k": key("header", "X-Key"), "o": { "type": "oauth2", "flows": { "authorizationCode": flow } },
+    });
+    let alternatives = json!([{ "k": [] }, { "o": ["read"] }, { "o": ["admin"] }]);
+    assert_eq!(
+        secured(schemes, alternatives).operations[0].scopes,
+        ["read"]
+    );
 
     let relative = json!({ "o": { "type": "oauth2", "flows": { "authorizationCode": { "authorizationUrl": "/a", "tokenUrl": "/t" } } } });
     assert_eq!(

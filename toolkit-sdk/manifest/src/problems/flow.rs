@@ -14,6 +14,8 @@ use crate::{
 const MAX_PARAMETER_BYTES: usize = 256;
 const MAX_PARAMETERS: usize = 20;
 const MAX_STEPS: usize = 5;
+/// Maximum number of responses that reject a token, and of texts of each.
+const MAX_REJECTIONS: usize = 10;
 /// Maximum lifetime: a day, in seconds.
 const MAX_LIFETIME_SECONDS: u32 = 86_400;
 /// Parameters that the platform writes into the authorization URL (RFC 6749, RFC 7636).
@@ -133,6 +135,7 @@ impl<'a> Checked<'a, '_> {
             let why = "is missing; write the value that the provider expects, as in {base64url({saml_assertion})}";
             report.at("token.params.assertion").add(why);
         }
+        self.check_rejections(&mut report.at("rejected_if"));
         self.check_response(&mut report.at("response"));
         self.check_callback(&mut report.at("callback"));
         self.check_assertion(&mut report.at("assertion"));
@@ -313,6 +316,28 @@ impl<'a> Checked<'a, '_> {
         }
     }
 
+    fn check_rejections(&self, report: &mut Report) {
+        let rejections = &self.flow.rejected_if;
+        if rejections.len() > MAX_REJECTIONS {
+            report.add(format_args!("has more than {MAX_REJECTIONS} entries"));
+        }
+        for rejection in rejections {
+            if !(100..600).contains(&rejection.status) {
+                report.at("status").add("is no HTTP status");
+            }
+            check_path(&rejection.path, &mut report.at("path"));
+            let texts = &rejection.one_of;
+            if texts.is_empty() || texts.len() > MAX_REJECTIONS {
+                report
+                    .at("one_of")
+                    .add(format_args!("has 1 to {MAX_REJECTIONS} texts"));
+            }
+            for text in texts {
+                text::line(text, MAX_PARAMETER_BYTES, &mut report.at("one_of"));
+            }
+        }
+    }
+
     fn check_response(&mut self, report: &mut Report) {
         let response = &self.flow.response;
         let condition = response
@@ -322,6 +347,7 @@ impl<'a> Checked<'a, '_> {
         let expiry = response.expiry.as_ref().map(|expiry| expiry.path.as_str());
         for (place, path) in [
             ("root", Some(response.root.as_str())),
+            ("fallback_root", response.fallback_root.as_deref()),
             ("ok_if", condition),
             ("access_token", response.access_token.as_deref()),
             ("refresh_token", response.refresh_token.as_deref()),

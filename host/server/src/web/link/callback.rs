@@ -5,7 +5,7 @@ use std::sync::Arc;
 use app::accounts;
 use axum::{
     extract::State,
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, HeaderName, StatusCode, header},
     response::{IntoResponse, Response},
 };
 
@@ -14,6 +14,11 @@ use crate::{
     Server,
     http::{IN_TABLE, NoKey, auth, limiter::SecretKind, query::Pairs, run_to_completion},
 };
+
+/// Header with which browsers mark a request for a page that they may show later (Fetch Standard).
+const SEC_PURPOSE_HEADER: HeaderName = HeaderName::from_static("sec-purpose");
+/// Older name of that header.
+const PURPOSE_HEADER: HeaderName = HeaderName::from_static("purpose");
 
 /// Handles the redirect of a user's browser back from a provider.
 #[utoipa::path(
@@ -35,6 +40,10 @@ pub(crate) async fn handle(
     headers: HeaderMap,
     Pairs(parameters): Pairs,
 ) -> Response {
+    // The code is valid once. Browsers send the request again when the user opens the page.
+    if is_prefetch(&headers) {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    }
     let browser = browser_cookie::read(&server, &headers);
     let own = Arc::clone(&server);
     let exchange =
@@ -45,6 +54,13 @@ pub(crate) async fn handle(
         Err(failure) if accepts_html(&headers) => messages::callback_error(failure),
         Err(failure) => failure.into_response(),
     }
+}
+
+fn is_prefetch(headers: &HeaderMap) -> bool {
+    [SEC_PURPOSE_HEADER, PURPOSE_HEADER].iter().any(|name| {
+        let purpose = headers.get(name).and_then(|purpose| purpose.to_str().ok());
+        purpose.is_some_and(|purpose| purpose.contains("prefetch"))
+    })
 }
 
 fn accepts_html(headers: &HeaderMap) -> bool {

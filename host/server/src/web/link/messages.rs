@@ -57,8 +57,8 @@ pub(super) fn result(is_connected: bool) -> Response {
     } else {
         (
             "Not connected",
-            "The account was not connected. Close this window, then start again in the \
-             application that sent you here.",
+            "The account was not connected. Open the link that you got again, or close this window \
+             and start again in the application that sent you here.",
         )
     };
     message(StatusCode::OK, title, text, None)

@@ -7,7 +7,7 @@ use std::{
 };
 
 use net::{
-    HeaderMap, Method, StatusCode, Url,
+    HeaderMap, Method, Url,
     header::{CONTENT_TYPE, HeaderName, HeaderValue, IF_RANGE, RANGE},
 };
 
@@ -15,6 +15,7 @@ use super::{
     HttpResult, credential, error, exchange_timeout,
     outgoing::Outgoing,
     payload::{Payload, merge, to_payload},
+    rejection::is_rejection,
     rules, webhook_secret,
 };
 use crate::{
@@ -300,7 +301,7 @@ impl Outgoing {
         else {
             return None;
         };
-        if answer.status != StatusCode::UNAUTHORIZED || self.count().is_err() {
+        if !is_rejection(answer, &rejected.rejections) || self.count().is_err() {
             return None;
         }
         grant.refresh(rejected).await.ok().flatten()
