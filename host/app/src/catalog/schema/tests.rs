@@ -11,8 +11,14 @@ fn schema_file() -> SchemaFile {
 
 async fn problems(schema: &Schema, origin: Origin, value: &'static str) -> Result<Vec<String>> {
     let large = LargeWork::start(|| {}).unwrap();
-    let value = Bytes::from_static(value.as_bytes());
-    schema.problems(&large, &"a".into(), &value, origin).await
+    let (project, value) = ("a".into(), Bytes::from_static(value.as_bytes()));
+    match origin {
+        Origin::Toolkit => schema.problems(&large, &project, &value).await,
+        Origin::Caller => {
+            let accepted = schema.accept(&large, &project, &value).await?;
+            Ok(accepted.err().unwrap_or_default())
+        }
+    }
 }
 
 #[tokio::test]
