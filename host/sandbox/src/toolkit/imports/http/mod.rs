@@ -11,6 +11,7 @@ mod outgoing;
 mod payload;
 mod proxy;
 mod redaction;
+mod rpc;
 mod rules;
 mod webhook_secret;
 
