@@ -22,7 +22,8 @@ async fn newest_client_libraries_understand_the_api() {
     host.publish(Guest::echo().component(), &manifest).await;
     for library in Library::ALL {
         let project = host.new_project().await;
-        let scheme = json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} });
+        let scheme =
+            json!({ "type": "use_custom_auth", "authScheme": "API_KEY", "credentials": {} });
         let config = json!({ "toolkit": { "slug": slug }, "auth_config": scheme });
         let config = project.post("/auth_configs", &config).await.expect(201);
         let scheme = match library {
@@ -36,10 +37,16 @@ async fn newest_client_libraries_understand_the_api() {
             "auth_config": config["auth_config"]["id"],
             "state": { scheme: "API_KEY", "val": { "api_key": harness::secret() } },
         });
-        let report = Assistant::start_application(library, &options).report().await;
+        let report = Assistant::start_application(library, &options)
+            .report()
+            .await;
         assert_eq!(report["account"], "ACTIVE", "{library:?}: {report}");
         assert_eq!(report["triggers"], 1, "{library:?}: {report}");
-        assert_eq!(report["found"][0], guest::tool(&slug), "{library:?}: {report}");
+        assert_eq!(
+            report["found"][0],
+            guest::tool(&slug),
+            "{library:?}: {report}"
+        );
         assert_eq!(report["ran"]["a"], 1, "{library:?}: {report}");
         assert_eq!(report["approved"], "completed", "{library:?}: {report}");
         assert_eq!(report["denied"], "failed", "{library:?}: {report}");

@@ -24,12 +24,7 @@ async fn imported(host: &Host, slug: &str, description: &str, more: &[&str]) -> 
     fs::write(folder.path().join("api.yaml"), description).unwrap();
     let arguments = ["import", "openapi", "api.yaml", "--slug", slug, "--json"];
     let made = as_author(folder.path(), &[&arguments[..], more].concat());
-    let component = fs::read(folder.path().join(made["file"].as_str().unwrap())).unwrap();
-    let address = format!(
-        "/toolkits/{slug}/versions/{}",
-        made["version"].as_str().unwrap()
-    );
-    host.as_org().put(&address, component).await.expect(201);
+    published(host, folder.path(), &made).await;
     made
 }
 
@@ -178,6 +173,88 @@ async fn an_overlay_chooses_renames_and_fixes() {
         Host::application().seen(&tag)[0].path,
         format!("/items/none/{tag}/9")
     );
+}
+
+/// Publishes what the author's command has made of a description.
+async fn published(host: &Host, folder: &Path, made: &Value) {
+    let component = fs::read(folder.join(made["file"].as_str().unwrap())).unwrap();
+    let slug = made["slug"].as_str().unwrap();
+    let version = made["version"].as_str().unwrap();
+    let address = format!("/toolkits/{slug}/versions/{version}");
+    host.as_org().put(&address, component).await.expect(201);
+}
+
+#[tokio::test]
+async fn null_for_optional_argument_is_absent() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let slug = given::slug();
+    imported(host, &slug, API_DESCRIPTION, &["--auth", "none"]).await;
+    let tool = |name: &str| format!("{}_{name}", slug.to_uppercase());
+    let tag = unique(8);
+    let execute = async |name: &str, arguments: Value| {
+        let ran = project.execute(&tool(name), arguments).await;
+        ran.expect(200)
+    };
+    let arguments = json!({ "tag": tag, "id": 7, "fields": null, "filter": null });
+    let read = execute("GET_ITEM", arguments).await;
+    assert_eq!(read["successful"], true, "{read:#?}");
+    let arguments =
+        json!({ "tag": tag, "id": 7, "name": "x", "parent": { "name": "y", "parent": null } });
+    let set = execute("SET_ITEM", arguments).await;
+    assert_eq!(set["successful"], true, "{set:#?}");
+    let seen = Host::application().seen(&tag);
+    let body: Value = serde_json::from_slice(&seen[1].body).unwrap();
+    assert_eq!((seen[0].query.as_str(), seen.len()), ("", 2));
+    assert_eq!(body, json!({ "name": "x", "parent": { "name": "y" } }));
+    let required = json!({ "tag": tag, "id": null });
+    project
+        .execute(&tool("GET_ITEM"), required)
+        .await
+        .expect(400);
+}
+
+#[tokio::test]
+async fn stream_of_mcp_server_ends_with_response() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let (slug, tag) = (given::slug(), unique(8));
+    let folder = tempfile::tempdir().unwrap();
+    let schema = json!({ "type": "object", "additionalProperties": true });
+    let listing = json!({
+        "server": format!("https://api.example.com/mcp/{tag}/server"),
+        "tools": [{ "name": "go", "inputSchema": schema }],
+    });
+    fs::write(folder.path().join("tools.json"), listing.to_string()).unwrap();
+    let arguments = [
+        "import",
+        "mcp",
+        "tools.json",
+        "--slug",
+        &slug,
+        "--auth",
+        "none",
+        "--json",
+    ];
+    let made = as_author(folder.path(), &arguments);
+    published(host, folder.path(), &made).await;
+    let result =
+        json!({ "content": [{ "type": "text", "text": "one" }], "structuredContent": { "a": 1 } });
+    let tool = format!("{}_GO", slug.to_uppercase());
+    let ran = project.execute(&tool, json!({ "result": result })).await;
+    assert_eq!(ran.expect(200)["data"], json!({ "a": 1, "text": "one" }));
+}
+
+#[test]
+fn repeated_cursor_ends_the_list_of_tools() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = format!("{}/mcp/{}/list", Host::application().origin, unique(8));
+    let arguments = [
+        "import", "mcp", &server, "--slug", "acme", "--auth", "none", "--json",
+    ];
+    let address = ["--server", "https://api.example.com/mcp"];
+    let made = as_author(folder.path(), &[&arguments[..], &address].concat());
+    assert_eq!(made["operations"], json!({ "go": "ACME_GO" }));
 }
 
 #[test]

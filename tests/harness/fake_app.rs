@@ -5,6 +5,8 @@
 
 use std::{
     collections::BTreeMap,
+    convert::Infallible,
+    future,
     io::Write,
     sync::{Arc, Mutex},
     time::Duration,
@@ -18,6 +20,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use base64::Engine;
+use futures::{StreamExt, stream};
 use serde_json::{Value, json};
 
 use crate::{Issuer, Provider, loopback};
@@ -315,6 +318,7 @@ async fn answer(
                 .to_string()
                 .into_response()
         }
+        "mcp" => mcp_response(Arc::clone(&shared), &seen, before),
         "list" => {
             let page = seen
                 .query
@@ -327,6 +331,55 @@ async fn answer(
                 .into_response()
         }
         _ => seen.as_json().to_string().into_response(),
+    }
+}
+
+/// Responds as a Model Context Protocol server. The result of a call is its argument `result`. All
+/// results but the first of a session come in a stream that begins with a `ping`, goes on when the reply
+/// has come, and stays open. The list of tools repeats its cursor.
+fn mcp_response(shared: Arc<Shared>, seen: &ReceivedRequest, before: usize) -> Response {
+    let message: Value = serde_json::from_slice(&seen.body).unwrap_or_default();
+    let response =
+        |result: Value| json!({ "jsonrpc": "2.0", "id": message["id"], "result": result });
+    let result = match message["method"].as_str() {
+        Some("initialize") => {
+            let greeting =
+                json!({ "protocolVersion": "2025-06-18", "serverInfo": { "name": "fake" } });
+            return response(greeting).to_string().into_response();
+        }
+        Some("tools/list") => {
+            let schema = json!({ "type": "object", "additionalProperties": true });
+            let tool = json!({ "name": "go", "inputSchema": schema });
+            json!({ "tools": [tool], "nextCursor": "again" })
+        }
+        Some("tools/call") => message["params"]["arguments"]["result"].clone(),
+        _ => return StatusCode::ACCEPTED.into_response(),
+    };
+    let id = format!("ping-{before}");
+    let ping = json!({ "jsonrpc": "2.0", "id": id, "method": "ping" });
+    let reply = json!({ "jsonrpc": "2.0", "id": id, "result": {} });
+    let (path, response) = (seen.path.clone(), response(result));
+    let event = |message: &Value| Ok::<_, Infallible>(format!("data: {message}\n\n"));
+    let ping = stream::once(future::ready(event(&ping)));
+    let response = event(&response);
+    let answered = stream::once(async move {
+        while !shared.has_received(&path, &reply) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        response
+    });
+    let events = ping.chain(answered).chain(stream::pending());
+    let media_type = [(header::CONTENT_TYPE, "Text/Event-Stream")];
+    (media_type, Body::from_stream(events)).into_response()
+}
+
+impl Shared {
+    fn has_received(&self, path: &str, body: &Value) -> bool {
+        let seen = self.seen.lock().expect("no panic holds it");
+        seen.iter().any(|seen| {
+            seen.path == path
+                && serde_json::from_slice::<Value>(&seen.body).ok().as_ref() == Some(body)
+        })
     }
 }
 

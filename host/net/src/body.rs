@@ -45,6 +45,26 @@ pub trait MemoryBudget: std::fmt::Debug + Send + Sync {
     fn grow(&self, bytes: u64) -> bool;
 }
 
+/// Reader of response bodies while they arrive.
+pub trait BodyReader: std::fmt::Debug + Send + Sync {
+    /// Examines everything of a body that has arrived so far, decompressed. Returns true if the rest is
+    /// not needed. The body then ends here, and the connection is closed.
+    fn is_enough(&self, body: &[u8]) -> bool;
+}
+
+/// Observers of one body.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Watch<'r> {
+    pub(crate) memory: Option<&'r dyn MemoryBudget>,
+    pub(crate) reader: Option<&'r dyn BodyReader>,
+}
+
+impl Watch<'_> {
+    fn is_enough(&self, body: &[u8]) -> bool {
+        self.reader.is_some_and(|reader| reader.is_enough(body))
+    }
+}
+
 /// Reason that a body could not be read.
 #[derive(Debug)]
 pub(crate) enum ReadError {
@@ -55,25 +75,25 @@ pub(crate) enum ReadError {
     Broken(reqwest::Error),
 }
 
-/// Reads the whole body, or the part of it that the limits allow. Each byte is reserved from `memory`
-/// as it arrives.
+/// Reads the whole body, or the part of it that the limits allow or that the reader needs. Each byte is
+/// reserved from the memory budget as it arrives.
 pub(crate) async fn read(
     mut response: Response,
     headers: &mut HeaderMap,
     limits: Limits,
-    memory: Option<&dyn MemoryBudget>,
+    watch: Watch<'_>,
 ) -> Result<Bytes, ReadError> {
     let limit = limits.response_bytes;
     if response.status() != StatusCode::PARTIAL_CONTENT && is_gzip(headers) {
         headers.remove(CONTENT_ENCODING);
         headers.remove(CONTENT_LENGTH);
-        return decompress(response, limits, memory).await;
+        return decompress(response, limits, watch).await;
     }
     let content_length = response.content_length().unwrap_or(0);
     if content_length > limit && !limits.cuts_response {
         return Err(ReadError::TooLarge);
     }
-    let mut body = Collected::new(content_length.min(limit), limit, memory);
+    let mut body = Collected::new(content_length.min(limit), limit, watch.memory);
     body.reserve(body.content_length.min(MAX_PREALLOCATED_BYTES))?;
     let mut turns = Turns::default();
     while let Some(piece) = response.chunk().await.map_err(ReadError::Broken)? {
@@ -83,6 +103,9 @@ pub(crate) async fn read(
                 break;
             }
             done => done?,
+        }
+        if watch.is_enough(&body.bytes) {
+            break;
         }
         turns.wait(body.bytes.len()).await;
     }
@@ -183,10 +206,10 @@ fn is_gzip(headers: &HeaderMap) -> bool {
 async fn decompress(
     mut response: Response,
     limits: Limits,
-    memory: Option<&dyn MemoryBudget>,
+    watch: Watch<'_>,
 ) -> Result<Bytes, ReadError> {
     let mut decoder = MultiGzDecoder::new(Bounded {
-        body: Collected::new(0, limits.response_bytes, memory),
+        body: Collected::new(0, limits.response_bytes, watch.memory),
         arrived: 0,
         failure: None,
     });
@@ -194,8 +217,16 @@ async fn decompress(
     while let Some(piece) = response.chunk().await.map_err(ReadError::Broken)? {
         empty &= piece.is_empty();
         decoder.get_mut().arrived += piece.len() as u64;
-        if let Err(cause) = decoder.write_all(&piece) {
+        let mut written = decoder.write_all(&piece);
+        if watch.reader.is_some() {
+            // The decoder holds decompressed bytes back until it is flushed.
+            written = written.and_then(|()| decoder.flush());
+        }
+        if let Err(cause) = written {
             return decoder.get_mut().stop(cause, limits);
+        }
+        if watch.is_enough(&decoder.get_ref().body.bytes) {
+            return Ok(std::mem::take(&mut decoder.get_mut().body.bytes).into());
         }
         turns.wait(decoder.get_ref().body.bytes.len()).await;
     }

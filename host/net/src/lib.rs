@@ -39,7 +39,7 @@ use reqwest::header::{ACCEPT_ENCODING, HeaderValue};
 
 use crate::lookup::Lookups;
 
-pub use body::{MAX_LARGE_READS, MemoryBudget};
+pub use body::{BodyReader, MAX_LARGE_READS, MemoryBudget};
 pub use error::{Error, ErrorKind};
 pub use identity::Identity;
 pub use ipnet;
@@ -84,6 +84,8 @@ pub struct Client {
     tenant: Option<Arc<str>>,
     /// Memory budget for responses; none for no limit on all of them together.
     memory: Option<Arc<dyn MemoryBudget>>,
+    /// Reader of responses while they arrive.
+    reader: Option<Arc<dyn BodyReader>>,
 }
 
 struct Inner {
@@ -208,6 +210,7 @@ impl Client {
             proxy: None,
             tenant: None,
             memory: None,
+            reader: None,
         })
     }
 
@@ -246,6 +249,16 @@ impl Client {
     pub fn with_memory_budget(&self, memory: Arc<dyn MemoryBudget>) -> Self {
         Self {
             memory: Some(memory),
+            ..self.clone()
+        }
+    }
+
+    /// Returns this client with a reader of the response bodies that it receives, which may leave a
+    /// body before its end.
+    #[must_use]
+    pub fn with_body_reader(&self, reader: Option<Arc<dyn BodyReader>>) -> Self {
+        Self {
+            reader,
             ..self.clone()
         }
     }
@@ -320,7 +333,11 @@ impl Client {
         let status = response.status();
         let mut headers = response.headers().clone();
         let left = limits.total.saturating_sub(started.elapsed());
-        let body = body::read(response, &mut headers, limits, self.memory.as_deref());
+        let watch = body::Watch {
+            memory: self.memory.as_deref(),
+            reader: self.reader.as_deref(),
+        };
+        let body = body::read(response, &mut headers, limits, watch);
         let body = match tokio::time::timeout(left, body).await {
             Ok(body) => body.map_err(|failure| context.unreadable(&failure, limits))?,
             Err(_) => return Err(context.timeout("the whole exchange", limits.total)),

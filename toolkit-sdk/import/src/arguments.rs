@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     Body, Field, Media, Operation, is_file, names,
-    schema::{self, Direction, Shared},
+    schema::{self, Direction, Merged, Shared},
 };
 
 /// Largest size in bytes of one tool's input schema: as much as an agent can be expected to read.
@@ -34,6 +34,8 @@ pub(crate) struct Arguments {
     pub(crate) pages: Option<String>,
     /// True if a schema was shortened.
     pub(crate) cut: bool,
+    /// Arguments that the alternatives of the body require, of which one must be given.
+    pub(crate) choices: Vec<Vec<String>>,
 }
 
 /// Builds the arguments of an operation.
@@ -45,6 +47,7 @@ pub(crate) fn build(operation: &Operation, shared: &Shared) -> Arguments {
         taken: BTreeSet::new(),
         entries: Vec::new(),
         open: false,
+        choices: Vec::new(),
     };
     // The places have a fixed order, so that a name never depends on the order of the description.
     let parameters = [
@@ -65,6 +68,7 @@ pub(crate) fn build(operation: &Operation, shared: &Shared) -> Arguments {
     let body = operation.body.as_ref().map(|body| builder.body(body));
     let pages = operation.pages.is_some().then(|| builder.pages());
     let open = builder.open;
+    let choices = std::mem::take(&mut builder.choices);
     let (schema, cut) = builder.finish(open);
     Arguments {
         schema,
@@ -72,6 +76,7 @@ pub(crate) fn build(operation: &Operation, shared: &Shared) -> Arguments {
         body,
         pages,
         cut,
+        choices,
     }
 }
 
@@ -91,6 +96,8 @@ struct Builder<'a> {
     entries: Vec<Entry>,
     /// True if arguments that are not listed are taken for the body.
     open: bool,
+    /// Arguments that the alternatives of the body require.
+    choices: Vec<Vec<String>>,
 }
 
 impl Builder<'_> {
@@ -221,7 +228,10 @@ impl Builder<'_> {
 
     /// Adds the members of the body. Returns the name of each member and of its argument.
     fn members(&mut self, body: &Body) -> Vec<(String, String)> {
-        let whole = schema::flat(&body.schema, self.shared);
+        let Merged {
+            schema: whole,
+            choices,
+        } = schema::merged(&body.schema, self.shared);
         let required = whole
             .get("required")
             .and_then(Value::as_array)
@@ -250,11 +260,17 @@ impl Builder<'_> {
                 added.push((name, argument));
             }
         }
+        let argument = |member: &String| {
+            let found = added.iter().find(|(name, _)| name == member);
+            found.map(|(_, argument)| argument.clone())
+        };
+        let arguments = |choice: &Vec<String>| choice.iter().filter_map(argument).collect();
+        self.choices = choices.iter().map(arguments).collect();
         added
     }
 
     fn form(&mut self, body: &Body, fields: &[Field]) -> Vec<FormField> {
-        let whole = schema::flat(&body.schema, self.shared);
+        let whole = Value::Object(schema::merged(&body.schema, self.shared).schema);
         let added = self.members(body);
         let carries = |name: &str| {
             let schema = schema::flat(&whole["properties"][name], self.shared);

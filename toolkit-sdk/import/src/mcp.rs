@@ -16,11 +16,12 @@
 mod schema;
 
 use manifest::Hints;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 use crate::{
-    Answer, Api, Body, Error, Media, Operation, Result, Server, Unsupported, graphql, parse, text,
+    Answer, Api, Body, Error, Media, Operation, Result, Server, Unsupported, graphql, parse,
+    schema::merged, text,
 };
 
 /// Largest number of tools of one server.
@@ -29,8 +30,11 @@ const MAX_TOOLS: usize = 5_000;
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Listing {
+    #[serde(deserialize_with = "null_as_absent")]
     server: String,
+    #[serde(deserialize_with = "null_as_absent")]
     server_info: Info,
+    #[serde(deserialize_with = "null_as_absent")]
     instructions: String,
     tools: Vec<Tool>,
     next_cursor: Option<String>,
@@ -39,6 +43,7 @@ struct Listing {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Info {
+    #[serde(deserialize_with = "null_as_absent")]
     name: String,
     title: Option<String>,
 }
@@ -46,6 +51,7 @@ struct Info {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Tool {
+    #[serde(deserialize_with = "null_as_absent")]
     name: String,
     title: Option<String>,
     description: Option<String>,
@@ -63,6 +69,15 @@ struct Annotations {
     destructive_hint: Option<bool>,
     idempotent_hint: Option<bool>,
     open_world_hint: Option<bool>,
+}
+
+/// Reads a member for which some servers write null.
+fn null_as_absent<'de, D, T>(given: D) -> std::result::Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    Ok(Option::deserialize(given)?.unwrap_or_default())
 }
 
 /// Reads a list of tools.
@@ -132,8 +147,9 @@ fn operation(tool: Tool, api: &mut Api) {
     };
     let mut input = schema::import(&tool.input_schema, &format!("{id}.in"), api);
     input["type"] = "object".into();
+    let whole = merged(&input, &api.schemas).schema;
     // A schema without members accepts any.
-    if input.get("properties").is_none() && input.get("additionalProperties").is_none() {
+    if !whole.contains_key("properties") && !whole.contains_key("additionalProperties") {
         input["additionalProperties"] = true.into();
     }
     let output = match &tool.output_schema {

@@ -6,6 +6,7 @@
 //! type without its members. The schema that an agent reads is then shorter, and no value that the
 //! provider accepts is refused.
 
+mod alternatives;
 mod keywords;
 
 use std::collections::BTreeMap;
@@ -122,6 +123,8 @@ pub(crate) fn flat(schema: &Value, shared: &Shared) -> Value {
     flatten(schema, shared, 0, &mut MAX_MERGED_PARTS.clone())
 }
 
+pub(crate) use alternatives::{Merged, merged};
+
 /// Returns true if a member is read-only and therefore not an argument.
 pub(crate) fn is_read_only(member: &Value, shared: &Shared) -> bool {
     has_flag(member, "readOnly", shared)
@@ -226,6 +229,17 @@ fn kind_only(schema: &Value) -> Value {
     }
 }
 
+/// Adds the members that an object requires and does not describe. Model providers refuse their names.
+fn describe_required(object: &mut Map<String, Value>) {
+    let required = object.get("required").and_then(Value::as_array).cloned();
+    let Some(Value::Object(properties)) = object.get_mut("properties") else {
+        return;
+    };
+    for name in required.iter().flatten().filter_map(Value::as_str) {
+        properties.entry(name).or_insert_with(|| json!({}));
+    }
+}
+
 struct Inliner<'a> {
     shared: &'a Shared,
     direction: Direction,
@@ -318,6 +332,9 @@ impl Inliner<'_> {
                 self.schema(items, depth + 1)
             };
             out.insert("items".to_owned(), items);
+        } else if out.get("type").is_some_and(|kind| kind == "array") {
+            // Model providers refuse lists without items.
+            out.insert("items".to_owned(), json!({}));
         }
         Value::Object(out)
     }
@@ -341,6 +358,9 @@ impl Inliner<'_> {
             if required.is_empty() {
                 out.shift_remove("required");
             }
+        }
+        if self.direction == Direction::In {
+            describe_required(out);
         }
         match own.get("additionalProperties") {
             Some(Value::Bool(false)) if self.direction == Direction::In => {

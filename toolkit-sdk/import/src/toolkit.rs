@@ -21,8 +21,8 @@ const SDK_VERSION: &str = concat!("toolkit-sdk ", env!("CARGO_PKG_VERSION"));
 /// Placeholder for the version until the build stamps one.
 const UNSTAMPED_VERSION: &str = "19700101_00";
 /// Largest size in bytes of a tool's description. A manifest allows more, but an agent reads the
-/// descriptions of all tools.
-const MAX_DESCRIPTION_BYTES: usize = 1500;
+/// descriptions of all tools, and some providers of models refuse one of more than 1,024 characters.
+const MAX_DESCRIPTION_BYTES: usize = 1024;
 const MAX_NAME_BYTES: usize = 100;
 /// Largest size in bytes of an output schema. It helps an agent to plan and checks nothing.
 const MAX_OUTPUT_SCHEMA_BYTES: usize = 4 << 10;
@@ -201,14 +201,9 @@ impl Builder<'_> {
         address: &Address,
     ) -> Tool {
         let name = title(operation);
-        let description = text::block(&operation.description, MAX_DESCRIPTION_BYTES);
         let mut tool = Tool {
             slug: slug.to_owned(),
-            description: if description.is_empty() {
-                format!("{name}.")
-            } else {
-                description
-            },
+            description: description(operation, &name, &arguments.choices),
             name,
             input: arguments.schema.clone(),
             output: output(operation, &self.shared),
@@ -403,6 +398,29 @@ fn title(operation: &Operation) -> String {
     } else {
         words
     }
+}
+
+/// Returns the description, or the name of the tool, followed by a sentence about alternatives: arguments
+/// of which one set must be given.
+fn description(operation: &Operation, name: &str, choices: &[Vec<String>]) -> String {
+    let all_of = |choice: &Vec<String>| {
+        let names: Vec<_> = choice.iter().map(|name| format!("`{name}`")).collect();
+        names.join(" and ")
+    };
+    let sets: Vec<_> = choices.iter().map(all_of).collect();
+    let note = match sets.iter().any(String::is_empty) || sets.len() < 2 {
+        true => String::new(),
+        false => text::cut(
+            &format!("\n\nGive either {}.", sets.join(", or ")),
+            MAX_DESCRIPTION_BYTES / 2,
+        ),
+    };
+    let left = MAX_DESCRIPTION_BYTES - note.len();
+    let description = text::block(&operation.description, left);
+    if description.is_empty() {
+        return format!("{name}.{note}");
+    }
+    description + &note
 }
 
 fn labels(given: &[String]) -> Vec<String> {

@@ -19,6 +19,7 @@ pub mod plan;
 #[cfg(not(target_arch = "wasm32"))]
 mod problems;
 mod request;
+pub mod rpc;
 mod section;
 mod sign;
 mod subscription;

@@ -5,11 +5,13 @@
 //! the size of the value.
 
 use std::{
+    collections::BTreeSet,
     fmt::{self, Write},
     sync::Arc,
 };
 
 use bumpalo::Bump;
+use bytes::Bytes;
 use jsonschema::{
     PatternOptions, ValidationError, Validator, error::ValidationErrorKind, paths::LocationSegment,
 };
@@ -20,7 +22,7 @@ use super::metered::{Budget, MAX_LINE_CHARS, Metered, MeteredValue};
 use crate::{
     Result,
     core::{
-        json::{Rules, Tree},
+        json::{self, Rules, Tree},
         large_work::LargeWork,
     },
 };
@@ -52,6 +54,7 @@ const MAX_PROGRAM_BYTES: usize = 10 << 20;
 /// Estimated memory of a pattern, as a multiple of its program.
 const PROGRAMS_PER_PATTERN: usize = 3;
 
+const NULL: &[u8] = b"null";
 pub(super) const NOT_AN_OBJECT: &str = "not an object";
 const TOO_MANY_STEPS: &str =
     "the value takes too many steps to validate: send a smaller or less nested value";
@@ -81,7 +84,7 @@ pub(super) struct Full {
 
 /// The origin of a value.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Origin {
+pub(super) enum Origin {
     /// A caller. The value is parsed strictly.
     Caller,
     /// A toolkit, as the result of a tool.
@@ -102,19 +105,19 @@ pub(crate) async fn schema_problems_of(
     Ok(problems.unwrap_or_default())
 }
 
-/// Validates a value against a schema that no toolkit has, in the turn of the project. Returns one line
-/// per problem of the value, or of the schema, whose lines begin with its name. Fails if the work
-/// panics.
-pub(crate) async fn problems_with(
+/// Validates a value of a caller against a schema that no toolkit has, in the turn of the project.
+/// Returns the accepted value, see [`Check::accept`], or one line per problem of the value, or of the
+/// schema, whose lines begin with its name. Fails if the work panics.
+pub(crate) async fn accept_with(
     large: &LargeWork,
     project: &Arc<str>,
     name: &'static str,
     schema: Value,
     value: Value,
-) -> Result<Vec<String>> {
-    let check = move || match compile_checked(name, &schema) {
-        Ok(check) => check.problems(value.to_string().as_bytes(), Origin::Caller),
-        Err(problems) => problems,
+) -> Result<std::result::Result<Value, Vec<String>>> {
+    let check = move || {
+        let text = compile_checked(name, &schema)?.accept(&value.to_string().into())?;
+        json::parse(&text).map_err(|cause| vec![cause.to_string()])
     };
     large.run_in_turn(project, check).await
 }
@@ -134,6 +137,40 @@ pub(super) fn schema_problem(schema: &Value) -> Option<String> {
 }
 
 impl Check {
+    /// Validates a value of a caller. Returns it as it is to be used, or one line per problem.
+    ///
+    /// Strict function calling makes a model send every member, with null for those that it leaves
+    /// out. A member whose value is null, where the schema does not allow null, counts as absent and
+    /// is removed.
+    pub(super) fn accept(&self, bytes: &Bytes) -> std::result::Result<Bytes, Vec<String>> {
+        let problems = self.problems(bytes, Origin::Caller);
+        if problems.is_empty() {
+            return Ok(bytes.clone());
+        }
+        let Some(without_nulls) = self.without_refused_nulls(bytes) else {
+            return Err(problems);
+        };
+        let problems = self.problems(&without_nulls, Origin::Caller);
+        if problems.is_empty() {
+            return Ok(without_nulls);
+        }
+        Err(problems)
+    }
+
+    /// Returns a value without the members that are null against the schema, or `None` if it has none.
+    fn without_refused_nulls(&self, bytes: &[u8]) -> Option<Bytes> {
+        let has_null = bytes.windows(NULL.len()).any(|part| part == NULL);
+        let Self::Full(full) = self else {
+            return None;
+        };
+        if !has_null {
+            return None;
+        }
+        let mut value = json::parse(bytes).ok()?;
+        full.remove_refused_nulls(&mut value)
+            .then(|| value.to_string().into())
+    }
+
     pub(super) fn problems(&self, bytes: &[u8], origin: Origin) -> Vec<String> {
         let rules = match (origin, self) {
             (Origin::Caller, _) => Rules::Strict,
@@ -198,12 +235,34 @@ impl Full {
         (!budget.is_spent()).then(|| lines.collect())
     }
 
+    /// Removes the members that are null against the schema. Returns true if there were any.
+    fn remove_refused_nulls(&self, value: &mut Value) -> bool {
+        let mut places = BTreeSet::new();
+        let (text, arena) = (value.to_string(), Bump::new());
+        if let Ok(tree) = Tree::parse(text.as_bytes(), &arena, Rules::Lenient) {
+            let budget = self.budget(MAX_STEPS_FOR_LINES);
+            let errors = self
+                .validator
+                .iter_errors(MeteredValue::new(&tree, &budget));
+            errors.for_each(|error| add_refused_nulls(&error, &mut places));
+            if budget.is_spent() {
+                return false;
+            }
+        }
+        let mut is_changed = false;
+        for place in &places {
+            is_changed |= remove_member(value, place);
+        }
+        is_changed
+    }
+
     /// Returns one line per problem of the known parts of a value.
     pub(super) fn problems_of_known(
         &self,
-        value: &Value,
+        mut value: Value,
         is_unknown: fn(&Value) -> bool,
     ) -> Vec<String> {
+        self.remove_refused_nulls(&mut value);
         let budget = self.budget(MAX_STEPS_FOR_LINES);
         let is_known = |error: &ValidationError<'_>| {
             let at = value.pointer(error.instance_path().as_str());
@@ -313,6 +372,42 @@ fn trivial_check(schema: &Value) -> Option<Check> {
         Some(Value::String(name)) if name == "object" => Some(Check::AnyObject),
         Some(_) => None,
     }
+}
+
+/// Adds the places of the values that are null where an error says that a schema does not allow null. Of
+/// alternatives, one that allows the value apart from nulls decides.
+fn add_refused_nulls(error: &ValidationError<'_>, places: &mut BTreeSet<String>) {
+    if error.instance().is_null() {
+        places.insert(error.instance_path().as_str().to_owned());
+        return;
+    }
+    let (ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context }) =
+        error.kind()
+    else {
+        return;
+    };
+    let has_only_nulls =
+        |errors: &&Vec<ValidationError<'_>>| errors.iter().all(|error| error.instance().is_null());
+    match context.iter().find(has_only_nulls) {
+        Some(errors) => errors
+            .iter()
+            .for_each(|error| add_refused_nulls(error, places)),
+        None => context
+            .iter()
+            .flatten()
+            .for_each(|error| add_refused_nulls(error, places)),
+    }
+}
+
+/// Removes the member of an object at a JSON pointer. Returns false if there is none: an element of an
+/// array stays.
+fn remove_member(value: &mut Value, pointer: &str) -> bool {
+    let Some((parent, name)) = pointer.rsplit_once('/') else {
+        return false;
+    };
+    let members = value.pointer_mut(parent).and_then(Value::as_object_mut);
+    let name = name.replace("~1", "/").replace("~0", "~");
+    members.is_some_and(|members| members.shift_remove(&name).is_some())
 }
 
 /// Returns true for a problem of the names of members, which are known whatever the values are.

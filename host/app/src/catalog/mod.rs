@@ -39,7 +39,7 @@ use tokio::sync::watch;
 
 pub use changes::{ChangelogEntry, changelog, changes};
 pub use check::{MAX_SCHEMA_BYTES, MAX_STEPS, MAX_STEPS_PER_BYTE};
-pub(crate) use check::{Origin, problems_with, schema_problems_of};
+pub(crate) use check::{accept_with, schema_problems_of};
 pub use manifest::{AuthMode, AuthScheme, Field, TriggerKind};
 pub(crate) use publish::{COLLECTION, PUBLICATIONS_COLLECTION, blob, refresh};
 pub use publish::{

@@ -64,24 +64,45 @@ impl Schema {
         self.text.read()
     }
 
-    /// Parses and validates a value. Returns one line per problem, and none if the value is valid.
-    /// For a value of a toolkit and a schema that allows everything, this costs one pass over the
-    /// text. Fails if [`Schema::text`] does, or if too many large values of the project are being
-    /// checked for too long.
+    /// Parses and validates a value of a toolkit. Returns one line per problem, and none if the value
+    /// is valid. For a schema that allows everything, this costs one pass over the text. Fails if
+    /// [`Schema::text`] does, or if too many large values of the project are being checked for too
+    /// long.
     pub(crate) async fn problems(
         &self,
         large: &LargeWork,
         project: &Arc<str>,
         bytes: &Bytes,
-        origin: Origin,
     ) -> Result<Vec<String>> {
+        let problems = |check: &Check, bytes: &Bytes| check.problems(bytes, Origin::Toolkit);
+        self.check(large, project, bytes, problems).await
+    }
+
+    /// Parses and validates a value of a caller. Returns it without the members that are null where
+    /// the schema does not allow null, or one line per problem. Fails as [`Schema::problems`] does.
+    pub(crate) async fn accept(
+        &self,
+        large: &LargeWork,
+        project: &Arc<str>,
+        bytes: &Bytes,
+    ) -> Result<std::result::Result<Bytes, Vec<String>>> {
+        self.check(large, project, bytes, Check::accept).await
+    }
+
+    async fn check<T: Send + 'static>(
+        &self,
+        large: &LargeWork,
+        project: &Arc<str>,
+        bytes: &Bytes,
+        check: fn(&Check, &Bytes) -> T,
+    ) -> Result<T> {
         if bytes.len() <= MAX_INLINE_BYTES
             && let Some(loaded) = &*self.slot.load()
         {
             self.validators.touch(loaded);
-            return Ok(loaded.check.problems(bytes, origin));
+            return Ok(check(&loaded.check, bytes));
         }
-        Box::pin(self.check_in_turn(large, project, bytes, origin)).await
+        Box::pin(self.check_in_turn(large, project, bytes, check)).await
     }
 
     /// Validates the parts of a caller's value that are known. A value for which `is_unknown` is
@@ -96,22 +117,20 @@ impl Schema {
         let Check::Full(full) = &loaded.check else {
             return Ok(Vec::new());
         };
-        Ok(full.problems_of_known(&value, is_unknown))
+        Ok(full.problems_of_known(value, is_unknown))
     }
 
     /// Checks a value that is large, or whose schema is not cached.
-    async fn check_in_turn(
+    async fn check_in_turn<T: Send + 'static>(
         &self,
         large: &LargeWork,
         project: &Arc<str>,
         bytes: &Bytes,
-        origin: Origin,
-    ) -> Result<Vec<String>> {
+        check: fn(&Check, &Bytes) -> T,
+    ) -> Result<T> {
         let loaded = self.loaded().await?;
         let own = bytes.clone();
-        let checked = large.run(project, bytes.len(), move || {
-            loaded.check.problems(&own, origin)
-        });
+        let checked = large.run(project, bytes.len(), move || check(&loaded.check, &own));
         timeout(LARGE_CHECK_DEADLINE, checked)
             .await
             .unwrap_or_else(|_| Err(errors::deadline(LARGE_CHECK_DEADLINE.as_secs())))

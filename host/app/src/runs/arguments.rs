@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     App, Result,
-    catalog::{Origin, Tool},
+    catalog::Tool,
     files,
     projects::{Project, SharedProject},
 };
@@ -50,14 +50,11 @@ pub(super) async fn check(
         Input::Arguments(json) => json,
         Input::Prompt(prompt) => return Ok(CheckedInput::Prompt(prompt)),
     };
-    let arguments = with_files(app, project, tool, json, None).await?;
+    let mut arguments = with_files(app, project, tool, json, None).await?;
     let (large, json) = (&app.large_work, &arguments.json);
-    let problems = tool
-        .input
-        .problems(large, &project.tenant, json, Origin::Caller);
-    errors::refuse_problems(problems.await?, |problems| {
-        errors::arguments_invalid(&tool.slug, problems)
-    })?;
+    let accepted = tool.input.accept(large, &project.tenant, json).await?;
+    arguments.json =
+        accepted.map_err(|problems| errors::arguments_invalid(&tool.slug, problems))?;
     Ok(CheckedInput::Arguments(arguments))
 }
 

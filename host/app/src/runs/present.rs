@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     App, Error,
-    catalog::{Origin, ResolvedTool},
+    catalog::ResolvedTool,
     files,
     projects::{Project, SharedProject},
 };
@@ -135,7 +135,7 @@ async fn checked_data(
         }
     };
     let (large, schema) = (&app.large_work, &resolved.tool.output);
-    let problems = schema.problems(large, &project.tenant, &data, Origin::Toolkit);
+    let problems = schema.problems(large, &project.tenant, &data);
     match problems.await {
         Ok(problems) if problems.is_empty() => Ok(as_object(data)),
         Ok(problems) => Err(invalid(&format!(

@@ -20,11 +20,7 @@ use tokio::{sync::Semaphore, time::timeout};
 use zeroize::Zeroizing;
 
 use crate::{
-    App, Result,
-    catalog::{Origin, Tool},
-    core::keyed_limit::KeyedLimit,
-    projects::Project,
-    runs::errors,
+    App, Result, catalog::Tool, core::keyed_limit::KeyedLimit, projects::Project, runs::errors,
 };
 
 /// Maximum length of a prompt text, a description and a system prompt, in characters.
@@ -211,10 +207,9 @@ async fn find_arguments(
         output = choice.message.content.unwrap_or_default();
         let arguments = Bytes::copy_from_slice(output.as_bytes());
         let (large, input) = (&app.large_work, &tool.input);
-        let found = input.problems(large, &project.tenant, &arguments, Origin::Caller);
-        problems = found.await?;
-        if problems.is_empty() {
-            return Ok((arguments, tokens));
+        match input.accept(large, &project.tenant, &arguments).await? {
+            Ok(arguments) => return Ok((arguments, tokens)),
+            Err(found) => problems = found,
         }
         if choice.finish_reason.as_deref() == Some("length") {
             problems.push("the output was cut off by `llm.max_tokens`".into());

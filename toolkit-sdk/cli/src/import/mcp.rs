@@ -1,13 +1,16 @@
 //! Tool list of a running MCP server, over streamable HTTP.
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use anyhow::{Context, Result, bail};
+use manifest::rpc;
 use reqwest::{Client, Method, Response, header};
 use serde_json::{Value, json};
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 const PROTOCOL_VERSION: &str = "2025-06-18";
+/// Id of every request. At most one at a time waits for its response.
+const REQUEST_ID: u64 = 1;
 const SESSION_HEADER: &str = "mcp-session-id";
 /// Maximum size of a response in bytes.
 const MAX_RESPONSE_BYTES: usize = 32 << 20;
@@ -58,22 +61,31 @@ impl Session<'_> {
             Some(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })),
         )
         .await?;
-        let mut tools = Vec::new();
+        let tools = self.tools().await?;
+        let instructions = greeting["instructions"].as_str().unwrap_or_default();
+        Ok(json!({
+            "server": self.url, "serverInfo": greeting["serverInfo"], "instructions": instructions, "tools": tools,
+        }))
+    }
+
+    /// Returns the tools of all pages. A server that repeats a cursor, or ignores the one that it gets,
+    /// has listed all of them.
+    async fn tools(&mut self) -> Result<Vec<Value>> {
+        let mut tools: Vec<Value> = Vec::new();
+        let mut cursors = HashSet::new();
         let mut params = json!({});
         for _ in 0..MAX_PAGES {
             let mut page = self.ask("tools/list", params).await?;
-            if let Value::Array(found) = page["tools"].take() {
-                tools.extend(found);
+            let found = page["tools"].take();
+            for tool in found.as_array().into_iter().flatten() {
+                if !tools.contains(tool) {
+                    tools.push(tool.clone());
+                }
             }
-            let Some(cursor) = page["nextCursor"]
-                .as_str()
-                .filter(|cursor| !cursor.is_empty())
-            else {
-                let instructions = greeting["instructions"].as_str().unwrap_or_default();
-                return Ok(json!({
-                    "server": self.url, "serverInfo": greeting["serverInfo"], "instructions": instructions, "tools": tools,
-                }));
-            };
+            let cursor = page["nextCursor"].as_str().unwrap_or_default();
+            if cursor.is_empty() || !cursors.insert(cursor.to_owned()) {
+                return Ok(tools);
+            }
             params = json!({ "cursor": cursor });
         }
         bail!(
@@ -84,21 +96,15 @@ impl Session<'_> {
 
     /// Sends one request and returns its result.
     async fn ask(&mut self, method: &str, params: Value) -> Result<Value> {
-        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        let message =
+            json!({ "jsonrpc": "2.0", "id": REQUEST_ID, "method": method, "params": params });
         let mut response = self.send(Method::POST, Some(message)).await?;
-        let headers = response.headers();
-        let text = |name: &str| {
-            headers
-                .get(name)
-                .and_then(|value| value.to_str().ok())
-                .map(str::to_owned)
-        };
-        let streamed =
-            text("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
-        if let Some(id) = text(SESSION_HEADER) {
-            self.id = Some(id);
+        let id = response.headers().get(SESSION_HEADER);
+        if let Some(id) = id.and_then(|id| id.to_str().ok()) {
+            self.id = Some(id.to_owned());
         }
         let mut body = Vec::new();
+        let mut events = rpc::EventReader::default();
         while let Some(chunk) = response
             .chunk()
             .await
@@ -112,12 +118,16 @@ impl Session<'_> {
                     MAX_RESPONSE_BYTES >> 20
                 );
             }
+            let messages = events.read(&body);
+            for reply in messages.iter().filter_map(rpc::reply) {
+                self.send(Method::POST, Some(reply)).await?;
+            }
             // A server may keep its stream open after the response.
-            if let Some(result) = streamed.then(|| answer(&body, true)).flatten() {
+            if let Some(result) = answer(messages) {
                 return result;
             }
         }
-        answer(&body, streamed)
+        answer(rpc::messages(&body))
             .unwrap_or_else(|| bail!("{} did not respond to `{method}` with JSON-RPC", self.url))
     }
 
@@ -164,24 +174,10 @@ impl Session<'_> {
     }
 }
 
-/// Returns the result in a body, or in the events received so far.
-fn answer(body: &[u8], streamed: bool) -> Option<Result<Value>> {
-    let text = String::from_utf8_lossy(body).replace("\r\n", "\n");
-    let data = |event: &str| {
-        let lines = event.lines().filter_map(|line| line.strip_prefix("data:"));
-        lines.map(str::trim_start).collect::<Vec<_>>().join("\n")
-    };
-    let messages: Vec<Value> = match streamed {
-        true => text
-            .split("\n\n")
-            .filter_map(|event| serde_json::from_str(&data(event)).ok())
-            .collect(),
-        false => serde_json::from_str(&text).into_iter().collect(),
-    };
-    let mut found = messages
-        .into_iter()
-        .find(|it| it["id"] == 1 && (it.get("result").is_some() || it.get("error").is_some()))?;
-    match found.get("error") {
+/// Returns the result of the request, if its response is among the messages.
+fn answer(messages: Vec<Value>) -> Option<Result<Value>> {
+    let mut found = rpc::response_to(&REQUEST_ID.into(), messages)?;
+    match found.get("error").filter(|error| !error.is_null()) {
         Some(error) => Some(Err(anyhow::anyhow!(
             "the server responded with an error: {}",
             error["message"].as_str().unwrap_or("no reason")
@@ -195,29 +191,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn response_is_read_from_json_or_stream() {
-        let message = json!({ "jsonrpc": "2.0", "id": 1, "result": { "a": 1 } }).to_string();
-        assert_eq!(
-            answer(message.as_bytes(), false).unwrap().unwrap(),
-            json!({ "a": 1 })
-        );
-        let stream =
-            format!("event: message\r\ndata: {{\"method\":\"x\"}}\r\n\r\ndata: {message}\r\n\r\n");
-        assert_eq!(
-            answer(stream.as_bytes(), true).unwrap().unwrap(),
-            json!({ "a": 1 })
-        );
-        assert!(
-            answer(&stream.as_bytes()[..60], true).is_none(),
-            "the answer has not come yet"
-        );
-        let refused = br#"{"id":1,"error":{"message":"no"}}"#;
-        assert!(
-            answer(refused, false)
-                .unwrap()
-                .unwrap_err()
-                .to_string()
-                .contains("no")
-        );
+    fn refused_request_is_an_error() {
+        let accepted = json!({ "id": 1, "result": { "a": 1 }, "error": null });
+        assert_eq!(answer(vec![accepted]).unwrap().unwrap(), json!({ "a": 1 }));
+        let refused = json!({ "id": 1, "error": { "message": "no" } });
+        let error = answer(vec![refused]).unwrap().unwrap_err();
+        assert!(error.to_string().contains("no"), "{error}");
+        assert!(answer(vec![json!({ "id": 2, "result": {} })]).is_none());
     }
 }

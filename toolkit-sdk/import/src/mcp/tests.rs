@@ -89,3 +89,62 @@ fn tools_are_read_from_json_rpc_response() {
         assert!(refused.contains(part), "{refused}");
     }
 }
+
+#[test]
+fn alternatives_at_the_top_become_arguments() {
+    let text = |names: &[&str]| {
+        let members = names
+            .iter()
+            .map(|name| (name.to_string(), json!({ "type": "string" })));
+        json!({ "type": "object", "properties": members.collect::<serde_json::Map<_, _>>(), "required": names })
+    };
+    let kind = |kind: &str, name: &str| {
+        let mut schema = text(&["title", name]);
+        schema["properties"]["kind"] = json!({ "type": "string", "const": kind });
+        schema
+    };
+    let listing = json!({
+        "server": "https://shelf.example.com/mcp", "instructions": null,
+        "tools": [
+            { "name": "any", "description": "d".repeat(2000), "inputSchema": { "anyOf": [text(&["content"]), text(&["url"])] } },
+            { "name": "one", "inputSchema": { "type": "object", "oneOf": [kind("a", "x"), kind("b", "y")] } },
+            { "name": "all", "inputSchema": { "allOf": [text(&["c"]), { "$ref": "#/$defs/D" }], "$defs": { "D": text(&["d"]) } } },
+            { "name": "given", "inputSchema": { "properties": { "p": {}, "q": {} }, "anyOf": [{ "required": ["p"] }, { "required": ["q"] }] } },
+        ],
+    });
+    let api = mcp(listing.to_string().as_bytes()).unwrap();
+    let made = toolkit(api, "shelf", &Overlay::default()).unwrap();
+    let tool = |index: usize| &made.manifest.tools[index];
+    let names = |index: usize| -> Vec<&String> {
+        tool(index).input["properties"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .collect()
+    };
+    assert_eq!(names(0), ["content", "url"]);
+    assert_eq!(tool(0).input.get("required"), None);
+    assert!(tool(0).description.len() <= 1024);
+    assert!(
+        tool(0)
+            .description
+            .ends_with("\n\nGive either `content`, or `url`.")
+    );
+    assert_eq!(names(1), ["title", "x", "kind", "y"]);
+    assert_eq!(tool(1).input["required"], json!(["title"]));
+    assert_eq!(
+        tool(1).input["properties"]["kind"],
+        json!({ "type": "string", "enum": ["a", "b"] })
+    );
+    assert_eq!(tool(2).input["required"], json!(["c", "d"]));
+    assert_eq!(names(3), ["p", "q"]);
+    assert_eq!(tool(3).description, "Given.\n\nGive either `p`, or `q`.");
+    for index in 0..4 {
+        let input = tool(index).input.as_object().unwrap();
+        assert!(
+            ["anyOf", "oneOf", "allOf"]
+                .iter()
+                .all(|word| !input.contains_key(*word))
+        );
+    }
+}

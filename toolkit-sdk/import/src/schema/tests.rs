@@ -165,3 +165,16 @@ fn oversized_schema_keeps_only_its_type() {
         (json!({ "type": "object" }), true)
     );
 }
+
+#[test]
+fn lists_have_items_and_required_members_exist() {
+    let schema = json!({
+        "type": "object", "required": ["a", "b"],
+        "properties": { "a": { "type": "array" } },
+    });
+    let expected = json!({
+        "type": "object", "required": ["a", "b"],
+        "properties": { "a": { "type": "array", "items": {} }, "b": {} },
+    });
+    assert_eq!(closed(schema, json!({})), expected);
+}

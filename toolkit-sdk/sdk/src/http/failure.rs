@@ -11,6 +11,7 @@ use crate::{ToolError, clock};
 const MAX_MESSAGE_CHARS: usize = 500;
 /// Largest body in bytes that is kept as details.
 const MAX_DETAILS_BYTES: usize = 32 * 1024;
+const PLAIN_TEXT: &str = "text/plain";
 
 /// Returns the error for a request that got no response.
 pub(super) fn from_transport(failure: Failure) -> ToolError {
@@ -85,7 +86,7 @@ fn kind(status: u16) -> &'static str {
 }
 
 /// Returns the readable message from the places where providers commonly put it.
-pub(super) fn message(body: &Value) -> Option<&str> {
+pub(crate) fn message(body: &Value) -> Option<&str> {
     const MESSAGE_POINTERS: [&str; 16] = [
         "/error/message",
         "/message",
@@ -118,7 +119,8 @@ pub(super) fn message(body: &Value) -> Option<&str> {
 fn plain_text(response: &Response) -> Option<&str> {
     let plain = response
         .header("content-type")
-        .is_some_and(|media_type| media_type.starts_with("text/plain"));
+        .and_then(|media_type| media_type.get(..PLAIN_TEXT.len()))
+        .is_some_and(|media_type| media_type.eq_ignore_ascii_case(PLAIN_TEXT));
     let text = std::str::from_utf8(response.bytes()).ok()?.trim();
     (plain && !text.is_empty()).then_some(text)
 }

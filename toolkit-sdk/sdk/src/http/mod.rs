@@ -28,6 +28,7 @@ mod retry;
 
 pub use client::Client;
 pub(crate) use encode::decoded;
+pub(crate) use failure::message;
 pub(crate) use graphql::part as graphql_part;
 pub use multipart::Multipart;
 pub use page::{Items, Paging};

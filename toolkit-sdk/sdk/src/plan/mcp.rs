@@ -3,17 +3,19 @@
 //! Every call is a conversation of its own: the handshake, the call and, if the server keeps a
 //! session, the end of the session. Nothing is kept between calls, so a server that loses its
 //! sessions does no harm. Servers respond with JSON or with an event stream; both end with the
-//! response. Protocol versions 2024-11-05 to 2025-11-25 begin with the handshake, and servers of
-//! all of them know the requested version.
+//! response: the host leaves a stream that stays open, and answers the server's requests in it.
+//! Protocol versions 2024-11-05 to 2025-11-25 begin with the handshake, and servers of all of them
+//! know the requested version.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use manifest::rpc;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::Arguments;
 use super::answer::written;
-use crate::http::{Request, Response};
+use crate::http::{self, Request, Response};
 use crate::{File, Result, ToolError};
 
 const PROTOCOL_VERSION: &str = "2025-06-18";
@@ -82,42 +84,12 @@ impl Session {
 
 /// Returns the result of the request with this id.
 fn result(response: &Response, id: u64) -> Result<Value> {
-    let streamed = response
-        .header("content-type")
-        .is_some_and(|kind| kind.starts_with("text/event-stream"));
-    let messages: Vec<Value> = if streamed {
-        events(&String::from_utf8_lossy(response.bytes()))
-    } else {
-        vec![response.json()?]
-    };
-    // An earlier protocol version allowed batches.
-    let mut messages = messages.into_iter().flat_map(|message| match message {
-        Value::Array(batch) => batch,
-        one => vec![one],
-    });
-    let answer = messages
-        .find(|it| it["id"] == id && (it.get("result").is_some() || it.get("error").is_some()));
+    let answer = rpc::response_to(&id.into(), rpc::messages(response.bytes()));
     let mut answer = answer.ok_or_else(|| unreadable("it has no result for the request"))?;
-    match answer.get("error") {
+    match answer.get("error").filter(|error| !error.is_null()) {
         Some(error) => Err(refusal(error)),
         None => Ok(answer["result"].take()),
     }
-}
-
-/// Parses the data of each event that is JSON (HTML, server-sent events).
-fn events(stream: &str) -> Vec<Value> {
-    let stream = stream.replace("\r\n", "\n").replace('\r', "\n");
-    let data = |event: &str| {
-        let lines = event.lines().filter_map(|line| line.strip_prefix("data:"));
-        lines
-            .map(|line| line.strip_prefix(' ').unwrap_or(line))
-            .collect::<Vec<_>>()
-            .join("\n")
-    };
-    stream
-        .split("\n\n")
-        .filter_map(|event| serde_json::from_str(&data(event)).ok())
-        .collect()
 }
 
 fn refusal(error: &Value) -> ToolError {
@@ -141,70 +113,152 @@ fn unreadable(cause: &str) -> ToolError {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ToolCallResult {
-    #[serde(default)]
-    content: Vec<Value>,
-    structured_content: Option<Map<String, Value>>,
-    #[serde(default)]
-    is_error: bool,
+    content: Option<Vec<Value>>,
+    structured_content: Option<Value>,
+    is_error: Option<bool>,
 }
 
-/// Returns the structured content if there is any, otherwise the parts: texts, files, and links to
-/// resources.
+/// Returns all parts of a result: the structured content, the texts that say more, files, and links to
+/// resources. Those of a failure become its message and details.
 fn to_output(answer: ToolCallResult) -> Result<Vec<u8>> {
-    let is = |kind: &'static str| {
-        answer
-            .content
-            .iter()
-            .filter(move |part| part["type"] == kind)
+    let is_error = answer.is_error.unwrap_or(false);
+    let content = answer.content.unwrap_or_default();
+    let parts = Parts::read(&content)?;
+    let structured = answer.structured_content;
+    if is_error {
+        return Err(failure(parts, structured));
+    }
+    let output = match structured {
+        Some(structured) => parts.beside(structured),
+        None => parts.alone(),
     };
-    let texts: Vec<&str> = is("text")
-        .filter_map(|part| part["text"].as_str())
-        .collect();
-    let text = texts.join("\n\n");
-    if answer.is_error {
-        let message = if text.is_empty() {
-            "the tool failed without a message"
-        } else {
-            text.as_str()
-        };
-        return Err(ToolError::upstream(message));
-    }
-    if let Some(structured) = answer.structured_content {
-        return written(&Value::Object(structured));
-    }
-    let mut told = Map::new();
-    if let (1, Ok(members)) = (
-        answer.content.len(),
-        serde_json::from_str::<Map<String, Value>>(&text),
-    ) {
-        told = members;
-    } else if !text.is_empty() {
-        told.insert("text".to_owned(), text.into());
-    }
-    let mut files = Vec::new();
-    let mut resources = Vec::new();
-    for part in &answer.content {
-        match part["type"].as_str() {
-            Some("image" | "audio") => files.push(json!(file(part, "data", "content")?)),
-            Some("resource") if part["resource"]["blob"].is_string() => {
-                let resource = &part["resource"];
-                let name = resource["uri"]
-                    .as_str()
-                    .and_then(|uri| uri.rsplit('/').next())
-                    .unwrap_or("resource");
-                files.push(json!(file(resource, "blob", name)?));
+    written(&Value::Object(output))
+}
+
+/// Parts of the content of a result.
+#[derive(Default)]
+struct Parts<'a> {
+    texts: Vec<&'a str>,
+    files: Vec<Value>,
+    resources: Vec<Value>,
+    /// Parts of kinds that no known version of the protocol has.
+    others: Vec<Value>,
+}
+
+impl<'a> Parts<'a> {
+    fn read(content: &'a [Value]) -> Result<Self> {
+        let mut parts = Self::default();
+        for part in content {
+            match part["type"].as_str() {
+                Some("text") => parts.texts.extend(part["text"].as_str()),
+                Some("image" | "audio") => parts.files.push(json!(file(part, "data", "content")?)),
+                Some("resource") if part["resource"]["blob"].is_string() => {
+                    let resource = &part["resource"];
+                    let name = resource["uri"]
+                        .as_str()
+                        .and_then(|uri| uri.rsplit('/').next())
+                        .unwrap_or("resource");
+                    parts.files.push(json!(file(resource, "blob", name)?));
+                }
+                Some("resource") => parts.resources.push(part["resource"].clone()),
+                Some("resource_link") => parts.resources.push(part.clone()),
+                _ => parts.others.push(part.clone()),
             }
-            Some("resource") => resources.push(part["resource"].clone()),
-            Some("resource_link") => resources.push(part.clone()),
-            _ => {}
         }
+        parts.texts.retain(|text| !text.is_empty());
+        Ok(parts)
     }
-    for (name, list) in [("files", files), ("resources", resources)] {
-        if !list.is_empty() {
-            told.insert(name.to_owned(), list.into());
+
+    /// Returns the parts of a result without structured content. A single text that is a JSON object is
+    /// the structured content of servers that know none.
+    fn alone(self) -> Map<String, Value> {
+        let has_one_text = self.texts.len() == 1 && self.lists().all(|(_, list)| list.is_empty());
+        let object = self.texts.first().filter(|_| has_one_text);
+        if let Some(members) = object.and_then(|text| serde_json::from_str(text).ok()) {
+            return members;
         }
+        self.added_to(Map::new())
     }
-    written(&Value::Object(told))
+
+    /// Returns the parts together with the structured content. A list becomes the member `items`, and a
+    /// single value `value`.
+    fn beside(mut self, structured: Value) -> Map<String, Value> {
+        self.texts.retain(|text| !is_told(&structured, text));
+        self.added_to(match structured {
+            Value::Object(members) => members,
+            Value::Null => Map::new(),
+            Value::Array(items) => Map::from_iter([("items".to_owned(), Value::Array(items))]),
+            scalar => Map::from_iter([("value".to_owned(), scalar)]),
+        })
+    }
+
+    fn added_to(self, mut output: Map<String, Value>) -> Map<String, Value> {
+        let text = self.texts.join("\n\n");
+        if !text.is_empty() {
+            add(&mut output, "text", text.into());
+        }
+        for (name, list) in self.lists().filter(|(_, list)| !list.is_empty()) {
+            add(&mut output, name, list.clone().into());
+        }
+        output
+    }
+
+    fn lists(&self) -> impl Iterator<Item = (&'static str, &Vec<Value>)> {
+        [
+            ("files", &self.files),
+            ("resources", &self.resources),
+            ("content", &self.others),
+        ]
+        .into_iter()
+    }
+}
+
+/// Adds a part. A member that the structured content has keeps its name.
+fn add(output: &mut Map<String, Value>, name: &str, value: Value) {
+    let mut name = name.to_owned();
+    while output.contains_key(&name) {
+        name = format!("content_{name}");
+    }
+    output.insert(name, value);
+}
+
+/// Returns true if a text repeats the structured content, one of its values, or an item of one.
+fn is_told(structured: &Value, text: &str) -> bool {
+    let parsed = serde_json::from_str::<Value>(text).ok();
+    let is_same = |value: &Value| Some(value) == parsed.as_ref() || value.as_str() == Some(text);
+    let is_in = |value: &Value| {
+        is_same(value)
+            || value
+                .as_array()
+                .is_some_and(|items| items.iter().any(is_same))
+    };
+    let members = structured.as_object();
+    is_in(structured) || members.is_some_and(|members| members.values().any(is_in))
+}
+
+/// Returns the error of a tool that failed. Its reason is the texts, or else the structured content.
+fn failure(parts: Parts<'_>, structured: Option<Value>) -> ToolError {
+    let text = parts.texts.join("\n\n");
+    let structured = structured.filter(|structured| !structured.is_null());
+    let message = match &structured {
+        _ if !text.is_empty() => text,
+        Some(structured) => {
+            let message = http::message(structured).map(str::to_owned);
+            message.unwrap_or_else(|| structured.to_string())
+        }
+        None => "the tool failed without a message".to_owned(),
+    };
+    let without_texts = Parts {
+        texts: Vec::new(),
+        ..parts
+    };
+    let details = without_texts.beside(structured.unwrap_or_default());
+    let error = ToolError::upstream(message);
+    if details.is_empty() {
+        error
+    } else {
+        error.details(Value::Object(details))
+    }
 }
 
 fn file(part: &Value, member: &str, name: &str) -> Result<File> {

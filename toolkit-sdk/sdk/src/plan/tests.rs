@@ -582,6 +582,101 @@ fn mcp_tool_content_becomes_output() {
 }
 
 #[test]
+fn mcp_parts_stay_beside_structured_content() {
+    let result = |structured: Value, content: Value| {
+        result_of(json!({ "content": content, "structuredContent": structured })).unwrap()
+    };
+    let text = |text: &str| json!([{ "type": "text", "text": text }]);
+    let image = json!([{ "type": "image", "data": "cG5n", "mimeType": "image/png" }]);
+    let told = result(json!({ "width": 3 }), image.clone());
+    assert_eq!(
+        (&told["width"], &told["files"][0]["mimetype"]),
+        (&json!(3), &json!("image/png"))
+    );
+    let told = result(json!({ "files": 3 }), image);
+    assert_eq!(
+        (&told["files"], told["content_files"].is_array()),
+        (&json!(3), true)
+    );
+    for (structured, content, expected) in [
+        (
+            json!([{ "id": 1 }]),
+            text("one order"),
+            json!({ "items": [{ "id": 1 }], "text": "one order" }),
+        ),
+        (
+            json!({ "result": null }),
+            text("2 orders"),
+            json!({ "result": null, "text": "2 orders" }),
+        ),
+        (
+            json!({ "result": "hi" }),
+            text("hi"),
+            json!({ "result": "hi" }),
+        ),
+        (
+            json!({ "result": [1, 2] }),
+            json!([{ "type": "text", "text": "1" }, { "type": "text", "text": "2" }]),
+            json!({ "result": [1, 2] }),
+        ),
+        (
+            json!({ "a": 1, "b": 2 }),
+            text("{\"b\": 2, \"a\": 1}"),
+            json!({ "a": 1, "b": 2 }),
+        ),
+        (json!(7), Value::Null, json!({ "value": 7 })),
+        (Value::Null, text("hello"), json!({ "text": "hello" })),
+        (
+            json!({ "a": 1 }),
+            json!([{ "type": "new", "x": 1 }]),
+            json!({ "a": 1, "content": [{ "type": "new", "x": 1 }] }),
+        ),
+    ] {
+        assert_eq!(result(structured, content), expected);
+    }
+}
+
+#[test]
+fn mcp_failure_keeps_its_structured_reason() {
+    let failed = |structured: Value, content: Value| {
+        let result =
+            json!({ "content": content, "structuredContent": structured, "isError": true });
+        result_of(result).unwrap_err()
+    };
+    let reason = json!({ "reason": "quota exceeded", "limit": 5 });
+    let error = failed(reason.clone(), json!([]));
+    assert_eq!(
+        (error.text(), error.detail()),
+        ("quota exceeded", Some(&reason))
+    );
+    let error = failed(json!([1]), Value::Null);
+    assert_eq!(
+        (error.text(), error.detail()),
+        ("[1]", Some(&json!({ "items": [1] })))
+    );
+    let error = failed(Value::Null, Value::Null);
+    assert_eq!(
+        (error.text(), error.detail()),
+        ("the tool failed without a message", None)
+    );
+}
+
+#[test]
+fn mcp_response_is_read_whatever_its_type() {
+    let message = json!({ "jsonrpc": "2.0", "id": 2, "result": { "content": null } });
+    for (media_type, body) in [
+        ("Text/Event-Stream", format!("data: {message}\n\n")),
+        ("application/json", format!("data: {message}\n\n")),
+        ("text/event-stream", message.to_string()),
+        ("application/json", format!("\u{feff}{message}")),
+    ] {
+        let headers = json!({ "content-type": media_type });
+        let found = converted(json!({ "headers": headers, "body": body }));
+        assert_eq!(found.unwrap(), json!({}), "{media_type}: {body}");
+    }
+}
+
+#[test]
 fn mcp_tool_errors_keep_their_message() {
     let failed = result_of(
         json!({ "isError": true, "content": [{ "type": "text", "text": "no such book" }] }),

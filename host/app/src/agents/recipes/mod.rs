@@ -152,12 +152,10 @@ async fn checked_input(
     let invalid = |problems: Vec<String>| errors::recipe_input_invalid(slug, problems);
     let schema = Value::Object(recipe.definition.input_schema.clone());
     let (large, tenant) = (&app.large_work, &project.tenant);
-    let problems =
-        catalog::problems_with(large, tenant, INPUT_SCHEMA_NAME, schema, value.clone()).await?;
-    match value {
-        Value::Object(input) if problems.is_empty() => Ok(input),
-        Value::Object(_) => Err(invalid(problems)),
-        _ => Err(invalid(vec!["the arguments are not an object".to_owned()])),
+    match catalog::accept_with(large, tenant, INPUT_SCHEMA_NAME, schema, value).await? {
+        Ok(Value::Object(input)) => Ok(input),
+        Ok(_) => Err(invalid(vec!["the arguments are not an object".to_owned()])),
+        Err(problems) => Err(invalid(problems)),
     }
 }
 

@@ -148,6 +148,75 @@ fn schemas_of_callers_have_the_rules_of_toolkits() {
     assert!(compile_checked("input_schema", &json!({"type": "object"})).is_ok());
 }
 
+/// Returns the value that a schema accepts, or the first problem.
+fn accepted(schema: &Value, value: &Value) -> std::result::Result<Value, String> {
+    let check = compile(schema).unwrap();
+    let accepted = check.accept(&value.to_string().into());
+    let text = accepted.map_err(|problems| problems[0].clone())?;
+    Ok(serde_json::from_slice(&text).unwrap())
+}
+
+#[test]
+fn null_that_no_schema_allows_is_absent() {
+    let place = json!({
+        "type": "object", "required": ["name"],
+        "properties": {"name": {"type": "string"}, "floor": {"type": "integer"}},
+    });
+    let schema = json!({
+        "type": "object", "required": ["q"],
+        "properties": {
+            "q": {"type": "string"}, "limit": {"type": "integer"}, "kept": {"type": ["string", "null"]},
+            "any": {}, "order": {"enum": ["up", "down"]}, "a/b~c": {"$ref": "#/$defs/text"},
+            "either": {"anyOf": [{"type": "string"}, place]}, "one": {"oneOf": [place, {"type": "null"}]},
+            "places": {"type": "array", "items": place}, "texts": {"items": {"type": "string"}},
+        },
+        "additionalProperties": false, "$defs": {"text": {"type": "string"}},
+    });
+    let given = json!({
+        "q": "x", "limit": null, "kept": null, "any": null, "order": null, "a/b~c": null,
+        "either": {"name": "n", "floor": null}, "one": null, "places": [{"name": "n", "floor": null}],
+    });
+    let expected = json!({
+        "q": "x", "kept": null, "any": null, "either": {"name": "n"}, "one": null,
+        "places": [{"name": "n"}],
+    });
+    assert_eq!(accepted(&schema, &given), Ok(expected));
+    for (refused, problem) in [
+        (json!({"q": null, "limit": null}), "required"),
+        (json!({"q": "x", "other": null}), "unexpected"),
+        (json!({"q": "x", "texts": [null]}), "not of type"),
+        (json!({"q": "x", "one": {"name": null}}), "oneOf"),
+        (json!(null), "not of type"),
+    ] {
+        let found = accepted(&schema, &refused).unwrap_err();
+        assert!(found.contains(problem), "{refused}: {found}");
+    }
+}
+
+#[test]
+fn alternative_that_fits_decides_about_nulls() {
+    let alternatives = [
+        json!({"properties": {"x": {"type": ["string", "null"]}, "n": {"type": "integer"}}, "required": ["x"]}),
+        json!({"properties": {"x": {"type": "string"}, "n": {"type": "string"}}, "required": ["n"]}),
+    ];
+    let schema = json!({"type": "object", "anyOf": alternatives});
+    assert_eq!(
+        accepted(&schema, &json!({"x": null, "n": null})),
+        Ok(json!({"x": null}))
+    );
+}
+
+#[test]
+fn nulls_of_known_parts_are_no_problem() {
+    let schema = json!({"properties": {"a": {"type": "string"}, "b": {"type": "integer"}}});
+    let Check::Full(full) = compile(&schema).unwrap() else {
+        panic!("the schema needs a validator");
+    };
+    let lines = |value| full.problems_of_known(value, |_| false);
+    assert_eq!(lines(json!({"a": null})), Vec::<String>::new());
+    assert_eq!(lines(json!({"a": null, "b": "x"})).len(), 1);
+}
+
 #[test]
 fn message_is_cut_where_it_is_written() {
     let value = format!("[{}1]", "1,".repeat(1_000));

@@ -11,8 +11,14 @@ fn schema_file() -> SchemaFile {
 
 async fn problems(schema: &Schema, origin: Origin, value: &'static str) -> Result<Vec<String>> {
     let large = LargeWork::start(|| {}).unwrap();
-    let value = Bytes::from_static(value.as_bytes());
-    schema.problems(&large, &"a".into(), &value, origin).await
+    let (project, value) = ("a".into(), Bytes::from_static(value.as_bytes()));
+    match origin {
+        Origin::Toolkit => schema.problems(&large, &project, &value).await,
+        Origin::Caller => {
+            let accepted = schema.accept(&large, &project, &value).await?;
+            Ok(accepted.err().unwrap_or_default())
+        }
+    }
 }
 
 #[tokio::test]
@@ -43,7 +49,10 @@ async fn every_problem_has_its_line_with_its_place() {
     let lines = lines.unwrap();
     assert_eq!(lines.len(), 2, "{lines:?}");
     let has_line = |part: &str| lines.iter().any(|line| line.contains(part));
-    assert!(has_line("deep.n: ") && has_line("url is missing"), "{lines:?}");
+    assert!(
+        has_line("deep.n: ") && has_line("url is missing"),
+        "{lines:?}"
+    );
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     App, Result, accounts,
-    catalog::{Origin, ResolvedTrigger, TriggerType},
+    catalog::{ResolvedTrigger, TriggerType},
     events::errors,
     projects::Project,
 };
@@ -16,20 +16,20 @@ use crate::{
 /// The configuration of an instance.
 pub(super) type Config = Map<String, Value>;
 
-/// Checks a configuration against the schema of its trigger type. Fails if the configuration does
-/// not match the schema.
-pub(super) async fn check(
+/// Checks a configuration against the schema of its trigger type. Returns it without the members that
+/// are null where the schema does not allow null. Fails if the configuration does not match the schema.
+pub(super) async fn accept(
     app: &App,
     project: &Project,
     trigger: &TriggerType,
     config: &Config,
-) -> Result<()> {
+) -> Result<Config> {
     let text = Bytes::from(text(config)?);
     let (large, schema) = (&app.large_work, &trigger.config);
-    let problems = schema.problems(large, &project.tenant, &text, Origin::Caller);
-    errors::refuse_problems(problems.await?, |problems| {
-        errors::config_invalid(&trigger.slug, problems)
-    })
+    let accepted = schema.accept(large, &project.tenant, &text).await?;
+    let accepted = accepted.map_err(|problems| errors::config_invalid(&trigger.slug, problems))?;
+    serde_json::from_slice(&accepted)
+        .map_err(|cause| errors::internal(format!("cannot read a configuration: {cause}")))
 }
 
 /// Returns a configuration as JSON. Fails only if memory cannot be written.

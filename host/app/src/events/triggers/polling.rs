@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     App, Result, accounts,
-    catalog::{Origin, ResolvedTrigger, VersionSelector},
+    catalog::{ResolvedTrigger, VersionSelector},
     core::{clock::time_after, ids::ProjectId, truncate},
     events::{
         errors,
@@ -257,7 +257,7 @@ impl Subject {
             let payload = &self.found.trigger.payload;
             let tenant = &self.project.tenant;
             let (large, data) = (&app.large_work, &event.payload);
-            let problems = payload.problems(large, tenant, data, Origin::Toolkit);
+            let problems = payload.problems(large, tenant, data);
             if let Some(problem) = problems.await?.first() {
                 return failed(format!(
                     "the data of event {} does not match the payload schema: {problem}",

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     App, Error, Result, accounts,
-    catalog::{Origin, Release, ResolvedTrigger, TriggerKind, VersionSelector},
+    catalog::{Release, ResolvedTrigger, TriggerKind, VersionSelector},
     core::{ids::TriggerInstanceId, truncate},
     events::{endpoints::Values, errors, outbox},
     projects::Project,
@@ -372,7 +372,7 @@ async fn check(
     for event in events {
         let payload = &found.trigger.payload;
         let (large, data) = (&app.large_work, &event.payload);
-        let problems = payload.problems(large, &project.tenant, data, Origin::Toolkit);
+        let problems = payload.problems(large, &project.tenant, data);
         if let Some(problem) = problems.await?.first() {
             return Err(errors::webhook_not_processed(format_args!(
                 "the data of event {} does not match the payload schema of {}: {problem}",

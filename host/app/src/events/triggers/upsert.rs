@@ -74,7 +74,7 @@ pub async fn upsert(app: &App, project: &SharedProject, request: Upsert) -> Resu
         let problem = format!("trigger_config: at most {MAX_CONFIG_BYTES} bytes as JSON");
         return Err(errors::config_invalid(&found.trigger.slug, vec![problem]));
     }
-    let subscription = check_config(app, project, &found, &request.config).await?;
+    let (config, subscription) = check_config(app, project, &found, &request.config).await?;
     let account = accounts::account_for_trigger(
         app,
         project,
@@ -83,7 +83,7 @@ pub async fn upsert(app: &App, project: &SharedProject, request: Upsert) -> Resu
         request.user_id,
     )
     .await?;
-    let identity = config::identity(app, &found.trigger.slug, &account.id, &request.config);
+    let identity = config::identity(app, &found.trigger.slug, &account.id, &config);
     let (action, recipe) = match request.action {
         Some(Some(requested)) => {
             let stored = stored_action(app, project, &identity).await?;
@@ -99,7 +99,7 @@ pub async fn upsert(app: &App, project: &SharedProject, request: Upsert) -> Resu
         subscription,
         found: &found,
         account,
-        config: request.config,
+        config,
         schedule: request.schedule,
         action,
         recipe,
@@ -124,28 +124,35 @@ async fn stored_action(app: &App, project: &Project, identity: &str) -> Result<O
     seal.open_action(&progress.body)
 }
 
-/// Checks a configuration. Secrets of a webhook trigger may be those of an endpoint instead, or of the
-/// subscription at the provider that is returned.
+/// Checks a configuration. Returns it without the members that are null where the schema does not allow
+/// null. Secrets of a webhook trigger may be those of an endpoint instead, or of the subscription at
+/// the provider that is returned.
 async fn check_config<'a>(
     app: &App,
     project: &SharedProject,
     found: &'a ResolvedTrigger,
     config: &Config,
-) -> Result<Option<subscribing::Wanted<'a>>> {
+) -> Result<(Config, Option<subscribing::Wanted<'a>>)> {
     let mut complete = config.clone();
     let mut subscription = None;
     if found.trigger.kind == TriggerKind::Webhook {
         let values = endpoints::values_of_toolkit(app, project, &found.release.slug).await?;
         subscription = subscribing::Wanted::new(found, config, &values);
         for (name, value) in values {
-            complete.entry(name).or_insert(value);
+            if complete.get(&name).is_none_or(Value::is_null) {
+                complete.insert(name, value);
+            }
         }
     }
     if let Some(subscription) = &subscription {
         subscription.complete(&mut complete);
     }
-    config::check(app, project, &found.trigger, &complete).await?;
-    Ok(subscription)
+    let mut accepted = config::accept(app, project, &found.trigger, &complete).await?;
+    accepted.retain(|name, value| {
+        let given = config.get(name);
+        given.is_some_and(|given| !given.is_null() || value.is_null())
+    });
+    Ok((accepted, subscription))
 }
 
 /// A validated request.

@@ -3,12 +3,10 @@
 /// Description of the whole API.
 pub(super) const API_DESCRIPTION: &str = "Connects the accounts of a project's users at providers and runs tools with them.\n\n\
     Every operation has two addresses, below `/api/v3.1` and below `/api/v3`; new clients use `/api/v3.1`. \
-    The prefixes differ in three points:\n\n\
+    The prefixes differ in two points:\n\n\
     - A request that names no version of a tool uses the latest version below `/api/v3.1`, and the base version, \
     which is the oldest one, below `/api/v3`. An execution there names the version that ran and the latest one \
     in `x-toolhost-tool-version` and `x-toolhost-latest-tool-version`.\n\
-    - Schemas of tools below `/api/v3` have the form that older clients read: `nullable` and `enum` instead of \
-    lists of types and of constants.\n\
     - `connected_accounts` of a session has a list of accounts by toolkit below `/api/v3.1`, and one account \
     below `/api/v3`.\n\n\
     Unknown members of bodies and unknown parameters are ignored, and the response header \

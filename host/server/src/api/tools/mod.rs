@@ -1,9 +1,9 @@
 //! Tools: the catalog, executions, and proxy requests.
 
 pub(crate) mod arguments;
+mod client_schema;
 pub(crate) mod custom_credential;
 pub(crate) mod execution;
-mod older_schema;
 pub(crate) mod proxy;
 mod requests;
 pub(crate) mod scopes;
@@ -11,7 +11,7 @@ mod views;
 
 use app::{
     accounts::auth_configs,
-    catalog::{ResolvedTool, Snapshot, ToolFilter},
+    catalog::ToolFilter,
     core::ids::{AccountId, AuthConfigId},
 };
 
@@ -56,8 +56,8 @@ pub(crate) async fn list(
     let (catalog, page) = snapshot(key.app(), page)?;
     let found = app::catalog::list_tools(key.app(), &key.project, &catalog, filter).await?;
     let (found, total) = page.cut(found);
-    let views = found.iter().map(|found| view(prefix, &catalog, found));
-    let views = views.collect::<ApiResult<_>>()?;
+    let views = found.iter().map(|found| View::new(&catalog, found));
+    let views = views.collect::<Result<_, _>>()?;
     Ok(Json(Listed::counted(views, &page, total)))
 }
 
@@ -108,16 +108,7 @@ pub(crate) async fn read(
     let version = query.version.as_deref();
     let version = version.unwrap_or_else(|| versions.for_toolkit(toolkit));
     let found = catalog.tool(&slug, version)?;
-    Ok(Json(view(prefix, &catalog, &found)?))
-}
-
-/// Returns the view of a tool for the clients of a prefix.
-fn view(prefix: Prefix, catalog: &Snapshot, found: &ResolvedTool) -> ApiResult<View> {
-    let view = View::new(catalog, found)?;
-    Ok(match prefix {
-        Prefix::V3 => view.for_older_clients(),
-        Prefix::V3_1 => view,
-    })
+    Ok(Json(View::new(&catalog, &found)?))
 }
 
 /// Value of `connected_account_id` for an account that a vendor's service bills. This server has none,

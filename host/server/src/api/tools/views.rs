@@ -4,16 +4,18 @@ use app::{
     agents::meta::MetaTool,
     catalog::{BASE, Release, ResolvedTool, Snapshot},
 };
-use serde::{Deserialize, Serialize, de::IgnoredAny};
-use serde_json::{Value, value::RawValue};
+use serde::Serialize;
+use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{older_schema, scopes::ScopeRequirements};
+use super::{client_schema, scopes::ScopeRequirements};
 use crate::{
     api::toolkits::logo_url,
     http::branding::{self, Branding},
 };
 
+/// Title of the schema of a response, if it has none.
+const RESPONSE_TITLE: &str = "Answer";
 /// Status of every tool.
 const ACTIVE_STATUS: &str = "active";
 
@@ -33,7 +35,7 @@ pub(crate) struct View {
     toolkit: ToolkitView,
     /// A JSON Schema.
     #[schema(value_type = Map<String, Value>)]
-    input_parameters: Box<RawValue>,
+    input_parameters: Value,
     /// A JSON Schema of the whole response of an execution.
     #[schema(value_type = Map<String, Value>)]
     output_parameters: Value,
@@ -94,14 +96,15 @@ impl View {
         let versions: Vec<_> = versions.into_iter().map(str::to_owned).collect();
         let version = release.version.as_str();
         let is_deprecated = release.deprecated_at.is_some();
+        let input = serde_json::from_str(tool.input.text()?.get()).unwrap_or_default();
         Ok(Self {
             slug: tool.slug.to_string(),
             name: tool.name.clone(),
             description: tool.description.clone(),
             human_description: tool.description.clone(),
             toolkit: ToolkitView::new(release),
-            input_parameters: titled(tool.input.text()?, &tool.name),
-            output_parameters: tool.response_schema()?,
+            input_parameters: simple(input, &tool.name),
+            output_parameters: simple(tool.response_schema()?, RESPONSE_TITLE),
             no_auth: tool.no_auth,
             version: version.to_owned(),
             available_versions: versions.clone(),
@@ -120,29 +123,11 @@ impl View {
         })
     }
 
-    /// Returns the view with schemas that older clients can read.
-    pub(super) fn for_older_clients(mut self) -> Self {
-        let text = self.input_parameters.get();
-        // Few schemas have these, and the others stay as they are.
-        let newer = ["\"oneOf\"", "\"type\":[", "\"type\": ["];
-        if newer.iter().any(|part| text.contains(part))
-            && let Ok(mut schema) = serde_json::from_str(text)
-        {
-            older_schema::rewrite(&mut schema);
-            if let Ok(rewritten) = serde_json::value::to_raw_value(&schema) {
-                self.input_parameters = rewritten;
-            }
-        }
-        older_schema::rewrite(&mut self.output_parameters);
-        self
-    }
-
     /// Builds the view of a meta tool.
     pub(crate) fn of_meta_tool(tool: MetaTool, branding: &Branding) -> Self {
         let definition = tool.definition();
         let description = branding.rename_slugs(&definition.description).into_owned();
         let versions = vec![BASE.to_owned()];
-        let text = serde_json::value::to_raw_value(&definition.input);
         Self {
             slug: branding.rename(tool.slug()).into_owned(),
             name: definition.name.clone(),
@@ -153,8 +138,8 @@ impl View {
                 name: branding.rename(branding::DEFAULT_BRAND).into_owned(),
                 logo: String::new(),
             },
-            input_parameters: text.expect("a JSON value is valid JSON text"),
-            output_parameters: definition.response_schema(),
+            input_parameters: simple(definition.input.clone(), &definition.name),
+            output_parameters: simple(definition.response_schema(), RESPONSE_TITLE),
             no_auth: true,
             version: BASE.to_owned(),
             available_versions: versions.clone(),
@@ -168,22 +153,11 @@ impl View {
     }
 }
 
-/// Returns the schema of a tool with the name of the tool as its title, unless it has a title.
-fn titled(schema: Box<RawValue>, name: &str) -> Box<RawValue> {
-    #[derive(Deserialize)]
-    struct Titled {
-        title: Option<IgnoredAny>,
+/// Returns a schema in the form for clients, with a title.
+fn simple(mut schema: Value, title: &str) -> Value {
+    client_schema::simplify(&mut schema, title);
+    if let Value::Object(members) = &mut schema {
+        members.entry("title").or_insert_with(|| title.into());
     }
-    let text = schema.get();
-    let is_titled = serde_json::from_str::<Titled>(text).is_ok_and(|own| own.title.is_some());
-    let members = text.strip_prefix('{').filter(|_| !is_titled);
-    let (Some(members), Ok(name)) = (members, serde_json::to_string(name)) else {
-        return schema;
-    };
-    let comma = if members.trim_start().starts_with('}') {
-        ""
-    } else {
-        ","
-    };
-    RawValue::from_string(format!("{{\"title\":{name}{comma}{members}")).unwrap_or(schema)
+    schema
 }

@@ -18,7 +18,7 @@ use crate::{
 
 /// Target of a command.
 pub(super) enum Target {
-    Running(Running),
+    Running(Box<Running>),
     Stopped(Box<Opened>),
 }
 
@@ -37,7 +37,7 @@ impl Target {
                 Err(_) => {}
             }
         }
-        Ok(Self::Running(named.reach(config)?))
+        Ok(Self::Running(Box::new(named.reach(config)?)))
     }
 
     /// Publishes a component under the slug and version in its manifest. Returns true if it is new,

@@ -2,6 +2,8 @@
 
 use std::{
     borrow::Cow,
+    convert::Infallible,
+    future,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -10,12 +12,14 @@ use net::{
     HeaderMap, Method, Url,
     header::{CONTENT_TYPE, HeaderName, HeaderValue, IF_RANGE, RANGE},
 };
+use serde_json::Value;
 
 use super::{
     HttpResult, credential, error, exchange_timeout,
     outgoing::Outgoing,
     payload::{Payload, merge, to_payload},
     rejection::is_rejection,
+    rpc::ResponseStream,
     rules, webhook_secret,
 };
 use crate::{
@@ -136,11 +140,52 @@ impl Outgoing {
         })
     }
 
-    /// Sends a checked request once, with or without a credential.
+    /// Sends a checked request once, with or without a credential. Replies to the requests in the event
+    /// stream of a response.
     async fn exchange(
         &self,
         checked: &Checked,
         credential: Option<&Credential>,
+    ) -> Result<Received, Error> {
+        let stream = ResponseStream::of(&checked.headers, &checked.payload);
+        let Some((stream, mut replies)) = stream.filter(|_| !checked.into_blob) else {
+            return self.exchange_once(checked, credential, None).await;
+        };
+        let replying = async {
+            while let Some(reply) = replies.recv().await {
+                Box::pin(self.reply(checked, credential, &reply)).await;
+            }
+            future::pending::<Infallible>().await
+        };
+        tokio::select! {
+            received = self.exchange_once(checked, credential, Some(stream)) => received,
+            never = replying => match never {},
+        }
+    }
+
+    /// Sends a reply to a request of a server, to where the guest's request went.
+    async fn reply(&self, checked: &Checked, credential: Option<&Credential>, reply: &Value) {
+        if self.count().is_err() {
+            return;
+        }
+        let reply = Checked {
+            payload: Payload::Bytes(reply.to_string().into()),
+            method: checked.method.clone(),
+            url: checked.url.clone(),
+            headers: checked.headers.clone(),
+            credential: None,
+            into_blob: false,
+            ..*checked
+        };
+        // A server that refuses the reply decides itself whether it goes on.
+        let _ = self.exchange_once(&reply, credential, None).await;
+    }
+
+    async fn exchange_once(
+        &self,
+        checked: &Checked,
+        credential: Option<&Credential>,
+        stream: Option<Arc<ResponseStream>>,
     ) -> Result<Received, Error> {
         let mut url = checked.url.clone();
         let mut headers = checked.headers.clone();
@@ -211,7 +256,8 @@ impl Outgoing {
         let net = self
             .net
             .with_identity(identity)
-            .with_memory_budget(Arc::new(BodyMemory(memory.clone())));
+            .with_memory_budget(Arc::new(BodyMemory(memory.clone())))
+            .with_body_reader(stream.map(|stream| stream as _));
         let sent = net
             .send_following(request, MAX_REDIRECTS, &names, follow)
             .await;

@@ -12,6 +12,7 @@ mod payload;
 mod proxy;
 mod redaction;
 mod rejection;
+mod rpc;
 mod rules;
 mod webhook_secret;
 
