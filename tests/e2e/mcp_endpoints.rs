@@ -425,8 +425,9 @@ async fn invalid_arguments_are_a_failure_of_the_tool() {
     assert!(failure(&called).contains("word"), "{called:#}");
 }
 
-#[tokio::test]
-async fn long_lists_have_pages() {
+/// Publishes a toolkit with many tools, whose schemas of arguments have a text of this size. Returns the
+/// address of an MCP server of it.
+async fn server_of_many(project: &Client, tools: usize, size: usize) -> String {
     let host = Host::shared().await;
     let slug = given::slug();
     let mut manifest = guest::manifest(&slug);
@@ -434,18 +435,39 @@ async fn long_lists_have_pages() {
     let named = |number: usize| {
         let mut tool = tool.clone();
         tool["slug"] = json!(format!("{}_RUN_{number:03}", slug.to_uppercase()));
+        let described = json!({ "type": "string", "description": "x".repeat(500) });
+        let members = (0..size / 500).map(|number| (format!("b{number}"), described.clone()));
+        let members: serde_json::Map<_, _> = members.collect();
+        tool["input"] = json!({ "type": "object", "properties": members });
         tool
     };
-    manifest["tools"] = (0..260).map(named).collect();
+    manifest["tools"] = (0..tools).map(named).collect();
     host.publish(Guest::echo().component(), &manifest).await;
-    let project = host.new_project().await;
     let body = json!({ "name": "Many", "auth_config_ids": [], "no_auth_apps": [slug] });
-    let url = given::mcp_server(&project, &body).await;
-    let first = result(&request(&project, &url, "tools/list", json!({}), &[]).await);
-    assert_eq!(first["tools"].as_array().unwrap().len(), 250);
+    given::mcp_server(project, &body).await
+}
+
+#[tokio::test]
+async fn many_tools_are_on_one_page() {
+    let project = Host::shared().await.new_project().await;
+    let url = server_of_many(&project, 400, 500).await;
+    let listed = result(&request(&project, &url, "tools/list", json!({}), &[]).await);
+    assert_eq!(listed["tools"].as_array().unwrap().len(), 400);
+    assert!(listed["nextCursor"].is_null());
+}
+
+#[tokio::test]
+async fn lists_over_two_mebibytes_have_pages() {
+    let project = Host::shared().await.new_project().await;
+    let url = server_of_many(&project, 300, 8 << 10).await;
+    let first = request(&project, &url, "tools/list", json!({}), &[]).await;
+    assert!(first.bytes.len() < 21 << 17, "{}", first.bytes.len());
+    let first = result(&first);
+    let on_first = first["tools"].as_array().unwrap().len();
+    assert!((200..256).contains(&on_first), "{on_first}");
     let next = json!({ "cursor": first["nextCursor"] });
     let last = result(&request(&project, &url, "tools/list", next, &[]).await);
-    assert_eq!(last["tools"].as_array().unwrap().len(), 10);
+    assert_eq!(last["tools"].as_array().unwrap().len(), 300 - on_first);
     assert!(last["nextCursor"].is_null());
     let name = last["tools"][9]["name"].as_str().unwrap();
     let params = json!({ "name": name, "arguments": { "a": 1 } });
@@ -475,6 +497,13 @@ async fn foreign_hosts_and_web_pages_are_refused() {
         ([("host", "evil.example.com"), ("origin", foreign)], 403),
         ([("host", "evil.example.com"), ("origin", &*page)], 403),
     ] {
+        let response = request(&given.project, &given.url, "ping", json!({}), &headers).await;
+        assert_eq!(response.status, status, "{headers:?}");
+    }
+    // A page that was given a key is no stranger.
+    let key = ("x-api-key", given.project.key());
+    for (host, status) in [(&*own, 200), ("evil.example.com", 403)] {
+        let headers = [("host", host), ("origin", foreign), key];
         let response = request(&given.project, &given.url, "ping", json!({}), &headers).await;
         assert_eq!(response.status, status, "{headers:?}");
     }
@@ -663,6 +692,55 @@ async fn command_bridges_standard_input_to_a_server() {
 }
 
 #[tokio::test]
+async fn bridge_answers_every_faulty_line() {
+    let host = Host::shared().await;
+    let tool = given::shared_echo().await;
+    let toolkit = tool.split('_').next().unwrap().to_lowercase();
+    let body = json!({ "name": "Echo", "auth_config_ids": [], "no_auth_apps": [toolkit] });
+    let url = given::mcp_server(&host.as_project(), &body).await;
+    let id = url.rsplit('/').next().unwrap();
+    let message = |id: u64, method: &str, params: Value| {
+        json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
+    };
+    for (version, batch_code) in [("2025-11-25", Some(-32600)), ("2025-03-26", None)] {
+        let client = json!({
+            "protocolVersion": version, "capabilities": {},
+            "clientInfo": { "name": "t", "version": "1" },
+        });
+        let ping = message(2, "ping", json!({}));
+        let lines = [
+            message(1, "initialize", client).into_bytes(),
+            b"not json".to_vec(),
+            b"{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"\xff\"}".to_vec(),
+            format!("\u{feff}{ping}").into_bytes(),
+            format!("[{ping}]").into_bytes(),
+            b"7".to_vec(),
+            b"{}".to_vec(),
+            message(3, "tools/list", json!({})).into_bytes(),
+        ];
+        let arguments = ["mcp", "--stdio", "--server", id];
+        let output = host.setup().converse(&arguments, lines.join(&b'\n'));
+        let answers: Vec<Value> = output
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(answers.len(), lines.len(), "{output}");
+        let count = |code: i32| {
+            let refused =
+                |answer: &&Value| answer["id"].is_null() && answer["error"]["code"] == code;
+            answers.iter().filter(refused).count()
+        };
+        assert_eq!(count(-32700), 3, "{output}");
+        assert_eq!(count(-32600), 2 + batch_code.iter().count(), "{output}");
+        let batch = answers.iter().find(|answer| answer.is_array());
+        assert_eq!(batch.is_none(), batch_code.is_some(), "{output}");
+        assert!(batch.is_none_or(|batch| batch[0]["id"] == 2), "{output}");
+        let listed = answers.iter().find(|answer| answer["id"] == 3).unwrap();
+        assert!(listed["result"]["tools"].is_array(), "{output}");
+    }
+}
+
+#[tokio::test]
 async fn bridged_client_gets_the_link_in_an_error() {
     let given = Given::new().await;
     let id = given.url.rsplit('/').next().unwrap();
@@ -711,7 +789,7 @@ async fn bridge_answers_what_a_proxy_refuses() {
     let id = "00000000-0000-4000-8000-000000000000";
     let arguments = ["mcp", "--stdio", "--server", id, "--url", &url];
     let setup = Host::shared().await.setup();
-    let output = setup.converse(&arguments, &format!("{list}\n"));
+    let output = setup.converse(&arguments, format!("{list}\n"));
     refusing.join().unwrap();
     let answer: Value = serde_json::from_str(output.trim()).unwrap();
     assert_eq!(answer["id"], 1);

@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use harness::{
-    Browser, Client, Host,
+    Browser, Client, Guest, Host,
     assistants::{Assistant, Library},
     client::RawResponse,
+    guest,
+    host::Setup,
     mcp_programs::conformance_of_authorization,
     unique,
 };
@@ -57,6 +59,12 @@ impl Given {
             url,
             echo,
         }
+    }
+
+    async fn get(&self, url: &str) -> RawResponse {
+        self.anonymous
+            .exchange(Method::GET, url, &[], Vec::new())
+            .await
     }
 
     fn base(&self) -> String {
@@ -254,6 +262,12 @@ async fn server(project: &Client, echo: &str) -> String {
     url.split_once('?').unwrap().0.to_owned()
 }
 
+/// Returns the address of the metadata of an issuer (RFC 8414, section 3.1).
+fn metadata_of(base: &str, issuer: &str) -> String {
+    let path = issuer.strip_prefix(base).unwrap();
+    format!("{base}/.well-known/oauth-authorization-server{path}")
+}
+
 fn text(response: &RawResponse) -> String {
     String::from_utf8_lossy(&response.bytes).into_owned()
 }
@@ -298,7 +312,7 @@ async fn page_shows_invisible_characters_of_addresses() {
     let given = Given::new().await;
     let user = format!("{}?user_id=ad%E2%80%AEa%EF%B8%8F", given.url);
     let server = format!("{}\u{2800}\u{202e}", given.url);
-    for (address, shown) in [(user, r"ad\u202ea\ufe0f"), (server, r"\u2800\u202e</dd>")] {
+    for (address, shown) in [(user, r"ad\u202ea\ufe0f"), (server, "unknown</dd>")] {
         let attempt = given.begin(&address).await;
         let mut browser = link::Browser::new(&given.project);
         let page = browser.open(&attempt.url).await;
@@ -401,7 +415,16 @@ async fn refused_requests_say_where_to_authorize() {
             .await;
         let metadata = parsed(&metadata);
         assert_eq!(metadata["resource"], *endpoint);
-        assert_eq!(metadata["authorization_servers"], json!([base]));
+        let issuer = metadata["authorization_servers"][0].as_str().unwrap();
+        let server = parsed(&given.get(&metadata_of(&base, issuer)).await);
+        assert_eq!(server["issuer"], issuer);
+        assert_eq!(
+            server["authorization_endpoint"],
+            format!("{issuer}/authorize")
+        );
+        assert_eq!(server["token_endpoint"], format!("{base}/oauth/token"));
+        let appended = format!("{issuer}/.well-known/oauth-authorization-server");
+        assert_eq!(parsed(&given.get(&appended).await), server);
         let wrong = given.list(endpoint, &json!("mcpa_wrong")).await;
         assert_eq!(wrong.status, 401, "{}", text(&wrong));
         let challenge = wrong.header("www-authenticate");
@@ -542,6 +565,221 @@ async fn codes_are_exchanged_once_by_their_client() {
     let refreshed = given.refresh(&attempt, &tokens["refresh_token"]).await;
     let listed = given.list(&given.url, &tokens["access_token"]).await;
     given.assert_ended(&refreshed, &listed);
+}
+
+#[tokio::test]
+async fn refresh_token_used_twice_gives_the_same_tokens() {
+    let given = Given::new().await;
+    let (attempt, first) = given.authorized(&given.url, given.project.key()).await;
+    let refresh = || given.refresh(&attempt, &first["refresh_token"]);
+    let (one, other) = tokio::join!(refresh(), refresh());
+    assert_eq!((one.status, other.status), (200, 200));
+    let tokens = parsed(&one);
+    assert_eq!(parsed(&other), tokens);
+    let listed = given.list(&given.url, &tokens["access_token"]).await;
+    assert_eq!(listed.status, 200, "{}", text(&listed));
+    let mut other_client = given.begin(&given.url).await;
+    other_client.resource.clone_from(&attempt.resource);
+    let stolen = given.refresh(&other_client, &first["refresh_token"]).await;
+    assert_refused(&stolen, "invalid_grant");
+    let next = given.refresh(&attempt, &tokens["refresh_token"]).await;
+    assert_eq!(next.status, 200, "{}", text(&next));
+}
+
+#[tokio::test]
+async fn pages_of_endpoints_need_no_resource() {
+    let given = Given::new().await;
+    let base = given.base();
+    let server = format!("{}?user_id=amy", given.url);
+    let session = given.session().await;
+    for endpoint in [&server, &session] {
+        let path = endpoint.strip_prefix(&base).unwrap();
+        let metadata = format!("{base}/.well-known/oauth-protected-resource{path}");
+        let metadata = parsed(&given.get(&metadata).await);
+        let issuer = string(&metadata["authorization_servers"][0]);
+        let (path, query) = endpoint.split_once('?').unwrap_or((endpoint.as_str(), ""));
+        let slashed = format!("{path}/?{query}");
+        let origin = format!("{base}/");
+        for resource in [
+            None,
+            Some(slashed.as_str()),
+            Some(origin.as_str()),
+            Some(base.as_str()),
+            Some(endpoint.as_str()),
+        ] {
+            let mut attempt = given.begin(endpoint).await;
+            attempt.url = attempt
+                .url_with("resource", resource)
+                .replace(&format!("{base}/oauth"), &issuer);
+            let answer = given.submit(&attempt, "allow", given.project.key()).await;
+            let answered = answer_of(&answer);
+            assert_eq!(answered["iss"], issuer, "{resource:?}");
+            let code = string(&answered["code"]);
+            let exchange = attempt.exchange(&code);
+            let mut parameters = exchange[..5].to_vec();
+            parameters.extend(resource.map(|resource| ("resource", resource)));
+            let tokens = given.request_tokens(&parameters).await;
+            assert_eq!(tokens.status, 200, "{resource:?}: {}", text(&tokens));
+            let listed = given.list(endpoint, &parsed(&tokens)["access_token"]).await;
+            assert_eq!(listed.status, 200, "{resource:?}: {}", text(&listed));
+        }
+        let attempt = given.begin(&given.url).await;
+        let other = attempt.url.replace(&format!("{base}/oauth"), &issuer);
+        let page = given.get(&other).await;
+        assert_eq!(page.status, 400, "another endpoint: {}", text(&page));
+    }
+    let unknown = format!("{base}/oauth/endpoints/x/authorize");
+    assert_eq!(given.get(&unknown).await.status, 400);
+}
+
+#[tokio::test]
+async fn page_names_server_project_and_toolkits() {
+    let given = Given::new().await;
+    let server = format!("{}?user_id=amy", given.url);
+    let session = given.session().await;
+    for (endpoint, name) in [(&server, "All tools</dd>"), (&session, "<dd>amy</dd>")] {
+        let attempt = given.begin(endpoint).await;
+        let page = link::Browser::new(&given.project).open(&attempt.url).await;
+        let page = text(&page);
+        let shown = page.split("</form>").next().unwrap();
+        for part in [
+            name,
+            "<dt>Project</dt><dd>test-",
+            "<dt>Toolkits</dt>",
+            "<dd>amy</dd>",
+        ] {
+            assert!(shown.contains(part), "{part}: {page}");
+        }
+        let id = endpoint.split('/').find(|part| part.len() >= 20).unwrap();
+        assert!(!page.contains(id.split('?').next().unwrap()), "{page}");
+    }
+}
+
+#[tokio::test]
+async fn scripts_of_web_pages_may_sign_in() {
+    let given = Given::new().await;
+    let base = given.base();
+    let path = given.url.strip_prefix(&base).unwrap();
+    let metadata = "/.well-known/oauth-authorization-server";
+    let resource = format!("/.well-known/oauth-protected-resource{path}");
+    let page = ("origin", "https://chat.example");
+    let session = given.session().await;
+    let session = session.strip_prefix(&base).unwrap();
+    for (path, method) in [
+        (path, "POST"),
+        (path, "DELETE"),
+        (session, "POST"),
+        (metadata, "GET"),
+        (&*resource, "GET"),
+        ("/oauth/register", "POST"),
+        ("/oauth/token", "POST"),
+        ("/oauth/revoke", "POST"),
+    ] {
+        let asked = "authorization,content-type,mcp-protocol-version";
+        let headers = [
+            page,
+            ("access-control-request-method", method),
+            ("access-control-request-headers", asked),
+        ];
+        let url = format!("{base}{path}");
+        let preflight = given
+            .anonymous
+            .exchange(Method::OPTIONS, &url, &headers, Vec::new())
+            .await;
+        assert_eq!(preflight.status, 204, "{path}");
+        assert_eq!(
+            preflight.header("access-control-allow-origin"),
+            "*",
+            "{path}"
+        );
+        assert_eq!(
+            preflight.header("access-control-allow-headers"),
+            asked,
+            "{path}"
+        );
+        let methods = preflight.header("access-control-allow-methods");
+        assert!(methods.contains(method), "{path}: {methods}");
+        assert_eq!(preflight.header("access-control-allow-credentials"), "");
+    }
+    let refused = given.list_with(&given.url, &[page]).await;
+    assert_eq!(refused.status, 401, "{}", text(&refused));
+    assert_eq!(refused.header("access-control-allow-origin"), "*");
+    let exposed = refused.header("access-control-expose-headers");
+    for name in ["WWW-Authenticate", "Mcp-Session-Id", "Mcp-Protocol-Version"] {
+        assert!(exposed.contains(name), "{exposed}");
+    }
+    let (_, tokens) = given.authorized(&given.url, given.project.key()).await;
+    let bearer = format!("Bearer {}", tokens["access_token"].as_str().unwrap());
+    let headers = [page, ("authorization", &*bearer)];
+    let listed = given.list_with(&given.url, &headers).await;
+    assert_eq!(listed.status, 200, "{}", text(&listed));
+    let attempt = given.begin(&given.url).await;
+    let consent = given
+        .anonymous
+        .exchange(Method::GET, &attempt.url, &[page], Vec::new())
+        .await;
+    assert_eq!(consent.header("access-control-allow-origin"), "");
+}
+
+#[tokio::test]
+async fn metadata_is_found_below_a_public_path() {
+    let public = "http://proxy.example/tools";
+    let host = Setup::new().with("public_url", public).start().await;
+    let project = host.as_project();
+    require_key(&project).await;
+    let toolkit = given::slug();
+    let manifest = guest::manifest(&toolkit);
+    host.publish(Guest::echo().component(), &manifest).await;
+    let body = json!({ "name": "Below", "no_auth_apps": [toolkit] });
+    let made = project.post("/mcp/servers", &body).await.expect(201);
+    let url = string(&made["mcp_url"]);
+    let path = url.strip_prefix(public).expect("the address has the path");
+    // The proxy takes the path away, except from well-known addresses.
+    let get = async |path: &str| {
+        let url = format!("{}{path}", host.url);
+        project.exchange(Method::GET, &url, &[], Vec::new()).await
+    };
+    let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
+    let headers = [
+        ("content-type", "application/json"),
+        ("host", "proxy.example"),
+    ];
+    let body = list.to_string().into_bytes();
+    let refused = project
+        .exchange(Method::POST, &format!("{}{path}", host.url), &headers, body)
+        .await;
+    let challenge = refused.header("www-authenticate");
+    let named = challenge.split('"').nth(1).unwrap();
+    let named = named
+        .strip_prefix(public)
+        .expect("the address has the path");
+    let resource = parsed(&get(named).await);
+    assert_eq!(resource["resource"], url);
+    let well_known = "/.well-known/oauth-protected-resource/tools";
+    assert_eq!(parsed(&get(&format!("{well_known}{path}")).await), resource);
+    let issuer = string(&resource["authorization_servers"][0]);
+    let below = issuer.strip_prefix("http://proxy.example").unwrap();
+    for (issuer, path) in [(public, "/tools"), (public, ""), (&*issuer, below)] {
+        let address = format!("/.well-known/oauth-authorization-server{path}");
+        let metadata = parsed(&get(&address).await);
+        assert_eq!(metadata["issuer"], issuer, "{address}");
+        for (name, address) in metadata.as_object().unwrap() {
+            let is_below = address
+                .as_str()
+                .is_none_or(|address| address.starts_with(public));
+            assert!(is_below, "{name}: {address}");
+        }
+    }
+    let home = text(&get("/").await);
+    assert!(home.contains("href=\"/tools/docs\""), "{home}");
+    assert!(
+        !home.contains("href=\"/docs") && !home.contains("href=\"/api"),
+        "{home}"
+    );
+    let docs = text(&get("/docs").await);
+    assert!(!docs.contains("=\"/"), "{docs}");
+    let described = parsed(&get("/api/v3.1/openapi.json").await);
+    assert_eq!(described["servers"][0]["url"], "/tools/api/v3.1");
 }
 
 #[tokio::test]

@@ -27,6 +27,12 @@ impl EventReader {
         }
     }
 
+    /// Returns a header of the response; empty if it is absent.
+    pub fn header(&self, name: &str) -> &str {
+        let value = self.response.headers().get(name);
+        value.map_or("", |value| value.to_str().expect("it is text"))
+    }
+
     /// Waits for the next event. Returns none at the end of the stream.
     ///
     /// # Panics

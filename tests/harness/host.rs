@@ -306,7 +306,7 @@ impl Setup {
     /// # Panics
     /// If the command fails.
     #[track_caller]
-    pub fn converse(&self, arguments: &[&str], input: &str) -> String {
+    pub fn converse(&self, arguments: &[&str], input: impl AsRef<[u8]>) -> String {
         let mut command = self.program();
         command
             .args(arguments)
@@ -314,7 +314,7 @@ impl Setup {
             .stdout(Stdio::piped());
         let mut process = command.spawn().expect("the command starts");
         let mut pipe = process.stdin.take().expect("the input is piped");
-        pipe.write_all(input.as_bytes()).expect("the command reads");
+        pipe.write_all(input.as_ref()).expect("the command reads");
         drop(pipe);
         let output = process.wait_with_output().expect("the command ends");
         hunt::assert_none("what a command prints", &output.stdout);

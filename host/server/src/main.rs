@@ -204,7 +204,7 @@ fn run(cli: Cli) -> Result<ExitCode, Stop> {
             Command::Toolkits(args) => toolkits::run(&config, &args, terminal).await?,
             Command::Openapi => {
                 let branding = Branding::new(&config.operator_word);
-                terminal.line(description::text(&table::rows(), &branding).trim_end());
+                terminal.line(description::text(&table::rows(), &branding, "").trim_end());
             }
             Command::Config(args) => commands::config::run(&config, &sources, &args, terminal)?,
             Command::Limits => terminal.line(limits::page().trim_end()),

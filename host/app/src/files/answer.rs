@@ -17,6 +17,20 @@ use crate::{
 /// The member of a result that names a file.
 const FILE_MEMBER: &str = "s3url";
 
+/// Size of the beginning of a result, in bytes.
+const BEGINNING_BYTES: usize = 16 << 10;
+
+/// Returns the beginning of a result, cut between two characters.
+#[must_use]
+pub fn beginning(result: &[u8]) -> Bytes {
+    let end = match std::str::from_utf8(result) {
+        Ok(text) => text.floor_char_boundary(BEGINNING_BYTES),
+        Err(_) => BEGINNING_BYTES.min(result.len()),
+    };
+    // A slice would keep the whole result in memory.
+    Bytes::copy_from_slice(result.get(..end).unwrap_or_default())
+}
+
 /// Returns a tool's result with links to its files: those that the tool made, and those that it was
 /// given. Fails if a file cannot be stored.
 pub(crate) async fn link_files(
@@ -69,7 +83,7 @@ pub(crate) async fn link_files(
 
 /// Stores the result of a tool of a toolkit as a file. Returns the result for the caller, and the
 /// data for the log record, which contains no link. Fails if the project has no room.
-pub(crate) async fn result_as_file(
+pub async fn result_as_file(
     app: &App,
     project: &Project,
     (toolkit, tool): (&str, &str),

@@ -29,7 +29,8 @@ use store::{
     Collection, Document, Erasure, Field, Kind, Listed, Query, Record, SignedUrlTerms, Time, Window,
 };
 
-pub(crate) use answer::{link_files, result_as_file};
+pub(crate) use answer::link_files;
+pub use answer::{beginning, result_as_file};
 pub(crate) use arguments::resolve_files;
 pub use arguments::{MAX_FILES_PER_CALL, MAX_SEARCH_STEPS};
 pub(crate) use created::{NewFile, store_new};

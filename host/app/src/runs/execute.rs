@@ -61,6 +61,8 @@ pub struct Execution {
     pub error: Option<String>,
     /// The release whose tool ran, or `None` for a tool of the host.
     pub release: Option<Arc<Release>>,
+    /// The beginning of a result that is a file, because it is too large for a response.
+    pub beginning: Option<Bytes>,
 }
 
 /// Executes a tool for a user of a project and records the execution. Fails only before the tool
@@ -127,7 +129,13 @@ pub(crate) async fn execute_resolved(
     if let (Err(failure), Some(scopes)) = (&mut outcome.output, &granted.scopes) {
         explain_missing_scopes(failure, record.last_status(), scopes, &tool.scopes);
     }
-    let Presented { data, error, kept } = present(app, project, resolved, outcome, &given).await;
+    let presented = present(app, project, resolved, outcome, &given).await;
+    let Presented {
+        data,
+        error,
+        kept,
+        beginning,
+    } = presented;
     let log_id = record.id().clone();
     let error = if record.close(kept, error.clone()).await {
         error
@@ -142,6 +150,7 @@ pub(crate) async fn execute_resolved(
         data,
         error,
         release: Some(release.clone()),
+        beginning,
     })
 }
 

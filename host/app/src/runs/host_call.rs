@@ -72,5 +72,6 @@ pub(crate) async fn record_host_call(
         data,
         error,
         release: None,
+        beginning: None,
     })
 }

@@ -24,6 +24,8 @@ pub(super) struct Presented {
     /// The data for the record. It keeps the names of files, because links in it would open the
     /// files for every reader of the log.
     pub kept: Bytes,
+    /// The beginning of a result that became a file.
+    pub beginning: Option<Bytes>,
 }
 
 /// The details of a failure that callers receive.
@@ -85,6 +87,7 @@ pub(super) async fn present(
         data,
         error: None,
         kept,
+        beginning: None,
     }
 }
 
@@ -102,12 +105,14 @@ async fn result_as_file(
         );
         return Presented::failure(kind::OUTPUT_TOO_LARGE, &message, None);
     }
+    let beginning = files::beginning(&data);
     let names = (&*resolved.release.slug, &*resolved.tool.slug);
     match files::result_as_file(app, project, names, data).await {
         Ok([data, kept]) => Presented {
             data,
             error: None,
             kept,
+            beginning: Some(beginning),
         },
         Err(cause) => not_kept("its result", &cause),
     }
@@ -168,6 +173,7 @@ impl Presented {
             kept: data.clone(),
             data,
             error: Some(format!("{kind}: {message}")),
+            beginning: None,
         }
     }
 }

@@ -5,10 +5,7 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 use app::events::stream::{EventStream, Filter, StreamedEvent};
 use axum::{
     http::HeaderMap,
-    response::{
-        IntoResponse, Response,
-        sse::{Event, KeepAlive, Sse},
-    },
+    response::{Response, sse::Event},
 };
 use futures::{StreamExt as _, stream};
 use serde::Deserialize;
@@ -17,13 +14,13 @@ use utoipa::IntoParams;
 
 use crate::{
     Server,
-    http::{ApiResult, IN_TABLE, ProjectKey, Query, limiter::StreamPermit, permits},
+    http::{
+        ApiResult, IN_TABLE, ProjectKey, Query, limiter::StreamPermit, permits, sse::event_stream,
+    },
 };
 
 /// Header with the id of the last event that a client has received.
 const LAST_EVENT_ID: &str = "last-event-id";
-/// Interval of comments that keep an idle connection open.
-const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 /// Time after which a stream ends. The client continues it with a new request, whose key is checked.
 const MAX_AGE: Duration = Duration::from_secs(900);
 
@@ -78,13 +75,12 @@ pub(crate) async fn open(
     let events = EventStream::open(key.app(), &key.project, filter, after.as_deref()).await?;
     let permit = key.server.limiter.streams.enter(&key.project.tenant)?;
     permits::leave();
-    let keep_alive = KeepAlive::new().interval(KEEP_ALIVE_INTERVAL);
     // The client continues after it if it is cut off before the first message.
     let beginning = after
         .is_none()
         .then(|| Event::default().id(events.position()));
     let body = stream::iter(beginning.map(Ok)).chain(messages(key.server, events, permit));
-    Ok(Sse::new(body).keep_alive(keep_alive).into_response())
+    Ok(event_stream(body))
 }
 
 /// Returns the messages until the stream is too old or the server stops.

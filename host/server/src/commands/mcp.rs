@@ -1,12 +1,13 @@
 //! `toolhost mcp`: an MCP server for assistants that start a program instead of opening an address.
 //!
 //! Each line of standard input is a message, and is sent to the server over streamable HTTP. The
-//! messages of each response become lines of standard output. Nothing else is printed there. A
-//! message that cancels a request closes its stream, which ends the call, and is passed on to servers
-//! whose calls outlive it.
+//! messages of each response become lines of standard output. Nothing else is printed there. A line
+//! that is no message is answered with an error, and the next one is read. A message that cancels a
+//! request closes its stream, which ends the call, and is passed on to servers whose calls outlive it.
 
 use std::{
     collections::HashMap,
+    slice,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -34,6 +35,12 @@ use crate::{
 const IDLE_TIMEOUT: Duration = Duration::from_secs(310);
 /// Code of the JSON-RPC error for a message that the server did not answer.
 const NOT_ANSWERED: i32 = -32000;
+/// Code of the JSON-RPC error for a line that is not JSON.
+const NOT_JSON: i32 = -32700;
+/// Code of the JSON-RPC error for JSON that is no message.
+const NOT_A_MESSAGE: i32 = -32600;
+/// Version of the protocol that has batches.
+const VERSION_WITH_BATCHES: &str = "2025-03-26";
 /// Member of a message with the version of the protocol, since 2026-07-28.
 const VERSION_MEMBER: &str = "/params/_meta/io.modelcontextprotocol~1protocolVersion";
 /// Header with the id of the connection, before 2026-07-28.
@@ -68,18 +75,24 @@ pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Res
     });
     let mut tasks = JoinSet::new();
     let mut requests: HashMap<String, AbortHandle> = HashMap::new();
-    let mut lines = BufReader::new(tokio::io::stdin()).lines();
-    while let Some(line) = lines.next_line().await.map_err(anyhow::Error::from)? {
+    let mut lines = BufReader::new(tokio::io::stdin()).split(b'\n');
+    while let Some(line) = lines.next_segment().await.map_err(anyhow::Error::from)? {
         while tasks.try_join_next().is_some() {}
         requests.retain(|_, task| !task.is_finished());
-        let message: Value = match serde_json::from_str(&line) {
-            Ok(message) => message,
-            Err(_) if line.trim().is_empty() => continue,
-            Err(cause) => {
-                bridge.fail(&Value::Null, &format!("the message is not JSON: {cause}"));
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let (line, message) = match parse(line) {
+            Ok(read) => read,
+            Err(problem) => {
+                bridge.refuse(NOT_JSON, &problem);
                 continue;
             }
         };
+        if let Some(problem) = bridge.problem(&message) {
+            bridge.refuse(NOT_A_MESSAGE, problem);
+            continue;
+        }
         if text(&message, "method") == "notifications/cancelled" {
             let id = message["params"]["requestId"].to_string();
             if let Some(task) = requests.remove(&id) {
@@ -105,6 +118,21 @@ pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Res
     Ok(())
 }
 
+/// Reads a line as JSON. Fails with the reason for which it is none.
+fn parse(line: Vec<u8>) -> Result<(String, Value), String> {
+    let line = String::from_utf8(line).map_err(|cause| {
+        let position = cause.utf8_error().valid_up_to();
+        format!("the line is not UTF-8: the byte at position {position} is invalid")
+    })?;
+    if line.starts_with('\u{feff}') {
+        return Err("the line begins with a byte order mark, which JSON does not have".to_owned());
+    }
+    match serde_json::from_str(&line) {
+        Ok(message) => Ok((line, message)),
+        Err(cause) => Err(format!("the line is not JSON: {cause}")),
+    }
+}
+
 struct Bridge {
     running: Running,
     /// Path and query of the MCP server.
@@ -126,7 +154,12 @@ impl Bridge {
             self.print(sent.await?, is_initialize).await
         };
         if let Err(cause) = answered.await {
-            self.fail(&message["id"], &format!("{cause:#}"));
+            let messages = message
+                .as_array()
+                .map_or(slice::from_ref(message), Vec::as_slice);
+            for message in messages {
+                self.fail(&message["id"], &format!("{cause:#}"));
+            }
         }
     }
 
@@ -165,7 +198,8 @@ impl Bridge {
             .await
             .map_err(|cause| anyhow!(cause.message))?
         {
-            let is_message = piece.starts_with(b"{") || !status.is_success();
+            let is_json = piece.starts_with(b"{") || piece.starts_with(b"[");
+            let is_message = is_json || !status.is_success();
             is_stream = is_stream || (whole.is_empty() && !is_message);
             if !is_stream {
                 whole.extend_from_slice(&piece);
@@ -186,7 +220,7 @@ impl Bridge {
             Err(_) if !status.is_success() => Value::Null,
             Err(cause) => return Err(cause.into()),
         };
-        if answer["jsonrpc"].is_null() {
+        if answer["jsonrpc"].is_null() && !answer.is_array() {
             let message = text(&answer["error"], "message");
             return Err(anyhow!(
                 "the server refused the message ({status}): {message}"
@@ -207,9 +241,35 @@ impl Bridge {
     fn fail(&self, id: &Value, message: &str) {
         tracing::warn!("{message}");
         if !id.is_null() {
-            let error = json!({ "code": NOT_ANSWERED, "message": message });
-            let answer = json!({ "jsonrpc": "2.0", "id": id, "error": error });
-            self.terminal.line(&answer.to_string());
+            self.print_error(id, NOT_ANSWERED, message);
+        }
+    }
+
+    /// Answers a line that is no message, and therefore has no id.
+    fn refuse(&self, code: i32, problem: &str) {
+        tracing::warn!("{problem}");
+        self.print_error(&Value::Null, code, problem);
+    }
+
+    fn print_error(&self, id: &Value, code: i32, message: &str) {
+        let error = json!({ "code": code, "message": message });
+        let answer = json!({ "jsonrpc": "2.0", "id": id, "error": error });
+        self.terminal.line(&answer.to_string());
+    }
+
+    /// Returns the reason for which JSON is no message.
+    fn problem(&self, message: &Value) -> Option<&'static str> {
+        let has_batches = || {
+            let agreed = self.version.get();
+            agreed.is_some_and(|agreed| agreed == VERSION_WITH_BATCHES)
+        };
+        match message {
+            Value::Object(_) => None,
+            Value::Array(_) if has_batches() => None,
+            Value::Array(_) => {
+                Some("this version of the protocol has no batches: send a message on each line")
+            }
+            _ => Some("a message must be an object"),
         }
     }
 }

@@ -75,6 +75,7 @@ pub(crate) use self::{
     flags::Flags,
     limits::{Limits, PACE_WINDOW},
     load::{Loaded, load},
+    mcp::OutputSchemas,
     print::{effective, example, help, table},
     sandbox::{Allocator, Sandbox},
     sessions::UnknownMembers,
@@ -177,6 +178,13 @@ fn value_at(values: &Value, key: &str) -> Value {
 }
 
 impl Config {
+    /// Returns the path of `public_url` without its final slash: empty, unless a proxy serves this server
+    /// below a path of its host.
+    pub(crate) fn public_path(&self) -> &str {
+        let path = self.public_url.as_ref().map(Url::path);
+        path.unwrap_or_default().trim_end_matches('/')
+    }
+
     /// Checks rules that are not the range of one number.
     fn check(&self) -> Result<(), Problem> {
         let is_word = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();

@@ -11,6 +11,7 @@ pub(crate) mod auth;
 pub(crate) mod body;
 pub(crate) mod branding;
 pub(crate) mod context;
+pub(crate) mod cors;
 pub(crate) mod detached;
 pub(crate) mod error;
 pub(crate) mod errors;
@@ -30,6 +31,7 @@ mod rejected_head;
 pub(crate) mod reply;
 pub(crate) mod router;
 pub(crate) mod signature;
+pub(crate) mod sse;
 pub(crate) mod unimplemented;
 pub(crate) mod unknown;
 

@@ -23,7 +23,7 @@ use crate::{
     Server,
     api::table::API_PREFIXES,
     config::Limits,
-    http::{ApiError, CURRENT_REQUEST, body::MAX_JSON_BYTES, errors, idempotency, permits},
+    http::{ApiError, CURRENT_REQUEST, body::MAX_JSON_BYTES, cors, errors, idempotency, permits},
     mcp,
     metrics::RouteCounts,
 };
@@ -95,6 +95,8 @@ pub(crate) struct Operation {
     /// True if a provider or an assistant calls it, with headers of its own: an `Idempotency-Key`
     /// means nothing here.
     pub ignores_idempotency_key: bool,
+    /// True if scripts of web pages on any host may use it. No cookies are read then.
+    pub open_to_scripts: bool,
     /// True if unknown members of the body are refused, unless a setting accepts them.
     pub refuses_unknown_members: bool,
     /// Path of the operation that replaces it; the operation is deprecated then.
@@ -141,6 +143,16 @@ impl Performer {
 
     /// Performs a matched request by the rules of its operation.
     pub(crate) async fn perform(self: Arc<Self>, request: Request) -> Result<Response, Infallible> {
+        let is_open = self.operation.open_to_scripts;
+        let is_of_script = is_open && request.headers().contains_key(header::ORIGIN);
+        let mut response = self.answer(request).await;
+        if is_of_script {
+            cors::make_readable(&mut response);
+        }
+        Ok(response)
+    }
+
+    async fn answer(self: &Arc<Self>, request: Request) -> Response {
         let server = &self.server;
         let operation = self.operation;
         CURRENT_REQUEST.with(|context| {
@@ -158,13 +170,13 @@ impl Performer {
         let query = query.map(str::to_owned);
         let is_read = request.method() == Method::GET;
         if let Err(busy) = permits::enter(&server.limiter).await {
-            return Ok(ApiError::App(busy).into_response());
+            return ApiError::App(busy).into_response();
         }
         let timeout = server.config.limits.deadline();
         let deadline = (operation.deadline == Deadline::General).then(|| Instant::now() + timeout);
         let answer = async {
             if idempotency::applies_to(&request) && !operation.ignores_idempotency_key {
-                Box::pin(idempotency::answer(&self, request, deadline)).await
+                Box::pin(idempotency::answer(self, request, deadline)).await
             } else if operation.is_run
                 && !server.config.sandbox.cancel_on_disconnect
                 && !mcp::cancels_by_disconnecting(request.headers())
@@ -200,9 +212,13 @@ impl Performer {
         }
         CURRENT_REQUEST.with(|context| context.names.write(&mut response));
         if let Some(successor) = operation.successor {
-            deprecate(&mut response, successor);
+            let base = server.config.public_path();
+            deprecate(
+                &mut response,
+                &format!("{base}{}{successor}", API_PREFIXES[1]),
+            );
         }
-        Ok(response)
+        response
     }
 }
 
@@ -219,14 +235,11 @@ pub(crate) async fn perform_always(
 }
 
 /// Adds the deprecation, the sunset date and the replacement (RFC 9745, RFC 8594, RFC 5829).
-fn deprecate(response: &mut Response, successor: &str) {
+fn deprecate(response: &mut Response, replacement: &str) {
     let headers = response.headers_mut();
     headers.insert("deprecation", HeaderValue::from_static(DEPRECATED_SINCE));
     headers.insert("sunset", HeaderValue::from_static(SUNSET_DATE));
-    let link = format!(
-        "<{}{successor}>; rel=\"successor-version\"",
-        API_PREFIXES[1]
-    );
+    let link = format!("<{replacement}>; rel=\"successor-version\"");
     let link = HeaderValue::try_from(link).ok();
     headers.extend(link.map(|link| (header::LINK, link)));
 }

@@ -18,15 +18,15 @@ use crate::{
         table::{API_PREFIXES, Row, rows},
     },
     http::{
-        error,
+        cors, error,
         operation::{Deadline, MaxBody, Operation, Performer, perform_always, route_handler},
     },
     mcp,
     web::{
         docs, files, health, home, link, logos,
         mcp_oauth::{
-            AUTHORIZE_PATH, REGISTER_PATH, RESOURCE_METADATA_PATH, REVOKE_PATH,
-            SERVER_METADATA_PATH, TOKEN_PATH, authorize, metadata, register, token,
+            AUTHORIZE_PATH, ENDPOINTS_PATH, PAGE_SEGMENT, REGISTER_PATH, RESOURCE_METADATA_PATH,
+            REVOKE_PATH, SERVER_METADATA_PATH, TOKEN_PATH, authorize, metadata, register, token,
         },
     },
 };
@@ -82,6 +82,20 @@ impl Routes {
         self.route(path, handler.route_layer(layer_fn(performed)))
     }
 
+    /// Adds a route like [`operation`](Self::operation) that scripts of web pages may use.
+    fn open_to_scripts(
+        self,
+        path: &str,
+        handler: MethodRouter<Arc<Server>>,
+        operation: Operation,
+    ) -> Self {
+        let open = Operation {
+            open_to_scripts: true,
+            ..operation
+        };
+        self.operation(path, handler.options(cors::preflight), open)
+    }
+
     /// Adds a route whose requests are answered even when the server is at its concurrency limit.
     pub(crate) fn probe(self, path: &str, handler: MethodRouter<Arc<Server>>) -> Self {
         let route = self.server.requests.add_route(path);
@@ -112,6 +126,7 @@ impl Routes {
 
 /// Builds the router.
 pub(crate) fn router(server: Arc<Server>) -> Router {
+    let public = Operation::default();
     let client = Operation {
         ignores_idempotency_key: true,
         ..Operation::default()
@@ -133,9 +148,12 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
     let mcp_session = post(mcp::session).get(mcp::session).delete(mcp::session);
     let of_session = tool_call(mcp::SESSION_PERMISSION);
     let resource_metadata = format!("{RESOURCE_METADATA_PATH}/{{*endpoint}}");
+    let server_metadata = format!("{SERVER_METADATA_PATH}/{{*issuer}}");
+    let issuer_metadata = format!("{ENDPOINTS_PATH}/{{endpoint}}{SERVER_METADATA_PATH}");
+    let endpoint_page = format!("{ENDPOINTS_PATH}/{{endpoint}}{PAGE_SEGMENT}");
     let file = get(files::get).put(files::put);
     let link_page = get(link::page::show).post(link::page::submit);
-    let consent = get(authorize::show).post(authorize::decide);
+    let consent = || get(authorize::show).post(authorize::decide);
     let mut routes = Routes::new(server.clone())
         .probe("/health/live", get(health::live))
         .probe("/health/ready", get(health::ready))
@@ -144,20 +162,24 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
         .page("/oauth/clients/{id}", get(link::client_metadata::read))
         .page("/link/done", get(link::page::done))
         .page("/link/{token}", link_page)
-        .operation("/v3/mcp/{id}", mcp_server(), of_server)
-        .operation("/v3/mcp/{id}/mcp", mcp_server(), of_server)
-        .operation("/tool_router/{id}/mcp", mcp_session, of_session)
-        .page(AUTHORIZE_PATH, consent)
-        .operation(TOKEN_PATH, post(token::issue), client)
-        .operation(REVOKE_PATH, post(token::revoke), client)
-        .operation(REGISTER_PATH, post(register::client), client)
-        .page(SERVER_METADATA_PATH, get(metadata::server))
-        .page(&resource_metadata, get(metadata::resource))
+        .open_to_scripts("/v3/mcp/{id}", mcp_server(), of_server)
+        .open_to_scripts("/v3/mcp/{id}/mcp", mcp_server(), of_server)
+        .open_to_scripts("/tool_router/{id}/mcp", mcp_session, of_session)
+        .page(AUTHORIZE_PATH, consent())
+        .page(&endpoint_page, consent())
+        .open_to_scripts(TOKEN_PATH, post(token::issue), client)
+        .open_to_scripts(REVOKE_PATH, post(token::revoke), client)
+        .open_to_scripts(REGISTER_PATH, post(register::client), client)
+        .open_to_scripts(SERVER_METADATA_PATH, get(metadata::server), public)
+        .open_to_scripts(&server_metadata, get(metadata::server), public)
+        .open_to_scripts(&issuer_metadata, get(metadata::issuer), public)
+        .open_to_scripts(&resource_metadata, get(metadata::resource), public)
         .page("/logos/{slug}", get(logos::read))
         .page("/docs", get(docs::page))
         .page("/docs/{asset}", get(docs::asset));
     let rows = rows();
-    let description = docs::description(description::text(&rows, &server.branding));
+    let base = server.config.public_path();
+    let description = docs::description(description::text(&rows, &server.branding, base));
     for prefix in API_PREFIXES {
         routes = routes.page(&format!("{prefix}/openapi.json"), description.clone());
         for row in &rows {

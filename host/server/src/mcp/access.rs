@@ -2,7 +2,8 @@
 //!
 //! An assistant runs on a user's machine, where a web page may send requests too. A page that
 //! resolves its own host name to the address of this server (DNS rebinding) is recognized by that
-//! name, and any other page by its origin. An IP address cannot be rebound.
+//! name, and any other page by its origin, unless it has a key or a token. An IP address cannot be
+//! rebound.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -15,7 +16,7 @@ use app::{
 };
 use axum::{
     extract::{FromRequestParts, Request},
-    http::{HeaderMap, Uri, header, request::Parts, uri::Authority},
+    http::{HeaderMap, HeaderName, Uri, header, request::Parts, uri::Authority},
     response::{IntoResponse, Response},
 };
 use url::Url;
@@ -26,28 +27,47 @@ use crate::{
     web::mcp_oauth::metadata,
 };
 
-/// Checks that a request is for a host of this server, and not of a web page on another one.
+/// Checks that a request is for a host of this server.
 pub(super) fn check_host(server: &Server, headers: &HeaderMap) -> ApiResult<()> {
-    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    let given = text(header::HOST).unwrap_or_default();
-    let host = given.parse::<Authority>();
-    let host = host.as_ref().map_or("", Authority::host);
-    let public = server.config.public_url.as_ref().and_then(Url::host_str);
-    let named = server.config.mcp.allowed_hosts.iter().map(String::as_str);
-    let mut own = public.into_iter().chain(named);
-    if !is_own(host, own.clone()) {
-        return Err(errors::host_not_allowed(host).into());
+    let host = host(headers);
+    if is_own(&host, own_hosts(server)) {
+        Ok(())
+    } else {
+        Err(errors::host_not_allowed(host).into())
     }
-    let Some(origin) = text(header::ORIGIN) else {
+}
+
+/// Checks that a request without a credential is not one of a web page on another host. A credential is
+/// never sent by the browser alone, so that a page which has one was given it.
+fn check_origin(server: &Server, headers: &HeaderMap) -> ApiResult<()> {
+    let Some(origin) = text(headers, header::ORIGIN) else {
         return Ok(());
     };
     let page = Url::parse(origin).ok();
     let page = page.as_ref().and_then(Url::host_str).unwrap_or_default();
-    if is_same(page, host) || own.any(|own| is_same(own, page)) {
+    if is_same(page, &host(headers)) || own_hosts(server).any(|own| is_same(own, page)) {
         Ok(())
     } else {
         Err(errors::origin_not_allowed(origin).into())
     }
+}
+
+fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// Returns the host of a request; empty if it names none.
+fn host(headers: &HeaderMap) -> String {
+    let given = text(headers, header::HOST).unwrap_or_default();
+    let host = given.parse::<Authority>();
+    host.as_ref().map_or("", Authority::host).to_owned()
+}
+
+/// Returns the host names of this server.
+fn own_hosts(server: &Server) -> impl Iterator<Item = &str> {
+    let public = server.config.public_url.as_ref().and_then(Url::host_str);
+    let named = server.config.mcp.allowed_hosts.iter().map(String::as_str);
+    public.into_iter().chain(named)
 }
 
 /// Returns true if a host is an IP address, `localhost` or one of the named hosts.
@@ -93,6 +113,7 @@ pub(super) async fn admit(
         }
         admitted = Some(key);
     } else {
+        check_origin(server, headers)?;
         auth::admit_without_key(server, &caller.project).await?;
     }
     Ok((Request::from_parts(parts, body), admitted))

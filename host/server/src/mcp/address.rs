@@ -11,6 +11,7 @@ use app::{
     },
 };
 use serde::Deserialize;
+use url::Url;
 
 use crate::{
     Server,
@@ -105,9 +106,33 @@ pub(crate) fn resource(server: &Server, url: &str) -> Result<Resource, Error> {
     named.ok_or_else(|| errors::mcp_target_invalid("it is not an MCP endpoint of this server"))
 }
 
+/// Returns the MCP endpoint that a client names by a URL, or none if the URL is that of the server.
+///
+/// # Errors
+/// If the URL names neither.
+pub(crate) fn target(server: &Server, url: &str) -> Result<Option<Resource>, Error> {
+    if is_server(server.app.base_url(), url) {
+        return Ok(None);
+    }
+    resource(server, url).map(Some)
+}
+
+/// Returns true if a URL is the base address, or its origin.
+fn is_server(base: &str, url: &str) -> bool {
+    let (Ok(base), Ok(url)) = (Url::parse(base), Url::parse(url)) else {
+        return false;
+    };
+    let path = |url: &Url| url.path().trim_end_matches('/').to_owned();
+    let is_bare = url.query().is_none() && url.fragment().is_none();
+    let own_path = path(&url);
+    base.origin() == url.origin() && is_bare && (own_path.is_empty() || own_path == path(&base))
+}
+
 fn named_resource(server: &Server, url: &str) -> Option<Resource> {
     let own = url.strip_prefix(server.app.base_url())?;
     let (path, query) = own.split_once('?').unwrap_or((own, ""));
+    // Clients that write a URL anew may end its path with a slash.
+    let path = path.strip_suffix('/').unwrap_or(path);
     let segments: Vec<_> = path.split('/').collect();
     match segments[..] {
         ["", "v3", "mcp", id] | ["", "v3", "mcp", id, "mcp"] => {
@@ -116,5 +141,32 @@ fn named_resource(server: &Server, url: &str) -> Option<Resource> {
         }
         ["", "tool_router", id, "mcp"] => SessionId::parse(id).ok().map(Resource::Session),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base_address_and_origin_name_the_server() {
+        let base = "https://host.example/tools";
+        for url in [
+            "https://host.example",
+            "https://host.example/",
+            "https://HOST.example:443/tools",
+            "https://host.example/tools/",
+        ] {
+            assert!(is_server(base, url), "{url}");
+        }
+        for url in [
+            "https://other.example",
+            "http://host.example",
+            "https://host.example/other",
+            "https://host.example/tools?user_id=amy",
+            "host.example",
+        ] {
+            assert!(!is_server(base, url), "{url}");
+        }
     }
 }

@@ -23,7 +23,7 @@ use rmcp::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::results::{Outcome, Source, executed};
+use super::results::{Outcome, Source, untrusted};
 use crate::{
     api::tool_router::approval::{
         APPROVAL_REQUEST_NAME, DECISION_FIELD, DECISION_VALUES, DECLINED_MESSAGE, InputResponse,
@@ -67,14 +67,14 @@ impl CallApproval {
     ) -> Result<Outcome, Error> {
         if !self.can_ask {
             let execution = agents::execute(app, caller, request).await?;
-            return Ok(Outcome::Untrusted(executed(execution), source));
+            return Ok(untrusted(execution, source));
         }
         let given = self.given.as_ref();
         let given = given.map(|(state, response)| approval(state, response));
         let given = given.transpose()?;
         let outcome = agents::execute_with_approval(app, caller, request, given).await?;
         Ok(match outcome {
-            Approvable::Executed(execution) => Outcome::Untrusted(executed(execution), source),
+            Approvable::Executed(execution) => untrusted(execution, source),
             Approvable::Declined => Outcome::Own(Err(DECLINED_MESSAGE.to_owned())),
             Approvable::ApprovalRequired { message, state } => {
                 Outcome::Asked(question(message, state))

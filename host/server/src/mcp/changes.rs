@@ -10,10 +10,7 @@ use std::{convert::Infallible, time::Duration};
 
 use axum::{
     http::{HeaderValue, header},
-    response::{
-        IntoResponse, Response,
-        sse::{Event, KeepAlive, Sse},
-    },
+    response::{IntoResponse, Response, sse::Event},
 };
 use futures::stream;
 use tokio::{
@@ -22,14 +19,12 @@ use tokio::{
 };
 
 use super::endpoint::Endpoint;
-use crate::http::{ApiError, HttpError};
+use crate::http::{ApiError, HttpError, sse::event_stream};
 
 /// Time after which a stream ends.
 const MAX_AGE: Duration = Duration::from_secs(900);
 /// Interval at which a stream looks if the server stops.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// Interval of comments that keep an idle connection open.
-const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 /// Notification of protocol versions before 2026-07-28.
 const LIST_CHANGED_NOTIFICATION: &str =
     r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
@@ -88,8 +83,5 @@ pub(super) fn stream(mut endpoint: Endpoint) -> Response {
         let has_changed = changes.next().await;
         has_changed.then_some((Ok::<_, Infallible>(event), changes))
     });
-    let keep_alive = KeepAlive::new().interval(KEEP_ALIVE_INTERVAL);
-    Sse::new(notifications)
-        .keep_alive(keep_alive)
-        .into_response()
+    event_stream(notifications)
 }

@@ -33,7 +33,8 @@ impl Description {
         serde_json::from_str(self.0.get()).map_err(errors::internal)
     }
 
-    fn size(&self) -> usize {
+    /// Returns the size of the text in bytes.
+    pub(super) fn size(&self) -> usize {
         self.0.get().len()
     }
 }
@@ -44,8 +45,8 @@ impl Serialize for Description {
     }
 }
 
-/// Component and slug of a tool.
-type Key = (Digest, Arc<str>);
+/// Component and slug of a tool, and true if the description has the schema of its results.
+type Key = (Digest, Arc<str>, bool);
 
 /// The descriptions that clients listed last.
 #[derive(Default)]
@@ -61,16 +62,20 @@ struct Generations {
 }
 
 impl Descriptions {
-    /// Returns the description of a tool.
+    /// Returns the description of a tool, with or without the schema of its results.
     ///
     /// # Errors
     /// If the schemas of the tool cannot be read.
-    pub(super) fn describe(&self, found: &ResolvedTool) -> Result<Description, Error> {
-        let key = (found.release.digest, found.tool.slug.clone());
+    pub(super) fn describe(
+        &self,
+        found: &ResolvedTool,
+        with_output: bool,
+    ) -> Result<Description, Error> {
+        let key = (found.release.digest, found.tool.slug.clone(), with_output);
         if let Some(description) = self.0.lock().get(&key) {
             return Ok(description);
         }
-        let description = Description::new(&tools::tool(found)?)?;
+        let description = Description::new(&tools::tool(found, with_output)?)?;
         self.0.lock().insert(key, description.clone());
         Ok(description)
     }
@@ -104,7 +109,11 @@ mod tests {
     use super::*;
 
     fn key(number: usize) -> Key {
-        (Digest::compute(b"component"), number.to_string().into())
+        (
+            Digest::compute(b"component"),
+            number.to_string().into(),
+            true,
+        )
     }
 
     #[test]

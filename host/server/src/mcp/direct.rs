@@ -3,13 +3,13 @@
 //! That service runs each request in several tasks that are connected by channels. A list of tools and a
 //! call without reports of its progress have one message as their response, and are answered here
 //! without tasks, which saves about a third of the processor time of a short call. Every other request
-//! goes to `rmcp`, and so does one that is not plainly valid: `rmcp` alone refuses messages, and
-//! negotiates the version of one that has metadata.
+//! goes to `rmcp`, and so does one that is not plainly valid: it is checked first
+//! ([`messages`](super::messages)), and `rmcp` negotiates the version of one that has metadata.
 
 use std::{fmt, marker::PhantomData};
 
 use axum::{
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, StatusCode},
     response::Response,
 };
 use bytes::Bytes;
@@ -33,8 +33,6 @@ use super::{
 };
 use crate::http::{ApiResult, errors, reply::json_bytes};
 
-const JSON_MEDIA_TYPE: &str = "application/json";
-const EVENT_STREAM_MEDIA_TYPE: &str = "text/event-stream";
 /// Initial size of the buffer into which a response is written, in bytes.
 const MESSAGE_CAPACITY: usize = 1 << 10;
 
@@ -96,9 +94,10 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
 }
 
 impl DirectRequest {
-    /// Reads a request. Returns none if `rmcp` has to answer it.
+    /// Reads a request with a body of JSON, of a client that accepts JSON. Returns none if `rmcp` has to
+    /// answer it.
     pub(super) fn read(headers: &HeaderMap, body: &Bytes) -> Option<Self> {
-        if !has_plain_headers(headers) {
+        if !has_connections(headers) {
             return None;
         }
         let Object(message) = serde_json::from_slice::<Object<Message<'_>>>(body).ok()?;
@@ -138,24 +137,14 @@ impl DirectRequest {
     }
 }
 
-/// Returns true if the headers are those of most clients: JSON, a response of either kind, and no version
-/// of the protocol or one that has connections.
-fn has_plain_headers(headers: &HeaderMap) -> bool {
-    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    let is_json =
-        text(header::CONTENT_TYPE).is_some_and(|given| given.eq_ignore_ascii_case(JSON_MEDIA_TYPE));
-    let accepted = text(header::ACCEPT).unwrap_or_default();
-    let accepts = |wanted: &str| {
-        let mut types = accepted.split(',');
-        types.any(|given| given.trim().eq_ignore_ascii_case(wanted))
-    };
+/// Returns true if a request has no version of the protocol, or one that has connections.
+fn has_connections(headers: &HeaderMap) -> bool {
     let mut versions = ProtocolVersion::KNOWN_VERSIONS
         .iter()
         .map(ProtocolVersion::as_str)
         .filter(|version| *version < FIRST_VERSION_WITHOUT_CONNECTIONS);
     let version = headers.get(&PROTOCOL_VERSION);
-    let has_connections = version.is_none_or(|given| versions.any(|version| *given == *version));
-    is_json && accepts(JSON_MEDIA_TYPE) && accepts(EVENT_STREAM_MEDIA_TYPE) && has_connections
+    version.is_none_or(|given| versions.any(|version| *given == *version))
 }
 
 impl Endpoint {
@@ -222,12 +211,8 @@ mod tests {
     use super::*;
 
     fn read(headers: &[(&'static str, &'static str)], body: &str) -> Option<DirectRequest> {
-        let plain = [
-            ("content-type", "application/json"),
-            ("accept", "application/json, text/event-stream"),
-        ];
         let mut all = HeaderMap::new();
-        for (name, value) in plain.iter().chain(headers) {
+        for (name, value) in headers {
             all.insert(*name, HeaderValue::from_static(value));
         }
         DirectRequest::read(&all, &Bytes::copy_from_slice(body.as_bytes()))
@@ -272,8 +257,6 @@ mod tests {
         let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
         assert!(read(&[], list).is_some());
         for (name, value) in [
-            ("content-type", "text/plain"),
-            ("accept", "application/json"),
             ("mcp-protocol-version", "2026-07-28"),
             ("mcp-protocol-version", "2020-01-01"),
         ] {

@@ -8,9 +8,14 @@ use app::{
         self, SessionCaller, SessionExecute, mcp_servers::McpCaller, meta::MetaTool, recipes,
     },
     core::truncate,
+    files,
     projects::SharedProject,
 };
-use axum::{body::Body, http::Request, response::Response};
+use axum::{
+    body::Body,
+    http::{HeaderMap, Request, request::Parts},
+    response::Response,
+};
 use bytes::Bytes;
 use futures::{FutureExt, future::BoxFuture};
 use http_body_util::Full;
@@ -24,16 +29,19 @@ use rmcp::{
 use tokio::time::{Instant, timeout};
 
 use super::{
+    FIRST_VERSION_WITH_OUTPUT_SCHEMAS, PROTOCOL_VERSION,
+    accepted::Accepted,
     approving::CallApproval,
-    calls::{Connection, RunningCall, cancellation},
+    calls::{self, Connection, RunningCall, cancellation},
     connecting::{self, CONNECTION_WAIT, Consent, UrlRequest, is_connection_missing},
     listing::Offered,
-    results::{Outcome, Source, executed, refused},
+    results::{Outcome, Source, executed, refused, toolkit_of, untrusted},
     tools,
 };
 use crate::{
     Server,
     api::tool_router::execution::execute_meta_tool,
+    config::OutputSchemas,
     http::{errors, limiter::StreamPermit, permits},
 };
 
@@ -67,6 +75,10 @@ pub(super) struct Endpoint {
     connection: Option<Connection>,
     /// Permit of the stream that the request opens.
     stream: Option<Arc<StreamPermit>>,
+    /// True if the response may be a stream.
+    may_stream: bool,
+    /// True if lists of tools have the schemas of results.
+    reads_output_schemas: bool,
 }
 
 impl Endpoint {
@@ -76,12 +88,52 @@ impl Endpoint {
             caller,
             connection,
             stream: None,
+            may_stream: true,
+            reads_output_schemas: false,
+        }
+    }
+
+    /// Answers as the version of the protocol wants that the headers name.
+    pub(super) fn of_version(mut self, headers: &HeaderMap) -> Self {
+        self.reads_output_schemas = match self.server.config.mcp.output_schemas {
+            OutputSchemas::Always => true,
+            OutputSchemas::Never => false,
+            OutputSchemas::ByVersion => {
+                let version = headers.get(&PROTOCOL_VERSION);
+                version.is_some_and(|version| *version >= *FIRST_VERSION_WITH_OUTPUT_SCHEMAS)
+            }
+        };
+        self
+    }
+
+    /// Returns true if lists of tools have the schemas of results.
+    pub(super) fn reads_output_schemas(&self) -> bool {
+        self.reads_output_schemas
+    }
+
+    /// Restricts the responses to those that the client accepts.
+    pub(super) fn restrict(&mut self, accepted: Accepted) {
+        self.may_stream = accepted.streams;
+    }
+
+    /// Returns true if the response may be a stream.
+    pub(super) fn may_stream(&self) -> bool {
+        self.may_stream
+    }
+
+    /// Cancels a call of the client's connection by the id of its request, as JSON text.
+    pub(super) async fn cancel(&self, call: &str) {
+        if let Some(connection) = &self.connection {
+            calls::cancel(&self.server, connection, call.to_owned()).await;
         }
     }
 
     /// Takes a permit for a stream of announcements, if one is free, in place of the concurrency permits
     /// of the request: a stream without work must not keep other requests out.
     pub(super) fn open_stream(&mut self) {
+        if !self.may_stream {
+            return;
+        }
         let tenant = &self.caller.project().tenant;
         let permit = self.server.limiter.streams.enter(tenant).ok();
         if permit.is_some() {
@@ -97,7 +149,8 @@ impl Endpoint {
 
     /// Answers a request whose host and key are checked. The future is on the heap, so that requests
     /// that are answered without `rmcp` do not carry it.
-    pub(super) fn answer(self, request: Request<Full<Bytes>>) -> BoxFuture<'static, Response> {
+    pub(super) fn answer_by_rmcp(self, head: Parts, body: Bytes) -> BoxFuture<'static, Response> {
+        let request = Request::from_parts(head, Full::new(body));
         // The body was read within its limit.
         let config = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(false)
@@ -198,7 +251,7 @@ impl Endpoint {
         let found = caller.tool(self.app(), name)?;
         let source = Source::of(&found);
         let execution = caller.execute(self.app(), found, arguments).await?;
-        Ok(Outcome::Untrusted(executed(execution), source))
+        Ok(untrusted(execution, source))
     }
 
     async fn call_in_session(
@@ -233,11 +286,10 @@ impl Endpoint {
     ) -> BoxFuture<'a, Result<Outcome, Error>> {
         let outcome = async move {
             let execution = execute_meta_tool(&self.server, caller, tool, arguments).await?;
-            let executed = executed(execution);
             Ok(if tool.returns_tool_data() {
-                Outcome::Untrusted(executed, Source::new(Vec::new()))
+                untrusted(execution, Source::new(Vec::new()))
             } else {
-                Outcome::Own(executed)
+                Outcome::Own(executed(execution))
             })
         };
         outcome.boxed()
@@ -274,12 +326,26 @@ impl Endpoint {
         way: UrlRequest,
     ) -> Result<Outcome, ErrorData> {
         match called {
+            Ok(outcome) if outcome.is_large() => Ok(Box::pin(self.cut(name, outcome)).await),
             Ok(outcome) => Ok(outcome),
             Err(cause) if is_connection_missing(&cause) => {
                 Box::pin(self.answer_not_connected(name, &cause, consent, way)).await
             }
             Err(cause) => Ok(refused(&cause)),
         }
+    }
+
+    /// Stores data that is too large for a result as a file.
+    async fn cut(&self, tool: &str, outcome: Outcome) -> Outcome {
+        let (data, source) = match outcome {
+            Outcome::Own(Ok(data)) => (data, None),
+            Outcome::Untrusted(Ok(data), source) => (data, Some(source)),
+            fitting => return fitting,
+        };
+        let made_by = (toolkit_of(source.as_ref()), tool);
+        let project = self.caller.project();
+        let stored = files::result_as_file(self.app(), project, made_by, data.clone()).await;
+        Outcome::cut(&data, source, stored.map(|[result, _]| result))
     }
 
     /// Answers a call whose user has no account.

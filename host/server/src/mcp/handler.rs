@@ -178,7 +178,7 @@ impl ServerHandler for Endpoint {
             Caller::Server(_) => None,
             Caller::Session(caller) => Some(&caller.progress),
         };
-        let mut reports = ProgressReports::new(&context, recipes);
+        let mut reports = ProgressReports::new(&context, recipes, self.may_stream());
         reports.send().await;
         loop {
             tokio::select! {

@@ -20,8 +20,8 @@ use super::{
     tools,
 };
 
-/// Tools on a page of `tools/list`.
-pub(crate) const TOOLS_PER_PAGE: usize = 250;
+/// Maximum size of a page of `tools/list`, in bytes. Many clients read the first one alone.
+pub(crate) const MAX_PAGE_BYTES: usize = 2 << 20;
 
 /// A tool of an endpoint.
 pub(super) enum Offered {
@@ -78,11 +78,16 @@ impl Endpoint {
     }
 
     fn describe(&self, offered: &Offered) -> Result<Description, Error> {
+        let with_output = self.reads_output_schemas();
         match offered {
             Offered::Meta(tool) => {
-                Description::new(&tools::meta_tool(*tool, &self.server.branding))
+                let mut described = tools::meta_tool(*tool, &self.server.branding);
+                if !with_output {
+                    described.output_schema = None;
+                }
+                Description::new(&described)
             }
-            Offered::Tool(found) => self.server.mcp_descriptions.describe(found),
+            Offered::Tool(found) => self.server.mcp_descriptions.describe(found, with_output),
         }
     }
 
@@ -98,9 +103,17 @@ impl Endpoint {
             }
         };
         let rest = &offered[begin..];
-        let page = &rest[..rest.len().min(TOOLS_PER_PAGE)];
-        let described = page.iter().map(|offered| self.describe(offered));
-        let described = described.collect::<Result<_, _>>().map_err(internal)?;
+        let mut described = Vec::with_capacity(rest.len());
+        let mut size = 0;
+        for offered in rest {
+            let description = self.describe(offered).map_err(internal)?;
+            size += description.size();
+            if size > MAX_PAGE_BYTES && !described.is_empty() {
+                break;
+            }
+            described.push(description);
+        }
+        let page = &rest[..described.len()];
         let last = page.last().filter(|_| page.len() < rest.len());
         Ok(Page {
             tools: described,

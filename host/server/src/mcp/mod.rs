@@ -4,9 +4,11 @@
 //! protocol is that of the crate `rmcp`, which only this module uses; plain lists and calls of tools are
 //! answered without its service ([`direct`]). A request is admitted ([`access`]) before its body is read.
 
+mod accepted;
 mod access;
 mod address;
 mod approving;
+mod batches;
 mod calls;
 mod changes;
 mod connecting;
@@ -16,6 +18,7 @@ mod direct;
 mod endpoint;
 mod handler;
 mod listing;
+mod messages;
 mod progress;
 mod prompts;
 mod resources;
@@ -31,22 +34,29 @@ use app::{
 };
 use axum::{
     extract::{Request, State},
-    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, request::Parts},
     response::{IntoResponse, Response},
 };
+use bytes::Bytes;
+use futures::FutureExt;
+use serde_json::value::RawValue;
 
 use self::{
+    accepted::{Accepted, is_json},
     address::Address,
     calls::{Connection, ConnectionMessage},
     direct::DirectRequest,
     endpoint::{Caller, Endpoint, OPENS_URLS_SUFFIX},
+    messages::Body,
 };
 pub(crate) use self::{
-    address::resource,
+    address::{resource, target},
     calls::{Calls, watch_cancellations},
     descriptions::{Descriptions, MAX_DESCRIPTION_BYTES},
-    listing::TOOLS_PER_PAGE,
+    listing::MAX_PAGE_BYTES,
+    messages::MAX_BATCH_MESSAGES,
     resources::{MAX_RESOURCE_BYTES, RESOURCES_PER_PAGE},
+    results::MAX_RESULT_BYTES,
 };
 use crate::{
     Server,
@@ -60,6 +70,10 @@ use crate::{
 static CONNECTION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 /// Header with the version of the protocol.
 static PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const JSON_MEDIA_TYPE: &str = "application/json";
+const EVENT_STREAM_MEDIA_TYPE: &str = "text/event-stream";
+/// First version of the protocol with schemas of results.
+const FIRST_VERSION_WITH_OUTPUT_SCHEMAS: &str = "2025-06-18";
 /// First version of the protocol without connections and streams of `GET`.
 const FIRST_VERSION_WITHOUT_CONNECTIONS: &str = "2026-07-28";
 /// Permission that a key needs at MCP servers.
@@ -150,22 +164,48 @@ async fn answer(
     let (head, body) = request.into_parts();
     let limit = operation().max_body.bytes(&server.config.limits);
     let bytes = body::read_after(&server, &head.headers, body, limit).await?;
-    if head.method == Method::POST
-        && let Some(request) = DirectRequest::read(&head.headers, &bytes)
-    {
-        let endpoint = Endpoint::new(server, caller, connection);
+    let endpoint = Endpoint::new(server, caller, connection).of_version(&head.headers);
+    // `rmcp` refuses other methods, other media types and clients that accept no JSON.
+    let accepted = Accepted::of(&head.headers);
+    if head.method != Method::POST || !is_json(&head.headers) || !accepted.json {
+        return Ok(endpoint.answer_by_rmcp(head, bytes).await);
+    }
+    if let Some(request) = DirectRequest::read(&head.headers, &bytes) {
         return endpoint.answer_directly(request).await;
     }
-    let message = ConnectionMessage::read(&bytes);
-    if let (Some(connection), Some(ConnectionMessage::Cancel(call))) = (&connection, &message) {
-        calls::cancel(&server, connection, call.clone()).await;
+    match Body::read(&bytes) {
+        Err(refusal) => Ok(refusal.into_response()),
+        Ok(Body::One(message)) => {
+            answer_message(endpoint, head, accepted, bytes.clone(), message).await
+        }
+        Ok(Body::Batch(messages)) => {
+            let answered = batches::answer(endpoint, head, &bytes, messages);
+            answered.boxed().await
+        }
     }
-    let whole = axum::http::Request::from_parts(head, http_body_util::Full::new(bytes));
-    let mut endpoint = Endpoint::new(server, caller, connection);
+}
+
+/// Answers a message that is not answered directly.
+async fn answer_message(
+    mut endpoint: Endpoint,
+    mut head: Parts,
+    accepted: Accepted,
+    bytes: Bytes,
+    message: &RawValue,
+) -> ApiResult<Response> {
+    if let Err(refusal) = messages::check(message) {
+        return Ok(refusal.into_response());
+    }
+    let message = ConnectionMessage::read(&bytes);
+    if let Some(ConnectionMessage::Cancel(call)) = &message {
+        endpoint.cancel(call).await;
+    }
+    endpoint.restrict(accepted);
     if message == Some(ConnectionMessage::Listen) {
         endpoint.open_stream();
     }
-    let mut response = endpoint.answer(whole).await;
+    accepted.declare(&mut head.headers);
+    let mut response = endpoint.answer_by_rmcp(head, bytes).await;
     if let Some(ConnectionMessage::Open { opens_urls }) = message
         && response.status().is_success()
     {

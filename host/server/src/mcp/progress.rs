@@ -26,12 +26,18 @@ pub(super) struct ProgressReports<'a> {
 }
 
 impl<'a> ProgressReports<'a> {
-    /// Begins with a call that executes recipes with a progress, if it can execute any.
-    pub(super) fn new(context: &'a RequestContext<RoleServer>, recipes: Option<&Progress>) -> Self {
+    /// Begins with a call that executes recipes with a progress, if it can execute any. A response that is
+    /// no stream has no room for notifications.
+    pub(super) fn new(
+        context: &'a RequestContext<RoleServer>,
+        recipes: Option<&Progress>,
+        may_stream: bool,
+    ) -> Self {
         let begin = Instant::now();
         let mut ticks = interval_at(begin + PROGRESS_INTERVAL, PROGRESS_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let token = context.meta.get_progress_token();
+        let token = token.filter(|_| may_stream);
         // Only the steps of recipes whose progress is read are followed.
         let recipes = recipes.filter(|_| token.is_some()).map(Progress::reader);
         Self {

@@ -4,10 +4,13 @@
 //! the assistant. Its text is marked as untrusted, with the hosts that the tool may reach, so that a
 //! client can tell it from the words of this server. Invisible characters, and those that change how
 //! others are shown, are escaped in texts.
+//!
+//! Clients hide a long result from their model, or cut it. Of one above [`MAX_RESULT_BYTES`] they get the
+//! beginning and a link to a file with the whole.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
-use app::{Error, catalog::ResolvedTool, core::visible::visible, runs::Execution};
+use app::{Error, catalog::ResolvedTool, core::visible::visible, files, runs::Execution};
 use bytes::Bytes;
 use rmcp::model::{
     CallToolResponse, CallToolResult, ContentBlock, InputRequiredResult, JsonObject, MetaObject,
@@ -18,6 +21,15 @@ use serde_json::{Value, json};
 
 use crate::http::reply::RawJson;
 
+/// Maximum size of the data of a result.
+pub(crate) const MAX_RESULT_BYTES: usize = 100 << 10;
+/// Words of this server about the beginning of a result.
+const FILE_NOTE: &str = "This is the beginning of the result. The linked file has all of it.";
+/// Words of this server about the beginning of a result whose rest is lost.
+const LOST_NOTE: &str =
+    "This is the beginning of the result. The tool ran, but the rest could not be stored";
+/// Toolkit of the files with results of meta tools and recipes.
+const SESSION_TOOLKIT: &str = "session";
 /// Maximum number of files of a result that are shown as links.
 const MAX_FILE_LINKS: usize = 20;
 /// Member of an object with the address of a file.
@@ -29,8 +41,44 @@ pub(super) enum Outcome {
     Own(Result<Bytes, String>),
     /// Data of tools, or the failure of one.
     Untrusted(Result<Bytes, String>, Source),
+    /// Data that is too large.
+    Cut(CutResult),
     /// A question for the user, whose answer the repeated call brings. Nothing ran.
     Asked(InputRequiredResult),
+}
+
+/// Data that is too large for a result.
+pub(super) struct CutResult {
+    beginning: Bytes,
+    source: Option<Source>,
+    /// The words of this server about it.
+    note: String,
+    /// The result with a link to the file, unless the file could not be stored.
+    file: Option<Bytes>,
+}
+
+impl Outcome {
+    /// Returns true if the data is too large for a result.
+    pub(super) fn is_large(&self) -> bool {
+        match self {
+            Self::Own(Ok(data)) | Self::Untrusted(Ok(data), _) => data.len() > MAX_RESULT_BYTES,
+            _ => false,
+        }
+    }
+
+    /// Cuts data, which was stored as a file, or not for a reason.
+    pub(super) fn cut(data: &Bytes, source: Option<Source>, stored: Result<Bytes, Error>) -> Self {
+        let (note, file) = match stored {
+            Ok(file) => (FILE_NOTE.to_owned(), Some(file)),
+            Err(cause) => (format!("{LOST_NOTE}: {cause}"), None),
+        };
+        Self::Cut(CutResult {
+            beginning: files::beginning(data),
+            source,
+            note,
+            file,
+        })
+    }
 }
 
 /// Origin of untrusted data, as a result states it.
@@ -40,6 +88,9 @@ pub(super) struct Source {
     untrusted: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     source_hosts: Vec<String>,
+    /// Slug of the toolkit, if the data is of one tool.
+    #[serde(skip)]
+    toolkit: Option<Arc<str>>,
 }
 
 impl Source {
@@ -48,6 +99,7 @@ impl Source {
         Self {
             untrusted: true,
             source_hosts: hosts,
+            toolkit: None,
         }
     }
 
@@ -56,8 +108,17 @@ impl Source {
         let rules = found.tool.policy.egress.iter();
         let mut hosts: Vec<_> = rules.map(|rule| rule.host.clone()).collect();
         hosts.dedup();
-        Self::new(hosts)
+        Self {
+            toolkit: Some(found.release.slug.clone()),
+            ..Self::new(hosts)
+        }
     }
+}
+
+/// Returns the slug of the toolkit of data with an origin.
+pub(super) fn toolkit_of(source: Option<&Source>) -> &str {
+    let named = source.and_then(|source| source.toolkit.as_deref());
+    named.unwrap_or(SESSION_TOOLKIT)
 }
 
 impl From<Source> for MetaObject {
@@ -79,6 +140,19 @@ pub(super) fn executed(execution: Execution) -> Result<Bytes, String> {
             let details = String::from_utf8_lossy(&execution.data);
             Err(format!("{error}\n{details}"))
         }
+    }
+}
+
+/// Returns the outcome of an execution whose data is of tools.
+pub(super) fn untrusted(execution: Execution, source: Source) -> Outcome {
+    match (&execution.beginning, &execution.error) {
+        (Some(beginning), None) => Outcome::Cut(CutResult {
+            beginning: beginning.clone(),
+            source: Some(source),
+            note: FILE_NOTE.to_owned(),
+            file: Some(execution.data),
+        }),
+        _ => Outcome::Untrusted(executed(execution), source),
     }
 }
 
@@ -139,7 +213,7 @@ impl ToolResult {
     /// Returns the result of a call. The data of tools has an origin.
     fn new(executed: Result<Bytes, String>, source: Option<Source>) -> Self {
         let is_error = executed.is_err();
-        let data = executed.unwrap_or_else(Bytes::from);
+        let data = executed.unwrap_or_else(|text| failure_text(&text.into()));
         let mut content = vec![Block::Text(ResultText {
             text: data.clone(),
             source,
@@ -154,6 +228,29 @@ impl ToolResult {
             is_error,
         }
     }
+}
+
+impl From<CutResult> for ToolResult {
+    fn from(cut: CutResult) -> Self {
+        let text = |text: Bytes, source| Block::Text(ResultText { text, source });
+        let mut content = vec![text(cut.beginning, cut.source), text(cut.note.into(), None)];
+        content.extend(cut.file.iter().flat_map(|file| file_links(file)));
+        Self {
+            content,
+            is_error: cut.file.is_none(),
+            structured_content: cut.file.map(RawJson),
+        }
+    }
+}
+
+/// Returns the text of a failure, which has details of any size.
+fn failure_text(text: &Bytes) -> Bytes {
+    if text.len() <= MAX_RESULT_BYTES {
+        return text.clone();
+    }
+    let mut cut = files::beginning(text).to_vec();
+    cut.extend_from_slice(b"\n(cut)");
+    cut.into()
 }
 
 impl From<Block> for ContentBlock {
@@ -192,6 +289,7 @@ impl From<Outcome> for Answer {
             Outcome::Untrusted(executed, source) => {
                 Self::Result(ToolResult::new(executed, Some(source)))
             }
+            Outcome::Cut(cut) => Self::Result(cut.into()),
             Outcome::Asked(question) => Self::Question(question),
         }
     }
@@ -308,5 +406,41 @@ mod tests {
         );
         assert_eq!(serde_json::from_str::<Value>(text).unwrap(), data);
         assert_eq!(visible("one\ntwo\u{1b}[0m"), "one\ntwo\\u001b[0m");
+    }
+
+    #[test]
+    fn large_data_is_cut_at_a_character() {
+        let data = Bytes::from(format!("[\"x{}\"]", "é".repeat(MAX_RESULT_BYTES / 2)));
+        let source = Source::new(Vec::new());
+        let link = json!({
+            "name": "result.json", "mimetype": "application/json", "s3url": "https://x.example/a",
+        });
+        let file = json!({ "result_file": link });
+        let cut = Outcome::cut(&data, Some(source), Ok(file.to_string().into()));
+        let answer = serde_json::to_value(Answer::from(cut)).unwrap();
+        assert_eq!(answer["structuredContent"], file);
+        assert_eq!(answer["isError"], false);
+        let text = answer["content"][0]["text"].as_str().unwrap();
+        assert!(data.starts_with(text.as_bytes()) && text.len() > 16_000);
+        assert_eq!(answer["content"][0]["_meta"]["untrusted"], true);
+        assert_eq!(answer["content"][1]["_meta"], Value::Null);
+        assert_eq!(answer["content"][2]["uri"], "https://x.example/a");
+    }
+
+    #[test]
+    fn data_up_to_the_limit_is_whole() {
+        for (bytes, is_large) in [(MAX_RESULT_BYTES, false), (MAX_RESULT_BYTES + 1, true)] {
+            let data = Bytes::from(vec![b'1'; bytes]);
+            assert_eq!(Outcome::Own(Ok(data)).is_large(), is_large);
+        }
+    }
+
+    #[test]
+    fn long_failures_are_cut() {
+        let failure = "x".repeat(MAX_RESULT_BYTES + 1);
+        let result = ToolResult::new(Err(failure), None);
+        let result = serde_json::to_value(result).unwrap();
+        let text = result["content"][0]["text"].as_str().unwrap();
+        assert!(text.ends_with("(cut)") && text.len() < MAX_RESULT_BYTES);
     }
 }

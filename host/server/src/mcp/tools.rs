@@ -3,15 +3,33 @@
 use std::sync::Arc;
 
 use app::{Error, agents::meta::MetaTool, catalog::ResolvedTool};
-use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use rmcp::model::{JsonObject, MetaObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
+use super::results::MAX_RESULT_BYTES;
 use crate::http::{branding::Branding, errors};
 
 /// Keyword of a schema with the name of the header in which clients repeat an argument.
 const HEADER_KEYWORD: &str = "x-mcp-header";
 /// Member of a result that is too large for a response.
 const RESULT_FILE: &str = "result_file";
+/// Member of `_meta` with the maximum characters of the text of a result.
+const RESULT_SIZE_MEMBER: &str = "anthropic/maxResultSizeChars";
+/// Keywords of a schema of results that say nothing about its members, or only about those that it names.
+const PERMISSIVE_KEYWORDS: [&str; 12] = [
+    "$comment",
+    "$defs",
+    "$id",
+    "$schema",
+    "additionalProperties",
+    "definitions",
+    "description",
+    "examples",
+    "properties",
+    "required",
+    "title",
+    "type",
+];
 
 /// Returns the name of a meta tool, with the word of this installation.
 pub(super) fn meta_name(tool: MetaTool, branding: &Branding) -> String {
@@ -35,15 +53,16 @@ pub(super) fn meta_tool(tool: MetaTool, branding: &Branding) -> Tool {
         Arc::new(object(input)),
     )
     .with_title(definition.name.clone())
-    .with_annotations(annotations);
+    .with_annotations(annotations)
+    .with_meta(result_size());
     match output(branding.render(definition.output.clone())) {
         Some(schema) => described.with_raw_output_schema(Arc::new(schema)),
         None => described,
     }
 }
 
-/// Describes a tool of the catalog.
-pub(super) fn tool(found: &ResolvedTool) -> Result<Tool, Error> {
+/// Describes a tool of the catalog, with or without the schema of its results.
+pub(super) fn tool(found: &ResolvedTool, with_output: bool) -> Result<Tool, Error> {
     let tool = &found.tool;
     let hints = &tool.hints;
     let annotations = ToolAnnotations::with_title(tool.name.clone())
@@ -61,15 +80,24 @@ pub(super) fn tool(found: &ResolvedTool) -> Result<Tool, Error> {
     let input = Arc::new(object(parse(&tool.input)?));
     let described = Tool::new(name, tool.description.clone(), input)
         .with_title(tool.name.clone())
-        .with_annotations(annotations);
+        .with_annotations(annotations)
+        .with_meta(result_size());
     // Clients refuse results that do not match the schema.
-    if !tool.output.is_enforced() {
+    if !with_output || !tool.output.is_enforced() {
         return Ok(described);
     }
     Ok(match output(parse(&tool.output)?) {
         Some(schema) => described.with_raw_output_schema(Arc::new(schema)),
         None => described,
     })
+}
+
+/// Declares how long the text of a result may be. Claude Code shows a model 50,000 characters of one that
+/// declares nothing, and hides the rest.
+fn result_size() -> MetaObject {
+    let mut meta = MetaObject::new();
+    meta.insert(RESULT_SIZE_MEMBER.to_owned(), json!(MAX_RESULT_BYTES));
+    meta
 }
 
 /// Returns a schema of arguments, which has to be one of objects.
@@ -94,18 +122,25 @@ fn remove_header_names(schema: &mut JsonObject) {
         .for_each(remove_header_names);
 }
 
-/// Returns a schema of results, or none if the results are no objects. A result that is too large is
-/// a link to a file instead.
+/// Returns a schema of results that also admits the link to a file, which a result that is too large is
+/// instead. Returns none if the results are no objects, or if a keyword may exclude the link.
 fn output(schema: Value) -> Option<JsonObject> {
     let Value::Object(mut schema) = schema else {
         return None;
     };
-    if schema.get("type") != Some(&json!("object")) || schema.contains_key("anyOf") {
+    let is_permissive =
+        |keyword: &String| PERMISSIVE_KEYWORDS.contains(&&**keyword) || keyword.starts_with("x-");
+    let has_own_file = schema
+        .get("properties")
+        .is_some_and(|named| !named[RESULT_FILE].is_null());
+    if has_own_file
+        || schema.get("type") != Some(&json!("object"))
+        || !schema.keys().all(is_permissive)
+    {
         return None;
     }
-    let is_closed = schema.get("additionalProperties") == Some(&json!(false));
     let required = schema.shift_remove("required");
-    if is_closed {
+    if schema.get("additionalProperties") != Some(&json!(true)) {
         schema.shift_remove("additionalProperties");
     }
     if let Some(required) = required.filter(|required| *required != json!([])) {
@@ -134,6 +169,11 @@ mod tests {
         });
         assert_eq!(Value::Object(output(schema).unwrap()), expected);
         assert_eq!(output(json!({ "type": "array" })), None);
+        let strict = json!({ "type": "object", "maxProperties": 1, "minProperties": 1 });
+        assert_eq!(output(strict), None);
+        let typed = json!({ "type": "object", "additionalProperties": { "type": "string" } });
+        let open = json!({ "type": "object" });
+        assert_eq!(Value::Object(output(typed).unwrap()), open);
     }
 
     #[test]

@@ -3,7 +3,9 @@
 //! A consent begins with an authorization code, which is exchanged once. Each refresh token has a
 //! number, and only the one with the number of the consent is valid. A code or a refresh token that
 //! comes a second time was stolen by one of the two senders, so that it erases the consent and with it
-//! all its tokens (RFC 9700, section 4.14.2).
+//! all its tokens (RFC 9700, section 4.14.2). Two windows of a client refresh at the same time, though,
+//! and a client that lost the answer repeats its request. The last refresh token therefore has a time of
+//! grace ([`REUSE_GRACE`]), in which its client gets the tokens that it was exchanged for.
 
 use std::{sync::Arc, time::Duration};
 
@@ -40,6 +42,8 @@ pub const CODE_TTL: Duration = Duration::from_secs(60);
 pub const ACCESS_TOKEN_TTL: Duration = Duration::from_secs(15 * 60);
 /// Validity of a refresh token.
 pub const REFRESH_TOKEN_TTL: Duration = Duration::from_secs(30 * 86_400);
+/// Time after its exchange in which a refresh token gives the same tokens again.
+pub const REUSE_GRACE: Duration = Duration::from_secs(60);
 /// Interval at which ended consents are erased.
 pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_secs(3_600);
 /// Characters of the id of a consent, enough for 128 random bits.
@@ -113,7 +117,7 @@ pub struct Refresh {
 pub struct Tokens {
     /// Access token, valid for [`ACCESS_TOKEN_TTL`].
     pub access: String,
-    /// Refresh token, valid once and for [`REFRESH_TOKEN_TTL`].
+    /// Refresh token, valid for one exchange and [`REFRESH_TOKEN_TTL`].
     pub refresh: String,
 }
 
@@ -188,8 +192,8 @@ pub async fn exchange(app: &App, request: CodeExchange) -> Result<Tokens> {
 }
 
 /// Exchanges a refresh token for new tokens. Fails if the refresh token is not valid for the
-/// request, or its key gives no access any more. A refresh token that was used before ends all
-/// tokens of its consent.
+/// request, or its key gives no access any more. A refresh token that was used before [`REUSE_GRACE`]
+/// ends all tokens of its consent.
 pub async fn refresh(app: &App, request: Refresh) -> Result<Tokens> {
     let token = Token::read(app, Kind::Refresh, &request.token);
     let token = token.ok_or_else(|| errors::mcp_grant_invalid("the refresh token is unknown"))?;
@@ -220,6 +224,17 @@ struct CodeProof {
     challenge: String,
 }
 
+/// What a proof is worth by its number.
+#[derive(Debug, PartialEq, Eq)]
+enum Turn {
+    /// It has not been used, and entitles to the next tokens.
+    Next,
+    /// It was used a moment ago, and entitles to the same tokens.
+    Again,
+    /// It was used before.
+    Reused,
+}
+
 impl Consent {
     /// Checks that a proof entitles its client to the next tokens.
     fn check(&self, proof: &Proof, now: Time) -> Result<()> {
@@ -244,11 +259,35 @@ impl Consent {
         }
     }
 
+    /// Returns what a proof is worth by its number.
+    fn turn(&self, proof: &Proof, now: Time) -> Turn {
+        let is_last = proof.code.is_none() && proof.refresh_number + 1 == self.refresh_number;
+        if proof.refresh_number == self.refresh_number {
+            Turn::Next
+        } else if is_last && now < time_after(self.exchanged_at(), REUSE_GRACE) {
+            Turn::Again
+        } else {
+            Turn::Reused
+        }
+    }
+
+    /// Returns the time of the last exchange for tokens.
+    fn exchanged_at(&self) -> Time {
+        let ttl = i64::try_from(REFRESH_TOKEN_TTL.as_millis()).unwrap_or(i64::MAX);
+        Time(self.until.0.saturating_sub(ttl))
+    }
+
     /// Advances to the next refresh token, and returns the access token and the refresh token.
     fn next_tokens(&mut self, id: &str, now: Time) -> [Token; 2] {
         self.refresh_number += 1;
         self.until = time_after(now, REFRESH_TOKEN_TTL);
-        [time_after(now, ACCESS_TOKEN_TTL).0, self.refresh_number].map(|number| Token {
+        self.tokens(id)
+    }
+
+    /// Returns the access token and the refresh token of the last exchange.
+    fn tokens(&self, id: &str) -> [Token; 2] {
+        let access_end = time_after(self.exchanged_at(), ACCESS_TOKEN_TTL);
+        [access_end.0, self.refresh_number].map(|number| Token {
             consent: id.to_owned(),
             number,
         })
@@ -259,7 +298,8 @@ fn ended() -> Error {
     errors::mcp_grant_invalid("it has ended or was revoked")
 }
 
-/// Issues the next tokens of a consent, or erases it if the proof was used before.
+/// Issues the next tokens of a consent, or those of its last exchange again. Erases it if the proof was
+/// used before.
 async fn advance(app: &App, id: &str, proof: &Proof) -> Result<Tokens> {
     let advanced = app.store.change(&COLLECTION, id, || async {
         let now = app.clock.now();
@@ -267,7 +307,8 @@ async fn advance(app: &App, id: &str, proof: &Proof) -> Result<Tokens> {
         if consent.body.client != proof.client {
             return Err(errors::mcp_grant_invalid("it belongs to another client"));
         }
-        if consent.body.refresh_number != proof.refresh_number {
+        let turn = consent.body.turn(proof, now);
+        if turn == Turn::Reused {
             let reused = "it was used before, so that all tokens that followed from it are revoked";
             let reused = errors::mcp_grant_invalid(reused);
             return Ok((Batch::at(now).purge(&consent), Err(reused)));
@@ -280,12 +321,18 @@ async fn advance(app: &App, id: &str, proof: &Proof) -> Result<Tokens> {
         if target != project.id {
             return Err(ended());
         }
-        let [access, refresh] = consent.body.next_tokens(id, now);
+        let unchanged = Batch::at(now);
+        let (batch, [access, refresh]) = if turn == Turn::Next {
+            let tokens = consent.body.next_tokens(id, now);
+            (unchanged.update(&consent), tokens)
+        } else {
+            (unchanged, consent.body.tokens(id))
+        };
         let tokens = Tokens {
             access: access.issue(app, Kind::Access),
             refresh: refresh.issue(app, Kind::Refresh),
         };
-        Ok((Batch::at(now).update(&consent), Ok(tokens)))
+        Ok((batch, Ok(tokens)))
     });
     advanced.await?
 }

@@ -11,6 +11,7 @@
 
 mod client;
 mod consent;
+mod names;
 mod signed;
 
 use serde::{Deserialize, Serialize};
@@ -20,10 +21,11 @@ pub(crate) use self::consent::{COLLECTION, SWEEP_INTERVAL, delete_expired};
 pub use self::{
     client::{Client, MAX_CLIENT_NAME_CHARS, MAX_REDIRECT_URIS_BYTES, register, registered},
     consent::{
-        ACCESS_TOKEN_TTL, CODE_TTL, CodeExchange, NewConsent, REFRESH_TOKEN_TTL, Refresh,
-        TokenAccess, Tokens, authenticate, exchange, member_project, record_consent, refresh,
-        revoke,
+        ACCESS_TOKEN_TTL, CODE_TTL, CodeExchange, NewConsent, REFRESH_TOKEN_TTL, REUSE_GRACE,
+        Refresh, TokenAccess, Tokens, authenticate, exchange, member_project, record_consent,
+        refresh, revoke,
     },
+    names::{EndpointNames, NamedToolkits, endpoint_names},
 };
 use super::{
     errors,

@@ -42,21 +42,24 @@ const ORGANIZATION_KEY_SCHEME: &str = "organization";
 const USER_KEY_SCHEME: &str = "user";
 
 /// Returns the description as it is served and committed.
-pub(crate) fn text(rows: &[Row], branding: &Branding) -> String {
-    let mut described = serde_json::to_value(describe(rows)).unwrap_or_default();
+pub(crate) fn text(rows: &[Row], branding: &Branding, base: &str) -> String {
+    let mut described = serde_json::to_value(describe(rows, base)).unwrap_or_default();
     texts::complete(&mut described);
     let described = branding.render(described);
     format!("{described:#}\n")
 }
 
-fn describe(rows: &[Row]) -> OpenApi {
+fn describe(rows: &[Row], base: &str) -> OpenApi {
     let mut paths = Paths::new();
     for row in rows {
         let method = row.description.method.clone();
         paths.add_path_operation(row.path, vec![method], complete(row));
     }
     // Tools that read the description use the first server, so the newer prefix is the first one.
-    let mut servers = API_PREFIXES.map(|prefix| ServerBuilder::new().url(prefix).build());
+    let mut servers = API_PREFIXES.map(|prefix| {
+        let url = format!("{base}{prefix}");
+        ServerBuilder::new().url(url).build()
+    });
     servers.reverse();
     let tags = OPERATION_GROUPS.map(|(name, description)| {
         let tag = TagBuilder::new().name(name);

@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn every_entry_is_used() {
-        let described = super::super::text(&rows(), &Branding::new("service"));
+        let described = super::super::text(&rows(), &Branding::new("service"), "");
         let described: Value = serde_json::from_str(&described).unwrap();
         let schemas = described["components"]["schemas"].as_object().unwrap();
         for name in entries(MEMBER_TEXTS).keys() {

@@ -22,6 +22,8 @@ struct HomePage<'a> {
     version: &'a str,
     problem: Option<String>,
     toolkits: usize,
+    /// Path before those of this server.
+    base: &'a str,
     project_header: &'static str,
     organization_header: &'static str,
     user_header: &'static str,
@@ -35,6 +37,7 @@ pub(crate) async fn page(State(server): State<Arc<Server>>) -> Response {
         brand: None,
         version: env!("CARGO_PKG_VERSION"),
         problem: server.app.store_problem(),
+        base: server.config.public_path(),
         toolkits: server.app.catalog.snapshot().toolkits().count(),
         project_header: PROJECT_KEY_HEADER,
         organization_header: ORGANIZATION_KEY_HEADER,

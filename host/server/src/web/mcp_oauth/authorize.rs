@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use app::agents::mcp_oauth::{self, Client, NewConsent, Resource};
 use axum::{
-    extract::{RawQuery, Request, State},
-    http::{HeaderMap, StatusCode, header},
+    extract::{Request, State},
+    http::{HeaderMap, StatusCode, Uri, header},
     response::Response,
 };
 use url::Url;
 
-use super::{consent, parameters::Parameters};
+use super::{consent, issuer::Issuer, parameters::Parameters};
 use crate::{
     Server,
     http::{ApiError, ApiResult, auth, body, errors},
@@ -35,22 +35,30 @@ pub(super) struct AuthorizationRequest {
     pub(super) redirect_uri: Url,
     pub(super) consent: NewConsent,
     state: Option<String>,
+    issuer: String,
 }
 
 /// Shows the page.
 pub(crate) async fn show(
     State(server): State<Arc<Server>>,
-    RawQuery(query): RawQuery,
+    uri: Uri,
     headers: HeaderMap,
 ) -> Response {
-    let query = query.unwrap_or_default();
-    let request = match AuthorizationRequest::read(&server, &query) {
+    let request = match AuthorizationRequest::read(&server, &uri) {
         Ok(request) => request,
         Err(cause) => return consent::refusal(cause),
     };
     let browser = browser_cookie::read(&server, &headers).unwrap_or_else(browser_cookie::random_id);
-    let form_token = server.app.form_token(&query, &browser);
-    let mut page = consent::page(&request, &form_token, None, StatusCode::OK);
+    let form_token = server.app.form_token(&own(&uri), &browser);
+    let names = match mcp_oauth::endpoint_names(&server.app, &request.consent.resource).await {
+        Ok(names) => names,
+        Err(cause) => return consent::refusal(cause.into()),
+    };
+    let form = consent::Form {
+        token: &form_token,
+        refused: None,
+    };
+    let mut page = consent::page(&request, names.as_ref(), form, StatusCode::OK);
     if let Some(cookie) = browser_cookie::set(&server, &browser) {
         page.headers_mut().insert(header::SET_COOKIE, cookie);
     }
@@ -64,34 +72,38 @@ pub(crate) async fn decide(State(server): State<Arc<Server>>, request: Request) 
 }
 
 async fn accept_form(server: &Arc<Server>, request: Request) -> ApiResult<Response> {
-    let query = request.uri().query().unwrap_or_default().to_owned();
-    let authorization = AuthorizationRequest::read(server, &query)?;
+    let uri = request.uri().clone();
+    let authorization = AuthorizationRequest::read(server, &uri)?;
     let browser = browser_cookie::read(server, request.headers());
     let body = body::read(server, request, MAX_CONSENT_FORM_BYTES).await?;
     let form = Parameters::parse(&String::from_utf8_lossy(&body))?;
     let form_token = form.get(FORM_TOKEN_FIELD).unwrap_or_default();
     // The expected value is a keyed hash over the secret id of the browser.
-    let is_own = |browser: String| server.app.form_token(&query, &browser) == form_token;
+    let is_own = |browser: String| server.app.form_token(&own(&uri), &browser) == form_token;
     if !browser.is_some_and(is_own) {
         let problem = "the form was opened in another browser";
         return Err(errors::mcp_authorization_invalid(problem).into());
     }
     if form.get("decision") != Some("allow") {
-        let url = authorization.answer(server, &[("error", "access_denied")]);
+        let url = authorization.answer(&[("error", "access_denied")]);
         return Ok(redirect(StatusCode::SEE_OTHER, &url));
     }
     let key = form.get("key").unwrap_or_default().trim();
     match allow(server, &authorization, key).await {
         Ok(code) => {
-            let url = authorization.answer(server, &[("code", &code)]);
+            let url = authorization.answer(&[("code", &code)]);
             Ok(redirect(StatusCode::SEE_OTHER, &url))
         }
-        Err(ApiError::App(cause)) if consent::is_about_key(&cause) => Ok(consent::page(
-            &authorization,
-            form_token,
-            Some(&cause),
-            StatusCode::UNPROCESSABLE_ENTITY,
-        )),
+        Err(ApiError::App(cause)) if consent::is_about_key(&cause) => {
+            let resource = &authorization.consent.resource;
+            let names = mcp_oauth::endpoint_names(&server.app, resource).await?;
+            let form = consent::Form {
+                token: form_token,
+                refused: Some(&cause),
+            };
+            let status = StatusCode::UNPROCESSABLE_ENTITY;
+            Ok(consent::page(&authorization, names.as_ref(), form, status))
+        }
         Err(cause) => Err(cause),
     }
 }
@@ -117,15 +129,23 @@ async fn allow(
     Ok(mcp_oauth::record_consent(&server.app, &project, &holder, consent).await?)
 }
 
+/// Returns the part of an address to which a form belongs.
+fn own(uri: &Uri) -> String {
+    uri.path_and_query()
+        .map(ToString::to_string)
+        .unwrap_or_default()
+}
+
 impl AuthorizationRequest {
-    fn read(server: &Server, query: &str) -> ApiResult<Self> {
-        let parameters = Parameters::parse(query)?;
+    fn read(server: &Server, uri: &Uri) -> ApiResult<Self> {
+        let issuer = Issuer::of_page(server, uri.path())?;
+        let parameters = Parameters::parse(uri.query().unwrap_or_default())?;
         let client_id = parameters.required("client_id")?;
         let client = mcp_oauth::registered(&server.app, client_id)?;
-        let uri = parameters.required("redirect_uri")?;
+        let given = parameters.required("redirect_uri")?;
         let invalid = errors::mcp_authorization_invalid;
-        let redirect_uri = Url::parse(uri).ok();
-        let redirect_uri = redirect_uri.filter(|_| client.has_redirect_uri(uri));
+        let redirect_uri = Url::parse(given).ok();
+        let redirect_uri = redirect_uri.filter(|_| client.has_redirect_uri(given));
         let redirect_uri = redirect_uri
             .ok_or_else(|| invalid("redirect_uri is not one that the client registered"))?;
         if parameters.required("response_type")? != "code" {
@@ -137,28 +157,31 @@ impl AuthorizationRequest {
         if !is_hash || parameters.get("code_challenge_method") != Some("S256") {
             return Err(invalid("code_challenge must be made by the method `S256`").into());
         }
-        let resource = mcp::resource(server, parameters.required("resource")?)?;
+        let named = parameters.get("resource");
+        let named = named.map(|url| mcp::target(server, url)).transpose()?;
+        let resource = issuer.target(named.flatten())?;
         Ok(Self {
             client,
             redirect_uri,
             consent: NewConsent {
                 client_id: client_id.to_owned(),
-                redirect_uri: uri.to_owned(),
+                redirect_uri: given.to_owned(),
                 challenge: challenge.to_owned(),
                 resource,
             },
             state: parameters.get("state").map(str::to_owned),
+            issuer: issuer.url(),
         })
     }
 
     /// Returns the redirect URI with the answer to the client, and with the issuer (RFC 9207).
-    fn answer(&self, server: &Server, answer: &[(&str, &str)]) -> String {
+    fn answer(&self, answer: &[(&str, &str)]) -> String {
         let mut url = self.redirect_uri.clone();
         let state = self.state.as_deref().map(|state| ("state", state));
         url.query_pairs_mut()
             .extend_pairs(answer)
             .extend_pairs(state)
-            .append_pair("iss", server.app.base_url());
+            .append_pair("iss", &self.issuer);
         url.into()
     }
 }

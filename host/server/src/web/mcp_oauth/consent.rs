@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use app::{
     Error,
     accounts::Brand,
-    agents::mcp_oauth::Resource,
+    agents::mcp_oauth::{EndpointNames, NamedToolkits, Resource},
     core::{ids, visible::visible_line},
 };
 use askama::Template;
@@ -21,6 +21,11 @@ use crate::{
     },
 };
 
+/// Maximum number of toolkits that the page names.
+const MAX_SHOWN_TOOLKITS: usize = 20;
+/// What the page calls an endpoint that does not exist.
+const UNKNOWN_NAME: &str = "unknown";
+
 /// Page on which a member consents.
 #[derive(Template)]
 #[template(path = "mcp_oauth/consent.html")]
@@ -29,49 +34,81 @@ struct ConsentPage<'a> {
     brand: Option<&'a Brand>,
     client: &'a str,
     destination: String,
+    /// Kind of the endpoint.
     endpoint: &'a str,
-    id: Cow<'a, str>,
+    /// Name of the endpoint, if it is known and has one.
+    name: Option<Cow<'a, str>>,
+    project: Option<Cow<'a, str>>,
+    toolkits: String,
     user: Option<Cow<'a, str>>,
-    accounts: String,
+    accounts: usize,
     problem: Option<&'static str>,
     form_token_field: &'a str,
     form_token: &'a str,
 }
 
-/// Renders the page, with the reason why a key was refused.
+/// Form of the page.
+pub(super) struct Form<'a> {
+    pub(super) token: &'a str,
+    /// Reason why a key was refused.
+    pub(super) refused: Option<&'a Error>,
+}
+
+/// Renders the page for an endpoint with these names, or without any if it does not exist.
 pub(super) fn page(
     request: &AuthorizationRequest,
-    form_token: &str,
-    refused: Option<&Error>,
+    names: Option<&EndpointNames>,
+    form: Form<'_>,
     status: StatusCode,
 ) -> Response {
     let nonce = ids::random_text(NONCE_CHARS);
-    let (endpoint, id, user, accounts) = match &request.consent.resource {
-        Resource::Session(id) => ("Session", id.as_str(), None, &[][..]),
-        Resource::Server { id, selection } => (
+    let (endpoint, user, accounts) = match &request.consent.resource {
+        Resource::Session(_) => ("Session", None, 0),
+        Resource::Server { selection, .. } => (
             "MCP server",
-            id.as_str(),
             selection.user_id.as_deref(),
-            &selection.accounts[..],
+            selection.accounts.len(),
         ),
     };
-    let accounts: Vec<_> = accounts.iter().map(ToString::to_string).collect();
+    let user = names.and_then(|names| names.user.as_deref()).or(user);
     let page = ConsentPage {
         nonce: &nonce,
         brand: None,
         client: request.client.name.as_deref().unwrap_or("An application"),
         destination: destination(&request.redirect_uri),
         endpoint,
-        id: visible_line(id),
+        name: names.map_or(Some(UNKNOWN_NAME.into()), |names| {
+            names.server.as_deref().map(visible_line)
+        }),
+        project: names.map(|names| visible_line(&names.project)),
+        toolkits: names.map(toolkits).unwrap_or_default(),
         user: user.map(visible_line),
-        accounts: accounts.join(", "),
-        problem: refused.and_then(problem),
+        accounts,
+        problem: form.refused.and_then(problem),
         form_token_field: FORM_TOKEN_FIELD,
-        form_token,
+        form_token: form.token,
     };
     // Browsers apply `form-action` to every redirect that follows the form.
     let targets = format!("'self' https: {}", form_target(&request.redirect_uri));
     html(status, &page, &policy(&nonce, &targets))
+}
+
+/// Describes the toolkits of an endpoint.
+fn toolkits(names: &EndpointNames) -> String {
+    let (before, listed) = match &names.toolkits {
+        NamedToolkits::Only(listed) => ("", listed),
+        NamedToolkits::AllBut(listed) if listed.is_empty() => return "All".to_owned(),
+        NamedToolkits::AllBut(listed) => ("All but ", listed),
+    };
+    let shown: Vec<_> = listed.iter().take(MAX_SHOWN_TOOLKITS).collect();
+    let shown: Vec<_> = shown.into_iter().map(|name| visible_line(name)).collect();
+    let more = listed.len() - shown.len();
+    let more = if more == 0 {
+        String::new()
+    } else {
+        format!(" and {more} more")
+    };
+    format!("{before}{}{more}", shown.join(", "))
 }
 
 /// Renders a page for a request that cannot be authorized.
@@ -136,9 +173,11 @@ mod tests {
             client: HOSTILE_TEXT,
             destination: HOSTILE_TEXT.into(),
             endpoint: "MCP server",
-            id: HOSTILE_TEXT.into(),
+            name: Some(HOSTILE_TEXT.into()),
+            project: Some(HOSTILE_TEXT.into()),
+            toolkits: HOSTILE_TEXT.into(),
             user: Some(HOSTILE_TEXT.into()),
-            accounts: HOSTILE_TEXT.into(),
+            accounts: 0,
             problem: None,
             form_token_field: FORM_TOKEN_FIELD,
             form_token: HOSTILE_TEXT,
@@ -149,7 +188,25 @@ mod tests {
             "{html}"
         );
         // The name of the client is also in the title.
-        assert_eq!(html.matches("&#60;script&#62;").count(), 7, "{html}");
+        assert_eq!(html.matches("&#60;script&#62;").count(), 8, "{html}");
+    }
+
+    #[test]
+    fn long_lists_of_toolkits_are_cut() {
+        let listed = |count: usize| (0..count).map(|number| format!("T{number}")).collect();
+        let described = |named| {
+            toolkits(&EndpointNames {
+                server: None,
+                user: None,
+                project: "one".into(),
+                toolkits: named,
+            })
+        };
+        assert_eq!(described(NamedToolkits::Only(listed(2))), "T0, T1");
+        assert_eq!(described(NamedToolkits::AllBut(listed(1))), "All but T0");
+        assert_eq!(described(NamedToolkits::AllBut(Vec::new())), "All");
+        let many = described(NamedToolkits::Only(listed(MAX_SHOWN_TOOLKITS + 2)));
+        assert!(many.ends_with("T19 and 2 more"), "{many}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use app::Error;
 use axum::{
     extract::State,
     http::{HeaderValue, Uri},
@@ -10,12 +11,12 @@ use axum::{
 use serde::Serialize;
 
 use super::{
-    AUTHORIZE_PATH, ENDPOINT_SCOPE, REGISTER_PATH, RESOURCE_METADATA_PATH, REVOKE_PATH, TOKEN_PATH,
+    ENDPOINT_SCOPE, REGISTER_PATH, RESOURCE_METADATA_PATH, REVOKE_PATH, SERVER_METADATA_PATH,
+    TOKEN_PATH, issuer::Issuer,
 };
 use crate::{
     Server,
     http::{ApiResult, Json},
-    mcp,
 };
 
 /// Metadata of an MCP endpoint (RFC 9728, section 2).
@@ -52,23 +53,57 @@ pub(crate) async fn resource(
 ) -> ApiResult<Json<ResourceMetadata>> {
     let own = uri.path_and_query().map_or("", |own| own.as_str());
     let endpoint = own.strip_prefix(RESOURCE_METADATA_PATH).unwrap_or_default();
-    let base = server.app.base_url();
-    let resource = format!("{base}{endpoint}");
-    mcp::resource(&server, &resource)?;
+    let (endpoint, issuer) = named(&server, endpoint, Issuer::of_endpoint)?;
     Ok(Json(ResourceMetadata {
-        resource,
-        authorization_servers: [base.to_owned()],
+        resource: format!("{}{endpoint}", server.app.base_url()),
+        authorization_servers: [issuer.url()],
         scopes_supported: [ENDPOINT_SCOPE],
         bearer_methods_supported: ["header"],
     }))
 }
 
-/// Answers with the metadata of the authorization server.
-pub(crate) async fn server(State(server): State<Arc<Server>>) -> Json<ServerMetadata> {
+/// Answers with the metadata of the authorization server for the issuer whose path follows in the
+/// address.
+pub(crate) async fn server(
+    State(server): State<Arc<Server>>,
+    uri: Uri,
+) -> ApiResult<Json<ServerMetadata>> {
+    let issuer = uri.path().strip_prefix(SERVER_METADATA_PATH);
+    let (_, issuer) = named(&server, issuer.unwrap_or_default(), Issuer::at)?;
+    Ok(Json(server_metadata(&server, &issuer)))
+}
+
+/// Answers with the metadata of the authorization server for the issuer whose path precedes in the
+/// address. Clients look there that do not know RFC 8414.
+pub(crate) async fn issuer(
+    State(server): State<Arc<Server>>,
+    uri: Uri,
+) -> ApiResult<Json<ServerMetadata>> {
+    let issuer = uri.path().strip_suffix(SERVER_METADATA_PATH);
+    let issuer = Issuer::at(&server, issuer.unwrap_or_default())?;
+    Ok(Json(server_metadata(&server, &issuer)))
+}
+
+/// Finds what a path names that a client or a proxy has put together: with the path of `public_url`, as
+/// the RFCs demand, or without it.
+fn named<'a, 'p, T>(
+    server: &'a Server,
+    path: &'p str,
+    find: impl Fn(&'a Server, &str) -> Result<T, Error>,
+) -> Result<(&'p str, T), Error> {
+    let found = find(server, path);
+    let own = path.strip_prefix(server.config.public_path());
+    match (found, own) {
+        (Err(_), Some(own)) => Ok((own, find(server, own)?)),
+        (found, _) => Ok((path, found?)),
+    }
+}
+
+fn server_metadata(server: &Server, issuer: &Issuer<'_>) -> ServerMetadata {
     let base = server.app.base_url();
-    Json(ServerMetadata {
-        issuer: base.to_owned(),
-        authorization_endpoint: format!("{base}{AUTHORIZE_PATH}"),
+    ServerMetadata {
+        issuer: issuer.url(),
+        authorization_endpoint: issuer.page(),
         token_endpoint: format!("{base}{TOKEN_PATH}"),
         registration_endpoint: format!("{base}{REGISTER_PATH}"),
         revocation_endpoint: format!("{base}{REVOKE_PATH}"),
@@ -80,7 +115,7 @@ pub(crate) async fn server(State(server): State<Arc<Server>>) -> Json<ServerMeta
         revocation_endpoint_auth_methods_supported: ["none"],
         code_challenge_methods_supported: ["S256"],
         authorization_response_iss_parameter_supported: true,
-    })
+    }
 }
 
 /// Returns the challenge to a request to an MCP endpoint without valid credentials (RFC 9728, section

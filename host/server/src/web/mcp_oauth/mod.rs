@@ -8,6 +8,7 @@
 
 pub(crate) mod authorize;
 mod consent;
+mod issuer;
 pub(crate) mod metadata;
 mod parameters;
 mod refused;
@@ -16,6 +17,10 @@ pub(crate) mod token;
 
 /// Path of the page on which a member consents.
 pub(crate) const AUTHORIZE_PATH: &str = "/oauth/authorize";
+/// Path before the issuers of MCP endpoints.
+pub(crate) const ENDPOINTS_PATH: &str = "/oauth/endpoints";
+/// End of the path of the page of an issuer.
+pub(crate) const PAGE_SEGMENT: &str = "/authorize";
 /// Path of the exchange of codes and refresh tokens.
 pub(crate) const TOKEN_PATH: &str = "/oauth/token";
 /// Path of the revocation of tokens.

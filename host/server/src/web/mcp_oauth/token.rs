@@ -95,7 +95,9 @@ async fn exchange(server: &Server, request: Request) -> ApiResult<Tokens> {
     })
 }
 
+/// Returns the endpoint that a request names, if it names one.
 fn target(server: &Server, parameters: &Parameters) -> ApiResult<Option<Resource>> {
     let url = parameters.get("resource");
-    Ok(url.map(|url| mcp::resource(server, url)).transpose()?)
+    let named = url.map(|url| mcp::target(server, url)).transpose()?;
+    Ok(named.flatten())
 }

@@ -90,3 +90,31 @@ fn codes_need_every_value_of_their_request() {
     };
     consent().check(&unnamed_target, CONSENTED_AT).unwrap();
 }
+
+#[test]
+fn last_refresh_token_gives_same_tokens_for_a_minute() {
+    let mut consent = consent();
+    consent.next_tokens("id", CONSENTED_AT);
+    let refreshed_at = Time(CONSENTED_AT.0 + 5_000);
+    let tokens = consent.next_tokens("id", refreshed_at);
+    let proof = |number| Proof {
+        refresh_number: number,
+        code: None,
+        ..proof()
+    };
+    let end = time_after(refreshed_at, REUSE_GRACE);
+    let within = Time(end.0 - 1);
+    assert_eq!(consent.turn(&proof(1), within), Turn::Again);
+    assert_eq!(consent.tokens("id"), tokens);
+    assert_eq!(consent.turn(&proof(1), end), Turn::Reused);
+    assert_eq!(consent.turn(&proof(2), end), Turn::Next);
+    consent.next_tokens("id", within);
+    assert_eq!(consent.turn(&proof(1), within), Turn::Reused);
+}
+
+#[test]
+fn codes_have_no_time_of_grace() {
+    let mut consent = consent();
+    consent.next_tokens("id", CONSENTED_AT);
+    assert_eq!(consent.turn(&proof(), CONSENTED_AT), Turn::Reused);
+}

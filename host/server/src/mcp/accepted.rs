@@ -1,0 +1,109 @@
+//! Media types of responses that a client accepts.
+
+use axum::http::{HeaderMap, HeaderValue, header};
+
+use super::{EVENT_STREAM_MEDIA_TYPE, JSON_MEDIA_TYPE};
+
+/// The header as `rmcp` demands it.
+const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+
+/// Kinds of responses that a client accepts (RFC 9110, section 12.5.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Accepted {
+    pub(super) json: bool,
+    /// True if it names streams. A client that accepts any type expects one message.
+    pub(super) streams: bool,
+}
+
+impl Accepted {
+    /// Accepts one message alone.
+    pub(super) const JSON: Self = Self {
+        json: true,
+        streams: false,
+    };
+
+    /// Reads the header. A request without it accepts any type.
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        let given = headers.get_all(header::ACCEPT).iter();
+        let mut types = given
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|value| value.split(','))
+            .filter(|range| !range.trim().is_empty())
+            .peekable();
+        if types.peek().is_none() {
+            return Self::JSON;
+        }
+        let mut accepted = Self {
+            json: false,
+            streams: false,
+        };
+        for range in types.filter(|range| !has_no_weight(range)) {
+            let range = essence(range);
+            let is = |known: &str| range.eq_ignore_ascii_case(known);
+            accepted.json |= is(JSON_MEDIA_TYPE) || is("*/*") || is("application/*");
+            accepted.streams |= is(EVENT_STREAM_MEDIA_TYPE) || is("text/*");
+        }
+        accepted
+    }
+
+    /// Writes the header that `rmcp` demands of a client that accepts JSON.
+    pub(super) fn declare(self, headers: &mut HeaderMap) {
+        if self.json {
+            headers.insert(header::ACCEPT, BOTH);
+        }
+    }
+}
+
+/// Returns true if the body of a request is declared as JSON.
+pub(super) fn is_json(headers: &HeaderMap) -> bool {
+    let given = headers.get(header::CONTENT_TYPE);
+    let given = given.and_then(|value| value.to_str().ok());
+    given.is_some_and(|given| essence(given).eq_ignore_ascii_case(JSON_MEDIA_TYPE))
+}
+
+/// Returns a media type without its parameters.
+fn essence(media_type: &str) -> &str {
+    let essence = media_type.split(';').next();
+    essence.unwrap_or_default().trim()
+}
+
+/// Returns true if a range has the weight 0, by which it is excluded.
+fn has_no_weight(range: &str) -> bool {
+    let weights = range.split(';').skip(1).filter_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("q").then(|| value.trim())
+    });
+    weights
+        .filter_map(|weight| weight.parse::<f32>().ok())
+        .any(|weight| weight == 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_that_allows_json_is_read() {
+        for (given, json, streams) in [
+            (None, true, false),
+            (Some(""), true, false),
+            (Some("application/json"), true, false),
+            (Some("*/*"), true, false),
+            (Some("application/*"), true, false),
+            (Some("application/json, text/plain, */*"), true, false),
+            (Some("application/json, text/event-stream"), true, true),
+            (Some("Application/JSON;q=0.9,text/event-stream"), true, true),
+            (Some("text/event-stream, */*;q=0.1"), true, true),
+            (Some("text/event-stream"), false, true),
+            (Some("text/event-stream, application/json;q=0"), false, true),
+            (Some("application/json; q=0.0"), false, false),
+            (Some("text/html"), false, false),
+        ] {
+            let mut headers = HeaderMap::new();
+            let value = given.map(HeaderValue::from_static);
+            headers.extend(value.map(|value| (header::ACCEPT, value)));
+            let expected = Accepted { json, streams };
+            assert_eq!(Accepted::of(&headers), expected, "{given:?}");
+        }
+    }
+}

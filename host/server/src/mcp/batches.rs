@@ -1,0 +1,97 @@
+//! Batches of messages, which version 2025-03-26 of the protocol has.
+
+use axum::{
+    http::{HeaderMap, StatusCode, request::Parts},
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use rmcp::model::{ProtocolVersion, RequestId};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{
+    PROTOCOL_VERSION,
+    accepted::{Accepted, is_json},
+    answer_message,
+    calls::ConnectionMessage,
+    direct::DirectRequest,
+    endpoint::Endpoint,
+    messages::{MAX_BATCH_MESSAGES, Refusal},
+};
+use crate::http::{ApiResult, errors, reply::json_bytes};
+
+/// Answers the messages of a body, one after the other, with the list of their responses.
+pub(super) async fn answer(
+    endpoint: Endpoint,
+    head: Parts,
+    body: &Bytes,
+    messages: Vec<&RawValue>,
+) -> ApiResult<Response> {
+    if let Some(problem) = problem(&head.headers, messages.len()) {
+        return Ok(Refusal::invalid(None, problem).into_response());
+    }
+    let mut list = vec![b'['];
+    for message in messages {
+        let response = answer_one(&endpoint, head.clone(), body, message).await?;
+        if response.status().is_success() || is_json(response.headers()) {
+            let answer = response.into_body().collect().await;
+            let answer = answer.map_err(errors::internal)?.to_bytes();
+            if list.len() > 1 && !answer.is_empty() {
+                list.push(b',');
+            }
+            list.extend_from_slice(&answer);
+        } else {
+            // The headers are refused, which all messages share.
+            return Ok(response);
+        }
+    }
+    if list.len() == 1 {
+        return Ok(StatusCode::ACCEPTED.into_response());
+    }
+    list.push(b']');
+    Ok(json_bytes(StatusCode::OK, list))
+}
+
+async fn answer_one(
+    endpoint: &Endpoint,
+    head: Parts,
+    body: &Bytes,
+    message: &RawValue,
+) -> ApiResult<Response> {
+    let bytes = body.slice_ref(message.get().as_bytes());
+    if let Some(ConnectionMessage::Open { .. }) = ConnectionMessage::read(&bytes) {
+        let problem = "initialize must not be part of a batch";
+        return Ok(Refusal::invalid(id_of(message), problem).into_response());
+    }
+    if let Some(request) = DirectRequest::read(&head.headers, &bytes) {
+        return endpoint.answer_directly(request).await;
+    }
+    answer_message(endpoint.clone(), head, Accepted::JSON, bytes, message).await
+}
+
+/// Returns the id of a message, if it has one.
+fn id_of(message: &RawValue) -> Option<RequestId> {
+    #[derive(Deserialize)]
+    struct Identified {
+        id: RequestId,
+    }
+    let identified = serde_json::from_str::<Identified>(message.get());
+    identified.ok().map(|identified| identified.id)
+}
+
+/// Returns the reason for which a batch is refused. The version without a header is 2025-03-26.
+fn problem(headers: &HeaderMap, messages: usize) -> Option<String> {
+    let version = headers.get(&PROTOCOL_VERSION);
+    if version.is_some_and(|version| *version != *ProtocolVersion::V_2025_03_26.as_str()) {
+        let problem = "this version of the protocol has no batches: send each message by itself";
+        return Some(problem.to_owned());
+    }
+    match messages {
+        0 => Some("the batch is empty".to_owned()),
+        1..=MAX_BATCH_MESSAGES => None,
+        _ => Some(format!(
+            "the batch has more than {MAX_BATCH_MESSAGES} messages"
+        )),
+    }
+}

@@ -1,0 +1,276 @@
+//! Messages of JSON-RPC 2.0 in bodies of requests, and the errors for bodies that have none.
+//!
+//! `rmcp` answers a body that it cannot read with another media type or method as the cause, so that it
+//! gets only what was checked here.
+
+use axum::{
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use rmcp::model::{
+    CallToolRequestParams, ErrorCode, GetPromptRequestParams, InitializeRequestParams,
+    PaginatedRequestParams, ReadResourceRequestParams, RequestId, SubscriptionsListenRequestParams,
+};
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, IgnoredAny},
+};
+use serde_json::{json, value::RawValue};
+
+use crate::http::reply;
+
+/// Maximum messages of a batch.
+pub(crate) const MAX_BATCH_MESSAGES: usize = 20;
+
+/// Error for a body, or a part of one, that is not executed.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    /// The id of the request, if it could be read.
+    id: Option<RequestId>,
+    code: ErrorCode,
+    message: String,
+}
+
+impl Refusal {
+    /// Refuses what is no request.
+    pub(super) fn invalid(id: Option<RequestId>, problem: impl Into<String>) -> Self {
+        Self {
+            id,
+            code: ErrorCode::INVALID_REQUEST,
+            message: problem.into(),
+        }
+    }
+}
+
+impl IntoResponse for Refusal {
+    /// A client that sent valid JSON-RPC gets status 200, so that it reads the error.
+    fn into_response(self) -> Response {
+        let Self { id, code, message } = self;
+        let status = match code {
+            ErrorCode::INVALID_PARAMS if id.is_some() => StatusCode::OK,
+            _ => StatusCode::BAD_REQUEST,
+        };
+        let error = json!({ "code": code, "message": message });
+        let answer = json!({ "jsonrpc": "2.0", "id": id, "error": error });
+        reply::json(status, &answer)
+    }
+}
+
+/// A body of JSON.
+pub(super) enum Body<'a> {
+    /// A value, which may be a message.
+    One(&'a RawValue),
+    /// The values of a list.
+    Batch(Vec<&'a RawValue>),
+}
+
+impl<'a> Body<'a> {
+    /// Reads a body.
+    ///
+    /// # Errors
+    /// If it is not JSON.
+    pub(super) fn read(bytes: &'a [u8]) -> Result<Self, Refusal> {
+        let unreadable = |cause: serde_json::Error| Refusal {
+            id: None,
+            code: ErrorCode::PARSE_ERROR,
+            message: format!("the body is not JSON: {cause}"),
+        };
+        if bytes.trim_ascii_start().starts_with(b"[") {
+            let values = serde_json::from_slice(bytes).map_err(unreadable)?;
+            return Ok(Self::Batch(values));
+        }
+        let value = serde_json::from_slice(bytes).map_err(unreadable)?;
+        Ok(Self::One(value))
+    }
+}
+
+/// Members of a message.
+#[derive(Deserialize)]
+struct Members<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    jsonrpc: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    method: Option<&'a RawValue>,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+    result: Option<IgnoredAny>,
+    error: Option<IgnoredAny>,
+}
+
+/// Deserializes a member that is not absent if it is null.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// Checks that a value is a message, and that its parameters are those of its method.
+///
+/// # Errors
+/// If it is none.
+pub(super) fn check(value: &RawValue) -> Result<(), Refusal> {
+    let invalid = |id, problem: &str| Err(Refusal::invalid(id, problem));
+    if !value.get().starts_with('{') {
+        return invalid(None, "a message must be an object");
+    }
+    let members = serde_json::from_str::<Members<'_>>(value.get());
+    let members = members.map_err(|cause| Refusal::invalid(None, cause.to_string()))?;
+    let id = match members.id.map(|id| serde_json::from_str(id.get())) {
+        None => None,
+        Some(Ok(id)) => Some(id),
+        Some(Err(_)) => return invalid(None, "id must be a string or an integer"),
+    };
+    if members.jsonrpc.map(RawValue::get) != Some(r#""2.0""#) {
+        return invalid(id, r#"jsonrpc must be "2.0""#);
+    }
+    let Some(method) = members.method else {
+        // A response has none.
+        return match (members.result, members.error) {
+            (None, None) => invalid(id, "method is missing"),
+            _ => Ok(()),
+        };
+    };
+    let Ok(method) = serde_json::from_str::<String>(method.get()) else {
+        return invalid(id, "method must be a string");
+    };
+    let params = members.params.map_or("{}", RawValue::get);
+    let checked = check_params(&method, params, id.is_some());
+    checked.map_err(|message| Refusal {
+        id,
+        code: ErrorCode::INVALID_PARAMS,
+        message,
+    })
+}
+
+/// Checks the parameters of a method. Those of notifications are not read.
+fn check_params(method: &str, params: &str, is_request: bool) -> Result<(), String> {
+    if !params.starts_with('{') {
+        return Err("params must be an object".to_owned());
+    }
+    if !is_request {
+        return Ok(());
+    }
+    match method {
+        "initialize" => read::<InitializeRequestParams>(params),
+        "tools/call" => {
+            check_arguments(params)?;
+            read::<CallToolRequestParams>(params)
+        }
+        "prompts/get" => {
+            check_arguments(params)?;
+            read::<GetPromptRequestParams>(params)
+        }
+        "resources/read" => read::<ReadResourceRequestParams>(params),
+        "subscriptions/listen" => read::<SubscriptionsListenRequestParams>(params),
+        "tools/list" | "prompts/list" | "resources/list" => read::<PaginatedRequestParams>(params),
+        _ => Ok(()),
+    }
+}
+
+/// Checks the member that models write, and often as a string.
+fn check_arguments(params: &str) -> Result<(), String> {
+    #[derive(Deserialize)]
+    struct Arguments<'a> {
+        #[serde(borrow)]
+        arguments: Option<&'a RawValue>,
+    }
+    let read: Arguments<'_> = serde_json::from_str(params).map_err(|cause| cause.to_string())?;
+    match read.arguments.map(RawValue::get) {
+        Some(arguments) if !arguments.starts_with('{') => {
+            let kind = match arguments.as_bytes().first() {
+                Some(b'"') => "a string",
+                Some(b'[') => "a list",
+                Some(b't' | b'f') => "a boolean",
+                _ => "a number",
+            };
+            Err(format!("arguments must be an object, not {kind}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn read<T: DeserializeOwned>(params: &str) -> Result<(), String> {
+    let read = serde_json::from_str::<T>(params).map(drop);
+    read.map_err(|cause| format!("params: {cause}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    fn refusal(body: &str) -> Option<(Value, ErrorCode, String)> {
+        let checked = match Body::read(body.as_bytes()) {
+            Ok(Body::One(value)) => check(value),
+            Ok(Body::Batch(_)) => panic!("a batch: {body}"),
+            Err(refused) => Err(refused),
+        };
+        let Refusal { id, code, message } = checked.err()?;
+        Some((json!(id), code, message))
+    }
+
+    #[test]
+    fn faulty_messages_are_refused_with_the_reason() {
+        let request = |more: &str| format!(r#"{{"jsonrpc":"2.0","id":7,{more}}}"#);
+        let call = |params: &str| request(&format!(r#""method":"tools/call","params":{params}"#));
+        let (parse, invalid, params) = (
+            ErrorCode::PARSE_ERROR,
+            ErrorCode::INVALID_REQUEST,
+            ErrorCode::INVALID_PARAMS,
+        );
+        let seven = json!(7);
+        for (body, id, code, reason) in [
+            (r#"{"jsonrpc":"#.to_owned(), Value::Null, parse, "EOF"),
+            (String::new(), Value::Null, parse, "EOF"),
+            ("5".to_owned(), Value::Null, invalid, "object"),
+            ("{}".to_owned(), Value::Null, invalid, "jsonrpc"),
+            (request(r#""x":1"#), seven.clone(), invalid, "method"),
+            (request(r#""method":1"#), seven.clone(), invalid, "method"),
+            (
+                r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#.to_owned(),
+                Value::Null,
+                invalid,
+                "id",
+            ),
+            (call("[]"), seven.clone(), params, "params"),
+            (call("{}"), seven.clone(), params, "name"),
+            (
+                call(r#"{"name":"A","arguments":"{}"}"#),
+                seven.clone(),
+                params,
+                "arguments must be an object, not a string",
+            ),
+            (
+                call(r#"{"name":"A","arguments":[]}"#),
+                seven.clone(),
+                params,
+                "not a list",
+            ),
+            (
+                request(r#""method":"tools/list","params":{"cursor":1}"#),
+                seven,
+                params,
+                "string",
+            ),
+        ] {
+            let (own_id, own_code, message) = refusal(&body).unwrap();
+            assert_eq!((own_id, own_code), (id, code), "{body}: {message}");
+            assert!(message.contains(reason), "{body}: {message}");
+        }
+    }
+
+    #[test]
+    fn valid_messages_pass() {
+        for body in [
+            r#"{"jsonrpc":"2.0","id":"a","method":"ping"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":null}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"other/method","params":{"a":1}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"A","_meta":{"progressToken":1}}}"#,
+        ] {
+            assert!(refusal(body).is_none(), "{body}");
+        }
+    }
+}

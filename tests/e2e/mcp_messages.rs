@@ -1,0 +1,256 @@
+//! What MCP endpoints make of headers and bodies that differ from those of the official libraries.
+
+use harness::{Client, Guest, Host, client::RawResponse, guest};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::{
+    event_stream::STREAM_PATH,
+    given,
+    mcp_endpoints::{request, result},
+};
+
+const BOTH: &str = "application/json, text/event-stream";
+
+async fn send(project: &Client, url: &str, headers: &[(&str, &str)], body: &str) -> RawResponse {
+    let headers = [&[("content-type", "application/json")][..], headers].concat();
+    let body = body.as_bytes().to_vec();
+    project.exchange(Method::POST, url, &headers, body).await
+}
+
+fn message(id: u64, method: &str, params: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+}
+
+#[track_caller]
+fn parsed(response: &RawResponse) -> Value {
+    let text = String::from_utf8_lossy(&response.bytes);
+    assert_eq!(
+        response.header("content-type"),
+        "application/json",
+        "{text}"
+    );
+    serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text}"))
+}
+
+/// Returns the address of a server with a tool that echoes, and the name of the tool.
+async fn echo(project: &Client) -> (String, &'static str) {
+    let tool = given::shared_echo().await;
+    let toolkit = tool.split('_').next().unwrap().to_lowercase();
+    let body = json!({ "name": "Echo", "auth_config_ids": [], "no_auth_apps": [toolkit] });
+    (given::mcp_server(project, &body).await, tool)
+}
+
+#[tokio::test]
+async fn clients_that_accept_json_get_json() {
+    let project = Host::shared().await.new_project().await;
+    let (url, tool) = echo(&project).await;
+    let client = json!({
+        "protocolVersion": "2025-06-18", "capabilities": {},
+        "clientInfo": { "name": "t", "version": "1" },
+    });
+    let reported = json!({ "name": tool, "arguments": {}, "_meta": { "progressToken": 1 } });
+    let messages = [
+        message(1, "initialize", client),
+        message(2, "tools/list", json!({})),
+        message(
+            3,
+            "tools/call",
+            json!({ "name": tool, "arguments": { "a": 1 } }),
+        ),
+        message(4, "tools/call", reported),
+        message(5, "ping", json!({})),
+    ];
+    for accept in [
+        None,
+        Some("application/json"),
+        Some("*/*"),
+        Some("application/*"),
+        Some("application/json, text/plain, */*"),
+        Some("application/json;q=0.9"),
+    ] {
+        let header = accept.map(|accept| ("accept", accept));
+        for message in &messages {
+            let headers = header.as_slice();
+            let answer = send(&project, &url, headers, &message.to_string()).await;
+            assert_eq!(answer.status, 200, "{accept:?}: {message}");
+            let answer = parsed(&answer);
+            assert_eq!(answer["id"], message["id"], "{accept:?}: {answer}");
+            assert!(answer["error"].is_null(), "{accept:?}: {answer}");
+        }
+    }
+    let list = message(1, "tools/list", json!({})).to_string();
+    for accept in ["text/html", "text/event-stream", "application/json;q=0"] {
+        let refused = send(&project, &url, &[("accept", accept)], &list).await;
+        assert_eq!(refused.status, 406, "{accept}");
+    }
+}
+
+#[tokio::test]
+async fn faulty_messages_get_the_errors_of_json_rpc() {
+    let project = Host::shared().await.new_project().await;
+    let (url, tool) = echo(&project).await;
+    let call = |arguments: Value| {
+        let params = json!({ "name": tool, "arguments": arguments });
+        message(7, "tools/call", params).to_string()
+    };
+    let listed = message(7, "tools/call", json!([])).to_string();
+    let nameless = message(7, "tools/call", json!({})).to_string();
+    let batch = json!([message(7, "ping", json!({}))]).to_string();
+    for (body, id, code, status, reason) in [
+        ("{\"jsonrpc\":", Value::Null, -32700, 400, "EOF"),
+        ("", Value::Null, -32700, 400, "EOF"),
+        ("5", Value::Null, -32600, 400, "object"),
+        ("{}", Value::Null, -32600, 400, "jsonrpc"),
+        (&*batch, Value::Null, -32600, 400, "batches"),
+        (&*call(json!("{}")), json!(7), -32602, 200, "not a string"),
+        (&*call(json!([])), json!(7), -32602, 200, "not a list"),
+        (&*listed, json!(7), -32602, 200, "params"),
+        (&*nameless, json!(7), -32602, 200, "name"),
+    ] {
+        let headers = [("accept", BOTH), ("mcp-protocol-version", "2025-11-25")];
+        let answer = send(&project, &url, &headers, body).await;
+        let error = parsed(&answer);
+        assert_eq!(answer.status, status, "{body}: {error}");
+        assert_eq!(
+            (&error["id"], &error["error"]["code"]),
+            (&id, &json!(code)),
+            "{body}: {error}"
+        );
+        let message = error["error"]["message"].as_str().unwrap();
+        assert!(message.contains(reason), "{body}: {message}");
+    }
+}
+
+#[tokio::test]
+async fn batches_of_their_version_are_answered() {
+    let project = Host::shared().await.new_project().await;
+    let (url, tool) = echo(&project).await;
+    let notification = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    let params = json!({ "name": tool, "arguments": { "a": 1 } });
+    let batch = json!([
+        message(1, "ping", json!({})),
+        notification,
+        message(2, "tools/call", params),
+        5,
+        message(3, "initialize", json!({})),
+    ]);
+    for version in [None, Some("2025-03-26")] {
+        let version = version.map(|version| ("mcp-protocol-version", version));
+        let headers = [&[("accept", BOTH)][..], version.as_slice()].concat();
+        let answer = send(&project, &url, &headers, &batch.to_string()).await;
+        assert_eq!(answer.status, 200);
+        let answers = parsed(&answer);
+        let [pinged, called, number, opened] = &answers.as_array().unwrap()[..] else {
+            panic!("{answers:#}")
+        };
+        assert_eq!(pinged["id"], 1);
+        assert_eq!(called["result"]["structuredContent"], json!({ "a": 1 }));
+        assert_eq!(number["error"]["code"], -32600);
+        assert_eq!(
+            (&opened["id"], &opened["error"]["code"]),
+            (&json!(3), &json!(-32600))
+        );
+        let alone = json!([notification]).to_string();
+        let accepted = send(&project, &url, &headers, &alone).await;
+        assert_eq!((accepted.status, accepted.bytes.len()), (202, 0));
+        for count in [0, 21] {
+            let many = json!(vec![message(1, "ping", json!({})); count]).to_string();
+            let refused = send(&project, &url, &headers, &many).await;
+            assert_eq!(parsed(&refused)["error"]["code"], -32600, "{count}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_proxy_holds_event_streams_back() {
+    let project = Host::shared().await.new_project().await;
+    let (url, tool) = echo(&project).await;
+    let meta = json!({ "progressToken": 1 });
+    let params = json!({ "name": tool, "arguments": {}, "_meta": meta });
+    let call = message(1, "tools/call", params).to_string().into_bytes();
+    let headers = [("content-type", "application/json"), ("accept", BOTH)];
+    let called = project.exchange_stream(Method::POST, &url, &headers, call);
+    let headers = [("accept", "text/event-stream")];
+    let opened = project.exchange_stream(Method::GET, &url, &headers, Vec::new());
+    let events = project.open_stream(STREAM_PATH, None);
+    for stream in [called.await, opened.await, events.await] {
+        assert_eq!(stream.header("x-accel-buffering"), "no", "{stream:?}");
+    }
+}
+
+#[tokio::test]
+async fn versions_without_output_schemas_get_none() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let slug = given::slug();
+    let mut manifest = guest::manifest(&slug);
+    manifest["tools"][0]["output"] = json!({
+        "type": "object", "properties": { "a": { "type": "string" } }, "required": ["a"],
+    });
+    host.publish(Guest::echo().component(), &manifest).await;
+    let body = json!({ "name": "Echo", "auth_config_ids": [], "no_auth_apps": [slug] });
+    let url = given::mcp_server(&project, &body).await;
+    let list = message(1, "tools/list", json!({})).to_string();
+    for (version, has_schema) in [
+        (None, false),
+        (Some("2025-03-26"), false),
+        (Some("2025-06-18"), true),
+        (Some("2025-11-25"), true),
+    ] {
+        let version = version.map(|version| ("mcp-protocol-version", version));
+        let headers = [&[("accept", BOTH)][..], version.as_slice()].concat();
+        let listed = result(&send(&project, &url, &headers, &list).await);
+        let tool = &listed["tools"][0];
+        assert_eq!(tool["outputSchema"].is_object(), has_schema, "{version:?}");
+        assert_eq!(tool["_meta"]["anthropic/maxResultSizeChars"], 100 << 10);
+    }
+}
+
+#[tokio::test]
+async fn large_results_are_a_beginning_and_a_file() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let slug = given::slug();
+    host.publish(Guest::filler().component(), &guest::manifest(&slug))
+        .await;
+    let body = json!({ "name": "Filler", "auth_config_ids": [], "no_auth_apps": [slug] });
+    let url = given::mcp_server(&project, &body).await;
+    let call = async |bytes: usize, more: Value| {
+        let mut params = json!({ "name": guest::tool(&slug), "arguments": { "n": bytes } });
+        params
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        result(&request(&project, &url, "tools/call", params, &[]).await)
+    };
+    let limit = 100 << 10;
+    let whole = call(limit, json!({})).await;
+    assert_eq!(
+        whole["structuredContent"]["a"].as_str().unwrap().len(),
+        limit - 8
+    );
+    // A request with metadata takes another way through the server, and the last result is a file for all
+    // clients.
+    let small = [json!({}), json!({ "_meta": {} })].map(|more| (limit + 1, more));
+    for (size, more) in small.into_iter().chain([((4 << 20) + 1, json!({}))]) {
+        let cut = call(size, more).await;
+        assert_eq!(cut["isError"], false, "{cut:#}");
+        let [beginning, note, link] = &cut["content"].as_array().unwrap()[..] else {
+            panic!("{cut:#}")
+        };
+        let text = beginning["text"].as_str().unwrap();
+        assert!(text.starts_with("{\"a\":\"xxx") && text.len() < 50_000);
+        assert_eq!(beginning["_meta"]["untrusted"], true);
+        assert!(note["text"].as_str().unwrap().contains("linked file"));
+        assert_eq!(cut["structuredContent"]["result_file"]["size"], size);
+        let address = link["uri"].as_str().unwrap();
+        let file = given::open(&project, address).await;
+        assert_eq!((file.status, file.bytes.len()), (200, size));
+    }
+    let files = project
+        .get(&format!("/files/list?toolkit_slug={slug}"))
+        .await
+        .expect(200);
+    assert_eq!(files["total_items"], 3, "{files:#?}");
+}
