@@ -35,7 +35,7 @@ use std::{
 
 use bytes::Bytes;
 use ipnet::IpNet;
-use reqwest::header::{ACCEPT_ENCODING, HeaderValue};
+use reqwest::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HeaderValue};
 
 use crate::lookup::Lookups;
 
@@ -134,6 +134,16 @@ pub enum Body {
     /// `multipart/form-data`; the client sets boundary and `content-type`. It cannot be sent again
     /// after a redirect.
     Multipart(Form),
+}
+
+impl Body {
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Empty => true,
+            Self::Bytes(bytes) => bytes.is_empty(),
+            Self::Multipart(_) => false,
+        }
+    }
 }
 
 /// Limits of one exchange.
@@ -381,6 +391,9 @@ impl Client {
         let (client, target) = self.route(clients, &request.url, context)?;
         let mut headers = request.headers;
         headers.insert(ACCEPT_ENCODING, accept_encoding);
+        if request.body.is_empty() && gives_meaning_to_bodies(&request.method) {
+            headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+        }
         let mut builder = client
             .request(request.method.clone(), target)
             .headers(headers);
@@ -513,6 +526,12 @@ fn build(
         builder = builder.proxy(proxy.to_reqwest().map_err(failed)?);
     }
     builder.build().map_err(failed)
+}
+
+/// Returns true if a request without a body says so by its length (RFC 9110, section 8.6). Many front ends
+/// answer 411 otherwise.
+fn gives_meaning_to_bodies(method: &Method) -> bool {
+    matches!(*method, Method::POST | Method::PUT | Method::PATCH)
 }
 
 fn header_bytes(headers: &HeaderMap) -> usize {

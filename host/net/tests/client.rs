@@ -136,6 +136,31 @@ async fn loopback_is_refused_by_address_and_name() {
 }
 
 #[tokio::test]
+async fn empty_body_states_its_length() {
+    let application = Application::start(|_| plain("200 OK", "", b"")).await;
+    let client = client(&["127.0.0.0/8"]);
+    for (method, expected) in [
+        (Method::POST, true),
+        (Method::PUT, true),
+        (Method::PATCH, true),
+        (Method::GET, false),
+        (Method::DELETE, false),
+    ] {
+        for body in [Body::Empty, Body::Bytes(Vec::new().into())] {
+            let request = Request {
+                method: method.clone(),
+                body,
+                ..get(application.url("/"))
+            };
+            client.send(request).await.unwrap();
+            let seen = application.seen().pop().unwrap();
+            let states = seen.contains("content-length: 0\r\n");
+            assert_eq!(states, expected, "{seen}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn only_rewritten_origins_reach_their_targets() {
     let application = Application::start(|_| plain("200 OK", "", b"mirror")).await;
     let rewrite = Rewrite {
