@@ -218,11 +218,11 @@ async fn named(
     };
     let schema = tool.definition().input.clone();
     let project = &caller.project.tenant;
-    let mut problems =
-        catalog::problems_with(&app.large_work, project, "arguments", schema, value).await?;
-    if problems.is_empty() {
+    let large = &app.large_work;
+    let accepted = catalog::accept_with(large, project, "arguments", schema, value).await?;
+    let Err(mut problems) = accepted else {
         return Ok(cause);
-    }
+    };
     problems.truncate(MAX_ARGUMENT_PROBLEMS);
     Ok(errors::arguments_invalid(tool.short_slug(), problems))
 }
