@@ -156,7 +156,7 @@ async fn disconnected_browser_does_not_abort_code_exchange() {
 }
 
 #[tokio::test]
-async fn missing_expires_in_clears_the_old_expiry() {
+async fn missing_expires_in_keeps_the_known_lifetime() {
     let host = Host::shared().await;
     let project = host.new_project().await;
     let oauth = Oauth::new(host, &project).await;
@@ -177,7 +177,7 @@ async fn missing_expires_in_clears_the_old_expiry() {
             read().await.get("expires_in"),
             oauth.issuer.granted("refresh_token")
         ),
-        (None, 1)
+        (Some(&json!(3_600)), 1)
     );
 }
 

@@ -10,7 +10,7 @@ use crate::{
     mcp_endpoints::{request, result},
 };
 
-const BOTH: &str = "application/json, text/event-stream";
+const BOTH_MEDIA_TYPES: &str = "application/json, text/event-stream";
 
 async fn send(project: &Client, url: &str, headers: &[(&str, &str)], body: &str) -> RawResponse {
     let headers = [&[("content-type", "application/json")][..], headers].concat();
@@ -108,7 +108,10 @@ async fn faulty_messages_get_the_errors_of_json_rpc() {
         (&*listed, json!(7), -32602, 200, "params"),
         (&*nameless, json!(7), -32602, 200, "name"),
     ] {
-        let headers = [("accept", BOTH), ("mcp-protocol-version", "2025-11-25")];
+        let headers = [
+            ("accept", BOTH_MEDIA_TYPES),
+            ("mcp-protocol-version", "2025-11-25"),
+        ];
         let answer = send(&project, &url, &headers, body).await;
         let error = parsed(&answer);
         assert_eq!(answer.status, status, "{body}: {error}");
@@ -137,7 +140,7 @@ async fn batches_of_their_version_are_answered() {
     ]);
     for version in [None, Some("2025-03-26")] {
         let version = version.map(|version| ("mcp-protocol-version", version));
-        let headers = [&[("accept", BOTH)][..], version.as_slice()].concat();
+        let headers = [&[("accept", BOTH_MEDIA_TYPES)][..], version.as_slice()].concat();
         let answer = send(&project, &url, &headers, &batch.to_string()).await;
         assert_eq!(answer.status, 200);
         let answers = parsed(&answer);
@@ -169,7 +172,10 @@ async fn no_proxy_holds_event_streams_back() {
     let meta = json!({ "progressToken": 1 });
     let params = json!({ "name": tool, "arguments": {}, "_meta": meta });
     let call = message(1, "tools/call", params).to_string().into_bytes();
-    let headers = [("content-type", "application/json"), ("accept", BOTH)];
+    let headers = [
+        ("content-type", "application/json"),
+        ("accept", BOTH_MEDIA_TYPES),
+    ];
     let called = project.exchange_stream(Method::POST, &url, &headers, call);
     let headers = [("accept", "text/event-stream")];
     let opened = project.exchange_stream(Method::GET, &url, &headers, Vec::new());
@@ -199,7 +205,7 @@ async fn versions_without_output_schemas_get_none() {
         (Some("2025-11-25"), true),
     ] {
         let version = version.map(|version| ("mcp-protocol-version", version));
-        let headers = [&[("accept", BOTH)][..], version.as_slice()].concat();
+        let headers = [&[("accept", BOTH_MEDIA_TYPES)][..], version.as_slice()].concat();
         let listed = result(&send(&project, &url, &headers, &list).await);
         let tool = &listed["tools"][0];
         assert_eq!(tool["outputSchema"].is_object(), has_schema, "{version:?}");

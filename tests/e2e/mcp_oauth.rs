@@ -650,7 +650,11 @@ async fn page_names_server_project_and_toolkits() {
         ] {
             assert!(shown.contains(part), "{part}: {page}");
         }
-        let id = endpoint.split('/').find(|part| part.len() >= 20).unwrap();
+        let id = endpoint
+            .split('/')
+            .skip(3)
+            .find(|part| part.len() >= 14)
+            .unwrap();
         assert!(!page.contains(id.split('?').next().unwrap()), "{page}");
     }
 }

@@ -54,7 +54,7 @@ const MAX_PROGRAM_BYTES: usize = 10 << 20;
 /// Estimated memory of a pattern, as a multiple of its program.
 const PROGRAMS_PER_PATTERN: usize = 3;
 
-const NULL: &[u8] = b"null";
+const NULL_TEXT: &[u8] = b"null";
 pub(super) const NOT_AN_OBJECT: &str = "not an object";
 const TOO_MANY_STEPS: &str =
     "the value takes too many steps to validate: send a smaller or less nested value";
@@ -159,7 +159,7 @@ impl Check {
 
     /// Returns a value without the members that are null against the schema, or `None` if it has none.
     fn without_refused_nulls(&self, bytes: &[u8]) -> Option<Bytes> {
-        let has_null = bytes.windows(NULL.len()).any(|part| part == NULL);
+        let has_null = bytes.windows(NULL_TEXT.len()).any(|part| part == NULL_TEXT);
         let Self::Full(full) = self else {
             return None;
         };

@@ -3,6 +3,7 @@
 use std::{
     fs::{self, OpenOptions},
     io::Write,
+    net::SocketAddr,
     os::unix::fs::OpenOptionsExt,
     path::Path,
 };
@@ -136,9 +137,18 @@ pub(crate) fn write_private(path: &Path, content: &str) -> Result<()> {
 
 /// Prints the address of the server and the location of its keys. On a first start, also prints the
 /// data directory, the master key file and the toolkits.
-pub(crate) fn print_summary(server: &Server, url: &str, new: bool, terminal: Terminal) {
+pub(crate) fn print_summary(
+    server: &Server,
+    url: &str,
+    address: SocketAddr,
+    new: bool,
+    terminal: Terminal,
+) {
     let config = &server.config;
     terminal.line(&format!("{}  {url}", terminal.bold("toolhost")));
+    if config.public_url.is_some() {
+        terminal.pair("listens on", &format!("http://{address}"));
+    }
     if new {
         terminal.line("");
         terminal.pair("data", &config.data.display().to_string());

@@ -8,7 +8,7 @@ use axum::{
 };
 
 /// Methods of the addresses.
-const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
+const SCRIPT_METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
 /// Headers of responses that a script may read.
 const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static(
     "WWW-Authenticate, Mcp-Session-Id, Mcp-Protocol-Version, Retry-After, X-Request-Id",
@@ -23,7 +23,7 @@ pub(crate) async fn preflight(headers: HeaderMap) -> Response {
     let mut response = StatusCode::NO_CONTENT.into_response();
     let headers = response.headers_mut();
     headers.extend(asked);
-    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, METHODS);
+    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, SCRIPT_METHODS);
     headers.insert(header::ACCESS_CONTROL_MAX_AGE, MAX_AGE);
     let asked = HeaderValue::from_static("Access-Control-Request-Headers");
     headers.insert(header::VARY, asked);

@@ -14,7 +14,7 @@ use futures::Stream;
 /// Interval of comments that keep an idle connection open.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 /// Header with `no` that makes nginx, and proxies like it, pass each event on at once.
-static BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+static BUFFERING_HEADER: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// Answers with a stream of events, which no proxy holds back.
 pub(crate) fn event_stream(
@@ -23,6 +23,6 @@ pub(crate) fn event_stream(
     let keep_alive = KeepAlive::new().interval(KEEP_ALIVE_INTERVAL);
     let mut response = Sse::new(events).keep_alive(keep_alive).into_response();
     let headers = response.headers_mut();
-    headers.insert(BUFFERING.clone(), HeaderValue::from_static("no"));
+    headers.insert(BUFFERING_HEADER.clone(), HeaderValue::from_static("no"));
     response
 }

@@ -5,7 +5,8 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use super::{EVENT_STREAM_MEDIA_TYPE, JSON_MEDIA_TYPE};
 
 /// The header as `rmcp` demands it.
-const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+const BOTH_MEDIA_TYPES: HeaderValue =
+    HeaderValue::from_static("application/json, text/event-stream");
 
 /// Kinds of responses that a client accepts (RFC 9110, section 12.5.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +50,7 @@ impl Accepted {
     /// Writes the header that `rmcp` demands of a client that accepts JSON.
     pub(super) fn declare(self, headers: &mut HeaderMap) {
         if self.json {
-            headers.insert(header::ACCEPT, BOTH);
+            headers.insert(header::ACCEPT, BOTH_MEDIA_TYPES);
         }
     }
 }

@@ -138,7 +138,7 @@ impl DirectRequest {
 }
 
 /// Returns true if a request has no version of the protocol, or one that has connections.
-fn has_connections(headers: &HeaderMap) -> bool {
+pub(super) fn has_connections(headers: &HeaderMap) -> bool {
     let mut versions = ProtocolVersion::KNOWN_VERSIONS
         .iter()
         .map(ProtocolVersion::as_str)

@@ -104,11 +104,12 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Raw
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// Checks that a value is a message, and that its parameters are those of its method.
+/// Checks that a value is a message, and that its parameters are those of its method. `has_connections` is
+/// true for versions of the protocol in which a client connects.
 ///
 /// # Errors
 /// If it is none.
-pub(super) fn check(value: &RawValue) -> Result<(), Refusal> {
+pub(super) fn check(value: &RawValue, has_connections: bool) -> Result<(), Refusal> {
     let invalid = |id, problem: &str| Err(Refusal::invalid(id, problem));
     if !value.get().starts_with('{') {
         return invalid(None, "a message must be an object");
@@ -134,6 +135,10 @@ pub(super) fn check(value: &RawValue) -> Result<(), Refusal> {
         return invalid(id, "method must be a string");
     };
     let params = members.params.map_or("{}", RawValue::get);
+    if method == "initialize" && !has_connections {
+        // The answer is that there is no such method.
+        return Ok(());
+    }
     let checked = check_params(&method, params, id.is_some());
     checked.map_err(|message| Refusal {
         id,
@@ -202,7 +207,7 @@ mod tests {
 
     fn refusal(body: &str) -> Option<(Value, ErrorCode, String)> {
         let checked = match Body::read(body.as_bytes()) {
-            Ok(Body::One(value)) => check(value),
+            Ok(Body::One(value)) => check(value, true),
             Ok(Body::Batch(_)) => panic!("a batch: {body}"),
             Err(refused) => Err(refused),
         };

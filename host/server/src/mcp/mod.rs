@@ -193,7 +193,7 @@ async fn answer_message(
     bytes: Bytes,
     message: &RawValue,
 ) -> ApiResult<Response> {
-    if let Err(refusal) = messages::check(message) {
+    if let Err(refusal) = messages::check(message, direct::has_connections(&head.headers)) {
         return Ok(refusal.into_response());
     }
     let message = ConnectionMessage::read(&bytes);

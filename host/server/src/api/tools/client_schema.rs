@@ -5,12 +5,12 @@
 //! type is one word with `nullable`, constants are an `enum` with a type, alternatives are `anyOf`, and an
 //! object has a title, from which its type is named.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// Keywords whose value has schemas by name.
 const NAMED_SCHEMAS: [&str; 4] = ["$defs", "definitions", "patternProperties", "properties"];
 /// Keywords whose value is a schema or a list of schemas. `oneOf` becomes `anyOf`.
-const SCHEMAS: [&str; 7] = [
+const SCHEMA_KEYWORDS: [&str; 7] = [
     "additionalProperties",
     "allOf",
     "anyOf",
@@ -19,7 +19,7 @@ const SCHEMAS: [&str; 7] = [
     "not",
     "oneOf",
 ];
-const ALTERNATIVES: [&str; 2] = ["anyOf", "oneOf"];
+const ALTERNATIVE_KEYWORDS: [&str; 2] = ["anyOf", "oneOf"];
 /// Keywords that hold for values of a type alone.
 const KEYWORDS_OF_TYPES: [(&str, &[&str]); 3] = [
     ("array", &["items", "maxItems", "minItems"]),
@@ -43,18 +43,18 @@ pub(super) fn simplify(schema: &mut Value, name: &str) {
                     simplify(schema, name);
                 }
             }
-            Value::Array(all) if SCHEMAS.contains(&keyword.as_str()) => {
+            Value::Array(all) if SCHEMA_KEYWORDS.contains(&keyword.as_str()) => {
                 for (index, schema) in all.iter_mut().enumerate() {
                     simplify(schema, &format!("{name} {}", index + 1));
                 }
             }
-            Value::Object(_) if SCHEMAS.contains(&keyword.as_str()) => {
+            Value::Object(_) if SCHEMA_KEYWORDS.contains(&keyword.as_str()) => {
                 simplify(inside, &format!("{name} item"));
             }
             _ => {}
         }
     }
-    for keyword in ALTERNATIVES {
+    for keyword in ALTERNATIVE_KEYWORDS {
         take_null(members, keyword);
         join_constants(members, keyword);
     }
@@ -138,7 +138,7 @@ fn join_constants(members: &mut Map<String, Value>, keyword: &str) {
 /// Turns a constant into an `enum`, takes null out of it, and adds the type that all values have.
 fn use_enum(members: &mut Map<String, Value>) {
     if let Some(constant) = members.shift_remove("const") {
-        members.insert("enum".to_owned(), json!([constant]));
+        members.insert("enum".to_owned(), vec![constant].into());
     }
     let Some(Value::Array(values)) = members.get_mut("enum") else {
         return;
@@ -226,6 +226,8 @@ fn alternative(members: &mut Map<String, Value>, kind: Value) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     /// Returns the simplified schema of a property that is called `p`.

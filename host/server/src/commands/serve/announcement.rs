@@ -76,7 +76,7 @@ pub(super) async fn announce(
         terminal.line(&ready.to_string());
         return Ok(());
     }
-    first_run::print_summary(server, &start.url, start.new, terminal);
+    first_run::print_summary(server, &start.url, start.address, start.new, terminal);
     if let Some(url) = &metrics_url {
         terminal.pair("metrics", url);
     }
