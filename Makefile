@@ -4,8 +4,8 @@ LINTING_COMPILER ?=
 CARGO = cargo $(if $(LINTING_COMPILER),--config 'build.rustc-workspace-wrapper="$(LINTING_COMPILER)"')
 # What a guest, a script or a command may do, what leaves for the network, what an author types, what clients and browsers make of it,
 # and limits on requests know no store, and damaged folders and full disks are the embedded one's own: they are tried once.
-STORELESS = $(addsuffix ::,abi abuse::edge abuse::runs bash_tool browser certificates clients damage disk examples generated home hostile \
-	hostile_answers instructions limits mcp_conformance mcp_resources overload prompts provider proxies refused sandbox session settings \
+STORELESS = $(addsuffix ::,abi abuse::edge abuse::runs bash_tool browser certificates client_libraries clients damage disk examples generated home hostile \
+	hostile_answers instructions limits mcp_conformance mcp_messages mcp_resources overload prompts provider proxies refused sandbox session settings \
 	telemetry unknown walks ways_out workbench) \
 	$(addprefix approvals::,assistants_ client_without_) $(addprefix budget::,call_file_ concurrent_ connection_ limits_page_ log_line_ \
 	manifest_ prompt_ request_ run_resource_) $(addprefix coverage::,every_body_ every_response_ every_route_refuses_missing_ \

@@ -455,8 +455,16 @@ const TESTS_OF_ROWS: &[(&str, &str)] = &[
         "tests/e2e/tool_router_sessions.rs attach_repeats_tools_of_the_client",
     ),
     (
-        "Tools on a page of an MCP endpoint",
-        "tests/e2e/mcp_endpoints.rs long_lists_have_pages",
+        "Page of the tools of an MCP endpoint",
+        "tests/e2e/mcp_endpoints.rs lists_over_two_mebibytes_have_pages",
+    ),
+    (
+        "Result of a tool for an MCP client",
+        "tests/e2e/mcp_messages.rs large_results_are_a_beginning_and_a_file",
+    ),
+    (
+        "Messages of a batch at an MCP endpoint",
+        "tests/e2e/mcp_messages.rs batches_of_their_version_are_answered",
     ),
     (
         "Resources on a page of an MCP endpoint",
@@ -493,6 +501,10 @@ const TESTS_OF_ROWS: &[(&str, &str)] = &[
     (
         "Validity of the refresh token of an assistant",
         "host/app/src/agents/mcp_oauth/consent/tests.rs refresh_tokens_end_after_their_validity",
+    ),
+    (
+        "Time in which a refresh token of an assistant gives the same tokens again",
+        "tests/e2e/mcp_oauth.rs refresh_token_used_twice_gives_the_same_tokens",
     ),
     (
         "Use cases of a search for tools in a session",

@@ -15,20 +15,22 @@ use crate::{
 const REMOVAL_BATCH_SIZE: u64 = 100;
 
 /// Enables or disables an instance. `user` is the user that the caller expects. Fails if the
-/// instance does not exist, is deleted, belongs to another user or is in the state already, or if
-/// its account is not active.
+/// instance does not exist, is deleted, belongs to another user or is in the state already, if its
+/// account is not active, or if no change is given.
 pub async fn set_enabled(
     app: &App,
     project: &Project,
     id: &TriggerInstanceId,
     user: Option<&str>,
-    enabled: bool,
+    enabled: Option<bool>,
 ) -> Result<()> {
     let changed = app.store.change(&COLLECTION, id.as_str(), || async {
         let mut instance = record(app, project, id).await?;
         if user.is_some_and(|user| user != instance.body.user_id) {
             return Err(errors::instance_not_found(id));
         }
+        let missing = || errors::invalid("status: is missing: send `enable` or `disable`");
+        let enabled = enabled.ok_or_else(missing)?;
         if instance.body.is_enabled() == enabled {
             let state = if enabled { "enabled" } else { "disabled" };
             return Err(errors::instance_unchanged(id, state));

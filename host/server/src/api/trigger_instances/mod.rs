@@ -15,7 +15,7 @@ use self::{
     views::{ChangedView, PolledView, RemovedView, UpsertedView, View},
 };
 use crate::http::{
-    ApiResult, IN_TABLE, Json, Listed, OptionalJson, Page, Path, ProjectKey, Query, errors,
+    ApiResult, IN_TABLE, Json, Listed, OptionalJson, Page, Path, ProjectKey, Query,
     reply::CreatedOrExisting,
 };
 
@@ -64,10 +64,7 @@ pub(crate) async fn change(
     Path(id): Path<TriggerInstanceId>,
     Json(body): Json<Change>,
 ) -> ApiResult<Json<ChangedView>> {
-    let Some(status) = body.status else {
-        return Err(errors::invalid("status: is missing: send `enable` or `disable`").into());
-    };
-    let enabled = status == WantedStatus::Enable;
+    let enabled = body.status.map(|status| status == WantedStatus::Enable);
     let user = body.user_id.as_deref();
     triggers::set_enabled(key.app(), &key.project, &id, user, enabled).await?;
     Ok(Json(ChangedView::SUCCESS))

@@ -48,7 +48,6 @@ pub(crate) struct View {
     #[schema(inline)]
     r#type: Delivery,
     /// All ways in which events of the type are delivered.
-    #[schema(inline)]
     types: [Delivery; 1],
     toolkit: ToolkitView,
     /// A JSON Schema of the configuration of an instance.
