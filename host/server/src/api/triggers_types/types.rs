@@ -44,10 +44,9 @@ pub(crate) struct View {
     name: String,
     description: String,
     instructions: String,
-    /// The first of `types`.
     #[schema(inline)]
     r#type: Delivery,
-    /// All ways in which events of the type are delivered.
+    /// All ways in which events of the type are delivered; `type` is the first.
     types: [Delivery; 1],
     toolkit: ToolkitView,
     /// A JSON Schema of the configuration of an instance.
