@@ -1,4 +1,4 @@
-//! What MCP endpoints make of headers and bodies that differ from those of the official libraries.
+//! Answers of MCP endpoints to headers and bodies that differ from those of the official libraries.
 
 use harness::{Client, Guest, Host, client::RawResponse, guest};
 use reqwest::Method;

@@ -75,16 +75,8 @@ pub(super) async fn fail_attempt(
     attempt_number: u32,
     failure: &Failure,
 ) -> Result<()> {
-    let now = app.clock.now();
-    let change = |account: &mut Account| -> Result<()> {
-        if account.attempt_number == attempt_number {
-            fail(account, failure, now);
-        }
-        Ok(())
-    };
-    let owner = project.id.as_str();
-    app.store.edit(owner, id.as_str(), now, change).await?;
-    Ok(())
+    let end = |account: &mut Account, now| fail(account, failure, now);
+    edit_attempt(app, project, id, attempt_number, end).await
 }
 
 /// Ends a visit to the provider without tokens. The account goes on waiting for its user, who can
@@ -96,11 +88,7 @@ pub(super) async fn return_to_link(
     attempt_number: u32,
     failure: &Failure,
 ) -> Result<()> {
-    let now = app.clock.now();
-    let change = |account: &mut Account| -> Result<()> {
-        if account.attempt_number != attempt_number {
-            return Ok(());
-        }
+    let end = |account: &mut Account, now| {
         let is_link_open = account.waits_until.is_some_and(|until| until > now);
         if account.status.is_pending() && is_link_open {
             account.status_reason = Some(failure.error.clone());
@@ -108,6 +96,23 @@ pub(super) async fn return_to_link(
             account.changed_at = now;
         } else {
             fail(account, failure, now);
+        }
+    };
+    edit_attempt(app, project, id, attempt_number, end).await
+}
+
+/// Changes an account at the current time, unless its attempt is a later one.
+async fn edit_attempt(
+    app: &App,
+    project: &Project,
+    id: &AccountId,
+    attempt_number: u32,
+    change: impl Fn(&mut Account, Time),
+) -> Result<()> {
+    let now = app.clock.now();
+    let change = |account: &mut Account| -> Result<()> {
+        if account.attempt_number == attempt_number {
+            change(account, now);
         }
         Ok(())
     };

@@ -54,7 +54,7 @@ mod tests {
             ..Config::default()
         };
         let prompt = assistive_prompt(&config);
-        for tool in MetaTool::ALL {
+        for tool in MetaTool::all() {
             let is_named = prompt.contains(tool.slug());
             assert!(!is_named || tool.is_in_force(&config), "{tool:?}");
         }

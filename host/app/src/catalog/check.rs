@@ -54,6 +54,7 @@ const MAX_PROGRAM_BYTES: usize = 10 << 20;
 /// Estimated memory of a pattern, as a multiple of its program.
 const PROGRAMS_PER_PATTERN: usize = 3;
 
+/// The JSON text of null.
 const NULL_TEXT: &[u8] = b"null";
 pub(super) const NOT_AN_OBJECT: &str = "not an object";
 const TOO_MANY_STEPS: &str =
@@ -399,8 +400,8 @@ fn add_refused_nulls(error: &ValidationError<'_>, places: &mut BTreeSet<String>)
     }
 }
 
-/// Removes the member of an object at a JSON pointer. Returns false if there is none: an element of an
-/// array stays.
+/// Removes the property of an object at a JSON pointer. Returns false if nothing was removed; elements of
+/// arrays are not.
 fn remove_member(value: &mut Value, pointer: &str) -> bool {
     let Some((parent, name)) = pointer.rsplit_once('/') else {
         return false;

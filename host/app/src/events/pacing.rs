@@ -1,12 +1,12 @@
 //! Pace of the messages to each endpoint, so that one endpoint does not delay the others.
 //!
-//! An endpoint gets few messages at a time until it has accepted some, fewer after each failure, and
-//! none for a pause after [`FAILURES_BEFORE_PAUSE`] failures in a row. A delivery that finds no room
-//! waits in memory. If many wait, they stay in the store with a later due time, their turn, before
-//! which they are sent only if there is room. The state is in memory: after a restart every endpoint
-//! begins anew.
+//! An endpoint gets few messages concurrently until it has accepted some, fewer after each failure, and
+//! none for a pause after [`FAILURES_BEFORE_PAUSE`] failures in a row. A delivery for which no permit is
+//! free waits in memory. If many wait, they are deferred in the store, and sent earlier if a permit frees
+//! up. The state is in memory: a restart resets every endpoint.
 //!
-//! Polls, subscriptions at providers and actions take room of their project in the same way, and have no turns.
+//! Polls, subscriptions at providers and actions acquire permits of their project in the same way, and are
+//! not deferred.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -14,10 +14,10 @@ use parking_lot::Mutex;
 use store::Time;
 use tokio::time::Instant;
 
-use crate::{core::clock::time_after, work::MAX_TURN_DELAY};
+use crate::{core::clock::time_after, work::MAX_DEFERRAL};
 
-/// Messages that an endpoint gets at a time before it has accepted one.
-const FIRST_ROOM_MESSAGES: usize = 2;
+/// Maximum number of concurrent messages to an endpoint before it has accepted one.
+const FIRST_CONCURRENT_MESSAGES: usize = 2;
 /// Failures in a row after which an endpoint is paused.
 const FAILURES_BEFORE_PAUSE: u32 = 10;
 /// Number of endpoints above which the state of idle ones is dropped.
@@ -26,7 +26,7 @@ const MAX_ENDPOINTS: usize = 10_000;
 const AVERAGE_WEIGHT: u32 = 8;
 /// Time that a message is expected to take before one was measured.
 const FIRST_ESTIMATE: Duration = Duration::from_millis(10);
-/// Minimum time between two turns.
+/// Minimum time between the due times of two deferred deliveries.
 const MIN_INTERVAL: Duration = Duration::from_micros(100);
 
 /// The endpoints that this server has sent messages to.
@@ -37,66 +37,65 @@ pub(crate) struct Endpoints(Arc<Mutex<HashMap<String, Endpoint>>>);
 struct Endpoint {
     /// Times at which the messages under way began.
     open: Vec<Time>,
-    /// Messages that it may get at a time.
-    room: usize,
+    /// Maximum number of concurrent messages.
+    limit: usize,
     failures: u32,
     paused_until: Time,
     /// Average time of a message.
     average: Duration,
-    /// Time of the last turn that a waiting delivery got, since the epoch. Several turns may be in one
-    /// millisecond.
-    last_turn: Duration,
+    /// Last due time of a deferred delivery, since the epoch. Several may be in one millisecond.
+    last_retry: Duration,
 }
 
 impl Default for Endpoint {
     fn default() -> Self {
         Self {
             open: Vec::new(),
-            room: FIRST_ROOM_MESSAGES,
+            limit: FIRST_CONCURRENT_MESSAGES,
             failures: 0,
             paused_until: Time(0),
             average: FIRST_ESTIMATE,
-            last_turn: Duration::ZERO,
+            last_retry: Duration::ZERO,
         }
     }
 }
 
-/// Room for one message. Dropping it frees the room. The time of a message lasts until then.
-pub(crate) struct Room {
+/// Permit for one message, until it is dropped. The measured time of the message ends then.
+pub(crate) struct Permit {
     endpoints: Endpoints,
     id: String,
     begun: Time,
-    entered: Instant,
+    acquired: Instant,
     /// True if an attempt was made.
     attempted: bool,
 }
 
 impl Endpoints {
-    /// Takes room for a message to an endpoint, if there is some.
-    pub(super) fn enter(&self, id: &str, now: Time) -> Option<Room> {
+    /// Acquires the permit for a message to an endpoint, if one is free.
+    pub(super) fn acquire(&self, id: &str, now: Time) -> Option<Permit> {
         let mut all = self.0.lock();
         if all.len() >= MAX_ENDPOINTS {
             all.retain(|_, endpoint| !endpoint.open.is_empty() || endpoint.paused_until > now);
         }
         let endpoint = all.entry(id.to_owned()).or_default();
-        if endpoint.paused_until > now || endpoint.open.len() >= endpoint.room {
+        if endpoint.paused_until > now || endpoint.open.len() >= endpoint.limit {
             return None;
         }
         endpoint.open.push(now);
-        Some(Room {
+        Some(Permit {
             endpoints: self.clone(),
             id: id.to_owned(),
             begun: now,
-            entered: Instant::now(),
+            acquired: Instant::now(),
             attempted: false,
         })
     }
 
-    /// Returns the time of a later turn for a message that found no room.
-    pub(super) fn turn(&self, id: &str, now: Time) -> Time {
+    /// Returns the due time to which a message is deferred for which no permit was free.
+    pub(super) fn retry_at(&self, id: &str, now: Time) -> Time {
         let mut all = self.0.lock();
         let endpoint = all.entry(id.to_owned()).or_default();
-        endpoint.turn_after(endpoint.paused_until.max(now), now)
+        endpoint.retry_after(endpoint.paused_until.max(now), now)
     }
 }
 
@@ -105,38 +104,38 @@ impl Endpoint {
         self.average = (self.average * (AVERAGE_WEIGHT - 1) + took) / AVERAGE_WEIGHT;
     }
 
-    /// Returns the next turn after a time. Turns are as far apart as messages can be sent. If all
+    /// Returns the next due time after a time. Due times are as far apart as messages can be sent. If all
     /// messages under way take long, the intervals are longer.
-    fn turn_after(&mut self, from: Time, now: Time) -> Time {
+    fn retry_after(&mut self, from: Time, now: Time) -> Time {
         let newest = self.open.iter().max().map_or(0, |begun| now.0 - begun.0);
         let newest = Duration::from_millis(u64::try_from(newest).unwrap_or(0));
-        let room = u32::try_from(self.room).unwrap_or(u32::MAX).max(1);
-        let interval = (self.average.max(newest) / room).clamp(MIN_INTERVAL, MAX_TURN_DELAY);
+        let limit = u32::try_from(self.limit).unwrap_or(u32::MAX).max(1);
+        let interval = (self.average.max(newest) / limit).clamp(MIN_INTERVAL, MAX_DEFERRAL);
         let from = since_epoch(from);
-        let next = self.last_turn.max(from) + interval;
-        self.last_turn = if next > from + MAX_TURN_DELAY {
+        let next = self.last_retry.max(from) + interval;
+        self.last_retry = if next > from + MAX_DEFERRAL {
             from + interval
         } else {
             next
         };
-        let milliseconds = self.last_turn.as_micros().div_ceil(1_000);
+        let milliseconds = self.last_retry.as_micros().div_ceil(1_000);
         Time(i64::try_from(milliseconds).unwrap_or(i64::MAX))
     }
 }
 
-impl Room {
+impl Permit {
     /// Notes that the endpoint accepted the message.
-    pub(super) fn accepted(&mut self, max_room: usize) {
+    pub(super) fn accepted(&mut self, max_limit: usize) {
         self.attempted = true;
         let mut all = self.endpoints.0.lock();
         let endpoint = all.entry(self.id.clone()).or_default();
         if endpoint.failures >= FAILURES_BEFORE_PAUSE {
             // An endpoint that has recovered begins anew.
-            endpoint.average = self.entered.elapsed();
+            endpoint.average = self.acquired.elapsed();
         }
         endpoint.failures = 0;
         endpoint.paused_until = Time(0);
-        endpoint.room = (endpoint.room + 1).min(max_room);
+        endpoint.limit = (endpoint.limit + 1).min(max_limit);
     }
 
     /// Notes a failure. Returns the number of failures in a row.
@@ -145,23 +144,23 @@ impl Room {
         let mut all = self.endpoints.0.lock();
         let endpoint = all.entry(self.id.clone()).or_default();
         endpoint.failures = endpoint.failures.saturating_add(1);
-        endpoint.room = endpoint.room.saturating_sub(1).max(1);
+        endpoint.limit = endpoint.limit.saturating_sub(1).max(1);
         if endpoint.failures >= FAILURES_BEFORE_PAUSE {
             endpoint.paused_until = time_after(now, pause);
-            endpoint.last_turn = since_epoch(endpoint.paused_until);
+            endpoint.last_retry = since_epoch(endpoint.paused_until);
         }
         endpoint.failures
     }
 }
 
-impl Drop for Room {
+impl Drop for Permit {
     fn drop(&mut self) {
         let mut all = self.endpoints.0.lock();
         let Some(endpoint) = all.get_mut(&self.id) else {
             return;
         };
         if self.attempted {
-            endpoint.measure(self.entered.elapsed());
+            endpoint.measure(self.acquired.elapsed());
         }
         if let Some(place) = endpoint.open.iter().position(|begun| *begun == self.begun) {
             endpoint.open.swap_remove(place);

@@ -26,7 +26,7 @@ use super::{
     event::MessageVersion,
     message, ordering,
     outbox::Event,
-    pacing::Room,
+    pacing::Permit,
     signing,
     subscription_disabling::disable,
     subscriptions::{self, DisableReason, Endpoint, Subscription},
@@ -60,18 +60,18 @@ const MIN_WORK_DELAY: Duration = Duration::from_secs(1);
 const MAX_WORK_DELAY: Duration = Duration::from_secs(300);
 
 /// Returns the queue of deliveries.
-pub(crate) fn queue(app: &App) -> Queue<Delivery, App, Room> {
+pub(crate) fn queue(app: &App) -> Queue<Delivery, App, Permit> {
     Queue {
         name: "webhook_deliveries",
         shares: delivery_shares(app.webhooks.concurrency),
         lease_ttl: LEASE_TTL,
         retry_delay: |attempts| Some(doubled(MIN_WORK_DELAY, MAX_WORK_DELAY, attempts)),
         admission: Admission {
-            key: |delivery| room_key(&delivery.body),
-            enter: |app, key, now| app.endpoints.enter(key, now),
-            turn: Some(|app, key, now| app.endpoints.turn(key, now)),
+            key: |delivery| permit_key(&delivery.body),
+            acquire: |app, key, now| app.endpoints.acquire(key, now),
+            retry_at: Some(|app, key, now| app.endpoints.retry_at(key, now)),
         },
-        work: |app: &App, claim, room| Box::pin(send(app, claim, room)),
+        work: |app: &App, claim, permit| Box::pin(send(app, claim, permit)),
     }
 }
 
@@ -85,9 +85,9 @@ pub const fn delivery_shares(concurrency: usize) -> Shares {
     )
 }
 
-/// Returns the key of the room for the messages of an endpoint. The failures of another URL say
+/// Returns the key of the permit for the messages of an endpoint. The failures of another URL say
 /// nothing about the endpoint.
-fn room_key(delivery: &Delivery) -> String {
+fn permit_key(delivery: &Delivery) -> String {
     match delivery.goes_elsewhere() {
         true => format!("{} elsewhere", delivery.subscription),
         false => delivery.subscription.to_string(),
@@ -105,7 +105,7 @@ enum Outcome {
 }
 
 /// Makes the next attempt of a delivery.
-async fn send(app: &App, claim: Arc<Claim<Delivery>>, mut room: Room) -> Result<Next> {
+async fn send(app: &App, claim: Arc<Claim<Delivery>>, mut permit: Permit) -> Result<Next> {
     if ordering::wait(app, &claim).await? {
         return Ok(Next::Ended);
     }
@@ -141,7 +141,7 @@ async fn send(app: &App, claim: Arc<Claim<Delivery>>, mut room: Room) -> Result<
     let subscription = &opened.record;
     match outcome {
         Outcome::Accepted => {
-            room.accepted(app.webhooks.concurrency_per_endpoint);
+            permit.accepted(app.webhooks.concurrency_per_endpoint);
             if subscription.body.failing_since.is_some() && !elsewhere {
                 edit(app, subscription, |body| body.failing_since = None).await?;
             }
@@ -158,7 +158,7 @@ async fn send(app: &App, claim: Arc<Claim<Delivery>>, mut room: Room) -> Result<
             ordering::end(app, &claim, fail).await
         }
         Outcome::Failed { retry_after } => {
-            let failures = room.failed(now, app.webhooks.pause);
+            let failures = permit.failed(now, app.webhooks.pause);
             if !elsewhere {
                 note_failure(app, failures, subscription, now).await?;
             }

@@ -1,8 +1,8 @@
 //! Installation of components that this server has not compiled yet.
 //!
 //! Problem: compiling a component takes seconds, longer than some callers wait, for example the provider
-//! that sends a webhook. If a compilation ended with its caller, the next caller would begin it anew, and none
-//! would ever be served.
+//! that sends a webhook. If a compilation ended with its caller, the next caller would have to start it again, and no
+//! caller would ever be served.
 //!
 //! Guarantee: a compilation goes on without its caller, and all that need the component wait for the same one.
 

@@ -30,10 +30,14 @@ pub(crate) struct WorkState {
     /// Time from which a queue gives the record to a worker. None if the record waits for nothing.
     #[serde(default)]
     pub(crate) due: Option<Time>,
-    /// True if the record was due and found no room. Its due time is then a turn, before which it may
-    /// be taken up.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    put_off: bool,
+    /// True if the record was deferred because its key was at capacity; it may be claimed before its due
+    /// time.
+    #[serde(
+        default,
+        rename = "put_off",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    is_deferred: bool,
     #[serde(default)]
     lease: Option<Lease>,
     /// Number of failed and interrupted attempts since the last success.
@@ -62,19 +66,19 @@ impl WorkState {
     /// Sets the time of the next work after a success.
     pub(crate) fn reschedule(&mut self, due: Time) {
         self.due = Some(due);
-        self.put_off = false;
+        self.is_deferred = false;
         self.attempts = 0;
     }
 
-    /// Puts a due record off until its turn.
-    pub(super) fn put_off(&mut self, turn: Time) {
-        self.due = Some(turn);
-        self.put_off = true;
+    /// Defers a due record to a later due time.
+    pub(super) fn defer(&mut self, due: Time) {
+        self.due = Some(due);
+        self.is_deferred = true;
     }
 
-    /// Returns true if the record may be taken up before it is due.
-    pub(super) fn is_put_off(&self) -> bool {
-        self.put_off
+    /// Returns true if the record may be claimed before it is due.
+    pub(super) fn is_deferred(&self) -> bool {
+        self.is_deferred
     }
 
     /// Returns true while a worker holds the record.
@@ -90,9 +94,9 @@ impl WorkState {
 
     /// Sets the lease. Queues do not find the record before the lease expires.
     fn hold(&mut self, lease: Lease) {
-        let turn = self.put_off.then_some(lease.until);
-        self.due = turn.or(self.due.map(|due| due.max(lease.until)));
-        self.put_off = false;
+        let deferred = self.is_deferred.then_some(lease.until);
+        self.due = deferred.or(self.due.map(|due| due.max(lease.until)));
+        self.is_deferred = false;
         self.lease = Some(lease);
     }
 }

@@ -1,10 +1,10 @@
-//! Erasure of many records in small batches under a claim, so that other writers are not delayed
-//! and a server that has lost its claim erases nothing.
+//! Erasure of many records in small batches, so that other writers are not delayed. Under a claim, a
+//! server that has lost it erases nothing.
 
-use store::{Collection, Query, Row};
+use store::{Batch, Collection, CommitError, Query, Row};
 
 use super::claim::{Claim, Claimable};
-use crate::Result;
+use crate::{App, Result};
 
 /// Erases the records at the beginning of a list for as long as `is_erased` returns true for one on
 /// the first page of `page_records` records. Their bodies are not read. Records that are changed
@@ -29,5 +29,28 @@ pub(crate) async fn erase_all<T: Claimable>(
             .fold(batch, |batch, row| batch.purge_row(collection, row));
         claim.succeeded(claim.commit(batch).await).await?;
         tokio::task::yield_now().await;
+    }
+}
+
+/// Erases all records of a list, `page_records` at a time. Their bodies are not read. Records that are
+/// changed meanwhile are read again.
+pub(crate) async fn erase_list(
+    app: &App,
+    collection: &'static Collection,
+    query: Query,
+    page_records: u64,
+) -> Result<()> {
+    let query = query.page(0, page_records).uncounted().without_bodies();
+    loop {
+        let rows = app.store.rows(collection, &query).await?.rows;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let batch = Batch::at(app.clock.now());
+        let purge = |batch: Batch, row| batch.purge_row(collection, row);
+        match app.store.commit(rows.iter().fold(batch, purge)).await {
+            Ok(()) | Err(CommitError::Stale) => {}
+            Err(cause) => return Err(cause.into()),
+        }
     }
 }

@@ -33,9 +33,9 @@ mod recurring;
 
 pub(crate) use backoff::{doubled, jittered};
 pub(crate) use claim::{Claim, Claimable, Claims, WorkState};
-pub(crate) use erase::erase_all;
+pub(crate) use erase::{erase_all, erase_list};
 pub use queue::QueueDepth;
-pub(crate) use queue::{Admission, MAX_TURN_DELAY, Next, Queue, depth as queue_depth};
+pub(crate) use queue::{Admission, MAX_DEFERRAL, Next, Queue, depth as queue_depth};
 #[cfg(test)]
 pub(crate) use recurring::claim_job;
 pub(crate) use recurring::{FENCES_COLLECTION, JOBS_COLLECTION, Job, JobClaim, JobState, run_jobs};

@@ -12,8 +12,8 @@
 //! the same ones.
 //!
 //! Projects share the workers of a queue, so that some workers stay free for a project that has none
-//! ([`Shares`]). A queue may also limit the records in progress, for example for each endpoint. The
-//! others wait, and however many they are, they do not delay those of a project that has room.
+//! ([`Shares`]). A queue may also limit the records in progress by key, for example for each endpoint.
+//! No number of records that wait for a permit delays those of a project with free capacity.
 
 mod due;
 
@@ -34,14 +34,14 @@ use crate::{
     core::{clock::time_after, errors},
 };
 
-/// Maximum time until the turn of a record that was put off. The longer it is, the less often the records of
-/// an endpoint that does not answer are written.
-pub(crate) const MAX_TURN_DELAY: Duration = Duration::from_secs(300);
+/// Maximum time for which a record is deferred. The longer it is, the less often the records of an endpoint
+/// that does not answer are written.
+pub(crate) const MAX_DEFERRAL: Duration = Duration::from_secs(300);
 /// Interval at which due records are looked for without a commit.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A queue with the work on its records. `C` is the context of the work, and `R` the room that the
-/// work on a record takes.
+/// A queue with the work on its records. `C` is the context of the work, and `R` the permit of the
+/// work on a record.
 pub(crate) struct Queue<T, C, R = ()> {
     /// Name for the log.
     pub(crate) name: &'static str,
@@ -60,26 +60,26 @@ pub(crate) struct Queue<T, C, R = ()> {
 
 /// The admission of due records to the work on them.
 pub(crate) struct Admission<T, C, R> {
-    /// Returns the key of the room for the work on a record, for example the id of an endpoint.
+    /// Returns the key of the permit for the work on a record, for example the id of an endpoint.
     pub(crate) key: fn(&Record<T>) -> String,
-    /// Takes room for the work on a record with a key, if there is some.
-    pub(crate) enter: fn(&C, &str, Time) -> Option<R>,
-    /// Returns the time until which a record with a key is put off that found no room and may hide
-    /// others. It is taken up before if there is room. None if all records of a project have the
-    /// same key, so that one without room hides none that has some.
-    pub(crate) turn: Option<Turn<C>>,
+    /// Acquires the permit of a key, if it is free.
+    pub(crate) acquire: fn(&C, &str, Time) -> Option<R>,
+    /// Returns the due time to which a record is deferred whose key has no free permit. It is claimed
+    /// earlier if a permit frees up. None if all records of a project have the same key: none of them
+    /// would get a permit instead, so that they need not be deferred.
+    pub(crate) retry_at: Option<RetryAt<C>>,
 }
 
-/// Returns the time until which a record with a key is put off.
-pub(crate) type Turn<C> = fn(&C, &str, Time) -> Time;
+/// Returns the due time to which a record with a key is deferred.
+pub(crate) type RetryAt<C> = fn(&C, &str, Time) -> Time;
 
 impl<T, C> Admission<T, C, ()> {
     /// Admits every record that the share of its project allows.
     pub(crate) fn by_project() -> Self {
         Self {
             key: |record| record.project.clone(),
-            enter: |_, _, _| Some(()),
-            turn: None,
+            acquire: |_, _, _| Some(()),
+            retry_at: None,
         }
     }
 }
@@ -118,8 +118,8 @@ impl<T: Claimable, C: Sync, R: Send> Queue<T, C, R> {
         loop {
             let worked = async {
                 match due.claim_next(self.lease_ttl).await? {
-                    Some((claim, (_permit, room))) => {
-                        self.attempt(Arc::new(claim), room, context).await
+                    Some((claim, (_worker, permit))) => {
+                        self.attempt(Arc::new(claim), permit, context).await
                     }
                     None => Ok(()),
                 }
@@ -134,14 +134,14 @@ impl<T: Claimable, C: Sync, R: Send> Queue<T, C, R> {
     }
 
     /// Works on a claimed record once.
-    async fn attempt(&self, claim: Arc<Claim<T>>, room: R, context: &C) -> Result<()> {
+    async fn attempt(&self, claim: Arc<Claim<T>>, permit: R, context: &C) -> Result<()> {
         let id = claim.id();
         let attempts = claim.attempts().await;
         let next = if attempts > 0 && (self.retry_delay)(attempts).is_none() {
             let reason = "its workers were lost".to_owned();
             Next::GiveUp { reason }
         } else {
-            let work = AssertUnwindSafe((self.work)(context, claim.clone(), room)).catch_unwind();
+            let work = AssertUnwindSafe((self.work)(context, claim.clone(), permit)).catch_unwind();
             match claim.keep(work).await {
                 Ok(Ok(Ok(next))) => next,
                 Ok(Ok(Err(cause))) => Next::retry(&cause),

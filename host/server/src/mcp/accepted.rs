@@ -18,7 +18,7 @@ pub(super) struct Accepted {
 
 impl Accepted {
     /// Accepts one message alone.
-    pub(super) const JSON: Self = Self {
+    pub(super) const JSON_ALONE: Self = Self {
         json: true,
         streams: false,
     };
@@ -32,7 +32,7 @@ impl Accepted {
             .filter(|range| !range.trim().is_empty())
             .peekable();
         if types.peek().is_none() {
-            return Self::JSON;
+            return Self::JSON_ALONE;
         }
         let mut accepted = Self {
             json: false,

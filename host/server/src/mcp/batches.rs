@@ -67,7 +67,7 @@ async fn answer_one(
     if let Some(request) = DirectRequest::read(&head.headers, &bytes) {
         return endpoint.answer_directly(request).await;
     }
-    answer_message(endpoint.clone(), head, Accepted::JSON, bytes, message).await
+    answer_message(endpoint.clone(), head, Accepted::JSON_ALONE, bytes, message).await
 }
 
 /// Returns the id of a message, if it has one.

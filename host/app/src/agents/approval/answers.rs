@@ -17,7 +17,7 @@ use crate::{
     agents::{SessionCaller, errors},
     core::{clock::time_before, ids::SessionId},
     projects::record_limits,
-    work::{JobClaim, erase_all},
+    work::{JobClaim, erase_all, erase_list},
 };
 
 /// Collection of the states that have been answered.
@@ -84,24 +84,8 @@ pub(in crate::agents) async fn erase_session(
     project: &str,
     session: &SessionId,
 ) -> Result<()> {
-    let query = Query::for_project(project)
-        .is("session", session.as_str())
-        .page(0, RECORDS_PER_BATCH)
-        .uncounted()
-        .without_bodies();
-    loop {
-        let rows = app.store.rows(&COLLECTION, &query).await?.rows;
-        if rows.is_empty() {
-            return Ok(());
-        }
-        let batch = Batch::at(app.clock.now());
-        let erase = |batch: Batch, row| batch.purge_row(&COLLECTION, row);
-        match app.store.commit(rows.iter().fold(batch, erase)).await {
-            // A state was given back in the meantime.
-            Ok(()) | Err(CommitError::Stale) => {}
-            Err(cause) => return Err(cause.into()),
-        }
-    }
+    let query = Query::for_project(project).is("session", session.as_str());
+    erase_list(app, &COLLECTION, query, RECORDS_PER_BATCH).await
 }
 
 /// Erases the records of states that have expired. This is a job that one server at a time runs.

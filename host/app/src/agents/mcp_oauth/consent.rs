@@ -224,14 +224,14 @@ struct CodeProof {
     challenge: String,
 }
 
-/// What a proof is worth by its number.
+/// Earlier use of a proof.
 #[derive(Debug, PartialEq, Eq)]
-enum Turn {
+enum ProofUse {
     /// It has not been used, and entitles to the next tokens.
-    Next,
-    /// It was used a moment ago, and entitles to the same tokens.
-    Again,
-    /// It was used before.
+    Unused,
+    /// It was last used within [`REUSE_GRACE`], and entitles to the same tokens.
+    Repeated,
+    /// It was used before that, and revokes all tokens.
     Reused,
 }
 
@@ -259,15 +259,15 @@ impl Consent {
         }
     }
 
-    /// Returns what a proof is worth by its number.
-    fn turn(&self, proof: &Proof, now: Time) -> Turn {
+    /// Returns the earlier use of a proof, which follows from its number.
+    fn use_of(&self, proof: &Proof, now: Time) -> ProofUse {
         let is_last = proof.code.is_none() && proof.refresh_number + 1 == self.refresh_number;
         if proof.refresh_number == self.refresh_number {
-            Turn::Next
+            ProofUse::Unused
         } else if is_last && now < time_after(self.exchanged_at(), REUSE_GRACE) {
-            Turn::Again
+            ProofUse::Repeated
         } else {
-            Turn::Reused
+            ProofUse::Reused
         }
     }
 
@@ -307,8 +307,8 @@ async fn advance(app: &App, id: &str, proof: &Proof) -> Result<Tokens> {
         if consent.body.client != proof.client {
             return Err(errors::mcp_grant_invalid("it belongs to another client"));
         }
-        let turn = consent.body.turn(proof, now);
-        if turn == Turn::Reused {
+        let earlier = consent.body.use_of(proof, now);
+        if earlier == ProofUse::Reused {
             let reused = "it was used before, so that all tokens that followed from it are revoked";
             let reused = errors::mcp_grant_invalid(reused);
             return Ok((Batch::at(now).purge(&consent), Err(reused)));
@@ -322,7 +322,7 @@ async fn advance(app: &App, id: &str, proof: &Proof) -> Result<Tokens> {
             return Err(ended());
         }
         let unchanged = Batch::at(now);
-        let (batch, [access, refresh]) = if turn == Turn::Next {
+        let (batch, [access, refresh]) = if earlier == ProofUse::Unused {
             let tokens = consent.body.next_tokens(id, now);
             (unchanged.update(&consent), tokens)
         } else {

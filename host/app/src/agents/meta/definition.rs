@@ -22,10 +22,10 @@ pub struct Definition {
     pub output: Value,
 }
 
-static META_TOOL_DEFINITIONS: LazyLock<[Definition; 11]> = LazyLock::new(|| {
-    MetaTool::ALL.map(|tool| {
-        serde_json::from_str(text(tool)).expect("the files of the definitions are tested")
-    })
+static META_TOOL_DEFINITIONS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
+    let read =
+        |tool| serde_json::from_str(text(tool)).expect("the files of the definitions are tested");
+    MetaTool::all().map(read).collect()
 });
 
 fn text(tool: MetaTool) -> &'static str {

@@ -22,7 +22,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use strum::IntoStaticStr;
+use strum::{IntoStaticStr, VariantArray};
 
 pub use self::{
     definition::Definition,
@@ -50,7 +50,7 @@ pub const SLUG_PREFIX: &str = "SERVICE_";
 const MAX_ARGUMENT_PROBLEMS: usize = 20;
 
 /// A meta tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
 #[strum(
     serialize_all = "SCREAMING_SNAKE_CASE",
     prefix = "SERVICE_",
@@ -97,20 +97,10 @@ impl From<Value> for MetaResult {
 }
 
 impl MetaTool {
-    /// The meta tools, in the order in which sessions list them.
-    pub const ALL: [Self; 11] = [
-        Self::SearchTools,
-        Self::GetToolSchemas,
-        Self::MultiExecuteTool,
-        Self::ManageConnections,
-        Self::WaitForConnections,
-        Self::RemoteWorkbench,
-        Self::RemoteBashTool,
-        Self::UpsertRecipe,
-        Self::GetRecipe,
-        Self::ProxyExecute,
-        Self::SubmitFeedback,
-    ];
+    /// Returns all meta tools, in the order in which sessions list them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::VARIANTS.iter().copied()
+    }
 
     /// Returns the slug, with the default operator word.
     #[must_use]
@@ -126,8 +116,7 @@ impl MetaTool {
     /// Finds a meta tool by its slug with the default operator word, in upper or lower case.
     #[must_use]
     pub fn from_slug(slug: &str) -> Option<Self> {
-        let mut all = Self::ALL.into_iter();
-        all.find(|tool| tool.slug().eq_ignore_ascii_case(slug))
+        Self::all().find(|tool| tool.slug().eq_ignore_ascii_case(slug))
     }
 
     /// Returns true if a session has the meta tool.
@@ -171,8 +160,7 @@ impl MetaTool {
 
     /// Returns the meta tools that lists of a session show.
     pub fn in_force(config: &Config) -> impl Iterator<Item = Self> {
-        let all = Self::ALL.into_iter();
-        all.filter(|tool| *tool != Self::SubmitFeedback && tool.is_in_force(config))
+        Self::all().filter(|tool| *tool != Self::SubmitFeedback && tool.is_in_force(config))
     }
 }
 
@@ -196,7 +184,7 @@ pub async fn execute(
     let run = async {
         match run(app, caller, tool, &arguments).await {
             Err(cause) if cause.is(&errors::ARGUMENTS_INVALID) => {
-                Err(named(app, caller, tool, &arguments, cause).await?)
+                Err(with_problems_named(app, caller, tool, &arguments, cause).await?)
             }
             ran => ran,
         }
@@ -204,9 +192,9 @@ pub async fn execute(
     runs::record_host_call(app, call, run).await
 }
 
-/// Names all problems of arguments that a meta tool refused, each with its path. Returns `cause` if the
-/// arguments match the schema.
-async fn named(
+/// Returns an error with all problems of arguments that a meta tool refused, each with its path, or `cause`
+/// if the arguments match the schema.
+async fn with_problems_named(
     app: &App,
     caller: &SessionCaller,
     tool: MetaTool,

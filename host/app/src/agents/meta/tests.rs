@@ -54,7 +54,7 @@ fn switches_of_a_session_remove_meta_tools() {
 
 #[test]
 fn every_meta_tool_has_a_definition() {
-    for tool in MetaTool::ALL {
+    for tool in MetaTool::all() {
         assert_eq!(MetaTool::from_slug(tool.slug()), Some(tool));
         let definition = tool.definition();
         assert_eq!(definition.input["type"], "object", "{tool:?}");

@@ -27,7 +27,7 @@ use crate::{
     events::{
         errors,
         outbox::{self, NewEvent},
-        pacing::Room,
+        pacing::Permit,
     },
     files,
     projects::{self, Project},
@@ -82,7 +82,7 @@ impl Polled {
 }
 
 /// Returns the queue of polls.
-pub(crate) fn queue() -> Queue<Progress, App, Room> {
+pub(crate) fn queue() -> Queue<Progress, App, Permit> {
     Queue {
         name: "trigger_polls",
         shares: POLL_SHARES,
@@ -90,13 +90,13 @@ pub(crate) fn queue() -> Queue<Progress, App, Room> {
         retry_delay: |_| Some(RETRY_DELAY),
         admission: Admission {
             key: |progress| format!("polls {}", progress.project),
-            enter: |app, key, now| app.endpoints.enter(key, now),
-            turn: None,
+            acquire: |app, key, now| app.endpoints.acquire(key, now),
+            retry_at: None,
         },
-        work: |app: &App, claim, mut room| {
+        work: |app: &App, claim, mut permit| {
             Box::pin(async move {
                 poll(app, &claim).await?;
-                room.accepted(POLL_SHARES.cap as usize);
+                permit.accepted(POLL_SHARES.cap as usize);
                 Ok(Next::Ended)
             })
         },

@@ -1,13 +1,13 @@
-//! The due records of a queue, which the workers of one server take up.
+//! The due records of a queue, which the workers of one server claim.
 //!
-//! One worker looks on behalf of all. Records without room wait in memory. If more records are due
-//! than were read, the next page leaves out the projects that have records in memory. However many
-//! records of other projects are due, a project without any is therefore found after one page for
-//! each of them, and nothing is written meanwhile.
+//! One worker looks on behalf of all. Records for which no permit is free stay in memory. If more
+//! records are due than were read, the next page leaves out the projects that have records in memory.
+//! However many records of other projects are due, a project with free capacity is therefore found
+//! after one page for each project in memory, and nothing is written meanwhile.
 //!
-//! In a queue in which other records of the same project may have room, those that hide them are
-//! put off to a later turn. A record that was put off is taken up before its turn once there is room
-//! for it, so that a turn that was estimated too late leaves no room unused.
+//! In a queue whose projects have several keys, records without a permit may precede records of the
+//! same project that would get one. They are deferred to a later due time. A deferred record is claimed
+//! earlier if a permit frees up, so that an overestimated delay does not leave capacity idle.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -22,30 +22,30 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::{Admission, MAX_TURN_DELAY, POLL_INTERVAL, Turn};
+use super::{Admission, MAX_DEFERRAL, POLL_INTERVAL, RetryAt};
 use crate::{
     Result,
     core::{clock::time_after, ids},
     work::{Claim, Claimable, Claims, jittered},
 };
 
-/// Interval at which due records are looked for while records that were put off come due.
-const TURN_INTERVAL: Duration = Duration::from_millis(50);
+/// Interval at which due records are looked for while deferred records come due.
+const DEFERRED_READ_INTERVAL: Duration = Duration::from_millis(50);
 /// Minimum time between two reads of due records if the first has returned all of them.
 const MIN_READ_INTERVAL: Duration = Duration::from_millis(5);
 /// Minimum time between two reads of due records while some of them wait in memory.
 const MIN_WAITING_READ_INTERVAL: Duration = Duration::from_millis(50);
 /// Minimum number of records that are read at a time.
 const MIN_PAGE_RECORDS: usize = 16;
-/// Pages of records that may wait in memory when another one is read.
+/// Number of pages of records that may wait in memory when another one is read.
 const MAX_WAITING_PAGES: usize = 4;
 /// Part of a page that stays in memory of each group while many records wait, as a divisor.
 const KEPT_PART: usize = 8;
 
-/// Permit of a worker, and the room of the admission.
-type Room<R> = (Permit<String>, R);
+/// Permit of a worker, and that of the admission.
+type Permits<R> = (Permit<String>, R);
 
-/// The due records that the workers of one server take up.
+/// The due records that the workers of one server claim.
 pub(super) struct Due<'a, T, C, R> {
     claims: &'a Claims,
     context: &'a C,
@@ -56,74 +56,78 @@ pub(super) struct Due<'a, T, C, R> {
     page_records: usize,
     waiting: AsyncMutex<Waiting<T>>,
     /// Ids of the records that a worker of this server is about to claim.
-    taking: Mutex<HashSet<String>>,
-    /// Given when a worker has ended its work, which may have made room for another record.
+    claiming: Mutex<HashSet<String>>,
+    /// Notified when a worker has ended its work, which may have freed a permit.
     pub(super) ended: Notify,
 }
 
-/// Records that were read and are not taken up yet.
+/// Records that were read and are not claimed yet.
 struct Waiting<T> {
-    due: Groups<T>,
+    due: Buffer<T>,
     /// Time at which due records were read. None before the first read.
     read_at: Option<Instant>,
-    /// Time at which due records of all projects were read.
-    all_read_at: Option<Instant>,
-    /// True if more records may be due of projects that have none in memory.
-    more: bool,
     /// True if more records may be due of projects that have some in memory.
-    hides_some: bool,
-    /// Records that were put off and whose turn has not come.
-    ahead: Groups<T>,
-    /// Time at which those of all projects were read.
-    ahead_read_at: Option<Instant>,
-    /// True if there may be more of projects that have none in memory.
-    more_ahead: bool,
-    /// Time until which records that were put off come due. None before the first read.
-    turns_until: Option<Time>,
+    has_hidden: bool,
+    /// Records that were deferred and are not due yet.
+    deferred: Buffer<T>,
+    /// Latest due time of deferred records. None before the first read.
+    deferred_until: Option<Time>,
 }
 
 impl<T> Waiting<T> {
-    /// Takes a record for which there is room. Due records come first.
-    fn admit<R>(&mut self, enter: impl Fn(&str, &str) -> Option<R>) -> Option<(Record<T>, R)> {
-        if let Some((record, room, last)) = self.due.admit(&enter) {
-            self.more |= last && self.hides_some;
-            return Some((record, room));
+    /// Takes a record for which a permit is free. Due records come first.
+    fn admit<R>(&mut self, acquire: impl Fn(&str, &str) -> Option<R>) -> Option<(Record<T>, R)> {
+        if let Some((record, permit, is_last)) = self.due.admit(&acquire) {
+            self.due.more |= is_last && self.has_hidden;
+            return Some((record, permit));
         }
-        let (record, room, last) = self.ahead.admit(&enter)?;
-        self.more_ahead |= last;
-        Some((record, room))
+        let (record, permit, is_last) = self.deferred.admit(&acquire)?;
+        self.deferred.more |= is_last;
+        Some((record, permit))
     }
 
-    /// Forgets the due records in memory, so that those of all projects are read.
-    fn forget(&mut self) {
-        self.due.0.clear();
-        self.all_read_at = None;
-        self.hides_some = false;
+    /// Drops the due records in memory, so that those of all projects are read.
+    fn forget_due(&mut self) {
+        self.due.clear();
+        self.has_hidden = false;
     }
 
-    /// Returns true if records that were put off are to be read before their turn. If none of those
-    /// that were read has room, they are read again after a while only.
-    fn looks_ahead(&self, now: Time) -> bool {
-        let is_read = is_recent(self.ahead_read_at) && !self.more_ahead;
-        !self.more && self.turns_until > Some(now) && !is_read
+    /// Returns true if deferred records are to be read before they are due. If none of those in memory
+    /// got a permit, they are read again after a while only.
+    fn reads_deferred(&self, now: Time) -> bool {
+        let is_read = self.deferred.is_recent() && !self.deferred.more;
+        !self.due.more && self.deferred_until > Some(now) && !is_read
     }
 }
 
-fn is_recent(read_at: Option<Instant>) -> bool {
-    read_at.is_some_and(|read_at| read_at.elapsed() < POLL_INTERVAL)
+/// Records in memory, in random order.
+struct Buffer<T> {
+    /// None of them is empty.
+    groups: VecDeque<Group<T>>,
+    /// Time at which records of all projects were read.
+    all_read_at: Option<Instant>,
+    /// True if there may be more records of projects that have none in memory.
+    more: bool,
 }
 
-/// Records in random order, grouped by project and the key of their room. No group is empty.
-struct Groups<T>(VecDeque<Group<T>>);
-
+/// Records of one project and one key.
 struct Group<T> {
     project: String,
     key: String,
     records: Vec<Record<T>>,
 }
 
-impl<T> Groups<T> {
-    fn new(mut records: Vec<Record<T>>, key: fn(&Record<T>) -> String) -> Self {
+impl<T> Buffer<T> {
+    fn new(more: bool) -> Self {
+        Self {
+            groups: VecDeque::new(),
+            all_read_at: None,
+            more,
+        }
+    }
+
+    /// Adds records, of projects that have none in memory.
+    fn add(&mut self, mut records: Vec<Record<T>>, key: fn(&Record<T>) -> String) {
         records.sort_by_cached_key(|_| ids::random::<4>());
         let mut groups = HashMap::<_, Vec<_>>::new();
         for record in records {
@@ -136,21 +140,21 @@ impl<T> Groups<T> {
             key,
             records,
         });
-        Self(groups.collect())
+        self.groups.extend(groups);
     }
 
-    /// Takes a record of the first group for which there is room, which becomes the last group.
+    /// Takes a record of the first group for which a permit is free, which becomes the last group.
     /// Returns true with the last record of a group.
     fn admit<R>(
         &mut self,
-        enter: impl Fn(&str, &str) -> Option<R>,
+        acquire: impl Fn(&str, &str) -> Option<R>,
     ) -> Option<(Record<T>, R, bool)> {
-        for _ in 0..self.0.len() {
-            let mut group = self.0.pop_front()?;
-            let admitted = enter(&group.project, &group.key)
-                .and_then(|room| Some((group.records.pop()?, room, group.records.is_empty())));
+        for _ in 0..self.groups.len() {
+            let mut group = self.groups.pop_front()?;
+            let admitted = acquire(&group.project, &group.key)
+                .and_then(|permit| Some((group.records.pop()?, permit, group.records.is_empty())));
             if !group.records.is_empty() {
-                self.0.push_back(group);
+                self.groups.push_back(group);
             }
             if admitted.is_some() {
                 return admitted;
@@ -159,27 +163,37 @@ impl<T> Groups<T> {
         None
     }
 
-    /// Returns the number of records.
+    /// Returns true if records of all projects were read a short time ago.
+    fn is_recent(&self) -> bool {
+        let read_at = self.all_read_at;
+        read_at.is_some_and(|read_at| read_at.elapsed() < POLL_INTERVAL)
+    }
+
+    fn clear(&mut self) {
+        self.groups.clear();
+        self.all_read_at = None;
+    }
+
     fn record_count(&self) -> usize {
-        self.0.iter().map(|group| group.records.len()).sum()
+        self.groups.iter().map(|group| group.records.len()).sum()
     }
 
     /// Leaves the projects of these records out of a query.
     fn without_own_projects(&self, query: Query) -> Query {
-        let projects: HashSet<_> = self.0.iter().map(|group| &*group.project).collect();
+        let projects: HashSet<_> = self.groups.iter().map(|group| &*group.project).collect();
         let own = Predicate::AnyOf(projects.into_iter().map(Scalar::from).collect());
         query.test("project", Predicate::Not(Box::new(own)))
     }
 
     /// Keeps a number of records of each group.
     fn truncate(&mut self, records: usize) {
-        for group in &mut self.0 {
+        for group in &mut self.groups {
             group.records.truncate(records);
         }
     }
 
     fn retain(&mut self, mut is_kept: impl FnMut(&mut Record<T>) -> bool) {
-        self.0.retain_mut(|group| {
+        self.groups.retain_mut(|group| {
             group.records.retain_mut(&mut is_kept);
             !group.records.is_empty()
         });
@@ -194,15 +208,11 @@ impl<'a, T: Claimable, C, R> Due<'a, T, C, R> {
         shares: Shares,
     ) -> Self {
         let waiting = Waiting {
-            due: Groups(VecDeque::new()),
+            due: Buffer::new(true),
             read_at: None,
-            all_read_at: None,
-            more: true,
-            hides_some: false,
-            ahead: Groups(VecDeque::new()),
-            ahead_read_at: None,
-            more_ahead: false,
-            turns_until: None,
+            has_hidden: false,
+            deferred: Buffer::new(false),
+            deferred_until: None,
         };
         Self {
             claims,
@@ -214,45 +224,45 @@ impl<'a, T: Claimable, C, R> Due<'a, T, C, R> {
                 .unwrap_or(usize::MAX)
                 .max(MIN_PAGE_RECORDS),
             waiting: AsyncMutex::new(waiting),
-            taking: Mutex::default(),
+            claiming: Mutex::default(),
             ended: Notify::new(),
         }
     }
 
-    /// Waits for a due record for which there is room, and claims it. Returns none if another
+    /// Waits for a due record for which a permit is free, and claims it. Returns none if another
     /// server was faster. Fails if the store refuses.
-    pub(super) async fn claim_next(&self, ttl: Duration) -> Result<Option<(Claim<T>, Room<R>)>> {
-        let (record, room) = self.next().await?;
+    pub(super) async fn claim_next(&self, ttl: Duration) -> Result<Option<(Claim<T>, Permits<R>)>> {
+        let (record, permits) = self.next().await?;
         let id = record.id.clone();
-        let taken = self.claims.take(record, ttl).await;
-        self.taking.lock().remove(&id);
-        Ok(taken?.map(|claim| (claim, room)))
+        let claimed = self.claims.take(record, ttl).await;
+        self.claiming.lock().remove(&id);
+        Ok(claimed?.map(|claim| (claim, permits)))
     }
 
-    /// Returns a due record that no worker held when it was read, and its room. Waits for one if
+    /// Returns a due record that no worker held when it was read, and its permits. Waits for one if
     /// necessary.
-    async fn next(&self) -> Result<(Record<T>, Room<R>)> {
+    async fn next(&self) -> Result<(Record<T>, Permits<R>)> {
         let mut waiting = self.waiting.lock().await;
         loop {
             let now = self.claims.now().await?;
-            let enter = |project: &str, key: &str| self.enter(project, key, now);
-            if let Some((record, room)) = waiting.admit(enter) {
-                self.taking.lock().insert(record.id.clone());
-                return Ok((record, room));
+            let acquire = |project: &str, key: &str| self.acquire(project, key, now);
+            if let Some((record, permits)) = waiting.admit(acquire) {
+                self.claiming.lock().insert(record.id.clone());
+                return Ok((record, permits));
             }
             if !self.reads_on(&mut waiting) {
-                match self.admission.turn {
-                    Some(turn) if waiting.hides_some => {
-                        self.put_off(&mut waiting, turn, now).await?;
+                match self.admission.retry_at {
+                    Some(retry_at) if waiting.has_hidden => {
+                        self.defer(&mut waiting, retry_at, now).await?;
                     }
-                    turn => {
+                    retry_at => {
                         if !self.is_read_again(&waiting, now).await {
                             continue;
                         }
-                        // With turns, other records of the same projects may have room. Without
-                        // them, other servers may have taken up the records in memory.
-                        if turn.is_some() || !is_recent(waiting.all_read_at) {
-                            waiting.forget();
+                        // If projects have several keys, their other records may get permits. In any case,
+                        // other servers may have claimed the records in memory after a while.
+                        if retry_at.is_some() || !waiting.due.is_recent() {
+                            waiting.forget_due();
                         }
                     }
                 }
@@ -261,34 +271,34 @@ impl<'a, T: Claimable, C, R> Due<'a, T, C, R> {
         }
     }
 
-    /// Returns true if due records of further projects are to be read now. Leaves memory for them.
+    /// Returns true if due records of further projects are to be read now. Frees memory for them.
     fn reads_on(&self, waiting: &mut Waiting<T>) -> bool {
-        if waiting.more && waiting.due.record_count() > self.page_records {
+        if waiting.due.more && waiting.due.record_count() > self.page_records {
             waiting.due.truncate(self.page_records / KEPT_PART);
-            waiting.hides_some = true;
+            waiting.has_hidden = true;
         }
-        waiting.more && self.has_memory(&waiting.due)
+        waiting.due.more && self.has_memory(&waiting.due)
     }
 
-    /// Takes a worker and room for the work on a record of a project, if there are both.
-    fn enter(&self, project: &str, key: &str, now: Time) -> Option<Room<R>> {
-        let permit = self.workers.try_acquire(&project.to_owned()).ok()?;
-        let room = (self.admission.enter)(self.context, key, now)?;
-        Some((permit, room))
+    /// Acquires a worker and the permit of the admission for a record, if both are free.
+    fn acquire(&self, project: &str, key: &str, now: Time) -> Option<Permits<R>> {
+        let worker = self.workers.try_acquire(&project.to_owned()).ok()?;
+        let permit = (self.admission.acquire)(self.context, key, now)?;
+        Some((worker, permit))
     }
 
-    /// Waits until there may be more due records, or room for those that were read. Returns true if
+    /// Waits until there may be more due records, or permits for those that were read. Returns true if
     /// the due records are to be read.
     async fn is_read_again(&self, waiting: &Waiting<T>, now: Time) -> bool {
-        let has_due = !waiting.due.0.is_empty();
-        let has_waiting = has_due || !waiting.ahead.0.is_empty();
+        let has_due = !waiting.due.groups.is_empty();
+        let has_waiting = has_due || !waiting.deferred.groups.is_empty();
         let read_interval = match has_due {
             true => MIN_WAITING_READ_INTERVAL,
             false => MIN_READ_INTERVAL,
         };
         let read_at = waiting.read_at.unwrap_or_else(Instant::now);
-        let poll_interval = match waiting.turns_until > Some(now) {
-            true => TURN_INTERVAL,
+        let poll_interval = match waiting.deferred_until > Some(now) {
+            true => DEFERRED_READ_INTERVAL,
             false => jittered(POLL_INTERVAL),
         };
         let committed = async {
@@ -302,19 +312,19 @@ impl<'a, T: Claimable, C, R> Due<'a, T, C, R> {
         }
     }
 
-    /// Puts the records off that wait for room, in one commit.
-    async fn put_off(&self, waiting: &mut Waiting<T>, turn: Turn<C>, now: Time) -> Result<()> {
+    /// Defers the due records in memory, in one commit.
+    async fn defer(&self, waiting: &mut Waiting<T>, retry_at: RetryAt<C>, now: Time) -> Result<()> {
         let mut batch = Batch::at(now);
-        for group in waiting.due.0.drain(..) {
+        for group in waiting.due.groups.drain(..) {
             for mut record in group.records {
-                let turn = turn(self.context, &group.key, now);
-                record.body.work().put_off(turn);
-                waiting.turns_until = waiting.turns_until.max(Some(turn));
+                let due = retry_at(self.context, &group.key, now);
+                record.body.work().defer(due);
+                waiting.deferred_until = waiting.deferred_until.max(Some(due));
                 batch = batch.update(&record);
             }
         }
-        waiting.forget();
-        waiting.more_ahead = true;
+        waiting.forget_due();
+        waiting.deferred.more = true;
         match self.claims.store.commit(batch).await {
             // Another worker has changed one of the records. All of them are read again.
             Ok(()) | Err(CommitError::Stale) => Ok(()),
@@ -322,76 +332,76 @@ impl<'a, T: Claimable, C, R> Due<'a, T, C, R> {
         }
     }
 
-    /// Reads a page of due records of the projects that have none in memory, and one of those that
-    /// were put off if there may be room for them.
+    /// Reads a page of due records, and one of deferred records if permits may be free for them.
     async fn read_page(&self, waiting: &mut Waiting<T>) -> Result<()> {
-        let read_at = Instant::now();
-        waiting.read_at = Some(read_at);
+        waiting.read_at = Some(Instant::now());
         let now = self.claims.now().await?;
-        let after_now = now.0.saturating_add(1);
-        let mut due = Query::all_projects().below("due", after_now);
-        if waiting.due.0.is_empty() {
-            waiting.all_read_at = Some(read_at);
-            waiting.hides_some = false;
-        } else {
-            due = waiting.due.without_own_projects(due);
-        }
-        let due = self.find(due).await?;
-        waiting.more = due.len() >= self.page_records;
-        waiting.hides_some |= waiting.more;
-        waiting.due.0.extend(self.group(due, now).0);
-        waiting
-            .ahead
-            .retain(|record| record.body.work().due > Some(now));
-        if self.admission.turn.is_some() {
-            // Those that were put off before this server started are found, too.
-            let at_start = || time_after(now, MAX_TURN_DELAY);
-            let until = *waiting.turns_until.get_or_insert_with(at_start);
-            if waiting.looks_ahead(now) {
-                self.read_ahead(waiting, now, until).await?;
+        waiting.has_hidden &= !waiting.due.groups.is_empty();
+        let due = Query::all_projects().below("due", now.0.saturating_add(1));
+        let is_full = self.read_into(&mut waiting.due, due, now, |_| true).await?;
+        waiting.due.more = is_full;
+        waiting.has_hidden |= is_full;
+        let deferred = &mut waiting.deferred;
+        deferred.retain(|record| record.body.work().due > Some(now));
+        if self.admission.retry_at.is_some() {
+            // Records that were deferred before this server started are found, too.
+            let at_start = || time_after(now, MAX_DEFERRAL);
+            let until = *waiting.deferred_until.get_or_insert_with(at_start);
+            if waiting.reads_deferred(now) {
+                self.read_deferred(&mut waiting.deferred, now, until)
+                    .await?;
             }
         }
         Ok(())
     }
 
-    /// Reads a page of the records that were put off, of the projects that have none in memory.
-    async fn read_ahead(&self, waiting: &mut Waiting<T>, now: Time, until: Time) -> Result<()> {
-        let [from, to] = [now, until].map(|time| time.0.saturating_add(1));
-        let mut turns = Query::all_projects().at_least("due", from).below("due", to);
-        if is_recent(waiting.ahead_read_at) {
-            waiting.ahead.truncate(self.page_records / KEPT_PART);
-            turns = waiting.ahead.without_own_projects(turns);
-        } else {
-            waiting.ahead.0.clear();
-            waiting.ahead_read_at = Some(Instant::now());
+    /// Reads a page of deferred records that are due after `now`, at the latest at `until`.
+    async fn read_deferred(&self, deferred: &mut Buffer<T>, now: Time, until: Time) -> Result<()> {
+        match deferred.is_recent() {
+            true => deferred.truncate(self.page_records / KEPT_PART),
+            false => deferred.clear(),
         }
-        let mut ahead = self.find(turns).await?;
-        let is_last = ahead.len() < self.page_records;
-        ahead.retain_mut(|record| record.body.work().is_put_off());
-        waiting.ahead.0.extend(self.group(ahead, now).0);
-        waiting.more_ahead = !is_last && self.has_memory(&waiting.ahead);
+        let [from, to] = [now, until].map(|time| time.0.saturating_add(1));
+        let query = Query::all_projects().at_least("due", from).below("due", to);
+        let is_deferred = |record: &mut Record<T>| record.body.work().is_deferred();
+        let is_full = self.read_into(deferred, query, now, is_deferred).await?;
+        deferred.more = is_full && self.has_memory(deferred);
         Ok(())
     }
 
-    /// Returns true if another page of records may be read beside those in memory.
-    fn has_memory(&self, groups: &Groups<T>) -> bool {
-        groups.record_count() <= MAX_WAITING_PAGES * self.page_records
-    }
-
-    /// Reads a page of records in order of their due times.
-    async fn find(&self, query: Query) -> Result<Vec<Record<T>>> {
+    /// Reads a page of records that no worker holds into memory, in order of their due times, of the
+    /// projects that have none there. Returns true if the page is full.
+    async fn read_into(
+        &self,
+        buffer: &mut Buffer<T>,
+        query: Query,
+        now: Time,
+        is_wanted: fn(&mut Record<T>) -> bool,
+    ) -> Result<bool> {
+        let query = match buffer.groups.is_empty() {
+            true => {
+                buffer.all_read_at = Some(Instant::now());
+                query
+            }
+            false => buffer.without_own_projects(query),
+        };
         let query = query.order_by("due");
         let query = query.page(0, self.page_records as u64).uncounted();
-        Ok(self.claims.store.find::<T>(&query).await?.records)
+        let mut records = self.claims.store.find::<T>(&query).await?.records;
+        let is_full = records.len() >= self.page_records;
+        let claiming = self.claiming.lock();
+        records.retain_mut(|record| {
+            is_wanted(record)
+                && !record.body.work().is_claimed(now)
+                && !claiming.contains(&record.id)
+        });
+        drop(claiming);
+        buffer.add(records, self.admission.key);
+        Ok(is_full)
     }
 
-    /// Groups the records that no worker holds.
-    fn group(&self, mut records: Vec<Record<T>>, now: Time) -> Groups<T> {
-        let taking = self.taking.lock();
-        records.retain_mut(|record| {
-            !record.body.work().is_claimed(now) && !taking.contains(&record.id)
-        });
-        drop(taking);
-        Groups::new(records, self.admission.key)
+    /// Returns true if another page of records may be read beside those in memory.
+    fn has_memory(&self, buffer: &Buffer<T>) -> bool {
+        buffer.record_count() <= MAX_WAITING_PAGES * self.page_records
     }
 }

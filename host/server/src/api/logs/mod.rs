@@ -78,7 +78,7 @@ pub(super) fn branded(key: &ProjectKey, record: ExecutionRecord) -> ExecutionRec
 /// Returns the value of a condition as records hold it: the slug of a meta tool has the default word.
 pub(super) fn stored_value(key: &ProjectKey, field: Field, value: String) -> String {
     let branding = &key.server.branding;
-    let mut tools = MetaTool::ALL.into_iter();
+    let mut tools = MetaTool::all();
     let named = match field {
         Field::Tool => tools.find(|tool| branding.rename(tool.slug()) == value),
         _ => None,

@@ -294,7 +294,7 @@ fn not_empty(member: &str, slug: String) -> ApiResult<String> {
 /// Finds a meta tool by its slug with the word of this installation.
 fn meta_tool(server: &Server, slug: &str) -> Option<MetaTool> {
     let slug = slug.trim();
-    MetaTool::ALL.into_iter().find(|tool| {
+    MetaTool::all().find(|tool| {
         server
             .branding
             .rename(tool.slug())

@@ -19,6 +19,7 @@ const SCHEMA_KEYWORDS: [&str; 7] = [
     "not",
     "oneOf",
 ];
+/// Keywords whose value lists alternatives.
 const ALTERNATIVE_KEYWORDS: [&str; 2] = ["anyOf", "oneOf"];
 /// Keywords that hold for values of a type alone.
 const KEYWORDS_OF_TYPES: [(&str, &[&str]); 3] = [

@@ -11,8 +11,8 @@ use utoipa::IntoParams;
 #[serde(default)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
-    /// What the tools shall do, for example `post a message to a channel`, or words of their slugs, names
-    /// and descriptions.
+    /// Task for the tools, for example `post a message to a channel`, or words of their slugs, names and
+    /// descriptions.
     pub query: Option<String>,
     /// The older spelling of `query`.
     #[deprecated]

@@ -65,7 +65,7 @@ impl Branding {
     pub(crate) fn rename_slugs<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut text = Cow::Borrowed(text);
         if !self.is_default() {
-            for tool in MetaTool::ALL {
+            for tool in MetaTool::all() {
                 if text.contains(tool.slug()) {
                     text = text.replace(tool.slug(), &self.rename(tool.slug())).into();
                 }

@@ -23,7 +23,7 @@ use crate::{
 
 /// Maximum number of toolkits that the page names.
 const MAX_SHOWN_TOOLKITS: usize = 20;
-/// What the page calls an endpoint that does not exist.
+/// Name of an endpoint that does not exist, on the page.
 const UNKNOWN_NAME: &str = "unknown";
 
 /// Page on which a member consents.

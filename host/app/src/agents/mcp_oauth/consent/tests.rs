@@ -104,17 +104,17 @@ fn last_refresh_token_gives_same_tokens_for_a_minute() {
     };
     let end = time_after(refreshed_at, REUSE_GRACE);
     let within = Time(end.0 - 1);
-    assert_eq!(consent.turn(&proof(1), within), Turn::Again);
+    assert_eq!(consent.use_of(&proof(1), within), ProofUse::Repeated);
     assert_eq!(consent.tokens("id"), tokens);
-    assert_eq!(consent.turn(&proof(1), end), Turn::Reused);
-    assert_eq!(consent.turn(&proof(2), end), Turn::Next);
+    assert_eq!(consent.use_of(&proof(1), end), ProofUse::Reused);
+    assert_eq!(consent.use_of(&proof(2), end), ProofUse::Unused);
     consent.next_tokens("id", within);
-    assert_eq!(consent.turn(&proof(1), within), Turn::Reused);
+    assert_eq!(consent.use_of(&proof(1), within), ProofUse::Reused);
 }
 
 #[test]
 fn codes_have_no_time_of_grace() {
     let mut consent = consent();
     consent.next_tokens("id", CONSENTED_AT);
-    assert_eq!(consent.turn(&proof(), CONSENTED_AT), Turn::Reused);
+    assert_eq!(consent.use_of(&proof(), CONSENTED_AT), ProofUse::Reused);
 }

@@ -5,8 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 use store::{
-    Batch, Collection, CommitError, Document, Erasure, Field, Kind, Listed, Query, Record, Time,
-    Window,
+    Batch, Collection, Document, Erasure, Field, Kind, Listed, Query, Record, Time, Window,
 };
 use strum::IntoStaticStr;
 use uuid::Uuid;
@@ -19,7 +18,7 @@ use crate::{
     },
     events::{outbox::TriggerSource, triggers},
     projects::Project,
-    work::{Claimable, WorkState},
+    work::{Claimable, WorkState, erase_list},
 };
 
 /// Collection of trigger actions.
@@ -164,23 +163,8 @@ pub(crate) async fn erase_pending(
 ) -> Result<()> {
     let pending = Query::for_project(project.as_str())
         .is("instance", instance.as_str())
-        .is("status", RunStatus::Pending.into_str())
-        .page(0, RUNS_PER_BATCH)
-        .uncounted()
-        .without_bodies();
-    loop {
-        let rows = app.store.rows(&COLLECTION, &pending).await?.rows;
-        if rows.is_empty() {
-            return Ok(());
-        }
-        let batch = Batch::at(app.clock.now());
-        let purge = |batch: Batch, row| batch.purge_row(&COLLECTION, row);
-        match app.store.commit(rows.iter().fold(batch, purge)).await {
-            // A worker has claimed or ended one of them. The others are read again.
-            Ok(()) | Err(CommitError::Stale) => {}
-            Err(cause) => return Err(cause.into()),
-        }
-    }
+        .is("status", RunStatus::Pending.into_str());
+    erase_list(app, &COLLECTION, pending, RUNS_PER_BATCH).await
 }
 
 /// Seals an error for the run with this id.

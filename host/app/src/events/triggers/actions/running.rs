@@ -31,7 +31,7 @@ use crate::{
         event::MessageVersion,
         message,
         outbox::Event,
-        pacing::Room,
+        pacing::Permit,
         triggers::{
             Instance,
             progress::{Progress, Seal},
@@ -79,7 +79,7 @@ const PASSING_FAILURES: [&str; 9] = [
 ];
 
 /// Returns the queue of actions.
-pub(crate) fn queue() -> Queue<ActionRun, App, Room> {
+pub(crate) fn queue() -> Queue<ActionRun, App, Permit> {
     Queue {
         name: "trigger_actions",
         shares: ACTION_SHARES,
@@ -88,15 +88,15 @@ pub(crate) fn queue() -> Queue<ActionRun, App, Room> {
         retry_delay: |attempts| Some(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts)),
         admission: Admission {
             key: |run| run.project.clone(),
-            enter: |app, project, now| app.endpoints.enter(project, now),
-            turn: None,
+            acquire: |app, project, now| app.endpoints.acquire(project, now),
+            retry_at: None,
         },
-        work: |app: &App, claim, room| Box::pin(run(app, claim, room)),
+        work: |app: &App, claim, permit| Box::pin(run(app, claim, permit)),
     }
 }
 
 /// Makes the next attempt of a run. An error means that nothing ran.
-async fn run(app: &App, claim: Arc<Claim<ActionRun>>, mut room: Room) -> Result<Next> {
+async fn run(app: &App, claim: Arc<Claim<ActionRun>>, mut permit: Permit) -> Result<Next> {
     let project = ProjectId::parse(claim.project())?;
     let run = claim.body().await;
     let Some((project, instance)) = find_instance(app, &project, &run.instance).await? else {
@@ -125,7 +125,7 @@ async fn run(app: &App, claim: Arc<Claim<ActionRun>>, mut room: Room) -> Result<
             Ok(Next::At(time_after(now, RECIPE_INTERVAL)))
         }
         Ok(Some(execution)) => {
-            room.accepted(ACTION_SHARES.cap as usize);
+            permit.accepted(ACTION_SHARES.cap as usize);
             settle(app, &claim, &project.id, execution, repeatable).await
         }
         Err(cause) if cause.info().class.may_pass() => {

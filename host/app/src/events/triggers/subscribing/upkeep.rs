@@ -26,7 +26,7 @@ use crate::{
         clock::time_after,
         ids::{AccountId, ProjectId},
     },
-    events::{errors, pacing::Room},
+    events::{errors, pacing::Permit},
     projects::{self, Project},
     runs::{self, TriggerCall},
     work::{Admission, Claim, Next, Queue, doubled},
@@ -63,7 +63,7 @@ const REFUSAL_KINDS: [&str; 2] = ["unauthorized", "forbidden"];
 const LASTING_FAILURES: [&str; 3] = ["invalid_input", "not_found", "denied"];
 
 /// Returns the queue of subscriptions.
-pub(crate) fn queue() -> Queue<ProviderSubscription, App, Room> {
+pub(crate) fn queue() -> Queue<ProviderSubscription, App, Permit> {
     Queue {
         name: "trigger_subscriptions",
         shares: SUBSCRIPTION_SHARES,
@@ -71,13 +71,13 @@ pub(crate) fn queue() -> Queue<ProviderSubscription, App, Room> {
         retry_delay: |_| Some(RETRY_DELAY),
         admission: Admission {
             key: |subscription| format!("subscriptions {}", subscription.project),
-            enter: |app, key, now| app.endpoints.enter(key, now),
-            turn: None,
+            acquire: |app, key, now| app.endpoints.acquire(key, now),
+            retry_at: None,
         },
-        work: |app: &App, claim, mut room| {
+        work: |app: &App, claim, mut permit| {
             Box::pin(async move {
                 work(app, &claim).await?;
-                room.accepted(SUBSCRIPTION_SHARES.cap as usize);
+                permit.accepted(SUBSCRIPTION_SHARES.cap as usize);
                 Ok(Next::Ended)
             })
         },

@@ -4,18 +4,18 @@ use std::sync::atomic::AtomicBool;
 
 use super::*;
 
-/// Time after which an item that was put off has its turn.
-const TURN_DELAY: Duration = Duration::from_secs(60);
+/// Time for which an item is deferred.
+const DEFERRAL: Duration = Duration::from_secs(60);
 
-/// Shared state of workers that have room for only some items.
+/// Shared state of workers that have permits for only some items.
 #[derive(Default)]
 struct Limited {
-    has_room: AtomicBool,
+    has_permits: AtomicBool,
     begun: Mutex<Vec<String>>,
 }
 
 impl Limited {
-    /// Returns a queue whose items need room, except those whose id begins with `free`.
+    /// Returns a queue whose items need a permit, except those whose id begins with `free`.
     fn queue() -> Queue<Item, Self> {
         Queue {
             name: "items",
@@ -24,11 +24,11 @@ impl Limited {
             retry_delay: |_| None,
             admission: Admission {
                 key: |item: &Record<Item>| item.id.clone(),
-                enter: |limited: &Self, id, _| {
-                    let has_room = limited.has_room.load(Ordering::SeqCst);
-                    (has_room || id.starts_with("free")).then_some(())
+                acquire: |limited: &Self, id, _| {
+                    let has_permits = limited.has_permits.load(Ordering::SeqCst);
+                    (has_permits || id.starts_with("free")).then_some(())
                 },
-                turn: Some(|_, _, now| time_after(now, TURN_DELAY)),
+                retry_at: Some(|_, _, now| time_after(now, DEFERRAL)),
             },
             work: |limited, claim, ()| {
                 Box::pin(async move {
@@ -49,9 +49,9 @@ impl Limited {
     }
 }
 
-/// Works on a number of items without room, and on one with room that is due after them. Lets all
-/// have room after some time. Returns the number of items that were written before.
-async fn written_without_room(items: usize, time: Duration) -> usize {
+/// Works on a number of items without a permit, and on one with a permit that is due after them. Frees
+/// permits for all after some time. Returns the number of items that were written before.
+async fn written_without_permit(items: usize, time: Duration) -> usize {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path(), &[&ITEMS_COLLECTION, &RESULTS_COLLECTION]).unwrap();
     let clock = Clock::standing_at(Time(1_000));
@@ -70,7 +70,7 @@ async fn written_without_room(items: usize, time: Duration) -> usize {
         let found = found.records.into_iter();
         let written = found.filter(|item| item.id != "free" && item.revision > 1);
         let written = written.count();
-        limited.has_room.store(true, Ordering::SeqCst);
+        limited.has_permits.store(true, Ordering::SeqCst);
         clock.advance(time);
         wake(&store).await;
         limited.wait_for(&store, items + 1).await;
@@ -83,19 +83,19 @@ async fn written_without_room(items: usize, time: Duration) -> usize {
 }
 
 #[tokio::test]
-async fn items_wait_for_room_without_a_claim() {
-    assert_eq!(written_without_room(10, TURN_DELAY).await, 0);
+async fn items_wait_for_permits_without_a_claim() {
+    assert_eq!(written_without_permit(10, DEFERRAL).await, 0);
 }
 
 #[tokio::test]
-async fn items_without_room_hide_no_other() {
-    // The last page is not full. Its items are not put off.
-    assert_eq!(written_without_room(200, TURN_DELAY).await, 192);
+async fn items_without_permit_hide_no_other() {
+    // The last page is not full. Its items are not deferred.
+    assert_eq!(written_without_permit(200, DEFERRAL).await, 192);
 }
 
 #[tokio::test]
-async fn free_room_is_used_before_a_turn() {
-    assert_eq!(written_without_room(200, Duration::ZERO).await, 192);
+async fn deferred_items_use_permits_that_free_up() {
+    assert_eq!(written_without_permit(200, Duration::ZERO).await, 192);
 }
 
 /// Number of projects that hold all that they may.
@@ -104,7 +104,7 @@ const HOSTILE_COUNT: usize = 8;
 const BACKLOG_ITEMS: usize = 3_000;
 
 /// Returns a queue of items whose work takes until the test ends, but for the newcomer's.
-fn shared_queue(turn: Option<Turn<Limited>>) -> Queue<Item, Limited> {
+fn shared_queue(retry_at: Option<RetryAt<Limited>>) -> Queue<Item, Limited> {
     let queue = Limited::queue();
     Queue {
         shares: Shares {
@@ -115,8 +115,8 @@ fn shared_queue(turn: Option<Turn<Limited>>) -> Queue<Item, Limited> {
         },
         admission: Admission {
             key: |item| item.project.clone(),
-            enter: |_, _, _| Some(()),
-            turn,
+            acquire: |_, _, _| Some(()),
+            retry_at,
         },
         work: |limited, claim, ()| {
             Box::pin(async move {
@@ -135,7 +135,7 @@ fn shared_queue(turn: Option<Turn<Limited>>) -> Queue<Item, Limited> {
 
 /// Begins the work of a newcomer while others have thousands of due items. Returns the number of
 /// items of the others that were written without being worked on, and of records that were read.
-async fn cost_of_newcomer(turn: Option<Turn<Limited>>) -> (usize, usize) {
+async fn cost_of_newcomer(retry_at: Option<RetryAt<Limited>>) -> (usize, usize) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     let sled = Store::open(&path, &[&ITEMS_COLLECTION, &RESULTS_COLLECTION]).unwrap();
@@ -152,7 +152,7 @@ async fn cost_of_newcomer(turn: Option<Turn<Limited>>) -> (usize, usize) {
         sled.commit(batch).await.unwrap();
     }
     let limited = Limited::default();
-    let queue = shared_queue(turn);
+    let queue = shared_queue(retry_at);
     let newcomer = async {
         // One project holds all but the reserve, and each of the others its base.
         limited.wait_for(&sled, 23).await;
@@ -183,8 +183,8 @@ async fn backlog_of_others_delays_no_newcomer() {
 }
 
 #[tokio::test]
-async fn records_put_off_delay_no_newcomer() {
-    let turn: Turn<Limited> = |_, _, now| time_after(now, TURN_DELAY);
-    let (_, read) = cost_of_newcomer(Some(turn)).await;
+async fn deferred_records_delay_no_newcomer() {
+    let retry_at: RetryAt<Limited> = |_, _, now| time_after(now, DEFERRAL);
+    let (_, read) = cost_of_newcomer(Some(retry_at)).await;
     assert!(read < 4_000, "{read} records were read");
 }

@@ -17,6 +17,7 @@ use tokio::sync::mpsc;
 
 use super::payload::Payload;
 
+/// Media type of a stream of server-sent events.
 const EVENT_STREAM: &str = "text/event-stream";
 /// Maximum number of replies that wait to be sent. A server that sends more requests gets no reply to
 /// some of them.
