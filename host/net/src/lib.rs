@@ -18,6 +18,7 @@
 //! certificate are not shared (`identity`).
 
 mod body;
+mod challenges;
 mod connect;
 mod error;
 pub mod guard;
@@ -40,6 +41,7 @@ use reqwest::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HeaderValue};
 use crate::lookup::Lookups;
 
 pub use body::{BodyReader, MAX_LARGE_READS, MemoryBudget};
+pub use challenges::challenges;
 pub use error::{Error, ErrorKind};
 pub use identity::Identity;
 pub use ipnet;

@@ -7,9 +7,8 @@
 
 use std::{borrow::Cow, collections::HashMap, time::Duration};
 
-use http_auth::parser::ChallengeParser;
 use manifest::{AuthMode, AuthScheme, Call};
-use net::{HeaderMap, Url, header::WWW_AUTHENTICATE};
+use net::{HeaderMap, Url};
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -173,12 +172,7 @@ async fn fetch_resource_metadata(net: &net::Client, resource: &Url) -> Result<Op
 
 /// Returns the address of the metadata that a challenge names.
 fn challenged_metadata(headers: &HeaderMap) -> Option<Url> {
-    let values = headers.get_all(WWW_AUTHENTICATE).iter();
-    let challenges = values
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(ChallengeParser::new)
-        .flatten();
-    let mut parameters = challenges.flat_map(|challenge| challenge.params);
+    let mut parameters = net::challenges(headers).flat_map(|challenge| challenge.params);
     let (_, place) = parameters.find(|(name, _)| *name == "resource_metadata")?;
     let place = Url::parse(&place.to_unescaped()).ok()?;
     (place.scheme() == "https").then_some(place)

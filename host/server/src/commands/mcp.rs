@@ -14,6 +14,7 @@ use std::{
 
 use anyhow::anyhow;
 use net::StreamedResponse;
+use rmcp::model::{ErrorCode, ProtocolVersion};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
@@ -34,13 +35,7 @@ use crate::{
 /// Time without a byte after which a response counts as broken.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(310);
 /// Code of the JSON-RPC error for a message that the server did not answer.
-const NOT_ANSWERED: i32 = -32000;
-/// Code of the JSON-RPC error for a line that is not JSON.
-const NOT_JSON: i32 = -32700;
-/// Code of the JSON-RPC error for JSON that is no message.
-const NOT_A_MESSAGE: i32 = -32600;
-/// Version of the protocol that has batches.
-const VERSION_WITH_BATCHES: &str = "2025-03-26";
+const NOT_ANSWERED: ErrorCode = ErrorCode(-32_000);
 /// Member of a message with the version of the protocol, since 2026-07-28.
 const VERSION_MEMBER: &str = "/params/_meta/io.modelcontextprotocol~1protocolVersion";
 /// Header with the id of the connection, before 2026-07-28.
@@ -85,12 +80,12 @@ pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Res
         let (line, message) = match parse(line) {
             Ok(read) => read,
             Err(problem) => {
-                bridge.refuse(NOT_JSON, &problem);
+                bridge.refuse(ErrorCode::PARSE_ERROR, &problem);
                 continue;
             }
         };
         if let Some(problem) = bridge.problem(&message) {
-            bridge.refuse(NOT_A_MESSAGE, problem);
+            bridge.refuse(ErrorCode::INVALID_REQUEST, problem);
             continue;
         }
         if text(&message, "method") == "notifications/cancelled" {
@@ -246,12 +241,12 @@ impl Bridge {
     }
 
     /// Answers a line that is no message, and therefore has no id.
-    fn refuse(&self, code: i32, problem: &str) {
+    fn refuse(&self, code: ErrorCode, problem: &str) {
         tracing::warn!("{problem}");
         self.print_error(&Value::Null, code, problem);
     }
 
-    fn print_error(&self, id: &Value, code: i32, message: &str) {
+    fn print_error(&self, id: &Value, code: ErrorCode, message: &str) {
         let error = json!({ "code": code, "message": message });
         let answer = json!({ "jsonrpc": "2.0", "id": id, "error": error });
         self.terminal.line(&answer.to_string());
@@ -261,7 +256,7 @@ impl Bridge {
     fn problem(&self, message: &Value) -> Option<&'static str> {
         let has_batches = || {
             let agreed = self.version.get();
-            agreed.is_some_and(|agreed| agreed == VERSION_WITH_BATCHES)
+            agreed.is_some_and(|agreed| agreed == ProtocolVersion::V_2025_03_26.as_str())
         };
         match message {
             Value::Object(_) => None,

@@ -1,11 +1,7 @@
 //! Signs in a response that the provider rejects the token of its request.
 
-use http_auth::parser::ChallengeParser;
 use manifest::Rejection;
-use net::{
-    HeaderMap, Response, StatusCode,
-    header::{HeaderValue, WWW_AUTHENTICATE},
-};
+use net::{HeaderMap, Response, StatusCode};
 use serde_json::Value;
 
 /// Maximum size of a body that is searched for a rejection, in bytes. Errors are short.
@@ -43,12 +39,7 @@ fn is_named(status: StatusCode, body: &[u8], named: &[Rejection]) -> bool {
 
 /// Returns true if a challenge of the `Bearer` scheme has the error `invalid_token`.
 fn names_invalid_token(headers: &HeaderMap) -> bool {
-    let values = headers.get_all(WWW_AUTHENTICATE).iter();
-    let mut challenges = values
-        .filter_map(|value| HeaderValue::to_str(value).ok())
-        .flat_map(ChallengeParser::new)
-        .flatten();
-    challenges.any(|challenge| {
+    net::challenges(headers).any(|challenge| {
         challenge.scheme.eq_ignore_ascii_case("bearer")
             && challenge.params.iter().any(|(name, value)| {
                 name.eq_ignore_ascii_case("error") && value.to_unescaped() == "invalid_token"
@@ -58,6 +49,8 @@ fn names_invalid_token(headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use net::header::{HeaderValue, WWW_AUTHENTICATE};
+
     use super::*;
 
     #[test]
