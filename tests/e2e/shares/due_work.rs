@@ -252,14 +252,22 @@ async fn newcomers_event_is_delivered_while_others_hold_all() {
         let body = json!({ "webhook_url": url, "enabled_events": ["service.trigger.message"] });
         let made = project.post("/webhook_subscriptions", &body).await;
         let made = made.expect(201);
-        let path = format!("/webhook_subscriptions/{}/test", made["id"].as_str().unwrap());
+        let path = format!(
+            "/webhook_subscriptions/{}/test",
+            made["id"].as_str().unwrap()
+        );
         for number in 0..events {
             let body = json!({ "data": { "number": number } });
             project.post(&path, &body).await.expect(201);
         }
     };
     let hostile = hostile_projects(&host).await;
-    join_all(hostile.iter().map(|each| send(each, "/hostile", EVENT_COUNT))).await;
+    join_all(
+        hostile
+            .iter()
+            .map(|each| send(each, "/hostile", EVENT_COUNT)),
+    )
+    .await;
     wait_until("messages to others hang", async || {
         inbox.received_at("/hostile").len() >= HELD_COUNT
     })

@@ -79,8 +79,8 @@ pub(crate) use self::{
     sandbox::{Allocator, Sandbox},
     sessions::UnknownMembers,
     setting::Setting,
-    webhooks::Webhooks,
     sources::Sources,
+    webhooks::Webhooks,
 };
 
 settings! {

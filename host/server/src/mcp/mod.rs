@@ -150,6 +150,7 @@ async fn answer(
     let (head, body) = request.into_parts();
     let limit = operation().max_body.bytes(&server.config.limits);
     let bytes = body::read_after(&server, &head.headers, body, limit).await?;
+    let bytes = body::decoded(&server, &head.headers, bytes).await?;
     if head.method == Method::POST
         && let Some(request) = DirectRequest::read(&head.headers, &bytes)
     {

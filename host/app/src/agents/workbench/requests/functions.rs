@@ -15,7 +15,10 @@ use crate::{
         meta::{self, MetaTool, ToolSearch, UseCase},
         proxy,
     },
-    core::{clock::iso, json},
+    core::{
+        clock::iso,
+        json::{self, RawJson},
+    },
     files::{self, NewFile},
     projects::permissions::Area,
     runs::{Proxy, ProxyBody, ResponseBody},
@@ -104,7 +107,6 @@ struct ProxyCall {
     toolkit: String,
     method: String,
     endpoint: String,
-    body: Option<Value>,
     query: Option<BTreeMap<String, Value>>,
     headers: Option<BTreeMap<String, Value>>,
 }
@@ -114,7 +116,7 @@ struct ProxyCall {
 struct ProxyAnswer {
     status: u16,
     headers: BTreeMap<String, String>,
-    data: Value,
+    data: RawJson,
     /// Link to a body that is not text, or too large.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
@@ -134,7 +136,8 @@ pub(super) async fn request_provider(
         let area = Area::ProxyExecute.into_str();
         return Err(errors::key_permission("write", area));
     }
-    let call: ProxyCall = parse(app, caller, "proxy", arguments).await?;
+    let call: ProxyCall = parse(app, caller, "proxy", arguments.clone()).await?;
+    let body = ProxyBody::from_member(&arguments);
     let request = Proxy {
         user_id: None,
         account: None,
@@ -143,23 +146,19 @@ pub(super) async fn request_provider(
         method: call.method.to_ascii_uppercase(),
         headers: texts(call.headers),
         query: texts(call.query),
-        body: match call.body {
-            None => None,
-            Some(Value::String(text)) => Some(ProxyBody::Bytes(text.into(), None)),
-            Some(value) => Some(ProxyBody::Json(value.to_string().into())),
-        },
+        body: body.map_err(|cause| errors::arguments_invalid("proxy", cause.to_string()))?,
         session: None,
         request_id: caller.request_id.clone(),
     };
     let response = proxy(app, caller, &call.toolkit, None, request).await?;
     let mut url = None;
     let data = match response.body {
-        ResponseBody::Empty => Value::Null,
+        ResponseBody::Empty => RawJson::NULL,
         ResponseBody::Json(data) => data,
-        ResponseBody::Text(text) => text.into(),
+        ResponseBody::Text(text) => RawJson::from_text(&text),
         ResponseBody::File(link) => {
             url = Some(link.url);
-            Value::Null
+            RawJson::NULL
         }
     };
     let mut headers = BTreeMap::<String, String>::new();
