@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use harness::{Finished, Host, toolkit, unique};
+use harness::{FakeApp, Finished, Host, toolkit, unique};
 use serde_json::{Value, json};
 
 use crate::given;
@@ -126,6 +126,54 @@ async fn imported_tool_sends_the_described_request() {
         2,
         "what does not fit is not sent"
     );
+}
+
+const FILES_DESCRIPTION: &str = r#"
+openapi: 3.1.0
+info: { title: Files, description: Files. }
+servers: [{ url: "https://api.example.com" }]
+paths:
+  /said/{tag}/{headers}/{body}:
+    parameters:
+      - { name: tag, in: path, required: true, schema: { type: string } }
+      - { name: headers, in: path, required: true, schema: { type: string } }
+      - { name: body, in: path, required: true, schema: { type: string } }
+    get:
+      operationId: getDeclared
+      responses: { 200: { description: ok, content: { application/pdf: { schema: { type: string, format: binary } } } } }
+    post:
+      operationId: getUndeclared
+      responses: { 200: { description: ok, content: { application/json: { schema: {} } } } }
+"#;
+
+#[tokio::test]
+async fn imported_file_keeps_its_name() {
+    let host = Host::shared().await;
+    let project = host.new_project().await;
+    let slug = given::slug();
+    imported(host, &slug, FILES_DESCRIPTION, &["--auth", "none"]).await;
+    for (disposition, name) in [
+        ("attachment; filename=\"Q3 report.pdf\"", "Q3 report.pdf"),
+        (
+            "attachment; filename*=UTF-8''Angebot%20%E2%82%AC.pdf",
+            "Angebot €.pdf",
+        ),
+        (
+            "attachment; filename=\"../../etc/passwd.pdf\"",
+            "passwd.pdf",
+        ),
+    ] {
+        let headers =
+            json!({ "content-type": "application/pdf", "content-disposition": disposition });
+        let path = FakeApp::said(&unique(8), &headers, b"%PDF-1.4 \xff");
+        let parts: Vec<_> = path.split('/').collect();
+        let arguments = json!({ "tag": parts[2], "headers": parts[3], "body": parts[4] });
+        for tool in ["GET_DECLARED", "GET_UNDECLARED"] {
+            let tool = format!("{}_{tool}", slug.to_uppercase());
+            let data = project.execute(&tool, arguments.clone()).await.data();
+            assert_eq!(data["file"]["name"], name, "{tool} with {disposition}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -17,6 +17,7 @@ mod account_events;
 mod auth_configs;
 mod bash_tool;
 mod changes;
+mod charsets;
 mod client_libraries;
 mod clients;
 mod connected_accounts;

@@ -1,7 +1,7 @@
 //! Proxy requests: sent with the credential to the provider it belongs to, and to no other.
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
-use harness::{Answer, Client, Guest, Host, guest, unique};
+use harness::{Answer, Client, FakeApp, Guest, Host, client::Body, guest, unique};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -292,6 +292,34 @@ async fn bodies_go_out_as_they_are_given() {
 }
 
 #[tokio::test]
+async fn numbers_keep_their_digits() {
+    let (project, account) = connected().await;
+    for number in [
+        "12345678901234567890123",
+        "0.1234567890123456789",
+        "1.0",
+        "18446744073709551615",
+    ] {
+        let tag = unique(8);
+        let body = format!(r#"{{"n":{number}}}"#);
+        let headers = json!({ "content-type": "application/json" });
+        let path = FakeApp::said(&tag, &headers, body.as_bytes());
+        let text = format!(
+            r#"{{"connected_account_id":"{account}","endpoint":"{path}","method":"POST","body":{body}}}"#
+        );
+        let request = Body::Raw("application/json", text.into());
+        let answer = project
+            .send(Method::POST, "/tools/execute/proxy", request, &[])
+            .await
+            .expect(200);
+        let seen = &Host::application().seen(&tag)[0];
+        assert_eq!(String::from_utf8_lossy(&seen.body), body);
+        let data = format!(r#""data":{body}"#);
+        assert!(answer.text.contains(&data), "{}", answer.text);
+    }
+}
+
+#[tokio::test]
 async fn invalid_proxy_body_is_refused() {
     let (project, account) = connected().await;
     let tag = unique(8);
@@ -359,6 +387,25 @@ async fn binary_response_becomes_a_file_link() {
             .collect::<Vec<_>>()
     );
     assert!(got.header("content-disposition").starts_with("attachment"));
+}
+
+#[tokio::test]
+async fn file_keeps_the_name_of_the_provider() {
+    let (project, account) = connected().await;
+    let headers = json!({
+        "content-type": "application/pdf",
+        "content-disposition": "attachment; filename=\"x.pdf\"; filename*=UTF-8''Angebot%20%E2%82%AC.pdf",
+    });
+    let path = FakeApp::said(&unique(8), &headers, b"%PDF-1.4 \xff");
+    let answer = proxy(&project, &account, &path, json!({}))
+        .await
+        .expect(200);
+    let link = answer["binary_data"]["url"].as_str().unwrap();
+    let got = project.exchange(Method::GET, link, &[], vec![]).await;
+    assert_eq!(
+        got.header("content-disposition"),
+        "attachment; filename=\"Angebot _.pdf\"; filename*=UTF-8''Angebot%20%E2%82%AC.pdf"
+    );
 }
 
 #[tokio::test]

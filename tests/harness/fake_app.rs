@@ -93,6 +93,12 @@ impl FakeApp {
         )
     }
 
+    /// Returns the path below which a response has these headers and this body.
+    pub fn said(tag: &str, headers: &Value, body: &[u8]) -> String {
+        let headers = hex::encode(headers.to_string());
+        format!("/said/{tag}/{headers}/{}", hex::encode(body))
+    }
+
     /// Returns the number of requests with this tag whose connection was closed before the
     /// response.
     pub fn abandoned(&self, tag: &str) -> usize {
@@ -233,6 +239,20 @@ async fn answer(
                 Some(provider) => provider.answer(&seen),
                 None => StatusCode::NOT_FOUND.into_response(),
             }
+        }
+        // The path holds the headers as JSON and the body, both in hexadecimal.
+        "said" => {
+            let hex =
+                |index: usize| hex::decode(parts.get(index).unwrap_or(&"")).unwrap_or_default();
+            let said: BTreeMap<String, String> =
+                serde_json::from_slice(&hex(2)).unwrap_or_default();
+            let mut response = Body::from(hex(3)).into_response();
+            for (name, value) in said {
+                let name = header::HeaderName::try_from(name).expect("the test names a header");
+                let value = header::HeaderValue::try_from(value).expect("the test gives its value");
+                response.headers_mut().insert(name, value);
+            }
+            response
         }
         "leak" => {
             let credential = seen.header("authorization").to_owned();

@@ -28,6 +28,7 @@ mod proxy;
 mod redirect;
 mod rewrite;
 mod streamed;
+pub mod text;
 
 use std::{
     sync::Arc,

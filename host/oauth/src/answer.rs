@@ -160,7 +160,8 @@ pub(super) fn accept(token_response: Option<&TokenResponse>, response: &Response
 
 /// Parses JSON or a form. The first byte decides, because the content type is often wrong.
 fn parse_body(response: &Response, is_token: bool) -> Option<Value> {
-    let body = std::str::from_utf8(&response.body).ok()?.trim();
+    let body = response.text();
+    let body = body.trim();
     if body.starts_with(['{', '[', '"']) {
         return serde_json::from_str(body).ok();
     }

@@ -262,7 +262,7 @@ async fn fetch_document(net: &net::Client, url: Url) -> Result<Option<Value>> {
     let answer = response
         .status
         .is_success()
-        .then(|| serde_json::from_slice::<Value>(&response.body).ok());
+        .then(|| serde_json::from_str::<Value>(&response.text()).ok());
     Ok(answer.flatten().filter(Value::is_object))
 }
 

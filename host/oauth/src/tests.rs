@@ -175,6 +175,12 @@ pub(super) const AUTHORIZE_PARAMS: AuthorizeParams<'static> = AuthorizeParams {
     user_scopes: &[],
 };
 
+#[tokio::test]
+async fn token_response_may_begin_with_a_mark() {
+    let (tokens, _) = refreshed(json!({}), ok(&format!("\u{feff}{TOKEN_RESPONSE}"))).await;
+    assert_eq!(tokens.unwrap().values["access_token"], "at-1");
+}
+
 /// The example of RFC 7636, appendix B.
 #[test]
 fn the_challenge_is_the_one_of_the_standard() {

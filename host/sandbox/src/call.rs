@@ -113,6 +113,7 @@ pub(crate) async fn run(
         limits,
         run_trace: call.trace,
         caller_runtime: Handle::current(),
+        max_decoded_file_bytes: 0,
     });
     let state = State {
         limiter,

@@ -9,6 +9,7 @@ mod auth;
 pub mod cases;
 #[cfg(not(target_arch = "wasm32"))]
 mod diff;
+pub mod disposition;
 mod egress;
 mod flow;
 #[cfg(not(target_arch = "wasm32"))]

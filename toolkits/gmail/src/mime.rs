@@ -116,12 +116,14 @@ fn write_file(file: &File, out: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<(
     }
 }
 
-/// Formats a file name as a header parameter, with RFC 2231 for names that are not plain ASCII.
+/// Formats a file name as a header parameter. A name that is not plain ASCII is written in both forms: with
+/// underscores, and as RFC 2231 encodes it.
 fn filename(name: &str) -> String {
-    if name
-        .chars()
-        .all(|letter| letter == ' ' || letter.is_ascii_graphic() && !"\"\\".contains(letter))
-    {
+    let is_plain = |letter: char| {
+        letter == ' ' || letter.is_ascii_graphic() && !"\"\\".contains(letter)
+    };
+    let plain = name.replace(|letter| !is_plain(letter), "_");
+    if plain == name {
         return format!("filename=\"{name}\"");
     }
     let mut encoded = String::new();
@@ -132,7 +134,7 @@ fn filename(name: &str) -> String {
             encoded.push_str(&format!("%{byte:02X}"));
         }
     }
-    format!("filename*=UTF-8''{encoded}")
+    format!("filename=\"{plain}\"; filename*=UTF-8''{encoded}")
 }
 
 /// Encodes a text as the value of a header: unchanged, or in encoded words (RFC 2047). Control
@@ -318,8 +320,11 @@ mod tests {
         assert_eq!(filename("a b.txt"), "filename=\"a b.txt\"");
         assert_eq!(
             filename("Übersicht \"1\".pdf"),
-            "filename*=UTF-8''%C3%9Cbersicht%20%221%22.pdf"
+            "filename=\"_bersicht _1_.pdf\"; filename*=UTF-8''%C3%9Cbersicht%20%221%22.pdf"
         );
-        assert_eq!(filename("a\r\nb"), "filename*=UTF-8''a%0D%0Ab");
+        assert_eq!(
+            filename("a\r\nb"),
+            "filename=\"a__b\"; filename*=UTF-8''a%0D%0Ab"
+        );
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -9,7 +10,7 @@ use super::{SessionCaller, errors, scope, selection};
 use crate::{
     App, Result,
     accounts::CustomCredential,
-    core::truncate,
+    core::{json::RawJson, truncate},
     projects::permissions::Area,
     runs::{self, Proxy, ProxyBody, ProxyResponse, ResponseBody},
 };
@@ -21,7 +22,6 @@ pub(super) struct ProxyCall {
     toolkit_slug: String,
     method: String,
     endpoint: String,
-    body: Option<Value>,
     query: Option<BTreeMap<String, Value>>,
     headers: Option<BTreeMap<String, Value>>,
     /// Id or alias of the account; the one that the session selects without it.
@@ -33,21 +33,29 @@ pub(super) struct ProxyCall {
 pub(super) struct ProxyAnswer {
     status: u16,
     headers: BTreeMap<String, String>,
-    data: Value,
+    data: RawJson,
     /// Link to a body that is not text, or too large.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
 }
 
 impl ProxyCall {
-    /// Sends the request. Fails if the key of the caller may not send proxy requests, and for the reasons
-    /// of [`proxy`].
-    pub(super) async fn send(self, app: &App, caller: &SessionCaller) -> Result<ProxyAnswer> {
+    /// Sends the request. The body is sent as it is written in `arguments`, the text of this call, because
+    /// numbers lose digits in a [`Value`]. `function` is the name of what is called, for errors. Fails if
+    /// the key of the caller may not send proxy requests, and for the reasons of [`proxy`].
+    pub(super) async fn send(
+        self,
+        app: &App,
+        caller: &SessionCaller,
+        function: &str,
+        arguments: &Bytes,
+    ) -> Result<ProxyAnswer> {
         if !caller.rights.proxy {
             // Otherwise an assistant or a script would do what the key may not.
             let area = Area::ProxyExecute.into_str();
             return Err(errors::key_permission("write", area));
         }
+        let body = ProxyBody::from_member(arguments);
         let request = Proxy {
             user_id: None,
             account: None,
@@ -56,11 +64,7 @@ impl ProxyCall {
             method: self.method.to_ascii_uppercase(),
             headers: texts(self.headers),
             query: texts(self.query),
-            body: match self.body {
-                None => None,
-                Some(Value::String(text)) => Some(ProxyBody::Bytes(text.into(), None)),
-                Some(value) => Some(ProxyBody::Json(value.to_string().into())),
-            },
+            body: body.map_err(|cause| errors::arguments_invalid(function, cause.to_string()))?,
             session: None,
             request_id: caller.request_id.clone(),
         };
@@ -75,12 +79,12 @@ impl From<ProxyResponse> for ProxyAnswer {
     fn from(response: ProxyResponse) -> Self {
         let mut url = None;
         let data = match response.body {
-            ResponseBody::Empty => Value::Null,
+            ResponseBody::Empty => RawJson::NULL,
             ResponseBody::Json(data) => data,
-            ResponseBody::Text(text) => text.into(),
+            ResponseBody::Text(text) => RawJson::from_text(&text),
             ResponseBody::File(link) => {
                 url = Some(link.url);
-                Value::Null
+                RawJson::NULL
             }
         };
         let mut headers = BTreeMap::<String, String>::new();

@@ -15,6 +15,7 @@ use gate::Shares;
 use net::{
     Body, HeaderMap, Limits, Method, Request,
     header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER},
+    text,
 };
 use store::{Record, Time};
 use tokio::time::Instant;
@@ -220,7 +221,8 @@ async fn attempt(app: &App, project: &ProjectId, request: Request) -> (Attempt, 
         }
     };
     let kept = response.body.len().min(MAX_KEPT_BYTES);
-    let text = String::from_utf8_lossy(&response.body[..kept]).replace('\0', "");
+    let media_type = text::media_type(&response.headers);
+    let text = text::decode(media_type, &response.body[..kept]).replace('\0', "");
     let now = app.clock.now();
     let take = |text: &String| {
         let quotas = &app.quotas;

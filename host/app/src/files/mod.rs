@@ -108,12 +108,16 @@ impl File {
         }
     }
 
-    /// Returns the `Content-Disposition` for downloads: an attachment, with every byte of its name
-    /// that is not unreserved percent-encoded (RFC 6266).
+    /// Returns the `Content-Disposition` for downloads: an attachment, with its name in both forms of
+    /// RFC 6266: in ASCII for older clients, and with every byte that is not unreserved percent-encoded.
     #[must_use]
     pub fn disposition(&self) -> String {
+        let is_plain = |letter: char| {
+            letter == ' ' || letter.is_ascii_graphic() && !matches!(letter, '"' | '\\' | '%')
+        };
+        let plain = self.name.replace(|letter| !is_plain(letter), "_");
         format!(
-            "attachment; filename*=UTF-8''{}",
+            "attachment; filename=\"{plain}\"; filename*=UTF-8''{}",
             utf8_percent_encode(&self.name, UNENCODED_HEADER_CHARS)
         )
     }
@@ -324,11 +328,11 @@ mod tests {
         let disposition = |name: &str| File::unlisted(name, "", 0).disposition();
         assert_eq!(
             disposition("a b\".txt"),
-            "attachment; filename*=UTF-8''a%20b%22.txt"
+            "attachment; filename=\"a b_.txt\"; filename*=UTF-8''a%20b%22.txt"
         );
         assert_eq!(
             disposition("é\r\nx"),
-            "attachment; filename*=UTF-8''%C3%A9%0D%0Ax"
+            "attachment; filename=\"___x\"; filename*=UTF-8''%C3%A9%0D%0Ax"
         );
     }
 }

@@ -277,7 +277,7 @@ async fn complete(
             response.status.as_u16()
         )));
     }
-    serde_json::from_slice(&response.body).map_err(|cause| {
+    serde_json::from_str(&response.text()).map_err(|cause| {
         errors::model_failed(format!(
             "the response of its endpoint is not a chat completion: {cause}"
         ))

@@ -54,6 +54,8 @@ pub(super) struct Request {
     pub url: String,
     pub headers: Vec<(String, String)>,
     pub body: Option<Bytes>,
+    /// The size up to which a response that is text is decoded to UTF-8, in bytes.
+    pub max_text_bytes: usize,
 }
 
 /// Calls a component. If this node does not have the component yet, installs it first.
@@ -107,6 +109,7 @@ pub(super) async fn send(app: &App, run: Run<'_, '_, Request>) -> Result<Outcome
         url: run.what.url,
         headers: run.what.headers,
         body: run.what.body,
+        max_text_bytes: run.what.max_text_bytes,
         trace: run.record.as_ref().and_then(|record| record.trace()),
     };
     let mut record = run.record;

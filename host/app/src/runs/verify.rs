@@ -65,6 +65,7 @@ fn to_run<'a>(check: &CredentialCheck<'a>) -> Result<Run<'a, 'a, Request>> {
             url,
             headers: Vec::new(),
             body: None,
+            max_text_bytes: 0,
         },
         policy: Arc::new(policy),
         credential: check.grant()?,

@@ -13,6 +13,7 @@ use axum::{
     http::{HeaderMap, header},
 };
 use bytes::Bytes;
+use net::text;
 use serde::{Deserialize, de::DeserializeOwned};
 use utoipa::ToSchema;
 
@@ -32,17 +33,38 @@ pub(crate) use self::arriving::{read, read_after, read_file};
 /// The largest JSON body that any operation accepts regardless of the settings, in bytes.
 pub(crate) const MAX_JSON_BYTES: usize = 6 << 20;
 
+/// Charsets of JSON bodies that are accepted, as the Encoding standard names them. Latin-1 is a part of
+/// `windows-1252` there.
+const CHARSETS: [&str; 5] = ["UTF-8", "UTF-16LE", "UTF-16BE", "windows-1252", "Shift_JIS"];
+
 impl<T: DeserializeOwned + ToSchema + Send + 'static> FromRequest<Arc<Server>> for Json<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, server: &Arc<Server>) -> ApiResult<Self> {
-        let UnparsedJson { bytes, .. } = UnparsedJson::<T>::from_request(request, server).await?;
-        let size = bytes.len();
+        let JsonWithText { body, .. } = JsonWithText::from_request(request, server).await?;
+        Ok(Self(body))
+    }
+}
+
+/// JSON body with its text, for a handler that passes on a part of the text.
+pub(crate) struct JsonWithText<T> {
+    pub body: T,
+    /// The text of the body; empty if the request has none.
+    pub text: Bytes,
+}
+
+impl<T: DeserializeOwned + ToSchema + Send + 'static> FromRequest<Arc<Server>> for JsonWithText<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, server: &Arc<Server>) -> ApiResult<Self> {
+        let UnparsedJson { bytes: text, .. } =
+            UnparsedJson::<T>::from_request(request, server).await?;
+        let (size, bytes) = (text.len(), text.clone());
         let branding = server.branding.clone();
         let parsed = parse(server, size, move || object(&bytes, &branding));
         let (body, warnings) = parsed.await??;
         unknown::admit(server, warnings)?;
-        Ok(Self(body))
+        Ok(Self { body, text })
     }
 }
 
@@ -60,7 +82,7 @@ impl<T: DeserializeOwned + ToSchema + Send + 'static> FromRequest<Arc<Server>> f
 
 /// JSON body that its handler parses as a `T`.
 pub(crate) struct UnparsedJson<T> {
-    /// The bytes as they arrived.
+    /// The bytes as they arrived, in UTF-8.
     pub bytes: Bytes,
     parsed_as: PhantomData<fn() -> T>,
 }
@@ -69,14 +91,33 @@ impl<T> FromRequest<Arc<Server>> for UnparsedJson<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, server: &Arc<Server>) -> ApiResult<Self> {
-        is_json(request.headers())?;
+        let (head, body) = request.into_parts();
+        is_json(&head.headers)?;
         let limit = operation().max_body.bytes(&server.config.limits);
-        let bytes = read(server, request, limit).await?;
+        let bytes = read_after(server, &head.headers, body, limit).await?;
         Ok(Self {
-            bytes,
+            bytes: decoded(server, &head.headers, bytes).await?,
             parsed_as: PhantomData,
         })
     }
+}
+
+/// Returns the JSON of a request in UTF-8, see [`text`].
+///
+/// # Errors
+/// As [`LargeWork::run`](app::core::large_work::LargeWork::run).
+pub(crate) async fn decoded(
+    server: &Server,
+    headers: &HeaderMap,
+    bytes: Bytes,
+) -> Result<Bytes, Error> {
+    let media_type = text::media_type(headers);
+    if text::is_plain_request(media_type, &bytes) {
+        return Ok(bytes);
+    }
+    let (media_type, size) = (media_type.to_owned(), bytes.len());
+    let decode = move || text::decode_request(&media_type, bytes);
+    parse(server, size, decode).await
 }
 
 /// Does work that grows with the size of a body of the request being answered, in the turns of its
@@ -163,24 +204,22 @@ impl FromRequest<Arc<Server>> for ComponentBytes {
     }
 }
 
+/// Checks that a body is JSON by its content type, in a charset that is accepted.
 fn is_json(headers: &HeaderMap) -> ApiResult<()> {
     let Some(given) = headers.get(header::CONTENT_TYPE) else {
         return Ok(());
     };
-    let essence = given
-        .to_str()
-        .unwrap_or_default()
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim();
+    let given = given.to_str().unwrap_or_default();
+    let essence = given.split(';').next().unwrap_or_default().trim();
     let json = essence.eq_ignore_ascii_case("application/json")
         || essence
             .get(essence.len().saturating_sub(5)..)
             .is_some_and(|end| end.eq_ignore_ascii_case("+json"));
-    if json {
-        Ok(())
-    } else {
-        Err(HttpError::WrongType.into())
+    if !json {
+        return Err(HttpError::WrongType.into());
+    }
+    match text::charset(given) {
+        Some(charset) if !CHARSETS.contains(&charset) => Err(HttpError::WrongCharset.into()),
+        _ => Ok(()),
     }
 }

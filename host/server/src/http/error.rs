@@ -39,6 +39,8 @@ pub(crate) enum HttpError {
     TooLarge(usize),
     /// The `content-type` of the body is not JSON.
     WrongType,
+    /// The charset of the body is not accepted.
+    WrongCharset,
     /// The body is compressed.
     Encoded,
     /// The body did not arrive within this time.
@@ -91,6 +93,7 @@ impl HttpError {
             Self::WrongMethod => (405, 10405, "HTTP_MethodNotAllowed", text("the path does not take this method"), "use a method that the `allow` header lists"),
             Self::TooLarge(limit) => (413, 10413, "HTTP_PayloadTooLarge", format!("the body is larger than {} KiB", limit / 1024), "send less"),
             Self::WrongType => (415, 10415, "HTTP_UnsupportedMediaType", text("the body is not JSON by its content type"), "send `content-type: application/json`"),
+            Self::WrongCharset => (415, 10417, "HTTP_UnsupportedCharset", text("the charset of the body is not accepted"), "send UTF-8; UTF-16, Latin-1 and Shift_JIS are read, too"),
             Self::Encoded => (415, 10416, "HTTP_UnsupportedEncoding", text("compressed bodies are not accepted"), "send the body without a content encoding"),
             Self::SlowBody(within) => (408, 10408, "HTTP_RequestTimeout", format!("the body did not arrive within {} s", within.as_secs()), "try again over a faster connection"),
             Self::TricklingBody(rate) => (408, 10408, "HTTP_RequestTimeout", format!("the body arrives at less than {rate} KiB/s"), "try again over a faster connection"),

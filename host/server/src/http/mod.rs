@@ -37,7 +37,7 @@ pub(crate) mod unknown;
 
 pub(crate) use self::{
     auth::{NoKey, OrganizationKey, ProjectKey, UserKey},
-    body::{ComponentBytes, OptionalJson, UnparsedJson},
+    body::{ComponentBytes, JsonWithText, OptionalJson, UnparsedJson},
     branding::Branding,
     context::{CURRENT_REQUEST, request_id},
     error::{ApiError, ApiResult, HttpError},

@@ -25,9 +25,9 @@ use utoipa::{
 use crate::{
     Server,
     http::{
-        ApiResult, ComponentBytes, Created, CreatedOrExisting, Json, NoKey, OptionalJson,
-        OrganizationKey, Page, Pairs, Path, Prefix, ProjectKey, Query, SerializedJson, ShortPage,
-        UnparsedJson, UserKey, page::Paging,
+        ApiResult, ComponentBytes, Created, CreatedOrExisting, Json, JsonWithText, NoKey,
+        OptionalJson, OrganizationKey, Page, Pairs, Path, Prefix, ProjectKey, Query,
+        SerializedJson, ShortPage, UnparsedJson, UserKey, page::Paging,
     },
 };
 
@@ -218,6 +218,12 @@ impl Input for ShortPage {
 }
 
 impl<T: ToSchema> Input for Json<T> {
+    fn describe(description: &mut Description) {
+        description.set_body::<T>(Some(Required::True));
+    }
+}
+
+impl<T: ToSchema> Input for JsonWithText<T> {
     fn describe(description: &mut Description) {
         description.set_body::<T>(Some(Required::True));
     }

@@ -164,6 +164,7 @@ async fn answer(
     let (head, body) = request.into_parts();
     let limit = operation().max_body.bytes(&server.config.limits);
     let bytes = body::read_after(&server, &head.headers, body, limit).await?;
+    let bytes = body::decoded(&server, &head.headers, bytes).await?;
     let endpoint = Endpoint::new(server, caller, connection).of_version(&head.headers);
     // `rmcp` refuses other methods, other media types and clients that accept no JSON.
     let accepted = Accepted::of(&head.headers);

@@ -1,7 +1,7 @@
 //! GraphQL over POST.
 
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
 use super::{Client, Response, failure};
@@ -11,8 +11,15 @@ use crate::{Result, ToolError};
 struct ResponseBody {
     #[serde(default)]
     data: Value,
-    #[serde(default)]
+    /// Some servers send null instead of leaving it out.
+    #[serde(default, deserialize_with = "null_as_empty")]
     errors: Vec<Value>,
+}
+
+fn null_as_empty<'de, D: Deserializer<'de>>(
+    errors: D,
+) -> std::result::Result<Vec<Value>, D::Error> {
+    Option::deserialize(errors).map(Option::unwrap_or_default)
 }
 
 impl Client {

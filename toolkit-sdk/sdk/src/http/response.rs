@@ -37,6 +37,13 @@ impl Response {
             .map(|(_, value)| value.as_str())
     }
 
+    /// Returns the name that the provider gives to the body as a file, from `Content-Disposition`. It is
+    /// never a path.
+    #[must_use]
+    pub fn file_name(&self) -> Option<String> {
+        manifest::disposition::file_name(self.header("content-disposition")?)
+    }
+
     /// Returns all headers, with names in lower case.
     #[must_use]
     pub fn headers(&self) -> &[(String, String)] {

@@ -58,10 +58,11 @@ fn other(response: Response) -> Result<Vec<u8>> {
         .header("content-type")
         .unwrap_or("application/octet-stream")
         .to_owned();
+    let name = response.file_name().unwrap_or_else(|| "answer".to_owned());
     match String::from_utf8(response.into_bytes()) {
         Ok(text) => written(&json!({ "text": text })),
         Err(bytes) => {
-            let file = File::with("answer", media_type, bytes.as_bytes())?;
+            let file = File::with(name, media_type, bytes.as_bytes())?;
             written(&json!({ "file": file }))
         }
     }

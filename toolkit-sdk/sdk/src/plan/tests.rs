@@ -393,12 +393,13 @@ fn graphql_variables_and_errors_are_passed_on() {
         "body": { "query": "query($id: ID!) { issue(id: $id) { title } }", "variables": { "id": 7 } },
     });
     let sent = |body: Value| vec![exchange(request.clone(), json!({ "body": body }))];
-    let good = ran(
-        &call,
-        &json!({ "id": 7 }),
-        sent(json!({ "data": { "issue": { "title": "t" } } })),
-    );
-    assert_eq!(good.unwrap(), json!({ "title": "t" }));
+    for body in [
+        json!({ "data": { "issue": { "title": "t" } } }),
+        json!({ "data": { "issue": { "title": "t" } }, "errors": null }),
+    ] {
+        let good = ran(&call, &json!({ "id": 7 }), sent(body));
+        assert_eq!(good.unwrap(), json!({ "title": "t" }));
+    }
     let errors = json!({ "data": null, "errors": [{ "message": "no", "extensions": { "code": "FORBIDDEN" } }] });
     assert_eq!(
         ran(&call, &json!({ "id": 7 }), sent(errors))

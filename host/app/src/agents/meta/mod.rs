@@ -229,10 +229,14 @@ async fn run(
     };
     // The calls are large, and those that contain them would exceed the stack of a thread.
     let call: BoxFuture<'_, _> = match tool {
-        // Arguments and results of its calls pass through it as they are.
+        // Arguments and results of its calls pass through it as they are, as bodies do through the other.
         MetaTool::MultiExecuteTool => {
             let call: BoxFuture<'_, _> = Box::pin(multi_execute_tool::run(app, caller, arguments));
             return call.await;
+        }
+        MetaTool::ProxyExecute => {
+            let call = Box::pin(proxy_execute::run(app, caller, value()?, arguments));
+            return Ok((call.await?, None));
         }
         MetaTool::SearchTools => Box::pin(search_tools::run(app, caller, value()?)),
         MetaTool::GetToolSchemas => Box::pin(get_tool_schemas::run(app, caller, value()?)),
@@ -241,7 +245,6 @@ async fn run(
         MetaTool::GetRecipe => Box::pin(get_recipe::run(app, caller, value()?)),
         MetaTool::WaitForConnections => Box::pin(wait_for_connections::run(app, caller, value()?)),
         MetaTool::RemoteWorkbench => Box::pin(remote_workbench::run(app, caller, value()?)),
-        MetaTool::ProxyExecute => Box::pin(proxy_execute::run(app, caller, value()?)),
         MetaTool::SubmitFeedback => {
             Box::pin(async { Ok(json!({ "message": "This server stores no feedback." }).into()) })
         }

@@ -28,6 +28,19 @@ pub fn parse(bytes: &[u8]) -> Result<Value, serde_json::Error> {
 #[derive(Debug)]
 pub struct RawJson(pub Bytes);
 
+impl RawJson {
+    /// The value null.
+    pub const NULL: Self = Self(Bytes::from_static(b"null"));
+    /// An object without members.
+    pub const EMPTY_OBJECT: Self = Self(Bytes::from_static(b"{}"));
+
+    /// Returns a JSON string with this text.
+    #[must_use]
+    pub fn from_text(text: &str) -> Self {
+        Self(Value::from(text).to_string().into())
+    }
+}
+
 /// Name of the struct as which `serde_json` receives a `RawValue`. A `RawValue` itself cannot be
 /// made of text without checking the text again, which takes long for large results.
 const RAW_VALUE: &str = "$serde_json::private::RawValue";

@@ -1,16 +1,19 @@
 //! Bodies of proxy requests and of their responses.
 use std::sync::Arc;
 
+use bumpalo::Bump;
 use bytes::Bytes;
-use manifest::EgressRule;
+use manifest::{EgressRule, disposition};
 use sandbox::{Limits, Policy};
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use url::Url;
 
 use super::TOOL_SLUG;
 use crate::{
     App, Result,
     catalog::Release,
+    core::json::{RawJson, Rules, Tree},
     files::{self, Link},
     projects::SharedProject,
     runs::{
@@ -45,13 +48,39 @@ pub enum ProxyBody {
     Url(String, Option<String>),
 }
 
+impl ProxyBody {
+    /// Returns the member `body` of a JSON object: a text is sent as it is, any other value as JSON. The
+    /// text of the value is kept, in which numbers have all of their digits. Null is no body.
+    ///
+    /// # Errors
+    /// Returns an error if the text is no JSON object.
+    pub fn from_member(object: &Bytes) -> serde_json::Result<Option<Self>> {
+        let Holder { body } = serde_json::from_slice(object)?;
+        let Some(text) = body.map(RawValue::get) else {
+            return Ok(None);
+        };
+        Ok(Some(if text.starts_with('"') {
+            Self::Bytes(serde_json::from_str::<String>(text)?.into(), None)
+        } else {
+            Self::Json(object.slice_ref(text.as_bytes()))
+        }))
+    }
+}
+
+/// An object with a body among its members.
+#[derive(Deserialize)]
+struct Holder<'a> {
+    #[serde(borrow)]
+    body: Option<&'a RawValue>,
+}
+
 /// The body of a response.
 #[derive(Debug)]
 pub enum ResponseBody {
     /// An empty body.
     Empty,
-    /// A JSON body.
-    Json(Value),
+    /// A JSON body, with all digits of its numbers.
+    Json(RawJson),
     /// A text body that is not JSON.
     Text(String),
     /// A binary or large body, which is stored as a file.
@@ -117,6 +146,7 @@ async fn download(
             url: url.into(),
             headers: Vec::new(),
             body: None,
+            max_text_bytes: 0,
         },
         policy: Arc::new(Policy {
             egress: vec![rule],
@@ -181,10 +211,11 @@ pub(super) async fn to_response_body(
             } else {
                 &media_type
             };
+            let name = header(headers, "content-disposition").and_then(disposition::file_name);
             let made = files::NewFile {
                 toolkit,
                 tool: TOOL_SLUG,
-                name: "answer",
+                name: name.as_deref().unwrap_or("answer"),
                 media_type,
                 bytes: body,
             };
@@ -198,8 +229,49 @@ pub(super) async fn to_response_body(
 /// Parses a body as JSON, or as text if it is not JSON. Returns a body that is not text unchanged.
 fn parse_text(body: Bytes) -> std::result::Result<ResponseBody, Bytes> {
     match std::str::from_utf8(&body) {
-        Ok(text) if !text.contains('\0') => Ok(serde_json::from_str(text)
-            .map_or_else(|_| ResponseBody::Text(text.to_owned()), ResponseBody::Json)),
+        Ok(text) if !text.contains('\0') => {
+            let parsed = Tree::parse(&body, &Bump::new(), Rules::Lenient).is_ok();
+            Ok(if parsed {
+                ResponseBody::Json(RawJson(body))
+            } else {
+                ResponseBody::Text(text.to_owned())
+            })
+        }
         _ => Err(body),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_a_json_body_is_kept() {
+        let body = |object: &'static str| ProxyBody::from_member(&object.into());
+        let kept = body(r#"{"a":1, "body": {"n": 12345678901234567890123, "p": 1.0}}"#);
+        let Ok(Some(ProxyBody::Json(kept))) = kept else {
+            panic!("{kept:?}");
+        };
+        assert_eq!(kept, r#"{"n": 12345678901234567890123, "p": 1.0}"#);
+        let text = body(r#"{"body": "a\u0062"}"#);
+        let Ok(Some(ProxyBody::Bytes(text, None))) = text else {
+            panic!("{text:?}");
+        };
+        assert_eq!(text, "ab");
+        for none in ["{}", r#"{"body": null}"#] {
+            assert!(matches!(body(none), Ok(None)), "{none}");
+        }
+    }
+
+    #[test]
+    fn json_of_a_response_is_kept() {
+        let parsed = |text: &'static str| parse_text(text.into());
+        let Ok(ResponseBody::Json(RawJson(json))) = parsed(r#"{"n": 0.1234567890123456789}"#)
+        else {
+            panic!("it is JSON");
+        };
+        assert_eq!(json, r#"{"n": 0.1234567890123456789}"#);
+        assert!(matches!(parsed("{"), Ok(ResponseBody::Text(_))));
+        assert!(parsed("\0").is_err());
     }
 }

@@ -119,6 +119,7 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
             url: url.into(),
             headers,
             body,
+            max_text_bytes: MAX_TEXT_BYTES,
         },
         policy: Arc::new(policy),
         credential: granted.grant,

@@ -12,7 +12,7 @@ use crate::{
         not_blank,
         proxy::{BinaryBody, ProxyParameter, ProxyRequest, ProxyView},
     },
-    http::{ApiResult, IN_TABLE, Json, Path, ProjectKey},
+    http::{ApiResult, IN_TABLE, Json, JsonWithText, Path, ProjectKey},
 };
 
 /// A proxy request in a session. The session decides about the user and the account.
@@ -55,7 +55,7 @@ pub(crate) struct ProxyResultView {
 pub(crate) async fn proxy_execute(
     key: ProjectKey,
     Path(id): Path<SessionId>,
-    Json(body): Json<ProxyBody>,
+    JsonWithText { body, text }: JsonWithText<ProxyBody>,
 ) -> ApiResult<Json<ProxyResultView>> {
     let caller = open(&key, &id).await?;
     let account = not_blank(body.connected_account_id);
@@ -70,7 +70,7 @@ pub(crate) async fn proxy_execute(
         parameters: body.parameters,
         custom_connection_data: body.custom_connection_data,
     };
-    let (toolkit, request) = (&body.toolkit_slug, request.try_into()?);
+    let (toolkit, request) = (&body.toolkit_slug, request.into_proxy(&key, text).await?);
     let response = agents::proxy(key.app(), &caller, toolkit, account, request).await?;
     Ok(Json(ProxyResultView {
         response: response.into(),

@@ -8,15 +8,19 @@ use app::{
     runs::{self, Proxy, ProxyBody, ProxyResponse, ResponseBody},
 };
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
+use bytes::Bytes;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{
     custom_credential::{ConnectionData, ParameterPlace, custom_credential, refuse_nul},
     named_account, not_blank,
 };
-use crate::http::{ApiError, ApiResult, IN_TABLE, Json, ProjectKey, context::request_id, errors};
+use crate::http::{
+    ApiError, ApiResult, IN_TABLE, Json, JsonWithText, ProjectKey, RawJson, context::request_id,
+    errors,
+};
 
 /// Methods that a proxy request may have.
 const PROXY_METHODS: [&str; 6] = ["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD"];
@@ -35,6 +39,7 @@ pub(crate) struct ProxyRequest {
     pub connected_account_id: Option<String>,
     /// The user on whose behalf the request is sent; the account's own user without it.
     pub user_id: Option<String>,
+    #[expect(dead_code, reason = "the text of the body is sent, see `into_proxy`")]
     pub body: Option<Value>,
     pub binary_body: Option<BinaryBody>,
     pub parameters: Option<Vec<ProxyParameter>>,
@@ -63,12 +68,12 @@ view! {
     pub(crate) struct ProxyView from response: ProxyResponse where {
         let mut binary_data = None;
         let data = match response.body {
-            ResponseBody::Empty => Value::Null,
+            ResponseBody::Empty => RawJson::NULL,
             ResponseBody::Json(data) => data,
-            ResponseBody::Text(text) => text.into(),
+            ResponseBody::Text(text) => RawJson::from_text(&text),
             ResponseBody::File(link) => {
                 binary_data = Some(link.into());
-                Map::new().into()
+                RawJson::EMPTY_OBJECT
             }
         };
     } {
@@ -77,7 +82,7 @@ view! {
         /// Headers with names in lower case, without cookies.
         headers: BTreeMap<String, String> = joined(response.headers),
         /// Parsed JSON, else text; null if there was no body, and empty if the body is a file.
-        data: Value = data,
+        #[schema(value_type = Value)] data: RawJson = data,
         binary_data?: Option<FileView> = binary_data,
         #[schema(value_type = String)] log_id: LogId = response.log_id,
     }
@@ -108,22 +113,23 @@ view! {
 ))]
 pub(crate) async fn send(
     key: ProjectKey,
-    Json(body): Json<ProxyRequest>,
+    JsonWithText { body, text }: JsonWithText<ProxyRequest>,
 ) -> ApiResult<Json<ProxyView>> {
-    let response = runs::proxy(key.app(), &key.project, body.try_into()?).await?;
+    let request = body.into_proxy(&key, text).await?;
+    let response = runs::proxy(key.app(), &key.project, request).await?;
     Ok(Json(response.into()))
 }
 
-impl TryFrom<ProxyRequest> for Proxy {
-    type Error = ApiError;
-
-    fn try_from(request: ProxyRequest) -> ApiResult<Self> {
-        let method = request.method.to_ascii_uppercase();
+impl ProxyRequest {
+    /// Returns the request to send. `text` is the text of this one: the body is sent as it was written
+    /// there, because numbers lose digits in a [`Value`].
+    pub(crate) async fn into_proxy(self, key: &ProjectKey, text: Bytes) -> ApiResult<Proxy> {
+        let method = self.method.to_ascii_uppercase();
         if !PROXY_METHODS.contains(&method.as_str()) {
             let methods = PROXY_METHODS.join(", ");
             return Err(errors::invalid(format!("method: must be one of {methods}")).into());
         }
-        let parameters = request.parameters.unwrap_or_default();
+        let parameters = self.parameters.unwrap_or_default();
         if parameters.len() > MAX_PARAMETERS {
             return Err(errors::invalid(format!("parameters: at most {MAX_PARAMETERS}")).into());
         }
@@ -135,30 +141,32 @@ impl TryFrom<ProxyRequest> for Proxy {
                 ParameterPlace::Query => query.push((parameter.name, parameter.value)),
             }
         }
-        let user_id = not_blank(request.user_id);
+        let user_id = not_blank(self.user_id);
         refuse_nul("user_id", user_id.as_deref())?;
-        Ok(Self {
+        let turns = &key.app().large_work;
+        let size = text.len();
+        let find = move || ProxyBody::from_member(&text);
+        let body = turns.scan(&key.project.tenant, size, find).await?;
+        let body = body.map_err(|cause| errors::invalid(format!("body: {cause}")))?;
+        Ok(Proxy {
             user_id,
-            account: named_account(request.connected_account_id)?,
-            custom: custom_credential(None, request.custom_connection_data)?,
-            endpoint: request.endpoint.trim().to_owned(),
+            account: named_account(self.connected_account_id)?,
+            custom: custom_credential(None, self.custom_connection_data)?,
+            endpoint: self.endpoint.trim().to_owned(),
             method,
             headers,
             query,
-            body: content(request.body, request.binary_body)?,
+            body: content(body, self.binary_body)?,
             session: None,
             request_id: request_id(),
         })
     }
 }
 
-/// Returns the body to send. JSON null is no body.
-fn content(body: Option<Value>, binary: Option<BinaryBody>) -> ApiResult<Option<ProxyBody>> {
-    let body = body.filter(|body| !body.is_null());
+/// Returns the body to send.
+fn content(body: Option<ProxyBody>, binary: Option<BinaryBody>) -> ApiResult<Option<ProxyBody>> {
     match (body, binary) {
-        (None, None) => Ok(None),
-        (Some(Value::String(text)), None) => Ok(Some(ProxyBody::Bytes(text.into(), None))),
-        (Some(value), None) => Ok(Some(ProxyBody::Json(value.to_string().into()))),
+        (body, None) => Ok(body),
         (None, Some(binary)) => binary.try_into().map(Some),
         (Some(_), Some(_)) => {
             Err(errors::invalid("binary_body: cannot be combined with `body`").into())

@@ -104,8 +104,8 @@ pub(super) async fn request_provider(
         let switch = "`workbench.enable_proxy_execution` is false";
         return Err(errors::script_request_refused("proxy", switch));
     }
-    let call: ProxyCall = parse(app, caller, "proxy", arguments).await?;
-    to_json(&call.send(app, caller).await?)
+    let call: ProxyCall = parse(app, caller, "proxy", arguments.clone()).await?;
+    to_json(&call.send(app, caller, "proxy", &arguments).await?)
 }
 
 #[derive(Deserialize)]

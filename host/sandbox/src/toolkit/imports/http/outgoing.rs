@@ -32,6 +32,8 @@ pub(crate) struct Outgoing {
     /// Runtime of the guest threads; `cpu_permits` limits the tenant's turns on it.
     pub(super) threads: Handle,
     pub(super) cpu_permits: Arc<Semaphore>,
+    /// Size up to which a text is decoded although it becomes a file, in bytes.
+    pub(super) max_decoded_file_bytes: usize,
     pub(super) concurrency: Semaphore,
     requests: AtomicU32,
     /// Response bytes delivered to the guest's memory so far.
@@ -64,6 +66,9 @@ pub(crate) struct OutgoingParts {
     pub(crate) run_trace: Option<RunTrace>,
     /// Runtime of the caller. A long call is on another one when it sends its first request.
     pub(crate) caller_runtime: Handle,
+    /// Size up to which a text is decoded although it becomes a file, in bytes: a guest gets its files
+    /// as they are, and a proxy request has every response as a file.
+    pub(crate) max_decoded_file_bytes: usize,
 }
 
 /// [`Outgoing`] of a call, made at its first request. Most calls send none.
@@ -109,6 +114,7 @@ impl Outgoing {
             caller_runtime: parts.caller_runtime.clone(),
             threads: node.threads.clone(),
             cpu_permits: parts.cpu_permits.clone(),
+            max_decoded_file_bytes: parts.max_decoded_file_bytes,
             concurrency: Semaphore::new(limits.concurrent_requests.max(1) as usize),
             requests: AtomicU32::new(0),
             response_bytes: AtomicU64::new(0),

@@ -64,6 +64,7 @@ pub(crate) async fn send_proxy_request(
         limits,
         run_trace: request.trace,
         caller_runtime: Handle::current(),
+        max_decoded_file_bytes: request.max_text_bytes,
     };
     let outgoing = Outgoing::new(&parts, running.trace.clone());
     let mut guest_request = Request {

@@ -1,12 +1,15 @@
-//! Removal of the secrets that a request carried from the response to it.
+//! Conversion of a response for the guest: text is decoded, and the secrets that the request carried are
+//! removed. Text is decoded first, because secrets are not found in other charsets.
 
 use std::{ops::Range, sync::Arc};
 
 use bytes::Bytes;
 use net::{
     HeaderMap,
-    header::{CONTENT_ENCODING, CONTENT_TYPE},
+    header::{CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue},
+    text,
 };
+use percent_encoding::percent_decode_str;
 
 use super::{HttpResult, credential, error, exchange::Received, outgoing::Outgoing};
 use crate::{
@@ -30,8 +33,7 @@ const RESPONSE_WITHHELD: &str =
     "the response is withheld: searching it for secrets takes too many steps";
 const ENCODING_WITHHELD: &str =
     "the response is withheld: its content encoding cannot be searched for secrets";
-const NO_MEMORY: &str =
-    "this server has no memory left to remove secrets from the response; try again later";
+const NO_MEMORY: &str = "this server has no memory left to decode the response or to remove secrets from it; try again later";
 /// Maximum number of secrets of one call, including those of a refreshed credential and their
 /// encoded forms.
 const MAX_CALL_SECRETS: usize = 4 * MAX_SECRETS;
@@ -88,7 +90,7 @@ impl Outgoing {
     }
 
     /// Converts a response for the guest: without secrets and cookies, with its body in memory or
-    /// in a file. A signature is valid for one request, so it is redacted only from the response to
+    /// in a file. A text in memory is in UTF-8. A signature is valid for one request, so it is redacted only from the response to
     /// that request.
     pub(super) async fn to_guest_response(
         &self,
@@ -97,7 +99,7 @@ impl Outgoing {
         files: &Files,
     ) -> HttpResult {
         let Received {
-            answer,
+            mut answer,
             signatures,
             memory,
         } = received;
@@ -105,14 +107,25 @@ impl Outgoing {
             call if signatures.is_empty() => call,
             call => Arc::new(Redactor::new(&signatures).with_others(call)),
         };
-        if redactor.has_secrets() && !answer.body.is_empty() && is_encoded(&answer.headers) {
+        let is_encoded = is_encoded(&answer.headers);
+        if redactor.has_secrets() && !answer.body.is_empty() && is_encoded {
             return Err(error("protocol", ENCODING_WITHHELD));
         }
-        let body = self.redact_body(&redactor, answer.body, &memory).await?;
+        let decodes =
+            !is_encoded && (!into_blob || answer.body.len() <= self.max_decoded_file_bytes);
+        let body = Body {
+            text_of: decodes.then(|| text::media_type(&answer.headers).to_owned()),
+            bytes: std::mem::take(&mut answer.body),
+            memory: memory.clone(),
+        };
+        let (body, media_type) = self.to_guest_body(&redactor, body).await?;
+        if let Some(media_type) = media_type.and_then(|text| HeaderValue::try_from(text).ok()) {
+            answer.headers.insert(CONTENT_TYPE, media_type);
+        }
         let headers = answer.headers.iter().filter_map(|(name, value)| {
             let hidden = matches!(name.as_str(), "set-cookie" | "set-cookie2")
                 || redactor.name_may_contain_secret(name.as_str());
-            let value = || redactor.redact_text(&String::from_utf8_lossy(value.as_bytes()));
+            let value = || redactor.redact_text(&text::decode_header(value));
             (!hidden).then(|| (name.as_str().to_owned(), value()))
         });
         let mut response = Response {
@@ -122,20 +135,11 @@ impl Outgoing {
             blob: None,
         };
         if into_blob {
-            let media_type = answer
-                .headers
-                .get(CONTENT_TYPE)
-                .and_then(|value| value.to_str().ok());
-            let media_type = media_type.map_or_else(
-                || "application/octet-stream".to_owned(),
-                |text| redactor.redact_text(text),
-            );
-            let name = answer
-                .url
-                .path_segments()
-                .and_then(|mut segments| segments.next_back())
-                .unwrap_or_default();
-            let name = redactor.redact_text(name);
+            let media_type = match text::media_type(&answer.headers) {
+                "" => "application/octet-stream".to_owned(),
+                media_type => redactor.redact_text(media_type),
+            };
+            let name = redactor.redact_text(&file_name(&answer));
             let id = files
                 .keep(&name, &media_type, body, &memory)
                 .map_err(|full| error("limit", full.message))?;
@@ -147,29 +151,31 @@ impl Outgoing {
         Ok(response)
     }
 
-    /// Redacts a body. A large body is searched on the guest threads, in turns with the guests, so
-    /// that it does not block other calls. The search ends with the request.
-    async fn redact_body(
+    /// Decodes and redacts a body. This is done on the guest threads for a large body, in turns with the
+    /// guests, so that it does not block other calls. It ends with the request. Returns also the media
+    /// type of a text that was in another charset.
+    async fn to_guest_body(
         &self,
         redactor: &Arc<Redactor>,
-        body: Bytes,
-        memory: &Arc<Reservation>,
-    ) -> Result<Bytes, Error> {
-        let result = if body.len() < MAX_INLINE_SEARCH_BYTES {
-            redactor
-                .find(&body)
-                .map_err(|_| RESPONSE_WITHHELD)
-                .and_then(|ranges| without_secrets(body, &ranges, memory))
+        body: Body,
+    ) -> Result<(Bytes, Option<String>), Error> {
+        let result = if body.bytes.len() < MAX_INLINE_SEARCH_BYTES {
+            body.decode().and_then(|(bytes, media_type)| {
+                let ranges = redactor.find(&bytes).map_err(|_| RESPONSE_WITHHELD)?;
+                Ok((without_secrets(bytes, &ranges, &body.memory)?, media_type))
+            })
         } else {
             let redactor = redactor.clone();
-            let memory = memory.clone();
             let cpu_permits = self.cpu_permits.clone();
             let search = async move {
+                let turn = cpu_permits.acquire().await;
+                let (bytes, media_type) = body.decode()?;
+                drop(turn);
                 let ranges = redactor
-                    .find_in_turns(&body, &cpu_permits)
+                    .find_in_turns(&bytes, &cpu_permits)
                     .await
                     .map_err(|_| RESPONSE_WITHHELD)?;
-                without_secrets(body, &ranges, &memory)
+                Ok((without_secrets(bytes, &ranges, &body.memory)?, media_type))
             };
             let mut task = AbortOnDrop(self.threads.spawn(search));
             (&mut task.0)
@@ -187,6 +193,42 @@ impl Outgoing {
             )
         })
     }
+}
+
+/// Body on its way to the guest.
+struct Body {
+    bytes: Bytes,
+    /// Media type of the body if it is decoded in case it is text.
+    text_of: Option<String>,
+    memory: Arc<Reservation>,
+}
+
+impl Body {
+    /// Returns the body in UTF-8 if it is text, in memory reserved for it, and its media type if that is
+    /// another one now.
+    fn decode(&self) -> Result<(Bytes, Option<String>), &'static str> {
+        let bytes = self.bytes.clone();
+        let Some(media_type) = &self.text_of else {
+            return Ok((bytes, None));
+        };
+        let (decoded, media_type) = text::decode_body(media_type, bytes);
+        let added = decoded.len().saturating_sub(self.bytes.len());
+        let fits = self.memory.try_grow(added as u64);
+        fits.map(|()| (decoded, media_type)).map_err(|_| NO_MEMORY)
+    }
+}
+
+/// Returns the name that a provider gives to a file, or else the end of its URL.
+fn file_name(answer: &net::Response) -> String {
+    let disposition = answer.headers.get(CONTENT_DISPOSITION);
+    let given =
+        disposition.and_then(|value| manifest::disposition::file_name(&text::decode_header(value)));
+    given.unwrap_or_else(|| {
+        let segments = answer.url.path_segments();
+        let last = segments.and_then(|mut segments| segments.next_back());
+        let last = percent_decode_str(last.unwrap_or_default()).decode_utf8_lossy();
+        manifest::disposition::base_name(&last).unwrap_or_default()
+    })
 }
 
 /// Returns a body without the given places, in memory reserved from `memory`.
