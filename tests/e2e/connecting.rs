@@ -50,6 +50,9 @@ async fn tool_scopes_come_on_top_of_the_scheme() {
     second["slug"] = json!(format!("{}_SECOND", slug.to_uppercase()));
     second["scopes"] = json!(["read", "write"]);
     manifest["tools"].as_array_mut().unwrap().push(second);
+    let mut trigger = given::trigger(&slug, "POSTED");
+    trigger["scopes"] = json!(["watch"]);
+    manifest["triggers"] = json!([trigger]);
     host.publish(Guest::fetch().component(), &manifest).await;
     let config = given::oauth_config(&project, &slug, Issuer::credentials()).await;
     let oauth = Oauth {
@@ -61,9 +64,9 @@ async fn tool_scopes_come_on_top_of_the_scheme() {
     let tool = guest::tool(&oauth.slug);
     let for_connection = |tools: Value| json!({ "tool_access_config": { "tools_for_connected_account_creation": tools } });
     for (change, scope) in [
-        (json!({}), "me read write"),
+        (json!({}), "me read write watch"),
         (for_connection(json!([tool])), "me read"),
-        (for_connection(json!([])), "me read write"),
+        (for_connection(json!([])), "me read write watch"),
         (json!({ "restrict_to_following_tools": [tool] }), "me read"),
         (json!({ "credentials": { "scopes": "own" } }), "me own"),
     ] {
@@ -76,7 +79,9 @@ async fn tool_scopes_come_on_top_of_the_scheme() {
         let requested = requested_scopes(&oauth, &project).await;
         assert_eq!(requested, [scope, ""], "{change}");
         let shown = shown_scopes(&project, &oauth.config).await;
-        assert_eq!(shown, scope.split(' ').collect::<Vec<_>>(), "{change}");
+        let mut expected: Vec<_> = scope.split(' ').collect();
+        expected.sort_unstable();
+        assert_eq!(shown, expected, "{change}");
     }
 }
 

@@ -12,7 +12,7 @@ use std::{
 
 use futures::future::join_all;
 use harness::{
-    Client, Guest, Host, Postgres, SECRET_MARK,
+    Client, Guest, Host, PgBouncer, Postgres, SECRET_MARK,
     client::Body,
     guest,
     host::{Setup, size},
@@ -126,7 +126,12 @@ async fn answered(client: &Client, method: Method, path: &str, body: Body) -> ha
 /// Starts two servers on a new database of this PostgreSQL server, with a toolkit for the auth
 /// configs.
 async fn two_on(server: &Arc<Postgres>) -> [Host; 2] {
-    let one = Setup::embedded().on(server.database(None)).start().await;
+    two_with(Setup::embedded().on(server.database(None))).await
+}
+
+/// Starts two servers with the same settings, with a toolkit for the auth configs.
+async fn two_with(setup: Setup) -> [Host; 2] {
+    let one = setup.start().await;
     one.publish(
         Guest::echo().component(),
         &guest::manifest_with_key("loaded", given::bearer()),
@@ -170,6 +175,37 @@ async fn cut_connections_lose_and_duplicate_nothing() {
         }
     };
     load.through(&[&one, &two], cuts).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pooled_transactions_lose_and_duplicate_nothing() {
+    let database = Postgres::shared().database(None);
+    // Fewer connections than clients, so that each transaction has any of them.
+    let pooler = PgBouncer::start(&database, "transaction", 4).await;
+    let setup = Setup::embedded().on(database).with("store", pooler.url());
+    let [one, two] = two_with(setup).await;
+    let load = Load::default();
+    let cuts = async {
+        for _ in 0..size(5, 50) {
+            let cut = "select count(pg_terminate_backend(pid)) from pg_stat_activity \
+                       where datname = current_database() and pid <> pg_backend_pid()";
+            one.setup().database().say(cut);
+            load.goes_on().await;
+        }
+    };
+    load.through(&[&one, &two], cuts).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn session_pooler_needs_no_settings() {
+    let database = Postgres::shared().database(None);
+    let pooler = PgBouncer::start(&database, "session", 50).await;
+    let setup = Setup::embedded().on(database).with("store", pooler.url());
+    let host = setup.start().await;
+    host.as_project()
+        .get("/connected_accounts")
+        .await
+        .expect(200);
 }
 
 #[tokio::test(flavor = "multi_thread")]

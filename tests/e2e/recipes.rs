@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 
 use crate::{
     budget::assert_refused,
-    given,
+    files, given,
     mcp_endpoints::{request, result},
     tool_router_sessions::{SESSION_PATH, connect, create},
     workbench::with_interpreter,
@@ -296,6 +296,33 @@ async fn wrong_recipe_is_refused_with_reasons() {
     wrong["input_schema"] = json!({ "type": "object", "properties": 7 });
     let reasons = refuse(&given.session, wrong).await;
     assert!(reasons.contains("input_schema"), "{reasons}");
+}
+
+#[tokio::test]
+async fn constant_files_of_steps_are_checked() {
+    let host = Host::shared().await;
+    let given = Given::new(host).await;
+    let slug = files::copier(host).await;
+    let key = files::uploaded(&given.project, &slug, b"text").await;
+    let other = host.new_project().await;
+    let foreign = files::uploaded(&other, &slug, b"text").await;
+    let file = |key: &str| json!({ "name": "note.txt", "mimetype": "text/plain", "s3key": key });
+    let upsert = async |file: Value| {
+        let step = json!({ "name": "one", "tool_slug": guest::tool(&slug), "arguments": { "file": file } });
+        given.upsert(recipe("A", json!([step]))).await
+    };
+    for accepted in [file(&key), file("{{input.key}}"), json!("")] {
+        upsert(accepted).await.expect(200);
+    }
+    let nameless = json!({ "mimetype": "text/plain", "s3key": key });
+    for refused in [file(&foreign), nameless, json!(7)] {
+        let answer = upsert(refused.clone()).await.expect(400);
+        let reasons = answer["error"]["errors"].to_string();
+        assert!(
+            reasons.contains("steps[0].arguments: "),
+            "{refused}: {reasons}"
+        );
+    }
 }
 
 #[tokio::test]

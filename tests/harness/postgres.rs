@@ -187,6 +187,17 @@ fn say(url: &str, statements: &str) -> Vec<String> {
 }
 
 impl Database {
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the folder with the socket and all files of its server.
+    #[must_use]
+    pub fn server_folder(&self) -> PathBuf {
+        self.server.folder()
+    }
+
     /// Returns the address in the form of the setting `store`.
     #[must_use]
     pub fn url(&self) -> String {

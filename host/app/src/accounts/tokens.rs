@@ -114,8 +114,9 @@ impl ClientContext {
     }
 
     /// Adds the scopes of tools: of those that an auth config names for new connections, or else of all
-    /// that may run with its accounts. If the auth config or the operator's OAuth app names scopes
-    /// itself, they stand for those of all tools, and so do scopes in the parameters of the scheme.
+    /// that may run with its accounts, and those of triggers if these are all tools. If the auth config or the
+    /// operator's OAuth app names scopes itself, they stand for all of these, and so do scopes in the parameters
+    /// of the scheme.
     pub(super) fn add_tool_scopes(
         &mut self,
         config: &AuthConfig,
@@ -142,6 +143,11 @@ impl ClientContext {
         });
         self.scopes
             .extend(tools.flat_map(|tool| tool.scopes.iter().cloned()));
+        if of_all && config.allows_all() {
+            let triggers = release.triggers.iter();
+            self.scopes
+                .extend(triggers.flat_map(|trigger| trigger.scopes.iter().cloned()));
+        }
     }
 }
 

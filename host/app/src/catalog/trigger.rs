@@ -31,6 +31,8 @@ pub struct TriggerType {
     pub limits: Limits,
     /// Ability to subscribe at the provider.
     pub subscription: Option<Subscribing>,
+    /// OAuth scopes that the trigger needs.
+    pub scopes: Vec<String>,
 }
 
 /// A trigger type and its release.
@@ -73,6 +75,7 @@ impl TriggerType {
             policy,
             limits,
             subscription: trigger.subscription,
+            scopes: trigger.scopes,
         }
     }
 }

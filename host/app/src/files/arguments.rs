@@ -33,12 +33,7 @@ pub(crate) async fn resolve_files(
     tool: &Tool,
     arguments: Bytes,
 ) -> Result<(Bytes, Vec<CallFile>, Option<Reservation>)> {
-    let invalid = |problem: String| errors::arguments_invalid(&tool.slug, problem);
-    let schema = tool.input.text()?;
-    let size = arguments.len();
-    let search = move || find_files(schema.get(), arguments);
-    let searched = app.large_work.run(&project.tenant, size, search);
-    let (arguments, keys) = searched.await?.map_err(invalid)?;
+    let (arguments, keys) = named_files(app, project, tool, arguments).await?;
     if keys.is_empty() {
         return Ok((arguments, Vec::new(), None));
     }
@@ -50,7 +45,7 @@ pub(crate) async fn resolve_files(
     let max_bytes = app.files.settings.size;
     if all_bytes > max_bytes {
         let problem = format!("the files of a call may have at most {max_bytes} bytes together");
-        return Err(invalid(problem));
+        return Err(errors::arguments_invalid(&tool.slug, problem));
     }
     let memory = reserve_memory(app, &project.tenant, all_bytes)?;
     let mut files = Vec::with_capacity(records.len());
@@ -58,6 +53,21 @@ pub(crate) async fn resolve_files(
         files.push(read(app, record).await?);
     }
     Ok((arguments, files, Some(memory)))
+}
+
+/// Returns the arguments without empty texts where the schema allows files, and the keys of the files that
+/// they name. Fails if the files are too many, or if the schema allows files in too many places.
+pub(crate) async fn named_files(
+    app: &App,
+    project: &Project,
+    tool: &Tool,
+    arguments: Bytes,
+) -> Result<(Bytes, Vec<String>)> {
+    let schema = tool.input.text()?;
+    let size = arguments.len();
+    let search = move || find_files(schema.get(), arguments);
+    let searched = app.large_work.run(&project.tenant, size, search).await?;
+    searched.map_err(|problem| errors::arguments_invalid(&tool.slug, problem))
 }
 
 /// Reads the bytes of a file, for which memory is reserved.

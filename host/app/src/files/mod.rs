@@ -31,8 +31,8 @@ use store::{
 
 pub(crate) use answer::link_files;
 pub use answer::{beginning, result_as_file};
-pub(crate) use arguments::resolve_files;
 pub use arguments::{MAX_FILES_PER_CALL, MAX_SEARCH_STEPS};
+pub(crate) use arguments::{named_files, resolve_files};
 pub(crate) use created::{NewFile, store_new};
 pub(crate) use erasure::{erase_old, erase_project};
 pub use link::{Link, Links, Parameters, Ticket};
@@ -180,7 +180,7 @@ pub async fn get(app: &App, ticket: &Ticket) -> Result<(File, Bytes, Reservation
 
 /// Returns the file that arguments name, with the size of its bytes. Fails if they were never
 /// uploaded.
-async fn uploaded(app: &App, project: &Project, key: &str) -> Result<Record<File>> {
+pub(crate) async fn uploaded(app: &App, project: &Project, key: &str) -> Result<Record<File>> {
     let id = FileId::parse(key)?;
     let mut record = record(app, project.id.as_str(), &id).await?;
     let size = match (record.body.state, record.body.size) {

@@ -187,20 +187,22 @@ impl Postgres {
             .map_err(|error| attempt_error(&error))?;
         let mut released = HashSet::new();
         let statements = statements(writes);
-        if let ([only], false) = (&*statements, announced) {
+        if let ([only], false, None) = (&*statements, announced, &self.pooled) {
             let applied = self.steps(&mut connection, now, only, &mut released).await;
             return applied.map_err(AttemptError::during_commit);
         }
-        let mut transaction = connection
-            .begin()
-            .await
-            .map_err(|error| attempt_error(&error))?;
+        let transaction = match &self.pooled {
+            None => connection.begin().await,
+            Some(pooled) => connection.begin_with(pooled.begin()).await,
+        };
+        let mut transaction = transaction.map_err(|error| attempt_error(&error))?;
         for steps in statements {
             self.steps(&mut transaction, now, steps, &mut released)
                 .await?;
         }
         if announced {
             let notified = sqlx::query(listen::NOTIFY_SQL)
+                .persistent(self.pooled.is_none())
                 .execute(&mut *transaction)
                 .await;
             notified.map_err(|error| attempt_error(&error))?;
@@ -264,7 +266,8 @@ impl Postgres {
             .bind(projects)
             .bind(numbers)
             .bind(bodies)
-            .bind(now.0);
+            .bind(now.0)
+            .persistent(self.pooled.is_none());
         let applied = query.execute(connection).await;
         let applied = applied.map_err(|error| statement_error(collection, &error))?;
         if applied.rows_affected() == steps.len() as u64 {
@@ -326,6 +329,7 @@ impl Postgres {
             Step::Purge { revision } | Step::Check { revision } => query.bind(revision),
         };
         let refused = |error: sqlx::Error| statement_error(collection, &error);
+        let query = query.persistent(self.pooled.is_none());
         let row = query.fetch_optional(connection).await.map_err(refused)?;
         let row = row.ok_or(AttemptError::Refused(CommitError::Stale))?;
         let new_claims: Vec<_> = match step {

@@ -2,7 +2,8 @@
 //!
 //! An announcement is a hint without content and may be lost with a connection. Therefore the
 //! listener also reports a possible change every second, and an announced one after a connection
-//! was made anew. A message has content, and is lost if nobody receives it.
+//! was made anew. A message has content, and is lost if nobody receives it, as behind a pooler that lends
+//! connections for a transaction.
 
 use crate::Change;
 use sqlx::postgres::{PgListener, PgNotification, PgPool};
@@ -21,25 +22,30 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A connection that is used only to listen. It is opened when it is first needed.
 pub(super) struct Listener {
+    /// False behind a pooler, whose connections receive what another process listens to.
+    listens: bool,
     connection: Mutex<Option<PgListener>>,
     arriving: mpsc::Sender<String>,
     messages: Mutex<mpsc::Receiver<String>>,
 }
 
-impl Default for Listener {
-    fn default() -> Self {
+impl Listener {
+    pub(super) fn new(listens: bool) -> Self {
         let (arriving, messages) = mpsc::channel(MAX_WAITING_MESSAGES);
         Self {
+            listens,
             connection: Mutex::default(),
             arriving,
             messages: Mutex::new(messages),
         }
     }
-}
 
-impl Listener {
     pub(super) async fn changed(&self, pool: &PgPool) -> Change {
         let deadline = Instant::now() + POLL_INTERVAL;
+        if !self.listens {
+            sleep_until(deadline).await;
+            return Change::Possible;
+        }
         let mut connection = self.connection.lock().await;
         let Some(listener) = &mut *connection else {
             match timeout_at(deadline, listen(pool)).await {

@@ -29,9 +29,11 @@ use crate::{
 };
 use async_trait::async_trait;
 use commit::Statements;
+use open::{Opened, Pooled};
 use parking_lot::Mutex;
 use single::SingleRecords;
-use sqlx::postgres::{PgPool, PgRow, Postgres as Database};
+use sqlx::postgres::{PgArguments, PgPool, PgRow, Postgres as Database};
+use sqlx::query::Query as Statement;
 use sqlx::{QueryBuilder, Row as _};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -63,6 +65,7 @@ const MAX_REPORTED_DAMAGE: usize = 100;
 /// A store in one database.
 pub(crate) struct Postgres {
     pool: PgPool,
+    pooled: Option<Pooled>,
     statements: HashMap<&'static str, Statements>,
     single: HashMap<&'static str, SingleRecords>,
     listener: listen::Listener,
@@ -78,22 +81,40 @@ impl Postgres {
         url: &str,
         collections: &[&'static Collection],
     ) -> Result<Postgres, OpenError> {
-        let pool = open::open(url, collections).await?;
+        let Opened { pool, pooled } = open::open(url, collections).await?;
         let statements = collections
             .iter()
             .map(|collection| (collection.name, Statements::for_collection(collection)))
             .collect();
         Ok(Postgres {
             pool,
+            listener: listen::Listener::new(pooled.is_none()),
+            pooled,
             statements,
             single: collections
                 .iter()
                 .map(|collection| (collection.name, SingleRecords::new(collection)))
                 .collect(),
-            listener: listen::Listener::default(),
             outage: Mutex::default(),
             clock: Mutex::default(),
         })
+    }
+
+    /// Runs a statement, in a transaction of its own behind a pooler.
+    async fn fetch(
+        &self,
+        frequency: Frequency,
+        statement: Statement<'_, Database, PgArguments>,
+    ) -> Result<Vec<PgRow>, sqlx::Error> {
+        let Some(pooled) = &self.pooled else {
+            let statement = statement.persistent(matches!(frequency, Frequency::Often));
+            return statement.fetch_all(&self.pool).await;
+        };
+        let mut transaction = self.pool.begin_with(pooled.begin()).await?;
+        let rows = statement.persistent(false);
+        let rows = rows.fetch_all(&mut *transaction).await?;
+        transaction.commit().await?;
+        Ok(rows)
     }
 
     /// Runs a statement and retries it while connections are lost.
@@ -106,10 +127,7 @@ impl Postgres {
         let tries = async {
             loop {
                 let mut statement = statement();
-                let asked = statement
-                    .build()
-                    .persistent(matches!(frequency, Frequency::Often));
-                match asked.fetch_all(&self.pool).await {
+                match self.fetch(frequency, statement.build()).await {
                     Err(error) if failure::is_transient(&error) && Instant::now() < deadline => {}
                     result => return result.map_err(|error| failure::read_error(&error)),
                 }

@@ -1,11 +1,18 @@
 //! Opening of a connection pool: parsing the URL, checking the server, and updating the schema.
+//!
+//! Between this process and the server there may be a pooler, such as PgBouncer. One that lends a connection of
+//! the server for a whole session changes nothing, but accepts few parameters at the start of a connection:
+//! therefore settings are set afterwards. One that lends it for a transaction loses settings, prepared statements
+//! and `listen` between two transactions. It is recognized by its connections, and then every statement runs in
+//! a transaction that begins with the settings ([`Pooled`]).
 
 use super::failure;
 use super::schema::{self, SchemaError};
 use crate::{Collection, DatabaseState, OpenError, Time, document};
-use sqlx::ConnectOptions as _;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, Row as _};
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -21,48 +28,103 @@ const MIN_POSTGRES_VERSION: i32 = 14;
 /// Remedy for a user that lacks the right to create tables.
 const CREATE_HINT: &str = "let the user own the database, or grant it `create` on the schema";
 
-/// Server settings of every connection, as name and value. The timeout for an idle transaction is
+/// Server settings of every connection, as rows of name and value. The timeout for an idle transaction is
 /// shorter than the leases of jobs, so a stalled process releases its locks before other processes
 /// may claim its jobs.
-const SESSION_SETTINGS: [(&str, &str); 4] = [
-    ("statement_timeout", "5s"),
-    ("lock_timeout", "2s"),
-    ("idle_in_transaction_session_timeout", "5s"),
-    ("client_min_messages", "warning"),
-];
+const SETTINGS: &str = "('statement_timeout', '5s'), ('lock_timeout', '2s'), \
+                        ('idle_in_transaction_session_timeout', '5s'), ('client_min_messages', 'warning'), \
+                        ('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'))";
+/// Number of times that a start looks which connections of the server two of its own have.
+const POOLER_CHECKS: usize = 8;
+
+/// A pool of connections to a database with all tables.
+pub(super) struct Opened {
+    pub(super) pool: PgPool,
+    /// Statements that begin a transaction, behind a pooler that lends connections for one.
+    pub(super) pooled: Option<Pooled>,
+}
+
+/// Statements that begin a transaction with the settings of a connection.
+#[derive(Clone)]
+pub(super) struct Pooled(Arc<str>);
+
+impl Pooled {
+    fn new() -> Self {
+        let settings = settings_sql("true");
+        Self(format!("begin; {settings}").into())
+    }
+
+    pub(super) fn begin(&self) -> AssertSqlSafe<Arc<str>> {
+        AssertSqlSafe(self.0.clone())
+    }
+}
+
+/// Returns the statement that sets [`SETTINGS`], for the current transaction alone or for the connection.
+fn settings_sql(local: &str) -> String {
+    format!(
+        "select set_config(name, value, {local}) from (values {SETTINGS}) as settings (name, value)"
+    )
+}
 
 /// Connects, checks the server, and brings the schema up to date.
 pub(super) async fn open(
     url: &str,
     collections: &[&'static Collection],
-) -> Result<PgPool, OpenError> {
+) -> Result<Opened, OpenError> {
     let Connected {
         mut connection,
         options,
         at,
     } = connect(url, collections).await?;
-    let long_timeouts = "select set_config('statement_timeout', '0', false), set_config('lock_timeout', '60s', false)";
-    sqlx::query(long_timeouts)
-        .execute(&mut connection)
-        .await
-        .map_err(|error| connect_error(&at, &error))?;
     schema::bring_up_to_date(&mut connection, collections)
         .await
         .map_err(|error| schema_error(&at, error))?;
+    let pooled = is_pooled(&mut connection, &options).await;
+    let pooled = pooled.map_err(|error| connect_error(&at, &error))?;
     drop(connection);
+    if pooled {
+        tracing::info!("a pooler lends the connections to the database for a transaction each");
+    }
     let pool = PgPoolOptions::new()
         .max_connections(MAX_CONNECTIONS)
         .acquire_timeout(ACQUIRE_TIMEOUT)
         // A lost connection is noticed when it is used, and the work is retried.
         .test_before_acquire(false)
-        .after_connect(|connection, _| {
+        .after_connect(move |connection, _| {
             Box::pin(async move {
-                let durable = "select set_config('synchronous_commit', 'on', false) \
-                               where current_setting('synchronous_commit') = 'off'";
-                sqlx::query(durable).execute(connection).await.map(drop)
+                if !pooled {
+                    let settings = AssertSqlSafe(settings_sql("false"));
+                    connection.execute(sqlx::raw_sql(settings)).await?;
+                }
+                Ok(())
             })
         });
-    Ok(pool.connect_lazy_with(options))
+    Ok(Opened {
+        pool: pool.connect_lazy_with(options),
+        pooled: pooled.then(Pooled::new),
+    })
+}
+
+/// Returns true if a pooler lends connections of the server for a transaction: then two connections of this
+/// process have the same one, or one has different ones.
+async fn is_pooled(
+    connection: &mut PgConnection,
+    options: &PgConnectOptions,
+) -> Result<bool, sqlx::Error> {
+    let mut other = options.connect().await?;
+    let first = (process_id(connection).await?, process_id(&mut other).await?);
+    let mut pooled = first.0 == first.1;
+    for _ in 0..POOLER_CHECKS {
+        let next = (process_id(connection).await?, process_id(&mut other).await?);
+        pooled |= next != first;
+    }
+    Ok(pooled)
+}
+
+/// Returns the number of the server's process that answers a connection.
+async fn process_id(connection: &mut PgConnection) -> Result<i32, sqlx::Error> {
+    let id = sqlx::raw_sql("select pg_backend_pid()");
+    connection.fetch_one(id).await?.try_get(0)
 }
 
 /// Checks the server and compares its schema with the declarations. Changes nothing.
@@ -73,17 +135,16 @@ pub(crate) async fn inspect(
     let Connected {
         mut connection, at, ..
     } = connect(url, collections).await?;
-    sqlx::query("set default_transaction_read_only = on")
-        .execute(&mut connection)
-        .await
-        .map_err(|error| connect_error(&at, &error))?;
-    let compared = schema::compare(&mut connection, collections)
+    let reading = connection.begin_with("begin transaction read only").await;
+    let mut reading = reading.map_err(|error| connect_error(&at, &error))?;
+    let compared = schema::compare(&mut reading, collections)
         .await
         .map_err(|error| schema_error(&at, error))?;
     let facts = "select (extract(epoch from clock_timestamp()) * 1000)::bigint, \
                  coalesce(has_schema_privilege(current_schema(), 'create'), false)";
     let (now, may_create): (i64, bool) = sqlx::query_as(facts)
-        .fetch_one(&mut connection)
+        .persistent(false)
+        .fetch_one(&mut *reading)
         .await
         .map_err(|error| connect_error(&at, &error))?;
     if compared.missing > 0 && !may_create {
@@ -173,7 +234,8 @@ fn options(url: &str) -> Result<PgConnectOptions, OpenError> {
     };
     let options = PgConnectOptions::from_str(url).map_err(malformed)?;
     Ok(options
-        .options(SESSION_SETTINGS)
+        // Poolers refuse parameters that they do not know.
+        .extra_float_digits(None)
         .application_name("toolhost")
         .disable_statement_logging())
 }
@@ -196,10 +258,13 @@ fn describe(options: &PgConnectOptions) -> String {
 async fn check(connection: &mut PgConnection, at: &str) -> Result<(), OpenError> {
     let facts = "select current_setting('server_version_num')::int / 10000, current_setting('fsync'), \
                  current_setting('server_encoding'), pg_is_in_recovery()";
-    let (version, fsync, encoding, standby): (i32, String, String, bool) = sqlx::query_as(facts)
-        .fetch_one(connection)
-        .await
-        .map_err(|error| connect_error(at, &error))?;
+    let facts = async {
+        let mut reading = connection.begin().await?;
+        let facts = sqlx::query_as(facts).persistent(false);
+        facts.fetch_one(&mut *reading).await
+    };
+    let (version, fsync, encoding, standby): (i32, String, String, bool) =
+        facts.await.map_err(|error| connect_error(at, &error))?;
     if version < MIN_POSTGRES_VERSION {
         let reason = format!("the server is PostgreSQL {version}");
         return Err(refused(at, reason, "use PostgreSQL 14 or newer"));

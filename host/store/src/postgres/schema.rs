@@ -1,19 +1,23 @@
 //! Tables, columns and indexes for the declared collections.
 //!
-//! Missing ones are added at start, under a lock that nodes starting together take in turn. Nothing
-//! is ever removed or changed. Therefore a node with older declarations keeps running beside one
+//! Missing ones are added at start, each table with its indexes in a transaction, under a lock that nodes
+//! starting together take in turn. Nothing is ever removed or changed. Therefore a node with older declarations keeps running beside one
 //! with newer ones, and the database fills the columns that the older node does not know. Adding a
 //! column rewrites the table and locks it for that time.
 
 use super::quoted;
 use crate::{Collection, Field, Kind};
 use sqlx::postgres::PgConnection;
-use sqlx::{AssertSqlSafe, Row as _};
+use sqlx::{AssertSqlSafe, Connection as _, Row as _};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
 /// Number of the advisory lock. Any number works if no other program on the database uses it.
 const ADVISORY_LOCK: i64 = 0x746f_6f6c_686f_7374;
+
+/// Statements that begin a transaction which changes the schema: it may wait for others, and take long.
+const BEGIN_CHANGE: &str = "begin; set local statement_timeout = 0; set local lock_timeout = '60s'; \
+                            set local idle_in_transaction_session_timeout = 0";
 
 /// Reason why the schema cannot be brought up to date.
 pub(super) enum SchemaError {
@@ -34,24 +38,35 @@ pub(super) async fn bring_up_to_date(
     connection: &mut PgConnection,
     collections: &[&'static Collection],
 ) -> Result<(), SchemaError> {
-    sqlx::query("select pg_advisory_lock($1)")
-        .bind(ADVISORY_LOCK)
-        .execute(&mut *connection)
-        .await?;
-    let added = add_missing(&mut *connection, collections).await;
-    sqlx::query("select pg_advisory_unlock($1)")
-        .bind(ADVISORY_LOCK)
-        .execute(&mut *connection)
-        .await?;
-    added
+    loop {
+        let mut transaction = connection.begin_with(BEGIN_CHANGE).await?;
+        sqlx::query("select pg_advisory_xact_lock($1)")
+            .bind(ADVISORY_LOCK)
+            .persistent(false)
+            .execute(&mut *transaction)
+            .await?;
+        let is_complete = add_missing(&mut transaction, collections).await?;
+        transaction.commit().await?;
+        if is_complete {
+            return Ok(());
+        }
+    }
 }
 
+/// Adds what the first incomplete collection lacks. Returns true if nothing is missing.
 async fn add_missing(
     connection: &mut PgConnection,
     collections: &[&'static Collection],
-) -> Result<(), SchemaError> {
+) -> Result<bool, SchemaError> {
     let (columns, indexes) = existing(connection).await?;
-    for part in missing(collections, &columns, &indexes)? {
+    let parts = missing(collections, &columns, &indexes)?;
+    let Some(first) = parts.first() else {
+        return Ok(true);
+    };
+    for part in parts
+        .iter()
+        .filter(|part| part.collection == first.collection)
+    {
         let added = run(connection, &part.statement).await;
         added.map_err(|error| match (&error, &part.index) {
             (sqlx::Error::Database(cause), Some(name)) if cause.is_unique_violation() => {
@@ -63,7 +78,7 @@ async fn add_missing(
             _ => error.into(),
         })?;
     }
-    Ok(())
+    Ok(false)
 }
 
 /// The difference between a database and the declarations.
@@ -156,7 +171,8 @@ async fn existing(
     let columns = "select table_name::text, column_name::text, data_type::text from information_schema.columns \
                    where table_schema = current_schema()";
     let mut found = Columns::new();
-    for row in sqlx::query(columns).fetch_all(&mut *connection).await? {
+    let columns = sqlx::query(columns).persistent(false);
+    for row in columns.fetch_all(&mut *connection).await? {
         found
             .entry(row.try_get(0)?)
             .or_default()
@@ -164,12 +180,13 @@ async fn existing(
     }
     let indexes = "select indexname::text from pg_indexes where schemaname = current_schema()";
     let names = sqlx::query_scalar(indexes)
+        .persistent(false)
         .fetch_all(&mut *connection)
         .await?;
     Ok((found, names.into_iter().collect()))
 }
 
-/// Runs statements as one transaction.
+/// Runs statements.
 async fn run(connection: &mut PgConnection, statement: &str) -> Result<(), sqlx::Error> {
     sqlx::raw_sql(AssertSqlSafe(statement))
         .execute(connection)

@@ -5,10 +5,10 @@
 //! batches of skipped records are applied alone, which tells why.
 
 use super::sharing::SharedCalls;
-use super::{Postgres, Statements, failure, quoted, text};
+use super::{Frequency, Postgres, Statements, failure, quoted, text};
 use crate::values::Values;
 use crate::{Collection, Error, Row, Step, Time, Write};
-use sqlx::AssertSqlSafe;
+use sqlx::{AssertSqlSafe, Row as _};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -123,21 +123,21 @@ impl Postgres {
         let numbers = |part: fn(&Update) -> i64| -> Vec<i64> {
             updates.iter().map(|update| part(update)).collect()
         };
-        let query = sqlx::query_scalar::<_, i64>(AssertSqlSafe(single.update_sql.as_str()))
+        let query = sqlx::query(AssertSqlSafe(single.update_sql.as_str()))
             .bind(texts(|update| &update.id))
             .bind(texts(|update| &update.project))
             .bind(numbers(|update| update.revision))
             .bind(texts(|update| &update.body))
             .bind(numbers(|update| update.now.0));
-        let found = match query.fetch_all(&self.pool).await {
+        let found = match self.fetch(Frequency::Often, query).await {
             Ok(found) => found,
             Err(error) if failure::is_transient(&error) => return None,
             Err(_) => Vec::new(),
         };
         let mut applied = vec![false; updates.len()];
         // Ordinal numbers begin at one.
-        let places = found.into_iter().map(|number| usize::try_from(number - 1));
-        for place in places.flatten() {
+        let numbers = found.iter().filter_map(|row| row.try_get::<i64, _>(0).ok());
+        for place in numbers.filter_map(|number| usize::try_from(number - 1).ok()) {
             if let Some(applied) = applied.get_mut(place) {
                 *applied = true;
             }

@@ -105,6 +105,12 @@ impl AuthConfig {
         };
         lets(&self.tools_for_execution) && lets(&self.restrict_to)
     }
+
+    /// Returns true if every tool may run with the accounts of this auth config.
+    #[must_use]
+    pub fn allows_all(&self) -> bool {
+        self.tools_for_execution.is_empty() && self.restrict_to.is_empty()
+    }
 }
 
 /// Filter for lists of auth configs. Empty fields do not filter.

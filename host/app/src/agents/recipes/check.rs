@@ -15,13 +15,14 @@ use super::{
 };
 use crate::{
     App, Class, Error, Result,
-    agents::{SessionCaller, meta::MetaTool, resolve},
-    catalog::{self, ResolvedTool},
+    agents::{SessionCaller, errors, meta::MetaTool, resolve},
+    catalog::{self, ResolvedTool, Tool},
     core::{
         ids::AccountId,
         mapping, truncate,
         visible::{is_plain_line, is_visible},
     },
+    files,
 };
 
 /// Maximum number of characters of the name of a step, or of a recipe.
@@ -153,16 +154,36 @@ async fn check_call(
             None
         }
     };
-    // The values of arguments that name files are replaced before they are validated.
-    if found.tool.takes_files {
-        return Ok(kept);
-    }
-    let arguments = Value::Object(step.arguments.clone());
-    let found = found.tool.input.problems_of_known(arguments, is_filled_in);
-    for problem in found.await? {
-        problems.add(format!("{place}.arguments: {problem}"));
+    match argument_problems(app, caller, &found.tool, step).await {
+        Ok(found) => {
+            for problem in found {
+                problems.add(format!("{place}.arguments: {problem}"));
+            }
+        }
+        Err(cause) => problems.add(format!("{place}.arguments: {}", problem_of(cause)?)),
     }
     Ok(kept)
+}
+
+/// Returns the problems of the constant arguments of a step. Fails also if a file that they name was never
+/// uploaded.
+async fn argument_problems(
+    app: &App,
+    caller: &SessionCaller,
+    tool: &Tool,
+    step: &Step,
+) -> Result<Vec<String>> {
+    let mut arguments = Value::Object(step.arguments.clone());
+    if tool.takes_files {
+        let text = arguments.to_string().into();
+        let (text, keys) = files::named_files(app, &caller.project, tool, text).await?;
+        arguments = serde_json::from_slice(&text).map_err(errors::internal)?;
+        for key in keys.iter().filter(|key| !key.contains("{{")) {
+            files::uploaded(app, &caller.project, key).await?;
+        }
+    }
+    let problems = tool.input.problems_of_known(arguments, is_filled_in);
+    problems.await
 }
 
 /// Returns the account that a step keeps: the one that it names, whose alias may be given to another account
