@@ -620,8 +620,10 @@ async fn pages_of_endpoints_need_no_resource() {
             parameters.extend(resource.map(|resource| ("resource", resource)));
             let tokens = given.request_tokens(&parameters).await;
             assert_eq!(tokens.status, 200, "{resource:?}: {}", text(&tokens));
-            let listed = given.list(endpoint, &parsed(&tokens)["access_token"]).await;
-            assert_eq!(listed.status, 200, "{resource:?}: {}", text(&listed));
+            for address in [endpoint.as_str(), slashed.as_str()] {
+                let listed = given.list(address, &parsed(&tokens)["access_token"]).await;
+                assert_eq!(listed.status, 200, "{address}: {}", text(&listed));
+            }
         }
         let attempt = given.begin(&given.url).await;
         let other = attempt.url.replace(&format!("{base}/oauth"), &issuer);

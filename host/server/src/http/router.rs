@@ -145,7 +145,7 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
     };
     let mcp_server = || post(mcp::server).get(mcp::server).delete(mcp::server);
     let of_server = tool_call(mcp::SERVER_PERMISSION);
-    let mcp_session = post(mcp::session).get(mcp::session).delete(mcp::session);
+    let mcp_session = || post(mcp::session).get(mcp::session).delete(mcp::session);
     let of_session = tool_call(mcp::SESSION_PERMISSION);
     let resource_metadata = format!("{RESOURCE_METADATA_PATH}/{{*endpoint}}");
     let server_metadata = format!("{SERVER_METADATA_PATH}/{{*issuer}}");
@@ -162,9 +162,13 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
         .page("/oauth/clients/{id}", get(link::client_metadata::read))
         .page("/link/done", get(link::page::done))
         .page("/link/{token}", link_page)
+        // Clients that write an address anew may end its path with a slash.
         .open_to_scripts("/v3/mcp/{id}", mcp_server(), of_server)
+        .open_to_scripts("/v3/mcp/{id}/", mcp_server(), of_server)
         .open_to_scripts("/v3/mcp/{id}/mcp", mcp_server(), of_server)
-        .open_to_scripts("/tool_router/{id}/mcp", mcp_session, of_session)
+        .open_to_scripts("/v3/mcp/{id}/mcp/", mcp_server(), of_server)
+        .open_to_scripts("/tool_router/{id}/mcp", mcp_session(), of_session)
+        .open_to_scripts("/tool_router/{id}/mcp/", mcp_session(), of_session)
         .page(AUTHORIZE_PATH, consent())
         .page(&endpoint_page, consent())
         .open_to_scripts(TOKEN_PATH, post(token::issue), client)
