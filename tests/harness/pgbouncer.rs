@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Place of the program in Debian, which is not in the path of all users.
-const PROGRAM: &str = "/usr/sbin/pgbouncer";
+const PROGRAM_PATH: &str = "/usr/sbin/pgbouncer";
 
 /// A pooler. Dropping it kills the process.
 #[derive(Debug)]
@@ -60,10 +60,10 @@ impl PgBouncer {
                     "--clear-groups",
                 ])
                 // The kernel forgets this signal when the user changes.
-                .args(["--pdeathsig", "KILL", PROGRAM]);
+                .args(["--pdeathsig", "KILL", PROGRAM_PATH]);
             command
         } else {
-            Command::new(PROGRAM)
+            Command::new(PROGRAM_PATH)
         };
         command.arg("-q").arg(&file);
         command

@@ -31,7 +31,7 @@ const CREATE_HINT: &str = "let the user own the database, or grant it `create` o
 /// Server settings of every connection, as rows of name and value. The timeout for an idle transaction is
 /// shorter than the leases of jobs, so a stalled process releases its locks before other processes
 /// may claim its jobs.
-const SETTINGS: &str = "('statement_timeout', '5s'), ('lock_timeout', '2s'), \
+const SESSION_SETTINGS: &str = "('statement_timeout', '5s'), ('lock_timeout', '2s'), \
                         ('idle_in_transaction_session_timeout', '5s'), ('client_min_messages', 'warning'), \
                         ('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'))";
 /// Number of times that a start looks which connections of the server two of its own have.
@@ -59,10 +59,10 @@ impl Pooled {
     }
 }
 
-/// Returns the statement that sets [`SETTINGS`], for the current transaction alone or for the connection.
+/// Returns the statement that sets [`SESSION_SETTINGS`], for the current transaction alone or for the connection.
 fn settings_sql(local: &str) -> String {
     format!(
-        "select set_config(name, value, {local}) from (values {SETTINGS}) as settings (name, value)"
+        "select set_config(name, value, {local}) from (values {SESSION_SETTINGS}) as settings (name, value)"
     )
 }
 
