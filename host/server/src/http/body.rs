@@ -35,7 +35,7 @@ pub(crate) const MAX_JSON_BYTES: usize = 6 << 20;
 
 /// Charsets of JSON bodies that are accepted, as the Encoding standard names them. Latin-1 is a part of
 /// `windows-1252` there.
-const CHARSETS: [&str; 5] = ["UTF-8", "UTF-16LE", "UTF-16BE", "windows-1252", "Shift_JIS"];
+const JSON_CHARSETS: [&str; 5] = ["UTF-8", "UTF-16LE", "UTF-16BE", "windows-1252", "Shift_JIS"];
 
 impl<T: DeserializeOwned + ToSchema + Send + 'static> FromRequest<Arc<Server>> for Json<T> {
     type Rejection = ApiError;
@@ -219,7 +219,7 @@ fn is_json(headers: &HeaderMap) -> ApiResult<()> {
         return Err(HttpError::WrongType.into());
     }
     match text::charset(given) {
-        Some(charset) if !CHARSETS.contains(&charset) => Err(HttpError::WrongCharset.into()),
+        Some(charset) if !JSON_CHARSETS.contains(&charset) => Err(HttpError::WrongCharset.into()),
         _ => Ok(()),
     }
 }

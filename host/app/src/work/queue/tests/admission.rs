@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use super::*;
 
 /// Time for which an item is deferred.
-const DEFERRAL: Duration = Duration::from_secs(60);
+const RETRY_DELAY: Duration = Duration::from_secs(60);
 
 /// Shared state of workers that have permits for only some items.
 #[derive(Default)]
@@ -28,7 +28,7 @@ impl Limited {
                     let has_permits = limited.has_permits.load(Ordering::SeqCst);
                     (has_permits || id.starts_with("free")).then_some(())
                 },
-                retry_at: Some(|_, _, now| time_after(now, DEFERRAL)),
+                retry_at: Some(|_, _, now| time_after(now, RETRY_DELAY)),
             },
             work: |limited, claim, ()| {
                 Box::pin(async move {
@@ -84,13 +84,13 @@ async fn written_without_permit(items: usize, time: Duration) -> usize {
 
 #[tokio::test]
 async fn items_wait_for_permits_without_a_claim() {
-    assert_eq!(written_without_permit(10, DEFERRAL).await, 0);
+    assert_eq!(written_without_permit(10, RETRY_DELAY).await, 0);
 }
 
 #[tokio::test]
 async fn items_without_permit_hide_no_other() {
     // The last page is not full. Its items are not deferred.
-    assert_eq!(written_without_permit(200, DEFERRAL).await, 192);
+    assert_eq!(written_without_permit(200, RETRY_DELAY).await, 192);
 }
 
 #[tokio::test]
@@ -184,7 +184,7 @@ async fn backlog_of_others_delays_no_newcomer() {
 
 #[tokio::test]
 async fn deferred_records_delay_no_newcomer() {
-    let retry_at: RetryAt<Limited> = |_, _, now| time_after(now, DEFERRAL);
+    let retry_at: RetryAt<Limited> = |_, _, now| time_after(now, RETRY_DELAY);
     let (_, read) = cost_of_newcomer(Some(retry_at)).await;
     assert!(read < 4_000, "{read} records were read");
 }
