@@ -446,3 +446,20 @@ async fn commands_manage_keys_and_members() {
         "{refused:#?}"
     );
 }
+
+#[tokio::test]
+async fn keys_are_shown_beside_a_running_server() {
+    let host = Setup::new().start().await;
+    let added = host
+        .setup()
+        .command(&["projects", "add", "staging"])
+        .succeeded();
+    let expected = [&*host.org_key, &*host.project_key, added.trim()].map(str::to_owned);
+    let show = |setup: &Setup| setup.command(&["keys", "show"]).succeeded();
+    let shown = show(host.setup());
+    for key in &expected {
+        assert!(shown.contains(key), "{shown}");
+    }
+    let (setup, _) = host.terminate().await;
+    assert_eq!(show(&setup), shown);
+}

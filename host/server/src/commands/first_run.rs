@@ -16,7 +16,7 @@ use app::{
 };
 use zeroize::Zeroizing;
 
-use crate::{Server, http::errors, open::Stop, terminal::Terminal};
+use crate::{Server, http::errors, installed, open::Stop, terminal::Terminal};
 
 /// Name of the organization that the first start creates.
 const ORGANIZATION_NAME: &str = "default";
@@ -156,12 +156,15 @@ pub(crate) fn print_summary(
             "master key",
             &format!("{}  (keep a copy elsewhere)", config.key_file().display()),
         );
+        if let Some(page) = installed::manual() {
+            terminal.pair("manual", &page.display().to_string());
+        }
     }
     let env_file = config.env_file();
     let keys = if env_file.exists() {
         env_file.display().to_string()
     } else {
-        "in no file: stop the server and run `toolhost keys show`".to_owned()
+        "in no file: `toolhost keys show` prints them".to_owned()
     };
     terminal.pair("keys", &keys);
     if new {

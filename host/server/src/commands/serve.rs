@@ -4,6 +4,7 @@
 //! first start prints an explanation; a later one prints only the address.
 
 mod announcement;
+mod publication;
 mod signals;
 
 use std::{
@@ -49,6 +50,7 @@ const EXIT_STORE_FAILED: u8 = 74;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Publish every *.wasm component in this folder; skip those that are already published
+    /// [default: the setting `toolkits`, else the components of the release that the store lacks]
     #[arg(long, value_name = "DIR")]
     toolkits: Option<PathBuf>,
     /// Run a tool of the documents toolkit on this file over HTTP and print its result
@@ -191,9 +193,11 @@ fn run_beside(server: &Arc<Server>, store: &Store, exporter: Option<Arc<Exporter
     let mut beside = JoinSet::new();
     match Control::open(&server.config.data) {
         Ok(control) => {
-            let vault = server.app.vault.clone();
-            let clock = server.app.clock.clone();
-            beside.spawn(control.serve(store.clone(), vault, clock, server.config.key_file()));
+            beside.spawn(control.serve(
+                server.app.clone(),
+                store.clone(),
+                server.config.key_file(),
+            ));
         }
         // The path may be too long for a socket, or the file system may not support sockets.
         // Everything else works without one.

@@ -111,8 +111,10 @@ settings! {
         /// listened on, for example behind a proxy. OAuth callbacks and file links use it.
         #[setting(unset = "from `listen`", example = "https://tools.example.com")]
         pub public_url: Option<Url>,
-        /// A folder of `*.wasm` components, published at start.
-        #[setting(example = "./toolkits")] pub toolkits: Option<PathBuf>,
+        /// A folder of `*.wasm` components, published at each start. An empty folder publishes none of
+        /// the release.
+        #[setting(unset = "those of the release that the store lacks", example = "./toolkits")]
+        pub toolkits: Option<PathBuf>,
         /// The operator word in identifiers such as `is_service_managed`, for client SDKs that
         /// carry another word: 1 to 32 lower-case letters and digits.
         pub operator_word: String = "service".into(),
