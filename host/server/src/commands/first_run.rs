@@ -97,8 +97,16 @@ pub(crate) async fn find(app: &App) -> Result<Keys, Stop> {
     Ok(keys)
 }
 
+/// Makes the next start write the file that a client's shell reads with `.`, as a first start does.
+pub(crate) fn request_env(path: &Path) -> Result<()> {
+    if path.exists() {
+        return Ok(());
+    }
+    write_private(path, "")
+}
+
 /// Writes the file that a client's shell reads with `.`. This happens on the first start, and again
-/// if the address has changed and the file still exists.
+/// if the file exists with other content: the address has changed, or an import requests the file.
 pub(crate) fn write_env(path: &Path, url: &str, keys: &Keys, new: bool) -> Result<()> {
     let content = Zeroizing::new(format!(
         "export TOOLHOST_URL={url}\nexport TOOLHOST_API_KEY={}\nexport TOOLHOST_ORG_API_KEY={}\nexport TOOLHOST_PROJECT_ID={}\n",

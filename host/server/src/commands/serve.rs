@@ -8,7 +8,12 @@ mod publication;
 mod signals;
 
 use std::{
-    io::ErrorKind, net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc, time::Duration,
+    io::ErrorKind,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
 };
 
 use anyhow::{Context, Result, anyhow};
@@ -74,7 +79,7 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
         Some(listen) => Some(bind(listen, "metrics.listen").await?),
         None => None,
     };
-    let fresh = !config.data.exists();
+    let fresh = is_unused(&config.data);
     let Opened {
         app,
         writer,
@@ -145,6 +150,11 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
 /// clients reach the server, and the keys of the first project.
 async fn set_up(
     server: &Server,
+/// Returns true if no server has used a data directory: it is missing or empty.
+fn is_unused(data: &Path) -> bool {
+    std::fs::read_dir(data).map_or(true, |mut entries| entries.next().is_none())
+}
+
     address: SocketAddr,
     new: bool,
     fresh: bool,

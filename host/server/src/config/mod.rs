@@ -1,8 +1,8 @@
 //! Settings: each is declared once, with its type, default, range, unit and doc comment.
 //!
 //! The value of a key comes from a flag, else from the environment (`TOOLHOST_NET__ALLOW` is
-//! `net.allow`, lists are comma-separated), else from the file (`toolhost.toml`, or the one that
-//! `--config` names), else from the declaration. An unknown key is an error, so that a typing
+//! `net.allow`, lists are comma-separated), else from the file (the one that `--config` names, or
+//! `toolhost.toml`, or `/etc/toolhost/toolhost.toml`), else from the declaration. An unknown key is an error, so that a typing
 //! mistake does not pass as a setting. This module is the only one that reads the environment,
 //! except for variables that replace arguments of commands.
 //!
