@@ -7,6 +7,7 @@
 use std::{
     fmt::Display,
     io::{Read, Write},
+    net::SocketAddr,
     os::unix::{
         fs::PermissionsExt,
         net::{UnixListener as BlockingListener, UnixStream as BlockingStream},
@@ -59,6 +60,17 @@ pub(crate) enum ControlCommand {
     Rotate,
     /// The API keys in full: JSON, a [`Reply`] of [`OwnedKey`]s.
     ApiKeys,
+    /// The addresses of the server: JSON, a [`Reply`] of [`Addresses`].
+    Addresses,
+}
+
+/// Addresses of a running server.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Addresses {
+    /// URL that clients are told.
+    pub url: String,
+    /// Address that the server listens on.
+    pub listen: SocketAddr,
 }
 
 /// The result of a command, or the reason why it failed.
@@ -77,7 +89,13 @@ pub(crate) struct OwnedKey {
 }
 
 impl ControlCommand {
-    const ALL: [Self; 4] = [Self::Export, Self::Keys, Self::Rotate, Self::ApiKeys];
+    const ALL: [Self; 5] = [
+        Self::Export,
+        Self::Keys,
+        Self::Rotate,
+        Self::ApiKeys,
+        Self::Addresses,
+    ];
 
     /// Returns the line that requests the command.
     fn name(self) -> &'static str {
@@ -86,6 +104,7 @@ impl ControlCommand {
             Self::Keys => "keys",
             Self::Rotate => "rotate",
             Self::ApiKeys => "api-keys",
+            Self::Addresses => "addresses",
         }
     }
 }
@@ -97,10 +116,11 @@ pub(crate) struct Control {
 }
 
 /// Parts of the server that commands work on.
-struct ControlContext {
-    app: Arc<App>,
-    store: Store,
-    key_file: PathBuf,
+pub(crate) struct ControlContext {
+    pub app: Arc<App>,
+    pub store: Store,
+    pub key_file: PathBuf,
+    pub addresses: Addresses,
 }
 
 impl Control {
@@ -121,12 +141,8 @@ impl Control {
     }
 
     /// Serves commands until it is dropped.
-    pub(crate) async fn serve(self, app: Arc<App>, store: Store, key_file: PathBuf) {
-        let context = Arc::new(ControlContext {
-            app,
-            store,
-            key_file,
-        });
+    pub(crate) async fn serve(self, context: ControlContext) {
+        let context = Arc::new(context);
         let mut serving = JoinSet::new();
         loop {
             tokio::select! {
@@ -182,6 +198,9 @@ async fn handle_command(mut stream: UnixStream, context: &ControlContext) -> Res
             reply(&mut write, done).await
         }
         Some(ControlCommand::ApiKeys) => reply(&mut write, api_keys(app).await).await,
+        Some(ControlCommand::Addresses) => {
+            reply(&mut write, Ok::<_, String>(&context.addresses)).await
+        }
         None => bail!("the command `{}` does not exist", line.trim_end()),
     }
 }

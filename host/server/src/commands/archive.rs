@@ -259,10 +259,12 @@ fn describe(counts: Counts) -> String {
     )
 }
 
-fn format_bytes(bytes: u64) -> String {
+/// Formats a number of bytes with a unit, rounded down.
+pub(super) fn format_bytes(bytes: u64) -> String {
     match bytes {
         0..1_024 => format!("{bytes} bytes"),
         1_024..1_048_576 => format!("{} KiB", bytes >> 10),
-        _ => format!("{} MiB", bytes >> 20),
+        1_048_576..10_737_418_240 => format!("{} MiB", bytes >> 20),
+        _ => format!("{} GiB", bytes >> 30),
     }
 }
