@@ -38,12 +38,12 @@ export RUST_TEST_THREADS ?= $(shell expr $$(nproc) '*' 3 / 2)
 PREFIX ?= $(HOME)/.local
 # Target of `make install` and `make dist`; empty: this machine.
 TARGET ?=
-# Folder with both programs, which are then not built.
+# Folder with both programs; neither they nor the toolkits are then built.
 BIN ?=
 PROGRAMS = $(or $(BIN),target/$(if $(TARGET),$(TARGET)/)release)
 
 # Always the whole workspace: a single package would choose other features, and rebuild most dependencies for them.
-.PHONY: help run install dist programs test soak bench bench-peers interpreter check format licences build clean
+.PHONY: help run install dist programs components test soak bench bench-peers interpreter check format licences build clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -54,11 +54,14 @@ run: ## build server and author's command, publish the toolkits, run one tool th
 	packaging/with-clock "building the toolkits" target/quick/toolkit build --all
 	target/quick/toolhost serve --toolkits toolkits/dist --demo README.md
 
-install: programs ## build both commands, and install them with manual pages and completions below PREFIX (~/.local)
+install: programs components ## build everything, and install both commands, toolkits and manual below PREFIX (~/.local)
 	packaging/lay-out "$(PROGRAMS)" "$(DESTDIR)$(PREFIX)"
 
-dist: programs ## make and try the files of a release in dist/: archive, .deb, image, installer, list of crates, checksums
+dist: programs components ## make and try the files of a release in dist/: archive, .deb, image, installer, list of crates, checksums
 	packaging/dist "$(PROGRAMS)" "$(or $(TARGET),$(shell rustc --print host-tuple))"
+
+components: programs
+	$(if $(BIN),,"$(PROGRAMS)/toolkit" setup && "$(PROGRAMS)/toolkit" build --all)
 
 programs:
 	$(if $(BIN),,$(CARGO) build --release $(if $(TARGET),--target $(TARGET)) --workspace --bin toolhost --bin toolkit)

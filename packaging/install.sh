@@ -120,6 +120,8 @@ for program in toolhost toolkit; do
     cp "$work/$name/bin/$program" "$prefix/bin/.$program.new"
     mv -f "$prefix/bin/.$program.new" "$prefix/bin/$program"
 done
+# Toolkits of another version would be published as those of this one.
+rm -rf "$prefix/share/toolhost/toolkits"
 cp -R "$work/$name/share" "$prefix/"
 echo "toolhost $version is installed in $prefix/bin"
 case :$PATH: in

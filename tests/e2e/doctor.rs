@@ -9,7 +9,7 @@ use std::{
 };
 
 use harness::{
-    Host, Postgres,
+    Host, LimitedDisk, Postgres,
     host::{Setup, on_postgres},
 };
 
@@ -104,13 +104,14 @@ async fn doctor_reports_damage_and_leaves_it() {
 #[tokio::test]
 async fn doctor_beside_a_running_server_finds_no_problem() {
     let host = Setup::new().start().await;
-    let setup = host.setup().clone().with("listen", address(&host.url));
-    let said = setup.command(&["doctor"]).succeeded();
+    let said = host.setup().command(&["doctor"]).succeeded();
     assert!(said.contains("it is ready"), "{said}");
+    assert!(!said.contains("another value"), "{said}");
     for advice in ["stop", "move", "another address"] {
         assert!(!said.contains(advice), "{advice}: {said}");
     }
-    let said = host.setup().command(&["doctor"]).succeeded();
+    let setup = host.setup().clone().with("listen", "127.0.0.1:1");
+    let said = setup.command(&["doctor"]).succeeded();
     assert!(said.contains("with another value of `listen`"), "{said}");
     // The server logs nothing about the checks.
     assert!(
@@ -141,6 +142,69 @@ async fn doctor_suggests_another_address_for_a_used_one() {
         );
         assert!(!doctor.stdout.contains("stop"), "{doctor:?}");
     }
+}
+
+#[tokio::test]
+async fn doctor_names_the_announced_address() {
+    let host = Setup::new().start().await;
+    let setup = host.setup().clone().with("listen", "0.0.0.0:1");
+    let said = setup.command(&["doctor"]).succeeded();
+    let expected = [
+        format!("as {}: it is ready", host.url),
+        format!("clients receive {} as", host.url),
+    ];
+    for line in expected {
+        assert!(said.contains(&line), "{line}: {said}");
+    }
+    // Without a running server, it is the one that the next start announces.
+    let (setup, _) = host.terminate().await;
+    let said = setup.with("listen", "0.0.0.0:1").command(&["doctor"]);
+    let announced = "clients receive http://127.0.0.1:1 as";
+    assert!(said.stdout.contains(announced), "{said:?}");
+    let setup = Setup::new().with("public_url", "https://tools.example.com/");
+    let host = setup.start().await;
+    let said = host.setup().command(&["doctor"]).succeeded();
+    for line in [
+        "as https://tools.example.com, listens on 127.0.0.1:",
+        "it is ready",
+    ] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn doctor_reports_free_space_and_full_disk() {
+    let setup = Setup::embedded();
+    let Some(disk) = LimitedDisk::below(&setup, 64) else {
+        eprintln!("no small disk can be made here");
+        return;
+    };
+    let setup = disk.hold(setup);
+    let said = setup.command(&["doctor"]).succeeded();
+    let line = said
+        .lines()
+        .find(|line| line.contains("of its disk are free"));
+    assert!(line.is_some_and(|line| line.contains(" MiB")), "{said}");
+    // The server refuses writes below 8 MiB. The last bytes are refused by the disk.
+    for (left, told) in [(4 << 20, "4 MiB are free"), (0, "0 bytes are free")] {
+        disk.fill_leaving(left);
+        let doctor = setup.command(&["doctor"]);
+        let full = doctor.stdout.lines().find(|line| line.contains("is full"));
+        assert!(
+            doctor.code == Some(1) && full.is_some_and(|line| line.contains(told)),
+            "{doctor:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn doctor_reports_a_folder_without_access() {
+    let setup = Setup::embedded().with("data", "/proc/toolhost/data");
+    let doctor = setup.command(&["doctor"]);
+    assert!(
+        doctor.code == Some(1) && doctor.stdout.contains("cannot write in /proc"),
+        "{doctor:?}"
+    );
 }
 
 #[tokio::test]

@@ -446,3 +446,45 @@ async fn commands_manage_keys_and_members() {
         "{refused:#?}"
     );
 }
+
+#[tokio::test]
+async fn keys_are_shown_beside_a_running_server() {
+    let host = Setup::new().start().await;
+    let added = host
+        .setup()
+        .command(&["projects", "add", "staging"])
+        .succeeded();
+    let expected = [&*host.org_key, &*host.project_key, added.trim()].map(str::to_owned);
+    let show = |setup: &Setup| setup.command(&["keys", "show"]).succeeded();
+    let shown = show(host.setup());
+    for key in &expected {
+        assert!(shown.contains(key), "{shown}");
+    }
+    let (setup, _) = host.terminate().await;
+    assert_eq!(show(&setup), shown);
+}
+
+#[tokio::test]
+async fn commands_find_the_server_in_the_environment() {
+    let host = Setup::new().start().await;
+    let variables = |setup: Setup| {
+        setup
+            .with_variable("TOOLHOST_URL", &host.url)
+            .with_variable("TOOLHOST_ORG_API_KEY", &host.org_key)
+    };
+    let elsewhere = variables(Setup::embedded());
+    for arguments in [
+        &["keys", "list", "demo"][..],
+        &["members", "list"],
+        &["oauth-apps", "list"],
+        &["projects", "list"],
+        &["toolkits", "list"],
+    ] {
+        elsewhere.command(arguments).succeeded();
+    }
+    // The variables name the server of the data directory, whose data are used while it is stopped.
+    let own = variables(host.setup().clone());
+    let (_, status) = host.terminate().await;
+    assert!(status.success());
+    own.command(&["toolkits", "list"]).succeeded();
+}

@@ -2,7 +2,7 @@
 
 mod developer;
 mod languages;
-mod links;
+pub(crate) mod links;
 pub(crate) mod providers;
 
 use std::{

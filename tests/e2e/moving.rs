@@ -395,3 +395,36 @@ async fn export_during_shutdown_is_atomic() {
     assert!(left.all(|entry| entry.unwrap().path().extension() != Some("partial".as_ref())));
     setup.command(&["verify"]).succeeded();
 }
+
+#[tokio::test]
+async fn start_after_import_writes_the_keys() {
+    let host = Setup::new().start().await;
+    let shelf = Shelf::new();
+    shelf.run(host.setup(), "export", "all.age").succeeded();
+    let fresh = Setup::new();
+    let told = shelf.run(&fresh, "import", "all.age").succeeded();
+    let env_file = fresh.data().with_extension("env");
+    let file = env_file.display().to_string();
+    assert!(
+        told.contains(&format!("writes the keys to {file}")),
+        "{told}"
+    );
+    if on_postgres() {
+        assert!(told.contains("the database now contains"), "{told}");
+    }
+    let moved = fresh.start().await;
+    assert!(moved.output().contains(&file), "{}", moved.output());
+    let expected = (&host.org_key, &host.project_key);
+    assert_eq!((&moved.org_key, &moved.project_key), expected);
+    let command = moved.setup().command(&["projects", "list"]);
+    assert!(command.succeeded().contains("demo"));
+    // A file that the operator deletes stays deleted, and the hint about it is true.
+    let (setup, _) = moved.terminate().await;
+    std::fs::remove_file(&env_file).unwrap();
+    let again = setup.start().await;
+    let said = again.output();
+    assert!(said.contains("`toolhost keys show` prints them"), "{said}");
+    assert!(!env_file.exists());
+    let shown = again.setup().command(&["keys", "show"]).succeeded();
+    assert!(shown.contains(&host.project_key), "{shown}");
+}

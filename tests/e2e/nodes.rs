@@ -1,7 +1,7 @@
 //! Several servers on one database and one bucket: changes of one are visible to all, and no state
 //! of one is needed by another.
 
-use std::time::Duration;
+use std::{os::unix::fs::PermissionsExt, time::Duration};
 
 use futures::future::join_all;
 use harness::{
@@ -243,4 +243,18 @@ async fn usage_order_is_the_same_on_all_servers() {
         })
         .await;
     }
+}
+
+#[tokio::test]
+async fn further_server_writes_its_keys_file() {
+    let one = Setup::embedded().on(database()).start().await;
+    let further = one.setup().another();
+    // A volume is there before the server that uses it.
+    std::fs::create_dir(further.data()).unwrap();
+    let private = std::fs::Permissions::from_mode(0o700);
+    std::fs::set_permissions(further.data(), private).unwrap();
+    let two = further.start().await;
+    assert_eq!(two.project_key, one.project_key);
+    let command = two.setup().command(&["projects", "list"]);
+    assert!(command.succeeded().contains("demo"));
 }

@@ -1,4 +1,5 @@
-//! Files of a release: the installer, the service, completions and manual pages.
+//! Files of a release: toolkits and manual, the installer, the service, completions and manual
+//! pages.
 
 use std::{
     fs, io,
@@ -7,9 +8,14 @@ use std::{
     process::Command,
 };
 
-use harness::{Finished, host::beside};
+use harness::{
+    Finished,
+    host::{Setup, beside},
+};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
+
+use crate::{documents::BUILT_TOOLKITS_FOLDER, manual::links};
 
 const PACKAGING_FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../packaging");
 /// Version and target of the fake release.
@@ -74,6 +80,156 @@ fn closed_output_ends_commands_without_report() {
             "{program}"
         );
     }
+}
+
+/// Returns the components of a folder, sorted by name.
+fn components(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap());
+    let named = files.map(|file| (file.file_name().into_string().unwrap(), file.path()));
+    let components = named.filter(|(name, _)| name.ends_with(".wasm"));
+    let mut read: Vec<_> = components
+        .map(|(name, path)| (name, fs::read(path).unwrap()))
+        .collect();
+    read.sort();
+    read
+}
+
+fn packaging(script: &str) -> PathBuf {
+    Path::new(PACKAGING_FOLDER).join(script)
+}
+
+#[test]
+fn archive_and_image_contain_toolkits_and_manual() {
+    let folder = tempfile::tempdir().unwrap();
+    let programs = beside("toolhost").with_file_name("").display().to_string();
+    run(folder.path(), packaging("lay-out"), &[&programs, "archive"]);
+    run(folder.path(), packaging("image"), &[&programs, "image"]);
+    let built = components(Path::new(BUILT_TOOLKITS_FOLDER));
+    assert_eq!(built.len(), 9);
+    for prefix in ["archive", "image/usr"] {
+        let share = folder.path().join(prefix).join("share");
+        assert!(components(&share.join("toolhost/toolkits")) == built);
+        let manual = share.join("doc/toolhost");
+        for page in ["README.md", "docs/operator.md", "docs/openapi.json"] {
+            assert!(manual.join(page).is_file(), "{prefix}: {page}");
+        }
+        links::check(&manual);
+    }
+}
+
+#[test]
+fn release_answers_first_call_without_rust() {
+    let folder = tempfile::tempdir().unwrap();
+    let programs = beside("toolhost").with_file_name("").display().to_string();
+    let run = |program: &Path, arguments: &[&str]| run(folder.path(), program, arguments);
+    run(&packaging("lay-out"), &[&programs, "toolhost"]);
+    run(Path::new("tar"), &["-cf", "archive.tar", "toolhost"]);
+    fs::create_dir(folder.path().join("unpacked")).unwrap();
+    run(Path::new("tar"), &["-xf", "archive.tar", "-C", "unpacked"]);
+    let mut command = Command::new(packaging("try-first-call"));
+    // This build is slower than a release, and other tests run beside it.
+    command
+        .arg("unpacked/toolhost")
+        .current_dir(folder.path())
+        .env("LIMIT", "600");
+    let said = Finished::run(command).succeeded();
+    for line in [
+        "manual ",
+        "share/doc/toolhost/README.md",
+        "first call after",
+    ] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+    eprintln!("{}", said.lines().last().unwrap());
+}
+
+/// A prefix with a server and components, as a release has them.
+struct Installed {
+    prefix: TempDir,
+}
+
+impl Installed {
+    fn with(toolkits: &[&str]) -> Self {
+        let prefix = tempfile::tempdir().unwrap();
+        let folder = prefix.path().join("share/toolhost/toolkits");
+        fs::create_dir_all(&folder).unwrap();
+        fs::create_dir(prefix.path().join("bin")).unwrap();
+        // A program that this process has written cannot be run while another thread starts one.
+        let server = beside("toolhost").display().to_string();
+        run(prefix.path(), "cp", &[&server, "bin/toolhost"]);
+        let installed = Self { prefix };
+        toolkits.iter().for_each(|name| installed.add(name));
+        installed
+    }
+
+    fn add(&self, toolkit: &str) {
+        let file = format!("{toolkit}.wasm");
+        let folder = self.prefix.path().join("share/toolhost/toolkits");
+        fs::copy(
+            Path::new(BUILT_TOOLKITS_FOLDER).join(&file),
+            folder.join(&file),
+        )
+        .unwrap();
+    }
+
+    /// Returns settings for this server instead of the one that was built.
+    fn setup(&self) -> Setup {
+        let program = self.prefix.path().join("bin/toolhost");
+        let replaced = format!("shift; exec '{}' \"$@\"", program.display());
+        let runner = ["sh", "-c", &replaced, "sh"].map(str::to_owned);
+        Setup::new().run_by(runner.to_vec())
+    }
+}
+
+/// Returns each published version with its state, from the lines of `toolkits list`.
+fn published(setup: &Setup) -> Vec<(String, bool)> {
+    let said = setup.command(&["toolkits", "list"]).succeeded();
+    let lines = said.lines().map(|line| {
+        let slug = line.split_whitespace().next().unwrap().to_owned();
+        (slug, line.contains("deprecated"))
+    });
+    lines.collect()
+}
+
+#[tokio::test]
+async fn removed_toolkit_of_the_release_stays_removed() {
+    let installed = Installed::with(&["hackernews"]);
+    let host = installed.setup().start().await;
+    let removed = ("hackernews".to_owned(), true);
+    let listed = host.setup().command(&["toolkits", "list"]).succeeded();
+    let version = listed.split_whitespace().nth(1).unwrap();
+    let remove = ["toolkits", "remove", "hackernews", version];
+    host.setup().command(&remove).succeeded();
+    // The next release has another toolkit.
+    installed.add("resend");
+    let (setup, _) = host.terminate().await;
+    let host = setup.start().await;
+    let added = ("resend".to_owned(), false);
+    assert_eq!(published(host.setup()), [removed, added]);
+}
+
+#[tokio::test]
+async fn named_folder_replaces_toolkits_of_the_release() {
+    let installed = Installed::with(&["hackernews"]);
+    let empty = tempfile::tempdir().unwrap();
+    let setup = installed.setup();
+    let setup = setup.with("toolkits", empty.path().to_str().unwrap());
+    let host = setup.start().await;
+    assert!(published(host.setup()).is_empty());
+}
+
+#[tokio::test]
+async fn unsigned_toolkits_of_the_release_are_reported() {
+    let installed = Installed::with(&["hackernews"]);
+    let key = "RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3";
+    let setup = installed.setup().with("publish.trusted_keys", key);
+    let host = setup.start().await;
+    let said = host.output();
+    assert!(
+        said.contains("1 toolkits of the release are not published"),
+        "{said}"
+    );
+    assert!(published(host.setup()).is_empty());
 }
 
 /// A change of a release that the installer must notice.

@@ -202,3 +202,25 @@ async fn project_key_cannot_change_the_organization() {
         .await
         .expect(401);
 }
+
+#[tokio::test]
+async fn commands_manage_projects() {
+    let host = harness::host::Setup::new().start().await;
+    let command = |arguments: &[&str]| host.setup().command(arguments);
+    let key = command(&["projects", "add", "staging"]).succeeded();
+    let staging = host.with_key(key.trim());
+    let id = staging.project_id().await;
+    let listed = command(&["projects", "list"]).succeeded();
+    let lines: Vec<_> = listed
+        .lines()
+        .map(|line| line.split_whitespace().take(2).collect::<Vec<_>>())
+        .collect();
+    assert_eq!(lines[0], [id.as_str(), "staging"], "{listed}");
+    assert_eq!(lines[1][1], "demo", "{listed}");
+    let taken = command(&["projects", "add", "staging"]).failed();
+    assert!(taken.contains("staging"), "{taken}");
+    command(&["projects", "remove", "staging"]).succeeded();
+    staging.get("/auth/session/info").await.expect(401);
+    let missing = command(&["projects", "remove", "staging"]).failed();
+    assert!(missing.contains("`staging` does not exist"), "{missing}");
+}

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use harness::{host::Setup, secret};
+use harness::{MachineSettings, host::Setup, secret};
 
 /// Reads a page of the repository.
 fn page(name: &str) -> String {
@@ -81,6 +81,32 @@ fn config_command_names_the_source_of_values() {
     ] {
         assert_eq!(line(&printed, group, name), expected);
     }
+}
+
+#[test]
+fn settings_of_the_machine_count_without_others() {
+    let Some(machine) = MachineSettings::with("operator_word = \"acme\"\n") else {
+        eprintln!("no namespace can be made here");
+        return;
+    };
+    let setup = machine.hold(Setup::embedded());
+    let config = || setup.command(&["config"]).succeeded();
+    let printed = config();
+    for line in [
+        "# Settings file: /etc/toolhost/toolhost.toml",
+        "operator_word = \"acme\"  # file /etc/toolhost/toolhost.toml",
+    ] {
+        assert!(printed.lines().any(|own| own == line), "{line}: {printed}");
+    }
+    let working = setup.data().with_file_name("toolhost.toml");
+    fs::write(&working, "log = \"info\"\n").unwrap();
+    let printed = config();
+    let file = format!("# Settings file: {}", working.display());
+    assert!(printed.lines().any(|own| own == file), "{printed}");
+    assert_eq!(
+        line(&printed, "", "operator_word"),
+        "operator_word = \"service\"  # default"
+    );
 }
 
 #[test]

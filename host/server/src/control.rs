@@ -5,7 +5,9 @@
 //! The store belongs to one process; through this socket another process reads it.
 
 use std::{
+    fmt::Display,
     io::{Read, Write},
+    net::SocketAddr,
     os::unix::{
         fs::PermissionsExt,
         net::{UnixListener as BlockingListener, UnixStream as BlockingStream},
@@ -15,11 +17,16 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use app::{
-    Clock, Time,
-    core::vault::{MasterKeyUsage, RotateError, Vault},
+    App, Time, Window,
+    core::{
+        ids::OrganizationId,
+        vault::{MasterKeyUsage, RotateError, Vault},
+    },
+    projects,
 };
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
 use store::Store;
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader},
@@ -27,6 +34,7 @@ use tokio::{
     task::JoinSet,
     time::timeout,
 };
+use zeroize::Zeroizing;
 
 /// File name of the socket in the data directory.
 const SOCKET_NAME: &str = "control.sock";
@@ -38,23 +46,56 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_secs(5);
 const MAX_COMMAND_BYTES: u64 = 64;
 /// Maximum number of commands served at the same time.
 const MAX_CONCURRENT_COMMANDS: usize = 8;
+/// Number of projects whose keys are read at a time.
+const LISTED_PROJECTS: u64 = 500;
 
 /// A command of the control socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ControlCommand {
     /// Export of everything in the store, as written by `app::lifecycle::archive`.
     Export,
-    /// The master keys: one line of JSON, a [`Reply`].
+    /// The master keys: JSON, a [`Reply`] of [`MasterKeyUsage`]s.
     Keys,
     /// Rotation to a new master key. The response is that of [`Self::Keys`].
     Rotate,
+    /// The API keys in full: JSON, a [`Reply`] of [`OwnedKey`]s.
+    ApiKeys,
+    /// The addresses of the server: JSON, a [`Reply`] of [`Addresses`].
+    Addresses,
 }
 
-/// The master keys, or the reason why the command failed.
-pub(crate) type Reply = std::result::Result<Vec<MasterKeyUsage>, String>;
+/// Addresses of a running server.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Addresses {
+    /// URL that clients are told.
+    pub url: String,
+    /// Address that the server listens on.
+    pub listen: SocketAddr,
+}
+
+/// The result of a command, or the reason why it failed.
+type Reply<T> = std::result::Result<T, String>;
+
+/// An API key in full, with the name of the organization or project that it belongs to.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct OwnedKey {
+    pub owner: String,
+    pub name: String,
+    #[serde(
+        serialize_with = "serialize_secret",
+        deserialize_with = "deserialize_secret"
+    )]
+    pub secret: Zeroizing<String>,
+}
 
 impl ControlCommand {
-    const ALL: [Self; 3] = [Self::Export, Self::Keys, Self::Rotate];
+    const ALL: [Self; 5] = [
+        Self::Export,
+        Self::Keys,
+        Self::Rotate,
+        Self::ApiKeys,
+        Self::Addresses,
+    ];
 
     /// Returns the line that requests the command.
     fn name(self) -> &'static str {
@@ -62,6 +103,8 @@ impl ControlCommand {
             Self::Export => "export",
             Self::Keys => "keys",
             Self::Rotate => "rotate",
+            Self::ApiKeys => "api-keys",
+            Self::Addresses => "addresses",
         }
     }
 }
@@ -73,11 +116,11 @@ pub(crate) struct Control {
 }
 
 /// Parts of the server that commands work on.
-struct ControlContext {
-    store: Store,
-    vault: Arc<Vault>,
-    clock: Clock,
-    key_file: PathBuf,
+pub(crate) struct ControlContext {
+    pub app: Arc<App>,
+    pub store: Store,
+    pub key_file: PathBuf,
+    pub addresses: Addresses,
 }
 
 impl Control {
@@ -98,19 +141,8 @@ impl Control {
     }
 
     /// Serves commands until it is dropped.
-    pub(crate) async fn serve(
-        self,
-        store: Store,
-        vault: Arc<Vault>,
-        clock: Clock,
-        key_file: PathBuf,
-    ) {
-        let context = Arc::new(ControlContext {
-            store,
-            vault,
-            clock,
-            key_file,
-        });
+    pub(crate) async fn serve(self, context: ControlContext) {
+        let context = Arc::new(context);
         let mut serving = JoinSet::new();
         loop {
             tokio::select! {
@@ -152,6 +184,7 @@ async fn handle_command(mut stream: UnixStream, context: &ControlContext) -> Res
         // A process that checks if a server runs sends no command.
         return Ok(());
     }
+    let app = &context.app;
     match ControlCommand::ALL
         .into_iter()
         .find(|command| command.name() == line.trim_end())
@@ -159,27 +192,75 @@ async fn handle_command(mut stream: UnixStream, context: &ControlContext) -> Res
         Some(ControlCommand::Export) => {
             Ok(app::lifecycle::archive::export_frames(&context.store, &mut write).await?)
         }
-        Some(ControlCommand::Keys) => {
-            reply(
-                &mut write,
-                context
-                    .vault
-                    .masters()
-                    .await
-                    .map_err(|cause| cause.to_string()),
-            )
-            .await
-        }
+        Some(ControlCommand::Keys) => reply(&mut write, app.vault.masters().await).await,
         Some(ControlCommand::Rotate) => {
-            let done = rotate(&context.vault, &context.key_file, context.clock.now()).await;
-            reply(&mut write, done.map_err(|cause| cause.to_string())).await
+            let done = rotate(&app.vault, &context.key_file, app.clock.now()).await;
+            reply(&mut write, done).await
+        }
+        Some(ControlCommand::ApiKeys) => reply(&mut write, api_keys(app).await).await,
+        Some(ControlCommand::Addresses) => {
+            reply(&mut write, Ok::<_, String>(&context.addresses)).await
         }
         None => bail!("the command `{}` does not exist", line.trim_end()),
     }
 }
 
-async fn reply(to: &mut (impl AsyncWrite + Unpin), reply: Reply) -> Result<()> {
-    Ok(to.write_all(&serde_json::to_vec(&reply)?).await?)
+async fn reply<T: Serialize>(
+    to: &mut (impl AsyncWrite + Unpin),
+    done: std::result::Result<T, impl Display>,
+) -> Result<()> {
+    let reply: Reply<T> = done.map_err(|cause| cause.to_string());
+    let text = Zeroizing::new(serde_json::to_vec(&reply)?);
+    Ok(to.write_all(&text).await?)
+}
+
+/// Returns the keys of the organization and of every project in full.
+pub(crate) async fn api_keys(app: &App) -> std::result::Result<Vec<OwnedKey>, app::Error> {
+    let mut keys = Vec::new();
+    let Some(organization) = projects::organization(app).await? else {
+        return Ok(keys);
+    };
+    add_keys(app, &organization.body.name, &organization.id, &mut keys).await?;
+    let id = OrganizationId::parse(&organization.id)?;
+    let mut window = Window::first(LISTED_PROJECTS);
+    loop {
+        let found = projects::list(app, &id, window.clone()).await?;
+        for project in &found.items {
+            add_keys(app, &project.stored.name, project.id.as_str(), &mut keys).await?;
+        }
+        let Some(last) = found.next else {
+            return Ok(keys);
+        };
+        window = window.after(last);
+    }
+}
+
+async fn add_keys(
+    app: &App,
+    owner_name: &str,
+    owner: &str,
+    keys: &mut Vec<OwnedKey>,
+) -> std::result::Result<(), app::Error> {
+    let shown = projects::show_keys(app, owner).await?;
+    keys.extend(shown.into_iter().map(|key| OwnedKey {
+        owner: owner_name.to_owned(),
+        name: key.name,
+        secret: key.secret,
+    }));
+    Ok(())
+}
+
+fn serialize_secret<S: Serializer>(
+    secret: &Zeroizing<String>,
+    to: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    to.serialize_str(secret)
+}
+
+fn deserialize_secret<'de, D: Deserializer<'de>>(
+    from: D,
+) -> std::result::Result<Zeroizing<String>, D::Error> {
+    String::deserialize(from).map(Zeroizing::new)
 }
 
 /// Replaces the master key and returns all master keys that exist afterwards.
@@ -195,6 +276,25 @@ pub(crate) async fn rotate(
 /// Returns true if a server listens in a data directory.
 pub(crate) fn is_running(data: &Path) -> bool {
     BlockingStream::connect(data.join(SOCKET_NAME)).is_ok()
+}
+
+/// Sends a command to the server of a data directory, and returns its result.
+pub(crate) async fn request<T: DeserializeOwned + Send + 'static>(
+    data: &Path,
+    command: ControlCommand,
+) -> Result<T> {
+    let data = data.to_owned();
+    let asking = tokio::task::spawn_blocking(move || {
+        let mut text = Zeroizing::new(String::new());
+        send(&data, command)?.read_to_string(&mut text)?;
+        serde_json::from_str::<Reply<T>>(&text).context(
+            "the server did not complete the command, because it stopped or has another version: run the command again",
+        )
+    });
+    let reply = asking
+        .await
+        .context("cannot send the command to the server")??;
+    reply.map_err(|cause| anyhow!(cause))
 }
 
 /// Sends a command to the server of a data directory. The response is read until it ends.

@@ -6,6 +6,7 @@ mod config;
 mod control;
 
 mod http;
+mod installed;
 mod limits;
 mod mcp;
 mod memory;
@@ -33,7 +34,7 @@ use crate::{
     api::{description, table},
     commands::{
         archive, command_line, doctor, events, health, keys, legacy, logs, mcp as mcp_command,
-        members, oauth_apps, serve, toolkits, verify,
+        members, oauth_apps, projects, serve, toolkits, verify,
     },
     config::{Config, Flags, Loaded, LogFormat},
     http::{branding::Branding, detached::Detached, limiter::RequestLimiter},
@@ -125,6 +126,8 @@ enum Command {
     ImportLegacy(legacy::Args),
     /// Show and replace the master key; list, create and revoke API keys
     Keys(keys::Args),
+    /// List, add and remove projects
+    Projects(projects::Args),
     /// List, add and remove members; the key of a member works in every project
     Members(members::Args),
     /// List, set and remove the operator's OAuth apps at providers
@@ -196,6 +199,7 @@ fn run(cli: Cli) -> Result<ExitCode, Stop> {
             Command::Import(args) => archive::import(&config, &args, terminal).await?,
             Command::ImportLegacy(args) => legacy::run(&config, &args, terminal).await?,
             Command::Keys(args) => keys::run(&config, &args, terminal).await?,
+            Command::Projects(args) => projects::run(&config, &args, terminal).await?,
             Command::Members(args) => members::run(&config, &args, terminal).await?,
             Command::OauthApps(args) => oauth_apps::run(&config, &args, terminal).await?,
             Command::Events(args) => events::run(&config, &args, terminal).await?,

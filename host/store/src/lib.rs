@@ -29,6 +29,7 @@ pub use counts::{BUCKETS_US, CommitCounts, DurationCounts, Durations};
 pub use document::{Collection, Document, Erasure, Field, Kind, Record, Row, Time};
 pub use error::{CommitError, EditError, Error, OpenError};
 pub use query::{Condition, Cursor, Order, Page, Predicate, Query, Window};
+pub use space::DiskSpace;
 pub use values::Scalar;
 
 /// Name of the thread that opens a store. Reading damaged files may panic there. The panic is

@@ -15,6 +15,27 @@ const RESERVED_BYTES_FOR_REMOVALS: u64 = 3 * 1024 * 1024;
 /// pages.
 const WRITTEN_BYTES_PER_BODY_BYTE: u64 = 4;
 
+/// Space on the disk of a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DiskSpace {
+    /// Number of bytes that may be written.
+    pub free: u64,
+    /// True if a store in the folder refuses to add data.
+    pub is_full: bool,
+}
+
+impl DiskSpace {
+    /// Returns the space on the disk of a folder. Returns none if the system does not report it.
+    #[must_use]
+    pub fn of(folder: &Path) -> Option<DiskSpace> {
+        let free = Space::new(folder).available()?;
+        Some(DiskSpace {
+            free,
+            is_full: free < needed_bytes(0, false),
+        })
+    }
+}
+
 /// The file system of one folder.
 #[derive(Debug)]
 pub(crate) struct Space {
@@ -46,9 +67,7 @@ impl Space {
     /// Returns true if a write was refused and would be refused again.
     pub(crate) fn is_short(&self) -> bool {
         self.refused.load(Ordering::Relaxed)
-            && self
-                .available()
-                .is_some_and(|free| free < needed_bytes(0, false))
+            && DiskSpace::of(&self.folder).is_some_and(|space| space.is_full)
     }
 
     /// Returns the free bytes, or none where the system does not report them. Then a write itself

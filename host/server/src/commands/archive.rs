@@ -14,6 +14,7 @@ use tokio::net::UnixStream;
 use zeroize::Zeroizing;
 
 use crate::{
+    commands::first_run,
     config::Config,
     control::{self, ControlCommand},
     open::{self, Stop},
@@ -171,19 +172,22 @@ pub(crate) async fn import(config: &Config, args: &Import, terminal: Terminal) -
     let done = done.await;
     store.close().await;
     done?;
-    terminal.good(&format!(
-        "{} now contains {}",
-        config.data.display(),
-        describe(counts)
-    ));
+    let env_file = config.env_file();
+    first_run::request_env(&env_file)?;
+    let location = match config.database() {
+        Some(_) => "the database".to_owned(),
+        None => config.data.display().to_string(),
+    };
+    terminal.good(&format!("{location} now contains {}", describe(counts)));
     terminal.pair("created by", &format!("toolhost {made_by}"));
     terminal.pair(
         "master key",
         &format!("{}  (keep a copy elsewhere)", config.key_file().display()),
     );
-    terminal.line(
-        "  with the same settings, `toolhost keys show` prints the API keys, and `toolhost serve` starts the server",
-    );
+    terminal.line(&format!(
+        "  with the same settings, `toolhost serve` starts the server and writes the keys to {}",
+        env_file.display()
+    ));
     Ok(())
 }
 
@@ -255,10 +259,12 @@ fn describe(counts: Counts) -> String {
     )
 }
 
-fn format_bytes(bytes: u64) -> String {
+/// Formats a number of bytes with a unit, rounded down.
+pub(super) fn format_bytes(bytes: u64) -> String {
     match bytes {
         0..1_024 => format!("{bytes} bytes"),
         1_024..1_048_576 => format!("{} KiB", bytes >> 10),
-        _ => format!("{} MiB", bytes >> 20),
+        1_048_576..10_737_418_240 => format!("{} MiB", bytes >> 20),
+        _ => format!("{} GiB", bytes >> 30),
     }
 }

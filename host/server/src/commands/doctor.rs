@@ -1,25 +1,27 @@
 //! `toolhost doctor`: reports problems of an installation in plain text. Changes nothing, also beside
-//! a running server.
+//! a running server: the file that tries a write has no name.
 //!
 //! A cross marks a problem that keeps the server from starting or from being trusted; an
 //! exclamation mark is a warning.
 
+mod address;
+mod disk;
 mod records;
 mod toolchains;
 
 use std::process::ExitCode;
 
 use app::core::vault::{KeyFile, KeyFileError};
-use tokio::net::TcpListener;
 
 use self::{
+    address::{address, announced},
+    disk::disk,
     records::{Records, clock, database, embedded},
     toolchains::Toolchains,
 };
 use crate::{
-    commands::health::{self, Answer},
     config::Config,
-    control,
+    control::{self, Addresses, ControlCommand},
     open::{self, Stop},
     terminal::Terminal,
 };
@@ -49,13 +51,20 @@ pub(crate) async fn run(
         Some(url) => database(config, url).await,
         None => embedded(config, running),
     };
+    let addresses: Option<Addresses> = match running {
+        true => control::request(&config.data, ControlCommand::Addresses)
+            .await
+            .ok(),
+        false => None,
+    };
     let findings = [
-        address(config, running).await?,
+        address(config, running, addresses.as_ref()).await?,
         data,
+        disk(config),
         blobs(config, args.write).await,
         key_file(config, records),
         clock(reference),
-        public_url(config),
+        announced(config, addresses.as_ref()).await,
         Toolchains::detect().finding(),
         swap(),
     ];
@@ -71,44 +80,6 @@ pub(crate) async fn run(
         }
     }
     Ok(ExitCode::from(u8::from(problems > 0)))
-}
-
-/// Checks the address of the settings. A server of the data directory is expected on it while one
-/// is `running`.
-async fn address(config: &Config, running: bool) -> Result<Finding, Stop> {
-    let listen = &config.listen;
-    let data = config.data.display();
-    Ok(match (health::ask(config).await?, running) {
-        (Answer::Ready, true) => Good(format!(
-            "a server runs on {data}, and a server answers on {listen}: it is ready"
-        )),
-        (Answer::NotReady(reason), true) => Bad(format!(
-            "a server runs on {data}, and a server answers on {listen}: it is not ready, because {reason}"
-        )),
-        (Answer::OtherProgram | Answer::Nothing, true) => Note(format!(
-            "a server runs on {data}, but not on {listen}: it was started with another value of `listen`"
-        )),
-        (Answer::Ready | Answer::NotReady(_), false) => Bad(format!(
-            "a server answers on {listen}, but none runs on {data}: set `data` to the data directory of that server to check it, \
-             or `listen` to another address to start a second server"
-        )),
-        (Answer::OtherProgram, false) => Bad(format!(
-            "another program accepts connections on {listen}: set `listen` to another address"
-        )),
-        (Answer::Nothing, false) => free_address(listen).await,
-    })
-}
-
-async fn free_address(listen: &str) -> Finding {
-    match TcpListener::bind(listen).await {
-        Ok(_) => Good(format!("the address {listen} is free")),
-        Err(cause) if cause.kind() == std::io::ErrorKind::AddrInUse => Bad(format!(
-            "another program uses the address {listen}, although it accepts no connections: set `listen` to another address"
-        )),
-        Err(cause) => Bad(format!(
-            "cannot listen on {listen}: {cause}; set `listen` to an address of this machine"
-        )),
-    }
 }
 
 async fn blobs(config: &Config, write: bool) -> Finding {
@@ -156,18 +127,6 @@ fn key_file(config: &Config, records: Records) -> Finding {
             "the key file {shown} does not exist; only a first start creates it"
         )),
         (Err(cause), _) => Bad(cause.to_string()),
-    }
-}
-
-fn public_url(config: &Config) -> Finding {
-    match &config.public_url {
-        Some(url) => Good(format!(
-            "clients receive {url} as the address of the server"
-        )),
-        None => Note(format!(
-            "`public_url` is not set: clients receive {} as the address of the server, which other machines may not reach",
-            config.listen
-        )),
     }
 }
 

@@ -16,7 +16,7 @@ use app::{
 };
 use zeroize::Zeroizing;
 
-use crate::{Server, http::errors, open::Stop, terminal::Terminal};
+use crate::{Server, http::errors, installed, open::Stop, terminal::Terminal};
 
 /// Name of the organization that the first start creates.
 const ORGANIZATION_NAME: &str = "default";
@@ -97,8 +97,16 @@ pub(crate) async fn find(app: &App) -> Result<Keys, Stop> {
     Ok(keys)
 }
 
+/// Makes the next start write the file that a client's shell reads with `.`, as a first start does.
+pub(crate) fn request_env(path: &Path) -> Result<()> {
+    if path.exists() {
+        return Ok(());
+    }
+    write_private(path, "")
+}
+
 /// Writes the file that a client's shell reads with `.`. This happens on the first start, and again
-/// if the address has changed and the file still exists.
+/// if the file exists with other content: the address has changed, or an import requests the file.
 pub(crate) fn write_env(path: &Path, url: &str, keys: &Keys, new: bool) -> Result<()> {
     let content = Zeroizing::new(format!(
         "export TOOLHOST_URL={url}\nexport TOOLHOST_API_KEY={}\nexport TOOLHOST_ORG_API_KEY={}\nexport TOOLHOST_PROJECT_ID={}\n",
@@ -156,12 +164,15 @@ pub(crate) fn print_summary(
             "master key",
             &format!("{}  (keep a copy elsewhere)", config.key_file().display()),
         );
+        if let Some(page) = installed::manual() {
+            terminal.pair("manual", &page.display().to_string());
+        }
     }
     let env_file = config.env_file();
     let keys = if env_file.exists() {
         env_file.display().to_string()
     } else {
-        "in no file: stop the server and run `toolhost keys show`".to_owned()
+        "in no file: `toolhost keys show` prints them".to_owned()
     };
     terminal.pair("keys", &keys);
     if new {

@@ -29,7 +29,7 @@ pub(super) enum Answer {
 
 pub(crate) async fn run(config: &Config, terminal: Terminal) -> Result<(), Stop> {
     let listen = &config.listen;
-    let problem = match ask(config).await? {
+    let problem = match ask(config, listen).await? {
         Answer::Ready => {
             terminal.good(&format!("the server on {listen} is ready"));
             return Ok(());
@@ -45,9 +45,9 @@ pub(crate) async fn run(config: &Config, terminal: Terminal) -> Result<(), Stop>
     Err(problem.into())
 }
 
-/// Asks the address of the settings.
-pub(super) async fn ask(config: &Config) -> anyhow::Result<Answer> {
-    let address = own_address(&config.listen);
+/// Asks an address on which a server of this machine may listen.
+pub(super) async fn ask(config: &Config, listen: &str) -> anyhow::Result<Answer> {
+    let address = own_address(listen);
     let url = format!("http://{address}/health/ready");
     let url = url
         .parse()

@@ -1,24 +1,18 @@
 //! `toolhost keys`: the master key, and API keys.
 //!
-//! The master keys are requested from a running server, or read from the data of a stopped one. API
-//! keys are listed, created and revoked by a running server over its API. All of them are shown in
-//! full from the data of a stopped server.
-
-use std::io::Read;
+//! The master keys, and the API keys in full, are requested from a running server over its control
+//! socket, or read from the data of a stopped one. API keys are listed, created and revoked by a
+//! running server over its API.
 
 use anyhow::{Context, anyhow};
-use app::{
-    Window,
-    core::{ids::OrganizationId, vault::MasterKeyUsage},
-    projects,
-};
+use app::core::vault::MasterKeyUsage;
 use net::Method;
 use serde_json::{Value, json};
 
 use crate::{
     commands::running::{Running, ServerArgs, text},
     config::Config,
-    control::{self, ControlCommand, Reply},
+    control::{self, ControlCommand, OwnedKey},
     open::{self, Opened, Stop},
     terminal::Terminal,
 };
@@ -32,7 +26,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Print the organization key and the keys of every project in full
+    /// Print the organization key and the keys of every project in full; the server may run
     Show,
     /// Replace the master key and seal every data key with the new one; the server may run
     ///
@@ -199,18 +193,7 @@ async fn master_keys(
     // A shared database is not locked by one process. The control socket tells if a server runs
     // here.
     if control::is_running(&config.data) {
-        let data = config.data.clone();
-        let asking = tokio::task::spawn_blocking(move || {
-            let mut text = String::new();
-            control::send(&data, command)?.read_to_string(&mut text)?;
-            serde_json::from_str::<Reply>(&text).context(
-                "the server stopped before the command was complete: run the command again",
-            )
-        });
-        let reply = asking
-            .await
-            .context("cannot send the command to the server")??;
-        return reply.map_err(|cause| anyhow!(cause).into());
+        return Ok(control::request(&config.data, command).await?);
     }
     let Opened { app, store, .. } = open::open(config).await?;
     let done = match command {
@@ -225,40 +208,34 @@ async fn master_keys(
 }
 
 async fn show_all(config: &Config, terminal: Terminal) -> Result<(), Stop> {
-    let Opened { app, store, .. } = open::open(config).await.map_err(|stop| {
-        let env_file = config.env_file();
-        if !stop.locked || !env_file.exists() {
-            return stop;
-        }
-        let line = format!(
-            "{}; the keys of the first project are in {}",
-            stop.line,
-            env_file.display()
-        );
-        Stop { line, ..stop }
-    })?;
-    if let Some(organization) = projects::organization(&app).await? {
-        show(&app, &organization.body.name, &organization.id, terminal).await?;
-        let id = OrganizationId::parse(&organization.id)?;
-        let mut window = Window::first(500);
-        loop {
-            let found = projects::list(&app, &id, window.clone()).await?;
-            for project in &found.items {
-                show(&app, &project.stored.name, project.id.as_str(), terminal).await?;
+    let keys: Vec<OwnedKey> = if control::is_running(&config.data) {
+        control::request(&config.data, ControlCommand::ApiKeys).await?
+    } else {
+        let Opened { app, store, .. } = open::open(config).await.map_err(|stop| {
+            // A server without a control socket has the store open.
+            let env_file = config.env_file();
+            if !stop.locked || !env_file.exists() {
+                return stop;
             }
-            let Some(last) = found.next else { break };
-            window = window.after(last);
-        }
-    }
-    drop(app);
-    store.close().await;
-    Ok(())
-}
-
-async fn show(app: &app::App, name: &str, owner: &str, terminal: Terminal) -> Result<(), Stop> {
-    for key in projects::show_keys(app, owner).await? {
-        let secret = key.secret.as_str();
-        terminal.entry(&format!("{name:<24}  {secret}"), &key.name);
+            let line = format!(
+                "{}; the keys of the first project are in {}",
+                stop.line,
+                env_file.display()
+            );
+            Stop { line, ..stop }
+        })?;
+        let keys = control::api_keys(&app).await;
+        drop(app);
+        store.close().await;
+        keys?
+    };
+    for OwnedKey {
+        owner,
+        name,
+        secret,
+    } in &keys
+    {
+        terminal.entry(&format!("{owner:<24}  {}", secret.as_str()), name);
     }
     Ok(())
 }

@@ -14,6 +14,7 @@ pub(crate) mod logs;
 pub(crate) mod mcp;
 pub(crate) mod members;
 pub(crate) mod oauth_apps;
+pub(crate) mod projects;
 mod running;
 pub(crate) mod serve;
 pub(crate) mod toolkits;

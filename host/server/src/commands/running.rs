@@ -91,9 +91,14 @@ impl Running {
         }
     }
 
+    /// Returns the projects of the organization, newest first.
+    pub(super) async fn projects(&self) -> Result<Vec<Value>, Stop> {
+        self.all("org/owner/project/list", "data").await
+    }
+
     /// Returns the id of a project that is given by id or name.
     pub(super) async fn project(&self, given: &str) -> Result<String, Stop> {
-        let all = self.all("org/owner/project/list", "data").await?;
+        let all = self.projects().await?;
         let found = all
             .iter()
             .find(|project| project["id"] == given || project["name"] == given);

@@ -4,10 +4,16 @@
 //! first start prints an explanation; a later one prints only the address.
 
 mod announcement;
+mod publication;
 mod signals;
 
 use std::{
-    io::ErrorKind, net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc, time::Duration,
+    io::ErrorKind,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
 };
 
 use anyhow::{Context, Result, anyhow};
@@ -29,7 +35,7 @@ use crate::{
     Server,
     commands::first_run::{self, Keys},
     config::Config,
-    control::Control,
+    control::{Addresses, Control, ControlContext},
     http::{listen, router},
     mcp, memory, metrics,
     open::{self, Opened, Stop},
@@ -49,6 +55,7 @@ const EXIT_STORE_FAILED: u8 = 74;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Publish every *.wasm component in this folder; skip those that are already published
+    /// [default: the setting `toolkits`, else the components of the release that the store lacks]
     #[arg(long, value_name = "DIR")]
     toolkits: Option<PathBuf>,
     /// Run a tool of the documents toolkit on this file over HTTP and print its result
@@ -72,7 +79,7 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
         Some(listen) => Some(bind(listen, "metrics.listen").await?),
         None => None,
     };
-    let fresh = !config.data.exists();
+    let fresh = is_unused(&config.data);
     let Opened {
         app,
         writer,
@@ -101,7 +108,11 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
         serve(&mut serving, &server, listener, router, &stop);
         address
     });
-    let mut beside = run_beside(&server, &store, exporter);
+    let addresses = Addresses {
+        url: url.clone(),
+        listen: address,
+    };
+    let mut beside = run_beside(&server, &store, addresses, exporter);
     let mut signals = Signals::new(args.until_stdin_ends)?;
     let start = Start {
         url,
@@ -139,6 +150,11 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
     outcome
 }
 
+/// Returns true if no server has used a data directory: it is missing or empty.
+fn is_unused(data: &Path) -> bool {
+    std::fs::read_dir(data).map_or(true, |mut entries| entries.next().is_none())
+}
+
 /// Stores what the first start creates and what the settings contain. Returns the address where
 /// clients reach the server, and the keys of the first project.
 async fn set_up(
@@ -161,7 +177,7 @@ async fn set_up(
             .await
             .context(message)?;
     }
-    let url = url(&server.config, address);
+    let url = announced_url(&server.config, address);
     server.app.files.links.set_base_url(&url);
     first_run::write_env(&server.config.env_file(), &url, &keys, new || fresh)?;
     Ok((url, keys))
@@ -187,13 +203,21 @@ fn serve(
 }
 
 /// Starts the tasks that run beside the server and may end at any point.
-fn run_beside(server: &Arc<Server>, store: &Store, exporter: Option<Arc<Exporter>>) -> JoinSet<()> {
+fn run_beside(
+    server: &Arc<Server>,
+    store: &Store,
+    addresses: Addresses,
+    exporter: Option<Arc<Exporter>>,
+) -> JoinSet<()> {
     let mut beside = JoinSet::new();
     match Control::open(&server.config.data) {
         Ok(control) => {
-            let vault = server.app.vault.clone();
-            let clock = server.app.clock.clone();
-            beside.spawn(control.serve(store.clone(), vault, clock, server.config.key_file()));
+            beside.spawn(control.serve(ControlContext {
+                app: server.app.clone(),
+                store: store.clone(),
+                key_file: server.config.key_file(),
+                addresses,
+            }));
         }
         // The path may be too long for a socket, or the file system may not support sockets.
         // Everything else works without one.
@@ -296,8 +320,8 @@ async fn bind(listen: &str, setting: &str) -> Result<(TcpListener, SocketAddr)> 
     Ok((listener, address))
 }
 
-/// Returns the address where clients reach the server.
-fn url(config: &Config, address: SocketAddr) -> String {
+/// Returns the URL that clients of a server on an address are told.
+pub(super) fn announced_url(config: &Config, address: SocketAddr) -> String {
     if let Some(url) = &config.public_url {
         return url.as_str().trim_end_matches('/').to_owned();
     }

@@ -7,7 +7,7 @@ use super::{Config, all, values::Secret};
 /// Flags of the command line. Each takes precedence over the environment and the file.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Flags {
-    /// Settings file [default: toolhost.toml, if there is one]
+    /// Settings file [default: toolhost.toml, else /etc/toolhost/toolhost.toml, if they exist]
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
     #[arg(long, global = true, value_name = "URL", hide_env_values = true, help = help("store"))]

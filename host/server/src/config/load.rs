@@ -3,6 +3,7 @@
 use std::{
     collections::HashMap,
     ffi::OsString,
+    io::ErrorKind,
     path::{Path, PathBuf},
 };
 
@@ -15,7 +16,10 @@ use super::{
     value_at,
 };
 
-const DEFAULT_FILE: &str = "toolhost.toml";
+/// Settings file of the working directory.
+const WORKING_FILE: &str = "toolhost.toml";
+/// Settings file of the machine.
+const MACHINE_FILE: &str = "/etc/toolhost/toolhost.toml";
 /// Name in the environment of the settings file.
 const FILE_VARIABLE: &str = "TOOLHOST_CONFIG";
 /// Names in the environment that are no settings: that of the settings file, those that
@@ -28,6 +32,18 @@ const OTHER_VARIABLES: [&str; 6] = [
     "TOOLHOST_PROJECT_ID",
     "TOOLHOST_PASSPHRASE",
 ];
+
+/// The settings file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) enum SettingsFile {
+    /// A file that is read. It is an error if it cannot be.
+    Read(PathBuf),
+    /// The file of the machine, which this user may not read. It does not count.
+    Unreadable(PathBuf),
+    /// No file.
+    #[default]
+    Missing,
+}
 
 /// The settings and the origin of each.
 #[derive(Debug)]
@@ -49,24 +65,46 @@ pub(crate) fn load(flags: &Flags) -> Result<Loaded> {
         .config
         .clone()
         .or_else(|| std::env::var_os(FILE_VARIABLE).map(PathBuf::from));
-    read(flags, named.as_deref(), std::env::vars_os())
+    let file = match named {
+        Some(named) => SettingsFile::Read(named),
+        None => default_file(Path::new(WORKING_FILE), Path::new(MACHINE_FILE)),
+    };
+    read(flags, file, std::env::vars_os())
+}
+
+/// Returns the settings file of the working directory, else that of the machine. Commands of users
+/// who may not read the latter work with their own settings: it belongs to a service, and may
+/// contain secrets.
+pub(super) fn default_file(working: &Path, machine: &Path) -> SettingsFile {
+    if working.exists() {
+        return SettingsFile::Read(working.to_owned());
+    }
+    match std::fs::File::open(machine).map_err(|cause| cause.kind()) {
+        Err(ErrorKind::NotFound) => SettingsFile::Missing,
+        Err(ErrorKind::PermissionDenied) => SettingsFile::Unreadable(machine.to_owned()),
+        _ => SettingsFile::Read(machine.to_owned()),
+    }
 }
 
 pub(super) fn read(
     flags: &Flags,
-    named: Option<&Path>,
+    file: SettingsFile,
     environment: impl Iterator<Item = (OsString, OsString)>,
 ) -> Result<Loaded> {
-    let path = named.unwrap_or(Path::new(DEFAULT_FILE));
     let variables: HashMap<String, String> = environment
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .filter(|(name, _)| !OTHER_VARIABLES.contains(&name.as_str()))
         .collect();
-    // The library ignores an optional file that exists but cannot be read.
-    let file = File::from(path)
-        .format(FileFormat::Toml)
-        .required(named.is_some() || path.exists());
-    let in_file = file.collect().map_err(|cause| unreadable(path, cause))?;
+    let mut sources = Sources::default();
+    let mut builder = config::Config::builder();
+    if let SettingsFile::Read(path) = &file {
+        // The library ignores an optional file that exists but cannot be read.
+        let source = File::from(path.as_path()).format(FileFormat::Toml);
+        let in_file = source.collect().map_err(|cause| unreadable(path, cause))?;
+        sources.add_file(path, &in_file);
+        builder = builder.add_source(source);
+    }
+    sources.set_settings_file(file);
     // Values stay texts until a key needs another type: a key that consists of digits is not a
     // number.
     let environment = Environment::with_prefix("TOOLHOST")
@@ -75,13 +113,10 @@ pub(super) fn read(
         .ignore_empty(true)
         .source(Some(variables.clone()));
 
-    let mut sources = Sources::default();
-    sources.add_file(path, &in_file);
     sources.add_environment(&variables);
     let settings = all();
     let known = sources.check_known(&settings);
     known.map_err(|problem| sources.blame(problem))?;
-    let mut builder = config::Config::builder();
     for (key, name) in s3::AWS_VARIABLES {
         let value = variables.get(name).filter(|value| !value.is_empty());
         if let Some(value) = value.filter(|_| !sources.contains(key)) {
@@ -90,7 +125,6 @@ pub(super) fn read(
         }
     }
     let mut config: Config = builder
-        .add_source(file)
         .add_source(environment)
         .build()
         .and_then(config::Config::try_deserialize)

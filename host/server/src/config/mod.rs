@@ -1,8 +1,8 @@
 //! Settings: each is declared once, with its type, default, range, unit and doc comment.
 //!
 //! The value of a key comes from a flag, else from the environment (`TOOLHOST_NET__ALLOW` is
-//! `net.allow`, lists are comma-separated), else from the file (`toolhost.toml`, or the one that
-//! `--config` names), else from the declaration. An unknown key is an error, so that a typing
+//! `net.allow`, lists are comma-separated), else from the file (the one that `--config` names, or
+//! `toolhost.toml`, or `/etc/toolhost/toolhost.toml`), else from the declaration. An unknown key is an error, so that a typing
 //! mistake does not pass as a setting. This module is the only one that reads the environment,
 //! except for variables that replace arguments of commands.
 //!
@@ -111,8 +111,10 @@ settings! {
         /// listened on, for example behind a proxy. OAuth callbacks and file links use it.
         #[setting(unset = "from `listen`", example = "https://tools.example.com")]
         pub public_url: Option<Url>,
-        /// A folder of `*.wasm` components, published at start.
-        #[setting(example = "./toolkits")] pub toolkits: Option<PathBuf>,
+        /// A folder of `*.wasm` components, published at each start. An empty folder publishes none of
+        /// the release.
+        #[setting(unset = "those of the release that the store lacks", example = "./toolkits")]
+        pub toolkits: Option<PathBuf>,
         /// The operator word in identifiers such as `is_service_managed`, for client SDKs that
         /// carry another word: 1 to 32 lower-case letters and digits.
         pub operator_word: String = "service".into(),

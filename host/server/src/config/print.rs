@@ -4,7 +4,8 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::{
-    Config, all,
+    Config, absolute, all,
+    load::SettingsFile,
     setting::{ANY_NAME, Setting},
     sources::{Source, Sources},
     value_at,
@@ -77,8 +78,16 @@ pub(crate) fn example() -> String {
 /// If a path is not Unicode text.
 pub(crate) fn effective(config: &Config, sources: &Sources) -> Result<String> {
     let values = serde_json::to_value(config).context("print a path that is not Unicode")?;
-    let mut text =
-        "# Settings in effect, with their sources. Secrets are not shown.\n\n".to_owned();
+    let file = match sources.settings_file() {
+        SettingsFile::Read(path) => absolute(path).display().to_string(),
+        SettingsFile::Unreadable(path) => {
+            format!("none; this user may not read {}", path.display())
+        }
+        SettingsFile::Missing => "none".to_owned(),
+    };
+    let mut text = format!(
+        "# Settings in effect, with their sources. Secrets are not shown.\n# Settings file: {file}\n\n"
+    );
     let mut group = String::new();
     for Effective {
         key,

@@ -9,6 +9,7 @@ use std::{
 use config::{ConfigError, Map, Value, ValueKind};
 
 use super::{
+    load::SettingsFile,
     setting::{ANY_NAME, Setting},
     values::has_credentials,
 };
@@ -64,19 +65,32 @@ impl Problem {
     }
 }
 
-/// Origin of each value that is not a default.
+/// The settings file, and the origin of each value that is not a default.
 #[derive(Debug, Default)]
-pub(crate) struct Sources(BTreeMap<String, Source>);
+pub(crate) struct Sources {
+    file: SettingsFile,
+    values: BTreeMap<String, Source>,
+}
 
 impl Sources {
     /// Returns the origin of the value of a key.
     pub(super) fn find(&self, key: &str) -> &Source {
-        self.0.get(key).unwrap_or(&Source::Default)
+        self.values.get(key).unwrap_or(&Source::Default)
+    }
+
+    /// Returns the settings file.
+    pub(super) fn settings_file(&self) -> &SettingsFile {
+        &self.file
+    }
+
+    /// Notes the settings file.
+    pub(super) fn set_settings_file(&mut self, file: SettingsFile) {
+        self.file = file;
     }
 
     /// Returns true if the key has a value that is not a default.
     pub(super) fn contains(&self, key: &str) -> bool {
-        self.0.contains_key(key)
+        self.values.contains_key(key)
     }
 
     /// Adds the keys of a file.
@@ -84,7 +98,7 @@ impl Sources {
         let mut keys = Vec::new();
         list_keys("", values, &mut keys);
         let source = Source::File(path.to_owned());
-        self.0
+        self.values
             .extend(keys.into_iter().map(|key| (key, source.clone())));
     }
 
@@ -100,18 +114,18 @@ impl Sources {
 
     /// Notes the variable of the environment that has the value of a key.
     pub(super) fn set_variable(&mut self, key: &str, name: &str) {
-        self.0
+        self.values
             .insert(key.to_owned(), Source::Environment(name.to_owned()));
     }
 
     /// Notes the flag that has the value of a key.
     pub(super) fn set_flag(&mut self, key: &str, flag: &'static str) {
-        self.0.insert(key.to_owned(), Source::Flag(flag));
+        self.values.insert(key.to_owned(), Source::Flag(flag));
     }
 
     /// Refuses keys that are no settings.
     pub(super) fn check_known(&self, settings: &[Setting]) -> Result<(), Problem> {
-        let unknown = self.0.keys().find(|key| {
+        let unknown = self.values.keys().find(|key| {
             let is_key = |setting: &Setting| matches(&setting.key, key);
             !settings.iter().any(is_key)
         });

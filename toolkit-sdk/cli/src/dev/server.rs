@@ -1,6 +1,6 @@
 //! Server behind `toolkit dev`: a private one on a temporary folder, or a running one.
 
-use std::{env, fmt, path::PathBuf, process::Stdio, time::Duration};
+use std::{env, fmt, fs, path::PathBuf, process::Stdio, time::Duration};
 
 use anyhow::{Context, Error, Result, anyhow, bail};
 use serde::Deserialize;
@@ -15,6 +15,8 @@ use super::{Api, Dev};
 use crate::toolchain;
 
 const HOST_PROGRAM: &str = "toolhost";
+/// Empty folder of toolkits in the folder of a server.
+const NO_TOOLKITS_FOLDER: &str = "no-toolkits";
 /// Timeout of the start.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time that the server may take to finish running work.
@@ -87,9 +89,18 @@ impl Server {
     }
 }
 
+/// Creates the folder that a server runs in. It has a settings file, so that the one of the machine
+/// does not count, and an empty folder of toolkits, so that those of the release are not published.
+fn private_folder() -> std::io::Result<tempfile::TempDir> {
+    let folder = tempfile::tempdir()?;
+    fs::write(folder.path().join("toolhost.toml"), "")?;
+    fs::create_dir(folder.path().join(NO_TOOLKITS_FOLDER))?;
+    Ok(folder)
+}
+
 async fn start(options: &Dev) -> Result<Server> {
     let program = program()?;
-    let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+    let folder = private_folder().context("cannot make a temporary folder")?;
     let mut command = Command::new(&program);
     command
         .args(["serve", "--json-ready", "--until-stdin-ends"])
@@ -100,6 +111,7 @@ async fn start(options: &Dev) -> Result<Server> {
         command.env_remove(name);
     }
     command.env("TOOLHOST_DATA", folder.path().join("data"));
+    command.env("TOOLHOST_TOOLKITS", folder.path().join(NO_TOOLKITS_FOLDER));
     command.env("TOOLHOST_LISTEN", format!("127.0.0.1:{}", options.port));
     command.env(
         "TOOLHOST_NET__REWRITE",

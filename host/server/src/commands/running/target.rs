@@ -1,4 +1,7 @@
-//! The server that a command works on, and the key to it: from options, or from `<data>.env`.
+//! The server that a command works on, and the key to it: from options, from the environment, or
+//! from `<data>.env`.
+
+use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
 use url::Url;
@@ -7,6 +10,8 @@ use zeroize::Zeroizing;
 use super::Running;
 use crate::{config::Config, http::auth, open::Stop};
 
+/// Name of the URL of a server, in the environment and in `<data>.env`.
+const URL_NAME: &str = "TOOLHOST_URL";
 const PROJECT_KEY: Key = Key {
     header: auth::PROJECT_KEY_HEADER,
     flag: "--api-key",
@@ -31,9 +36,9 @@ struct Key {
 /// Another server than the one of the data directory, and the organization's key to it.
 #[derive(Debug, clap::Args)]
 pub(in crate::commands) struct ServerArgs {
-    /// URL of the server [default: the server of the data directory]
-    #[arg(long, global = true)]
-    pub(in crate::commands) url: Option<Url>,
+    /// URL of the server [default: the one in <data>.env]
+    #[arg(long, global = true, env = URL_NAME)]
+    url: Option<Url>,
     /// Organization key [default: the one in <data>.env]
     #[arg(
         long,
@@ -49,7 +54,7 @@ pub(in crate::commands) struct ServerArgs {
 #[derive(Debug, clap::Args)]
 pub(in crate::commands) struct ProjectArgs {
     /// URL of the server [default: the one in <data>.env]
-    #[arg(long, global = true, env = "TOOLHOST_URL")]
+    #[arg(long, global = true, env = URL_NAME)]
     pub(in crate::commands) url: Option<Url>,
     /// API key of the project [default: the one in <data>.env]
     #[arg(
@@ -71,6 +76,15 @@ impl ProjectArgs {
 }
 
 impl ServerArgs {
+    /// Returns true if a server is named that is not known to be the one of the data directory.
+    pub(in crate::commands) fn names_another(&self, config: &Config) -> bool {
+        let Some(url) = &self.url else {
+            return false;
+        };
+        let saved = EnvFile::read(config).get(URL_NAME);
+        saved.as_deref() != Some(url.as_str().trim_end_matches('/'))
+    }
+
     /// Returns a client for the server.
     pub(in crate::commands) fn reach(&self, config: &Config) -> Result<Running, Stop> {
         let key = self.org_key.as_ref();
@@ -85,39 +99,18 @@ fn reach(
     kind: Key,
     key: Option<&Zeroizing<String>>,
 ) -> anyhow::Result<Running> {
-    let file = config.env_file();
-    let saved = std::fs::read_to_string(&file)
-        .map(Zeroizing::new)
-        .unwrap_or_default();
-    let saved = |name: &str| {
-        let lines = saved
-            .lines()
-            .map(|line| line.strip_prefix("export ").unwrap_or(line));
-        let mut pairs = lines.filter_map(|line| line.split_once('='));
-        pairs
-            .find(|(own, value)| *own == name && !value.is_empty())
-            .map(|(_, value)| value.to_owned())
-    };
-    let missing = |name: &str, flag: &str| {
-        let shown = file.display();
-        if file.exists() {
-            return format!("{shown} does not contain {name}: set {flag}");
-        }
-        format!(
-            "{shown}, which the first start of a server writes, does not exist: set {flag}, or --data to the directory of the server"
-        )
-    };
+    let saved = EnvFile::read(config);
     let url = url
         .map(ToString::to_string)
-        .or_else(|| saved("TOOLHOST_URL"))
-        .with_context(|| missing("TOOLHOST_URL", "--url"))?
+        .or_else(|| saved.get(URL_NAME))
+        .with_context(|| saved.missing(URL_NAME, "--url"))?
         .trim_end_matches('/')
         .to_owned();
     let key = key
         .cloned()
-        .or_else(|| saved(kind.name).map(Zeroizing::new))
+        .or_else(|| saved.get(kind.name).map(Zeroizing::new))
         .filter(|key| !key.is_empty())
-        .with_context(|| missing(kind.name, kind.flag))?;
+        .with_context(|| saved.missing(kind.name, kind.flag))?;
     // The operator names the server, which is usually on this machine or in a private network.
     let client = net::Client::new(config.unrestricted_net()?);
     Ok(Running {
@@ -126,4 +119,44 @@ fn reach(
         header: kind.header,
         key,
     })
+}
+
+/// `<data>.env`, with the address and the keys of the server of the data directory.
+struct EnvFile {
+    path: PathBuf,
+    text: Zeroizing<String>,
+}
+
+impl EnvFile {
+    /// Reads the file. It is empty if it cannot be read.
+    fn read(config: &Config) -> Self {
+        let path = config.env_file();
+        let text = std::fs::read_to_string(&path).map(Zeroizing::new);
+        Self {
+            path,
+            text: text.unwrap_or_default(),
+        }
+    }
+
+    /// Returns a value of the file.
+    fn get(&self, name: &str) -> Option<String> {
+        let lines = self.text.lines();
+        let mut pairs = lines
+            .map(|line| line.strip_prefix("export ").unwrap_or(line))
+            .filter_map(|line| line.split_once('='));
+        pairs
+            .find(|(own, value)| *own == name && !value.is_empty())
+            .map(|(_, value)| value.to_owned())
+    }
+
+    /// Describes a value that neither the file nor an option has.
+    fn missing(&self, name: &str, flag: &str) -> String {
+        let shown = self.path.display();
+        if self.path.exists() {
+            return format!("{shown} does not contain {name}: set {flag} or {name}");
+        }
+        format!(
+            "{shown}, which the first start of a server writes, does not exist: set {flag} or {name}, or --data to the directory of the server"
+        )
+    }
 }

@@ -1,33 +1,20 @@
 //! First work of a server: publishes toolkits, prints the greeting, and lets clients in.
 
-use std::{
-    net::SocketAddr,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{net::SocketAddr, sync::Arc};
 
-use anyhow::{Context, Result};
-use futures::{StreamExt, stream};
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
-use tokio::time::sleep;
 
-use super::Args;
+use super::{Args, publication};
 use crate::{
     Server,
     commands::{
         demo,
         first_run::{self, Keys},
-        toolkits,
     },
     metrics,
     open::Stop,
     terminal::Terminal,
 };
-
-/// Interval at which a start that publishes toolkits says how far it is.
-const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Facts known at startup.
 pub(super) struct Start {
@@ -45,11 +32,8 @@ pub(super) async fn announce(
     start: &Start,
     terminal: Terminal,
 ) -> Result<(), Stop> {
-    let folder = args.toolkits.as_ref().or(server.config.toolkits.as_ref());
-    let problems = match folder {
-        Some(folder) => publish(server, folder, (!args.json_ready).then_some(terminal)).await?,
-        None => Vec::new(),
-    };
+    let progress = (!args.json_ready).then_some(terminal);
+    let problems = publication::run(server, args.toolkits.as_deref(), progress).await?;
     server.set_serving(true);
     let metrics_url = start
         .metrics_address
@@ -89,81 +73,5 @@ pub(super) async fn announce(
     if start.new {
         first_run::print_examples(server, terminal);
     }
-    Ok(())
-}
-
-/// Publishes the components of a folder, and returns the problems. A component that cannot be
-/// published does not prevent the others.
-async fn publish(
-    server: &Arc<Server>,
-    folder: &Path,
-    progress: Option<Terminal>,
-) -> Result<Vec<String>> {
-    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
-        .with_context(|| format!("cannot read the folder of toolkits {}", folder.display()))?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| {
-            path.extension()
-                .is_some_and(|extension| extension == "wasm")
-        })
-        .collect();
-    files.sort();
-    let bar = ProgressBar::new(files.len() as u64).with_style(
-        ProgressStyle::with_template("  publishing {pos}/{len} {wide_bar:.dim} {msg}")
-            .unwrap_or_else(|_| ProgressStyle::default_bar()),
-    );
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let publications = stream::iter(files)
-        .map(|path| {
-            let server = server.clone();
-            let bar = bar.clone();
-            async move {
-                let name = path
-                    .file_name()
-                    .unwrap_or_default()
-                    .to_string_lossy()
-                    .into_owned();
-                bar.set_message(name.clone());
-                let done = publish_one(&server, &path).await;
-                bar.inc(1);
-                done.err().map(|cause| format!("{name}: {cause:#}"))
-            }
-        })
-        .buffer_unordered(cores)
-        .filter_map(std::future::ready)
-        .collect::<Vec<_>>();
-    // On a terminal there is a bar.
-    let progress = progress.filter(|_| bar.is_hidden());
-    let reported = async {
-        loop {
-            sleep(PROGRESS_INTERVAL).await;
-            if let Some(terminal) = progress {
-                let total = bar.length().unwrap_or_default();
-                terminal.line(&format!(
-                    "publishing toolkits: {} of {total}",
-                    bar.position()
-                ));
-            }
-        }
-    };
-    let problems = tokio::select! {
-        problems = publications => problems,
-        () = reported => Vec::new(),
-    };
-    bar.finish_and_clear();
-    Ok(problems)
-}
-
-async fn publish_one(server: &Server, path: &Path) -> Result<()> {
-    let bytes = tokio::fs::read(path)
-        .await
-        .context("cannot read the file")?;
-    let (slug, version) = app::catalog::identity(&bytes)?;
-    let signature = toolkits::signature_beside(path)?;
-    let terms = app::catalog::Terms {
-        signature: signature.as_deref(),
-        breaking: false,
-    };
-    app::catalog::publish(&server.app, &slug, &version, bytes.into(), terms).await?;
     Ok(())
 }

@@ -2,7 +2,6 @@
 //!
 //! The store belongs to one process, so its lock tells which of the two applies.
 
-use anyhow::anyhow;
 use app::catalog::{self, Release, Terms};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
@@ -26,11 +25,11 @@ impl Target {
     /// Returns the server that was named, else the one of the data directory if it runs, else its
     /// data.
     pub(super) async fn find(config: &Config, named: &ServerArgs) -> Result<Self, Stop> {
-        if named.url.is_none() {
-            if !config.data.exists() {
-                let data = config.data.display();
-                return Err(anyhow!("the data directory {data} does not exist: create it with `toolhost serve`, or set --url to the URL of a server").into());
-            }
+        if !named.names_another(config) {
+            open::check_exists(
+                config,
+                "create it with `toolhost serve`, or set --url to the URL of a server",
+            )?;
             match open::open(config).await {
                 Ok(opened) => return Ok(Self::Stopped(Box::new(opened))),
                 Err(stop) if !stop.locked => return Err(stop),

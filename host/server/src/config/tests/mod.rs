@@ -16,5 +16,5 @@ fn read_with(pairs: &[(&str, &str)], flags: &Flags) -> Result<Config> {
     let variables = pairs
         .iter()
         .map(|(name, value)| ((*name).into(), (*value).into()));
-    Ok(load::read(flags, None, variables)?.config)
+    Ok(load::read(flags, load::SettingsFile::Missing, variables)?.config)
 }

@@ -1,6 +1,9 @@
 //! Tests of texts about settings.
 
-use super::super::{Config, Flags, all, effective, example, load};
+use super::super::{
+    Config, Flags, all, effective, example,
+    load::{self, SettingsFile},
+};
 
 #[test]
 fn errors_show_no_credentials() {
@@ -14,7 +17,8 @@ fn errors_show_no_credentials() {
     ] {
         std::fs::write(&file, text).unwrap();
         let none = std::iter::empty();
-        let error = load::read(&Flags::default(), Some(&file), none).unwrap_err();
+        let error =
+            load::read(&Flags::default(), SettingsFile::Read(file.clone()), none).unwrap_err();
         let error = format!("{error:#}");
         assert!(!error.contains("0012e7"), "{error}");
         assert!(error.contains("toolhost.toml"), "{error}");
@@ -31,7 +35,12 @@ fn example_file_is_accepted_without_comment_signs() {
         _ => line,
     });
     std::fs::write(&file, lines.collect::<Vec<_>>().join("\n")).unwrap();
-    let loaded = load::read(&Flags::default(), Some(&file), std::iter::empty()).unwrap();
+    let loaded = load::read(
+        &Flags::default(),
+        SettingsFile::Read(file.clone()),
+        std::iter::empty(),
+    )
+    .unwrap();
     for setting in all() {
         let is_set = loaded.sources.contains(&setting.key);
         assert!(is_set, "{} is missing", setting.key);
@@ -51,10 +60,15 @@ fn printed_settings_can_be_read_back() {
         ),
     ];
     let pairs = pairs.map(|(name, value)| (name.into(), value.into()));
-    let first = load::read(&Flags::default(), None, pairs.into_iter()).unwrap();
+    let first = load::read(&Flags::default(), SettingsFile::Missing, pairs.into_iter()).unwrap();
     let printed = effective(&first.config, &first.sources).unwrap();
     std::fs::write(&file, &printed).unwrap();
-    let second = load::read(&Flags::default(), Some(&file), std::iter::empty()).unwrap();
+    let second = load::read(
+        &Flags::default(),
+        SettingsFile::Read(file.clone()),
+        std::iter::empty(),
+    )
+    .unwrap();
     let value = |config: &Config| serde_json::to_value(config).unwrap();
     assert_eq!(value(&first.config), value(&second.config), "{printed}");
 }

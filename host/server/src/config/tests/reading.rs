@@ -2,7 +2,12 @@
 
 use std::path::Path;
 
-use super::{super::Allocator, Flags, load, read, read_with};
+use super::{
+    super::Allocator,
+    Flags,
+    load::{self, SettingsFile},
+    read, read_with,
+};
 
 #[test]
 fn the_environment_sets_nested_keys_and_lists() {
@@ -84,7 +89,7 @@ fn the_environment_stands_above_the_file() {
     let pairs = pairs
         .into_iter()
         .map(|(name, value)| (name.into(), value.into()));
-    let config = load::read(&Flags::default(), Some(&file), pairs)
+    let config = load::read(&Flags::default(), SettingsFile::Read(file.clone()), pairs)
         .unwrap()
         .config;
     assert_eq!(config.s3.access_key_id.as_deref(), Some("07"));
@@ -144,7 +149,23 @@ fn a_bad_value_names_what_is_wrong() {
 #[test]
 fn unreadable_settings_file_is_refused_with_its_cause() {
     let folder = tempfile::tempdir().unwrap();
-    let error = load::read(&Flags::default(), Some(folder.path()), std::iter::empty());
+    let error = load::read(
+        &Flags::default(),
+        SettingsFile::Read(folder.path().to_owned()),
+        std::iter::empty(),
+    );
     let error = format!("{:#}", error.unwrap_err());
     assert!(error.contains("Is a directory"), "{error}");
+}
+
+#[test]
+fn file_of_the_machine_counts_without_another_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let [working, machine] = ["working.toml", "machine.toml"].map(|name| folder.path().join(name));
+    let found = || load::default_file(&working, &machine);
+    assert_eq!(found(), SettingsFile::Missing);
+    std::fs::write(&machine, "").unwrap();
+    assert_eq!(found(), SettingsFile::Read(machine.clone()));
+    std::fs::write(&working, "").unwrap();
+    assert_eq!(found(), SettingsFile::Read(working.clone()));
 }

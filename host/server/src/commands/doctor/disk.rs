@@ -1,0 +1,55 @@
+//! The disk of the data directory: a write that leaves nothing, and the free space.
+
+use std::{
+    io::{ErrorKind, Write},
+    path::Path,
+};
+
+use store::DiskSpace;
+
+use super::Finding::{self, Bad, Good};
+use crate::{commands::archive::format_bytes, config::Config};
+
+/// Number of bytes that are written.
+const WRITTEN_BYTES: usize = 64 << 10;
+
+/// Writes a file in the data directory, and reports the free space of its disk. If the data directory
+/// is missing, this is done in the folder in which the first start creates it.
+pub(super) fn disk(config: &Config) -> Finding {
+    let data = std::path::absolute(&config.data).unwrap_or_else(|_| config.data.clone());
+    let folder = data.ancestors().find(|folder| folder.exists());
+    let folder = folder.unwrap_or(Path::new("/"));
+    let shown = folder.display();
+    let space = DiskSpace::of(folder);
+    let free = space.map_or_else(
+        || "an unknown number of bytes".to_owned(),
+        |space| format_bytes(space.free),
+    );
+    let written = try_write(folder);
+    let found_no_space = written.as_ref().is_err_and(|cause| {
+        matches!(
+            cause.kind(),
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded
+        )
+    });
+    if found_no_space || space.is_some_and(|space| space.is_full) {
+        return Bad(format!(
+            "the disk of {shown} is full: {free} are free, and the server refuses writes; delete files on it, or enlarge it"
+        ));
+    }
+    match written {
+        Ok(()) => Good(format!(
+            "a file can be written in {shown}; {free} of its disk are free"
+        )),
+        Err(cause) => Bad(format!(
+            "cannot write in {shown}: {cause}; give the user of the server access, or set `data` to another folder"
+        )),
+    }
+}
+
+/// Writes a file without a name, which is gone when it is closed.
+fn try_write(folder: &Path) -> std::io::Result<()> {
+    let mut file = tempfile::tempfile_in(folder)?;
+    file.write_all(&[0; WRITTEN_BYTES])?;
+    file.sync_all()
+}

@@ -1,0 +1,154 @@
+//! Publication of toolkits at a start: those of a folder that the operator names, else those of the
+//! release.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::{Context, Result};
+use futures::{StreamExt, stream};
+use indicatif::{ProgressBar, ProgressStyle};
+use tokio::time::sleep;
+
+use crate::{Server, commands::toolkits, installed, terminal::Terminal};
+
+/// Interval at which a start that publishes toolkits says how far it is.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Where the components of a start come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// A folder that the operator named. A version that was published with other bytes is a problem.
+    Named,
+    /// The release that this program belongs to. Only versions that the store lacks are published.
+    Release,
+}
+
+/// Publishes the components of the folder that a flag or else a setting names, or else those of the
+/// release. Returns the problems. A component that cannot be published does not prevent the others.
+pub(super) async fn run(
+    server: &Arc<Server>,
+    named: Option<&Path>,
+    progress: Option<Terminal>,
+) -> Result<Vec<String>> {
+    if let Some(folder) = named.or(server.config.toolkits.as_deref()) {
+        return publish(server, components(folder)?, Origin::Named, progress).await;
+    }
+    let Some(folder) = installed::toolkits() else {
+        return Ok(Vec::new());
+    };
+    let (files, problem) = acceptable(server, components(&folder)?)?;
+    let mut problems = publish(server, files, Origin::Release, progress).await?;
+    problems.extend(problem);
+    Ok(problems)
+}
+
+/// Returns the components of a folder, sorted by name.
+fn components(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
+        .with_context(|| format!("cannot read the folder of toolkits {}", folder.display()))?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "wasm")
+        })
+        .collect();
+    files.sort();
+    Ok(files)
+}
+
+/// Leaves out the components of the release that have no signature, if the operator requires one.
+/// Returns also the problem that reports them.
+fn acceptable(server: &Server, files: Vec<PathBuf>) -> Result<(Vec<PathBuf>, Option<String>)> {
+    if server.config.publish.trusted_keys.is_empty() {
+        return Ok((files, None));
+    }
+    let total = files.len();
+    let mut signed = Vec::new();
+    for path in files {
+        if toolkits::signature_beside(&path)?.is_some() {
+            signed.push(path);
+        }
+    }
+    let unsigned = total - signed.len();
+    let problem = (unsigned > 0).then(|| {
+        format!(
+            "{unsigned} toolkits of the release are not published, because `publish.trusted_keys` requires signatures: \
+             sign them with `toolkit sign`, or set `toolkits` to an empty folder"
+        )
+    });
+    Ok((signed, problem))
+}
+
+async fn publish(
+    server: &Arc<Server>,
+    files: Vec<PathBuf>,
+    origin: Origin,
+    progress: Option<Terminal>,
+) -> Result<Vec<String>> {
+    let bar = ProgressBar::new(files.len() as u64).with_style(
+        ProgressStyle::with_template("  publishing {pos}/{len} {wide_bar:.dim} {msg}")
+            .unwrap_or_else(|_| ProgressStyle::default_bar()),
+    );
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let publications = stream::iter(files)
+        .map(|path| {
+            let server = server.clone();
+            let bar = bar.clone();
+            async move {
+                let name = path
+                    .file_name()
+                    .unwrap_or_default()
+                    .to_string_lossy()
+                    .into_owned();
+                bar.set_message(name.clone());
+                let done = publish_one(&server, &path, origin).await;
+                bar.inc(1);
+                done.err().map(|cause| format!("{name}: {cause:#}"))
+            }
+        })
+        .buffer_unordered(cores)
+        .filter_map(std::future::ready)
+        .collect::<Vec<_>>();
+    // On a terminal there is a bar.
+    let progress = progress.filter(|_| bar.is_hidden());
+    let reported = async {
+        loop {
+            sleep(PROGRESS_INTERVAL).await;
+            if let Some(terminal) = progress {
+                let total = bar.length().unwrap_or_default();
+                terminal.line(&format!(
+                    "publishing toolkits: {} of {total}",
+                    bar.position()
+                ));
+            }
+        }
+    };
+    let problems = tokio::select! {
+        problems = publications => problems,
+        () = reported => Vec::new(),
+    };
+    bar.finish_and_clear();
+    Ok(problems)
+}
+
+async fn publish_one(server: &Server, path: &Path, origin: Origin) -> Result<()> {
+    let bytes = tokio::fs::read(path)
+        .await
+        .context("cannot read the file")?;
+    let (slug, version) = app::catalog::identity(&bytes)?;
+    // A version that the operator has removed is deprecated in the store, and stays so.
+    let snapshot = server.app.catalog.snapshot();
+    if origin == Origin::Release && snapshot.release(&slug, &version).is_ok() {
+        return Ok(());
+    }
+    let signature = toolkits::signature_beside(path)?;
+    let terms = app::catalog::Terms {
+        signature: signature.as_deref(),
+        breaking: false,
+    };
+    app::catalog::publish(&server.app, &slug, &version, bytes.into(), terms).await?;
+    Ok(())
+}
