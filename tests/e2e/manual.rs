@@ -4,6 +4,7 @@ mod developer;
 mod languages;
 mod links;
 pub(crate) mod providers;
+mod proxies;
 mod receivers;
 
 use std::{
@@ -225,6 +226,8 @@ async fn commands_of_readme_and_operator_page_work() {
             "toolhost serve",
             "toolhost export",
             "tools/execute",
+            "owner/project/new",
+            "org/project/config",
         ];
         let mark = known_by(commands, &marks);
         ran.push(mark);
@@ -246,6 +249,15 @@ async fn commands_of_readme_and_operator_page_work() {
                 assert!(said.contains("\"documents\""), "{said}");
                 assert!(said.contains("./restored now contains"), "{said}");
             }
+            "owner/project/new" => {
+                let [made, listed] = answers(&shell.run(commands).await).try_into().unwrap();
+                assert!(made["api_key"].as_str().unwrap().starts_with("ak_"));
+                assert_eq!(listed["data"][0]["id"], made["id"], "{listed}");
+            }
+            "org/project/config" => {
+                let said = answers(&shell.run(commands).await);
+                assert_eq!(said[0]["display_name"], "Acme Mail", "{said:?}");
+            }
             _ => {
                 let said = answers(&shell.run(commands).await);
                 assert_eq!(said.len(), 3, "{said:?}");
@@ -258,7 +270,7 @@ async fn commands_of_readme_and_operator_page_work() {
             }
         }
     }
-    assert_eq!(ran.len(), 4, "{ran:?}");
+    assert_eq!(ran.len(), 6, "{ran:?}");
 }
 
 /// Starts a server and creates the files that the commands of the author's manual name.
