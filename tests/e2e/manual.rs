@@ -1,5 +1,6 @@
 //! The manuals: their commands work, and their tables match the programs.
 
+mod clients;
 mod developer;
 mod languages;
 mod links;
@@ -170,6 +171,8 @@ async fn served(folder: &Path, toolkits: &Path, rewrite: &str) -> Shell {
             "a passphrase of the tests".to_owned(),
         ),
         ("TOOLHOST_TRIGGERS__POLL_INTERVAL_S", "1".to_owned()),
+        ("TOOLHOST_SANDBOX__COMPILE_CPU_S", "600".to_owned()),
+        ("TOOLHOST_SANDBOX__COMPILE_WALL_S", "600".to_owned()),
         ("WEBHOOK_URL", INBOX_ORIGIN.to_owned()),
     ]);
     let mut shell = Shell::open(folder, &known);
