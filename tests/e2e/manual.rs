@@ -140,6 +140,19 @@ async fn author_page_works_step_by_step() {
     for answer in answers {
         assert_eq!(answer["data"], expected, "{answer}");
     }
+    // The page shows lines of `toolkit dev`.
+    let shown = fs::read_to_string(page("docs/author.md")).unwrap();
+    let terminal = dev.unwrap();
+    for line in [
+        "serving  http://",
+        "\n  project key  ak_",
+        "\nbuilding ",
+        "\nbuilt weather ",
+        "\n✓ ",
+    ] {
+        assert!(shown.contains(line), "{line}");
+        shell.until(&terminal, line).await;
+    }
 }
 
 /// Parses several responses of the API printed one after another.
