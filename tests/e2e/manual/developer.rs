@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{
     answers, known_by, left, page,
-    providers::{news, resend},
+    providers::{USER_CONNECTS, github, news, resend},
     served,
 };
 use crate::documents;
@@ -23,19 +23,33 @@ fn connect_in_browser(link: &Value) {
     assert_eq!(browser.says("alert"), "", "{}", browser.page);
 }
 
+/// Returns a part of what a block prints, if that is not JSON.
+fn printed_text(mark: &str) -> Option<&'static str> {
+    match mark {
+        "toolhost oauth-apps set" => Some("projects can connect accounts of github"),
+        "= INITIATED" => Some("ACTIVE"),
+        _ => None,
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_of_developer_page_work() {
     let folder = tempfile::tempdir().unwrap();
     let inbox = Inbox::start();
     let rewrite = format!(
-        "https://api.resend.com={},{INBOX_ORIGIN}={},https://hacker-news.firebaseio.com={}",
+        "https://api.resend.com={},{INBOX_ORIGIN}={},https://hacker-news.firebaseio.com={},{}",
         resend().await,
         inbox.origin,
-        news().await
+        news().await,
+        github().await
     );
-    let toolkits = documents::folder_with(&["documents", "hackernews", "resend"]);
+    let toolkits = documents::folder_with(&["documents", "github", "hackernews", "resend"]);
     let mut shell = served(folder.path(), toolkits.path(), &rewrite).await;
     shell.run(". ./toolhost-data.env").await;
+    shell.run(USER_CONNECTS).await;
+    shell
+        .run("GITHUB_CLIENT_ID=client GITHUB_CLIENT_SECRET=a-secret")
+        .await;
     let page = steps(&page("docs/developer.md"));
     assert_eq!(left(&page), ["it needs an assistant"]);
     let mut ran = Vec::new();
@@ -43,6 +57,10 @@ async fn commands_of_developer_page_work() {
         let Step::Type(commands) = step else { continue };
         let marks = [
             "HACKERNEWS_NEW_STORY",
+            "toolhost oauth-apps set",
+            "use_service_managed_auth",
+            "= INITIATED",
+            "GITHUB_GET_ME",
             "auth_configs",
             "connected_accounts/link",
             "RESEND_LIST_DOMAINS",
@@ -58,7 +76,12 @@ async fn commands_of_developer_page_work() {
             shell.leave(commands, "HACKERNEWS_NEW_STORY").await;
             continue;
         }
-        let said = answers(&shell.run(commands).await);
+        let said = shell.run(commands).await;
+        if let Some(text) = printed_text(mark) {
+            assert!(said.contains(text), "{said}");
+            continue;
+        }
+        let said = answers(&said);
         let known = match mark {
             "auth_configs" => {
                 let id = said[0]["auth_config"]["id"].as_str().unwrap();
@@ -69,11 +92,15 @@ async fn commands_of_developer_page_work() {
                 assert!(line.starts_with("claude mcp add --transport http"));
                 format!("MCP_URL='{}'", said[0]["mcp_url"].as_str().unwrap())
             }
+            "use_service_managed_auth" => {
+                format!("connects '{}'", said[0]["redirect_url"].as_str().unwrap())
+            }
             _ => "true".to_owned(),
         };
         shell.run(&known).await;
         match mark {
             "connected_accounts/link" => connect_in_browser(&said[0]),
+            "GITHUB_GET_ME" => assert_eq!(said[0]["data"]["login"], "octocat"),
             "RESEND_LIST_DOMAINS" => {
                 let domains = &said[0]["data"]["data"];
                 assert_eq!(domains[0]["name"], "mail.acme.com", "{said:?}");
@@ -99,5 +126,5 @@ async fn commands_of_developer_page_work() {
             _ => {}
         }
     }
-    assert_eq!(ran.len(), 9, "{ran:?}");
+    assert_eq!(ran.len(), 13, "{ran:?}");
 }

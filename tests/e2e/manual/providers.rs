@@ -5,7 +5,12 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use axum::{Json, Router, extract::Path as InPath, http::StatusCode, routing::get};
+use axum::{
+    Json, Router,
+    extract::Path as InPath,
+    http::StatusCode,
+    routing::{get, post},
+};
 use serde_json::json;
 
 /// Starts a fake provider on loopback and returns its origin.
@@ -61,3 +66,29 @@ pub(crate) async fn resend() -> String {
     ] });
     serve(Router::new().route("/domains", get(async move || Json(domains)))).await
 }
+
+/// Starts a GitHub with one user, who grants everything. Returns the value of `net.rewrite` that leads
+/// to it.
+pub(crate) async fn github() -> String {
+    let token =
+        json!({ "access_token": harness::secret(), "scope": "read:user", "token_type": "bearer" });
+    let user = json!({ "login": "octocat", "id": 1, "type": "User", "html_url": "https://github.com/octocat",
+        "public_repos": 2, "followers": 20, "following": 0, "created_at": "2008-01-14T04:33:35Z" });
+    let router = Router::new()
+        .route("/login/oauth/access_token", post(async move || Json(token)))
+        .route("/user", get(async move || Json(user)));
+    let origin = serve(router).await;
+    format!("https://github.com={origin},https://api.github.com={origin}")
+}
+
+/// Function of a shell that opens a link, and returns from the provider as its user does.
+pub(crate) const USER_CONNECTS: &str = r#"
+connects() {
+  local token away state
+  token=$(curl -sS -c cookies "$1" | grep -o 'name="form-token" value="[^"]*"' | cut -d'"' -f4)
+  away=$(curl -sS -b cookies -o /dev/null -w '%{redirect_url}' --data-urlencode "form-token=$token" "$1")
+  state=$(grep -o '[?&]state=[^&]*' <<<"$away" | cut -d= -f2)
+  curl -sS -b cookies -o /dev/null -w '%{redirect_url}\n' "$TOOLHOST_URL/api/v3/toolkits/auth/callback?code=a-code&state=$state" |
+    grep '^https://app.example.com/done?status=success'
+}
+"#;
