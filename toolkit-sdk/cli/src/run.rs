@@ -3,6 +3,7 @@
 mod arguments;
 
 use std::{
+    collections::BTreeSet,
     env, fs,
     path::{Path, PathBuf},
     process::ExitCode,
@@ -15,7 +16,7 @@ use clap::Args;
 use ipnet::IpNet;
 use manifest::{AuthScheme, Manifest, Trigger, TriggerKind, cases::Case};
 use net::{Origin, Rewrite};
-use sandbox::{Clock, File, Inbound, Outcome, Output, cassette::Cassette};
+use sandbox::{Action, Clock, File, Inbound, Outcome, Output, cassette::Cassette};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -118,6 +119,10 @@ pub(crate) async fn run(options: &Run) -> Result<ExitCode> {
 pub(crate) struct FinishedCall {
     /// Slug of the toolkit.
     pub(crate) toolkit: String,
+    /// Call as it was given, with the secrets that the toolkit does not get.
+    pub(crate) action: Action,
+    /// Names of the secret properties of a trigger's configuration.
+    pub(crate) write_only: BTreeSet<String>,
     pub(crate) outcome: Outcome,
     /// Schema of its data.
     output: Option<Value>,
@@ -152,12 +157,16 @@ pub(crate) async fn call(
     let (entry, needs_account, output) = entry(options, case, manifest, &mut input.files)?;
     input.account = find_account(options, &manifest.auth, needs_account)?;
     let _spinner = progress::spinner("running");
+    let action = entry.action.clone();
+    let write_only = entry.policy.write_only.clone();
     let (outcome, cassette) = match max_record_bytes {
         Some(max) => host.record(entry, input, max).await?,
         None => (host.call(entry, input).await?, None),
     };
     Ok(FinishedCall {
         toolkit: manifest.slug.clone(),
+        action,
+        write_only,
         outcome,
         output,
         cassette,
