@@ -33,7 +33,7 @@ use crate::{
     schema,
 };
 
-/// Check a toolkit: manifest, schemas, examples, and every case in the production sandbox.
+/// Check a toolkit: manifest, schemas, examples, and every case.
 ///
 /// PATH may also be a component; its cases are then named with --cases. A failing case shows the
 /// observed result beside the expected one; with --bless the observed result is written into it.

@@ -46,8 +46,10 @@ use release::Releases;
 use server::Server;
 use sources::{Snapshot, Sources};
 
-/// Serve a toolkit on the real API of a temporary server; rebuild and swap it when its source
-/// changes.
+/// Serve a toolkit on a temporary server, rebuilt after each change.
+///
+/// The toolkit has the real API, and polls and webhooks are shown as they run. Builds are compiled as quickly
+/// as possible: `toolkit publish` optimizes further.
 ///
 /// The server lives as long as this command. It has one project, whose key is part of the printed
 /// command to paste.

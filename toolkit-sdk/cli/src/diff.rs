@@ -8,7 +8,7 @@ use manifest::{Change, Manifest};
 
 use crate::{publish::Server, toolchain::Mode};
 
-/// Show the changes between two versions of a toolkit, and the users that they break.
+/// Show the changes between two versions, and the users they break.
 ///
 /// Each of OLD and NEW is a component, the folder of a toolkit, which is built first, or
 /// SLUG@VERSION on a server, where VERSION may be `latest`. A change that breaks callers or
@@ -36,7 +36,10 @@ pub(crate) struct Diff {
 
 /// Runs the command.
 pub(crate) async fn run(options: &Diff) -> Result<ExitCode> {
-    if [&options.old, &options.new].into_iter().any(|what| published(what).is_some()) {
+    if [&options.old, &options.new]
+        .into_iter()
+        .any(|what| published(what).is_some())
+    {
         options.server.key()?;
     }
     let old = read(options, &options.old).await?;

@@ -1,10 +1,6 @@
 //! `toolkit publish`: publishes a component to a running server.
 
-use std::{
-    path::PathBuf,
-    process::ExitCode,
-    time::Duration,
-};
+use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::{Context, Result, anyhow, bail};
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -30,8 +26,9 @@ const MAX_ATTEMPTS: usize = 100;
 /// Timeout of publishing. The server compiles the component before it responds.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(180);
 
-/// Publish a component, or a toolkit that is built first, to a running server.
+/// Publish a component or a toolkit to a running server.
 ///
+/// A toolkit is built first.
 /// Every case is run first, as `toolkit check` does. Nothing is published if one of them fails. If
 /// neither --version nor the source names a version, it is the first of today that is free.
 #[derive(Debug, Args)]
@@ -60,6 +57,7 @@ pub(crate) struct Publish {
 
 /// A running server.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Server")]
 pub(crate) struct Server {
     /// Address of the server.
     #[arg(long, env = "TOOLHOST_URL", default_value = "http://127.0.0.1:8080", value_parser = server_url)]

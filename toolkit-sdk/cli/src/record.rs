@@ -24,7 +24,7 @@ use crate::{
 /// file to replay.
 const MAX_RESPONSE_BYTES: usize = 32 << 20;
 
-/// Run one call as `toolkit run` does, and write all its input from outside to a file.
+/// Run one call as `toolkit run` does, and record it.
 ///
 /// A cassette holds requests, responses, time and randomness, and no credential. `toolkit replay`
 /// runs the call again with it. A case holds the same call as `toolkit check` runs it; the request of

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use bytes::Bytes;
 use clap::Args;
 use ipnet::IpNet;
-use manifest::{AuthScheme, Manifest, Trigger, TriggerKind, cases::Case};
+use manifest::{AuthScheme, Manifest, Trigger, TriggerKind, cases::Case, did_you_mean};
 use net::{Origin, Rewrite};
 use sandbox::{Action, Clock, File, Inbound, Outcome, Output, cassette::Cassette};
 use serde::Deserialize;
@@ -28,7 +28,9 @@ use crate::{
     toolchain::Mode,
 };
 
-/// Run one tool, or one poll or webhook of a trigger, in the production sandbox.
+/// Run one tool, or one poll or webhook of a trigger.
+///
+/// It runs in the production sandbox.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     #[command(flatten)]
@@ -361,8 +363,13 @@ fn unknown_slug<'a>(kind: &str, name: &str, known: impl Iterator<Item = &'a str>
     if known.is_empty() {
         return anyhow!("the {kind} `{name}` is unknown; the toolkit has no {kind}");
     }
+    // The name of the toolkit may be left out.
+    let short = known
+        .iter()
+        .filter_map(|slug| Some(slug.split_once('_')?.1));
+    let question = did_you_mean(name, known.iter().copied().chain(short));
     anyhow!(
-        "the {kind} `{name}` is unknown; known are:\n  {}",
+        "the {kind} `{name}` is unknown{question}\nknown are:\n  {}",
         known.join("\n  ")
     )
 }
