@@ -216,3 +216,18 @@ async fn documentation_page_is_readable_on_a_phone() {
     browser.go(&format!("{}/", host.url));
     look_everywhere(&mut browser, "home");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_are_accessible_in_both_schemes() {
+    let host = Host::shared().await;
+    let mut browser = Browser::open(&host.url);
+    // The address opens an operation of the documentation.
+    for path in ["", "/nothing/here", "/docs", "/docs#/tools/tools_list"] {
+        for colors in ["light", "dark"] {
+            browser.prefer(colors);
+            browser.go("about:blank");
+            browser.go(&format!("{}{path}", host.url));
+            assert_eq!(browser.audit(), json!([]), "{path}, {colors}");
+        }
+    }
+}

@@ -32,6 +32,40 @@ async fn root_page_leads_to_documentation() {
 }
 
 #[tokio::test]
+async fn unknown_address_is_a_page_for_browsers() {
+    let host = Host::shared().await;
+    let client = host.anonymous();
+    let read = async |path: &str, accept: &str| {
+        let url = format!("{}{path}", host.url);
+        let headers = [("accept", accept)];
+        client
+            .exchange(Method::GET, &url, &headers, Vec::new())
+            .await
+    };
+    let browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+    let page = read("/nothing/here", browser).await;
+    assert_eq!(page.status, 404);
+    assert!(page.header("content-type").starts_with("text/html"));
+    assert!(
+        page.header("content-security-policy")
+            .contains("default-src 'none'")
+    );
+    let text = String::from_utf8(page.bytes).unwrap();
+    assert!(text.contains("<h1>Page not found</h1>"), "{text}");
+    for (path, accept) in [
+        ("/nothing/here", "application/json"),
+        ("/nothing/here", "*/*"),
+        ("/api/v3.1/nothing", browser),
+        ("/api/v9/tools", browser),
+    ] {
+        let answer = read(path, accept).await;
+        assert_eq!(answer.status, 404, "{path}");
+        let envelope: serde_json::Value = serde_json::from_slice(&answer.bytes).unwrap();
+        assert_eq!(envelope["error"]["slug"], "HTTP_NotFound", "{path}");
+    }
+}
+
+#[tokio::test]
 async fn missing_key_is_answered_with_its_header() {
     let host = Host::shared().await;
     for (path, header) in [

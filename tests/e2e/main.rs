@@ -15,6 +15,7 @@ mod hostile;
 
 mod account_events;
 mod auth_configs;
+mod authoring;
 mod bash_tool;
 mod changes;
 mod charsets;

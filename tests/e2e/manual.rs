@@ -17,6 +17,7 @@ use harness::{
     Host, Registry, author,
     host::{Setup, beside},
     inbox::INBOX_ORIGIN,
+    listed_commands,
     manual::{Shell, Step, rows, steps},
 };
 use serde_json::{Value, json};
@@ -417,13 +418,7 @@ fn help(program: &str, command: &[&str]) -> String {
 #[test]
 fn author_manual_matches_the_command_help() {
     let help_of_all = help("toolkit", &[]);
-    let listed = help_of_all
-        .split("Commands:\n")
-        .nth(1)
-        .unwrap()
-        .lines()
-        .map_while(|line| line.split_whitespace().next());
-    let mut there: Vec<_> = listed.filter(|name| *name != "help").collect();
+    let mut there = listed_commands(&help_of_all);
     let mut told = Vec::new();
     for row in rows(&page("toolkit-sdk/README.md")) {
         let text = row.join(" ");

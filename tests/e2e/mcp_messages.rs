@@ -126,6 +126,17 @@ async fn faulty_messages_get_the_errors_of_json_rpc() {
 }
 
 #[tokio::test]
+async fn unknown_tool_suggests_a_similar_one() {
+    let project = Host::shared().await.new_project().await;
+    let (url, tool) = echo(&project).await;
+    let params = json!({ "name": format!("{tool}S"), "arguments": {} });
+    let refused = request(&project, &url, "tools/call", params, &[]).await;
+    let refused = parsed(&refused).to_string();
+    let question = format!("did you mean `{tool}`?");
+    assert!(refused.contains(&question), "{refused}");
+}
+
+#[tokio::test]
 async fn batches_of_their_version_are_answered() {
     let project = Host::shared().await.new_project().await;
     let (url, tool) = echo(&project).await;

@@ -11,6 +11,7 @@ use std::{
 use harness::{
     Finished,
     host::{Setup, beside},
+    listed_commands,
 };
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
@@ -31,17 +32,6 @@ fn run(folder: &Path, program: impl AsRef<Path>, arguments: &[&str]) -> String {
     Finished::run(command).succeeded()
 }
 
-/// Returns the commands that the help of a program lists.
-fn listed(help: &str) -> Vec<&str> {
-    let commands = help.split("Commands:\n").nth(1).unwrap();
-    let names = commands
-        .lines()
-        .take_while(|line| !line.is_empty())
-        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
-        .filter_map(|line| line.split_whitespace().next());
-    names.filter(|name| *name != "help").collect()
-}
-
 #[test]
 fn completions_and_manual_pages_name_every_command() {
     let folder = tempfile::tempdir().unwrap();
@@ -52,7 +42,7 @@ fn completions_and_manual_pages_name_every_command() {
         let page = |name: &str| fs::read_to_string(folder.path().join("pages").join(name)).unwrap();
         let main_page = page(&format!("{program}.1"));
         let scripts = ["bash", "zsh", "fish"].map(|shell| run(&["completions", shell]));
-        let commands = listed(&help);
+        let commands = listed_commands(&help);
         assert!(commands.len() > 12, "{help}");
         for command in commands {
             let name = format!("{program}-{command}").replace('-', "\\-");

@@ -31,6 +31,44 @@ async fn strict() -> &'static str {
 }
 
 #[tokio::test]
+async fn unknown_tool_suggests_a_similar_one() {
+    let project = Host::shared().await.new_project().await;
+    let slug = strict().await.to_uppercase();
+    let message = async |tool: &str| {
+        let path = format!("/tools/execute/{tool}");
+        let body = json!({ "arguments": {}, "version": "latest" });
+        let refused = project.post(&path, &body).await.expect(404);
+        refused["error"]["message"].as_str().unwrap().to_owned()
+    };
+    let question = format!("did you mean `{slug}_SECOND`?");
+    for tool in [
+        format!("{slug}_SECNOD"),
+        format!("{slug}-second").to_lowercase(),
+    ] {
+        let message = message(&tool).await;
+        assert!(message.contains(&question), "{tool}: {message}");
+    }
+    let unlike = message(&format!("{slug}_WEATHER_FORECAST_OF_TODAY")).await;
+    assert!(!unlike.contains("did you mean"), "{unlike}");
+}
+
+#[tokio::test]
+async fn lines_of_a_description_are_joined() {
+    let host = Host::shared().await;
+    let slug = given::slug();
+    let mut manifest = guest::manifest(&slug);
+    manifest["tools"][0]["description"] = json!("Finds a needle\nin a haystack.\n\n- quickly");
+    host.publish(Guest::echo().component(), &manifest).await;
+    let project = host.new_project().await;
+    let path = format!("/tools/{}?version=latest", guest::tool(&slug));
+    let tool = project.get(&path).await.expect(200);
+    assert_eq!(
+        tool["description"],
+        "Finds a needle in a haystack.\n\n- quickly"
+    );
+}
+
+#[tokio::test]
 async fn a_call_answers_data_and_a_log_id() {
     let project = Host::shared().await.new_project().await;
     let answer = project

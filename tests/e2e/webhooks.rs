@@ -272,11 +272,11 @@ async fn loopback_url_needs_two_settings() {
     project.post(&test, &json!({})).await.expect(201);
     wait_until("it arrives", || async { !inbox.received().is_empty() }).await;
     let unsure = setup().start().await;
-    unsure
-        .as_project()
-        .post(SUBSCRIPTIONS_PATH, &body(&inbox.origin))
-        .await
-        .expect(400);
+    let unsure = unsure.as_project();
+    let refused = unsure.post(SUBSCRIPTIONS_PATH, &body(&inbox.origin));
+    let refused = refused.await.expect(400);
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.contains("`net.allow`"), "{message}");
     let plain = body("http://hooks.example.com/");
     project
         .delete(&format!(
@@ -286,6 +286,30 @@ async fn loopback_url_needs_two_settings() {
         .await
         .expect(200);
     project.post(SUBSCRIPTIONS_PATH, &plain).await.expect(400);
+}
+
+#[tokio::test]
+async fn refused_http_url_names_its_settings() {
+    let project = Host::shared().await.new_project().await;
+    let refusal = async |url: &str| {
+        let refused = project.post(SUBSCRIPTIONS_PATH, &body(url)).await;
+        refused.expect(400)["error"]["message"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    for url in [
+        "http://localhost:3000/hook",
+        "http://127.0.0.1/",
+        "http://[::1]/",
+    ] {
+        let message = refusal(url).await;
+        for setting in ["`webhooks.loopback_http", "`net.allow"] {
+            assert!(message.contains(setting), "{url}: {message}");
+        }
+    }
+    let message = refusal("http://hooks.example.com/").await;
+    assert!(!message.contains("loopback"), "{message}");
 }
 
 #[tokio::test]

@@ -16,8 +16,8 @@ use crate::host::{Process, spawn};
 pub struct Browser {
     /// The page as presented to a user: `title`, the `focused` element with its `label`,
     /// `description` and `outline`, an `alert`, its `background`, the number of `images` that were
-    /// loaded, the flag `wide` for a page that is too wide, `url`, and `problems` reported by the
-    /// browser.
+    /// loaded, the flag `wide` for a page that is too wide, `url`, `problems` reported by the
+    /// browser, and the `violations` of the last audit.
     pub page: Value,
     orders: ChildStdin,
     told: BufReader<ChildStdout>,
@@ -93,6 +93,12 @@ impl Browser {
     /// Takes a screenshot.
     pub fn picture(&mut self, name: &str) {
         self.order("picture", name);
+    }
+
+    /// Returns the violations of accessibility that axe-core finds on the page.
+    pub fn audit(&mut self) -> Value {
+        self.order("audit", "");
+        self.page["violations"].clone()
     }
 
     /// Returns a text property of the page; empty if the page does not have it.

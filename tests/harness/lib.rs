@@ -157,6 +157,14 @@ pub fn toolkit(folder: &Path, variables: &[(&str, &str)], arguments: &[&str]) ->
     Finished::run(command)
 }
 
+/// Returns the commands that the help of a program lists under headings.
+pub fn listed_commands(help: &str) -> Vec<&str> {
+    let lists = help.split("\nOptions:\n").next().unwrap_or_default();
+    let entries = lists.lines().filter_map(|line| line.strip_prefix("  "));
+    let names = entries.filter_map(|entry| entry.split(' ').next());
+    names.filter(|name| !matches!(*name, "" | "help")).collect()
+}
+
 /// Returns text that no other test uses: `bytes` random bytes in hex.
 pub fn unique(bytes: usize) -> String {
     let mut random = vec![0; bytes];

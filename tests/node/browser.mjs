@@ -1,9 +1,10 @@
 // Operates a page with the keyboard alone: `node browser.mjs FOLDER CHROMIUM URL PICTURES`. FOLDER
 // contains the packages. Each line of standard input is a command: `type TEXT`, `press KEY`,
 // `send KEY` for a key that navigates to another page, `open URL`, `width PIXELS`, `colors light` or
-// `colors dark`, `picture NAME`. After each command the script prints the state of the page as one
-// line of JSON.
+// `colors dark`, `picture NAME`, `audit` for the violations that axe-core finds. After each command the
+// script prints the state of the page as one line of JSON.
 import { createRequire } from "node:module";
+import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 
@@ -12,7 +13,9 @@ const library = createRequire(`${folder}/`).resolve("playwright-core");
 const { default: playwright } = await import(pathToFileURL(library));
 const browser = await playwright.chromium.launch({ executablePath, args: ["--no-sandbox"] });
 const page = await browser.newPage({ viewport: { width: 600, height: 700 } });
+const audit = readFileSync(createRequire(`${folder}/`).resolve("axe-core/axe.min.js"), "utf8");
 const problems = [];
+let violations = [];
 page.on("console", (message) => problems.push(message.text()));
 page.on("pageerror", (error) => problems.push(String(error)));
 
@@ -34,7 +37,7 @@ const tell = async () => {
       wide: document.documentElement.scrollWidth > window.innerWidth,
     };
   });
-  console.log(JSON.stringify({ ...seen, url: page.url(), problems }));
+  console.log(JSON.stringify({ ...seen, url: page.url(), problems, violations }));
 };
 
 await page.goto(url);
@@ -50,6 +53,14 @@ for await (const line of createInterface({ input: process.stdin })) {
   if (what === "colors") await page.emulateMedia({ colorScheme: argument });
   if (what === "picture") await page.screenshot({ path: `${pictures}/${argument}.png` });
   await page.waitForLoadState("load");
+  if (what === "audit") {
+    await page.waitForLoadState("networkidle");
+    // Scripts of the browser's debugger are outside the policy of the page.
+    await page.evaluate(audit);
+    const found = await page.evaluate(() => axe.run());
+    const nodes = (violation) => violation.nodes.slice(0, 5).map((node) => node.target.join(" "));
+    violations = found.violations.map((violation) => `${violation.id}: ${nodes(violation).join(", ")}`);
+  }
   await tell();
 }
 await browser.close();

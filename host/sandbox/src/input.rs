@@ -142,7 +142,7 @@ pub struct File {
 }
 
 /// Webhook request as the provider sent it.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Inbound {
     /// Method in upper case.
     pub method: String,

@@ -26,15 +26,15 @@ use std::{
 };
 
 use app::App;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use net::ipnet::IpNet;
 use tracing_subscriber::EnvFilter;
 
 use crate::{
     api::{description, table},
     commands::{
-        archive, command_line, doctor, events, health, keys, legacy, logs, mcp as mcp_command,
-        members, oauth_apps, projects, serve, toolkits, verify,
+        archive, command_line, doctor, events, health, help, keys, legacy, logs,
+        mcp as mcp_command, members, oauth_apps, projects, serve, toolkits, verify,
     },
     config::{Config, Flags, Loaded, LogFormat},
     http::{branding::Branding, detached::Detached, limiter::RequestLimiter},
@@ -105,17 +105,24 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Start the server; the first start creates keys and a demo project
+    /// Start the server
+    ///
+    /// The first start creates keys and a demo project.
     #[command(after_long_help = config::help())]
     Serve(serve::Args),
-    /// Check the machine and the installation, and print each problem with its remedy; a running
-    /// server and its data stay as they are
+    /// Check the machine and the installation
+    ///
+    /// Each problem is printed with its remedy. A running server and its data stay as they are.
     Doctor(doctor::Args),
-    /// Ask the server at the address of the settings if it is ready; exit code 1 if it is not
+    /// Ask the server at the address of the settings if it is ready
+    ///
+    /// The exit code is 1 if it is not.
     Health,
     /// Read every record and file of the store and report damage
     Verify,
-    /// Write the installation into one encrypted file, as a backup or to move to another store
+    /// Write the installation into one encrypted file
+    ///
+    /// The file is a backup, or moves the installation to another store.
     #[command(after_help = archive::EXPORT_EXAMPLES)]
     Export(archive::Export),
     /// Load a file that `export` wrote into an empty store
@@ -124,29 +131,35 @@ enum Command {
     /// Load legacy ids, for clients of an older system
     #[command(after_help = legacy::FILE_FORMAT)]
     ImportLegacy(legacy::Args),
-    /// Show and replace the master key; list, create and revoke API keys
+    /// Show and replace the master key; list, add and revoke API keys
     Keys(keys::Args),
     /// List, add and remove projects
     Projects(projects::Args),
-    /// List, add and remove members; the key of a member works in every project
+    /// List, add and remove members, whose keys work in every project
     Members(members::Args),
     /// List, set and remove the operator's OAuth apps at providers
     OauthApps(oauth_apps::Args),
-    /// Follow the events of a project; list its webhook deliveries and send them again
+    /// Follow events; list webhook deliveries and send them again
     #[command(after_help = events::HELP_EXAMPLES)]
     Events(events::Args),
     /// Export the cassette of an execution from the execution log
     Logs(logs::Args),
-    /// Serve an MCP server of a running server to an assistant that starts programs
+    /// Serve an MCP server to an assistant that starts programs
     Mcp(mcp_command::Args),
-    /// Publish toolkits from a registry or a file, list and deprecate them
+    /// Publish toolkits from a registry or a file; list and deprecate
     Toolkits(toolkits::Args),
-    /// Print the OpenAPI description that the server returns at /api/v3/openapi.json
+    /// Print the OpenAPI description of the API
+    ///
+    /// The server returns the same at /api/v3/openapi.json.
     Openapi,
-    /// Print the settings in effect and the source of each, or a settings file with every setting
+    /// Print the settings in effect, or a file with every setting
+    ///
+    /// Each setting in effect is printed with its source.
     #[command(after_help = commands::config::HELP_EXAMPLES)]
     Config(commands::config::Args),
-    /// Print every limit with its value, its setting and the effect of exceeding it
+    /// Print every limit with its value and its setting
+    ///
+    /// Each limit is printed with the effect of exceeding it.
     Limits,
     /// Print the completions of this command for a shell
     Completions(command_line::Completions),
@@ -163,7 +176,11 @@ fn main() -> ExitCode {
     if first == workbench::SHELL_ARG {
         return workbench::shell_child();
     }
-    let cli = Cli::parse();
+    let matches = help::prepare(Cli::command()).get_matches();
+    let cli = match Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
     match run(cli) {
         Ok(code) => code,
         Err(Stop { line, code, .. }) => {

@@ -20,7 +20,7 @@ use crate::{
         interpreter,
     },
     progress,
-    toolchain::{self, Mode},
+    toolchain::{self, Mode, Profile},
     workspace::{self, Module, Workspace},
 };
 
@@ -55,6 +55,9 @@ pub(crate) struct BuildTarget {
     /// Toolchain to compile with [default: the first that works here].
     #[arg(long, value_enum, env = "TOOLKIT_TOOLCHAIN")]
     toolchain: Option<Mode>,
+    /// Profile of the compiler.
+    #[arg(skip)]
+    profile: Profile,
 }
 
 /// A built toolkit.
@@ -70,6 +73,9 @@ pub(crate) struct Built {
     pub(crate) imports: Vec<String>,
     #[serde(skip)]
     pub(crate) manifest: Manifest,
+    /// True if neither the author nor an argument chose the version.
+    #[serde(skip)]
+    pub(crate) is_dated: bool,
     /// Report of the import in the folder, if there is one.
     #[serde(skip)]
     pub(crate) report: Option<import::Report>,
@@ -100,7 +106,13 @@ impl BuildTarget {
             path: Some(path),
             all: false,
             toolchain,
+            profile: Profile::Published,
         }
+    }
+
+    /// Compiles with another profile.
+    pub(crate) fn with_profile(self, profile: Profile) -> Self {
+        Self { profile, ..self }
     }
 
     /// Returns the given path if it is a file.
@@ -209,11 +221,11 @@ fn build_crates(
     } else {
         workspace.select(folder)?
     };
-    let modules = workspace.compile(mode, &packages)?;
+    let modules = workspace.compile(mode, what.profile, &packages)?;
     let out = out.map_or_else(|| workspace.root.join("dist"), Path::to_owned);
     let counter = progress::counter("encoding", modules.len());
     let build = |module: &Module| {
-        let (made, report) = encode(module, version, &workspace.cache(mode))?;
+        let (made, report) = encode(module, version, &workspace.cache(mode, what.profile))?;
         counter.step();
         finish(made, report, &module.package.folder, &out)
     };
@@ -316,12 +328,7 @@ fn finish(
     }
     fs::create_dir_all(out).with_context(|| format!("cannot make the folder {}", out.display()))?;
     let file = out.join(format!("{slug}.wasm"));
-    let sha256 = sandbox::Digest::compute(&made.bytes).to_string();
-    write(&file, &made.bytes)?;
-    write(
-        &out.join(format!("{slug}.wasm.sha256")),
-        format!("{sha256}  {slug}.wasm\n").as_bytes(),
-    )?;
+    let sha256 = write_component(&file, slug, &made.bytes)?;
     let size = made.bytes.len() as u64;
     Ok(Built {
         file,
@@ -330,8 +337,20 @@ fn finish(
         size,
         imports: made.imports,
         manifest: made.manifest,
+        is_dated: made.is_dated,
         report,
     })
+}
+
+/// Writes the component of a toolkit and the file with its digest, and returns the digest.
+pub(crate) fn write_component(file: &Path, slug: &str, bytes: &[u8]) -> Result<String> {
+    let sha256 = sandbox::Digest::compute(bytes).to_string();
+    write(file, bytes)?;
+    write(
+        &file.with_extension("wasm.sha256"),
+        format!("{sha256}  {slug}.wasm\n").as_bytes(),
+    )?;
+    Ok(sha256)
 }
 
 fn write(file: &Path, bytes: &[u8]) -> Result<()> {

@@ -33,7 +33,7 @@ use crate::{
     schema,
 };
 
-/// Check a toolkit: manifest, schemas, examples, and every case in the production sandbox.
+/// Check a toolkit: manifest, schemas, examples, and every case.
 ///
 /// PATH may also be a component; its cases are then named with --cases. A failing case shows the
 /// observed result beside the expected one; with --bless the observed result is written into it.
@@ -50,7 +50,8 @@ pub(crate) struct Check {
     /// Folder of the cases [default: `cases` in the toolkit's folder].
     #[arg(long, value_name = "DIR")]
     cases: Option<PathBuf>,
-    /// Write the observed result into the cases that expect another one.
+    /// Write the observed result into the cases that expect another one. A success that became a
+    /// failure is not written.
     #[arg(long)]
     bless: bool,
     /// Print a JSON array.
@@ -104,6 +105,8 @@ pub(crate) async fn run(options: &Check) -> Result<ExitCode> {
 pub(crate) struct Subject {
     pub(crate) file: PathBuf,
     pub(crate) cases: Option<PathBuf>,
+    /// True if neither the author nor an argument chose the version.
+    pub(crate) is_dated: bool,
 }
 
 /// Returns the named component, or builds the named crates and returns their components.
@@ -123,6 +126,7 @@ pub(crate) fn subjects(
     let given = |file| Subject {
         file,
         cases: cases.map(Path::to_owned),
+        is_dated: false,
     };
     if target.file().is_some() {
         let files = target.components(version)?;
@@ -131,6 +135,7 @@ pub(crate) fn subjects(
     let beside = |built: Built| Subject {
         cases: Some(cases.map_or_else(|| built.folder.join("cases"), Path::to_owned)),
         file: built.file,
+        is_dated: built.is_dated,
     };
     let built = build::build(target, version, None)?;
     Ok(built.into_iter().map(beside).collect())

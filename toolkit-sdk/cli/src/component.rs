@@ -26,6 +26,8 @@ pub(crate) struct Component {
     pub(crate) bytes: Vec<u8>,
     pub(crate) manifest: Manifest,
     pub(crate) imports: Vec<String>,
+    /// True if neither the author nor an argument chose the version, which is then the first of today.
+    pub(crate) is_dated: bool,
 }
 
 /// Builds the component of a core module from the description that [`describe`] returns. `version`
@@ -83,12 +85,14 @@ pub(crate) fn describe_with(
     version: Option<&Version>,
     today: &Version,
 ) -> Result<Component> {
+    let is_dated = version.is_none() && described["version"].is_null();
     let manifest = stamp(described, version, today)?;
     let imports = imports(&component)?;
     Ok(Component {
         bytes: manifest::embed(component, &manifest),
         manifest,
         imports,
+        is_dated,
     })
 }
 

@@ -7,7 +7,9 @@ use clap::Args;
 
 use crate::publish::{Server, org_refusal};
 
-/// Deprecate a published version: it is then used only by calls that name it.
+/// Deprecate a published version.
+///
+/// It is then used only by calls that name it.
 ///
 /// Examples:
 ///   toolkit deprecate example@20261121_00

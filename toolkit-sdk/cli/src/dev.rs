@@ -37,7 +37,7 @@ use url::Url;
 
 use crate::{
     build::{self, BuildTarget, Built},
-    toolchain::Mode,
+    toolchain::{Mode, Profile},
 };
 use api::Api;
 use calls::Calls;
@@ -46,8 +46,10 @@ use release::Releases;
 use server::Server;
 use sources::{Snapshot, Sources};
 
-/// Serve a toolkit on the real API of a temporary server; rebuild and swap it when its source
-/// changes.
+/// Serve a toolkit on a temporary server, rebuilt after each change.
+///
+/// The toolkit has the real API, and polls and webhooks are shown as they run. Builds are compiled as quickly
+/// as possible: `toolkit publish` optimizes further.
 ///
 /// The server lives as long as this command. It has one project, whose key is part of the printed
 /// command to paste.
@@ -82,7 +84,7 @@ pub(crate) struct Dev {
     /// Toolchain to compile with [default: the first that works here].
     #[arg(long, value_enum, env = "TOOLKIT_TOOLCHAIN")]
     toolchain: Option<Mode>,
-    /// Print one JSON object a line: serving, building, built, failed, connected, call.
+    /// Print one JSON object a line: serving, building, built, failed, connected, call, trigger.
     #[arg(long)]
     json: bool,
 }
@@ -93,7 +95,7 @@ const HELP_EXAMPLES: &str = "Examples:
   TOOLKIT_API_KEY=… toolkit dev my-toolkit       connects an account with the key
   toolkit dev my-toolkit --rewrite https://api.example.com=http://127.0.0.1:4010
 
-Triggers are served, too. To fire one by hand with a recorded input, without a server:
+Triggers are served, too: polls and webhooks are shown as they run. To fire one by hand with a recorded input, without a server:
   toolkit run my-toolkit --trigger NEW_ITEM --config '{}' --cursor 7
   toolkit run my-toolkit --trigger PUSHED --case my-toolkit/cases/pushed/success.json";
 
@@ -114,7 +116,7 @@ pub(crate) async fn run(options: &Dev) -> Result<ExitCode> {
     let console = Console::new(options.json);
     let mut sources = Sources::watch(folder.clone());
     let mut server = tokio::select! {
-        opened = Server::open(options) => opened?,
+        opened = Server::open(options, console) => opened?,
         () = stop.requested() => return Ok(ExitCode::SUCCESS),
     };
     console.print(&Event::Serving(&server.api));
@@ -183,7 +185,8 @@ impl BuildLoop<'_> {
     }
 
     async fn build(&self, releases: &mut Releases<'_>) -> Result<Vec<release::Served>> {
-        let what = BuildTarget::at(self.folder.to_owned(), self.options.toolchain);
+        let what = BuildTarget::at(self.folder.to_owned(), self.options.toolchain)
+            .with_profile(Profile::Quick);
         let out = self.out.to_owned();
         let (done, built) = oneshot::channel::<Result<Vec<Built>>>();
         // This is a separate thread and none of the runtime's, so that the command can end without

@@ -8,7 +8,7 @@ use manifest::{Change, Manifest};
 
 use crate::{publish::Server, toolchain::Mode};
 
-/// Show the changes between two versions of a toolkit, and the users that they break.
+/// Show the changes between two versions, and the users they break.
 ///
 /// Each of OLD and NEW is a component, the folder of a toolkit, which is built first, or
 /// SLUG@VERSION on a server, where VERSION may be `latest`. A change that breaks callers or
@@ -36,6 +36,12 @@ pub(crate) struct Diff {
 
 /// Runs the command.
 pub(crate) async fn run(options: &Diff) -> Result<ExitCode> {
+    if [&options.old, &options.new]
+        .into_iter()
+        .any(|what| published(what).is_some())
+    {
+        options.server.key()?;
+    }
     let old = read(options, &options.old).await?;
     let new = read(options, &options.new).await?;
     let changes = manifest::diff(&old, &new);
@@ -56,8 +62,13 @@ pub(crate) async fn run(options: &Diff) -> Result<ExitCode> {
     })
 }
 
+/// Returns slug and version if they, and no file, are what is named.
+fn published(what: &str) -> Option<(&str, &str)> {
+    what.split_once('@').filter(|_| !Path::new(what).exists())
+}
+
 async fn read(options: &Diff, what: &str) -> Result<Manifest> {
-    if let Some((slug, version)) = what.split_once('@').filter(|_| !Path::new(what).exists()) {
+    if let Some((slug, version)) = published(what) {
         return options.server.manifest(slug, version).await;
     }
     let component = match Path::new(what) {

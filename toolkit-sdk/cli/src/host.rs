@@ -44,8 +44,8 @@ pub(crate) struct CallInput {
 
 /// Action and policy of a call, derived from the manifest.
 pub(crate) struct Entry {
-    action: Action,
-    policy: Policy,
+    pub(crate) action: Action,
+    pub(crate) policy: Policy,
 }
 
 impl Host {

@@ -44,7 +44,7 @@ use std::{
 };
 
 use anyhow::Result;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// Make, build, check, run and publish toolkits.
 #[derive(Debug, Parser)]
@@ -88,7 +88,12 @@ fn main() -> ExitCode {
 
 #[tokio::main]
 async fn command_line() -> ExitCode {
-    match run(Cli::parse().command).await {
+    let matches = command_line::with_headings(Cli::command()).get_matches();
+    let cli = match Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
+    match run(cli.command).await {
         Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -142,6 +147,22 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn each_command_has_a_heading() {
+        let command = command_line::with_headings(Cli::command());
+        let help = command.clone().render_help().to_string();
+        for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
+            let line = format!("\n  {} ", sub.get_name());
+            assert_eq!(help.matches(&line).count(), 1, "{line}{help}");
+        }
+        for part in ["Testing:\n  check", "Options:\n  -h, --help"] {
+            assert!(help.contains(part), "{part} is not in\n{help}");
+        }
+        for line in help.lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
     }
 
     #[test]

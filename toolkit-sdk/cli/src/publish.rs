@@ -1,13 +1,10 @@
 //! `toolkit publish`: publishes a component to a running server.
 
-use std::{
-    path::{Path, PathBuf},
-    process::ExitCode,
-    time::Duration,
-};
+use std::{path::PathBuf, process::ExitCode, time::Duration};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use base64::{Engine, engine::general_purpose::STANDARD};
+use chrono::{Days, NaiveDate};
 use clap::Args;
 use manifest::{Manifest, Version};
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
@@ -16,18 +13,24 @@ use serde_json::Value;
 use url::Url;
 
 use crate::{
-    build::BuildTarget,
+    build::{self, BuildTarget},
     check::{self, Subject},
     component, progress, sign,
 };
 
 const UNAUTHORIZED_STATUS: u16 = 401;
+/// Slug of the error for a version that has other bytes.
+const VERSION_TAKEN: &str = "Toolkit_VersionTaken";
+/// Maximum number of versions to try: those of one day.
+const MAX_ATTEMPTS: usize = 100;
 /// Timeout of publishing. The server compiles the component before it responds.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(180);
 
-/// Publish a component, or a toolkit that is built first, to a running server.
+/// Publish a component or a toolkit to a running server.
 ///
-/// Every case is run first, as `toolkit check` does. Nothing is published if one of them fails.
+/// A toolkit is built first.
+/// Every case is run first, as `toolkit check` does. Nothing is published if one of them fails. If
+/// neither --version nor the source names a version, it is the first of today that is free.
 #[derive(Debug, Args)]
 pub(crate) struct Publish {
     #[command(flatten)]
@@ -54,6 +57,7 @@ pub(crate) struct Publish {
 
 /// A running server.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Server")]
 pub(crate) struct Server {
     /// Address of the server.
     #[arg(long, env = "TOOLHOST_URL", default_value = "http://127.0.0.1:8080", value_parser = server_url)]
@@ -74,6 +78,7 @@ pub(crate) struct Published {
 
 /// Runs the command. Returns exit code 1 if a check fails or the server refuses a component.
 pub(crate) async fn run(options: &Publish) -> Result<ExitCode> {
+    options.server.key()?;
     let subjects = check::subjects(
         &options.target,
         options.version.as_ref(),
@@ -86,7 +91,7 @@ pub(crate) async fn run(options: &Publish) -> Result<ExitCode> {
     }
     let mut all = Vec::new();
     for subject in subjects {
-        let published = publish(options, &subject.file).await?;
+        let published = publish(options, &subject).await?;
         if !options.json {
             print(&published);
         }
@@ -125,17 +130,35 @@ async fn are_clean(subjects: &[Subject]) -> Result<bool> {
     Ok(clean)
 }
 
-async fn publish(options: &Publish, file: &Path) -> Result<Published> {
-    let (bytes, manifest) = component::read(file)?;
-    let _spinner = progress::spinner(&format!(
-        "publishing {} {}",
-        manifest.slug, manifest.version
-    ));
+async fn publish(options: &Publish, subject: &Subject) -> Result<Published> {
+    let file = &subject.file;
+    let (bytes, mut manifest) = component::read(file)?;
+    let _spinner = progress::spinner(&format!("publishing {}", manifest.slug));
+    let server = &options.server;
     let signature = sign::read_beside(file, &bytes)?;
-    options
-        .server
-        .publish((bytes, manifest), signature, options.breaking)
-        .await
+    // The signature belongs to the bytes, which contain the version.
+    if !subject.is_dated || signature.is_some() {
+        let component = (bytes, manifest);
+        return server.publish(component, signature, options.breaking).await;
+    }
+    let code = code_of(&bytes, &manifest)?;
+    let built = manifest.version.clone();
+    let published = server
+        .publish_next(code, &mut manifest, options.breaking)
+        .await?;
+    if published.status < 300 && published.version != built {
+        let bytes = manifest::embed(code.to_vec(), &manifest);
+        build::write_component(file, &manifest.slug, &bytes)?;
+    }
+    Ok(published)
+}
+
+/// Returns the bytes of a component without its manifest. The section with the manifest is the last
+/// one, and its bytes are determined by the manifest.
+pub(crate) fn code_of<'b>(bytes: &'b [u8], manifest: &Manifest) -> Result<&'b [u8]> {
+    bytes
+        .strip_suffix(&manifest::embed(Vec::new(), manifest)[..])
+        .context("the component does not end with its manifest")
 }
 
 impl Server {
@@ -174,6 +197,28 @@ impl Server {
         })
     }
 
+    /// Publishes a component under the version of its manifest, or under the next one that is free.
+    pub(crate) async fn publish_next(
+        &self,
+        code: &[u8],
+        manifest: &mut Manifest,
+        breaking: bool,
+    ) -> Result<Published> {
+        for _ in 0..MAX_ATTEMPTS {
+            let bytes = manifest::embed(code.to_vec(), manifest);
+            let component = (bytes, manifest.clone());
+            let published = self.publish(component, None, breaking).await?;
+            if published.answer["error"]["slug"] != VERSION_TAKEN {
+                return Ok(published);
+            }
+            manifest.version = next_version(&manifest.version)?;
+        }
+        bail!(
+            "{} was not published: each version that was tried is already published; try again",
+            manifest.slug
+        )
+    }
+
     /// Deprecates a version, or ends its deprecation, and returns the status and the answer.
     pub(crate) async fn deprecate(
         &self,
@@ -206,12 +251,15 @@ impl Server {
     }
 
     fn request(&self, method: Method, slug: &str, version: &str) -> Result<RequestBuilder> {
-        let key = self.org_key.as_deref().filter(|key| !key.is_empty());
-        let key = key
-            .context("no organization key is given; set TOOLHOST_ORG_API_KEY, or give --org-key")?;
         Ok(client()?
             .request(method, address(&self.url, slug, version)?)
-            .header("x-org-api-key", key))
+            .header("x-org-api-key", self.key()?))
+    }
+
+    /// Returns the key of the organization. Commands that build first call it before they do.
+    pub(crate) fn key(&self) -> Result<&str> {
+        let key = self.org_key.as_deref().filter(|key| !key.is_empty());
+        key.context("no organization key is given; set TOOLHOST_ORG_API_KEY, or give --org-key")
     }
 
     /// Returns the status and the JSON body of a response. Other text becomes a string.
@@ -232,6 +280,23 @@ impl Server {
             serde_json::from_str(&text).unwrap_or(Value::String(text)),
         ))
     }
+}
+
+/// Returns the next version: the next number of the same day, or the first of the next day.
+pub(crate) fn next_version(version: &Version) -> Result<Version> {
+    let none = || anyhow!("no version follows {version}");
+    let (day, number) = version.as_str().split_once('_').ok_or_else(none)?;
+    let next = match number.parse::<u8>()? {
+        99.. => {
+            let day = NaiveDate::parse_from_str(day, "%Y%m%d").map_err(|_| none())?;
+            day.checked_add_days(Days::new(1))
+                .ok_or_else(none)?
+                .format("%Y%m%d_00")
+                .to_string()
+        }
+        number => format!("{day}_{:02}", number + 1),
+    };
+    Ok(next.parse()?)
 }
 
 /// Parses the address of a server.
@@ -342,6 +407,24 @@ mod tests {
         assert_eq!(
             address("https://a.example/host/"),
             "https://a.example/host/api/v3/toolkits/hello/versions/20261121_00"
+        );
+    }
+
+    #[test]
+    fn last_version_of_day_precedes_next_day() {
+        for (version, next) in [
+            ("20261121_00", "20261121_01"),
+            ("20261121_09", "20261121_10"),
+            ("20261121_99", "20261122_00"),
+            ("20261231_99", "20270101_00"),
+        ] {
+            let version: Version = version.parse().unwrap();
+            assert_eq!(next_version(&version).unwrap().as_str(), next);
+            assert!(next_version(&version).unwrap() > version);
+        }
+        assert!(
+            next_version(&"20260231_99".parse().unwrap()).is_err(),
+            "no such day"
         );
     }
 

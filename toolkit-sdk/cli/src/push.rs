@@ -12,7 +12,9 @@ const HELP_EXAMPLES: &str = "Examples:
   toolkit push registry.example/tools/hello            # builds the toolkit here; its version becomes the tag
   toolkit push localhost:5000/hello:20260101_00 dist/hello.wasm";
 
-/// Push a component, or a toolkit that is built first, to an OCI registry.
+/// Push a component or a toolkit to an OCI registry.
+///
+/// A toolkit is built first.
 #[derive(Debug, Args)]
 #[command(after_help = HELP_EXAMPLES)]
 pub(crate) struct Push {

@@ -1,6 +1,7 @@
 //! `toolkit record`: runs one live call and writes a cassette or a case.
 
 mod case;
+mod signing;
 
 use std::{
     fs,
@@ -23,10 +24,11 @@ use crate::{
 /// file to replay.
 const MAX_RESPONSE_BYTES: usize = 32 << 20;
 
-/// Run one call as `toolkit run` does, and write all its input from outside to a file.
+/// Run one call as `toolkit run` does, and record it.
 ///
 /// A cassette holds requests, responses, time and randomness, and no credential. `toolkit replay`
-/// runs the call again with it. A case holds the same call as `toolkit check` runs it.
+/// runs the call again with it. A case holds the same call as `toolkit check` runs it; the request of
+/// a webhook is signed again with a placeholder of the secret.
 #[derive(Debug, Args)]
 #[command(after_help = HELP_EXAMPLES)]
 pub(crate) struct Record {
@@ -45,6 +47,7 @@ const HELP_EXAMPLES: &str = "Examples:
   toolkit record . get_item '{\"id\": 7}' -o item-7.json
   toolkit replay . item-7.json
   toolkit record . get_item '{\"id\": 7}' --case success
+  toolkit record . --trigger PUSHED --config @config.json --request @push.json --case pushed
   toolkit check";
 
 /// Runs the command. A failed call is recorded, too, and returns exit code 1.
@@ -106,7 +109,7 @@ fn write_case(toolkit: &Path, name: &str, done: &FinishedCall) -> Result<PathBuf
             file.display()
         );
     }
-    let case = case::from_call(cassette, &done.outcome)?;
+    let case = case::from_call(cassette, done)?;
     files::write_file(&file, &format!("{:#}\n", json!(case)))?;
     Ok(file)
 }

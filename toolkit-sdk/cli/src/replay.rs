@@ -21,7 +21,9 @@ use crate::{
     toolchain::Mode,
 };
 
-/// Replay a recorded call: nothing is sent, and all input from outside comes from the file.
+/// Replay a recorded call without a network.
+///
+/// Nothing is sent, and all input from outside comes from the file.
 ///
 /// The exit code is 0 if the outcome is the recorded one, even if that is an error; otherwise it is
 /// 1, and the difference is shown.

@@ -3,6 +3,7 @@
 mod arguments;
 
 use std::{
+    collections::BTreeSet,
     env, fs,
     path::{Path, PathBuf},
     process::ExitCode,
@@ -13,9 +14,9 @@ use anyhow::{Context, Result, anyhow, bail};
 use bytes::Bytes;
 use clap::Args;
 use ipnet::IpNet;
-use manifest::{AuthScheme, Manifest, Trigger, TriggerKind, cases::Case};
+use manifest::{AuthScheme, Manifest, Trigger, TriggerKind, cases::Case, did_you_mean};
 use net::{Origin, Rewrite};
-use sandbox::{Clock, File, Inbound, Outcome, Output, cassette::Cassette};
+use sandbox::{Action, Clock, File, Inbound, Outcome, Output, cassette::Cassette};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -27,7 +28,9 @@ use crate::{
     toolchain::Mode,
 };
 
-/// Run one tool, or one poll or webhook of a trigger, in the production sandbox.
+/// Run one tool, or one poll or webhook of a trigger.
+///
+/// It runs in the production sandbox.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     #[command(flatten)]
@@ -118,6 +121,10 @@ pub(crate) async fn run(options: &Run) -> Result<ExitCode> {
 pub(crate) struct FinishedCall {
     /// Slug of the toolkit.
     pub(crate) toolkit: String,
+    /// Call as it was given, with the secrets that the toolkit does not get.
+    pub(crate) action: Action,
+    /// Names of the secret properties of a trigger's configuration.
+    pub(crate) write_only: BTreeSet<String>,
     pub(crate) outcome: Outcome,
     /// Schema of its data.
     output: Option<Value>,
@@ -152,12 +159,16 @@ pub(crate) async fn call(
     let (entry, needs_account, output) = entry(options, case, manifest, &mut input.files)?;
     input.account = find_account(options, &manifest.auth, needs_account)?;
     let _spinner = progress::spinner("running");
+    let action = entry.action.clone();
+    let write_only = entry.policy.write_only.clone();
     let (outcome, cassette) = match max_record_bytes {
         Some(max) => host.record(entry, input, max).await?,
         None => (host.call(entry, input).await?, None),
     };
     Ok(FinishedCall {
         toolkit: manifest.slug.clone(),
+        action,
+        write_only,
         outcome,
         output,
         cassette,
@@ -352,8 +363,13 @@ fn unknown_slug<'a>(kind: &str, name: &str, known: impl Iterator<Item = &'a str>
     if known.is_empty() {
         return anyhow!("the {kind} `{name}` is unknown; the toolkit has no {kind}");
     }
+    // The name of the toolkit may be left out.
+    let short = known
+        .iter()
+        .filter_map(|slug| Some(slug.split_once('_')?.1));
+    let question = did_you_mean(name, known.iter().copied().chain(short));
     anyhow!(
-        "the {kind} `{name}` is unknown; known are:\n  {}",
+        "the {kind} `{name}` is unknown{question}\nknown are:\n  {}",
         known.join("\n  ")
     )
 }

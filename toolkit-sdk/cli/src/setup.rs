@@ -21,7 +21,9 @@ use crate::{
 /// immediately or hangs.
 const TARGET_INSTALL_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// Find or install what compiles toolkits, and let cargo find the SDK from a toolkit in Rust.
+/// Find or install what compiles toolkits.
+///
+/// In the folder of a toolkit in Rust, it also lets cargo find the SDK.
 #[derive(Debug, Args)]
 pub(crate) struct Setup {
     /// Folder of a toolkit in Rust, such as a fresh clone, from which cargo finds the SDK.

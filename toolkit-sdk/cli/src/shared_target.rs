@@ -18,7 +18,7 @@ use crate::{
     compiler,
     foreign::files,
     host,
-    toolchain::{GUEST_TARGET, Mode},
+    toolchain::GUEST_TARGET,
     workspace::{Module, Package},
 };
 
@@ -35,10 +35,10 @@ pub(crate) struct SharedTarget {
 }
 
 impl SharedTarget {
-    /// Waits until no other toolkit is compiled, and removes the modules of other crates whose
+    /// Waits until no other toolkit is compiled in the folder of this name, and removes the modules of other crates whose
     /// names are those of the packages.
-    pub(crate) fn lock(mode: Mode, packages: &[Package]) -> Result<Self> {
-        Self::lock_in(host::cache()?.join("target").join(mode.folder()), packages)
+    pub(crate) fn lock(folder: &str, packages: &[Package]) -> Result<Self> {
+        Self::lock_in(host::cache()?.join("target").join(folder), packages)
     }
 
     fn lock_in(folder: PathBuf, packages: &[Package]) -> Result<Self> {

@@ -28,7 +28,9 @@ const HELP_EXAMPLES: &str = "Examples:
 /// Beginning of a file with a public key.
 const PUBLIC_KEY_COMMENT: &str = "untrusted comment: minisign public key";
 
-/// Sign a component, a toolkit that is built first, or any other file; or make a pair of keys.
+/// Sign a component or another file, or make a pair of keys.
+///
+/// The folder of a toolkit is built first.
 #[derive(Debug, Args)]
 #[command(after_help = HELP_EXAMPLES)]
 pub(crate) struct Sign {

@@ -9,7 +9,11 @@ use std::{
 use anyhow::{Context, Error, Result, anyhow, bail};
 use serde::Deserialize;
 
-use crate::{sdk, shared_target::SharedTarget, toolchain::Mode};
+use crate::{
+    sdk,
+    shared_target::SharedTarget,
+    toolchain::{Mode, Profile},
+};
 
 /// A cargo workspace with toolkits.
 #[derive(Debug)]
@@ -174,8 +178,8 @@ impl Workspace {
     }
 
     /// Returns the folder in which descriptions of compiled modules are cached.
-    pub(crate) fn cache(&self, mode: Mode) -> PathBuf {
-        self.target.join(mode.folder()).join("described")
+    pub(crate) fn cache(&self, mode: Mode, profile: Profile) -> PathBuf {
+        self.target.join(mode.folder_for(profile)).join("described")
     }
 
     /// Lets cargo find the SDK, if a crate takes it from this command. Returns true if one does.
@@ -187,13 +191,20 @@ impl Workspace {
     }
 
     /// Compiles toolkits in one run of cargo, which prints its own progress and errors.
-    pub(crate) fn compile(&self, mode: Mode, packages: &[Package]) -> Result<Vec<Module>> {
-        let own = self.target.join(mode.folder());
+    pub(crate) fn compile(
+        &self,
+        mode: Mode,
+        profile: Profile,
+        packages: &[Package],
+    ) -> Result<Vec<Module>> {
+        let folder = mode.folder_for(profile);
+        let own = self.target.join(&folder);
+        let command = mode.cargo_build(profile);
         if !self.shares_target() {
-            return self.compile_in(&own, mode, packages);
+            return self.compile_in(&own, command, packages);
         }
-        let shared = SharedTarget::lock(mode, packages)?;
-        let modules = self.compile_in(&shared.folder, mode, packages)?;
+        let shared = SharedTarget::lock(&folder, packages)?;
+        let modules = self.compile_in(&shared.folder, command, packages)?;
         modules
             .into_iter()
             .map(|module| shared.copy(module, &own))
@@ -206,8 +217,12 @@ impl Workspace {
         self.packed_sdk && self.target == self.root.join("target")
     }
 
-    fn compile_in(&self, target: &Path, mode: Mode, packages: &[Package]) -> Result<Vec<Module>> {
-        let mut command = mode.cargo_build();
+    fn compile_in(
+        &self,
+        target: &Path,
+        mut command: Command,
+        packages: &[Package],
+    ) -> Result<Vec<Module>> {
         if self.packed_sdk {
             command.arg("--config").arg(sdk::link(&self.root)?);
         }

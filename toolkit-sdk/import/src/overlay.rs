@@ -11,7 +11,7 @@ mod glob;
 use std::collections::BTreeMap;
 
 pub(crate) use change::merge;
-use manifest::{AuthScheme, EgressRule, Limits, Version};
+use manifest::{AuthScheme, EgressRule, Limits, Version, did_you_mean};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -237,7 +237,9 @@ impl Overlay {
                 found |= change::argument(operation, name, argument, shared);
             }
             if !found {
-                problems.push(format!("no operation has an argument `{name}`"));
+                let parameters = api.operations.iter().flat_map(|it| &it.parameters);
+                let question = similar(name, parameters.map(|parameter| &parameter.name));
+                problems.push(format!("no operation has an argument `{name}`{question}"));
             }
         }
         for (pattern, change) in &self.operations {
@@ -252,7 +254,10 @@ impl Overlay {
                 change.apply(operation, shared, problems);
             }
             if !found {
-                problems.push(format!("no chosen operation has the id `{pattern}`"));
+                let question = similar_id(pattern, &api.operations);
+                problems.push(format!(
+                    "no chosen operation has the id `{pattern}`{question}"
+                ));
             }
         }
     }
@@ -298,7 +303,10 @@ impl Choose {
             .iter()
             .filter(|glob| !operations.iter().any(|it| glob::fits(glob, &it.id)))
         {
-            problems.push(format!("choose: no operation has the id `{glob}`"));
+            let question = similar_id(glob, operations);
+            problems.push(format!(
+                "choose: no operation has the id `{glob}`{question}"
+            ));
         }
         let tagged = |glob: &str| {
             operations
@@ -306,16 +314,36 @@ impl Choose {
                 .any(|it| it.tags.iter().any(|tag| glob::fits(glob, tag)))
         };
         for glob in self.tags.iter().filter(|glob| !tagged(glob)) {
-            problems.push(format!("choose: no operation has the tag `{glob}`"));
+            let tags = operations.iter().flat_map(|operation| &operation.tags);
+            let question = similar(glob, tags);
+            problems.push(format!(
+                "choose: no operation has the tag `{glob}`{question}"
+            ));
         }
         for glob in self
             .paths
             .iter()
             .filter(|glob| !operations.iter().any(|it| glob::fits_path(glob, &it.path)))
         {
-            problems.push(format!("choose: no path matches `{glob}`"));
+            let paths = operations.iter().map(|operation| &operation.path);
+            let question = similar(glob, paths);
+            problems.push(format!("choose: no path matches `{glob}`{question}"));
         }
         problems
+    }
+}
+
+/// Returns the question whether another operation was meant; empty if no id is similar.
+fn similar_id(id: &str, operations: &[Operation]) -> String {
+    similar(id, operations.iter().map(|operation| &operation.id))
+}
+
+/// Returns the question whether another name was meant. A pattern resembles no name.
+fn similar<'a>(glob: &str, names: impl Iterator<Item = &'a String>) -> String {
+    if glob.contains('*') {
+        String::new()
+    } else {
+        did_you_mean(glob, names)
     }
 }
 

@@ -23,6 +23,8 @@ mod request;
 pub mod rpc;
 mod section;
 mod sign;
+#[cfg(not(target_arch = "wasm32"))]
+mod spelling;
 mod subscription;
 #[cfg(not(target_arch = "wasm32"))]
 mod template;
@@ -51,12 +53,14 @@ pub use path::at;
 pub use problems::{
     MAX_DESCRIPTION_BYTES, MAX_MANIFEST_BYTES, MAX_PATTERNS_PER_SCHEMA, MAX_SCHEMA_BYTES,
     MAX_SCHEMA_CHAIN, MAX_SCHEMA_DEPTH, MAX_SCHEMAS_PER_VALUE, MAX_TOOLS, SchemaCost, cleaned,
-    host_problem, is_hidden, is_slug, sanitized_logo, schema_cost, schema_problems,
+    host_problem, is_hidden, is_slug, joined_lines, sanitized_logo, schema_cost, schema_problems,
     template_matches_host,
 };
 pub use request::{HTTP_METHODS, is_platform_header};
 pub use section::{ReadError, SECTION_NAME, embed, extract};
 pub use sign::{OAUTH1_VALUES, REQUEST_VALUES, RSA_SHA1_PROBLEM, Sign, SignatureMethod};
+#[cfg(not(target_arch = "wasm32"))]
+pub use spelling::{did_you_mean, is_same, nearest};
 pub use subscription::{
     CASE_URL, SECRET_PLACEHOLDER, Subscribing, Subscription, SubscriptionAction, SubscriptionCall,
 };

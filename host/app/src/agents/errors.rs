@@ -163,8 +163,8 @@ crate::error_table! { pub table:
         "instance {id} of the MCP server not found",
         "list the instances of the MCP server";
     /// The MCP server has no tool of this name.
-    MCP_TOOL_NOT_FOUND = mcp_tool_not_found(name: impl Display): NotFound, 4406, "McpServer_ToolNotFound",
-        "the MCP server has no tool {name}",
+    MCP_TOOL_NOT_FOUND = mcp_tool_not_found(name: impl Display, similar: &str): NotFound, 4406, "McpServer_ToolNotFound",
+        "the MCP server has no tool {name}{similar}",
         "call a tool of `tools/list`";
     /// The user has to connect an account first.
     MCP_NOT_CONNECTED = mcp_not_connected(user: impl Display, toolkit: impl Display, url: impl Display): Invalid, 4407, "McpServer_NotConnected",

@@ -13,7 +13,7 @@ pub fn preloaded(catalog: &Snapshot, config: &Config) -> Vec<ResolvedTool> {
         Some(Preload::Tools(slugs)) => {
             let found = slugs
                 .iter()
-                .filter_map(|slug| catalog.tool(slug, LATEST).ok());
+                .filter_map(|slug| catalog.find_tool(slug, LATEST));
             found
                 .filter(|found| scope::permits(config, found))
                 .collect()
@@ -28,7 +28,7 @@ pub fn preloaded_tool(catalog: &Snapshot, config: &Config, slug: &str) -> Option
         Preload::All => true,
         Preload::Tools(slugs) => slugs.iter().any(|own| own.eq_ignore_ascii_case(slug)),
     };
-    let found = catalog.tool(slug, LATEST).ok().filter(|_| is_listed)?;
+    let found = catalog.find_tool(slug, LATEST).filter(|_| is_listed)?;
     scope::permits(config, &found).then_some(found)
 }
 

@@ -15,9 +15,9 @@ crate::error_table! { pub table:
         "version {version} of toolkit {slug} not found",
         "read the toolkit to see its `available_versions`";
     /// The tool does not exist in the requested version. The text `in_version` is empty if no version
-    /// was requested.
-    TOOL_NOT_FOUND = tool_not_found(slug: impl Display, in_version: &str): NotFound, 2401, "Tool_ToolNotFound",
-        "tool {slug} not found{in_version}",
+    /// was requested, and `similar` if no tool has a similar slug.
+    TOOL_NOT_FOUND = tool_not_found(slug: impl Display, in_version: &str, similar: &str): NotFound, 2401, "Tool_ToolNotFound",
+        "tool {slug} not found{in_version}{similar}",
         "list the tools to see their slugs; `available_versions` has the versions";
     /// Every version that has the tool is deprecated.
     TOOL_DEPRECATED = tool_deprecated(slug: impl Display): Gone, 2410, "Tool_ToolDeprecated",

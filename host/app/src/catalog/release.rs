@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use manifest::Manifest;
+use manifest::{Manifest, joined_lines};
 use sandbox::{Digest, Limits, Policy};
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json, value::RawValue};
@@ -46,7 +46,7 @@ impl Release {
         Ok(Self {
             slug: manifest.slug.into(),
             name: manifest.name,
-            description: manifest.description,
+            description: joined_lines(&manifest.description),
             logo: logo.unwrap_or_default(),
             categories: manifest.categories,
             version: manifest.version,
@@ -127,7 +127,7 @@ impl Tool {
         Self {
             slug: tool.slug.to_ascii_uppercase().into(),
             name: tool.name,
-            description: tool.description,
+            description: joined_lines(&tool.description),
             takes_files: tool.input.get().contains(FILE_KEYWORD),
             parameters: parameters(tool.input),
             input: Schema::new(schema_file.add(tool.input), schema_file.validators()),

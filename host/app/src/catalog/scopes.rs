@@ -44,7 +44,7 @@ pub fn find_tools(
         let version = truncate(version);
         format!("tools: {} is not in version {version}", truncate(slug))
     };
-    all(slugs, |slug| snapshot.tool(slug, version).ok(), missing)
+    all(slugs, |slug| snapshot.find_tool(slug, version), missing)
 }
 
 /// Returns the selected auth scheme: the named one, else OAuth 2.0 if the toolkit offers it, else

@@ -156,7 +156,7 @@ impl Snapshot {
             let mut seen = HashSet::new();
             let found = filter.slugs.iter().filter_map(|slug| {
                 let version = filter.versions.for_toolkit(&self.toolkit_of(slug)?.slug);
-                self.tool(slug, version).ok()
+                self.find_tool(slug, version)
             });
             let new = found.filter(|found| seen.insert(found.tool.slug.clone()));
             return new.collect();

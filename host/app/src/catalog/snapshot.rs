@@ -2,38 +2,78 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use manifest::{did_you_mean, nearest};
 use store::Time;
 
 use super::{
     LATEST, Release, ResolvedTool, Snapshot, Toolkit, errors,
     versions::{Unresolved, resolve},
 };
-use crate::{Result, core::truncate};
+use crate::{Error, Result, core::truncate};
+
+/// Maximum number of characters of a slug that are compared with others.
+const MAX_COMPARED_CHARS: usize = 64;
 
 impl Snapshot {
     /// Finds a tool in a version of its toolkit. Fails if the selected version has no such tool, or
     /// if every version is deprecated.
     pub fn tool(&self, slug: &str, version: &str) -> Result<ResolvedTool> {
-        let unknown = || {
-            let in_version = match version {
-                "" => String::new(),
-                version => format!(" in version {}", truncate(version)),
-            };
-            errors::tool_not_found(truncate(slug), &in_version)
-        };
+        self.resolve_tool(slug, version)
+            .map_err(|cause| match cause {
+                Unresolved::Unknown => self.unknown_tool(slug, version),
+                Unresolved::Deprecated => errors::tool_deprecated(truncate(slug)),
+            })
+    }
+
+    /// Finds a tool as [`tool`](Self::tool) does, where the caller needs no error.
+    #[must_use]
+    pub fn find_tool(&self, slug: &str, version: &str) -> Option<ResolvedTool> {
+        self.resolve_tool(slug, version).ok()
+    }
+
+    fn resolve_tool(
+        &self,
+        slug: &str,
+        version: &str,
+    ) -> std::result::Result<ResolvedTool, Unresolved> {
         let upper = || self.tools.get(slug.to_ascii_uppercase().as_str());
         let toolkit = self.tools.get(slug).or_else(upper);
         let toolkit = toolkit.and_then(|toolkit| self.toolkits.get(toolkit));
-        let toolkit = toolkit.ok_or_else(unknown)?;
-        let release = toolkit.release(version).map_err(|cause| match cause {
-            Unresolved::Unknown => unknown(),
-            Unresolved::Deprecated => errors::tool_deprecated(truncate(slug)),
-        })?;
-        let tool = release.tool(slug).ok_or_else(unknown)?;
+        let release = toolkit.ok_or(Unresolved::Unknown)?.release(version)?;
+        let tool = release.tool(slug).ok_or(Unresolved::Unknown)?;
         Ok(ResolvedTool {
             release: release.clone(),
             tool: tool.clone(),
         })
+    }
+
+    fn unknown_tool(&self, slug: &str, version: &str) -> Error {
+        let in_version = match version {
+            "" => String::new(),
+            version => format!(" in version {}", truncate(version)),
+        };
+        errors::tool_not_found(truncate(slug), &in_version, &self.similar_tool(slug))
+    }
+
+    /// Returns the question whether another tool was meant; empty if no tool is similar, or if
+    /// another version has the tool. Only the tools of the toolkit whose slug the name begins with,
+    /// or is most similar to its first word, are compared.
+    #[must_use]
+    pub fn similar_tool(&self, slug: &str) -> String {
+        let start: String = slug.chars().take(MAX_COMPARED_CHARS).collect();
+        let name = start.to_ascii_lowercase().replace('-', "_");
+        if self.toolkit_of(&start).is_some() {
+            return String::new();
+        }
+        let mut prefixes = name.rmatch_indices('_').map(|(end, _)| &name[..end]);
+        let own = prefixes.find_map(|prefix| self.toolkits.get(prefix));
+        let similar = || {
+            let word = name.split('_').next().unwrap_or_default();
+            nearest(word, self.toolkits.keys()).and_then(|slug| self.toolkits.get(slug))
+        };
+        let tools = own.or_else(similar).map(|toolkit| &toolkit.current().tools);
+        let slugs = tools.into_iter().flatten().map(|tool| &*tool.slug);
+        did_you_mean(&name, slugs)
     }
 
     /// Finds a toolkit by its slug, in upper or lower case.
@@ -72,7 +112,7 @@ impl Snapshot {
         };
         let toolkit = self.toolkit_of(slug);
         let release = toolkit.and_then(|toolkit| toolkit.current_as_of(Some(as_of)));
-        let release = release.ok_or_else(|| errors::tool_not_found(truncate(slug), ""))?;
+        let release = release.ok_or_else(|| self.unknown_tool(slug, ""))?;
         self.tool(slug, release.version.as_str())
     }
 

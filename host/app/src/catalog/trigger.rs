@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use manifest::{Subscribing, TriggerKind};
+use manifest::{Subscribing, TriggerKind, joined_lines};
 use sandbox::{Limits, Policy};
 use serde_json::value::RawValue;
 
@@ -67,7 +67,7 @@ impl TriggerType {
         Self {
             slug: trigger.slug.to_ascii_uppercase().into(),
             name: trigger.name,
-            description: trigger.description,
+            description: joined_lines(&trigger.description),
             kind: trigger.kind,
             config: Schema::new(schema_file.add(trigger.config), schema_file.validators()),
             payload: Schema::new(schema_file.add(trigger.payload), schema_file.validators()),

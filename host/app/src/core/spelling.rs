@@ -7,8 +7,7 @@
 //! Guarantee: a name that is unknown, and most similar to one of [`RESTRICTING_NAMES`], is refused, and so
 //! is one of [`MISPLACED_NAMES`] where the request has no such member.
 
-/// Maximum number of characters of a name that are compared.
-const MAX_NAME_CHARS: usize = 64;
+pub use manifest::{is_same, nearest};
 
 /// Members and parameters that restrict what a request permits, or that choose the account, the
 /// credential or the destination that it uses.
@@ -128,22 +127,6 @@ pub fn resembles_session_restriction(name: &str) -> bool {
     nearest(name, SESSION_RESTRICTIONS).is_some()
 }
 
-/// Returns the known name that is most similar to a name, if one is similar. Case, `_` and `-` make
-/// no difference.
-pub fn nearest<K: AsRef<str>>(name: &str, known: impl IntoIterator<Item = K>) -> Option<K> {
-    let name = letters(name);
-    known
-        .into_iter()
-        .filter_map(|known| {
-            let other = letters(known.as_ref());
-            let longest = name.chars().count().max(other.chars().count());
-            let edits = strsim::osa_distance(&name, &other);
-            (edits * 2 <= longest).then_some((edits, known))
-        })
-        .min_by_key(|(edits, _)| *edits)
-        .map(|(_, known)| known)
-}
-
 /// Returns the reason why an unknown name is refused, or `None` if it may be ignored. `known` are the
 /// names that the request may have in its place.
 #[must_use]
@@ -159,19 +142,6 @@ pub fn misspelling(name: &str, known: &[&str]) -> Option<String> {
             .any(|other| is_same(other, name))
             .then(|| format!("has no meaning here; elsewhere the name {REFUSED_REASON}")),
     }
-}
-
-/// Returns true if two names differ at most in case, `_` and `-`.
-#[must_use]
-pub fn is_same(one: &str, other: &str) -> bool {
-    letters(one) == letters(other)
-}
-
-/// Returns the part of a name that is compared: in lower case, without `_` and `-`.
-fn letters(name: &str) -> String {
-    let letters = name.chars().take(MAX_NAME_CHARS);
-    let letters = letters.filter(|c| !matches!(c, '_' | '-'));
-    letters.flat_map(char::to_lowercase).collect()
 }
 
 #[cfg(test)]

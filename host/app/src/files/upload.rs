@@ -81,7 +81,10 @@ fn checked(app: &App, upload: UploadRequest) -> Result<File> {
     let toolkit = toolkit.ok_or_else(|| errors::toolkit_not_found(truncate(&upload.toolkit)))?;
     let owner = index.toolkit_of(&upload.tool);
     let owner = owner.filter(|owner| owner.slug == toolkit.slug);
-    owner.ok_or_else(|| errors::tool_not_found(truncate(&upload.tool), ""))?;
+    owner.ok_or_else(|| {
+        let similar = index.similar_tool(&upload.tool);
+        errors::tool_not_found(truncate(&upload.tool), "", &similar)
+    })?;
     let mut problems = Vec::new();
     let is_path = |name: &str| name == "." || name == ".." || name.contains(['/', '\\']);
     let name = upload.name.trim();

@@ -1,7 +1,11 @@
 //! Calls of triggers.
 use std::{collections::BTreeMap, sync::Arc};
 
-use sandbox::{Action, Cause, Failure, Output, WebhookSecret, kind};
+use sandbox::{
+    Action, Cause, Failure, LogLine, Outcome, Output, RequestRecord, WebhookSecret, kind,
+};
+use serde_json::{Value, json};
+use tracing::Level;
 
 use super::run::{self, Guest, Run};
 use crate::{
@@ -10,6 +14,10 @@ use crate::{
     catalog::{ResolvedTrigger, TriggerType},
     projects::Project,
 };
+
+/// Log target of calls of triggers. Each is one line at `trace`, the only level
+/// with data of users, because its requests and errors may have some. `toolkit dev` shows it.
+const LOG_TARGET: &str = "toolhost::trigger_call";
 
 /// A call of a trigger.
 pub(crate) struct TriggerCall<'a> {
@@ -34,6 +42,11 @@ pub(crate) struct TriggerResult {
 /// Calls a trigger. An error means that nothing ran.
 pub(crate) async fn call_trigger(app: &App, call: TriggerCall<'_>) -> Result<TriggerResult> {
     let TriggerType { policy, limits, .. } = &*call.found.trigger;
+    let kind = match call.action {
+        Action::Poll { .. } => "poll",
+        Action::Receive { .. } => "webhook",
+        Action::Execute { .. } => "subscription",
+    };
     let mut policy = policy.clone();
     if call.webhook_secret.is_some() {
         Arc::make_mut(&mut policy).webhook_secret = call.webhook_secret;
@@ -55,9 +68,42 @@ pub(crate) async fn call_trigger(app: &App, call: TriggerCall<'_>) -> Result<Tri
         record: None,
     };
     let outcome = run::call(app, run).await?;
+    if tracing::enabled!(target: LOG_TARGET, Level::TRACE) {
+        let trigger = &*call.found.trigger.slug;
+        let call = logged(&outcome);
+        tracing::trace!(target: LOG_TARGET, trigger, kind, %call, "a trigger was called");
+    }
     Ok(TriggerResult {
         output: outcome.output,
         state: outcome.state,
+    })
+}
+
+/// Returns a call as the log shows it, with the names that the execution log has. Secrets were removed
+/// in the sandbox.
+fn logged(outcome: &Outcome) -> Value {
+    let request = |request: &RequestRecord| {
+        json!({
+            "method": request.method,
+            "url": request.url,
+            "status": request.status,
+            "error": request.error,
+            "elapsed_ms": request.elapsed.as_millis() as u64,
+        })
+    };
+    let line = |line: &LogLine| json!({ "level": line.level.as_str(), "message": line.message });
+    let events = match &outcome.output {
+        Ok(Output::Polled { events, .. } | Output::Received { events, .. }) => events.len(),
+        Ok(Output::Data(_)) | Err(_) => 0,
+    };
+    json!({
+        "events": events,
+        "error": outcome.output.as_ref().err().map(ToString::to_string),
+        "wall_us": outcome.usage.wall.as_micros() as u64,
+        "cpu_us": outcome.usage.cpu.as_micros() as u64,
+        "peak_memory_bytes": outcome.usage.peak_memory,
+        "requests": outcome.requests.iter().map(request).collect::<Vec<_>>(),
+        "log": outcome.log.iter().map(line).collect::<Vec<_>>(),
     })
 }
 

@@ -6,7 +6,11 @@ use serde::{Deserialize, Serialize};
 use super::{Content, Interaction, RequestError};
 use crate::{
     Action, File, Inbound,
-    toolkit::{abi::v1::webhook, redact::Redactor},
+    toolkit::{
+        abi::v1::webhook::{self, Algorithm},
+        imports::webhook as signing,
+        redact::Redactor,
+    },
 };
 
 /// Action that a toolkit was asked to perform.
@@ -82,6 +86,14 @@ pub enum Import {
     Http(Box<Interaction>),
     /// Result of the verification of a webhook request.
     Webhook(Verification),
+}
+
+/// Message of a webhook request whose signature was right.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignedMessage {
+    pub(crate) algorithm: Algorithm,
+    pub(crate) message: Bytes,
+    pub(crate) signature: Bytes,
 }
 
 /// Result of the verification of a webhook request.
@@ -243,6 +255,42 @@ impl InputFile {
             media_type,
             bytes: content.bytes(),
         }
+    }
+}
+
+impl SignedMessage {
+    /// Signs a message with each algorithm, for a toolkit that verifies by itself.
+    #[must_use]
+    pub fn of(message: &Bytes, secret: &str) -> Vec<Self> {
+        let signed = |algorithm| {
+            let signature = signing::sign(algorithm, secret, message)?.into();
+            let message = message.clone();
+            Some(Self {
+                algorithm,
+                message,
+                signature,
+            })
+        };
+        let algorithms = [
+            Algorithm::HmacSha256,
+            Algorithm::HmacSha1,
+            Algorithm::HmacSha512,
+            Algorithm::StandardWebhooks,
+        ];
+        algorithms.into_iter().filter_map(signed).collect()
+    }
+
+    /// Returns the bytes of the signature.
+    #[must_use]
+    pub fn signature(&self) -> &[u8] {
+        &self.signature
+    }
+
+    /// Returns the signature of the message under another secret. Returns none if the secret is
+    /// malformed, or if the request carries the secret itself.
+    #[must_use]
+    pub fn sign(&self, secret: &str) -> Option<Vec<u8>> {
+        signing::sign(self.algorithm, secret, &self.message)
     }
 }
 

@@ -24,9 +24,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use content::Content;
-pub use input::{Import, InputFile, RecordedAction, Verification, Webhook};
+pub use input::{Import, InputFile, RecordedAction, SignedMessage, Verification, Webhook};
 pub use interaction::{Body, CredentialSlot, Interaction, Part, Request, RequestError, Response};
 pub use result::{CreatedFile, Event, RecordedError, RecordedOutput, RecordedResult};
+use session::Recorded;
 pub(crate) use session::{CassetteSession, Nondeterminism};
 
 use crate::{Action, Call, Context, Digest, Outcome};
@@ -66,6 +67,10 @@ pub struct Cassette {
     pub imports: Vec<Import>,
     /// Result of the call.
     pub ended: RecordedResult,
+    /// Messages whose signatures were right. They are not written, because a replay needs only the
+    /// results in `imports`.
+    #[serde(skip)]
+    pub signed: Vec<SignedMessage>,
 }
 
 /// Reason that a text is not a playable cassette.
@@ -131,13 +136,20 @@ impl Cassette {
                 .collect(),
             imports: Vec::new(),
             ended: RecordedResult::default(),
+            signed: Vec::new(),
         }
     }
 
     /// Completes the cassette of a call. Returns `None` if it is larger than allowed.
     pub(crate) fn end(mut self, session: &CassetteSession, outcome: &Outcome) -> Option<Self> {
-        let (imports, redactor, room) = session.take()?;
+        let Recorded {
+            imports,
+            signed,
+            redactor,
+            remaining_bytes,
+        } = session.take()?;
         self.imports = imports;
+        self.signed = signed;
         self.ended = RecordedResult::new(outcome);
         self.call.redact(&redactor);
         self.imports
@@ -146,6 +158,6 @@ impl Cassette {
         self.ended.redact(&redactor);
         let files: usize = self.files.iter().map(|file| file.content.len()).sum();
         let state: usize = self.state.values().map(Content::len).sum();
-        (self.call.size() + self.ended.size() + files + state <= room).then_some(self)
+        (self.call.size() + self.ended.size() + files + state <= remaining_bytes).then_some(self)
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, sync::Arc};
 use manifest::cases;
 use parking_lot::{Mutex, MutexGuard};
 
-use super::{Cassette, Content, Import, Interaction, Request, Verification};
+use super::{Cassette, Content, Import, Interaction, Request, SignedMessage, Verification};
 use crate::toolkit::{
     abi::v1::{http, webhook},
     imports::blob::Files,
@@ -27,9 +27,20 @@ enum Mode {
 
 struct Recording {
     imports: Vec<Import>,
+    signed: Vec<SignedMessage>,
     redactor: Arc<Redactor>,
     /// Bytes that may still be recorded; none if the limit was exceeded.
     remaining_bytes: Option<usize>,
+}
+
+/// Result of a recording.
+pub(super) struct Recorded {
+    pub(super) imports: Vec<Import>,
+    /// Messages whose signatures were right.
+    pub(super) signed: Vec<SignedMessage>,
+    pub(super) redactor: Arc<Redactor>,
+    /// Bytes that may still be recorded.
+    pub(super) remaining_bytes: usize,
 }
 
 /// Recorded imports that remain, one queue per kind. A changed toolkit may read the clock more
@@ -66,6 +77,7 @@ impl CassetteSession {
     pub(crate) fn record(remaining_bytes: usize) -> Self {
         let recording = Recording {
             imports: Vec::new(),
+            signed: Vec::new(),
             redactor: Arc::default(),
             remaining_bytes: Some(remaining_bytes),
         };
@@ -143,12 +155,17 @@ impl CassetteSession {
     pub(crate) fn verification(
         &self,
         redactor: Arc<Redactor>,
-        real: impl FnOnce() -> Result<bool, webhook::Error>,
+        message: SignedMessage,
+        real: impl FnOnce(&SignedMessage) -> Result<bool, webhook::Error>,
     ) -> wasmtime::Result<Result<bool, webhook::Error>> {
         match &mut *self.lock() {
             Mode::Record(recording) => {
-                let result = real();
-                recording.keep(Import::Webhook(Verification::new(&result)), 0);
+                let result = real(&message);
+                let import = Import::Webhook(Verification::new(&result));
+                let is_right = matches!(result, Ok(true));
+                let size = if is_right { message.message.len() } else { 0 };
+                recording.signed.extend(is_right.then_some(message));
+                recording.keep(import, size);
                 recording.redactor = redactor;
                 Ok(result)
             }
@@ -215,15 +232,15 @@ impl CassetteSession {
         }
     }
 
-    /// Takes the recorded imports, the redactor, and the remaining bytes. Returns `None`
-    /// if the limit was exceeded.
-    pub(super) fn take(&self) -> Option<(Vec<Import>, Arc<Redactor>, usize)> {
+    /// Takes the result of the recording. Returns `None` if the limit was exceeded.
+    pub(super) fn take(&self) -> Option<Recorded> {
         match &mut *self.lock() {
-            Mode::Record(recording) => Some((
-                std::mem::take(&mut recording.imports),
-                recording.redactor.clone(),
-                recording.remaining_bytes?,
-            )),
+            Mode::Record(recording) => Some(Recorded {
+                imports: std::mem::take(&mut recording.imports),
+                signed: std::mem::take(&mut recording.signed),
+                redactor: recording.redactor.clone(),
+                remaining_bytes: recording.remaining_bytes?,
+            }),
             Mode::Replay(_) => None,
         }
     }
@@ -241,7 +258,10 @@ impl Recording {
         match self.remaining_bytes {
             Some(_) => self.imports.push(import),
             // The recording is discarded as a whole.
-            None => self.imports = Vec::new(),
+            None => {
+                self.imports = Vec::new();
+                self.signed = Vec::new();
+            }
         }
     }
 }

@@ -8,6 +8,7 @@ pub(crate) mod doctor;
 pub(crate) mod events;
 pub(crate) mod first_run;
 pub(crate) mod health;
+pub(crate) mod help;
 pub(crate) mod keys;
 pub(crate) mod legacy;
 pub(crate) mod logs;

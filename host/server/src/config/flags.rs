@@ -6,6 +6,7 @@ use super::{Config, all, values::Secret};
 
 /// Flags of the command line. Each takes precedence over the environment and the file.
 #[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Settings")]
 pub(crate) struct Flags {
     /// Settings file [default: toolhost.toml, else /etc/toolhost/toolhost.toml, if they exist]
     #[arg(long, global = true, value_name = "FILE")]

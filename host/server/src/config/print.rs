@@ -15,13 +15,14 @@ use super::{
 /// Width of comments in the example file.
 const COMMENT_COLUMNS: usize = 98;
 
-/// Formats every setting on a line, as `toolhost serve --help` shows it.
+/// Formats every setting as `toolhost serve --help` shows it, which keeps the indentation of a line that it
+/// wraps.
 pub(crate) fn help() -> String {
     let about = "Settings, in toolhost.toml or in the environment (net.allow is TOOLHOST_NET__ALLOW, lists have commas):\n";
     let line = |setting: &Setting| {
         let text = format!("{} {}", setting.doc, facts(setting));
         let text = text.replace('`', "").replace("**", "");
-        format!("  {:<34}{text}\n", setting.key)
+        format!("  {}\n      {text}\n", setting.key)
     };
     about.to_owned() + &all().iter().map(line).collect::<String>()
 }

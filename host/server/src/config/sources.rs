@@ -7,6 +7,7 @@ use std::{
 };
 
 use config::{ConfigError, Map, Value, ValueKind};
+use manifest::did_you_mean;
 
 use super::{
     load::SettingsFile,
@@ -142,10 +143,21 @@ impl Sources {
         } else {
             format!("known here: {}", names.join(", "))
         };
+        let question = self.similar_setting(key, settings);
         Err(Problem::new(
             key,
-            format!("`{key}` is not a setting: correct or remove it; {hint}"),
+            format!("`{key}` is not a setting: correct or remove it{question}; {hint}"),
         ))
+    }
+
+    /// Returns the question whether another setting was meant, in the spelling of the place in which
+    /// the key was read; empty if no setting is similar.
+    fn similar_setting(&self, key: &str, settings: &[Setting]) -> String {
+        let keys = settings.iter().map(|setting| setting.key.clone());
+        match self.find(key) {
+            Source::Environment(name) => did_you_mean(name, keys.map(|key| variable(&key))),
+            _ => did_you_mean(key, keys),
+        }
     }
 
     /// Adds the origin of the value to a problem.
@@ -195,6 +207,11 @@ fn describe(error: &str) -> String {
         return "it must be a URL that begins with its scheme, for example `https://`".to_owned();
     }
     error.to_owned()
+}
+
+/// Returns the name of a setting in the environment.
+pub(super) fn variable(key: &str) -> String {
+    format!("TOOLHOST_{}", key.to_uppercase().replace('.', "__"))
 }
 
 /// Returns true if a key has the form of a setting's key.

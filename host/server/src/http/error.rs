@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use app::{Class, Error};
 use axum::{
-    http::{HeaderValue, Method, StatusCode, Uri, header},
+    http::{HeaderValue, Method, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
@@ -235,11 +235,6 @@ impl IntoResponse for ApiError {
         }
         response
     }
-}
-
-/// Answers requests to unknown paths.
-pub(crate) async fn unknown_route(_: Uri) -> ApiError {
-    HttpError::UnknownRoute.into()
 }
 
 /// Answers requests whose method the path does not accept.

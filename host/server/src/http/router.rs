@@ -28,6 +28,7 @@ use crate::{
             AUTHORIZE_PATH, ENDPOINTS_PATH, PAGE_SEGMENT, REGISTER_PATH, RESOURCE_METADATA_PATH,
             REVOKE_PATH, SERVER_METADATA_PATH, TOKEN_PATH, authorize, metadata, register, token,
         },
+        missing,
     },
 };
 
@@ -118,7 +119,7 @@ impl Routes {
     /// Returns the router, which answers all other requests with an error.
     pub(crate) fn finish(self) -> Router {
         self.router
-            .fallback(error::unknown_route)
+            .fallback(missing::answer)
             .method_not_allowed_fallback(error::wrong_method)
             .with_state(self.server)
     }

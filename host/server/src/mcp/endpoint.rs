@@ -19,6 +19,7 @@ use axum::{
 use bytes::Bytes;
 use futures::{FutureExt, future::BoxFuture};
 use http_body_util::Full;
+use manifest::did_you_mean;
 use rmcp::{
     ErrorData,
     model::{ErrorCode, JsonObject, RequestId},
@@ -306,8 +307,16 @@ impl Endpoint {
         if let Some(tool) = meta.find(|tool| self.has_name(*tool, name)) {
             return Ok(Offered::Meta(tool));
         }
-        let found = agents::preloaded_tool(&self.app().catalog.snapshot(), config, name);
-        let missing = || errors::mcp_tool_not_found(truncate(name));
+        let catalog = self.app().catalog.snapshot();
+        let found = agents::preloaded_tool(&catalog, config, name);
+        let missing = || {
+            let meta = MetaTool::in_force(config);
+            let meta = meta.map(|tool| tools::meta_name(tool, &self.server.branding));
+            let preloaded = agents::preloaded(&catalog, config).into_iter();
+            let preloaded = preloaded.map(|found| found.tool.slug.to_string());
+            let similar = did_you_mean(name, meta.chain(preloaded));
+            errors::mcp_tool_not_found(truncate(name), &similar)
+        };
         found.map(Offered::Tool).ok_or_else(missing)
     }
 

@@ -8,3 +8,4 @@ pub(crate) mod ingress;
 pub(crate) mod link;
 pub(crate) mod logos;
 pub(crate) mod mcp_oauth;
+pub(crate) mod missing;

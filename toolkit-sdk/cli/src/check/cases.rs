@@ -181,6 +181,7 @@ impl CaseRunner {
             .await?;
         let observed = ObservedResult::new(self.upstream.end(), &outcome);
         let mut problems = observed.unanswered();
+        problems.extend(observed.unexpected_failure(case));
         problems.extend(
             observed
                 .data()

@@ -47,6 +47,17 @@ impl ObservedResult {
         self.mismatches.unanswered.iter().map(problem).collect()
     }
 
+    /// Reports the failure of a case that expects a success. To write it as the expected result would
+    /// hide a broken toolkit.
+    pub(super) fn unexpected_failure(&self, case: &Case) -> Option<String> {
+        let (kind, message) = self.ended.as_ref().err()?;
+        case.data.as_ref()?;
+        Some(format!(
+            "the case expects a success, and the call failed with `{kind}: {message}`; --bless does not make it a \
+             failure case: correct the toolkit, or replace `data` by `error` in the file"
+        ))
+    }
+
     /// Returns the corrected file; none if the file is already correct.
     ///
     /// # Errors
@@ -209,6 +220,17 @@ mod tests {
             now,
             json!({ "error": { "kind": "not_found", "message": "there is no item 7" } })
         );
+    }
+
+    #[test]
+    fn success_case_never_becomes_failure_case() {
+        let observed = failed("not_found", "there is no item 7");
+        let problem = observed.unexpected_failure(&case(&json!({ "data": {} })));
+        assert!(problem.unwrap().contains("--bless does not"));
+        let given = json!({ "error": { "kind": "forbidden" } });
+        assert_eq!(observed.unexpected_failure(&case(&given)), None);
+        let given = case(&json!({ "data": { "a": 1 } }));
+        assert_eq!(data("{}").unexpected_failure(&given), None);
     }
 
     #[test]

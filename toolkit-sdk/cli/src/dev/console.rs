@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use console::style;
+use console::{StyledObject, style};
 use serde_json::{Value, json};
 
 use super::{Api, release::Served};
@@ -12,6 +12,7 @@ use crate::progress;
 const MAX_NAMED_FILES: usize = 3;
 
 /// Writer for standard output.
+#[derive(Clone, Copy)]
 pub(crate) struct Console {
     json: bool,
 }
@@ -34,6 +35,17 @@ pub(crate) enum Event<'e> {
     Connected { toolkit: &'e str, account: &'e str },
     /// A call has ended; the value is its record.
     Call(&'e Value),
+    /// A poll or a webhook has ended.
+    Trigger {
+        /// Slug of the trigger type.
+        trigger: &'e str,
+        /// `poll`, `webhook` or `subscription`.
+        kind: &'e str,
+        /// Time in UTC.
+        timestamp: &'e str,
+        /// Entry of the server's log.
+        call: &'e Value,
+    },
 }
 
 impl Console {
@@ -73,6 +85,14 @@ impl Event<'_> {
                 json!({ "event": "connected", "toolkit": toolkit, "account": account })
             }
             Self::Call(call) => json!({ "event": "call", "call": call }),
+            Self::Trigger {
+                trigger,
+                kind,
+                timestamp,
+                call,
+            } => json!({
+                "event": "trigger", "trigger": trigger, "kind": kind, "timestamp": timestamp, "call": call,
+            }),
         }
     }
 
@@ -94,6 +114,12 @@ impl Event<'_> {
                 )]
             }
             Self::Call(record) => call(record),
+            Self::Trigger {
+                trigger,
+                kind,
+                timestamp,
+                call,
+            } => trigger_call(trigger, kind, timestamp, call),
         }
     }
 }
@@ -157,17 +183,8 @@ fn call(record: &Value) -> Vec<String> {
     let data = &record["data"];
     let time =
         |name: &str| progress::time(Duration::from_micros(metrics[name].as_u64().unwrap_or(0)));
-    let worked = record["status"] == "success";
-    let mark = if worked {
-        style("✓").green()
-    } else {
-        style("✗").red()
-    };
-    let at = text(&record["timestamp"])
-        .split(['T', '.'])
-        .nth(1)
-        .unwrap_or_default()
-        .to_owned();
+    let mark = mark(record["status"] == "success");
+    let at = time_of_day(record["timestamp"].as_str().unwrap_or_default());
     let account = match &about["connected_account_id"] {
         Value::String(account) => account.as_str(),
         _ => "no account",
@@ -181,6 +198,51 @@ fn call(record: &Value) -> Vec<String> {
         style(at).dim(),
         style(tool).bold()
     )];
+    lines.extend(details(data));
+    if let Value::String(error) = &data["response"]["error"] {
+        lines.push(format!("    {}", style(error).red()));
+    }
+    lines
+}
+
+/// Formats a call of a trigger in the same way.
+fn trigger_call(trigger: &str, kind: &str, timestamp: &str, call: &Value) -> Vec<String> {
+    let number = |name: &str| call[name].as_u64().unwrap_or(0);
+    let time = |name: &str| progress::time(Duration::from_micros(number(name)));
+    let mut lines = vec![format!(
+        "{} {} {}  {kind}, {}  {}, cpu {}, {}",
+        mark(call["error"].is_null()),
+        style(time_of_day(timestamp)).dim(),
+        style(trigger).bold(),
+        progress::counted(number("events") as usize, "event"),
+        time("wall_us"),
+        time("cpu_us"),
+        progress::size(number("peak_memory_bytes")),
+    )];
+    lines.extend(details(call));
+    if let Value::String(error) = &call["error"] {
+        lines.push(format!("    {}", style(error).red()));
+    }
+    lines
+}
+
+fn mark(worked: bool) -> StyledObject<&'static str> {
+    if worked {
+        style("✓").green()
+    } else {
+        style("✗").red()
+    }
+}
+
+/// Returns hours, minutes and seconds of a time.
+fn time_of_day(timestamp: &str) -> &str {
+    timestamp.split(['T', '.']).nth(1).unwrap_or_default()
+}
+
+/// Formats the requests and log lines of a call.
+fn details(data: &Value) -> Vec<String> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut lines = Vec::new();
     for request in data["requests"].as_array().into_iter().flatten() {
         let ended = match &request["status"] {
             Value::Number(status) => status.to_string(),
@@ -203,9 +265,6 @@ fn call(record: &Value) -> Vec<String> {
             ))
             .dim()
         ));
-    }
-    if let Value::String(error) = &data["response"]["error"] {
-        lines.push(format!("    {}", style(error).red()));
     }
     lines
 }

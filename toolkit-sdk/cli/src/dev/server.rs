@@ -4,19 +4,25 @@ use std::{env, fmt, fs, path::PathBuf, process::Stdio, time::Duration};
 
 use anyhow::{Context, Error, Result, anyhow, bail};
 use serde::Deserialize;
+use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
-    process::{Child, ChildStdin, Command},
+    process::{Child, ChildStderr, ChildStdin, Command},
     time::timeout,
 };
 use url::Url;
 
-use super::{Api, Dev};
+use super::{
+    Api, Dev,
+    console::{Console, Event},
+};
 use crate::toolchain;
 
 const HOST_PROGRAM: &str = "toolhost";
 /// Empty folder of toolkits in the folder of a server.
 const NO_TOOLKITS_FOLDER: &str = "no-toolkits";
+/// Target of the server's log that has the calls of triggers.
+const TRIGGER_LOG_TARGET: &str = "toolhost::trigger_call";
 /// Timeout of the start.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time that the server may take to finish running work.
@@ -48,9 +54,9 @@ struct ReadyOutput {
 
 impl Server {
     /// Starts a server, or uses the one that the options name.
-    pub(crate) async fn open(options: &Dev) -> Result<Self> {
+    pub(crate) async fn open(options: &Dev, console: Console) -> Result<Self> {
         let Some(url) = &options.server else {
-            return start(options).await;
+            return start(options, console).await;
         };
         let given = |key: &Option<String>, name: &str| {
             let key = key.clone().filter(|key| !key.is_empty());
@@ -98,7 +104,42 @@ fn private_folder() -> std::io::Result<tempfile::TempDir> {
     Ok(folder)
 }
 
-async fn start(options: &Dev) -> Result<Server> {
+/// Shows the calls of triggers in the log of the server, and prints everything else in it.
+async fn read_log(log: ChildStderr, console: Console) {
+    let mut lines = BufReader::new(log).lines();
+    // Ends with the server.
+    while let Ok(Some(line)) = lines.next_line().await {
+        let entry = serde_json::from_str(&line).unwrap_or(Value::Null);
+        if entry["target"] == TRIGGER_LOG_TARGET {
+            let call = entry["call"].as_str().unwrap_or_default();
+            console.print(&Event::Trigger {
+                trigger: entry["trigger"].as_str().unwrap_or_default(),
+                kind: entry["kind"].as_str().unwrap_or_default(),
+                timestamp: entry["timestamp"].as_str().unwrap_or_default(),
+                call: &serde_json::from_str(call).unwrap_or_default(),
+            });
+        } else {
+            eprintln!("{}", log_line(&entry).unwrap_or(line));
+        }
+    }
+}
+
+/// Formats an entry of the log for people; none if it is not an entry.
+fn log_line(entry: &Value) -> Option<String> {
+    let mut fields = entry.as_object()?.clone();
+    let mut take = |name: &str| Some(fields.shift_remove(name)?.as_str()?.to_owned());
+    let timestamp = take("timestamp")?;
+    let level = take("level")?;
+    let target = take("target")?;
+    let message = take("message")?;
+    let fields = fields
+        .iter()
+        .map(|(name, value)| format!(" {name}={value}"));
+    let fields: String = fields.collect();
+    Some(format!("{timestamp} {level} {target}: {message}{fields}"))
+}
+
+async fn start(options: &Dev, console: Console) -> Result<Server> {
     let program = program()?;
     let folder = private_folder().context("cannot make a temporary folder")?;
     let mut command = Command::new(&program);
@@ -128,16 +169,22 @@ async fn start(options: &Dev) -> Result<Server> {
     command
         .env("TOOLHOST_LOGS__CASSETTES", "all")
         .env("TOOLHOST_LOGS__CASSETTE_KIB", "8192");
+    command
+        .env("TOOLHOST_LOG", format!("warn,{TRIGGER_LOG_TARGET}=trace"))
+        .env("TOOLHOST_LOG_FORMAT", "json");
     // In its own process group the server does not receive ctrl-c from the terminal. This command
     // stops it.
     command
         .process_group(0)
         .kill_on_drop(true)
         .stdin(Stdio::piped())
-        .stdout(Stdio::piped());
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut process = command
         .spawn()
         .with_context(|| format!("cannot run {}", program.display()))?;
+    let log = process.stderr.take().context("the server has no log")?;
+    tokio::spawn(read_log(log, console));
     let output = process
         .stdout
         .take()

@@ -15,7 +15,7 @@ use crate::{
     compiler,
     foreign::files,
     sdk,
-    toolchain::{self, Mode},
+    toolchain::{self, Mode, Profile},
     workspace::Workspace,
 };
 
@@ -45,7 +45,7 @@ pub(crate) fn run(options: &Interpreter) -> Result<()> {
     files::write(folder.path(), &sources())?;
     let mode = toolchain::find(options.toolchain)?;
     let workspace = Workspace::read(mode, folder.path())?;
-    let modules = workspace.compile(mode, &workspace.all()?)?;
+    let modules = workspace.compile(mode, Profile::Published, &workspace.all()?)?;
     let module = modules.first().context("cargo made no module")?;
     let lean = compiler::lean(&module.file).context("the linker made no lean module")?;
     let file = options.folder.join(MODULE_FILE);

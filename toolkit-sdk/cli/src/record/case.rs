@@ -5,16 +5,14 @@ use manifest::cases::{
     Case, Exchange, ExpectedError, ExpectedRequest, GivenFile, GivenInbound, GivenResponse,
     body_value,
 };
-use sandbox::{
-    Outcome,
-    cassette::{
-        Body, Cassette, Content, Import, InputFile, Interaction, Part, RecordedAction, Request,
-        Response,
-    },
+use sandbox::cassette::{
+    Body, Cassette, Content, Import, InputFile, Interaction, Part, RecordedAction, Request,
+    Response,
 };
 use serde_json::{Map, Value, json};
 
-use crate::outcome;
+use super::signing;
+use crate::{outcome, run::FinishedCall};
 
 /// Response headers that toolkits read. Others would only make a case long.
 const KEPT_HEADERS: [&str; 5] = ["etag", "last-modified", "link", "location", "retry-after"];
@@ -29,18 +27,18 @@ pub(super) fn slug(cassette: &Cassette) -> &str {
 }
 
 /// Returns the case whose input and result are those of a recorded call.
-pub(super) fn from_call(cassette: &Cassette, outcome: &Outcome) -> Result<Case> {
+pub(super) fn from_call(cassette: &Cassette, done: &FinishedCall) -> Result<Case> {
+    let outcome = &done.outcome;
     let (arguments, cursor, request) = match &cassette.call {
-        RecordedAction::Execute { arguments, .. } => (arguments, None, None),
-        RecordedAction::Poll { config, cursor, .. } => (config, Some(cursor), None),
-        RecordedAction::Receive {
-            config, request, ..
-        } => {
+        RecordedAction::Execute { arguments, .. } => (parsed(arguments)?, None, None),
+        RecordedAction::Poll { config, cursor, .. } => (parsed(config)?, Some(cursor), None),
+        RecordedAction::Receive { .. } => {
+            let (config, webhook) = signing::sign_again(cassette, done)?;
             let request = GivenInbound {
-                method: request.method.clone(),
-                path: request.path.clone(),
-                headers: request.headers.iter().cloned().collect(),
-                body: body(&request.body)?,
+                method: webhook.method,
+                path: webhook.path,
+                headers: webhook.headers.into_iter().collect(),
+                body: signed_body(&webhook.body)?,
             };
             (config, None, Some(request))
         }
@@ -64,7 +62,7 @@ pub(super) fn from_call(cassette: &Cassette, outcome: &Outcome) -> Result<Case> 
         }
     };
     Ok(Case {
-        arguments: parsed(arguments)?,
+        arguments,
         cursor: cursor
             .filter(|cursor| !cursor.is_empty())
             .map(parsed)
@@ -91,9 +89,26 @@ fn body(content: &Content) -> Result<Option<Value>> {
 /// Returns a body in the form of case files.
 fn text(content: &Content) -> Result<Value> {
     let bytes = content.bytes();
-    std::str::from_utf8(&bytes)
-        .context("a case holds text, and a body of this call is none; use --output alone")?;
+    plain_text(&bytes)?;
     Ok(body_value(&bytes))
+}
+
+/// Returns the body of a webhook, whose bytes are signed: as JSON only if a case writes it with the
+/// same bytes.
+fn signed_body(body: &[u8]) -> Result<Option<Value>> {
+    let text = plain_text(body)?;
+    let json = body_value(body);
+    let value = if json.to_string() == text {
+        json
+    } else {
+        text.into()
+    };
+    Ok((!text.is_empty()).then_some(value))
+}
+
+fn plain_text(body: &[u8]) -> Result<&str> {
+    std::str::from_utf8(body)
+        .context("a case holds text, and a body of this call is none; use --output alone")
 }
 
 fn file(file: &InputFile) -> Result<GivenFile> {
@@ -150,7 +165,14 @@ fn part(part: &Part) -> Result<(String, Value)> {
 }
 
 fn given(response: &Response) -> Result<GivenResponse> {
-    let body = body(&response.body)?;
+    let body = match body(&response.body)? {
+        // A toolkit reads a text as it is, even one that could be JSON.
+        Some(_) if !is_json(response) => {
+            let bytes = response.body.bytes();
+            Some(plain_text(&bytes)?.into())
+        }
+        body => body,
+    };
     // The media type of other bodies would be that of plain text.
     let is_json = body.as_ref().is_some_and(|body| !body.is_string());
     let is_kept = |(name, value): &&(String, String)| match name.as_str() {
@@ -163,4 +185,11 @@ fn given(response: &Response) -> Result<GivenResponse> {
         body,
         error: None,
     })
+}
+
+/// Returns true if the body of a response is JSON according to its headers, or if they say nothing.
+fn is_json(response: &Response) -> bool {
+    let mut headers = response.headers.iter();
+    let media_type = headers.find(|(name, _)| name == "content-type");
+    media_type.is_none_or(|(_, value)| value.contains("json"))
 }

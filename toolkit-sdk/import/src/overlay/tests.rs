@@ -80,6 +80,13 @@ fn what_an_overlay_names_must_be_there() {
             "{part}: {problems:?}"
         );
     }
+    let overlay = "choose.operations = [\"items/lsit\"]\noperations.\"item/list\".title = \"x\"";
+    let overlay = Overlay::from_toml(overlay).unwrap();
+    let problems = overlay.apply(&mut api()).unwrap_err();
+    assert!(
+        problems[0].ends_with("did you mean `items/list`?"),
+        "{problems:?}"
+    );
     assert!(
         Overlay::from_toml("nmae = \"x\"")
             .unwrap_err()

@@ -1480,3 +1480,29 @@ fn cleaned_text_is_accepted() {
     assert_eq!(crate::cleaned("a\u{200b}b\rc\u{202e}\u{7}"), "abc");
     assert_eq!(crate::cleaned("Zu\u{308}rich E\u{300}"), "Zürich È");
 }
+
+#[test]
+fn lines_of_a_paragraph_are_joined() {
+    for (text, joined) in [
+        ("One line.", "One line."),
+        (
+            "Lists stories or\njobs.\n\nNewest  first,\n best first.\n",
+            "Lists stories or jobs.\n\nNewest  first, best first.",
+        ),
+        (
+            "Takes:\n- one\n  of them\n- two\n1. a\n2) b",
+            "Takes:\n- one of them\n- two\n1. a\n2) b",
+        ),
+        (
+            "# Head\ntext\n| a |\n| b |\nend",
+            "# Head\ntext\n| a |\n| b |\nend",
+        ),
+        (
+            "Code:\n```\na\n  b\n```\nend\nof it",
+            "Code:\n```\na\n  b\n```\nend of it",
+        ),
+        ("Version\n2.5 of it", "Version 2.5 of it"),
+    ] {
+        assert_eq!(crate::joined_lines(text), joined);
+    }
+}

@@ -71,6 +71,43 @@ pub fn cleaned(text: &str) -> String {
     out
 }
 
+/// Joins the lines of each paragraph, which an author breaks at the width of the source. Blank lines,
+/// and the lines of lists, tables, headings, quotes and code, stay.
+#[must_use]
+pub fn joined_lines(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut is_code = false;
+    let mut is_open = false;
+    for (index, line) in text.lines().enumerate() {
+        let is_fence = line.trim_start().starts_with("```");
+        let is_continued = is_open && !is_code && !is_fence && !begins_block(line);
+        if index > 0 {
+            out.push(if is_continued { ' ' } else { '\n' });
+        }
+        out.push_str(if is_continued {
+            line.trim()
+        } else {
+            line.trim_end()
+        });
+        is_code ^= is_fence;
+        is_open = !(is_code || is_fence || line.trim().is_empty() || line.starts_with(['#', '|']));
+    }
+    out
+}
+
+/// Returns true if a line of Markdown does not continue the paragraph before it.
+fn begins_block(line: &str) -> bool {
+    let text = line.trim_start();
+    let number = text.trim_start_matches(|letter: char| letter.is_ascii_digit());
+    let is_numbered = number.len() < text.len() && number.starts_with([')', '.']);
+    let is_item = ["- ", "* ", "+ ", "#", "|", ">"];
+    text.is_empty()
+        || is_item.iter().any(|start| text.starts_with(start))
+        || is_numbered && number[1..].starts_with(' ')
+        || line.starts_with("    ")
+        || line.starts_with('\t')
+}
+
 /// Returns the single character for a vowel and an accent.
 fn composed(base: char, mark: char) -> Option<char> {
     const ACCENT_MARKS: [char; 4] = ['\u{300}', '\u{301}', '\u{302}', '\u{308}'];

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
+use manifest::did_you_mean;
 use serde::{Deserialize, Serialize};
 use store::{Record, Window};
 
@@ -154,8 +155,13 @@ impl McpCaller {
 
     /// Finds a tool of the server by its name. Fails if the server has no such tool.
     pub fn tool(&self, app: &App, name: &str) -> Result<ResolvedTool> {
-        let found = self.server.record.body.tool(&app.catalog.snapshot(), name);
-        found.ok_or_else(|| errors::mcp_tool_not_found(truncate(name)))
+        let catalog = app.catalog.snapshot();
+        let server = &self.server.record.body;
+        server.tool(&catalog, name).ok_or_else(|| {
+            let tools = server.tools(&catalog, server.tools_as_of);
+            let similar = did_you_mean(name, tools.iter().map(|found| &*found.tool.slug));
+            errors::mcp_tool_not_found(truncate(name), &similar)
+        })
     }
 
     /// Executes a tool of the server for the user of the address. Fails before the tool runs: if

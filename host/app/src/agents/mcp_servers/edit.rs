@@ -85,7 +85,7 @@ async fn with_changes(
     }
     if let Some(slugs) = &changes.allowed_tools {
         let catalog = app.catalog.snapshot();
-        let find = |slug: &str| Some(catalog.tool(slug, LATEST).ok()?.tool.slug.to_string());
+        let find = |slug: &str| Some(catalog.find_tool(slug, LATEST)?.tool.slug.to_string());
         let tools = checked_slugs("allowed_tools", slugs, find, &mut problems);
         server.allowed_tools = tools.into_iter().collect();
     }

@@ -84,7 +84,7 @@ async fn check_step(
         return MetaTool::RemoteWorkbench.check_switched_on(caller.config());
     };
     let tool = tool.trim();
-    let Ok(known) = app.catalog.tool(tool, LATEST) else {
+    let Some(known) = app.catalog.snapshot().find_tool(tool, LATEST) else {
         // No session runs a tool that is gone.
         return Ok(());
     };

@@ -101,8 +101,8 @@ pub(super) struct StepCaller<'a> {
 impl StepCaller<'_> {
     /// Returns true if a repeated call of a tool has no further effect.
     pub(super) fn is_repeatable(&self, app: &App, tool: &str) -> bool {
-        let found = app.catalog.tool(tool, LATEST);
-        found.is_ok_and(|found| found.tool.hints.read_only || found.tool.hints.idempotent)
+        let found = app.catalog.snapshot().find_tool(tool, LATEST);
+        found.is_some_and(|found| found.tool.hints.read_only || found.tool.hints.idempotent)
     }
 
     /// Executes a tool of a step. `account` is the id or the alias of the account that it names.

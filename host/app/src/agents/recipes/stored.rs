@@ -104,7 +104,7 @@ impl From<OpenRecipe> for RecipeCopy {
 /// Returns true if a slug is that of a recipe, and not of a tool. The recipe need not exist.
 #[must_use]
 pub fn is_recipe(app: &App, slug: &str) -> bool {
-    has_prefix(slug) && app.catalog.tool(slug, LATEST).is_err()
+    has_prefix(slug) && app.catalog.snapshot().find_tool(slug, LATEST).is_none()
 }
 
 fn has_prefix(slug: &str) -> bool {
@@ -197,7 +197,7 @@ fn check_slug(app: &App, slug: &str) -> Result<()> {
         format!(
             "slug: must be `{RECIPE_PREFIX}` with letters, digits and `_`, at most {MAX_SLUG_CHARS} characters"
         )
-    } else if app.catalog.tool(slug, LATEST).is_ok() {
+    } else if app.catalog.snapshot().find_tool(slug, LATEST).is_some() {
         "slug: a tool has this slug".to_owned()
     } else {
         return Ok(());

@@ -20,7 +20,9 @@ use sha2::{Sha256, Sha512};
 use wasmtime::Result;
 
 use crate::{
-    Action, Failure, MAX_SECRETS, Output, Policy, Secret, failure,
+    Action, Failure, MAX_SECRETS, Output, Policy, Secret,
+    cassette::SignedMessage,
+    failure,
     toolkit::{
         State,
         abi::v1::{
@@ -159,10 +161,7 @@ impl WebhookSecrets {
             Algorithm::HmacSha256 => is_mac::<Hmac<Sha256>>(key, message, signature),
             Algorithm::HmacSha512 => is_mac::<Hmac<Sha512>>(key, message, signature),
             Algorithm::StandardWebhooks => {
-                let base64 = secret
-                    .strip_prefix(STANDARD_WEBHOOKS_PREFIX)
-                    .unwrap_or(secret);
-                let key = STANDARD.decode(base64).map_err(|_| {
+                let key = standard_webhooks_key(secret).ok_or_else(|| {
                     error(
                         "unusable",
                         format!(
@@ -187,11 +186,17 @@ impl Host for State {
     ) -> Result<std::result::Result<bool, Error>> {
         self.count_host_call()?;
         let secrets = &mut self.webhook_secrets;
-        let mut real = || secrets.verify(&secret, algorithm, &message, &signature);
-        match &self.session {
-            None => Ok(real()),
-            Some(session) => session.verification(self.trace.redactor(), real),
-        }
+        let Some(session) = &self.session else {
+            return Ok(secrets.verify(&secret, algorithm, &message, &signature));
+        };
+        let message = SignedMessage {
+            algorithm,
+            message: message.into(),
+            signature: signature.into(),
+        };
+        session.verification(self.trace.redactor(), message, |signed| {
+            secrets.verify(&secret, algorithm, &signed.message, &signed.signature)
+        })
     }
 }
 
@@ -249,6 +254,31 @@ pub(crate) fn redacted_error(error: ToolError, redactor: &Redactor) -> ToolError
 fn is_mac<M: KeyInit + Mac>(key: &[u8], message: &[u8], signature: &[u8]) -> bool {
     M::new_from_slice(key)
         .is_ok_and(|mac| mac.chain_update(message).verify_slice(signature).is_ok())
+}
+
+/// Returns the key that a secret of Standard Webhooks encodes; none if it is not base64.
+fn standard_webhooks_key(secret: &str) -> Option<Vec<u8>> {
+    let base64 = secret.strip_prefix(STANDARD_WEBHOOKS_PREFIX);
+    STANDARD.decode(base64.unwrap_or(secret)).ok()
+}
+
+/// Returns the MAC of a message; none for an algorithm without a MAC, and for a malformed secret.
+pub(crate) fn sign(algorithm: Algorithm, secret: &str, message: &[u8]) -> Option<Vec<u8>> {
+    let key = secret.as_bytes();
+    match algorithm {
+        Algorithm::HmacSha1 => mac_of::<Hmac<Sha1>>(key, message),
+        Algorithm::HmacSha256 => mac_of::<Hmac<Sha256>>(key, message),
+        Algorithm::HmacSha512 => mac_of::<Hmac<Sha512>>(key, message),
+        Algorithm::StandardWebhooks => {
+            mac_of::<Hmac<Sha256>>(&standard_webhooks_key(secret)?, message)
+        }
+        Algorithm::Token => None,
+    }
+}
+
+fn mac_of<M: KeyInit + Mac>(key: &[u8], message: &[u8]) -> Option<Vec<u8>> {
+    let mac = M::new_from_slice(key).ok()?;
+    Some(mac.chain_update(message).finalize().into_bytes().to_vec())
 }
 
 /// Returns true if a request carries the secret itself. Compares MACs of both, in constant time.

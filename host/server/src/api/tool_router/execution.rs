@@ -12,6 +12,7 @@ use app::{
     runs::Execution,
 };
 use bytes::Bytes;
+use manifest::did_you_mean;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -221,7 +222,11 @@ pub(crate) async fn execute_meta(
     };
     let caller = open(&key, &id).await?;
     let tool = meta_tool(&key.server, &call.slug);
-    let tool = tool.ok_or_else(|| errors::tool_not_found(shown(&call.slug), ""))?;
+    let tool = tool.ok_or_else(|| {
+        let branding = &key.server.branding;
+        let slugs = MetaTool::all().map(|tool| branding.rename(tool.slug()));
+        errors::tool_not_found(shown(&call.slug), "", &did_you_mean(&call.slug, slugs))
+    })?;
     execute_meta_call(&key, &caller, tool, call).await
 }
 

@@ -35,6 +35,7 @@ struct Key {
 
 /// Another server than the one of the data directory, and the organization's key to it.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Server")]
 pub(in crate::commands) struct ServerArgs {
     /// URL of the server [default: the one in <data>.env]
     #[arg(long, global = true, env = URL_NAME)]
@@ -52,6 +53,7 @@ pub(in crate::commands) struct ServerArgs {
 
 /// A server, and the key of a project on it.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Server")]
 pub(in crate::commands) struct ProjectArgs {
     /// URL of the server [default: the one in <data>.env]
     #[arg(long, global = true, env = URL_NAME)]

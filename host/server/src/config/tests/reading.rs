@@ -57,6 +57,11 @@ fn a_flag_stands_above_the_environment() {
 fn unknown_key_is_refused_but_client_names_pass() {
     let error = read(&[("TOOLHOST_LIMITS__RATES", "1")]).unwrap_err();
     assert!(format!("{error:#}").contains("rates"), "{error:#}");
+    let question = "did you mean `TOOLHOST_LIMITS__RATE`?";
+    assert!(format!("{error:#}").contains(question), "{error:#}");
+    let error = read(&[("TOOLHOST_NET_ALLOW", "10.0.0.0/8")]).unwrap_err();
+    let question = "did you mean `TOOLHOST_NET__ALLOW`?";
+    assert!(format!("{error:#}").contains(question), "{error:#}");
     read(&[("TOOLHOST_API_KEY", "ak_x"), ("TOOLHOST_URL", "http://x")]).unwrap();
 }
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use app::accounts;
 use axum::{
     extract::State,
-    http::{HeaderMap, HeaderName, StatusCode, header},
+    http::{HeaderMap, HeaderName, StatusCode},
     response::{IntoResponse, Response},
 };
 
-use super::{browser_cookie, messages, redirect};
+use super::{browser_cookie, messages, redirect, render::accepts_html};
 use crate::{
     Server,
     http::{IN_TABLE, NoKey, auth, limiter::SecretKind, query::Pairs, run_to_completion},
@@ -61,11 +61,4 @@ fn is_prefetch(headers: &HeaderMap) -> bool {
         let purpose = headers.get(name).and_then(|purpose| purpose.to_str().ok());
         purpose.is_some_and(|purpose| purpose.contains("prefetch"))
     })
-}
-
-fn accepts_html(headers: &HeaderMap) -> bool {
-    let accept = headers.get(header::ACCEPT);
-    accept
-        .and_then(|accept| accept.to_str().ok())
-        .is_some_and(|accept| accept.contains("text/html"))
 }

@@ -7,7 +7,7 @@ use app::{
 };
 use askama::Template;
 use axum::{
-    http::{HeaderValue, StatusCode, header},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use url::Url;
@@ -154,6 +154,14 @@ pub(in crate::web) fn html(status: StatusCode, page: &impl Template, policy: &st
         (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
     ];
     (status, headers, html).into_response()
+}
+
+/// Returns true if a client asks for a page by name, as browsers do.
+pub(in crate::web) fn accepts_html(headers: &HeaderMap) -> bool {
+    let accept = headers.get(header::ACCEPT);
+    accept
+        .and_then(|accept| accept.to_str().ok())
+        .is_some_and(|accept| accept.contains("text/html"))
 }
 
 /// Returns the origin of a URL, as a content security policy writes it.

@@ -1,0 +1,55 @@
+//! Similar names, for suggestions in errors.
+
+/// Maximum number of characters of a name that are compared.
+const MAX_NAME_CHARS: usize = 64;
+
+/// Returns the known name that is most similar to a name, if one is similar. Case, `_` and `-` make
+/// no difference.
+pub fn nearest<K: AsRef<str>>(name: &str, known: impl IntoIterator<Item = K>) -> Option<K> {
+    let name = letters(name);
+    known
+        .into_iter()
+        .filter_map(|known| {
+            let other = letters(known.as_ref());
+            let longest = name.chars().count().max(other.chars().count());
+            let edits = strsim::osa_distance(&name, &other);
+            (edits * 2 <= longest).then_some((edits, known))
+        })
+        .min_by_key(|(edits, _)| *edits)
+        .map(|(_, known)| known)
+}
+
+/// Returns the question after an error about an unknown name; empty if no known name is similar.
+#[must_use]
+pub fn did_you_mean<K: AsRef<str>>(name: &str, known: impl IntoIterator<Item = K>) -> String {
+    let question = |known: K| format!("; did you mean `{}`?", known.as_ref());
+    nearest(name, known).map_or_else(String::new, question)
+}
+
+/// Returns true if two names differ at most in case, `_` and `-`.
+#[must_use]
+pub fn is_same(one: &str, other: &str) -> bool {
+    letters(one) == letters(other)
+}
+
+/// Returns the part of a name that is compared: in lower case, without `_` and `-`.
+fn letters(name: &str) -> String {
+    let letters = name.chars().take(MAX_NAME_CHARS);
+    let letters = letters.filter(|c| !matches!(c, '_' | '-'));
+    letters.flat_map(char::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn most_similar_name_is_suggested() {
+        let known = ["LIST_ISSUES", "CREATE_ISSUE", "DELETE_ISSUE"];
+        assert_eq!(nearest("create_isue", known), Some("CREATE_ISSUE"));
+        let question = did_you_mean("list-issue", known);
+        assert_eq!(question, "; did you mean `LIST_ISSUES`?");
+        assert_eq!(did_you_mean("weather", known), "");
+        assert_eq!(did_you_mean("", known), "");
+    }
+}
