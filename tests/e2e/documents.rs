@@ -24,8 +24,17 @@ pub(crate) fn folder_with(names: &[&str]) -> TempDir {
     folder
 }
 
+/// Returns the slugs of the built toolkits.
+pub(crate) fn built_slugs() -> Vec<String> {
+    let files = fs::read_dir(BUILT_TOOLKITS_FOLDER).unwrap();
+    let files = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+    files
+        .filter_map(|file| file.strip_suffix(".wasm").map(str::to_owned))
+        .collect()
+}
+
 /// Returns a server that published the built toolkits at its start.
-async fn host() -> &'static Host {
+pub(crate) async fn host() -> &'static Host {
     static TOOLKITS_HOST: OnceCell<&Host> = OnceCell::const_new();
     TOOLKITS_HOST
         .get_or_init(|| async {

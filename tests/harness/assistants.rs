@@ -1,7 +1,7 @@
 //! Programs that share no code with the server or the harness: assistants that use MCP endpoints with the
 //! official libraries for Python and JavaScript, and applications that use the API with client libraries.
 
-use std::{path::Path, process::Stdio};
+use std::{path::Path, process::Stdio, time::Duration};
 
 use serde_json::Value;
 use tokio::{
@@ -21,6 +21,9 @@ impl Library {
     pub const ALL: [Self; 2] = [Self::Python, Self::JavaScript];
 }
 
+/// Folder of the newest client library for Python.
+const NEWEST_CLIENT: &str = "composio-0.30.0";
+
 /// A running assistant or application.
 pub struct Assistant(Child);
 
@@ -39,7 +42,25 @@ impl Assistant {
     /// # Panics
     /// If the library is missing.
     pub fn start_application(library: Library, options: &Value) -> Self {
-        Self::start_script(library, "composio-0.30.0", "client", options)
+        Self::start_script(library, NEWEST_CLIENT, "client", options)
+    }
+
+    /// Starts an application that converts tools for the models of frameworks, with the options that its
+    /// script describes.
+    ///
+    /// # Panics
+    /// If a library is missing.
+    pub fn start_converters(options: &Value) -> Self {
+        Self::start_script(Library::Python, NEWEST_CLIENT, "converters", options)
+    }
+
+    /// Starts an application that sends a file to a tool and takes one, with the options that its script
+    /// describes. Its client library is the newest that takes files from servers on loopback.
+    ///
+    /// # Panics
+    /// If the library is missing.
+    pub fn start_files(library: Library, options: &Value) -> Self {
+        Self::start_script(library, "composio-0.10.10", "files", options)
     }
 
     /// Starts a script; `package` is the folder of its library for Python.
@@ -106,7 +127,15 @@ impl Assistant {
     /// # Panics
     /// If it failed.
     pub async fn report(self) -> Value {
-        let ended = tokio::time::timeout(crate::CONDITION_TIMEOUT, self.0.wait_with_output());
+        self.report_within(crate::CONDITION_TIMEOUT).await
+    }
+
+    /// Returns the report of an assistant that has much to do, when it has ended.
+    ///
+    /// # Panics
+    /// If it failed, or has not ended by then.
+    pub async fn report_within(self, deadline: Duration) -> Value {
+        let ended = tokio::time::timeout(deadline, self.0.wait_with_output());
         let output = ended.await.expect("the assistant ends in time");
         let output = output.expect("the assistant can be waited for");
         let errors = String::from_utf8_lossy(&output.stderr);

@@ -24,7 +24,10 @@ use self::{
     requests::{AttachBody, ClientTools, CreateBody, LinkBody, PatchBody, ToolkitQuery},
     views::{ConfigVersionView, LinkedView, RemovedView, SessionView},
 };
-use super::{toolkits::snapshot, tools::View as ToolView};
+use super::{
+    toolkits::snapshot,
+    tools::{Converter, View as ToolView},
+};
 use crate::http::{
     ApiResult, Created, IN_TABLE, Json, Listed, OptionalJson, Page, Path, Prefix, ProjectKey,
     Query, context::request_id,
@@ -139,6 +142,7 @@ pub(crate) async fn config_history(
 #[utoipa::path(get, path = IN_TABLE)]
 pub(crate) async fn tools(
     key: ProjectKey,
+    converter: Converter,
     Path(id): Path<SessionId>,
     page: Page,
 ) -> ApiResult<Json<Listed<ToolView>>> {
@@ -152,8 +156,10 @@ pub(crate) async fn tools(
     let branding = &key.server.branding;
     let meta = meta
         .iter()
-        .map(|tool| Ok(ToolView::of_meta_tool(*tool, branding)));
-    let preloaded = preloaded.iter().map(|found| ToolView::new(&catalog, found));
+        .map(|tool| Ok(ToolView::of_meta_tool(*tool, branding, converter)));
+    let preloaded = preloaded
+        .iter()
+        .map(|found| ToolView::new(&catalog, found, converter));
     // Views are made for the tools on the page alone.
     let views = page.part(meta.chain(preloaded));
     let views = views.collect::<Result<_, app::Error>>()?;

@@ -8,9 +8,10 @@
 use serde_json::{Map, Value};
 
 /// Keywords whose value has schemas by name.
-const NAMED_SCHEMAS: [&str; 4] = ["$defs", "definitions", "patternProperties", "properties"];
+pub(super) const NAMED_SCHEMAS: [&str; 4] =
+    ["$defs", "definitions", "patternProperties", "properties"];
 /// Keywords whose value is a schema or a list of schemas. `oneOf` becomes `anyOf`.
-const SCHEMA_KEYWORDS: [&str; 7] = [
+pub(super) const SCHEMA_KEYWORDS: [&str; 7] = [
     "additionalProperties",
     "allOf",
     "anyOf",

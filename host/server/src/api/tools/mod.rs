@@ -2,6 +2,7 @@
 
 pub(crate) mod arguments;
 mod client_schema;
+mod converter;
 pub(crate) mod custom_credential;
 pub(crate) mod execution;
 pub(crate) mod proxy;
@@ -16,6 +17,7 @@ use app::{
 };
 
 pub(super) use self::{
+    converter::Converter,
     requests::ToolkitVersions,
     views::{ToolkitView, View},
 };
@@ -36,6 +38,7 @@ use crate::{
 pub(crate) async fn list(
     key: ProjectKey,
     prefix: Prefix,
+    converter: Converter,
     Query(query): Query<ListQuery>,
     page: Page,
 ) -> ApiResult<Json<Listed<View>>> {
@@ -56,7 +59,9 @@ pub(crate) async fn list(
     let (catalog, page) = snapshot(key.app(), page)?;
     let found = app::catalog::list_tools(key.app(), &key.project, &catalog, filter).await?;
     let (found, total) = page.cut(found);
-    let views = found.iter().map(|found| View::new(&catalog, found));
+    let views = found
+        .iter()
+        .map(|found| View::new(&catalog, found, converter));
     let views = views.collect::<Result<_, _>>()?;
     Ok(Json(Listed::counted(views, &page, total)))
 }
@@ -98,6 +103,7 @@ pub(crate) async fn slugs(key: ProjectKey) -> ApiResult<Json<Slugs>> {
 pub(crate) async fn read(
     key: ProjectKey,
     prefix: Prefix,
+    converter: Converter,
     Path(slug): Path<String>,
     Query(query): Query<ReadQuery>,
 ) -> ApiResult<Json<View>> {
@@ -108,7 +114,7 @@ pub(crate) async fn read(
     let version = query.version.as_deref();
     let version = version.unwrap_or_else(|| versions.for_toolkit(toolkit));
     let found = catalog.tool(&slug, version)?;
-    Ok(Json(View::new(&catalog, &found)?))
+    Ok(Json(View::new(&catalog, &found, converter)?))
 }
 
 /// Value of `connected_account_id` for an account that a vendor's service bills. This server has none,

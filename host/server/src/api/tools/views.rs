@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{client_schema, scopes::ScopeRequirements};
+use super::{client_schema, converter::Converter, scopes::ScopeRequirements};
 use crate::{
     api::toolkits::logo_url,
     http::branding::{self, Branding},
@@ -84,11 +84,15 @@ struct ToolkitLogo {
 }
 
 impl View {
-    /// Builds the view of a tool.
+    /// Builds the view of a tool for a client with this converter.
     ///
     /// # Errors
     /// If the schemas of the tool cannot be read.
-    pub(crate) fn new(catalog: &Snapshot, found: &ResolvedTool) -> Result<Self, app::Error> {
+    pub(crate) fn new(
+        catalog: &Snapshot,
+        found: &ResolvedTool,
+        converter: Converter,
+    ) -> Result<Self, app::Error> {
         let ResolvedTool { release, tool } = found;
         let versions = catalog.toolkit(&release.slug);
         let versions = versions.map(|toolkit| toolkit.versions());
@@ -103,7 +107,7 @@ impl View {
             description: tool.description.clone(),
             human_description: tool.description.clone(),
             toolkit: ToolkitView::new(release),
-            input_parameters: simple(input, &tool.name),
+            input_parameters: converter.fit(simple(input, &tool.name)),
             output_parameters: simple(tool.response_schema()?, RESPONSE_TITLE),
             no_auth: tool.no_auth,
             version: version.to_owned(),
@@ -123,8 +127,8 @@ impl View {
         })
     }
 
-    /// Builds the view of a meta tool.
-    pub(crate) fn of_meta_tool(tool: MetaTool, branding: &Branding) -> Self {
+    /// Builds the view of a meta tool for a client with this converter.
+    pub(crate) fn of_meta_tool(tool: MetaTool, branding: &Branding, converter: Converter) -> Self {
         let definition = tool.definition();
         let description = branding.rename_slugs(&definition.description).into_owned();
         let versions = vec![BASE.to_owned()];
@@ -138,7 +142,7 @@ impl View {
                 name: branding.rename(branding::DEFAULT_BRAND).into_owned(),
                 logo: String::new(),
             },
-            input_parameters: simple(definition.input.clone(), &definition.name),
+            input_parameters: converter.fit(simple(definition.input.clone(), &definition.name)),
             output_parameters: simple(definition.response_schema(), RESPONSE_TITLE),
             no_auth: true,
             version: BASE.to_owned(),

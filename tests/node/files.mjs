@@ -1,0 +1,19 @@
+// Sends a file to a tool and takes the file of its result, with an older client library for JavaScript:
+// `files.mjs FOLDER OPTIONS`. FOLDER has the packages, and OPTIONS are those of files.py. Prints what the copy has as JSON.
+
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+
+const options = JSON.parse(process.argv[3]);
+// The library writes to the folder of the user.
+process.env.HOME = options.folder;
+const { Composio } = createRequire(join(process.argv[2], "package.json"))("composio-core-0.6.3");
+
+const client = new Composio({ apiKey: options.key, baseURL: options.url, allowTracking: false, disableVersionCheck: true });
+const ran = await client.tools.execute(options.tool, {
+  userId: "amy",
+  arguments: { file: options.file },
+  dangerouslySkipVersionCheck: true,
+});
+console.log(JSON.stringify({ error: ran.error, content: readFileSync(ran.data.file.uri, "utf8") }));
