@@ -273,8 +273,8 @@ async fn loopback_url_needs_two_settings() {
     wait_until("it arrives", || async { !inbox.received().is_empty() }).await;
     let unsure = setup().start().await;
     let unsure = unsure.as_project();
-    let refused = unsure.post(SUBSCRIPTIONS_PATH, &body(&inbox.origin));
-    let refused = refused.await.expect(400);
+    let refused = unsure.post(SUBSCRIPTIONS_PATH, &body(&inbox.origin)).await;
+    let refused = refused.expect(400);
     let message = refused["error"]["message"].as_str().unwrap();
     assert!(message.contains("`net.allow`"), "{message}");
     let plain = body("http://hooks.example.com/");

@@ -76,7 +76,8 @@ impl<'d> Releases<'d> {
     /// Publishes under the manifest's version, or under a later one if that is taken.
     async fn publish(&self, code: &[u8], manifest: &mut Manifest) -> Result<()> {
         // Compatibility is not checked between two saves of a toolkit in development.
-        let published = self.api.publisher().publish_next(code, manifest, true);
+        let publisher = self.api.publisher();
+        let published = publisher.publish_next(code, manifest, true);
         let Published { status, answer, .. } = published.await?;
         if status >= 300 {
             bail!(

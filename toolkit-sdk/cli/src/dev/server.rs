@@ -8,6 +8,7 @@ use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::{Child, ChildStderr, ChildStdin, Command},
+    task::JoinSet,
     time::timeout,
 };
 use url::Url;
@@ -40,6 +41,8 @@ struct OwnedProcess {
     /// Standard input, whose end stops the server. It is stored separately because waiting for the
     /// process would close it.
     input: Option<ChildStdin>,
+    /// The task that prints the log of the process, and ends with it.
+    log: JoinSet<()>,
     /// Temporary folder, removed when dropped.
     _folder: tempfile::TempDir,
 }
@@ -76,6 +79,7 @@ impl Server {
         match &mut self.owned {
             Some(owned) => match owned.process.wait().await {
                 Ok(status) => {
+                    owned.log.join_next().await;
                     anyhow!("the server ended by itself ({status}); its output is above")
                 }
                 Err(cause) => anyhow!("cannot wait for the server: {cause}"),
@@ -92,6 +96,7 @@ impl Server {
             // The folder is removed in any case.
             let _ = owned.process.kill().await;
         }
+        owned.log.join_next().await;
     }
 }
 
@@ -184,7 +189,8 @@ async fn start(options: &Dev, console: Console) -> Result<Server> {
         .spawn()
         .with_context(|| format!("cannot run {}", program.display()))?;
     let log = process.stderr.take().context("the server has no log")?;
-    tokio::spawn(read_log(log, console));
+    let mut log_task = JoinSet::new();
+    log_task.spawn(read_log(log, console));
     let output = process
         .stdout
         .take()
@@ -201,6 +207,7 @@ async fn start(options: &Dev, console: Console) -> Result<Server> {
     .context("cannot read the server's output")?;
     if first.is_empty() {
         let status = process.wait().await?;
+        log_task.join_next().await;
         bail!(
             "the server did not start ({status}); its output is above; if another program uses the port, choose one with --port"
         );
@@ -218,6 +225,7 @@ async fn start(options: &Dev, console: Console) -> Result<Server> {
         owned: Some(OwnedProcess {
             process,
             input,
+            log: log_task,
             _folder: folder,
         }),
     })

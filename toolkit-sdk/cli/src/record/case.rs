@@ -98,11 +98,8 @@ fn text(content: &Content) -> Result<Value> {
 fn signed_body(body: &[u8]) -> Result<Option<Value>> {
     let text = plain_text(body)?;
     let json = body_value(body);
-    let value = if json.to_string() == text {
-        json
-    } else {
-        text.into()
-    };
+    let written = json.to_string();
+    let value = if written == text { json } else { text.into() };
     Ok((!text.is_empty()).then_some(value))
 }
 
