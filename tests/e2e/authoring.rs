@@ -10,18 +10,18 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 /// Secret of the webhooks.
-const SECRET: &str = harness::marked!("hook-secret-");
+const WEBHOOK_SECRET: &str = harness::marked!("hook-secret-");
 /// Text after which `lib.rs` of the template is replaced.
 const TEMPLATE_END: &str = "tools: [greet],\n}";
 /// Declaration and code of the triggers, which need an account.
-const TRIGGERS: &str = r#"auth: [api_key(header: "authorization", value: "{api_key}")],
+const TRIGGERS_SOURCE: &str = r#"auth: [api_key(header: "authorization", value: "{api_key}")],
     tools: [greet],
     triggers: [heard, ticked],
 }
 
 use toolkit_sdk::webhook::{Secret, Signature};
 
-const SIGNATURE: Signature = Signature::header("x-signature").prefix("sha256=");
+const SIGNATURE_HEADER: Signature = Signature::header("x-signature").prefix("sha256=");
 
 #[derive(Deserialize, JsonSchema)]
 struct Config {
@@ -38,7 +38,7 @@ struct Word {
 /// Fires when a word is heard.
 #[trigger(webhook)]
 fn heard(config: Config, request: Inbound) -> Result<Received<Word>> {
-    SIGNATURE.verify(&request, &config.secret)?;
+    SIGNATURE_HEADER.verify(&request, &config.secret)?;
     let word: Word = request.json()?;
     log::info!("heard {}", word.text);
     Ok(Received::event(&word.text.clone(), word))
@@ -58,7 +58,7 @@ fn ticked(_config: Nothing, _cursor: Option<u64>) -> Result<Polled<Word, u64>> {
 fn toolkit(name: &str) -> Author {
     let author = Author::new();
     author.new_toolkit(name);
-    author.edit(&format!("{name}/src/lib.rs"), TEMPLATE_END, TRIGGERS);
+    author.edit(&format!("{name}/src/lib.rs"), TEMPLATE_END, TRIGGERS_SOURCE);
     let file = author.path(&format!("{name}/Cargo.toml"));
     let text = fs::read_to_string(&file).unwrap();
     let (before, after) = text.rsplit_once("toolkit-sdk = ").unwrap();
@@ -83,13 +83,13 @@ fn request(secret: &str) -> Value {
 
 /// Records a webhook as a case, and returns the case.
 fn record(author: &Author, name: &str, request: &Value, case: &str) -> Value {
-    let config = json!({ "secret": SECRET }).to_string();
+    let config = json!({ "secret": WEBHOOK_SECRET }).to_string();
     let request = request.to_string();
     let call = ["record", name, "--trigger", "heard", "--config", &config];
     let ran = author.toolkit(&[&call[..], &["--request", &request, "--case", case]].concat());
     let file = author.path(&format!("{name}/cases/heard/{case}.json"));
     let text = fs::read_to_string(file).unwrap_or_else(|cause| panic!("{cause}: {ran:#?}"));
-    assert!(!text.contains(SECRET), "{text}");
+    assert!(!text.contains(WEBHOOK_SECRET), "{text}");
     serde_json::from_str(&text).unwrap()
 }
 
@@ -97,8 +97,8 @@ fn record(author: &Author, name: &str, request: &Value, case: &str) -> Value {
 async fn recorded_webhook_case_passes_unchanged() {
     let name = "authored-cases";
     let author = toolkit(name);
-    let case = record(&author, name, &request(SECRET), "success");
-    assert_eq!(case["request"]["body"], request(SECRET)["body"]);
+    let case = record(&author, name, &request(WEBHOOK_SECRET), "success");
+    assert_eq!(case["request"]["body"], request(WEBHOOK_SECRET)["body"]);
     assert_eq!(case["data"]["events"][0]["payload"]["text"], "hello");
     let wrong = request("another secret of the provider");
     let case = record(&author, name, &wrong, "failure");
@@ -219,14 +219,17 @@ async fn dev_shows_polls_and_webhooks() {
     assert_eq!(poll["trigger"], "AUTHORED_DEV_TICKED");
     assert_eq!(poll["call"]["log"][0]["message"], "polled", "{poll}");
 
-    upsert("HEARD", json!({ "secret": SECRET })).await;
+    upsert("HEARD", json!({ "secret": WEBHOOK_SECRET })).await;
     let endpoint = json!({ "toolkit_slug": "authored_dev", "client_id": "app" });
     let endpoint = project
         .post("/webhook_endpoints", &endpoint)
         .await
         .expect(201);
     let url = endpoint["webhook_url"].as_str().unwrap();
-    for (secret, status) in [(SECRET, 200), ("another secret of the provider", 401)] {
+    for (secret, status) in [
+        (WEBHOOK_SECRET, 200),
+        ("another secret of the provider", 401),
+    ] {
         assert_eq!(receive(&project, url, &request(secret)).await, status);
     }
     wait_until("both webhooks are shown", async || {
@@ -237,5 +240,5 @@ async fn dev_shows_polls_and_webhooks() {
     assert_eq!(webhooks[0]["call"]["events"], 1, "{webhooks:?}");
     let error = webhooks[1]["call"]["error"].as_str().unwrap();
     assert!(error.contains("the signature is wrong"), "{error}");
-    assert!(!json!(dev.events()).to_string().contains(SECRET));
+    assert!(!json!(dev.events()).to_string().contains(WEBHOOK_SECRET));
 }
