@@ -4,7 +4,7 @@ LINTING_COMPILER ?=
 CARGO = cargo $(if $(LINTING_COMPILER),--config 'build.rustc-workspace-wrapper="$(LINTING_COMPILER)"')
 # What a guest, a script or a command may do, what leaves for the network, what an author types, what clients and browsers make of it,
 # and limits on requests know no store, and damaged folders and full disks are the embedded one's own: they are tried once.
-STORELESS = $(addsuffix ::,abi abuse::edge abuse::runs bash_tool browser certificates client_libraries clients damage disk examples generated home hostile \
+STORELESS = $(addsuffix ::,abi abuse::edge abuse::runs bash_tool browser certificates charsets client_libraries clients damage disk examples generated home hostile \
 	hostile_answers instructions limits mcp_conformance mcp_messages mcp_resources overload prompts provider proxies refused sandbox session settings \
 	telemetry unknown walks ways_out workbench) \
 	$(addprefix approvals::,assistants_ client_without_) $(addprefix budget::,call_file_ concurrent_ connection_ limits_page_ log_line_ \
@@ -13,7 +13,7 @@ STORELESS = $(addsuffix ::,abi abuse::edge abuse::runs bash_tool browser certifi
 	official_ session_exposes_) $(addprefix mcp_oauth::,conformance_ official_) $(addprefix sink::,sink_must_ unwanted_) \
 	$(addprefix abuse::values::,recursive_ references_ search_ too_many_ value_with_ wrong_values_)
 # The author's command and its toolkits: mostly compilers, one at a time. They follow the tests that are over first.
-AUTHORS = $(addsuffix ::,cassettes dev distribution documents imports languages manual packaging)
+AUTHORS = $(addsuffix ::,authoring cassettes dev distribution documents imports languages manual packaging)
 # Tests that start PostgreSQL themselves, mostly for several servers.
 ON_POSTGRES = $(addsuffix ::,database jobs nodes) $(addprefix abuse::records::,all_writers_on_two_ deleted_project_ publications_on_two_) \
 	approvals::answers_are_erased_ mounts::lapsed_uploads_ recipes::protection::older_action_ tool_router_sessions::unused_sessions_ \
