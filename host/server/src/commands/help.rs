@@ -139,7 +139,7 @@ mod tests {
         for line in help.lines().filter(|line| !line.contains("--")) {
             assert!(line.chars().count() <= 80, "{line}");
         }
-        for part in ["Administration:\n  keys", "Options:\n      --config"] {
+        for part in ["Administration:\n  projects", "Options:\n      --config"] {
             assert!(help.contains(part), "{part} is not in\n{help}");
         }
     }

@@ -8,7 +8,7 @@ use super::{Config, all, values::Secret};
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Settings")]
 pub(crate) struct Flags {
-    /// Settings file [default: toolhost.toml, else /etc/toolhost/toolhost.toml, if they exist]
+    /// Settings file [default: toolhost.toml, or else that in /etc/toolhost]
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
     #[arg(long, global = true, value_name = "URL", hide_env_values = true, help = help("store"))]
