@@ -1,7 +1,8 @@
 //! Tables, columns and indexes for the declared collections.
 //!
-//! Missing ones are added at start, each table with its indexes in a transaction, under a lock that nodes
-//! starting together take in turn. Nothing is ever removed or changed. Therefore a node with older declarations keeps running beside one
+//! Missing ones are added at start, under a lock that nodes starting together take in turn: all new tables in
+//! one transaction, and what each other table lacks in another, so that no transaction locks several tables in
+//! use. Nothing is ever removed or changed. Therefore a node with older declarations keeps running beside one
 //! with newer ones, and the database fills the columns that the older node does not know. Adding a
 //! column rewrites the table and locks it for that time.
 
@@ -53,7 +54,7 @@ pub(super) async fn bring_up_to_date(
     }
 }
 
-/// Adds what the first incomplete collection lacks. Returns true if nothing is missing.
+/// Adds all missing tables, or else what the first incomplete one lacks. Returns true if nothing is missing.
 async fn add_missing(
     connection: &mut PgConnection,
     collections: &[&'static Collection],
@@ -63,10 +64,13 @@ async fn add_missing(
     let Some(first) = parts.first() else {
         return Ok(true);
     };
-    for part in parts
-        .iter()
-        .filter(|part| part.collection == first.collection)
-    {
+    let is_new = |collection: &str| !columns.contains_key(collection);
+    let has_new = parts.iter().any(|part| is_new(part.collection));
+    let chosen = parts.iter().filter(|part| match has_new {
+        true => is_new(part.collection),
+        false => part.collection == first.collection,
+    });
+    for part in chosen {
         let added = run(connection, &part.statement).await;
         added.map_err(|error| match (&error, &part.index) {
             (sqlx::Error::Database(cause), Some(name)) if cause.is_unique_violation() => {
@@ -168,8 +172,11 @@ type Columns = HashMap<String, HashMap<String, String>>;
 async fn existing(
     connection: &mut PgConnection,
 ) -> Result<(Columns, HashSet<String>), sqlx::Error> {
-    let columns = "select table_name::text, column_name::text, data_type::text from information_schema.columns \
-                   where table_schema = current_schema()";
+    // The information schema takes many times as long.
+    let columns = "select c.relname::text, a.attname::text, format_type(a.atttypid, null) \
+                   from pg_attribute as a join pg_class as c on c.oid = a.attrelid \
+                   where c.relnamespace = (select oid from pg_namespace where nspname = current_schema()) and c.relkind in ('r', 'p') \
+                   and a.attnum > 0 and not a.attisdropped";
     let mut found = Columns::new();
     let columns = sqlx::query(columns).persistent(false);
     for row in columns.fetch_all(&mut *connection).await? {
