@@ -59,8 +59,8 @@ impl Assistant {
     ///
     /// # Panics
     /// If the library is missing.
-    pub fn start_files(library: Library, options: &Value) -> Self {
-        Self::start_script(library, "composio-0.10.10", "files", options)
+    pub fn start_files(options: &Value) -> Self {
+        Self::start_script(Library::Python, "composio-0.10.10", "files", options)
     }
 
     /// Starts a script; `package` is the folder of its library for Python.

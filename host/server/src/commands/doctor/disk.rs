@@ -25,24 +25,22 @@ pub(super) fn disk(config: &Config) -> Finding {
         || "an unknown number of bytes".to_owned(),
         |space| format_bytes(space.free),
     );
-    let written = try_write(folder);
-    let found_no_space = written.as_ref().is_err_and(|cause| {
+    let refused = try_write(folder).err();
+    let has_no_space = |cause: &std::io::Error| {
         matches!(
             cause.kind(),
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded
         )
-    });
-    if found_no_space || space.is_some_and(|space| space.is_full) {
-        return Bad(format!(
-            "the disk of {shown} is full: {free} are free, and the server refuses writes; delete files on it, or enlarge it"
-        ));
-    }
-    match written {
-        Ok(()) => Good(format!(
+    };
+    match refused {
+        Some(cause) if !has_no_space(&cause) => Bad(format!(
+            "cannot write in {shown}: {cause}; give the user of the server access, or set `data` to another folder"
+        )),
+        None if !space.is_some_and(|space| space.is_full) => Good(format!(
             "a file can be written in {shown}; {free} of its disk are free"
         )),
-        Err(cause) => Bad(format!(
-            "cannot write in {shown}: {cause}; give the user of the server access, or set `data` to another folder"
+        _ => Bad(format!(
+            "the disk of {shown} is full: {free} are free, and the server refuses writes; delete files on it, or enlarge it"
         )),
     }
 }
