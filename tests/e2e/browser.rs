@@ -221,8 +221,7 @@ async fn documentation_page_is_readable_on_a_phone() {
 async fn pages_are_accessible_in_both_schemes() {
     let host = Host::shared().await;
     let mut browser = Browser::open(&host.url);
-    // The address opens an operation of the documentation.
-    for path in ["", "/nothing/here", "/docs", "/docs#/tools/tools_list"] {
+    for path in ["", "/nothing/here"] {
         for colors in ["light", "dark"] {
             browser.prefer(colors);
             browser.go("about:blank");

@@ -19,7 +19,7 @@ use tokio::time::timeout;
 /// Maximum number of connections of one process.
 const MAX_CONNECTIONS: u32 = 20;
 /// Maximum time a call waits for a connection, also while the server starts.
-const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum time a start waits for the database to answer.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Oldest major version of PostgreSQL whose statements are known to work.

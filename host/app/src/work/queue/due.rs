@@ -350,6 +350,9 @@ impl<'a, T: Claimable, C, R> Due<'a, T, C, R> {
             if waiting.reads_deferred(now) {
                 self.read_deferred(&mut waiting.deferred, now, until)
                     .await?;
+                if waiting.deferred.groups.is_empty() && !waiting.deferred.more {
+                    waiting.deferred_until = Some(now);
+                }
             }
         }
         Ok(())
