@@ -119,9 +119,8 @@ fn write_file(file: &File, out: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<(
 /// Formats a file name as a header parameter. A name that is not plain ASCII is written in both forms: with
 /// underscores, and as RFC 2231 encodes it.
 fn filename(name: &str) -> String {
-    let is_plain = |letter: char| {
-        letter == ' ' || letter.is_ascii_graphic() && !"\"\\".contains(letter)
-    };
+    let is_plain =
+        |letter: char| letter == ' ' || letter.is_ascii_graphic() && !"\"\\".contains(letter);
     let plain = name.replace(|letter| !is_plain(letter), "_");
     if plain == name {
         return format!("filename=\"{name}\"");
