@@ -401,7 +401,7 @@ answer = proxy('{toolkit}', 'post', '/echo/{tag}', body={{'a': 1}}, query={{'pag
     );
     assert_eq!(
         (seen.body.as_slice(), seen.header("x-own")),
-        (&br#"{"a":1}"#[..], "b")
+        (&br#"{"a": 1}"#[..], "b")
     );
     assert!(seen.header("authorization").starts_with("Bearer "));
     let code = format!("str(proxy('{toolkit}', 'GET', '/leak/{}'))", unique(6));
