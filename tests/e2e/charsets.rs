@@ -15,7 +15,7 @@ fn utf16(text: &str) -> Vec<u8> {
     text.encode_utf16().flat_map(u16::to_le_bytes).collect()
 }
 
-/// Puts a text of another charset into a JSON object.
+/// Returns a JSON object with a string of these bytes.
 fn object(text: &[u8]) -> Vec<u8> {
     [&b"{\"a\":\""[..], text, b"\"}"].concat()
 }

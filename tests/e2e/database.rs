@@ -70,6 +70,21 @@ impl Load {
         .await;
     }
 
+    /// Cuts all connections to the database a number of times while clients send requests, and then asserts
+    /// that every acknowledged auth config exists.
+    async fn through_cuts(&self, hosts: &[&Host], times: usize) {
+        let cuts = async {
+            for _ in 0..times {
+                let cut = "select count(pg_terminate_backend(pid)) from pg_stat_activity \
+                           where datname = current_database() and application_name = 'toolhost'";
+                let gone: usize = hosts[0].setup().database().say(cut)[0].parse().unwrap();
+                assert!(gone > 0, "nobody was connected");
+                self.goes_on().await;
+            }
+        };
+        self.through(hosts, cuts).await;
+    }
+
     /// Runs `trouble` while clients send requests, and then asserts that every acknowledged auth
     /// config exists.
     async fn through(&self, hosts: &[&Host], trouble: impl Future<Output = ()>) {
@@ -164,17 +179,9 @@ async fn database_crash_loses_no_acknowledged_write() {
 #[tokio::test(flavor = "multi_thread")]
 async fn cut_connections_lose_and_duplicate_nothing() {
     let [one, two] = two_on(&Postgres::shared()).await;
-    let load = Load::default();
-    let cuts = async {
-        for _ in 0..size(20, 200) {
-            let cut = "select count(pg_terminate_backend(pid)) from pg_stat_activity \
-                       where datname = current_database() and application_name = 'toolhost'";
-            let gone: usize = one.setup().database().say(cut)[0].parse().unwrap();
-            assert!(gone > 0, "nobody was connected");
-            load.goes_on().await;
-        }
-    };
-    load.through(&[&one, &two], cuts).await;
+    Load::default()
+        .through_cuts(&[&one, &two], size(20, 200))
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -184,16 +191,9 @@ async fn pooled_transactions_lose_and_duplicate_nothing() {
     let pooler = PgBouncer::start(&database, "transaction", 4).await;
     let setup = Setup::embedded().on(database).with("store", pooler.url());
     let [one, two] = two_with(setup).await;
-    let load = Load::default();
-    let cuts = async {
-        for _ in 0..size(5, 50) {
-            let cut = "select count(pg_terminate_backend(pid)) from pg_stat_activity \
-                       where datname = current_database() and pid <> pg_backend_pid()";
-            one.setup().database().say(cut);
-            load.goes_on().await;
-        }
-    };
-    load.through(&[&one, &two], cuts).await;
+    Load::default()
+        .through_cuts(&[&one, &two], size(5, 50))
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

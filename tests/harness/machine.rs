@@ -34,6 +34,6 @@ impl MachineSettings {
     /// Returns the same settings for a command that sees the file.
     #[must_use]
     pub fn hold(&self, setup: Setup) -> Setup {
-        self.room.hold_in_place(setup)
+        self.room.hold(setup)
     }
 }

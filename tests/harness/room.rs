@@ -68,14 +68,9 @@ impl Room {
         PathBuf::from(format!("/proc/{}/root", self.keeper.id()))
     }
 
-    /// Returns the same settings for a server that runs in the namespace.
+    /// Returns the same settings for a server that runs in the namespace. It has the usual working folder,
+    /// which a program that enters a namespace leaves.
     pub(crate) fn hold(&self, setup: Setup) -> Setup {
-        setup.run_by(self.inside.clone())
-    }
-
-    /// Returns the same settings for a server that runs in the namespace with the usual working folder, which
-    /// a program that enters a namespace leaves.
-    pub(crate) fn hold_in_place(&self, setup: Setup) -> Setup {
         let folder = setup.data().with_file_name("");
         let place = ["env", "--chdir", &folder.to_string_lossy()].map(str::to_owned);
         setup.run_by([self.inside.clone(), place.to_vec()].concat())

@@ -50,7 +50,7 @@ pub fn charset(media_type: &str) -> Option<&str> {
     Some(encoding(label).map_or(label, |known| known.name()))
 }
 
-/// Decodes a text of this media type.
+/// Decodes the bytes of text with this media type.
 #[must_use]
 pub fn decode<'b>(media_type: &str, body: &'b [u8]) -> Cow<'b, str> {
     let json = is_json(essence(media_type));
@@ -111,7 +111,7 @@ pub fn decode_header(value: &HeaderValue) -> Cow<'_, str> {
     str::from_utf8(bytes).map_or_else(|_| WINDOWS_1252.decode(bytes).0, Cow::Borrowed)
 }
 
-/// Returns a text that was decoded from a body, as a part of it if it is one.
+/// Returns decoded text as bytes, which share the memory of the body if they are a part of it.
 fn to_bytes(body: &Bytes, text: Cow<'_, str>) -> Bytes {
     match text {
         Cow::Borrowed(text) => body.slice_ref(text.as_bytes()),

@@ -55,7 +55,7 @@ pub struct ProxyRequest {
     pub headers: Vec<(String, String)>,
     /// Body of at most [`Limits::file`] bytes.
     pub body: Option<Bytes>,
-    /// Size up to which a response that is text is decoded to UTF-8, in bytes.
+    /// Maximum size of a text response that is decoded to UTF-8, in bytes.
     pub max_text_bytes: usize,
     /// Trace of the request; none if it is not traced.
     pub trace: Option<RunTrace>,

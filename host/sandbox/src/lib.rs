@@ -89,7 +89,7 @@ pub use sign::{SignatureStamp, Signing, SigningError, digest};
 pub use toolkit::{
     imports::{
         http::MAX_PARTS,
-        webhook::{MAX_SIGNED_BYTES_PER_CALL, MAX_SIGNED_MESSAGE_BYTES},
+        webhook::{MAX_SIGNED_BYTES_PER_CALL, MAX_SIGNED_MESSAGE_BYTES, STANDARD_WEBHOOKS_PREFIX},
     },
     redact::STEPS_PER_BYTE,
 };

@@ -28,6 +28,7 @@ use app::{
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
 use store::Store;
+use strum::{EnumString, IntoStaticStr};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader},
     net::{UnixListener, UnixStream},
@@ -49,8 +50,9 @@ const MAX_CONCURRENT_COMMANDS: usize = 8;
 /// Number of projects whose keys are read at a time.
 const LISTED_PROJECTS: u64 = 500;
 
-/// A command of the control socket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A command of the control socket, requested by a line with its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub(crate) enum ControlCommand {
     /// Export of everything in the store, as written by `app::lifecycle::archive`.
     Export,
@@ -86,27 +88,6 @@ pub(crate) struct OwnedKey {
         deserialize_with = "deserialize_secret"
     )]
     pub secret: Zeroizing<String>,
-}
-
-impl ControlCommand {
-    const ALL: [Self; 5] = [
-        Self::Export,
-        Self::Keys,
-        Self::Rotate,
-        Self::ApiKeys,
-        Self::Addresses,
-    ];
-
-    /// Returns the line that requests the command.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Export => "export",
-            Self::Keys => "keys",
-            Self::Rotate => "rotate",
-            Self::ApiKeys => "api-keys",
-            Self::Addresses => "addresses",
-        }
-    }
 }
 
 /// The server's side of the socket.
@@ -185,23 +166,20 @@ async fn handle_command(mut stream: UnixStream, context: &ControlContext) -> Res
         return Ok(());
     }
     let app = &context.app;
-    match ControlCommand::ALL
-        .into_iter()
-        .find(|command| command.name() == line.trim_end())
-    {
-        Some(ControlCommand::Export) => {
+    match line.trim_end().parse() {
+        Ok(ControlCommand::Export) => {
             Ok(app::lifecycle::archive::export_frames(&context.store, &mut write).await?)
         }
-        Some(ControlCommand::Keys) => reply(&mut write, app.vault.masters().await).await,
-        Some(ControlCommand::Rotate) => {
+        Ok(ControlCommand::Keys) => reply(&mut write, app.vault.masters().await).await,
+        Ok(ControlCommand::Rotate) => {
             let done = rotate(&app.vault, &context.key_file, app.clock.now()).await;
             reply(&mut write, done).await
         }
-        Some(ControlCommand::ApiKeys) => reply(&mut write, api_keys(app).await).await,
-        Some(ControlCommand::Addresses) => {
+        Ok(ControlCommand::ApiKeys) => reply(&mut write, api_keys(app).await).await,
+        Ok(ControlCommand::Addresses) => {
             reply(&mut write, Ok::<_, String>(&context.addresses)).await
         }
-        None => bail!("the command `{}` does not exist", line.trim_end()),
+        Err(_) => bail!("the command `{}` does not exist", line.trim_end()),
     }
 }
 
@@ -302,7 +280,7 @@ pub(crate) fn send(data: &Path, command: ControlCommand) -> Result<impl Read + u
     let path = data.join(SOCKET_NAME);
     let connect = || {
         let mut stream = BlockingStream::connect(&path)?;
-        writeln!(stream, "{}", command.name())?;
+        writeln!(stream, "{}", <&str>::from(command))?;
         Ok::<_, std::io::Error>(std::io::BufReader::new(stream))
     };
     connect().with_context(|| {

@@ -35,8 +35,8 @@ pub(crate) struct SharedTarget {
 }
 
 impl SharedTarget {
-    /// Waits until no other toolkit is compiled in the folder of this name, and removes the modules of other crates whose
-    /// names are those of the packages.
+    /// Waits until no other toolkit is compiled in the folder of this name, and removes the modules of other
+    /// crates whose names are those of the packages.
     pub(crate) fn lock(folder: &str, packages: &[Package]) -> Result<Self> {
         Self::lock_in(host::cache()?.join("target").join(folder), packages)
     }

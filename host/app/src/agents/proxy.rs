@@ -40,9 +40,9 @@ pub(super) struct ProxyAnswer {
 }
 
 impl ProxyCall {
-    /// Sends the request. The body is sent as it is written in `arguments`, the text of this call, because
-    /// numbers lose digits in a [`Value`]. `function` is the name of what is called, for errors. Fails if
-    /// the key of the caller may not send proxy requests, and for the reasons of [`proxy`].
+    /// Sends the request, with the body as it is written in `arguments`, the JSON of this call. `function`
+    /// is the name of what is called, for errors. Fails if the key of the caller may not send proxy requests,
+    /// and for the reasons of [`proxy`].
     pub(super) async fn send(
         self,
         app: &App,
@@ -55,7 +55,7 @@ impl ProxyCall {
             let area = Area::ProxyExecute.into_str();
             return Err(errors::key_permission("write", area));
         }
-        let body = ProxyBody::from_member(arguments);
+        let body = ProxyBody::find_in(app, &caller.project.tenant, arguments.clone()).await?;
         let request = Proxy {
             user_id: None,
             account: None,
@@ -77,27 +77,13 @@ impl ProxyCall {
 
 impl From<ProxyResponse> for ProxyAnswer {
     fn from(response: ProxyResponse) -> Self {
-        let mut url = None;
-        let data = match response.body {
-            ResponseBody::Empty => RawJson::NULL,
-            ResponseBody::Json(data) => data,
-            ResponseBody::Text(text) => RawJson::from_text(&text),
-            ResponseBody::File(link) => {
-                url = Some(link.url);
-                RawJson::NULL
-            }
+        let (data, url) = match response.body {
+            ResponseBody::Json(data) => (data, None),
+            ResponseBody::File(link) => (RawJson::NULL_VALUE, Some(link.url)),
         };
-        let mut headers = BTreeMap::<String, String>::new();
-        for (name, value) in response.headers {
-            let values = headers.entry(name).or_default();
-            if !values.is_empty() {
-                values.push_str(", ");
-            }
-            values.push_str(&value);
-        }
         Self {
             status: response.status,
-            headers,
+            headers: response.headers,
             data,
             url,
         }

@@ -2,8 +2,8 @@
 //!
 //! The value of a key comes from a flag, else from the environment (`TOOLHOST_NET__ALLOW` is
 //! `net.allow`, lists are comma-separated), else from the file (the one that `--config` names, or
-//! `toolhost.toml`, or `/etc/toolhost/toolhost.toml`), else from the declaration. An unknown key is an error, so that a typing
-//! mistake does not pass as a setting. This module is the only one that reads the environment,
+//! `toolhost.toml`, or `/etc/toolhost/toolhost.toml`), else from the declaration. An unknown key is an error, so
+//! that a typing mistake does not pass as a setting. This module is the only one that reads the environment,
 //! except for variables that replace arguments of commands.
 //!
 //! The files of groups declare settings. `setting.rs` makes the structs and the descriptions,

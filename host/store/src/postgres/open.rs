@@ -34,7 +34,7 @@ const CREATE_HINT: &str = "let the user own the database, or grant it `create` o
 const SESSION_SETTINGS: &str = "('statement_timeout', '5s'), ('lock_timeout', '2s'), \
                         ('idle_in_transaction_session_timeout', '5s'), ('client_min_messages', 'warning'), \
                         ('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'))";
-/// Number of times that a start looks which connections of the server two of its own have.
+/// Number of times that a start compares the connections of the server which two of its own have.
 const POOLER_CHECKS: usize = 8;
 
 /// A pool of connections to a database with all tables.
@@ -50,8 +50,7 @@ pub(super) struct Pooled(Arc<str>);
 
 impl Pooled {
     fn new() -> Self {
-        let settings = settings_sql("true");
-        Self(format!("begin; {settings}").into())
+        Self(format!("begin; {}", settings_sql(true)).into())
     }
 
     pub(super) fn begin(&self) -> AssertSqlSafe<Arc<str>> {
@@ -59,8 +58,9 @@ impl Pooled {
     }
 }
 
-/// Returns the statement that sets [`SESSION_SETTINGS`], for the current transaction alone or for the connection.
-fn settings_sql(local: &str) -> String {
+/// Returns the statement that sets [`SESSION_SETTINGS`]: for the current transaction if they are `local`, else for
+/// the connection.
+fn settings_sql(local: bool) -> String {
     format!(
         "select set_config(name, value, {local}) from (values {SESSION_SETTINGS}) as settings (name, value)"
     )
@@ -93,7 +93,7 @@ pub(super) async fn open(
         .after_connect(move |connection, _| {
             Box::pin(async move {
                 if !pooled {
-                    let settings = AssertSqlSafe(settings_sql("false"));
+                    let settings = AssertSqlSafe(settings_sql(false));
                     connection.execute(sqlx::raw_sql(settings)).await?;
                 }
                 Ok(())

@@ -1,10 +1,10 @@
 //! Tables, columns and indexes for the declared collections.
 //!
-//! Missing ones are added at start, under a lock that nodes starting together take in turn: all new tables in
-//! one transaction, and what each other table lacks in another, so that no transaction locks several tables in
-//! use. Nothing is ever removed or changed. Therefore a node with older declarations keeps running beside one
-//! with newer ones, and the database fills the columns that the older node does not know. Adding a
-//! column rewrites the table and locks it for that time.
+//! Missing ones are added at start, under a lock that only one node has at a time: all new tables in one
+//! transaction, and what each other table lacks in another, so that no transaction locks several tables in use.
+//! Nothing is ever removed or changed. Therefore a node with older declarations keeps running beside one with
+//! newer ones, and the database fills the columns that the older node does not know. Adding a column rewrites
+//! the table and locks it for that time.
 
 use super::quoted;
 use crate::{Collection, Field, Kind};

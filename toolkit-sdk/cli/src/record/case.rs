@@ -163,7 +163,7 @@ fn part(part: &Part) -> Result<(String, Value)> {
 
 fn given(response: &Response) -> Result<GivenResponse> {
     let body = match body(&response.body)? {
-        // A toolkit reads a text as it is, even one that could be JSON.
+        // The response is a string for the toolkit, even if its characters could be JSON.
         Some(_) if !is_json(response) => {
             let bytes = response.body.bytes();
             Some(plain_text(&bytes)?.into())

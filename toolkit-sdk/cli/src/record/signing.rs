@@ -14,15 +14,13 @@ use base64::{
 use bytes::Bytes;
 use manifest::SECRET_PLACEHOLDER;
 use sandbox::{
-    Action, Inbound,
+    Action, Inbound, STANDARD_WEBHOOKS_PREFIX,
     cassette::{Cassette, RecordedAction, SignedMessage},
 };
 use serde_json::Value;
 
 use crate::run::FinishedCall;
 
-/// Text before the base64 of a secret of Standard Webhooks.
-const STANDARD_WEBHOOKS_PREFIX: &str = "whsec_";
 /// Minimum length of a secret that is replaced inside other text, in bytes.
 const MIN_SECRET_BYTES: usize = 8;
 
@@ -152,10 +150,9 @@ impl Secrets<'_> {
 
 /// Returns the forms in which providers write a signature.
 fn encodings(signature: &[u8]) -> [String; 6] {
-    let hex: String = signature.iter().map(|byte| format!("{byte:02x}")).collect();
     [
-        hex.to_ascii_uppercase(),
-        hex,
+        hex::encode_upper(signature),
+        hex::encode(signature),
         STANDARD.encode(signature),
         URL_SAFE.encode(signature),
         STANDARD_NO_PAD.encode(signature),

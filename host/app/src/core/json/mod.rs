@@ -30,11 +30,11 @@ pub struct RawJson(pub Bytes);
 
 impl RawJson {
     /// The value null.
-    pub const NULL: Self = Self(Bytes::from_static(b"null"));
+    pub const NULL_VALUE: Self = Self(Bytes::from_static(b"null"));
     /// An object without members.
     pub const EMPTY_OBJECT: Self = Self(Bytes::from_static(b"{}"));
 
-    /// Returns a JSON string with this text.
+    /// Returns the JSON string of a text.
     #[must_use]
     pub fn from_text(text: &str) -> Self {
         Self(Value::from(text).to_string().into())

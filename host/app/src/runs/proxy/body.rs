@@ -1,4 +1,5 @@
 //! Bodies of proxy requests and of their responses.
+
 use std::sync::Arc;
 
 use bumpalo::Bump;
@@ -49,13 +50,24 @@ pub enum ProxyBody {
 }
 
 impl ProxyBody {
-    /// Returns the member `body` of a JSON object: a text is sent as it is, any other value as JSON. The
-    /// text of the value is kept, in which numbers have all of their digits. Null is no body.
+    /// Returns the member `body` of the JSON object of a project's request: a string is sent as it is, any
+    /// other value as JSON, as it is written there, because numbers lose digits in a parsed value. Null is
+    /// no body. The inner error means that the bytes are no JSON object.
     ///
     /// # Errors
-    /// Returns an error if the text is no JSON object.
-    pub fn from_member(object: &Bytes) -> serde_json::Result<Option<Self>> {
-        let Holder { body } = serde_json::from_slice(object)?;
+    /// As [`LargeWork::scan`](crate::core::large_work::LargeWork::scan).
+    pub async fn find_in(
+        app: &App,
+        tenant: &Arc<str>,
+        object: Bytes,
+    ) -> Result<serde_json::Result<Option<Self>>> {
+        let size = object.len();
+        let find = move || Self::from_member(&object);
+        app.large_work.scan(tenant, size, find).await
+    }
+
+    fn from_member(object: &Bytes) -> serde_json::Result<Option<Self>> {
+        let WithBody { body } = serde_json::from_slice(object)?;
         let Some(text) = body.map(RawValue::get) else {
             return Ok(None);
         };
@@ -67,9 +79,9 @@ impl ProxyBody {
     }
 }
 
-/// An object with a body among its members.
+/// An object with a member `body`.
 #[derive(Deserialize)]
-struct Holder<'a> {
+struct WithBody<'a> {
     #[serde(borrow)]
     body: Option<&'a RawValue>,
 }
@@ -77,12 +89,8 @@ struct Holder<'a> {
 /// The body of a response.
 #[derive(Debug)]
 pub enum ResponseBody {
-    /// An empty body.
-    Empty,
-    /// A JSON body, with all digits of its numbers.
+    /// A JSON body with all digits of its numbers, other text as a JSON string, or null for an empty body.
     Json(RawJson),
-    /// A text body that is not JSON.
-    Text(String),
     /// A binary or large body, which is stored as a file.
     File(Link),
 }
@@ -188,7 +196,7 @@ pub(super) async fn to_response_body(
     body: Bytes,
 ) -> Result<ResponseBody> {
     if body.is_empty() {
-        return Ok(ResponseBody::Empty);
+        return Ok(ResponseBody::Json(RawJson::NULL_VALUE));
     }
     let media_type = header(headers, "content-type")
         .unwrap_or_default()
@@ -204,7 +212,7 @@ pub(super) async fn to_response_body(
         app.large_work.run(&project.tenant, size, parse).await?
     };
     match parsed {
-        Ok(body) => Ok(body),
+        Ok(json) => Ok(ResponseBody::Json(json)),
         Err(body) => {
             let media_type = if media_type.is_empty() {
                 "application/octet-stream"
@@ -226,15 +234,15 @@ pub(super) async fn to_response_body(
     }
 }
 
-/// Parses a body as JSON, or as text if it is not JSON. Returns a body that is not text unchanged.
-fn parse_text(body: Bytes) -> std::result::Result<ResponseBody, Bytes> {
+/// Returns a body as JSON: as it is, or other text as a string. Returns a body that is not text unchanged.
+fn parse_text(body: Bytes) -> std::result::Result<RawJson, Bytes> {
     match std::str::from_utf8(&body) {
         Ok(text) if !text.contains('\0') => {
-            let parsed = Tree::parse(&body, &Bump::new(), Rules::Lenient).is_ok();
-            Ok(if parsed {
-                ResponseBody::Json(RawJson(body))
+            let is_json = Tree::parse(&body, &Bump::new(), Rules::Lenient).is_ok();
+            Ok(if is_json {
+                RawJson(body)
             } else {
-                ResponseBody::Text(text.to_owned())
+                RawJson::from_text(text)
             })
         }
         _ => Err(body),
@@ -265,13 +273,10 @@ mod tests {
 
     #[test]
     fn json_of_a_response_is_kept() {
-        let parsed = |text: &'static str| parse_text(text.into());
-        let Ok(ResponseBody::Json(RawJson(json))) = parsed(r#"{"n": 0.1234567890123456789}"#)
-        else {
-            panic!("it is JSON");
-        };
-        assert_eq!(json, r#"{"n": 0.1234567890123456789}"#);
-        assert!(matches!(parsed("{"), Ok(ResponseBody::Text(_))));
+        let parsed = |text: &'static str| parse_text(text.into()).map(|RawJson(json)| json);
+        let json = r#"{"n": 0.1234567890123456789}"#;
+        assert_eq!(parsed(json).unwrap(), json);
+        assert_eq!(parsed("{").unwrap(), r#""{""#);
         assert!(parsed("\0").is_err());
     }
 }

@@ -7,7 +7,7 @@
 mod body;
 mod destination;
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use sandbox::{Failure, Limits, Outcome};
@@ -70,8 +70,8 @@ pub struct ProxyResponse {
     pub log_id: LogId,
     /// The HTTP status code of the provider.
     pub status: u16,
-    /// The response headers, with names in lower case.
-    pub headers: Vec<(String, String)>,
+    /// The response headers, with names in lower case. Values of one name are joined by commas.
+    pub headers: BTreeMap<String, String>,
     /// The response body.
     pub body: ResponseBody,
 }
@@ -170,8 +170,23 @@ async fn finish(
         log_id,
         status: response.status,
         body: body.map_err(note_effect)?,
-        headers,
+        headers: joined(headers),
     })
+}
+
+/// Joins the values of headers that are repeated (RFC 9110, section 5.2).
+fn joined(headers: Vec<(String, String)>) -> BTreeMap<String, String> {
+    let mut joined = BTreeMap::<String, String>::new();
+    for (name, value) in headers {
+        joined
+            .entry(name)
+            .and_modify(|before| {
+                before.push_str(", ");
+                before.push_str(&value);
+            })
+            .or_insert(value);
+    }
+    joined
 }
 
 fn proxy_error(failure: Failure) -> Error {

@@ -350,6 +350,7 @@ impl<'a, T: Claimable, C, R> Due<'a, T, C, R> {
             if waiting.reads_deferred(now) {
                 self.read_deferred(&mut waiting.deferred, now, until)
                     .await?;
+                // Without deferred records, due ones are read at the usual interval.
                 if waiting.deferred.groups.is_empty() && !waiting.deferred.more {
                     waiting.deferred_until = Some(now);
                 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use store::{
     Backend, Batch, Collection, Document, Field, Folder, Health, Page, Report, Row, Store,
 };
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use super::*;
 use crate::{
@@ -304,9 +304,10 @@ fn every_item_is_done_by_one_worker() {
     });
 }
 
-/// A store that counts the records that queries return.
+/// A store that counts the queries and the records that they return.
 struct Counted {
     store: Store,
+    queries: watch::Sender<usize>,
     records: AtomicUsize,
 }
 
@@ -328,6 +329,7 @@ impl Backend for Counted {
     ) -> std::result::Result<Page, store::Error> {
         let page = self.store.rows(collection, query).await?;
         self.records.fetch_add(page.rows.len(), Ordering::SeqCst);
+        self.queries.send_modify(|queries| *queries += 1);
         Ok(page)
     }
 
@@ -355,10 +357,11 @@ impl Backend for Counted {
     async fn close(&self) {}
 }
 
-/// Returns claims on the records of a store, and the number of records that they read.
+/// Returns claims on the records of a store, and the numbers of their queries and of the records they read.
 fn counted_claims(sled: &Store, folder: &std::path::Path, clock: &Clock) -> (Claims, Arc<Counted>) {
     let counted = Arc::new(Counted {
         store: sled.clone(),
+        queries: watch::Sender::default(),
         records: AtomicUsize::new(0),
     });
     let blobs = Arc::new(Folder::open(&folder.join("blobs")).unwrap());

@@ -38,7 +38,7 @@ pub const MAX_SIGNED_MESSAGE_BYTES: usize = (1 << 20) + (64 << 10);
 /// Maximum size of all messages of one call, in bytes.
 pub const MAX_SIGNED_BYTES_PER_CALL: usize = 16 << 20;
 /// Text before the base64 of a secret of Standard Webhooks.
-const STANDARD_WEBHOOKS_PREFIX: &str = "whsec_";
+pub const STANDARD_WEBHOOKS_PREFIX: &str = "whsec_";
 /// Sizes of the secrets that are searched for, in bytes. Shorter ones may be common words, and
 /// longer ones cost too much.
 const REDACTED_SECRET_BYTES: RangeInclusive<usize> = 8..=1024;

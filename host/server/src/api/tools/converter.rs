@@ -1,8 +1,8 @@
-//! What the converter of a client makes of the schemas of tools.
+//! Schemas of arguments for client libraries that refuse some keywords.
 //!
-//! Client libraries turn the arguments of a tool into what a framework declares to its model. One of them
-//! reads schemas into messages with fixed members, and refuses a tool with any other keyword, such as the
-//! mark of a file.
+//! A client library converts the arguments of a tool to the declaration of a function that its framework
+//! sends to a model. One framework parses them as the Protocol Buffers message `Schema`, and refuses a tool
+//! with any other keyword, such as the mark of a file.
 
 use std::sync::Arc;
 
@@ -15,11 +15,12 @@ use crate::{
     http::{ApiError, ApiResult, signature::Input},
 };
 
-/// Headers in which a client states its library and its framework, with the values of the library that
-/// reads schemas into messages.
-const MESSAGE_CLIENT: [(&str, &str); 2] = [("x-source", "PYTHON_SDK"), ("x-framework", "google")];
-/// Members of such messages, as keywords.
-const MESSAGE_MEMBERS: [&str; 24] = [
+/// Headers in which a client states its library and its framework, with the values of the one that parses
+/// schemas as messages.
+const PROTOBUF_CLIENT_HEADERS: [(&str, &str); 2] =
+    [("x-source", "PYTHON_SDK"), ("x-framework", "google")];
+/// Fields of the message `Schema`.
+const PROTOBUF_FIELDS: [&str; 24] = [
     "$defs",
     "$ref",
     "additionalProperties",
@@ -46,19 +47,19 @@ const MESSAGE_MEMBERS: [&str; 24] = [
     "type",
 ];
 
-/// The converter of a client, by the keywords that it takes.
+/// The converter of a client, by the keywords that it accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Converter {
-    /// It takes all keywords.
-    Open,
-    /// It takes the members of messages.
-    Messages,
+    /// It accepts all keywords of JSON Schema.
+    JsonSchema,
+    /// It accepts the fields of the message.
+    Protobuf,
 }
 
 impl Converter {
     /// Returns a schema of arguments without what the converter refuses.
     pub(super) fn fit(self, mut schema: Value) -> Value {
-        if self == Self::Messages {
+        if self == Self::Protobuf {
             restrict_inside(&mut schema);
         }
         schema
@@ -71,19 +72,19 @@ impl FromRequestParts<Arc<Server>> for Converter {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &Arc<Server>) -> ApiResult<Self> {
-        let reads_messages = MESSAGE_CLIENT
+        let is_protobuf = PROTOBUF_CLIENT_HEADERS
             .iter()
             .all(|(name, value)| parts.headers.get(*name).is_some_and(|given| given == value));
-        Ok(if reads_messages {
-            Self::Messages
+        Ok(if is_protobuf {
+            Self::Protobuf
         } else {
-            Self::Open
+            Self::JsonSchema
         })
     }
 }
 
-/// Takes what messages cannot hold out of all schemas inside a schema. Of the schema itself, the converter
-/// reads the properties alone.
+/// Removes what the message has no field for from all schemas inside a schema. Of the schema itself, the
+/// converter reads only the properties.
 fn restrict_inside(schema: &mut Value) {
     let Value::Object(members) = schema else {
         return;
@@ -103,25 +104,25 @@ fn restrict_inside(schema: &mut Value) {
     }
 }
 
-/// Takes what messages cannot hold out of a schema and of all schemas inside it.
+/// Removes what the message has no field for from a schema and from all schemas inside it.
 fn restrict(schema: &mut Value) {
     if let Value::Object(members) = schema {
-        members.retain(|keyword, value| is_held(keyword, value));
+        members.retain(|keyword, value| has_field(keyword, value));
     } else {
-        // Messages have no schemas that are true or false.
+        // A schema that is true or false is no message.
         *schema = Map::new().into();
     }
     restrict_inside(schema);
 }
 
-/// Says whether messages can hold a keyword with this value.
-fn is_held(keyword: &str, value: &Value) -> bool {
+/// Returns true if the message has a field for a keyword with this value.
+fn has_field(keyword: &str, value: &Value) -> bool {
     match keyword {
         "enum" => value
             .as_array()
             .is_some_and(|all| all.iter().all(Value::is_string)),
         "items" => value.is_object(),
-        _ => MESSAGE_MEMBERS.contains(&keyword),
+        _ => PROTOBUF_FIELDS.contains(&keyword),
     }
 }
 
@@ -132,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn message_schemas_have_known_members_only() {
+    fn protobuf_schemas_have_known_fields_only() {
         let file = json!({ "type": "object", "file_uploadable": true, "properties": { "s3key": { "type": "string" } } });
         let held = json!({ "type": "object", "properties": { "s3key": { "type": "string" } } });
         for (given, expected) in [
@@ -159,9 +160,9 @@ mod tests {
             ),
         ] {
             let arguments = json!({ "properties": { "p": given } });
-            let fitted = Converter::Messages.fit(arguments.clone());
+            let fitted = Converter::Protobuf.fit(arguments.clone());
             assert_eq!(fitted["properties"]["p"], expected);
-            assert_eq!(Converter::Open.fit(arguments.clone()), arguments);
+            assert_eq!(Converter::JsonSchema.fit(arguments.clone()), arguments);
         }
     }
 }

@@ -66,24 +66,18 @@ view! {
     /// A provider's response to a proxy request.
     #[schema(as = Proxied)]
     pub(crate) struct ProxyView from response: ProxyResponse where {
-        let mut binary_data = None;
-        let data = match response.body {
-            ResponseBody::Empty => RawJson::NULL,
-            ResponseBody::Json(data) => data,
-            ResponseBody::Text(text) => RawJson::from_text(&text),
-            ResponseBody::File(link) => {
-                binary_data = Some(link.into());
-                RawJson::EMPTY_OBJECT
-            }
+        let (data, file) = match response.body {
+            ResponseBody::Json(data) => (data, None),
+            ResponseBody::File(link) => (RawJson::EMPTY_OBJECT, Some(link)),
         };
     } {
         /// HTTP status of the provider's response.
         status: u16 = response.status,
         /// Headers with names in lower case, without cookies.
-        headers: BTreeMap<String, String> = joined(response.headers),
+        headers: BTreeMap<String, String> = response.headers,
         /// Parsed JSON, else text; null if there was no body, and empty if the body is a file.
         #[schema(value_type = Value)] data: RawJson = data,
-        binary_data?: Option<FileView> = binary_data,
+        binary_data?: Option<FileView> = file.map(FileView::from),
         #[schema(value_type = String)] log_id: LogId = response.log_id,
     }
 }
@@ -121,8 +115,7 @@ pub(crate) async fn send(
 }
 
 impl ProxyRequest {
-    /// Returns the request to send. `text` is the text of this one: the body is sent as it was written
-    /// there, because numbers lose digits in a [`Value`].
+    /// Returns the request to send, with the body as it is written in `text`, the JSON of this request.
     pub(crate) async fn into_proxy(self, key: &ProjectKey, text: Bytes) -> ApiResult<Proxy> {
         let method = self.method.to_ascii_uppercase();
         if !PROXY_METHODS.contains(&method.as_str()) {
@@ -143,10 +136,7 @@ impl ProxyRequest {
         }
         let user_id = not_blank(self.user_id);
         refuse_nul("user_id", user_id.as_deref())?;
-        let turns = &key.app().large_work;
-        let size = text.len();
-        let find = move || ProxyBody::from_member(&text);
-        let body = turns.scan(&key.project.tenant, size, find).await?;
+        let body = ProxyBody::find_in(key.app(), &key.project.tenant, text).await?;
         let body = body.map_err(|cause| errors::invalid(format!("body: {cause}")))?;
         Ok(Proxy {
             user_id,
@@ -194,19 +184,4 @@ impl TryFrom<BinaryBody> for ProxyBody {
             }
         }
     }
-}
-
-/// Joins the values of headers that are repeated.
-fn joined(headers: Vec<(String, String)>) -> BTreeMap<String, String> {
-    let mut joined = BTreeMap::<String, String>::new();
-    for (name, value) in headers {
-        joined
-            .entry(name)
-            .and_modify(|before| {
-                before.push_str(", ");
-                before.push_str(&value);
-            })
-            .or_insert(value);
-    }
-    joined
 }

@@ -17,7 +17,7 @@ use crate::{Server, commands::toolkits, installed, terminal::Terminal};
 /// Interval at which a start that publishes toolkits says how far it is.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Where the components of a start come from.
+/// Source of the components that a start publishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
     /// A folder that the operator named. A version that was published with other bytes is a problem.

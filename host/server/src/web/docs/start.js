@@ -36,7 +36,17 @@ const complete = () => {
     }
   }
 };
-new MutationObserver(complete).observe(document.querySelector("#swagger-ui"), { childList: true, subtree: true });
+// The page has thousands of elements and changes in many steps: they are completed once for each frame.
+let isScheduled = false;
+const schedule = () => {
+  if (isScheduled) return;
+  isScheduled = true;
+  requestAnimationFrame(() => {
+    isScheduled = false;
+    complete();
+  });
+};
+new MutationObserver(schedule).observe(document.querySelector("#swagger-ui"), { childList: true, subtree: true });
 
 // Without `validatorUrl: null`, the page would send the description to the validator of a third party.
 // The list of schemas is closed: it is longer than the operations, which show their own.

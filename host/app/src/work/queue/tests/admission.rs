@@ -188,3 +188,28 @@ async fn deferred_records_delay_no_newcomer() {
     let (_, read) = cost_of_newcomer(Some(retry_at)).await;
     assert!(read < 4_000, "{read} records were read");
 }
+
+#[tokio::test]
+async fn idle_queues_read_at_the_same_interval() {
+    let folder = tempfile::tempdir().unwrap();
+    let collections: [&Collection; 2] = [&ITEMS_COLLECTION, &RESULTS_COLLECTION];
+    let sled = Store::open(&folder.path().join("store"), &collections).unwrap();
+    let clock = Clock::standing_at(Time(100_000));
+    let (claims, plain) = counted_claims(&sled, folder.path(), &clock);
+    let (deferring_claims, deferring) = counted_claims(&sled, folder.path(), &clock);
+    let limited = Limited::default();
+    let (queue, deferring_queue) = (shared_queue(None), Limited::queue());
+    let mut queries = plain.queries.subscribe();
+    tokio::select! {
+        () = queue.run(&claims, &limited) => unreachable!("a queue has no end"),
+        () = deferring_queue.run(&deferring_claims, &limited) => unreachable!("a queue has no end"),
+        read = tokio::time::timeout(TEST_DEADLINE, queries.wait_for(|queries| *queries > 4)) => {
+            assert!(read.is_ok(), "the queue reads again");
+        }
+    }
+    let queries = *deferring.queries.borrow();
+    assert!(
+        queries < 20,
+        "{queries} queries, of which one is for deferred records"
+    );
+}

@@ -90,8 +90,8 @@ impl Outgoing {
     }
 
     /// Converts a response for the guest: without secrets and cookies, with its body in memory or
-    /// in a file. A text in memory is in UTF-8. A signature is valid for one request, so it is redacted only from the response to
-    /// that request.
+    /// in a file. Text in memory is in UTF-8. A signature is valid for one request, so it is redacted only
+    /// from the response to that request.
     pub(super) async fn to_guest_response(
         &self,
         received: Received,
@@ -114,7 +114,7 @@ impl Outgoing {
         let decodes =
             !is_encoded && (!into_blob || answer.body.len() <= self.max_decoded_file_bytes);
         let body = Body {
-            text_of: decodes.then(|| text::media_type(&answer.headers).to_owned()),
+            media_type: decodes.then(|| text::media_type(&answer.headers).to_owned()),
             bytes: std::mem::take(&mut answer.body),
             memory: memory.clone(),
         };
@@ -151,9 +151,9 @@ impl Outgoing {
         Ok(response)
     }
 
-    /// Decodes and redacts a body. This is done on the guest threads for a large body, in turns with the
-    /// guests, so that it does not block other calls. It ends with the request. Returns also the media
-    /// type of a text that was in another charset.
+    /// Decodes and redacts a body. This is done on the guest threads for a large body, within the permits of
+    /// its tenant, so that it does not block other calls. It ends with the request. Returns also the new media
+    /// type of text that was in another charset.
     async fn to_guest_body(
         &self,
         redactor: &Arc<Redactor>,
@@ -168,9 +168,9 @@ impl Outgoing {
             let redactor = redactor.clone();
             let cpu_permits = self.cpu_permits.clone();
             let search = async move {
-                let turn = cpu_permits.acquire().await;
+                let permit = cpu_permits.acquire().await;
                 let (bytes, media_type) = body.decode()?;
-                drop(turn);
+                drop(permit);
                 let ranges = redactor
                     .find_in_turns(&bytes, &cpu_permits)
                     .await
@@ -198,17 +198,17 @@ impl Outgoing {
 /// Body on its way to the guest.
 struct Body {
     bytes: Bytes,
-    /// Media type of the body if it is decoded in case it is text.
-    text_of: Option<String>,
+    /// Media type of a body that is decoded if it is text; none for a body that is not decoded.
+    media_type: Option<String>,
     memory: Arc<Reservation>,
 }
 
 impl Body {
-    /// Returns the body in UTF-8 if it is text, in memory reserved for it, and its media type if that is
-    /// another one now.
+    /// Returns the body, in UTF-8 and in memory reserved for it if it is text, and its media type if decoding
+    /// has changed it.
     fn decode(&self) -> Result<(Bytes, Option<String>), &'static str> {
         let bytes = self.bytes.clone();
-        let Some(media_type) = &self.text_of else {
+        let Some(media_type) = &self.media_type else {
             return Ok((bytes, None));
         };
         let (decoded, media_type) = text::decode_body(media_type, bytes);
