@@ -73,7 +73,7 @@ pub use tunnel::Tunnel;
 
 /// Time limit for a condition to become true. It is generous because the machine may be busy; a
 /// test whose condition becomes true does not wait for it.
-pub const CONDITION_TIMEOUT: Duration = Duration::from_secs(60);
+pub const CONDITION_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Time between two looks at a condition. It grows with each look, because a look often is a request,
 /// which takes processor time from what the test waits for.
