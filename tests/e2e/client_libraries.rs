@@ -105,17 +105,19 @@ fn odd_arguments() -> Value {
 }
 
 #[tokio::test]
-async fn older_client_library_exchanges_files() {
+async fn older_client_libraries_exchange_files() {
     let host = Host::shared().await;
     let tool = guest::tool(&files::copier(host).await);
-    let project = host.new_project().await;
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("note.txt");
-    let content = unique(100);
-    fs::write(&file, &content).unwrap();
-    let options = json!({
-        "url": host.url, "key": project.key(), "tool": tool, "file": file, "folder": folder.path(),
-    });
-    let report = Assistant::start_files(&options).report().await;
-    assert_eq!(report["content"], content, "{report}");
+    for library in Library::ALL {
+        let project = host.new_project().await;
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("note.txt");
+        let content = unique(100);
+        fs::write(&file, &content).unwrap();
+        let options = json!({
+            "url": host.url, "key": project.key(), "tool": tool, "file": file, "folder": folder.path(),
+        });
+        let report = Assistant::start_files(library, &options).report().await;
+        assert_eq!(report["content"], content, "{library:?}: {report}");
+    }
 }

@@ -182,7 +182,7 @@ async fn other_projects_are_served_beside_spinning_guests() {
     let echo = given::echo(&host).await;
     let mut spinner = hostile::spin().remove(0);
     // Eight concurrent guests together need twice the time that one may take. Time used by other
-    // guests does not count against a guest.
+    // guests does not count against a guest, but that of other programs on the machine does.
     spinner.manifest["limits"] = json!({ "cpu_ms": 500, "wall_ms": 1000 });
     assert_eq!(publish(&host, &spinner).await, None);
     let (attacker, victim) = (host.new_project().await, host.new_project().await);
@@ -192,11 +192,13 @@ async fn other_projects_are_served_beside_spinning_guests() {
         async move {
             for _ in 0..3 {
                 let answer = attacker.execute(&tool, json!({})).await;
-                let refused = answer.status == 429 && !answer.header("retry-after").is_empty();
-                assert!(
-                    refused || answer.failure() == "tool_cpu_limit",
-                    "{answer:#?}"
-                );
+                if answer.status == 429 {
+                    assert!(!answer.header("retry-after").is_empty(), "{answer:#?}");
+                } else {
+                    let failure = answer.failure();
+                    let is_limit = ["tool_cpu_limit", "tool_timeout"].contains(&failure);
+                    assert!(is_limit, "{answer:#?}");
+                }
             }
         }
     });

@@ -55,12 +55,13 @@ impl Assistant {
     }
 
     /// Starts an application that sends a file to a tool and takes one, with the options that its script
-    /// describes. Its client library is the newest that takes files from servers on loopback.
+    /// describes. Its client library is one of those that take files from servers on loopback, which newer
+    /// ones refuse.
     ///
     /// # Panics
     /// If the library is missing.
-    pub fn start_files(options: &Value) -> Self {
-        Self::start_script(Library::Python, "composio-0.10.10", "files", options)
+    pub fn start_files(library: Library, options: &Value) -> Self {
+        Self::start_script(library, "composio-0.10.10", "files", options)
     }
 
     /// Starts a script; `package` is the folder of its library for Python.

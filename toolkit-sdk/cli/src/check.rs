@@ -23,7 +23,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
 use clap::Args;
-use manifest::{Manifest, Version};
+use manifest::{Manifest, Version, is_python_keyword};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -180,7 +180,8 @@ pub(crate) async fn check(subject: &Subject, bless: bool) -> Result<Report> {
     })
 }
 
-/// Reports invalid schemas and examples that do not match their schema.
+/// Reports invalid schemas, examples that do not match their schema, and arguments that cannot be
+/// parameters of a function in Python.
 fn schema_problems(manifest: &Manifest) -> Vec<String> {
     let mut problems = Vec::new();
     for tool in &manifest.tools {
@@ -189,6 +190,14 @@ fn schema_problems(manifest: &Manifest) -> Vec<String> {
             &format!("{}: output schema", tool.slug),
             &mut problems,
         );
+        let arguments = tool.input["properties"].as_object().into_iter().flatten();
+        for (name, _) in arguments.filter(|(name, _)| is_python_keyword(name)) {
+            problems.push(format!(
+                "{}: input schema: `{name}` is a keyword of Python: frameworks that make a function of a tool refuse it; \
+                 rename the argument, for example to `{name}_`",
+                tool.slug
+            ));
+        }
         let Some(input) = compiled(
             &tool.input,
             &format!("{}: input schema", tool.slug),
@@ -310,6 +319,28 @@ mod tests {
         );
         assert!(
             problems[2].starts_with("HELLO_GREET: example 3: "),
+            "{problems:?}"
+        );
+    }
+
+    #[test]
+    fn arguments_named_like_python_keywords_are_reported() {
+        let manifest: Manifest = serde_json::from_value(json!({
+            "abi": "1.0.0", "sdk": "toolkit-sdk 0.1.0", "slug": "mail", "name": "Mail", "description": "Sends.",
+            "version": "20261121_00",
+            "tools": [{
+                "slug": "MAIL_SEND", "name": "n", "description": "d", "output": { "type": "object" },
+                "input": { "type": "object", "properties": {
+                    "from": { "type": "string" }, "from_email": { "type": "string" },
+                    "filter": { "type": "object", "properties": { "from": { "type": "string" } } },
+                } },
+            }],
+        }))
+        .unwrap();
+        let problems = schema_problems(&manifest);
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(
+            problems[0].starts_with("MAIL_SEND: input schema: `from` is a keyword of Python: "),
             "{problems:?}"
         );
     }

@@ -180,16 +180,14 @@ impl Builder<'_> {
             Media::Multipart { fields } => plan::Body::Multipart {
                 fields: self.form(body, fields),
             },
-            Media::Graphql { document } => {
-                self.members(body);
-                plan::Body::Graphql {
-                    document: document.clone(),
-                }
-            }
-            Media::Mcp { tool } => {
-                self.members(body);
-                plan::Body::Mcp { tool: tool.clone() }
-            }
+            Media::Graphql { document } => plan::Body::Graphql {
+                document: document.clone(),
+                renamed: self.renamed(body),
+            },
+            Media::Mcp { tool } => plan::Body::Mcp {
+                tool: tool.clone(),
+                renamed: self.renamed(body),
+            },
         }
     }
 
@@ -440,6 +438,21 @@ mod tests {
             renamed,
             BTreeMap::from([("id_body".to_owned(), "id".to_owned())])
         );
+    }
+
+    #[test]
+    fn renamed_members_keep_their_names_at_the_provider() {
+        let schema = json!({ "type": "object", "properties": { "from": { "type": "string" } } });
+        for media in [
+            json!({ "kind": "json" }),
+            json!({ "kind": "graphql", "document": "query" }),
+            json!({ "kind": "mcp", "tool": "send" }),
+        ] {
+            let built = arguments(json!({ "body": { "media": media, "schema": schema } }));
+            assert!(built.schema["properties"]["from_"].is_object(), "{media}");
+            let body = serde_json::to_value(built.body).unwrap();
+            assert_eq!(body["renamed"], json!({ "from_": "from" }), "{media}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use heck::ToShoutySnakeCase;
+use manifest::is_python_keyword;
 use sha2::{Digest, Sha256};
 
 use crate::Operation;
@@ -95,7 +96,8 @@ fn digest(text: &str) -> String {
         .collect()
 }
 
-/// Returns the name of an argument: letters, digits, `_`, `.` and `-`.
+/// Returns the name of an argument: letters, digits, `_`, `.` and `-`. A keyword of Python gets an
+/// underscore at its end.
 pub(crate) fn argument(name: &str) -> String {
     let safe = |letter: char| {
         if letter.is_ascii_alphanumeric() || "_.-".contains(letter) {
@@ -116,7 +118,10 @@ pub(crate) fn argument(name: &str) -> String {
             )
         }
         // An underscore of the name itself stays: `_links` is not `links`.
-        _ if words.len() <= MAX_ARGUMENT_BYTES && words == name => words,
+        _ if words.len() <= MAX_ARGUMENT_BYTES && words == name && !is_python_keyword(name) => {
+            words
+        }
+        keyword if is_python_keyword(keyword) => format!("{keyword}_"),
         plain => plain.to_owned(),
     }
 }
@@ -223,6 +228,9 @@ mod tests {
             ("X-Request-Id", "X-Request-Id"),
             ("_links", "_links"),
             ("a.b", "a.b"),
+            ("from", "from_"),
+            ("_from", "_from"),
+            ("in[]", "in_"),
         ] {
             assert_eq!(argument(name), expected, "{name}");
         }

@@ -53,8 +53,8 @@ pub use path::at;
 pub use problems::{
     MAX_DESCRIPTION_BYTES, MAX_MANIFEST_BYTES, MAX_PATTERNS_PER_SCHEMA, MAX_SCHEMA_BYTES,
     MAX_SCHEMA_CHAIN, MAX_SCHEMA_DEPTH, MAX_SCHEMAS_PER_VALUE, MAX_TOOLS, SchemaCost, cleaned,
-    host_problem, is_hidden, is_slug, joined_lines, sanitized_logo, schema_cost, schema_problems,
-    template_matches_host,
+    host_problem, is_hidden, is_python_keyword, is_slug, joined_lines, sanitized_logo, schema_cost,
+    schema_problems, template_matches_host,
 };
 pub use request::{HTTP_METHODS, is_platform_header};
 pub use section::{ReadError, SECTION_NAME, embed, extract};

@@ -176,12 +176,18 @@ pub enum Body {
     Graphql {
         /// Query or mutation.
         document: String,
+        /// Names of variables that differ from their arguments, by the name of the argument.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        renamed: BTreeMap<String, String>,
     },
     /// Call of a tool on a server of the Model Context Protocol (streamable HTTP). The arguments
     /// are those of the tool.
     Mcp {
         /// Name of the tool on that server.
         tool: String,
+        /// Names of the tool's arguments that differ here, by the name of the argument here.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        renamed: BTreeMap<String, String>,
     },
 }
 

@@ -144,9 +144,9 @@ impl From<Largest> for Unit {
 pub(crate) struct Interval {
     /// Earlier date: RFC 3339, a date, a date and time, RFC 2822, seconds or milliseconds since
     /// 1970, or `now`.
-    from: String,
+    start: String,
     /// Later date, in the same forms.
-    to: String,
+    end: String,
     /// IANA name of the time zone for dates without offset and for the length of days. Defaults to
     /// UTC.
     time_zone: Option<String>,
@@ -156,7 +156,7 @@ pub(crate) struct Interval {
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Difference {
-    /// Difference in ISO 8601, for example `P3DT2H`; negative if `to` is before `from`.
+    /// Difference in ISO 8601, for example `P3DT2H`; negative if `end` is before `start`.
     iso: String,
     /// Difference in words, for example `3d 2h`.
     text: String,
@@ -169,20 +169,20 @@ pub(crate) struct Difference {
 #[tool(
     read_only,
     idempotent,
-    example = r#"{"from": "2026-01-31", "to": "2026-11-21", "largest_unit": "month"}"#
+    example = r#"{"start": "2026-01-31", "end": "2026-11-21", "largest_unit": "month"}"#
 )]
 pub(crate) fn compare_dates(input: Interval) -> Result<Difference> {
     let zone = input.time_zone.as_deref().unwrap_or("UTC");
-    let from = read(&input.from, None, Some(zone))?;
-    let to = read(&input.to, None, Some(zone))?;
+    let start = read(&input.start, None, Some(zone))?;
+    let end = read(&input.end, None, Some(zone))?;
     let wrong = |error| ToolError::invalid_input(format!("cannot compare the dates: {error}"));
-    let span = from
-        .until(ZonedDifference::new(&to).largest(input.largest_unit.into()))
+    let span = start
+        .until(ZonedDifference::new(&end).largest(input.largest_unit.into()))
         .map_err(wrong)?;
     let days = span
-        .total(SpanTotal::from(Unit::Day).relative(&from))
+        .total(SpanTotal::from(Unit::Day).relative(&start))
         .map_err(wrong)?;
-    let seconds = to.timestamp().as_second() - from.timestamp().as_second();
+    let seconds = end.timestamp().as_second() - start.timestamp().as_second();
     Ok(Difference {
         iso: span.to_string(),
         text: format!("{span:#}"),

@@ -63,7 +63,7 @@ pub(crate) struct CreateBranch {
     branch: String,
     /// Branch, tag or commit to start from. Defaults to the default branch.
     #[serde(default = "head")]
-    from: String,
+    from_ref: String,
 }
 
 fn head() -> String {
@@ -78,7 +78,7 @@ pub(crate) struct Created {
     sha: String,
 }
 
-/// Creates a branch, from the default branch unless `from` is given.
+/// Creates a branch, from the default branch unless `from_ref` is given.
 #[tool(
     scopes("repo"),
     example = r#"{"owner": "octo-org", "repo": "octo-repo", "branch": "fix-crash"}"#
@@ -87,7 +87,7 @@ pub(crate) fn create_branch(input: CreateBranch) -> Result<Created> {
     let request = input
         .repo
         .get("/commits/{ref}")
-        .path_segments("ref", &input.from);
+        .path_segments("ref", &input.from_ref);
     let sha = request
         .header("accept", "application/vnd.github.sha")
         .send()?

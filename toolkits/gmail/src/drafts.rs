@@ -174,7 +174,7 @@ pub(crate) fn create_draft(input: Create) -> Result<Made> {
         Some(id) => {
             let original = headers_of(id)?;
             if mail.to.is_empty() {
-                let receivers = receivers(&original, reply_all, mail.from.as_deref())?;
+                let receivers = receivers(&original, reply_all, mail.from_email.as_deref())?;
                 mail.to = receivers.to;
                 mail.cc.extend(receivers.cc);
             }

@@ -91,7 +91,7 @@ pub(crate) struct Mail {
     #[serde(flatten)]
     pub(crate) content: Content,
     /// Sender, if not the mailbox itself: an address from `list_send_as`, with or without a name.
-    pub(crate) from: Option<String>,
+    pub(crate) from_email: Option<String>,
     /// Addresses for replies, if not the sender.
     #[serde(default)]
     pub(crate) reply_to: Vec<String>,
@@ -101,9 +101,9 @@ impl Mail {
     /// Returns the headers for sender, recipients and subject.
     pub(crate) fn headers(&self) -> Result<Vec<(&'static str, String)>> {
         let mut headers = Vec::new();
-        let from: Vec<String> = self.from.iter().cloned().collect();
+        let from: Vec<String> = self.from_email.iter().cloned().collect();
         let lists = [
-            ("From", "from", &from),
+            ("From", "from_email", &from),
             ("To", "to", &self.to),
             ("Cc", "cc", &self.cc),
             ("Bcc", "bcc", &self.bcc),

@@ -61,7 +61,7 @@ pub(crate) struct Reply {
     #[serde(default)]
     cc: Vec<String>,
     /// Sender, if not the mailbox itself: an address from `list_send_as`.
-    from: Option<String>,
+    from_email: Option<String>,
 }
 
 /// Replies to a mail in its conversation: to the sender, and with `reply_all` to all other
@@ -77,11 +77,11 @@ pub(crate) struct Reply {
 )]
 pub(crate) fn reply_to_email(input: Reply) -> Result<Sent> {
     let original = headers_of(&input.message_id)?;
-    let receivers = receivers(&original, input.reply_all, input.from.as_deref())?;
+    let receivers = receivers(&original, input.reply_all, input.from_email.as_deref())?;
     let place = place_after(&original);
     let mut headers = Vec::new();
-    if let Some(from) = &input.from {
-        headers.push(("From", addresses("from", std::slice::from_ref(from))?));
+    if let Some(from) = &input.from_email {
+        headers.push(("From", addresses("from_email", std::slice::from_ref(from))?));
     }
     headers.push(("To", addresses("to", &receivers.to)?));
     let cc: Vec<String> = receivers.cc.into_iter().chain(input.cc).collect();

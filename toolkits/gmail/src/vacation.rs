@@ -40,10 +40,10 @@ pub(crate) struct Reply {
     body: Option<String>,
     /// Start time, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
-    from: Option<String>,
+    start_time: Option<String>,
     /// End time, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
-    until: Option<String>,
+    end_time: Option<String>,
     /// True if only contacts get the reply.
     #[serde(skip_serializing_if = "is_false")]
     contacts_only: bool,
@@ -66,8 +66,8 @@ impl From<VacationSettings> for Reply {
             enabled: kept.enable_auto_reply,
             subject: kept.response_subject,
             body: html.or(kept.response_body_plain_text),
-            from: moment(kept.start_time),
-            until: moment(kept.end_time),
+            start_time: moment(kept.start_time),
+            end_time: moment(kept.end_time),
             contacts_only: kept.restrict_to_contacts,
             domain_only: kept.restrict_to_domain,
         }
@@ -97,9 +97,9 @@ pub(crate) struct Change {
     /// Text of the reply, in Markdown.
     body: Option<String>,
     /// Start time: `2026-03-01T00:00:00+01:00`.
-    from: Option<String>,
-    /// End time, written like `from`.
-    until: Option<String>,
+    start_time: Option<String>,
+    /// End time, written like `start_time`.
+    end_time: Option<String>,
     /// Replies only to contacts.
     contacts_only: Option<bool>,
     /// Replies only to members of the same organization.
@@ -112,7 +112,7 @@ pub(crate) struct Change {
     destructive,
     idempotent,
     scopes("https://www.googleapis.com/auth/gmail.settings.basic"),
-    example = r#"{"enabled": true, "subject": "Away", "body": "I am back on **Monday**.", "until": "2026-03-09T00:00:00+01:00"}"#
+    example = r#"{"enabled": true, "subject": "Away", "body": "I am back on **Monday**.", "end_time": "2026-03-09T00:00:00+01:00"}"#
 )]
 pub(crate) fn set_vacation_reply(input: Change) -> Result<Reply> {
     let moment = |argument: &str, text: &String| -> Result<String> {
@@ -123,15 +123,15 @@ pub(crate) fn set_vacation_reply(input: Change) -> Result<Reply> {
         })?;
         Ok(moment.as_millisecond().to_string())
     };
-    let from = input
-        .from
+    let start = input
+        .start_time
         .as_ref()
-        .map(|text| moment("from", text))
+        .map(|text| moment("start_time", text))
         .transpose()?;
-    let until = input
-        .until
+    let end = input
+        .end_time
         .as_ref()
-        .map(|text| moment("until", text))
+        .map(|text| moment("end_time", text))
         .transpose()?;
     let mut kept: VacationSettings = API.get(VACATION_PATH).send()?.json()?;
     kept.enable_auto_reply = input.enabled;
@@ -142,8 +142,8 @@ pub(crate) fn set_vacation_reply(input: Change) -> Result<Reply> {
     }
     kept.restrict_to_contacts = input.contacts_only.unwrap_or(kept.restrict_to_contacts);
     kept.restrict_to_domain = input.domain_only.unwrap_or(kept.restrict_to_domain);
-    kept.start_time = from.or(kept.start_time);
-    kept.end_time = until.or(kept.end_time);
+    kept.start_time = start.or(kept.start_time);
+    kept.end_time = end.or(kept.end_time);
     Ok(API
         .put(VACATION_PATH)
         .json(&kept)

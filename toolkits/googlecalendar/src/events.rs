@@ -200,14 +200,14 @@ pub(crate) struct ListEvents {
     calendar_id: String,
     /// Only events that end after this time: `2026-03-01T09:00:00+01:00`, `2026-03-01T09:00`, or
     /// `2026-03-01` for the start of the day. Defaults to now.
-    from: Option<String>,
+    start_time: Option<String>,
     /// Only events that begin before this time; a date means the start of the day. Defaults to no
     /// limit.
-    to: Option<String>,
+    end_time: Option<String>,
     /// Only events with these words in title, description, location or attendees.
     query: Option<String>,
-    /// Time zone of `from` and `to` without an offset, and of the response: `Europe/Berlin`.
-    /// Defaults to the time zone of the calendar.
+    /// Time zone of `start_time` and `end_time` without an offset, and of the response:
+    /// `Europe/Berlin`. Defaults to the time zone of the calendar.
     time_zone: Option<String>,
     /// Max number of events to return.
     #[serde(default = "fifty")]
@@ -230,18 +230,18 @@ fn fifty() -> u32 {
     idempotent,
     important,
     scopes("https://www.googleapis.com/auth/calendar.events.readonly"),
-    example = r#"{"from": "2026-03-02", "to": "2026-03-03", "time_zone": "Europe/Berlin"}"#
+    example = r#"{"start_time": "2026-03-02", "end_time": "2026-03-03", "time_zone": "Europe/Berlin"}"#
 )]
 pub(crate) fn list_events(input: ListEvents) -> Result<Page> {
     let mut zone = Zone::new(input.time_zone.as_deref(), &input.calendar_id);
-    let from = match &input.from {
-        Some(from) => written(zone.moment("from", from)?),
+    let start = match &input.start_time {
+        Some(start) => written(zone.moment("start_time", start)?),
         None => now(),
     };
-    let to = input
-        .to
+    let end = input
+        .end_time
         .as_ref()
-        .map(|to| zone.moment("to", to))
+        .map(|end| zone.moment("end_time", end))
         .transpose()?
         .map(written);
     let request = API
@@ -250,8 +250,8 @@ pub(crate) fn list_events(input: ListEvents) -> Result<Page> {
         .query("singleEvents", true);
     let request = request
         .query("orderBy", "startTime")
-        .query("timeMin", from)
-        .query_opt("timeMax", to);
+        .query("timeMin", start)
+        .query_opt("timeMax", end);
     let request = request
         .query_opt("q", input.query)
         .query_opt("timeZone", input.time_zone);
@@ -305,9 +305,9 @@ pub(crate) struct Instances {
     #[serde(flatten)]
     event: EventId,
     /// Only occurrences that end after this time; a date means the start of the day.
-    from: Option<String>,
+    start_time: Option<String>,
     /// Only occurrences that begin before this time.
-    to: Option<String>,
+    end_time: Option<String>,
     /// Includes deleted occurrences.
     #[serde(default)]
     include_cancelled: bool,
@@ -333,12 +333,14 @@ pub(crate) fn list_event_instances(input: Instances) -> Result<Page> {
             .transpose()
             .map(|moment| moment.map(written))
     };
-    let from = moment("from", input.from)?;
-    let to = moment("to", input.to)?;
+    let start = moment("start_time", input.start_time)?;
+    let end = moment("end_time", input.end_time)?;
     let request = input
         .event
         .fill(API.get("/calendars/{calendar}/events/{event}/instances"));
-    let request = request.query_opt("timeMin", from).query_opt("timeMax", to);
+    let request = request
+        .query_opt("timeMin", start)
+        .query_opt("timeMax", end);
     let request = if input.include_cancelled {
         request.query("showDeleted", true)
     } else {

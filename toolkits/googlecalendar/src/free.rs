@@ -27,17 +27,17 @@ pub(crate) struct Span {
     calendars: Vec<String>,
     /// Start of the period: `2026-03-02T09:00:00+01:00`, or without an offset together with
     /// `time_zone`; a date means the start of the day.
-    from: String,
+    start_time: String,
     /// End of the period; a date means the start of the day.
-    to: String,
+    end_time: String,
     /// Time zone of times without an offset, and of the response: `Europe/Berlin`.
     time_zone: Option<String>,
 }
 
 /// A period as timestamps.
 struct Moments {
-    from: Timestamp,
-    to: Timestamp,
+    start: Timestamp,
+    end: Timestamp,
     zone: TimeZone,
 }
 
@@ -51,17 +51,17 @@ impl Span {
                 "`{argument}` is `{text}`, which may be many moments; give `time_zone`, or an offset as in `2026-03-02T09:00:00+01:00`"
             ))),
         };
-        let from = moment("from", &self.from)?;
-        let to = moment("to", &self.to)?;
-        if from >= to {
+        let start = moment("start_time", &self.start_time)?;
+        let end = moment("end_time", &self.end_time)?;
+        if start >= end {
             return Err(ToolError::invalid_input(format!(
-                "`to` ({}) must be after `from` ({})",
-                self.to, self.from
+                "`end_time` ({}) must be after `start_time` ({})",
+                self.end_time, self.start_time
             )));
         }
         Ok(Moments {
-            from,
-            to,
+            start,
+            end,
             zone: named.unwrap_or(TimeZone::UTC),
         })
     }
@@ -100,8 +100,7 @@ fn ask(span: &Span, moments: &Moments) -> Result<FreeBusyResponse> {
         .iter()
         .map(|id| json!({ "id": id }))
         .collect();
-    let mut body =
-        json!({ "timeMin": written(moments.from), "timeMax": written(moments.to), "items": items });
+    let mut body = json!({ "timeMin": written(moments.start), "timeMax": written(moments.end), "items": items });
     if let Some(zone) = &span.time_zone {
         body["timeZone"] = zone.as_str().into();
     }
@@ -131,7 +130,7 @@ pub(crate) struct AllBusy {
     idempotent,
     scopes("https://www.googleapis.com/auth/calendar.freebusy"),
     egress("POST www.googleapis.com/calendar/v3/freeBusy"),
-    example = r#"{"calendars": ["ada@example.com", "grace@example.com"], "from": "2026-03-02T08:00:00Z", "to": "2026-03-02T18:00:00Z"}"#
+    example = r#"{"calendars": ["ada@example.com", "grace@example.com"], "start_time": "2026-03-02T08:00:00Z", "end_time": "2026-03-02T18:00:00Z"}"#
 )]
 pub(crate) fn get_free_busy(input: Span) -> Result<AllBusy> {
     let mut answer = ask(&input, &input.moments()?)?;
@@ -208,7 +207,7 @@ pub(crate) struct Free {
     important,
     scopes("https://www.googleapis.com/auth/calendar.freebusy"),
     egress("POST www.googleapis.com/calendar/v3/freeBusy"),
-    example = r#"{"calendars": ["primary", "ada@example.com"], "from": "2026-03-02", "to": "2026-03-07", "time_zone": "Europe/Berlin", "duration_minutes": 45}"#
+    example = r#"{"calendars": ["primary", "ada@example.com"], "start_time": "2026-03-02", "end_time": "2026-03-07", "time_zone": "Europe/Berlin", "duration_minutes": 45}"#
 )]
 pub(crate) fn find_free_time(input: Search) -> Result<Free> {
     let Search {
@@ -290,8 +289,8 @@ fn windows(
     weekends: bool,
 ) -> Result<Vec<(Timestamp, Timestamp)>> {
     let day = |moment: Timestamp| Zoned::new(moment, moments.zone.clone()).date();
-    let mut at = day(moments.from);
-    let last = day(moments.to);
+    let mut at = day(moments.start);
+    let last = day(moments.end);
     let mut windows = Vec::new();
     for _ in 0..=MAX_DAYS {
         if at > last {
@@ -299,8 +298,8 @@ fn windows(
         }
         if weekends || !matches!(at.weekday(), Weekday::Saturday | Weekday::Sunday) {
             let moment = |time| When::Local(at.to_datetime(time)).moment(&moments.zone);
-            let start = moment(open)?.max(moments.from);
-            let end = moment(close)?.min(moments.to);
+            let start = moment(open)?.max(moments.start);
+            let end = moment(close)?.min(moments.end);
             windows.extend((start < end).then_some((start, end)));
         }
         let Ok(next) = at.checked_add(1.days()) else {

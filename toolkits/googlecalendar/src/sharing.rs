@@ -12,7 +12,7 @@ pub(crate) struct Share {
     calendar_id: String,
     /// Email address of a user or group, or name of a domain such as `example.com`.
     #[schemars(length(min = 1))]
-    with: String,
+    grantee: String,
     kind: Kind,
     role: Role,
     /// Sends an email about it.
@@ -72,11 +72,10 @@ pub(crate) struct Shared {
     idempotent,
     open_world,
     scopes("https://www.googleapis.com/auth/calendar.acls"),
-    example = r#"{"with": "ada@example.com", "kind": "user", "role": "see"}"#
+    example = r#"{"grantee": "ada@example.com", "kind": "user", "role": "see"}"#
 )]
 pub(crate) fn share_calendar(input: Share) -> Result<Shared> {
-    let body =
-        json!({ "role": input.role.word(), "scope": { "type": input.kind, "value": input.with } });
+    let body = json!({ "role": input.role.word(), "scope": { "type": input.kind, "value": input.grantee } });
     let request = API
         .post("/calendars/{calendar}/acl")
         .path("calendar", &input.calendar_id);

@@ -55,7 +55,7 @@ struct Record {
     priority: Option<u32>,
 }
 
-/// Lists the domains of the account with their status. Only verified domains may be used in `from`.
+/// Lists the domains of the account with their status. Only verified domains may be used in `from_email`.
 #[tool(read_only, idempotent, important, example = r#"{}"#)]
 pub(crate) fn list_domains(input: Part) -> Result<Page<Domain>> {
     read(API.get("/domains"), &input)

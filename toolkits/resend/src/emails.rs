@@ -37,7 +37,7 @@ struct Outgoing {
 #[tool(
     open_world,
     important,
-    example = r#"{"from": "Acme <hello@acme.com>", "to": ["ada@example.com"], "subject": "Hello", "text": "It works."}"#
+    example = r#"{"from_email": "Acme <hello@acme.com>", "to": ["ada@example.com"], "subject": "Hello", "text": "It works."}"#
 )]
 pub(crate) fn send_email(input: One) -> Result<Id> {
     input.mail.check()?;
@@ -78,7 +78,7 @@ pub(crate) struct Sent {
 /// of them is not valid, none is sent.
 #[tool(
     open_world,
-    example = r#"{"emails": [{"from": "hello@acme.com", "to": ["ada@example.com"], "subject": "Hello", "text": "It works."}]}"#
+    example = r#"{"emails": [{"from_email": "hello@acme.com", "to": ["ada@example.com"], "subject": "Hello", "text": "It works."}]}"#
 )]
 pub(crate) fn send_email_batch(input: Many) -> Result<Sent> {
     input.emails.iter().try_for_each(Mail::check)?;

@@ -13,7 +13,8 @@ const MAX_FILE_BYTES: u64 = 2_500_000;
 pub(crate) struct Mail {
     /// Sender, at a verified domain: `Acme <hello@acme.com>`. `onboarding@resend.dev` works for
     /// tests to yourself.
-    from: String,
+    #[serde(rename(serialize = "from"))]
+    from_email: String,
     /// Recipients, at most 50.
     #[schemars(length(min = 1, max = 50))]
     to: Vec<String>,
@@ -28,7 +29,7 @@ pub(crate) struct Mail {
     cc: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     bcc: Vec<String>,
-    /// Addresses for replies, if not `from`.
+    /// Addresses for replies, if not `from_email`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     reply_to: Vec<String>,
     /// Further headers, for example `X-Entity-Ref-ID`.

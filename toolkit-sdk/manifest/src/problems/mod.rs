@@ -28,7 +28,7 @@ pub(crate) use hosts::covers;
 pub use hosts::host_problem;
 pub use logo::sanitized_logo;
 pub use schema::{MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH};
-pub use text::{cleaned, is_hidden, joined_lines};
+pub use text::{cleaned, is_hidden, is_python_keyword, joined_lines};
 
 use serde_json::Value;
 

@@ -142,3 +142,15 @@ pub fn is_hidden(letter: char) -> bool {
         | 0x200b..=0x200f | 0x2028..=0x202e | 0x2060..=0x206f | 0x3164 | 0xfe00..=0xfe0e | 0xfeff | 0xffa0
         | 0xfff0..=0xfffb | 0xfffe..=0xffff | 0x1d173..=0x1d17a | 0xe0000..=0xe0fff | 0xf_0000..=0x10_ffff)
 }
+
+/// Returns true for a reserved word of Python, which cannot name a parameter of a function there.
+#[must_use]
+pub fn is_python_keyword(name: &str) -> bool {
+    const KEYWORDS: [&str; 35] = [
+        "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class",
+        "continue", "def", "del", "elif", "else", "except", "finally", "for", "from", "global",
+        "if", "import", "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return",
+        "try", "while", "with", "yield",
+    ];
+    KEYWORDS.contains(&name)
+}

@@ -77,8 +77,8 @@ pub(super) fn write(request: Request, body: &Body, arguments: &mut Arguments) ->
             Some(text) => request.body(style::plain(&text).into_bytes(), media_type),
             None => request,
         }),
-        Body::Graphql { document } => {
-            let variables = std::mem::take(arguments);
+        Body::Graphql { document, renamed } => {
+            let variables = members(arguments, &BTreeMap::new(), renamed);
             Ok(request.json(&json!({ "query": document, "variables": variables })))
         }
         // Sent as one of several messages.
@@ -94,7 +94,7 @@ fn json_body(request: Request, value: &Value, media_type: Option<&str>) -> Reque
 }
 
 /// Takes the remaining arguments under the names that the provider uses.
-fn members(
+pub(super) fn members(
     arguments: &mut Arguments,
     defaults: &BTreeMap<String, Value>,
     renamed: &BTreeMap<String, String>,

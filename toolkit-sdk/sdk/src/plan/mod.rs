@@ -10,6 +10,7 @@ mod mcp;
 mod pages;
 mod style;
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use manifest::plan::{self, Body, Call, ParameterIn};
@@ -86,7 +87,8 @@ fn run(call: &Call, client: Option<Client>, arguments: &[u8]) -> Result<Vec<u8>>
         .and_then(|it| it.as_u64());
     let given = wanted.map(|_| arguments.clone()).unwrap_or_default();
     let request = request(call, client, &mut arguments)?;
-    if let Some(Body::Mcp { tool }) = &call.body {
+    if let Some(Body::Mcp { tool, renamed }) = &call.body {
+        let arguments = body::members(&mut arguments, &BTreeMap::new(), renamed);
         return mcp::call(&request, tool, arguments);
     }
     match (&call.pages, wanted) {

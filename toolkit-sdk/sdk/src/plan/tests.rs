@@ -440,7 +440,7 @@ fn partial_graphql_response_carries_its_errors() {
 fn graphql_pages_follow_the_cursor() {
     let call = json!({
         "method": "POST", "url": "https://api.example.com/graphql", "answer": { "pick": "/items" },
-        "body": { "media": "graphql", "document": "query" },
+        "body": { "media": "graphql", "document": "query", "renamed": { "in_": "in" } },
         "pages": { "next": { "by": "cursor", "place": "/pageInfo/endCursor", "parameter": "after" }, "items": "/nodes", "argument": "max_items" },
     });
     let page = |variables: Value, nodes: Value, more: bool| {
@@ -454,10 +454,10 @@ fn graphql_pages_follow_the_cursor() {
         )
     };
     let sent = vec![
-        page(json!({ "q": "x" }), json!([1, 2]), true),
-        page(json!({ "q": "x", "after": "c" }), json!([3]), false),
+        page(json!({ "in": "x" }), json!([1, 2]), true),
+        page(json!({ "in": "x", "after": "c" }), json!([3]), false),
     ];
-    let told = ran(&call, &json!({ "q": "x", "max_items": 10 }), sent).unwrap();
+    let told = ran(&call, &json!({ "in_": "x", "max_items": 10 }), sent).unwrap();
     assert_eq!(told["nodes"], json!([1, 2, 3]));
 }
 
@@ -526,8 +526,8 @@ fn result_of(result: Value) -> Result<Value> {
 
 #[test]
 fn mcp_tool_is_called_in_own_session() {
-    let call =
-        json!({ "method": "POST", "url": MCP_URL, "body": { "media": "mcp", "tool": "add" } });
+    let body = json!({ "media": "mcp", "tool": "add", "renamed": { "a_": "a" } });
+    let call = json!({ "method": "POST", "url": MCP_URL, "body": body });
     let event = |value: Value| format!("event: message\r\ndata: {value}\r\n\r\n");
     let stream = |events: String, session: bool| {
         let mut headers = json!({ "content-type": "text/event-stream; charset=utf-8" });
@@ -555,7 +555,7 @@ fn mcp_tool_is_called_in_own_session() {
         message("DELETE", session, json!({ "status": 405 })),
     ];
     assert_eq!(
-        ran(&call, &json!({ "a": 1 }), sent).unwrap(),
+        ran(&call, &json!({ "a_": 1 }), sent).unwrap(),
         json!({ "sum": 1 })
     );
 }
