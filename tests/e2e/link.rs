@@ -354,12 +354,14 @@ async fn repeated_callback_has_the_first_result() {
     let (id, url) = link(&project, &oauth.config, json!({})).await;
     let mut browser = Browser::new(&project);
     let back = visited(&mut browser, &oauth, &url).await;
-    for purpose in [
-        ("sec-purpose", "prefetch;prerender"),
-        ("purpose", "prefetch"),
+    for (method, name, value) in [
+        (Method::GET, "sec-purpose", "prefetch;prerender"),
+        (Method::GET, "purpose", "prefetch"),
+        (Method::GET, "x-moz", "prefetch"),
+        (Method::HEAD, "accept", "*/*"),
     ] {
-        let headers = [purpose, ("cookie", &*browser.cookie)];
-        let early = project.exchange(Method::GET, &back, &headers, Vec::new());
+        let headers = [(name, value), ("cookie", &*browser.cookie)];
+        let early = project.exchange(method, &back, &headers, Vec::new());
         assert_eq!(early.await.status, 503);
     }
     assert_eq!(oauth.issuer.granted("authorization_code"), 0);

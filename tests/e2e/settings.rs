@@ -140,20 +140,30 @@ fn config_command_masks_secrets() {
 
 #[test]
 fn setting_error_names_source_and_range() {
-    let finished = Setup::embedded()
-        .with("limits.body_kib", "0")
-        .command(&["config"]);
-    assert_ne!(finished.code, Some(0));
-    let expected = "`limits.body_kib` is 0: it must be 1 to 16384 (from environment TOOLHOST_LIMITS__BODY_KIB)";
-    assert!(finished.stderr.contains(expected), "{finished:?}");
+    for (name, value, expected) in [
+        (
+            "limits.body_kib",
+            "0",
+            "`limits.body_kib` is 0: it must be 1 to 16384 (from environment TOOLHOST_LIMITS__BODY_KIB)",
+        ),
+        (
+            "metrics.listen",
+            "9464",
+            "`metrics.listen` must be an address and a port, for example `127.0.0.1:8080`",
+        ),
+    ] {
+        let finished = Setup::embedded().with(name, value).command(&["config"]);
+        assert_ne!(finished.code, Some(0));
+        assert!(finished.stderr.contains(expected), "{finished:?}");
+    }
 }
 
 #[test]
 fn failed_start_reports_its_cause_alone() {
-    let finished = Setup::embedded()
-        .with("toolkits", "/nonexistent")
-        .command(&["serve", "--listen", "127.0.0.1:0"]);
+    let setup = Setup::embedded().with("toolkits", "/nonexistent");
+    let finished = setup.command(&["serve", "--listen", "127.0.0.1:0"]);
     let printed = finished.failed();
     assert!(printed.contains("/nonexistent"), "{printed}");
     assert!(!printed.contains("panicked"), "{printed}");
+    assert!(!setup.data().exists(), "nothing is created");
 }

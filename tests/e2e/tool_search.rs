@@ -328,6 +328,16 @@ async fn refusal_names_every_wrong_argument() {
             json!({ "include": ["all"] }),
             &["include[0]: ", "tool_slugs is missing"],
         ),
+        (
+            "SERVICE_UPSERT_RECIPE",
+            json!({}),
+            &["name is missing", "steps is missing"],
+        ),
+        (
+            "SERVICE_UPSERT_RECIPE",
+            json!({ "name": "Xyz", "steps": [{ "name": "a", "tool": "B" }, { "name": 5 }] }),
+            &["steps[0]: ", "steps[1].name: 5 is not of type \"string\""],
+        ),
     ] {
         let refused = meta(&project, &session, slug, arguments).await.expect(400);
         let problems = refused["error"]["errors"].as_array().unwrap().iter();

@@ -208,7 +208,7 @@ async fn signed_webhook_becomes_an_event() {
 }
 
 #[tokio::test]
-async fn forged_webhooks_are_refused_without_a_body() {
+async fn forged_webhooks_are_refused_in_same_words() {
     let github = GitHub::shared().await;
     let other = GitHub::shared().await;
     let mut stream = github.stream().await;

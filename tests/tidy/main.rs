@@ -382,6 +382,37 @@ fn examples_in_docs_are_tested() {
     );
 }
 
+/// Returns the names that follow the name of a source file in a cell of a table: those of its tests.
+fn tests_named(cell: &str) -> impl Iterator<Item = &str> {
+    let codes = cell.split('`').skip(1).step_by(2);
+    codes
+        .skip_while(|code| !code.ends_with(".rs"))
+        .filter(|code| !code.ends_with(".rs"))
+}
+
+#[test]
+fn documents_name_existing_tests() {
+    let sources = sources();
+    let functions = sources
+        .iter()
+        .flat_map(|(_, text)| text.split("fn ").skip(1));
+    let functions: BTreeSet<_> = functions
+        .filter_map(|rest| Some(rest.split_once(['(', '<'])?.0))
+        .collect();
+    let mut missing = Vec::new();
+    for entry in fs::read_dir(root().join("docs")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "md") {
+            continue;
+        }
+        let page = read(&path);
+        let named = page.split('|').flat_map(tests_named);
+        let unknown = named.filter(|name| !functions.contains(name));
+        missing.extend(unknown.map(|name| format!("{}: {name}", path.display())));
+    }
+    assert!(missing.is_empty(), "no such tests: {missing:#?}");
+}
+
 #[test]
 fn every_module_has_a_header() {
     let written_for_a_test = |path: &Path| path.components().any(|part| part.as_os_str() == "ui");

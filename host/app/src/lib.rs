@@ -72,6 +72,7 @@ pub static COLLECTIONS: &[&Collection] = &[
     &agents::recipes::COLLECTION,
     &agents::recipes::VERSIONS_COLLECTION,
     &agents::recipes::RUNS_COLLECTION,
+    &agents::recipes::PLANS_COLLECTION,
     &agents::recipes::CALLS_COLLECTION,
     &agents::session_files::COLLECTION,
     &agents::session_files::turns::COLLECTION,

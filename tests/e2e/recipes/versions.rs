@@ -61,13 +61,13 @@ async fn deleted_project_leaves_no_recipe() {
     let ran = given.execute("RECIPE_A", json!({})).await.expect(200);
     assert_eq!(ran["error"], Value::Null, "{ran:#?}");
     let tables = ["recipes", "recipe_versions", "recipe_runs", "recipe_calls"];
-    let counts = || {
-        tables.map(|table| {
-            let count = format!("select count(*) from {table}");
-            host.setup().database().say(&count)[0].clone()
-        })
+    let count = |table: &str| {
+        let count = format!("select count(*) from {table}");
+        host.setup().database().say(&count)[0].clone()
     };
+    let counts = || tables.map(count);
     assert_eq!(counts(), ["1"; 4]);
+    assert_eq!(count("recipe_plans"), "0", "an ended run keeps no plan");
     let path = format!("/org/owner/project/{id}");
     host.as_org().delete(&path).await.expect(200);
     wait_until("the recipe is erased", async || counts() == ["0"; 4]).await;

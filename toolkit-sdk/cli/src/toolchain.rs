@@ -30,6 +30,8 @@ const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 const DEBIAN_CARGO: &str = "/usr/bin/cargo";
 const DEBIAN_STD_SOURCE: &str = "/usr/lib/rustlib/src/rust/library";
 const DEBIAN_LINKER: &str = "wasm-ld";
+/// Oldest version of Rust that compiles the SDK.
+const MIN_RUST: &str = env!("CARGO_PKG_RUST_VERSION");
 /// Linker that is part of Rust. The compiler adds its folder to the linker's search path.
 const RUST_LINKER: &str = "rust-lld";
 
@@ -86,7 +88,7 @@ pub(crate) enum Mode {
     Debian,
 }
 
-/// Facts about this machine.
+/// Facts about this machine. Compilers older than [`MIN_RUST`] do not count.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Probe {
     /// True if the active `rustc` has the target's libraries.
@@ -99,6 +101,8 @@ pub(crate) struct Probe {
     pub(crate) debian: bool,
     /// True if this process may install Debian packages.
     pub(crate) apt: bool,
+    /// True if Debian has a recent compiler to install.
+    pub(crate) packaged: bool,
 }
 
 /// Next step to get a toolchain.
@@ -128,7 +132,11 @@ pub(crate) fn next(probed: Probe, attempted: AttemptedSteps) -> Step {
         Probe { rustup: true, .. } if !attempted.target => Step::AddTarget,
         Probe { source: true, .. } => Step::Use(Mode::BuildStd),
         Probe { debian: true, .. } => Step::Use(Mode::Debian),
-        Probe { apt: true, .. } if !attempted.packages => Step::Install,
+        Probe {
+            apt: true,
+            packaged: true,
+            ..
+        } if !attempted.packages => Step::Install,
         _ => Step::GiveUp,
     }
 }
@@ -181,7 +189,7 @@ pub(crate) fn wanted_mode(probed: Probe, mode: Mode) -> Result<Mode> {
 /// Returns the two installation options as text.
 pub(crate) fn install_instructions() -> String {
     format!(
-        "There are two ways to get one:\n  with rustup:           rustup target add {GUEST_TARGET}\n  \
+        "Rust {MIN_RUST} or later is needed. There are two ways to get it:\n  with rustup:           rustup target add {GUEST_TARGET}\n  \
          on Debian, as root:    apt-get install -y {}",
         DEBIAN_PACKAGES.join(" ")
     )
@@ -192,21 +200,46 @@ pub(crate) fn probe() -> Probe {
     let libraries =
         rustc_output(&["--print", "target-libdir", "--target", GUEST_TARGET]).map(PathBuf::from);
     let sysroot = rustc_output(&["--print", "sysroot"]).map(PathBuf::from);
+    let is_active_recent = is_recent(clean_command("rustc").arg("--version"));
+    let has_apt = Path::new("/etc/debian_version").is_file() && on_path("apt-get").is_some();
+    let package = ["show", "--no-all-versions", DEBIAN_PACKAGES[0]];
     Probe {
-        target: libraries.is_some_and(|folder| has_core(&folder)),
-        source: sysroot.is_some_and(|root| {
-            root.join("lib/rustlib/src/rust/library/std/Cargo.toml")
-                .is_file()
-        }),
+        target: is_active_recent && libraries.is_some_and(|folder| has_core(&folder)),
+        source: is_active_recent
+            && sysroot.is_some_and(|root| {
+                root.join("lib/rustlib/src/rust/library/std/Cargo.toml")
+                    .is_file()
+            }),
         rustup: on_path("rustup").is_some(),
-        debian: Path::new(DEBIAN_RUSTC).is_file()
-            && Path::new(DEBIAN_CARGO).is_file()
+        debian: Path::new(DEBIAN_CARGO).is_file()
             && Path::new(DEBIAN_STD_SOURCE).is_dir()
-            && on_path(DEBIAN_LINKER).is_some(),
-        apt: Path::new("/etc/debian_version").is_file()
-            && on_path("apt-get").is_some()
-            && is_root(),
+            && on_path(DEBIAN_LINKER).is_some()
+            && is_recent(clean_command(DEBIAN_RUSTC).arg("--version")),
+        apt: has_apt && is_root(),
+        packaged: has_apt && is_recent(clean_command("apt-cache").args(package)),
     }
+}
+
+/// Returns true if a command prints the version of a compiler that is not older than [`MIN_RUST`].
+fn is_recent(command: &mut Command) -> bool {
+    let output = command.stderr(Stdio::null()).output();
+    output.is_ok_and(|output| names_recent_version(&String::from_utf8_lossy(&output.stdout)))
+}
+
+/// Returns true if the version in `rustc 1.95.0 (…)`, or in the line `Version: 1.95.0+dfsg1-1` of a
+/// package, is not older than [`MIN_RUST`].
+fn names_recent_version(text: &str) -> bool {
+    let numbers = |version: &str| {
+        let mut parts = version.split(|c: char| !c.is_ascii_digit());
+        let mut next = || parts.next()?.parse::<u32>().ok();
+        Some((next()?, next()?))
+    };
+    let line = text.lines().find_map(|line| {
+        line.strip_prefix("rustc ")
+            .or(line.strip_prefix("Version: "))
+    });
+    line.and_then(numbers)
+        .is_some_and(|found| Some(found) >= numbers(MIN_RUST))
 }
 
 fn has_core(folder: &Path) -> bool {
@@ -368,7 +401,25 @@ mod tests {
         rustup: false,
         debian: false,
         apt: false,
+        packaged: false,
     };
+
+    #[test]
+    fn compilers_older_than_the_sdk_do_not_count() {
+        for (text, expected) in [
+            ("rustc 1.95.0 (59807616e 2026-04-14)\n", true),
+            ("rustc 2.0.0-nightly", true),
+            ("rustc 1.85.0 (4d91de4e4 2025-02-17)", false),
+            ("Package: rustc-web\nVersion: 1.95.0+dfsg1-1\n", true),
+            (
+                "Package: rustc-web\nVersion: 1.85.0+dfsg3-1~deb12u3\n",
+                false,
+            ),
+            ("", false),
+        ] {
+            assert_eq!(names_recent_version(text), expected, "{text}");
+        }
+    }
 
     #[test]
     fn installed_target_is_used_first() {
@@ -378,6 +429,7 @@ mod tests {
             rustup: true,
             debian: true,
             apt: true,
+            packaged: true,
         };
         assert_eq!(
             next(everything, AttemptedSteps::default()),
@@ -415,6 +467,7 @@ mod tests {
     fn packages_are_installed_once_if_possible() {
         let probed = Probe {
             apt: true,
+            packaged: true,
             ..NO_TOOLCHAIN
         };
         assert_eq!(next(probed, AttemptedSteps::default()), Step::Install);
@@ -428,7 +481,18 @@ mod tests {
             ),
             Step::GiveUp
         );
-        assert_eq!(next(NO_TOOLCHAIN, AttemptedSteps::default()), Step::GiveUp);
+        for without in [
+            Probe {
+                apt: false,
+                ..probed
+            },
+            Probe {
+                packaged: false,
+                ..probed
+            },
+        ] {
+            assert_eq!(next(without, AttemptedSteps::default()), Step::GiveUp);
+        }
     }
 
     #[test]

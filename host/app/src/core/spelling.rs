@@ -11,7 +11,7 @@ pub use manifest::{is_same, nearest};
 
 /// Members and parameters that restrict what a request permits, or that choose the account, the
 /// credential or the destination that it uses.
-const RESTRICTING_NAMES: [&str; 46] = [
+const RESTRICTING_NAMES: [&str; 48] = [
     // Accounts and credentials.
     "account",
     "auth_config_id",
@@ -60,6 +60,9 @@ const RESTRICTING_NAMES: [&str; 46] = [
     "until",
     // Recipes.
     "input_schema",
+    // Versions of toolkits.
+    "toolkit_versions",
+    "version",
     // Settings of projects.
     "is_2FA_enabled",
     "log_visibility_setting",
@@ -69,7 +72,7 @@ const RESTRICTING_NAMES: [&str; 46] = [
 ];
 
 /// Members that restrict, or that choose an account, in some requests, and are refused in all others.
-const MISPLACED_NAMES: [&str; 21] = [
+const MISPLACED_NAMES: [&str; 30] = [
     "account",
     "account_id",
     "account_type",
@@ -83,14 +86,23 @@ const MISPLACED_NAMES: [&str; 21] = [
     "connected_account_id",
     "connected_account_ids",
     "custom_tools",
+    "disable",
+    "disabled",
+    "enable",
     "expected_config_version",
     "instead_of_webhook",
     "instead_of_webhooks",
+    "is_disabled",
     "not_allowed_user_ids",
     "permissions",
+    "read_only",
     "require_approval",
+    "require_mcp_api_key",
     "restrict_to_following_tools",
+    "tags",
     "tool_access_config",
+    "toolkit_versions",
+    "tools",
 ];
 
 /// Members of bodies of sessions that restrict what a session permits, wherever they stand.

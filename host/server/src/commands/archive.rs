@@ -58,16 +58,17 @@ struct Passphrase {
 /// Opens the data to write into the archive.
 type Source = Box<dyn FnOnce() -> Result<Box<dyn Read>, String> + Send>;
 
-pub(crate) const EXPORT_EXAMPLES: &str = "The file contains the records, the secrets, the components and the master key. The passphrase or the age identity gives
-access to all of them. The server may run during an export. On the embedded store, the file contains the records of one
+// Help wraps at the width of the terminal, so that a paragraph is one line.
+pub(crate) const EXPORT_EXAMPLES: &str = "The file contains the records, the secrets, the components and the master key. The passphrase or the age \
+identity gives access to all of them. The server may run during an export. On the embedded store, the file contains the records of one \
 moment, and writes wait while the records are read.
 
 Examples:
   toolhost export backup.age
-  toolhost export backup.age --recipient age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p";
+  toolhost export backup.age --recipient age1ql3z7hjy54pw3…";
 
 pub(crate) const IMPORT_EXAMPLES: &str =
-    "The file is read to its end before anything is written. The store must be empty, and the key file must not
+    "The file is read to its end before anything is written. The store must be empty, and the key file must not \
 contain another key.
 
 Examples:

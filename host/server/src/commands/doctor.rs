@@ -7,7 +7,6 @@
 mod address;
 mod disk;
 mod records;
-mod toolchains;
 
 use std::process::ExitCode;
 
@@ -17,7 +16,6 @@ use self::{
     address::{address, announced},
     disk::disk,
     records::{Records, clock, database, embedded},
-    toolchains::Toolchains,
 };
 use crate::{
     config::Config,
@@ -65,7 +63,6 @@ pub(crate) async fn run(
         key_file(config, records),
         clock(reference),
         announced(config, addresses.as_ref()).await,
-        Toolchains::detect().finding(),
         swap(),
     ];
     let mut problems = 0;

@@ -18,9 +18,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) const FILE_FORMAT: &str = "Each line contains a project, the type of an object, its id in the older system and its id in this installation:
-  {\"project\": \"proj_…\", \"type\": \"CONNECTED_ACCOUNT\", \"uuid\": \"6f0c…\", \"nanoid\": \"ca_…\"}
-The types are CONNECTED_ACCOUNT, AUTH_CONFIG and TRIGGER_INSTANCE. Every line is checked before anything is written.
-Lines that are already loaded may be loaded again. The embedded store needs a stopped server; PostgreSQL does not.";
+
+  {\"project\":\"proj_…\",\"type\":\"CONNECTED_ACCOUNT\",\"uuid\":\"6f0c…\",\"nanoid\":\"ca_…\"}
+
+The types are CONNECTED_ACCOUNT, AUTH_CONFIG and TRIGGER_INSTANCE. Every line is checked before anything is written. Lines that are \
+already loaded may be loaded again. The embedded store needs a stopped server; PostgreSQL does not.";
 
 pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Result<(), Stop> {
     let text = read(args)?;

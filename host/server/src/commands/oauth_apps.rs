@@ -52,7 +52,7 @@ enum Action {
 }
 
 const HELP_EXAMPLES: &str =
-    "With an OAuth app of the operator, projects connect accounts without an OAuth app of their own. Register the callback
+    "With an OAuth app of the operator, projects connect accounts without an OAuth app of their own. Register the callback \
 URL <server>/api/v3/toolkits/auth/callback at the provider.
 
 Examples:

@@ -79,6 +79,7 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
         Some(listen) => Some(bind(listen, "metrics.listen").await?),
         None => None,
     };
+    publication::check(&config, args.toolkits.as_deref())?;
     let fresh = is_unused(&config.data);
     let Opened {
         app,

@@ -65,7 +65,7 @@ enum Action {
 
 const ADD_EXAMPLES: &str = "Examples:
   toolhost toolkits add oci://registry.example/tools/hello:20260101_00
-  toolhost toolkits add oci://registry.example/tools/hello@sha256:6c3c… --username ci --password \"$TOKEN\"
+  toolhost toolkits add oci://registry.example/tools/hello@sha256:6c3c… --username ci
   toolhost toolkits add dist/hello.wasm";
 
 /// A component that was fetched for publication.

@@ -206,6 +206,22 @@ impl Config {
             "public_url",
             "must be an `http` or `https` URL without a query and a fragment",
         )?;
+        // The host may be a name.
+        let has_port = |address: &str| {
+            let parts = address.rsplit_once(':');
+            parts.is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
+        };
+        let addresses = [
+            ("listen", Some(&self.listen)),
+            ("metrics.listen", self.metrics.listen.as_ref()),
+        ];
+        for (name, address) in addresses {
+            Problem::unless(
+                address.is_none_or(|address| has_port(address)),
+                name,
+                "must be an address and a port, for example `127.0.0.1:8080`",
+            )?;
+        }
         self.check_store()?;
         self.logs.check()?;
         self.llm.check()?;

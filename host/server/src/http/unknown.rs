@@ -116,8 +116,11 @@ impl Names {
         let known: Vec<_> = known.map(|name| branding.rename(name)).collect();
         for (name, _) in url::form_urlencoded::parse(query.as_bytes()) {
             let plain = name.split('[').next().unwrap_or_default();
-            let is_known = noted.reads_all || known.iter().any(|known| known == plain);
-            if !is_known && FILTER_NAMES.iter().any(|filter| is_same(filter, plain)) {
+            if noted.reads_all || known.iter().any(|known| known == plain) {
+                continue;
+            }
+            let misspelled = nearest(plain, &known).is_some_and(|it| FILTER_NAMES.contains(&&**it));
+            if misspelled || FILTER_NAMES.iter().any(|filter| is_same(filter, plain)) {
                 let problem = warning("query parameter", "", plain, known.iter()).refusal();
                 return Err(errors::invalid(problem));
             }

@@ -62,7 +62,7 @@ fn bound(collection: &Collection) -> Option<&'static str> {
         "approval_answers" => "`limits.records_mib`; kept for ten minutes",
         "recipes" => "`limits.recipes_per_project`, 64 KiB each; `limits.records_mib`",
         "recipe_versions" => "20 for each recipe; `limits.records_mib`",
-        "recipe_runs" | "recipe_calls" => "50 runs that have not ended, and `limits.recipe_runs_mib` in a day",
+        "recipe_runs" | "recipe_plans" | "recipe_calls" => "50 runs that have not ended, and `limits.recipe_runs_mib` in a day",
         "session_files" => "900 for each session and `files.quota_mib`; uploads that are awaited in `limits.records_mib`",
         "idempotency_keys" => "`limits.records_mib`, with their responses in `limits.answers_mib`; kept for a day",
         "daily_amounts" => "one record of all projects",

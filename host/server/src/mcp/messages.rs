@@ -11,10 +11,7 @@ use rmcp::model::{
     CallToolRequestParams, ErrorCode, GetPromptRequestParams, InitializeRequestParams,
     PaginatedRequestParams, ReadResourceRequestParams, RequestId, SubscriptionsListenRequestParams,
 };
-use serde::{
-    Deserialize, Deserializer,
-    de::{DeserializeOwned, IgnoredAny},
-};
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::{json, value::RawValue};
 
 use crate::http::reply;
@@ -95,8 +92,10 @@ struct Members<'a> {
     method: Option<&'a RawValue>,
     #[serde(borrow)]
     params: Option<&'a RawValue>,
-    result: Option<IgnoredAny>,
-    error: Option<IgnoredAny>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    error: Option<&'a RawValue>,
 }
 
 /// Deserializes a member that is not absent if it is null.
@@ -126,11 +125,16 @@ pub(super) fn check(value: &RawValue, has_connections: bool) -> Result<(), Refus
     }
     let Some(method) = members.method else {
         // A response has none.
-        return match (members.result, members.error) {
-            (None, None) => invalid(id, "method is missing"),
-            _ => Ok(()),
+        let is_given = |member: Option<&RawValue>| member.is_some_and(|it| it.get() != "null");
+        return if is_given(members.result) || is_given(members.error) {
+            Ok(())
+        } else {
+            invalid(id, "method is missing")
         };
     };
+    if members.result.is_some() || members.error.is_some() {
+        return invalid(id, "a request has neither result nor error, not even null");
+    }
     let Ok(method) = serde_json::from_str::<String>(method.get()) else {
         return invalid(id, "method must be a string");
     };
@@ -231,6 +235,12 @@ mod tests {
             ("5".to_owned(), Value::Null, invalid, "object"),
             ("{}".to_owned(), Value::Null, invalid, "jsonrpc"),
             (request(r#""x":1"#), seven.clone(), invalid, "method"),
+            (
+                request(r#""method":"ping","error":null"#),
+                seven.clone(),
+                invalid,
+                "error",
+            ),
             (request(r#""method":1"#), seven.clone(), invalid, "method"),
             (
                 r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#.to_owned(),

@@ -16,6 +16,8 @@ use crate::{
 
 /// Members of a definition.
 const DEFINITION_MEMBERS: [&str; 5] = ["name", "description", "input_schema", "steps", "output"];
+/// Members that a definition must have, unlike a deletion.
+const REQUIRED_MEMBERS: [&str; 2] = ["name", "steps"];
 
 #[derive(Deserialize)]
 struct Arguments {
@@ -49,6 +51,13 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
             let problem = format!("{name}: {problem}");
             return Err(errors::arguments_invalid(OWN_TOOL.short_slug(), problem));
         }
+    }
+    let missing = REQUIRED_MEMBERS
+        .iter()
+        .filter(|name| !rest.contains_key(**name));
+    let missing: Vec<_> = missing.map(|name| format!("{name} is missing")).collect();
+    if !missing.is_empty() {
+        return Err(errors::arguments_invalid(OWN_TOOL.short_slug(), missing));
     }
     let definition: Definition = parse(OWN_TOOL, rest.into())?;
     let stored = recipes::upsert(app, caller, slug, definition).await?;

@@ -24,7 +24,7 @@ use tokio::time::{sleep, timeout};
 
 pub(crate) use self::{
     action::TriggerRecipes,
-    record::{CALLS_COLLECTION, RETENTION_INTERVAL, RUNS_COLLECTION, erase_old},
+    record::{CALLS_COLLECTION, PLANS_COLLECTION, RETENTION_INTERVAL, RUNS_COLLECTION, erase_old},
     running::queue,
     stored::COLLECTION,
     versions::VERSIONS_COLLECTION,

@@ -1,8 +1,9 @@
 //! Runs of recipes, and the calls of tools in them, in the store.
 //!
-//! The record of a run is the job of a queue. It has the recipe as it was when the run began, so that a
-//! change of the recipe does not affect the run. Each call of a tool has a record of its own, which is
-//! written before the tool begins and completed with its result.
+//! The record of a run is the job of a queue, and is written again with every call of a tool. The recipe
+//! as it was when the run began, so that a change of the recipe does not affect the run, and the arguments
+//! are large. They have a record of their own, which is written once and erased at the end. Each call of a
+//! tool has a record of its own, too, which is written before the tool begins and completed with its result.
 
 mod calls;
 mod view;
@@ -40,6 +41,13 @@ pub(crate) static RUNS_COLLECTION: Collection = Collection {
     ],
 };
 
+/// Collection of the recipes and arguments of runs that have not ended.
+pub(crate) static PLANS_COLLECTION: Collection = Collection {
+    name: "recipe_plans",
+    erasure: Erasure::Project,
+    fields: &[],
+};
+
 /// Time for which a run can be read.
 pub const RUN_TTL: Duration = Duration::from_secs(24 * 3_600);
 /// Interval at which old runs are erased.
@@ -74,7 +82,7 @@ pub struct RecipeRun {
     pub(super) interruptions: u32,
     #[serde(flatten)]
     work: WorkState,
-    /// Absent after the end.
+    /// The plan of a run that began before plans had records of their own; absent after the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     plan: Option<Sealed<Plan>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -117,6 +125,16 @@ pub enum RunStatus {
 pub(super) struct Plan {
     pub definition: Definition,
     pub input: Map<String, Value>,
+}
+
+/// The plan of a run, as stored under the id of the run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct StoredPlan {
+    plan: Sealed<Plan>,
+}
+
+impl Document for StoredPlan {
+    const COLLECTION: &'static Collection = &PLANS_COLLECTION;
 }
 
 /// The result of a run that has ended.
@@ -184,10 +202,14 @@ impl<'a> RunSeal<'a> {
         self.key.open(context, sealed)
     }
 
-    pub(super) fn plan(&self, id: &str, run: &RecipeRun) -> Result<Plan> {
-        let plan = run.plan.as_ref();
-        let plan = plan.ok_or_else(|| errors::internal("a run that has not ended has no plan"))?;
-        self.open::<RecipeRun, _>(id, "plan", plan)
+    /// Reads the plan of a run that has not ended.
+    pub(super) async fn plan(&self, app: &App, id: &str, run: &RecipeRun) -> Result<Plan> {
+        if let Some(plan) = &run.plan {
+            return self.open::<RecipeRun, _>(id, "plan", plan);
+        }
+        let stored = app.store.get::<StoredPlan>(self.project, id).await?;
+        let missing = || errors::internal("a run that has not ended has no plan");
+        self.open::<StoredPlan, _>(id, "plan", &stored.ok_or_else(missing)?.body.plan)
     }
 
     pub(super) fn seal_result(&self, id: &str, result: &RunResult) -> Result<Sealed<RunResult>> {
@@ -242,6 +264,9 @@ pub(super) async fn end(
     let result = seal.seal_result(claim.id(), result)?;
     let mut kept_bytes = result.size();
     let mut batch = claim.batch().await?;
+    if let Some(plan) = app.store.get::<StoredPlan>(owner, claim.id()).await? {
+        batch = batch.purge(&plan);
+    }
     for mut call in calls_of(app, owner, claim.id()).await? {
         if seal.drop_data(&mut call)? {
             batch = batch.update(&call);
@@ -270,7 +295,8 @@ pub(super) async fn begin(
     let running = app.store.rows(&RUNS_COLLECTION, &running).await?.total;
     let seal = RunSeal::new(app, owner).await?;
     let definition = recipe.definition.clone();
-    let plan = seal.seal::<RecipeRun, _>(id, "plan", &Plan { definition, input })?;
+    let plan = seal.seal::<StoredPlan, _>(id, "plan", &Plan { definition, input })?;
+    let plan = StoredPlan { plan };
     let begun = app.store.change(&RUNS_COLLECTION, id, || async {
         let now = app.clock.now();
         if app.store.get::<RecipeRun>(owner, id).await?.is_some() {
@@ -279,7 +305,7 @@ pub(super) async fn begin(
         if running >= MAX_PENDING_RUNS {
             return Err(errors::too_many_recipe_runs(MAX_PENDING_RUNS));
         }
-        let bytes = plan.size() + RUN_RECORD_BYTES;
+        let bytes = plan.plan.size() + RUN_RECORD_BYTES;
         if !app.quotas.take(QuotaKind::Runs, owner, bytes, now) {
             return Err(errors::recipe_runs_full());
         }
@@ -294,10 +320,11 @@ pub(super) async fn begin(
             credential: rights.credential.clone(),
             interruptions: 0,
             work: WorkState::due_at(now),
-            plan: Some(plan.clone()),
+            plan: None,
             result: None,
         };
-        Ok((Batch::at(now).insert(owner, id, &run), ()))
+        let batch = Batch::at(now).insert(owner, id, &run);
+        Ok((batch.insert(owner, id, &plan), ()))
     });
     Ok(begun.await?)
 }
@@ -320,7 +347,7 @@ pub(super) async fn has_ended(app: &App, project: &Project, id: &RecipeRunId) ->
 pub(crate) async fn erase_old(claim: &JobClaim) -> Result<()> {
     let oldest = time_before(claim.batch().await?.now, RUN_TTL);
     let old = || Query::all_projects().below("created_at", oldest.0);
-    for collection in [&RUNS_COLLECTION, &CALLS_COLLECTION] {
+    for collection in [&RUNS_COLLECTION, &PLANS_COLLECTION, &CALLS_COLLECTION] {
         erase_all(claim, collection, old(), RECORDS_PER_BATCH, |_| true).await?;
     }
     Ok(())

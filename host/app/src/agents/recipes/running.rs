@@ -84,7 +84,7 @@ async fn go_on(app: &App, claim: &Claim<RecipeRun>, run: &RecipeRun) -> StepResu
         id: claim.id(),
     };
     let seal = RunSeal::new(app, claim.project()).await?;
-    let plan = seal.plan(claim.id(), run)?;
+    let plan = seal.plan(app, claim.id(), run).await?;
     let owner = app.shares.owner(&caller.project.tenant);
     let steps = Engine::run(app, claim, caller, plan, seal);
     app.shares.measure(&owner, steps).await

@@ -12,7 +12,7 @@ use futures::{StreamExt, stream};
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::time::sleep;
 
-use crate::{Server, commands::toolkits, installed, terminal::Terminal};
+use crate::{Server, commands::toolkits, config::Config, installed, terminal::Terminal};
 
 /// Interval at which a start that publishes toolkits says how far it is.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
@@ -43,6 +43,15 @@ pub(super) async fn run(
     let mut problems = publish(server, files, Origin::Release, progress).await?;
     problems.extend(problem);
     Ok(problems)
+}
+
+/// Checks that the folder of toolkits can be read, before a start creates anything.
+///
+/// # Errors
+/// Names the folder.
+pub(super) fn check(config: &Config, named: Option<&Path>) -> Result<()> {
+    let folder = named.or(config.toolkits.as_deref());
+    folder.map_or(Ok(()), |folder| components(folder).map(drop))
 }
 
 /// Returns the components of a folder, sorted by name.
@@ -115,13 +124,16 @@ async fn publish(
     // On a terminal there is a bar.
     let progress = progress.filter(|_| bar.is_hidden());
     let reported = async {
+        let mut shown = None;
         loop {
             sleep(PROGRESS_INTERVAL).await;
-            if let Some(terminal) = progress {
-                let total = bar.length().unwrap_or_default();
+            let (position, total) = (bar.position(), bar.length().unwrap_or_default());
+            // The same line again would look like a fault.
+            if let Some(terminal) = progress
+                && shown.replace(position) != Some(position)
+            {
                 terminal.line(&format!(
-                    "publishing toolkits: {} of {total}",
-                    bar.position()
+                    "publishing toolkits: {position} of {total}; each is compiled once, and the server is ready after the last"
                 ));
             }
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use app::accounts;
 use axum::{
     extract::State,
-    http::{HeaderMap, HeaderName, StatusCode},
+    http::{HeaderMap, HeaderName, Method, StatusCode},
     response::{IntoResponse, Response},
 };
 
@@ -17,8 +17,11 @@ use crate::{
 
 /// Header with which browsers mark a request for a page that they may show later (Fetch Standard).
 const SEC_PURPOSE_HEADER: HeaderName = HeaderName::from_static("sec-purpose");
-/// Older name of that header.
-const PURPOSE_HEADER: HeaderName = HeaderName::from_static("purpose");
+/// Older names of that header.
+const PURPOSE_HEADERS: [HeaderName; 2] = [
+    HeaderName::from_static("purpose"),
+    HeaderName::from_static("x-moz"),
+];
 
 /// Handles the redirect of a user's browser back from a provider.
 #[utoipa::path(
@@ -37,11 +40,13 @@ const PURPOSE_HEADER: HeaderName = HeaderName::from_static("purpose");
 pub(crate) async fn handle(
     _: NoKey,
     State(server): State<Arc<Server>>,
+    method: Method,
     headers: HeaderMap,
     Pairs(parameters): Pairs,
 ) -> Response {
-    // The code is valid once. Browsers send the request again when the user opens the page.
-    if is_prefetch(&headers) {
+    // The code is valid once. Browsers send the request again when the user opens the page, and programs
+    // that look at links ask for the head alone.
+    if method == Method::HEAD || is_prefetch(&headers) {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     }
     let browser = browser_cookie::read(&server, &headers);
@@ -57,7 +62,8 @@ pub(crate) async fn handle(
 }
 
 fn is_prefetch(headers: &HeaderMap) -> bool {
-    [SEC_PURPOSE_HEADER, PURPOSE_HEADER].iter().any(|name| {
+    let mut names = PURPOSE_HEADERS.iter().chain([&SEC_PURPOSE_HEADER]);
+    names.any(|name| {
         let purpose = headers.get(name).and_then(|purpose| purpose.to_str().ok());
         purpose.is_some_and(|purpose| purpose.contains("prefetch"))
     })

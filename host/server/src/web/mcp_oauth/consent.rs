@@ -149,11 +149,12 @@ fn destination(uri: &Url) -> String {
 
 /// Returns the source of a content security policy that permits a redirect to a URI.
 fn form_target(uri: &Url) -> String {
-    // A policy cannot name an address of IPv6.
-    let is_named = !matches!(uri.host(), Some(Host::Ipv6(_)));
     let origin = uri.origin();
+    let source = origin.ascii_serialization();
+    // A policy cannot name an address of IPv6, and `;` and `,` in a name would end the directive.
+    let is_named = !matches!(uri.host(), Some(Host::Ipv6(_))) && !source.contains([';', ',']);
     if origin.is_tuple() && is_named {
-        origin.ascii_serialization()
+        source
     } else {
         format!("{}:", uri.scheme())
     }
@@ -215,6 +216,7 @@ mod tests {
             ("https://app.example/cb", "https://app.example"),
             ("http://127.0.0.1:4000/cb", "http://127.0.0.1:4000"),
             ("http://[::1]:4000/cb", "http:"),
+            ("https://a;sandbox/cb", "https:"),
             ("cursor://callback", "cursor:"),
             ("com.example.app:/cb", "com.example.app:"),
         ] {

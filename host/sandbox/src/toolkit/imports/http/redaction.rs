@@ -26,8 +26,8 @@ use crate::{
 const MAX_INLINE_SEARCH_BYTES: usize = 64 << 10;
 /// Maximum total size of the secrets whose redactor is built on the caller's thread, in bytes.
 const MAX_INLINE_SECRET_BYTES: usize = 2 << 10;
-/// Content encodings that change no byte. Some providers wrongly name a charset, or none.
-const PLAIN_ENCODINGS: [&str; 3] = ["identity", "none", "utf-8"];
+/// Content encodings that change no byte. Some providers wrongly name a charset, `none`, or nothing.
+const PLAIN_ENCODINGS: [&str; 4] = ["identity", "none", "utf-8", ""];
 /// Error for the guest when a response is withheld.
 const RESPONSE_WITHHELD: &str =
     "the response is withheld: searching it for secrets takes too many steps";
