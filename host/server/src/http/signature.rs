@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use axum::{
     extract::{Request, State},
-    http::HeaderMap,
+    http::{HeaderMap, Method},
     response::Response,
 };
 use utoipa::{
@@ -173,6 +173,7 @@ signatures! {
 
 impl Input for State<Arc<Server>> {}
 impl Input for HeaderMap {}
+impl Input for Method {}
 impl Input for Request {}
 impl Input for Prefix {}
 impl<T> Input for Path<T> {}

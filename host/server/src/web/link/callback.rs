@@ -5,7 +5,7 @@ use std::sync::Arc;
 use app::accounts;
 use axum::{
     extract::State,
-    http::{HeaderMap, HeaderName, Method, StatusCode},
+    http::{HeaderMap, Method, StatusCode},
     response::{IntoResponse, Response},
 };
 
@@ -15,13 +15,9 @@ use crate::{
     http::{IN_TABLE, NoKey, auth, limiter::SecretKind, query::Pairs, run_to_completion},
 };
 
-/// Header with which browsers mark a request for a page that they may show later (Fetch Standard).
-const SEC_PURPOSE_HEADER: HeaderName = HeaderName::from_static("sec-purpose");
-/// Older names of that header.
-const PURPOSE_HEADERS: [HeaderName; 2] = [
-    HeaderName::from_static("purpose"),
-    HeaderName::from_static("x-moz"),
-];
+/// Headers with which browsers mark a request for a page that they may show later: that of the Fetch
+/// Standard, and its older names.
+const PURPOSE_HEADERS: [&str; 3] = ["sec-purpose", "purpose", "x-moz"];
 
 /// Handles the redirect of a user's browser back from a provider.
 #[utoipa::path(
@@ -62,9 +58,8 @@ pub(crate) async fn handle(
 }
 
 fn is_prefetch(headers: &HeaderMap) -> bool {
-    let mut names = PURPOSE_HEADERS.iter().chain([&SEC_PURPOSE_HEADER]);
-    names.any(|name| {
-        let purpose = headers.get(name).and_then(|purpose| purpose.to_str().ok());
+    PURPOSE_HEADERS.iter().any(|name| {
+        let purpose = headers.get(*name).and_then(|purpose| purpose.to_str().ok());
         purpose.is_some_and(|purpose| purpose.contains("prefetch"))
     })
 }
