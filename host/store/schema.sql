@@ -936,6 +936,17 @@ create index "recipe_runs_by_recipe_id" on "recipe_runs" (project, "recipe_id" n
 create index "recipe_runs_by_status" on "recipe_runs" (project, "status" nulls first, created_at, id) where deleted_at is null;
 create index "recipe_runs_all_by_due" on "recipe_runs" ("due" nulls first, created_at, id) where deleted_at is null and "due" is not null;
 
+create table "recipe_plans" (
+    id text collate "C" primary key,
+    project text collate "C" not null,
+    revision bigint not null,
+    created_at bigint not null,
+    updated_at bigint not null,
+    deleted_at bigint,
+    body json not null
+);
+create index "recipe_plans_by_created_at" on "recipe_plans" (project, created_at, id) where deleted_at is null;
+
 create table "recipe_calls" (
     id text collate "C" primary key,
     project text collate "C" not null,

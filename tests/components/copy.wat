@@ -11,10 +11,12 @@
       (loop $next
         (if (i32.gt_s (local.get $i) (local.get $end))
           (then (return (call $ok (local.get $args) (local.get $args_len)))))
-        ;; "file" and "_"
+        ;; "file" and "_", and a quote behind the key: names of files may begin alike
         (br_if $found (i32.and
-          (i32.eq (i32.load (local.get $i)) (i32.const 0x656c6966))
-          (i32.eq (i32.load8_u offset=4 (local.get $i)) (i32.const 95))))
+          (i32.eq (i32.load8_u offset=17 (local.get $i)) (i32.const 34))
+          (i32.and
+            (i32.eq (i32.load (local.get $i)) (i32.const 0x656c6966))
+            (i32.eq (i32.load8_u offset=4 (local.get $i)) (i32.const 95)))))
         (local.set $i (i32.add (local.get $i) (i32.const 1)))
         (br $next)))
     (call $read (local.get $i) (i32.const 17) (i64.const 0) (i32.const 1048576) (i32.const 1280))

@@ -81,7 +81,10 @@ impl Assistant {
                 command
             }
         };
-        command.env("COMPOSIO_DISABLE_TELEMETRY", "true");
+        // Standard output is for the report.
+        command
+            .env("COMPOSIO_DISABLE_TELEMETRY", "true")
+            .env("COMPOSIO_LOG_LEVEL", "error");
         let started = command
             .arg(options.to_string())
             .stdin(Stdio::piped())

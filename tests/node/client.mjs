@@ -10,7 +10,7 @@ const { Composio: Client } = require("@composio/client");
 
 const options = JSON.parse(process.argv[3]);
 const { tool, trigger: slug } = options;
-const client = new Composio({ apiKey: options.key, baseURL: options.url, allowTracking: false });
+const client = new Composio({ apiKey: options.key, baseURL: options.url, allowTracking: false, disableVersionCheck: true });
 
 // The client of the library below asks for approval.
 const api = new Client({ apiKey: options.key, baseURL: options.url });

@@ -12,7 +12,7 @@ process.env.HOME = options.folder;
 const require = createRequire(join(process.argv[2], "package.json"));
 const { Composio } = require("composio-core-older");
 
-const client = new Composio({ apiKey: options.key, baseURL: options.url, allowTracking: false });
+const client = new Composio({ apiKey: options.key, baseURL: options.url, allowTracking: false, disableVersionCheck: true });
 const ran = await client.tools.execute(options.tool, {
   userId: "amy",
   arguments: { file: options.file },

@@ -146,11 +146,11 @@ pub fn is_hidden(letter: char) -> bool {
 /// Returns true for a reserved word of Python, which cannot name a parameter of a function there.
 #[must_use]
 pub fn is_python_keyword(name: &str) -> bool {
-    const KEYWORDS: [&str; 35] = [
+    const PYTHON_KEYWORDS: [&str; 35] = [
         "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class",
         "continue", "def", "del", "elif", "else", "except", "finally", "for", "from", "global",
         "if", "import", "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return",
         "try", "while", "with", "yield",
     ];
-    KEYWORDS.contains(&name)
+    PYTHON_KEYWORDS.contains(&name)
 }
