@@ -221,7 +221,7 @@ async fn documentation_page_is_readable_on_a_phone() {
 async fn pages_are_accessible_in_both_schemes() {
     let host = Host::shared().await;
     let mut browser = Browser::open(&host.url);
-    for path in ["", "/nothing/here"] {
+    for path in ["", "/nothing/here", "/docs"] {
         for colors in ["light", "dark"] {
             browser.prefer(colors);
             browser.go("about:blank");
