@@ -103,11 +103,11 @@ fn search() -> Result<Mode> {
                 attempted.target = true;
                 add_target();
             }
-            Step::Install => {
+            Step::Install if toolchain::is_debian_recent() => {
                 attempted.packages = true;
                 install(&DEBIAN_PACKAGES).with_context(toolchain::install_instructions)?;
             }
-            Step::GiveUp => bail!(
+            Step::Install | Step::GiveUp => bail!(
                 "no toolchain compiles for {GUEST_TARGET} here\n\n{}",
                 toolchain::install_instructions()
             ),

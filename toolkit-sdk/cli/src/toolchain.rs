@@ -101,8 +101,6 @@ pub(crate) struct Probe {
     pub(crate) debian: bool,
     /// True if this process may install Debian packages.
     pub(crate) apt: bool,
-    /// True if Debian has a recent compiler to install.
-    pub(crate) packaged: bool,
 }
 
 /// Next step to get a toolchain.
@@ -132,11 +130,7 @@ pub(crate) fn next(probed: Probe, attempted: AttemptedSteps) -> Step {
         Probe { rustup: true, .. } if !attempted.target => Step::AddTarget,
         Probe { source: true, .. } => Step::Use(Mode::BuildStd),
         Probe { debian: true, .. } => Step::Use(Mode::Debian),
-        Probe {
-            apt: true,
-            packaged: true,
-            ..
-        } if !attempted.packages => Step::Install,
+        Probe { apt: true, .. } if !attempted.packages => Step::Install,
         _ => Step::GiveUp,
     }
 }
@@ -201,8 +195,6 @@ pub(crate) fn probe() -> Probe {
         rustc_output(&["--print", "target-libdir", "--target", GUEST_TARGET]).map(PathBuf::from);
     let sysroot = rustc_output(&["--print", "sysroot"]).map(PathBuf::from);
     let is_active_recent = is_recent(clean_command("rustc").arg("--version"));
-    let has_apt = Path::new("/etc/debian_version").is_file() && on_path("apt-get").is_some();
-    let package = ["show", "--no-all-versions", DEBIAN_PACKAGES[0]];
     Probe {
         target: is_active_recent && libraries.is_some_and(|folder| has_core(&folder)),
         source: is_active_recent
@@ -215,9 +207,16 @@ pub(crate) fn probe() -> Probe {
             && Path::new(DEBIAN_STD_SOURCE).is_dir()
             && on_path(DEBIAN_LINKER).is_some()
             && is_recent(clean_command(DEBIAN_RUSTC).arg("--version")),
-        apt: has_apt && is_root(),
-        packaged: has_apt && is_recent(clean_command("apt-cache").args(package)),
+        apt: Path::new("/etc/debian_version").is_file()
+            && on_path("apt-get").is_some()
+            && is_root(),
     }
+}
+
+/// Returns true if Debian's compiler, which may not be installed yet, is recent.
+pub(crate) fn is_debian_recent() -> bool {
+    let package = ["show", "--no-all-versions", DEBIAN_PACKAGES[0]];
+    is_recent(clean_command("apt-cache").args(package))
 }
 
 /// Returns true if a command prints the version of a compiler that is not older than [`MIN_RUST`].
@@ -401,7 +400,6 @@ mod tests {
         rustup: false,
         debian: false,
         apt: false,
-        packaged: false,
     };
 
     #[test]
@@ -429,7 +427,6 @@ mod tests {
             rustup: true,
             debian: true,
             apt: true,
-            packaged: true,
         };
         assert_eq!(
             next(everything, AttemptedSteps::default()),
@@ -467,7 +464,6 @@ mod tests {
     fn packages_are_installed_once_if_possible() {
         let probed = Probe {
             apt: true,
-            packaged: true,
             ..NO_TOOLCHAIN
         };
         assert_eq!(next(probed, AttemptedSteps::default()), Step::Install);
@@ -481,18 +477,7 @@ mod tests {
             ),
             Step::GiveUp
         );
-        for without in [
-            Probe {
-                apt: false,
-                ..probed
-            },
-            Probe {
-                packaged: false,
-                ..probed
-            },
-        ] {
-            assert_eq!(next(without, AttemptedSteps::default()), Step::GiveUp);
-        }
+        assert_eq!(next(NO_TOOLCHAIN, AttemptedSteps::default()), Step::GiveUp);
     }
 
     #[test]
