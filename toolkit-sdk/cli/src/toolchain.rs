@@ -183,8 +183,8 @@ pub(crate) fn wanted_mode(probed: Probe, mode: Mode) -> Result<Mode> {
 /// Returns the two installation options as text.
 pub(crate) fn install_instructions() -> String {
     format!(
-        "Rust {MIN_RUST} or later is needed. There are two ways to get it:\n  with rustup:           rustup target add {GUEST_TARGET}\n  \
-         on Debian, as root:    apt-get install -y {}",
+        "Rust {MIN_RUST} or later is needed. There are two ways to get it:\n  with rustup:                         rustup target add {GUEST_TARGET}\n  \
+         as root, if Debian has that version: apt-get install -y {}",
         DEBIAN_PACKAGES.join(" ")
     )
 }
