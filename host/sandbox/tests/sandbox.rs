@@ -465,7 +465,7 @@ async fn memory_is_limited_per_guest_and_node() {
 }
 
 #[tokio::test]
-async fn a_guest_that_breaks_breaks_alone() {
+async fn panic_is_isolated() {
     let host = host();
     let recursion =
         "(func $deep (param i32) (result i32) (i32.add (i32.const 1) (call $deep (local.get 0))))";

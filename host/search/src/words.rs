@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn encoded_data_is_no_word() {
+    fn base64_is_not_indexed() {
         assert!(folded(&"x".repeat(MAX_WORD_BYTES + 1)).is_empty());
     }
 }

@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_plan_hold_nothing() {
+    fn invalid_plan_is_rejected() {
         let plan = plan();
         for end in 0..plan.len() {
             for name in ["A", "Z"] {

@@ -380,7 +380,7 @@ fn pages_are_counted_by_offset_or_number() {
 }
 
 #[test]
-fn no_page_is_read_that_is_not_wanted() {
+fn stops_paging_early() {
     let host = gets(&[(
         "https://api.example.com/i?limit=2&offset=0",
         json!({ "body": [1, 2] }),

@@ -56,7 +56,7 @@ mod tests {
         let prompt = assistive_prompt(&config);
         for tool in MetaTool::all() {
             let is_named = prompt.contains(tool.slug());
-            assert!(!is_named || tool.is_in_force(&config), "{tool:?}");
+            assert!(!is_named || tool.is_enabled(&config), "{tool:?}");
         }
         assert!(prompt.contains(MetaTool::MultiExecuteTool.slug()));
         assert!(!prompt.contains(MetaTool::SearchTools.slug()));

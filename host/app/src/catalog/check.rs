@@ -18,7 +18,7 @@ use jsonschema::{
 use manifest::schema_cost;
 use serde_json::{Value, json, value::RawValue};
 
-use super::metered::{Budget, MAX_LINE_CHARS, Metered, MeteredValue};
+use super::budgeted::{Budget, BudgetedJson, BudgetedValue, MAX_LINE_CHARS};
 use crate::{
     Result,
     core::{
@@ -76,7 +76,7 @@ pub(super) enum Check {
 
 #[derive(Debug)]
 pub(super) struct Full {
-    validator: Validator<Metered>,
+    validator: Validator<BudgetedJson>,
     /// The number of steps for each value that is entered.
     price: u64,
     /// The estimated memory, in bytes.
@@ -213,7 +213,7 @@ impl Check {
 impl Full {
     fn problems(&self, value: &Tree<'_>, size: usize) -> Vec<String> {
         let budget = self.budget(MAX_STEPS + MAX_STEPS_PER_BYTE * size as u64);
-        let fits = self.validator.is_valid(MeteredValue::new(value, &budget));
+        let fits = self.validator.is_valid(BudgetedValue::new(value, &budget));
         if budget.is_spent() {
             return vec![TOO_MANY_STEPS.to_owned()];
         }
@@ -231,7 +231,7 @@ impl Full {
         let budget = self.budget(MAX_STEPS_FOR_LINES);
         let errors = self
             .validator
-            .iter_errors(MeteredValue::new(value, &budget));
+            .iter_errors(BudgetedValue::new(value, &budget));
         let lines = errors.take(MAX_LINES).map(|error| problem_line(&error));
         (!budget.is_spent()).then(|| lines.collect())
     }
@@ -244,7 +244,7 @@ impl Full {
             let budget = self.budget(MAX_STEPS_FOR_LINES);
             let errors = self
                 .validator
-                .iter_errors(MeteredValue::new(&tree, &budget));
+                .iter_errors(BudgetedValue::new(&tree, &budget));
             errors.for_each(|error| add_refused_nulls(&error, &mut places));
             if budget.is_spent() {
                 return false;
@@ -275,7 +275,7 @@ impl Full {
         };
         let errors = self
             .validator
-            .iter_errors(MeteredValue::new(&tree, &budget));
+            .iter_errors(BudgetedValue::new(&tree, &budget));
         let known = errors.filter(is_known).take(MAX_LINES);
         let lines = known.map(|error| problem_line(&error)).collect();
         if budget.is_spent() {
@@ -288,7 +288,7 @@ impl Full {
         let budget = self.budget(MAX_STEPS_FOR_FIRST_LINE);
         let error = self
             .validator
-            .validate(MeteredValue::new(value, &budget))
+            .validate(BudgetedValue::new(value, &budget))
             .err()?;
         (!budget.is_spent()).then(|| problem_line(&error))
     }
@@ -332,11 +332,11 @@ fn compile_up_to(schema: &Value, max_bytes: usize) -> std::result::Result<Check,
 fn build(
     schema: &Value,
     program: usize,
-) -> std::result::Result<Validator<Metered>, ValidationError<'static>> {
+) -> std::result::Result<Validator<BudgetedJson>, ValidationError<'static>> {
     let patterns = PatternOptions::regex()
         .size_limit(program)
         .dfa_size_limit(PATTERN_CACHE_BYTES);
-    jsonschema::options_for::<Metered>()
+    jsonschema::options_for::<BudgetedJson>()
         .with_pattern_options(patterns)
         .offline()
         .build(schema)

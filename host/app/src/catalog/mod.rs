@@ -6,11 +6,11 @@
 //! publications of other servers. Each change is committed to the store before it becomes visible
 //! in memory.
 
+mod budgeted;
 mod changes;
 mod check;
 mod compressed;
 pub mod errors;
-mod metered;
 mod publish;
 mod release;
 mod schema;

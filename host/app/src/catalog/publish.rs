@@ -34,25 +34,25 @@ use crate::{
     core::{AUDIT_LOG_TARGET, INSTALLATION_PROJECT, truncate},
 };
 
-/// The collection of the [`Fence`].
+/// The collection of the [`FencingToken`].
 pub(crate) static PUBLICATIONS_COLLECTION: Collection = Collection {
     name: "toolkit_publications",
     erasure: Erasure::Other("it counts the publications of the installation"),
     fields: &[],
 };
-const FENCE_ID: &str = "last";
+const FENCING_TOKEN_ID: &str = "last";
 /// Revision of the fence of which the catalog is not known to have all publications.
 pub(super) const UNKNOWN_FENCE: i64 = -1;
 
 /// The last publication of any server. Each publication changes this record, so that of two servers
 /// that judge the same catalog, only one can commit.
 #[derive(Debug, Serialize, Deserialize)]
-struct Fence {
+struct FencingToken {
     /// The id of the published version.
     version: String,
 }
 
-impl Document for Fence {
+impl Document for FencingToken {
     const COLLECTION: &'static Collection = &PUBLICATIONS_COLLECTION;
 }
 
@@ -207,10 +207,12 @@ async fn commit_version(
     let id = id(&stored.slug, &stored.version);
     let entering = app
         .store
-        .change(&PUBLICATIONS_COLLECTION, FENCE_ID, || async {
+        .change(&PUBLICATIONS_COLLECTION, FENCING_TOKEN_ID, || async {
             let mut schema_file = app.catalog.changing.lock().await;
-            let fence: Option<Record<Fence>> =
-                app.store.get(INSTALLATION_PROJECT, FENCE_ID).await?;
+            let fence: Option<Record<FencingToken>> = app
+                .store
+                .get(INSTALLATION_PROJECT, FENCING_TOKEN_ID)
+                .await?;
             let revision = fence.as_ref().map_or(0, |fence| fence.revision);
             // The catalog counts as incomplete until the commit succeeds.
             if app.catalog.fence.swap(UNKNOWN_FENCE, Ordering::Relaxed) != revision {
@@ -230,10 +232,10 @@ async fn commit_version(
             let batch = Batch::at(now).announce();
             let batch = batch.insert(INSTALLATION_PROJECT, &id, &stored);
             let version = id.clone();
-            let body = Fence { version };
+            let body = FencingToken { version };
             let batch = match fence {
                 Some(old) => batch.update(&Record { body, ..old }),
-                None => batch.insert(INSTALLATION_PROJECT, FENCE_ID, &body),
+                None => batch.insert(INSTALLATION_PROJECT, FENCING_TOKEN_ID, &body),
             };
             Ok::<_, Error>((batch, (schema_file, Ok((now, revision + 1)))))
         });

@@ -32,7 +32,7 @@ use crate::accounts::AccountView;
 
 pub(crate) use self::{
     account_expiry::ExpiryEvents,
-    pacing::Endpoints,
+    pacing::Pacer,
     retention::{RETENTION_INTERVAL, erase_old},
 };
 pub use self::{

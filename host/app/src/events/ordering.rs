@@ -32,14 +32,14 @@ pub(crate) static COLLECTION: Collection = Collection {
 
 /// A lane, as stored.
 #[derive(Debug, Serialize, Deserialize)]
-struct Lane {
+struct DeliveryOrder {
     /// The newest delivery.
     last: DeliveryId,
     /// Time of the newest delivery.
     last_at: Time,
 }
 
-impl Document for Lane {
+impl Document for DeliveryOrder {
     const COLLECTION: &'static Collection = &COLLECTION;
 }
 
@@ -47,7 +47,7 @@ impl Document for Lane {
 pub(super) struct Lanes<'a> {
     store: &'a Store,
     project: &'a ProjectId,
-    changed: HashMap<String, (Option<Record<Lane>>, DeliveryId)>,
+    changed: HashMap<String, (Option<Record<DeliveryOrder>>, DeliveryId)>,
 }
 
 impl<'a> Lanes<'a> {
@@ -76,7 +76,10 @@ impl<'a> Lanes<'a> {
             delivery.after = Some(std::mem::replace(last, id.clone()));
             return Ok(());
         }
-        let found = self.store.get::<Lane>(self.project.as_str(), &lane).await?;
+        let found = self
+            .store
+            .get::<DeliveryOrder>(self.project.as_str(), &lane)
+            .await?;
         delivery.after = found.as_ref().map(|found| found.body.last.clone());
         self.changed.insert(lane, (found, id.clone()));
         Ok(())
@@ -85,7 +88,7 @@ impl<'a> Lanes<'a> {
     /// Adds the changes of the lanes to the batch.
     pub(super) fn finish(self, mut batch: Batch) -> Batch {
         for (lane, (found, last)) in self.changed {
-            let body = Lane {
+            let body = DeliveryOrder {
                 last,
                 last_at: batch.now,
             };

@@ -29,9 +29,9 @@ const FIRST_ESTIMATE: Duration = Duration::from_millis(10);
 /// Minimum time between the due times of two deferred deliveries.
 const MIN_INTERVAL: Duration = Duration::from_micros(100);
 
-/// The endpoints that this server has sent messages to.
+/// Pace of the messages to each endpoint that this server has sent some to.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Endpoints(Arc<Mutex<HashMap<String, Endpoint>>>);
+pub(crate) struct Pacer(Arc<Mutex<HashMap<String, Endpoint>>>);
 
 #[derive(Debug)]
 struct Endpoint {
@@ -62,7 +62,7 @@ impl Default for Endpoint {
 
 /// Permit for one message, until it is dropped. The measured time of the message ends then.
 pub(crate) struct Permit {
-    endpoints: Endpoints,
+    pacer: Pacer,
     id: String,
     begun: Time,
     acquired: Instant,
@@ -70,7 +70,7 @@ pub(crate) struct Permit {
     attempted: bool,
 }
 
-impl Endpoints {
+impl Pacer {
     /// Acquires the permit for a message to an endpoint, if one is free.
     pub(super) fn acquire(&self, id: &str, now: Time) -> Option<Permit> {
         let mut all = self.0.lock();
@@ -83,7 +83,7 @@ impl Endpoints {
         }
         endpoint.open.push(now);
         Some(Permit {
-            endpoints: self.clone(),
+            pacer: self.clone(),
             id: id.to_owned(),
             begun: now,
             acquired: Instant::now(),
@@ -127,7 +127,7 @@ impl Permit {
     /// Notes that the endpoint accepted the message.
     pub(super) fn accepted(&mut self, max_limit: usize) {
         self.attempted = true;
-        let mut all = self.endpoints.0.lock();
+        let mut all = self.pacer.0.lock();
         let endpoint = all.entry(self.id.clone()).or_default();
         if endpoint.failures >= FAILURES_BEFORE_PAUSE {
             // An endpoint that has recovered begins anew.
@@ -141,7 +141,7 @@ impl Permit {
     /// Notes a failure. Returns the number of failures in a row.
     pub(super) fn failed(&mut self, now: Time, pause: Duration) -> u32 {
         self.attempted = true;
-        let mut all = self.endpoints.0.lock();
+        let mut all = self.pacer.0.lock();
         let endpoint = all.entry(self.id.clone()).or_default();
         endpoint.failures = endpoint.failures.saturating_add(1);
         endpoint.limit = endpoint.limit.saturating_sub(1).max(1);
@@ -155,7 +155,7 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let mut all = self.endpoints.0.lock();
+        let mut all = self.pacer.0.lock();
         let Some(endpoint) = all.get_mut(&self.id) else {
             return;
         };

@@ -69,8 +69,8 @@ pub(crate) fn queue(app: &App) -> Queue<Delivery, App, Permit> {
         retry_delay: |attempts| Some(doubled(MIN_WORK_DELAY, MAX_WORK_DELAY, attempts)),
         admission: Admission {
             key: |delivery| permit_key(&delivery.body),
-            acquire: |app, key, now| app.endpoints.acquire(key, now),
-            retry_at: Some(|app, key, now| app.endpoints.retry_at(key, now)),
+            acquire: |app, key, now| app.pacer.acquire(key, now),
+            retry_at: Some(|app, key, now| app.pacer.retry_at(key, now)),
         },
         work: |app: &App, claim, permit| Box::pin(send(app, claim, permit)),
     }

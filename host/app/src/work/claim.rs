@@ -167,7 +167,7 @@ impl Claims {
             ttl,
             id: record.id.clone(),
             project: record.project.clone(),
-            held: Mutex::new(Held {
+            held: Mutex::new(HeldLease {
                 record,
                 extended: begun,
             }),
@@ -181,17 +181,17 @@ pub(crate) struct Claim<T> {
     ttl: Duration,
     id: String,
     project: String,
-    held: Mutex<Held<T>>,
+    held: Mutex<HeldLease<T>>,
 }
 
-struct Held<T> {
+struct HeldLease<T> {
     /// The record at the revision of the last commit under the claim.
     record: Record<T>,
     /// Start of the last commit that extended the claim.
     extended: Instant,
 }
 
-impl<T: Claimable> Held<T> {
+impl<T: Claimable> HeldLease<T> {
     /// Returns true until the claim ends. A lost claim is found out by its next commit.
     fn is_held(&mut self) -> bool {
         self.record.body.work().lease.is_some()
@@ -308,7 +308,7 @@ impl<T: Claimable> Claim<T> {
     }
 
     /// Locks the record. Fails as *stale* if the claim is known to be lost or has ended.
-    async fn lock_held(&self) -> Committed<MutexGuard<'_, Held<T>>> {
+    async fn lock_held(&self) -> Committed<MutexGuard<'_, HeldLease<T>>> {
         let mut held = self.held.lock().await;
         match held.is_held() {
             true => Ok(held),
@@ -367,7 +367,7 @@ impl<T: Claimable> Claim<T> {
         }
     }
 
-    async fn extend(&self, held: &mut Held<T>, batch: Batch) -> Committed {
+    async fn extend(&self, held: &mut HeldLease<T>, batch: Batch) -> Committed {
         let begun = Instant::now();
         let now = self.claims.now().await.map_err(unavailable)?;
         let mut record = held.record.clone();
@@ -380,7 +380,7 @@ impl<T: Claimable> Claim<T> {
         }
         self.claims.store.commit(batch.update(&record)).await?;
         record.revision += 1;
-        *held = Held {
+        *held = HeldLease {
             record,
             extended: begun,
         };

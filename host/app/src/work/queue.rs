@@ -15,13 +15,13 @@
 //! ([`Shares`]). A queue may also limit the records in progress by key, for example for each endpoint.
 //! No number of records that wait for a permit delays those of a project with free capacity.
 
-mod due;
+mod scheduler;
 
 use std::{convert::Infallible, panic::AssertUnwindSafe, pin::Pin, sync::Arc, time::Duration};
 
-use due::Due;
 use futures::{FutureExt as _, StreamExt as _, stream::FuturesUnordered};
 use gate::Shares;
+use scheduler::Scheduler;
 use store::{CommitError, Query, Record, Time};
 use tokio::time::sleep;
 
@@ -107,17 +107,17 @@ pub(crate) enum Next {
 impl<T: Claimable, C: Sync, R: Send> Queue<T, C, R> {
     /// Works on due records for as long as the future is polled.
     pub(crate) async fn run(&self, claims: &Claims, context: &C) {
-        let due = Due::new(claims, context, &self.admission, self.shares);
-        let workers = (0..self.shares.total).map(|_| self.run_worker(&due, context));
+        let scheduler = Scheduler::new(claims, context, &self.admission, self.shares);
+        let workers = (0..self.shares.total).map(|_| self.run_worker(&scheduler, context));
         // Polls the workers that were woken, and none of the idle ones.
         let mut workers: FuturesUnordered<_> = workers.collect();
         while workers.next().await.is_some() {}
     }
 
-    async fn run_worker(&self, due: &Due<'_, T, C, R>, context: &C) -> Infallible {
+    async fn run_worker(&self, scheduler: &Scheduler<'_, T, C, R>, context: &C) -> Infallible {
         loop {
             let worked = async {
-                match due.claim_next(self.lease_ttl).await? {
+                match scheduler.claim_next(self.lease_ttl).await? {
                     Some((claim, (_worker, permit))) => {
                         self.attempt(Arc::new(claim), permit, context).await
                     }
@@ -125,7 +125,7 @@ impl<T: Claimable, C: Sync, R: Send> Queue<T, C, R> {
                 }
             };
             let worked = worked.await;
-            due.ended.notify_one();
+            scheduler.ended.notify_one();
             if let Err(cause) = worked {
                 tracing::warn!(%cause, queue = self.name, "work on a record could not begin or end; it is retried later");
                 sleep(jittered(POLL_INTERVAL)).await;

@@ -73,7 +73,7 @@ pub(crate) async fn open(
         users: query.user_ids,
     };
     let events = EventStream::open(key.app(), &key.project, filter, after.as_deref()).await?;
-    let permit = key.server.limiter.streams.enter(&key.project.tenant)?;
+    let permit = key.server.limiter.streams.acquire(&key.project.tenant)?;
     permits::leave();
     // The client continues after it if it is cut off before the first message.
     let beginning = after

@@ -293,15 +293,15 @@ mod tests {
         ] {
             let context = RequestContext::new("req_x".into(), [127, 0, 0, 1].into(), None);
             let answered = async {
-                permits::enter(&limiter).await.unwrap();
+                permits::acquire(&limiter).await.unwrap();
                 let mut response = Response::new(body);
                 keep_permits(&mut response);
                 response
             };
             let response = CURRENT_REQUEST.scope(context, answered).await;
-            assert_eq!(limiter.enter().await.is_err(), is_open);
+            assert_eq!(limiter.acquire().await.is_err(), is_open);
             drop(response);
-            assert!(limiter.enter().await.is_ok());
+            assert!(limiter.acquire().await.is_ok());
         }
     }
 }

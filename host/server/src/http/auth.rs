@@ -29,7 +29,7 @@ use crate::{
 
 pub(crate) use self::{
     admission::{admit, admit_to_project, admit_without_key, may},
-    secrets::{anyone, has_key, holder, judged, revoke},
+    secrets::{anyone, has_key, holder, revoke, verify_secret},
 };
 
 /// Header of a project's key.

@@ -26,7 +26,7 @@ use crate::{
     Server,
     http::{
         ApiError, ApiResult, auth, body::read, context::operation, error::EffectUnknown, errors,
-        limiter::Caller, operation::Performer, permits,
+        limiter::Caller, operation::OperationRunner, permits,
     },
 };
 
@@ -43,18 +43,18 @@ pub(crate) fn applies_to(request: &Request<Body>) -> bool {
 
 /// Performs a request, until its deadline if it has one, or replays its earlier response.
 pub(crate) async fn answer(
-    performer: &Performer,
+    runner: &OperationRunner,
     request: Request<Body>,
     deadline: Option<Instant>,
 ) -> Response {
-    match begin(&performer.server, request).await {
+    match begin(&runner.server, request).await {
         Err(error) => error.into_response(),
         Ok(Step::Replay(answer)) => replay(answer),
         Ok(Step::New(pending, keep, request)) => {
-            run(performer, request, deadline, pending, keep).await
+            run(runner, request, deadline, pending, keep).await
         }
         // The handler itself refuses a request without a valid key.
-        Ok(Step::NotAuthenticated(request)) => performer.handle(request).await,
+        Ok(Step::NotAuthenticated(request)) => runner.handle(request).await,
     }
 }
 
@@ -82,7 +82,7 @@ async fn begin(server: &Arc<Server>, request: Request<Body>) -> ApiResult<Step> 
             tenant: tenant.clone(),
             stranger: None,
         };
-        permits::enter_project(&server.limiter, caller).await?;
+        permits::acquire_for_project(&server.limiter, caller).await?;
     }
     let (parts, body) = request.into_parts();
     let whole = Request::from_parts(parts.clone(), body);
@@ -164,14 +164,14 @@ fn replay(answer: RecordedResponse) -> Response {
 
 /// Performs the request in its own task.
 async fn run(
-    performer: &Performer,
+    runner: &OperationRunner,
     request: Request<Body>,
     deadline: Option<Instant>,
     pending: Pending,
     keep: bool,
 ) -> Response {
-    let noting = performer.server.clone();
-    let done = performer.handle(request);
+    let noting = runner.server.clone();
+    let done = runner.handle(request);
     let answer = async move {
         let done = match deadline {
             Some(deadline) => timeout_at(deadline, done).await,
@@ -184,7 +184,7 @@ async fn run(
                 .into_response(),
         }
     };
-    performer.server.detached.answer(answer).await
+    runner.server.detached.answer(answer).await
 }
 
 /// Records the outcome before the response is sent.

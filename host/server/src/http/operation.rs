@@ -124,7 +124,7 @@ pub(crate) fn route_handler(route: Route) -> RouteHandler {
 }
 
 /// Handler of a route with the rules of its operation.
-pub(crate) struct Performer {
+pub(crate) struct OperationRunner {
     /// The server that answers the requests.
     pub server: Arc<Server>,
     /// Rules of the operation.
@@ -135,7 +135,7 @@ pub(crate) struct Performer {
     pub handler: RouteHandler,
 }
 
-impl Performer {
+impl OperationRunner {
     /// Answers a request by the handler.
     pub(crate) fn handle(&self, request: Request) -> BoxFuture<'static, Response> {
         (self.handler)(request, self.server.clone())
@@ -169,7 +169,7 @@ impl Performer {
         let query = query.filter(|_| is_row && !operation.ignores_idempotency_key);
         let query = query.map(str::to_owned);
         let is_read = request.method() == Method::GET;
-        if let Err(busy) = permits::enter(&server.limiter).await {
+        if let Err(busy) = permits::acquire(&server.limiter).await {
             return ApiError::App(busy).into_response();
         }
         let timeout = server.config.limits.deadline();

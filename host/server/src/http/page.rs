@@ -57,7 +57,7 @@ impl Page {
     /// If the cursor was not made by this server, or the project builds too many pages.
     pub(crate) async fn admit(limit: Option<f64>, cursor: Option<&str>) -> ApiResult<Self> {
         let page = Self::new(limit, cursor)?;
-        permits::enter_page().await?;
+        permits::acquire_page().await?;
         Ok(page)
     }
 

@@ -46,15 +46,15 @@ impl Permits {
 ///
 /// # Errors
 /// Returns an error if none becomes free in time.
-pub(crate) async fn enter(limiter: &RequestLimiter) -> Result<(), Error> {
+pub(crate) async fn acquire(limiter: &RequestLimiter) -> Result<(), Error> {
     let caller = CURRENT_REQUEST.with(|context| context.permits.caller.get().cloned());
     match caller {
         Some(caller) => {
-            let permit = limiter.enter_project(&caller).await?;
+            let permit = limiter.acquire_for_project(&caller).await?;
             CURRENT_REQUEST.with(|context| context.permits.project.set(Some(permit)));
         }
         None => {
-            let permit = limiter.enter().await?;
+            let permit = limiter.acquire().await?;
             CURRENT_REQUEST.with(|context| context.permits.server.set(Some(permit)));
         }
     }
@@ -64,20 +64,23 @@ pub(crate) async fn enter(limiter: &RequestLimiter) -> Result<(), Error> {
 /// Exchanges the permit of the request for one of a project, unless it has one already.
 ///
 /// # Errors
-/// As [`enter`].
-pub(crate) async fn enter_project(limiter: &RequestLimiter, caller: Caller) -> Result<(), Error> {
+/// As [`acquire`].
+pub(crate) async fn acquire_for_project(
+    limiter: &RequestLimiter,
+    caller: Caller,
+) -> Result<(), Error> {
     // The first call determines the project; later calls are for the same one.
     let is_known = CURRENT_REQUEST.with(|context| context.permits.caller.set(caller.clone()));
     if is_known.is_err() {
         return Ok(());
     }
     leave();
-    match limiter.try_enter_project(&caller) {
+    match limiter.try_acquire_for_project(&caller) {
         Some(permit) => {
             CURRENT_REQUEST.with(|context| context.permits.project.set(Some(permit)));
             Ok(())
         }
-        None => Box::pin(enter(limiter)).await,
+        None => Box::pin(acquire(limiter)).await,
     }
 }
 
@@ -85,14 +88,14 @@ pub(crate) async fn enter_project(limiter: &RequestLimiter, caller: Caller) -> R
 ///
 /// # Errors
 /// Returns an error if none becomes free in time.
-pub(crate) async fn enter_page() -> Result<(), Error> {
+pub(crate) async fn acquire_page() -> Result<(), Error> {
     let known = CURRENT_REQUEST.with(|context| {
         let owner = context.owner.get().cloned();
         context.server.get().cloned().zip(owner)
     });
     // Without a key, the request is refused elsewhere.
     if let Some((server, owner)) = known {
-        let permit = server.limiter.enter_page(&owner).await?;
+        let permit = server.limiter.acquire_page(&owner).await?;
         CURRENT_REQUEST.with(|context| context.permits.page.set(Some(permit)));
     }
     Ok(())

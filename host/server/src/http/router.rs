@@ -19,7 +19,7 @@ use crate::{
     },
     http::{
         cors, error,
-        operation::{Deadline, MaxBody, Operation, Performer, perform_always, route_handler},
+        operation::{Deadline, MaxBody, Operation, OperationRunner, perform_always, route_handler},
     },
     mcp,
     web::{
@@ -51,13 +51,13 @@ impl Routes {
     /// clones and futures of a handler of axum and a layer around it.
     fn row(self, prefix: &str, row: &Row) -> Self {
         let path = format!("{prefix}{}", row.path);
-        let performer = Arc::new(Performer {
+        let runner = Arc::new(OperationRunner {
             server: self.server.clone(),
             operation: row.operation,
             counts: self.server.requests.add_route(&path),
             handler: row.handler.clone(),
         });
-        let performed = service_fn(move |request| performer.clone().perform(request));
+        let performed = service_fn(move |request| runner.clone().perform(request));
         let method = row.description.method.to_method_filter();
         self.route(&path, on_service(method, performed))
     }
@@ -72,13 +72,13 @@ impl Routes {
         let server = self.server.clone();
         let counts = server.requests.add_route(path);
         let performed = move |route: Route| {
-            let performer = Arc::new(Performer {
+            let runner = Arc::new(OperationRunner {
                 server: server.clone(),
                 operation,
                 counts: counts.clone(),
                 handler: route_handler(route),
             });
-            service_fn(move |request| performer.clone().perform(request))
+            service_fn(move |request| runner.clone().perform(request))
         };
         self.route(path, handler.route_layer(layer_fn(performed)))
     }

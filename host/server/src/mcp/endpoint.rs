@@ -136,7 +136,7 @@ impl Endpoint {
             return;
         }
         let tenant = &self.caller.project().tenant;
-        let permit = self.server.limiter.streams.enter(tenant).ok();
+        let permit = self.server.limiter.streams.acquire(tenant).ok();
         if permit.is_some() {
             permits::leave();
         }

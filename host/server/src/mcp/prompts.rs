@@ -33,7 +33,7 @@ pub(super) async fn get(
     let found = recipes::get(&server.app, &caller.project, user, slug).await?;
     let slug = &found.record.body.slug;
     let arguments = Value::Object(typed(&found.definition, arguments));
-    let call = if MetaTool::MultiExecuteTool.is_in_force(caller.config()) {
+    let call = if MetaTool::MultiExecuteTool.is_enabled(caller.config()) {
         let tool = tools::meta_name(MetaTool::MultiExecuteTool, &server.branding);
         format!(
             "call {tool} with one call, whose `tool_slug` is {slug} and whose `arguments` are {arguments}"

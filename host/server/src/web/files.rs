@@ -109,7 +109,7 @@ async fn place(server: &Server, ticket: &Ticket) -> ApiResult<TransferPermit> {
     }
     permits::leave();
     let place = server.app.files.acquire_transfer(&ticket.project).await?;
-    permits::enter(&server.limiter).await?;
+    permits::acquire(&server.limiter).await?;
     Ok(place)
 }
 

@@ -131,7 +131,7 @@ async fn received(
         tenant: address.project.tenant.clone(),
         stranger: Some(CURRENT_REQUEST.with(|context| context.peer)),
     };
-    permits::enter_project(&server.limiter, caller).await?;
+    permits::acquire_for_project(&server.limiter, caller).await?;
     let query = request.uri().query();
     let mut inbound = Inbound {
         method: request.method().to_string(),

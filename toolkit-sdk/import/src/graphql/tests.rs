@@ -97,7 +97,7 @@ fn every_document_is_valid() {
 }
 
 #[test]
-fn what_matters_is_selected_and_circles_are_cut() {
+fn selects_scalars_and_breaks_cycles() {
     let api = api();
     let expected = "query book($pick: Pick!) { book(pick: $pick) { id title pages price printed \
                     author { id name books { totalCount } home { id city } } reviews { totalCount } } }";

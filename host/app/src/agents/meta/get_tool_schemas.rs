@@ -70,7 +70,7 @@ pub(super) async fn run(app: &App, caller: &SessionCaller, arguments: Value) -> 
     let mut data = json!({ "success": not_found.is_empty(), "tool_schemas": schemas });
     if !not_found.is_empty() {
         data["suggestions"] = json!(suggestions(app, caller, &not_found).await?);
-        let search = if MetaTool::SearchTools.is_in_force(caller.config()) {
+        let search = if MetaTool::SearchTools.is_enabled(caller.config()) {
             ", or find tools with SERVICE_SEARCH_TOOLS"
         } else {
             ""

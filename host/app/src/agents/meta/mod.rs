@@ -121,7 +121,7 @@ impl MetaTool {
 
     /// Returns true if a session has the meta tool.
     #[must_use]
-    pub fn is_in_force(self, config: &Config) -> bool {
+    pub fn is_enabled(self, config: &Config) -> bool {
         let connections = &config.manage_connections;
         match self {
             Self::SearchTools => !config.search_disabled,
@@ -137,7 +137,7 @@ impl MetaTool {
     }
 
     pub(super) fn check_switched_on(self, config: &Config) -> Result<()> {
-        if self.is_in_force(config) {
+        if self.is_enabled(config) {
             Ok(())
         } else {
             Err(errors::meta_tool_off(self.short_slug()))
@@ -160,7 +160,7 @@ impl MetaTool {
 
     /// Returns the meta tools that lists of a session show.
     pub fn in_force(config: &Config) -> impl Iterator<Item = Self> {
-        Self::all().filter(|tool| *tool != Self::SubmitFeedback && tool.is_in_force(config))
+        Self::all().filter(|tool| *tool != Self::SubmitFeedback && tool.is_enabled(config))
     }
 }
 

@@ -181,7 +181,7 @@ fn next_steps(
     let mut steps = Vec::new();
     if !unconnected.is_empty() {
         let toolkits: Vec<_> = unconnected.iter().map(String::as_str).collect();
-        let step = if MetaTool::ManageConnections.is_in_force(config) {
+        let step = if MetaTool::ManageConnections.is_enabled(config) {
             "Connect the toolkits that you use of these with SERVICE_MANAGE_CONNECTIONS"
         } else {
             "The user has to connect the toolkits that you use of these"
@@ -204,7 +204,7 @@ fn next_steps(
 /// Returns the part of a sentence that names the meta tool which executes tools; empty if the session
 /// does not have it.
 fn executor(config: &Config) -> &'static str {
-    if MetaTool::MultiExecuteTool.is_in_force(config) {
+    if MetaTool::MultiExecuteTool.is_enabled(config) {
         " with SERVICE_MULTI_EXECUTE_TOOL"
     } else {
         ""

@@ -134,7 +134,7 @@ async fn check_call(
     problems: &mut Problems,
 ) -> Result<Option<AccountId>> {
     let Some(slug) = &step.tool_slug else {
-        if !MetaTool::RemoteWorkbench.is_in_force(caller.config()) {
+        if !MetaTool::RemoteWorkbench.is_enabled(caller.config()) {
             problems.add(format!("{place}.script: the session has no workbench"));
         }
         return Ok(None);

@@ -62,7 +62,7 @@ async fn work(app: &App, claim: Arc<Claim<RecipeRun>>) -> Result<Next> {
         let problem = format!("the run was interrupted {MAX_INTERRUPTIONS} times");
         Err(Stop::Failed(problem))
     } else {
-        go_on(app, &claim, &run).await
+        resume(app, &claim, &run).await
     };
     let (status, output, error) = match ended {
         Ok(output) => (RunStatus::Succeeded, output, None),
@@ -76,7 +76,7 @@ async fn work(app: &App, claim: Arc<Claim<RecipeRun>>) -> Result<Next> {
     Ok(Next::Ended)
 }
 
-async fn go_on(app: &App, claim: &Claim<RecipeRun>, run: &RecipeRun) -> StepResult<Value> {
+async fn resume(app: &App, claim: &Claim<RecipeRun>, run: &RecipeRun) -> StepResult<Value> {
     let project = projects::lookup(app, &ProjectId::parse(claim.project())?).await?;
     let caller = StepCaller {
         project: Arc::new(project),

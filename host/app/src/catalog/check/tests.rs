@@ -262,6 +262,6 @@ fn each_part_of_unique_elements_costs_a_step() {
     let arena = Bump::new();
     let value = Tree::parse(text.as_bytes(), &arena, Rules::Lenient).unwrap();
     let budget = full.budget(2 * elements.len() as u64);
-    let _ = full.validator.is_valid(MeteredValue::new(&value, &budget));
+    let _ = full.validator.is_valid(BudgetedValue::new(&value, &budget));
     assert!(budget.is_spent());
 }

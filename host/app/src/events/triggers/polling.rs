@@ -90,7 +90,7 @@ pub(crate) fn queue() -> Queue<Progress, App, Permit> {
         retry_delay: |_| Some(RETRY_DELAY),
         admission: Admission {
             key: |progress| format!("polls {}", progress.project),
-            acquire: |app, key, now| app.endpoints.acquire(key, now),
+            acquire: |app, key, now| app.pacer.acquire(key, now),
             retry_at: None,
         },
         work: |app: &App, claim, mut permit| {

@@ -71,7 +71,7 @@ pub(crate) async fn admit_to_project(
     // A refused request counts too.
     admit(server, holder, Some(&project.tenant))?;
     may(holder, operation().permission)?;
-    enter(server, project, None).await
+    acquire(server, project, None).await
 }
 
 /// Admits a request to a public address of a project, and counts it against the rate limits.
@@ -85,17 +85,17 @@ pub(crate) async fn admit_without_key(server: &Server, project: &SharedProject) 
     if let Some(refused) = counted.refused {
         return Err(refused.into());
     }
-    enter(server, project, Some(address)).await
+    acquire(server, project, Some(address)).await
 }
 
 /// Acquires a concurrency permit of the project, and goes on at the threads for the project.
-async fn enter(
+async fn acquire(
     server: &Server,
     project: &SharedProject,
     stranger: Option<IpAddr>,
 ) -> ApiResult<()> {
     let tenant = project.tenant.clone();
-    permits::enter_project(&server.limiter, Caller { tenant, stranger }).await?;
+    permits::acquire_for_project(&server.limiter, Caller { tenant, stranger }).await?;
     if let Some(task) = CURRENT_REQUEST.with(|context| context.task.clone()) {
         server.app.shares.settle(&task).await;
     }

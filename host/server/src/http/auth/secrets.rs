@@ -73,14 +73,14 @@ pub(crate) async fn holder(server: &Server, secret: &str) -> ApiResult<Arc<Holde
         Some(holder) => Ok(holder),
         None => {
             let authenticated = projects::authenticate(&server.app, secret);
-            Box::pin(judged(server, SecretKind::Key, authenticated)).await
+            Box::pin(verify_secret(server, SecretKind::Key, authenticated)).await
         }
     }
 }
 
 /// Checks a secret that strangers may guess. An address with too many wrong secrets has to wait for
 /// a turn, so that its guesses cost little and a valid secret still works.
-pub(crate) async fn judged<T>(
+pub(crate) async fn verify_secret<T>(
     server: &Server,
     kind: SecretKind,
     judging: impl Future<Output = app::Result<T>>,
@@ -93,8 +93,8 @@ pub(crate) async fn judged<T>(
         None => judging.await,
         Some(_) => {
             permits::leave();
-            let _turn = suspects.turn().await?;
-            permits::enter(&server.limiter).await?;
+            let _permit = suspects.acquire().await?;
+            permits::acquire(&server.limiter).await?;
             judging.await
         }
     };

@@ -99,7 +99,7 @@ async fn receive<'a, Grow: FnMut(usize) -> Result<(), Error> + 'a>(
     };
     match whole {
         Ok(()) => {
-            permits::enter(&server.limiter).await?;
+            permits::acquire(&server.limiter).await?;
             Ok(upload.into_bytes())
         }
         Err(ApiError::Http(large @ HttpError::TooLarge(_))) => {
@@ -119,7 +119,7 @@ fn arrival(server: &Server) -> Result<Arrival, Error> {
             .filter(|_| !context.permits.is_of_stranger());
         (context.peer, owner.cloned())
     });
-    server.limiter.arrivals.enter(address, owner)
+    server.limiter.arrivals.acquire(address, owner)
 }
 
 /// Body that is arriving, and its bytes so far.

@@ -69,7 +69,11 @@ impl Arrivals {
     /// # Errors
     /// [`errors::ADDRESS_BUSY`] or [`errors::PROJECT_BUSY`] if the address or the owner is at its
     /// limit of arriving bodies.
-    pub(crate) fn enter(&self, address: IpAddr, owner: Option<Arc<str>>) -> Result<Arrival, Error> {
+    pub(crate) fn acquire(
+        &self,
+        address: IpAddr,
+        owner: Option<Arc<str>>,
+    ) -> Result<Arrival, Error> {
         let address = counted_as(address);
         let of_address = self.addresses.try_acquire(&address);
         let of_address = of_address.ok_or_else(errors::address_busy)?;
@@ -124,12 +128,12 @@ mod tests {
         let arrivals = Arrivals::new(&limits);
         let (one, other) = ([192, 0, 2, 1].into(), [192, 0, 2, 2].into());
         let owner: Arc<str> = "a".into();
-        let first = arrivals.enter(one, Some(owner.clone())).unwrap();
-        let second = arrivals.enter(one, Some(owner.clone())).unwrap();
-        let refused = arrivals.enter(other, Some(owner.clone())).err().unwrap();
+        let first = arrivals.acquire(one, Some(owner.clone())).unwrap();
+        let second = arrivals.acquire(one, Some(owner.clone())).unwrap();
+        let refused = arrivals.acquire(other, Some(owner.clone())).err().unwrap();
         assert!(refused.is(&errors::PROJECT_BUSY), "{refused}");
-        let stranger = arrivals.enter(one, None).unwrap();
-        let refused = arrivals.enter(one, None).err().unwrap();
+        let stranger = arrivals.acquire(one, None).unwrap();
+        let refused = arrivals.acquire(one, None).err().unwrap();
         assert!(refused.is(&errors::ADDRESS_BUSY), "{refused}");
         let most = |shares: Shares| usize::try_from(shares.cap).unwrap();
         first.grow(most(body_shares(&limits))).unwrap();
@@ -142,12 +146,12 @@ mod tests {
         stranger.grow(most(stranger_body_shares(&limits))).unwrap();
         let refused = stranger.grow(1).unwrap_err();
         assert!(refused.is(&errors::ADDRESS_BUSY), "{refused}");
-        let newcomer = arrivals.enter(other, Some("b".into())).unwrap();
+        let newcomer = arrivals.acquire(other, Some("b".into())).unwrap();
         let refused = newcomer.grow(300 << 10).unwrap_err();
         assert!(refused.is(&errors::NODE_BUSY), "{refused}");
         newcomer.grow(32 << 10).unwrap();
         drop((first, second, stranger, newcomer));
         assert_eq!(arrivals.memory.used() + arrivals.stranger_memory.used(), 0);
-        assert!(arrivals.enter(one, Some(owner)).is_ok());
+        assert!(arrivals.acquire(one, Some(owner)).is_ok());
     }
 }

@@ -137,7 +137,7 @@ impl RequestLimiter {
     ///
     /// # Errors
     /// [`errors::NODE_BUSY`] if none becomes free in time.
-    pub(crate) async fn enter(&self) -> Result<OwnedSemaphorePermit, Error> {
+    pub(crate) async fn acquire(&self) -> Result<OwnedSemaphorePermit, Error> {
         // Most requests find a permit and set no timer.
         if let Ok(permit) = self.arrived.clone().try_acquire_owned() {
             return Ok(permit);
@@ -151,7 +151,7 @@ impl RequestLimiter {
     }
 
     /// Acquires a concurrency permit for a request to a project, if one is free.
-    pub(crate) fn try_enter_project(&self, caller: &Caller) -> Option<CallerPermit> {
+    pub(crate) fn try_acquire_for_project(&self, caller: &Caller) -> Option<CallerPermit> {
         let (projects, of_address) = self.gate_of(caller).ok()?;
         Some(CallerPermit {
             _of_project: projects.try_acquire(&caller.tenant).ok()?,
@@ -164,7 +164,7 @@ impl RequestLimiter {
     /// # Errors
     /// [`errors::PROJECT_BUSY`], [`errors::ADDRESS_BUSY`] or [`errors::NODE_BUSY`] if none becomes free
     /// in time.
-    pub(crate) async fn enter_project(&self, caller: &Caller) -> Result<CallerPermit, Error> {
+    pub(crate) async fn acquire_for_project(&self, caller: &Caller) -> Result<CallerPermit, Error> {
         let (projects, of_address) = self.gate_of(caller)?;
         let permit = projects.acquire(&caller.tenant, Queue::time(self.wait));
         let permit = permit.await;
@@ -178,7 +178,7 @@ impl RequestLimiter {
     ///
     /// # Errors
     /// [`errors::PROJECT_BUSY`] or [`errors::NODE_BUSY`] if none becomes free within [`MAX_PAGE_WAIT`].
-    pub(crate) async fn enter_page(&self, owner: &Arc<str>) -> Result<PagePermit, Error> {
+    pub(crate) async fn acquire_page(&self, owner: &Arc<str>) -> Result<PagePermit, Error> {
         let permit = self.pages.acquire(owner, Queue::time(MAX_PAGE_WAIT));
         permit
             .await
@@ -226,12 +226,12 @@ mod tests {
         };
         let limiter = RequestLimiter::new(&limits);
         let (one, other) = (caller("a", None), caller("b", None));
-        let held = limiter.enter_project(&one).await.unwrap();
-        let refused = limiter.enter_project(&one).await.err().unwrap();
+        let held = limiter.acquire_for_project(&one).await.unwrap();
+        let refused = limiter.acquire_for_project(&one).await.err().unwrap();
         assert!(refused.is(&errors::PROJECT_BUSY), "{refused}");
-        drop(limiter.enter_project(&other).await.unwrap());
+        drop(limiter.acquire_for_project(&other).await.unwrap());
         drop(held);
-        drop(limiter.enter_project(&one).await.unwrap());
+        drop(limiter.acquire_for_project(&one).await.unwrap());
     }
 
     #[tokio::test]
@@ -246,14 +246,14 @@ mod tests {
         let mut held = Vec::new();
         for address in 1..=4 {
             let stranger = caller("a", Some([192, 0, 2, address].into()));
-            held.extend((0..2).map(|_| limiter.try_enter_project(&stranger).unwrap()));
-            let refused = limiter.enter_project(&stranger).await.err().unwrap();
+            held.extend((0..2).map(|_| limiter.try_acquire_for_project(&stranger).unwrap()));
+            let refused = limiter.acquire_for_project(&stranger).await.err().unwrap();
             assert!(refused.is(&errors::ADDRESS_BUSY), "{refused}");
         }
         let late = caller("a", Some([192, 0, 2, 9].into()));
-        let refused = limiter.enter_project(&late).await.err().unwrap();
+        let refused = limiter.acquire_for_project(&late).await.err().unwrap();
         assert!(refused.is(&errors::PROJECT_BUSY), "{refused}");
-        let keys = (0..16).map(|_| limiter.try_enter_project(&caller("a", None)));
+        let keys = (0..16).map(|_| limiter.try_acquire_for_project(&caller("a", None)));
         assert!(keys.collect::<Vec<_>>().iter().all(Option::is_some));
     }
 }

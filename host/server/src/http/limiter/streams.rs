@@ -36,7 +36,7 @@ impl Streams {
     ///
     /// # Errors
     /// [`errors::PROJECT_BUSY`] or [`errors::NODE_BUSY`] if the project may have no further one now.
-    pub(crate) fn enter(&self, project: &Arc<str>) -> Result<StreamPermit, Error> {
+    pub(crate) fn acquire(&self, project: &Arc<str>) -> Result<StreamPermit, Error> {
         let permit = self.0.try_acquire(project);
         permit.map_err(|busy| errors::busy(Capacity::Streams, busy))
     }
@@ -54,10 +54,10 @@ mod tests {
         };
         let streams = Streams::new(&limits);
         let one: Arc<str> = "a".into();
-        let mut open: Vec<_> = (0..8).map(|_| streams.enter(&one).unwrap()).collect();
-        let refused = streams.enter(&one).err().unwrap();
+        let mut open: Vec<_> = (0..8).map(|_| streams.acquire(&one).unwrap()).collect();
+        let refused = streams.acquire(&one).err().unwrap();
         assert!(refused.is(&errors::PROJECT_BUSY), "{refused}");
         drop(open.pop());
-        assert!(streams.enter(&one).is_ok());
+        assert!(streams.acquire(&one).is_ok());
     }
 }

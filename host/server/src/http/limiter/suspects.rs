@@ -125,17 +125,17 @@ pub(crate) enum SecretKind {
     Callback,
 }
 
-/// Wrong secrets of one kind, and the turns of addresses with too many of them.
+/// Wrong secrets of one kind, and the permits with which secrets of suspected addresses are checked.
 pub(crate) struct Suspects {
     failures: Counters,
-    turns: Semaphore,
+    checks: Semaphore,
 }
 
 impl Suspects {
     pub(super) fn new(limit: u32) -> Self {
         Self {
             failures: Counters::new(limit, FAILURE_WINDOW),
-            turns: Semaphore::new(SUSPECTS_AT_ONCE),
+            checks: Semaphore::new(SUSPECTS_AT_ONCE),
         }
     }
 
@@ -150,9 +150,10 @@ impl Suspects {
     ///
     /// # Errors
     /// [`errors::TOO_MANY_FAILURES`] if too many are waiting.
-    pub(crate) async fn turn(&self) -> Result<SemaphorePermit<'_>, Error> {
-        let turn = timeout(SUSPECT_WAIT, self.turns.acquire()).await;
-        turn.ok()
+    pub(crate) async fn acquire(&self) -> Result<SemaphorePermit<'_>, Error> {
+        let permit = timeout(SUSPECT_WAIT, self.checks.acquire()).await;
+        permit
+            .ok()
             .and_then(Result::ok)
             .ok_or_else(|| errors::too_many_failures(SUSPECT_WAIT))
     }

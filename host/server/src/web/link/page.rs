@@ -94,7 +94,7 @@ pub(crate) async fn done(Query(query): Query<DoneQuery>) -> Response {
 }
 
 async fn open_link(server: &Server, token: &str) -> ApiResult<LinkPage> {
-    auth::judged(
+    auth::verify_secret(
         server,
         SecretKind::Link,
         accounts::open_link(&server.app, token),

@@ -97,7 +97,7 @@ impl ConnectionStatus {
         let status_message = match account {
             Some(account) => format!("{toolkit} is connected with account {}", account.record.id),
             None if release.no_auth() => format!("{toolkit} needs no account"),
-            None if MetaTool::ManageConnections.is_in_force(config) => {
+            None if MetaTool::ManageConnections.is_enabled(config) => {
                 format!("{toolkit} is not connected: use SERVICE_MANAGE_CONNECTIONS")
             }
             None => format!("{toolkit} is not connected"),

@@ -173,7 +173,7 @@ fn plan(
     let (slug, toolkit) = (&best.found.tool.slug, &best.found.release.slug);
     let mut steps = Vec::new();
     if unconnected.contains(&**toolkit) && !best.found.tool.no_auth {
-        steps.push(if MetaTool::ManageConnections.is_in_force(config) {
+        steps.push(if MetaTool::ManageConnections.is_enabled(config) {
             format!(
                 "Connect {toolkit} with SERVICE_MANAGE_CONNECTIONS, and wait until the user has done it."
             )

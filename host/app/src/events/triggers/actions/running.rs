@@ -88,7 +88,7 @@ pub(crate) fn queue() -> Queue<ActionRun, App, Permit> {
         retry_delay: |attempts| Some(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts)),
         admission: Admission {
             key: |run| run.project.clone(),
-            acquire: |app, project, now| app.endpoints.acquire(project, now),
+            acquire: |app, project, now| app.pacer.acquire(project, now),
             retry_at: None,
         },
         work: |app: &App, claim, permit| Box::pin(run(app, claim, permit)),
@@ -299,7 +299,7 @@ async fn settle(
     };
     let (sealed, now) = match ended.await {
         Ok(ended) => ended,
-        Err(cause) => return Ok(left_to_lapse(claim, &cause)),
+        Err(cause) => return Ok(abandon(claim, &cause)),
     };
     end(claim, |run| {
         run.attempted(log_id);
@@ -329,12 +329,12 @@ async fn end(claim: &Claim<ActionRun>, change: impl FnOnce(&mut ActionRun)) -> R
         Ok::<_, Error>(Next::Ended)
     };
     let ended = ended.await;
-    Ok(ended.unwrap_or_else(|cause| left_to_lapse(claim, &cause)))
+    Ok(ended.unwrap_or_else(|cause| abandon(claim, &cause)))
 }
 
 /// Leaves a claim to lapse whose end could not be stored. An error would make the queue run the tool
 /// again at once.
-fn left_to_lapse(claim: &Claim<ActionRun>, cause: &Error) -> Next {
+fn abandon(claim: &Claim<ActionRun>, cause: &Error) -> Next {
     tracing::warn!(%cause, event = claim.id(), "the end of an action could not be stored");
     Next::Ended
 }

@@ -71,7 +71,7 @@ pub(crate) fn queue() -> Queue<ProviderSubscription, App, Permit> {
         retry_delay: |_| Some(RETRY_DELAY),
         admission: Admission {
             key: |subscription| format!("subscriptions {}", subscription.project),
-            acquire: |app, key, now| app.endpoints.acquire(key, now),
+            acquire: |app, key, now| app.pacer.acquire(key, now),
             retry_at: None,
         },
         work: |app: &App, claim, mut permit| {

@@ -46,7 +46,7 @@ const KEPT_PART: usize = 8;
 type Permits<R> = (Permit<String>, R);
 
 /// The due records that the workers of one server claim.
-pub(super) struct Due<'a, T, C, R> {
+pub(super) struct Scheduler<'a, T, C, R> {
     claims: &'a Claims,
     context: &'a C,
     admission: &'a Admission<T, C, R>,
@@ -200,7 +200,7 @@ impl<T> Buffer<T> {
     }
 }
 
-impl<'a, T: Claimable, C, R> Due<'a, T, C, R> {
+impl<'a, T: Claimable, C, R> Scheduler<'a, T, C, R> {
     pub(super) fn new(
         claims: &'a Claims,
         context: &'a C,

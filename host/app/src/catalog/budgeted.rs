@@ -37,21 +37,21 @@ pub(super) struct Budget {
 
 /// The representation of values for [`jsonschema`].
 #[derive(Debug)]
-pub(super) struct Metered;
+pub(super) struct BudgetedJson;
 
 /// A value or a part of one, and the budget that pays for accesses to it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Paid<'a, T> {
+pub(super) struct Budgeted<'a, T> {
     inner: T,
     /// The budget, or `None` for property names, which are paid for with their members.
     budget: Option<&'a Budget>,
 }
 
-pub(super) type MeteredValue<'a> = Paid<'a, &'a Tree<'a>>;
-type MeteredObject<'a> = Paid<'a, Members<'a>>;
-type MeteredArray<'a> = Paid<'a, &'a [Tree<'a>]>;
-type MeteredMembers<'a> = Paid<'a, std::slice::Iter<'a, (&'a str, Tree<'a>)>>;
-type MeteredElements<'a> = Paid<'a, std::slice::Iter<'a, Tree<'a>>>;
+pub(super) type BudgetedValue<'a> = Budgeted<'a, &'a Tree<'a>>;
+type BudgetedObject<'a> = Budgeted<'a, Members<'a>>;
+type BudgetedArray<'a> = Budgeted<'a, &'a [Tree<'a>]>;
+type BudgetedMembers<'a> = Budgeted<'a, std::slice::Iter<'a, (&'a str, Tree<'a>)>>;
+type BudgetedElements<'a> = Budgeted<'a, std::slice::Iter<'a, Tree<'a>>>;
 
 impl Budget {
     pub(super) fn new(steps: u64, price: u64) -> Self {
@@ -73,7 +73,7 @@ impl Budget {
     }
 }
 
-impl<'a, T> Paid<'a, T> {
+impl<'a, T> Budgeted<'a, T> {
     pub(super) fn new(inner: T, budget: &'a Budget) -> Self {
         let budget = Some(budget);
         Self { inner, budget }
@@ -90,13 +90,13 @@ impl<'a, T> Paid<'a, T> {
     }
 
     /// Returns a part, whose accesses the same budget pays for.
-    fn part<P>(&self, inner: P) -> Paid<'a, P> {
+    fn part<P>(&self, inner: P) -> Budgeted<'a, P> {
         let budget = self.budget;
-        Paid { inner, budget }
+        Budgeted { inner, budget }
     }
 }
 
-impl MeteredValue<'_> {
+impl BudgetedValue<'_> {
     /// Hashes a value, so that equal values have the same hash, and others with the same one cannot be
     /// found without the keys.
     fn hash(self, keys: &RandomState, hasher: &mut DefaultHasher) {
@@ -144,8 +144,8 @@ fn hash_number(number: &serde_json::Number, hasher: &mut DefaultHasher) {
     }
 }
 
-impl Json for Metered {
-    type Node<'a> = MeteredValue<'a>;
+impl Json for BudgetedJson {
+    type Node<'a> = BudgetedValue<'a>;
     type PreparedKey = String;
     type StringBuffer = ();
 
@@ -153,25 +153,25 @@ impl Json for Metered {
         key.to_owned()
     }
 
-    fn with_string_node<T>((): &mut (), string: &str, f: impl FnOnce(MeteredValue<'_>) -> T) -> T {
+    fn with_string_node<T>((): &mut (), string: &str, f: impl FnOnce(BudgetedValue<'_>) -> T) -> T {
         let (inner, budget) = (&Tree::Text(string), None);
-        f(Paid { inner, budget })
+        f(Budgeted { inner, budget })
     }
 }
 
-impl<'a> Node<'a, Metered> for MeteredValue<'a> {
-    type Object = MeteredObject<'a>;
-    type Array = MeteredArray<'a>;
+impl<'a> Node<'a, BudgetedJson> for BudgetedValue<'a> {
+    type Object = BudgetedObject<'a>;
+    type Array = BudgetedArray<'a>;
     type Number = &'a serde_json::Number;
 
-    fn as_object(&self) -> Option<MeteredObject<'a>> {
+    fn as_object(&self) -> Option<BudgetedObject<'a>> {
         match self.inner {
             Tree::Object(members) if self.pay(1) => Some(self.part(*members)),
             _ => None,
         }
     }
 
-    fn as_array(&self) -> Option<MeteredArray<'a>> {
+    fn as_array(&self) -> Option<BudgetedArray<'a>> {
         match self.inner {
             Tree::Array(elements) if self.pay(1) => Some(self.part(*elements)),
             _ => None,
@@ -235,16 +235,16 @@ impl<'a> Node<'a, Metered> for MeteredValue<'a> {
     }
 }
 
-impl<'a> Object<'a, Metered> for MeteredObject<'a> {
-    type Node = MeteredValue<'a>;
+impl<'a> Object<'a, BudgetedJson> for BudgetedObject<'a> {
+    type Node = BudgetedValue<'a>;
     type MemberName = &'a str;
-    type MembersIter = MeteredMembers<'a>;
+    type MembersIter = BudgetedMembers<'a>;
 
     fn len(&self) -> usize {
         self.inner.len()
     }
 
-    fn get(&self, key: &String) -> Option<MeteredValue<'a>> {
+    fn get(&self, key: &String) -> Option<BudgetedValue<'a>> {
         if !self.pay(1) {
             return None;
         }
@@ -252,13 +252,13 @@ impl<'a> Object<'a, Metered> for MeteredObject<'a> {
         Some(self.part(value))
     }
 
-    fn members(&self) -> MeteredMembers<'a> {
+    fn members(&self) -> BudgetedMembers<'a> {
         self.part(self.inner.iter())
     }
 }
 
-impl<'a> Iterator for MeteredMembers<'a> {
-    type Item = (&'a str, MeteredValue<'a>);
+impl<'a> Iterator for BudgetedMembers<'a> {
+    type Item = (&'a str, BudgetedValue<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
         let (name, value) = self.inner.next().filter(|_| self.enter())?;
@@ -266,15 +266,15 @@ impl<'a> Iterator for MeteredMembers<'a> {
     }
 }
 
-impl<'a> Array<'a, Metered> for MeteredArray<'a> {
-    type Node = MeteredValue<'a>;
-    type ElementsIter = MeteredElements<'a>;
+impl<'a> Array<'a, BudgetedJson> for BudgetedArray<'a> {
+    type Node = BudgetedValue<'a>;
+    type ElementsIter = BudgetedElements<'a>;
 
     fn len(&self) -> usize {
         self.inner.len()
     }
 
-    fn elements(&self) -> MeteredElements<'a> {
+    fn elements(&self) -> BudgetedElements<'a> {
         self.part(self.inner.iter())
     }
 
@@ -293,10 +293,10 @@ impl<'a> Array<'a, Metered> for MeteredArray<'a> {
     }
 }
 
-impl<'a> Iterator for MeteredElements<'a> {
-    type Item = MeteredValue<'a>;
+impl<'a> Iterator for BudgetedElements<'a> {
+    type Item = BudgetedValue<'a>;
 
-    fn next(&mut self) -> Option<MeteredValue<'a>> {
+    fn next(&mut self) -> Option<BudgetedValue<'a>> {
         let value = self.inner.next().filter(|_| self.enter())?;
         Some(self.part(value))
     }
