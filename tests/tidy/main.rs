@@ -9,6 +9,9 @@
     reason = "a test that cannot go on ends where it stands"
 )]
 
+mod floors;
+mod language;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
@@ -688,88 +691,4 @@ fn tools_in(text: &str) -> Vec<String> {
             .map(str::to_owned)
     };
     after.filter_map(name).collect()
-}
-
-/// First words of doc comments that are clauses instead of statements.
-const QUESTION_WORDS: [&str; 11] = [
-    "What", "Whether", "Who", "Whose", "How", "When", "Where", "Which", "So", "Then", "Why",
-];
-
-/// Counts of one kind of source: the language of its comments and the length of its lines.
-#[derive(Default)]
-struct Figures {
-    doc_comments: usize,
-    question_words: usize,
-    code_lines: usize,
-    code_characters: usize,
-}
-
-impl Figures {
-    fn add(&mut self, text: &str) {
-        let mut in_comment = false;
-        for line in text.lines().map(str::trim) {
-            let doc = line
-                .strip_prefix("///")
-                .or_else(|| line.strip_prefix("//!"));
-            if let Some(doc) = doc.filter(|_| !in_comment) {
-                self.doc_comments += 1;
-                let first = doc.split_whitespace().next().unwrap_or_default();
-                self.question_words += usize::from(QUESTION_WORDS.contains(&first));
-            }
-            in_comment = doc.is_some();
-            if !line.is_empty() && !line.starts_with("//") {
-                self.code_lines += 1;
-                self.code_characters += line.chars().count();
-            }
-        }
-    }
-}
-
-/// Product code: no tests, neither files of their own nor modules at the end of a file.
-fn product() -> Vec<(PathBuf, String)> {
-    let of_tests = |path: &Path| {
-        path.iter()
-            .any(|part| part == "tests" || part == "tests.rs")
-    };
-    let product = sources().into_iter().filter(|(path, _)| !of_tests(path));
-    let code = |text: String| {
-        text.split("#[cfg(test)]\nmod tests {")
-            .next()
-            .unwrap_or_default()
-            .to_owned()
-    };
-    product.map(|(path, text)| (path, code(text))).collect()
-}
-
-#[test]
-fn figures_of_language_and_size_are_printed() {
-    let mut figures = Figures::default();
-    let mut sizes = Vec::new();
-    for (path, text) in product() {
-        figures.add(&text);
-        sizes.push((text.lines().count(), path));
-    }
-    let Figures {
-        doc_comments,
-        question_words,
-        code_lines,
-        code_characters,
-    } = figures;
-    println!(
-        "doc comments that begin with a question word: {:.1} % (goal below 4); characters per line of code: {:.1} (goal below 30)",
-        100.0 * question_words as f64 / doc_comments as f64,
-        code_characters as f64 / code_lines as f64,
-    );
-    sizes.sort();
-    let at = |share: usize| sizes[(sizes.len() - 1) * share / 100].0;
-    let total: usize = sizes.iter().map(|(lines, _)| lines).sum();
-    println!(
-        "{} files, {total} lines; median {} (aim 130), p90 {} (aim 370); longest:",
-        sizes.len(),
-        at(50),
-        at(90)
-    );
-    for (lines, path) in sizes.iter().rev().take(8) {
-        println!("{lines:6}  {}", path.display());
-    }
 }
