@@ -1,9 +1,9 @@
-//! The sink: a real NATS server or a real RabbitMQ server that gets the events of all projects.
+//! The sink: a real NATS server that gets the events of all projects.
 
 use std::collections::BTreeSet;
 
 use harness::{
-    Client, Inbox, Nats, RabbitMq,
+    Client, Inbox, Nats,
     inbox::INBOX_ORIGIN,
     nats::{MAX_MESSAGE_BYTES, StoredMessage},
     secret, unique, wait_until,
@@ -40,51 +40,7 @@ impl Given {
     }
 }
 
-/// A server of the operator.
-enum Sink {
-    Nats(Nats),
-    RabbitMq(RabbitMq),
-}
-
-impl Sink {
-    async fn nats() -> Self {
-        Self::Nats(Nats::start().await)
-    }
-
-    async fn rabbitmq() -> Self {
-        Self::RabbitMq(RabbitMq::start().await)
-    }
-
-    fn url(&self) -> String {
-        match self {
-            Self::Nats(server) => server.url(),
-            Self::RabbitMq(server) => server.url(),
-        }
-    }
-
-    async fn run(&mut self) {
-        match self {
-            Self::Nats(server) => server.run().await,
-            Self::RabbitMq(server) => server.run().await,
-        }
-    }
-
-    fn kill(&mut self) {
-        match self {
-            Self::Nats(server) => server.kill(),
-            Self::RabbitMq(server) => server.kill(),
-        }
-    }
-
-    async fn messages(&self) -> Vec<StoredMessage> {
-        match self {
-            Self::Nats(server) => server.messages().await,
-            Self::RabbitMq(server) => server.messages().await,
-        }
-    }
-}
-
-async fn wait_for_messages(sink: &Sink, ids: &BTreeSet<String>) -> Vec<StoredMessage> {
+async fn wait_for_messages(sink: &Nats, ids: &BTreeSet<String>) -> Vec<StoredMessage> {
     wait_until("the sink has every event", async || {
         let stored = sink.messages().await;
         let stored: BTreeSet<_> = stored.into_iter().map(|message| message.id).collect();
@@ -95,16 +51,8 @@ async fn wait_for_messages(sink: &Sink, ids: &BTreeSet<String>) -> Vec<StoredMes
 }
 
 #[tokio::test]
-async fn events_reach_nats_in_their_third_version() {
-    events_reach(Sink::nats().await).await;
-}
-
-#[tokio::test]
-async fn events_reach_rabbitmq_in_their_third_version() {
-    events_reach(Sink::rabbitmq().await).await;
-}
-
-async fn events_reach(sink: Sink) {
+async fn events_reach_the_sink_in_their_third_version() {
+    let sink = Nats::start().await;
     let inbox = Inbox::start();
     let host = inbox.setup().with("sink.url", sink.url()).start().await;
     let given = Given::new(host.as_project()).await;
@@ -137,20 +85,7 @@ async fn events_reach(sink: Sink) {
 
 #[tokio::test]
 async fn dead_sink_loses_no_event_and_delays_no_other() {
-    let (ids, stored) = outlive(Sink::nats().await).await;
-    assert_eq!(stored.len(), ids.len(), "a repeated message is dropped");
-}
-
-#[tokio::test]
-async fn dead_rabbitmq_loses_no_event_and_delays_no_other() {
-    let (ids, stored) = outlive(Sink::rabbitmq().await).await;
-    let stored: BTreeSet<_> = stored.into_iter().map(|message| message.id).collect();
-    assert_eq!(stored, ids);
-}
-
-/// Sends events while the sink is dead, and kills the server. Returns the ids of all messages, and
-/// those that the sink has in the end.
-async fn outlive(mut sink: Sink) -> (BTreeSet<String>, Vec<StoredMessage>) {
+    let mut sink = Nats::start().await;
     let inbox = Inbox::start();
     let host = inbox.setup().with("sink.url", sink.url()).start().await;
     let mut given = Given::new(host.as_project()).await;
@@ -171,48 +106,48 @@ async fn outlive(mut sink: Sink) -> (BTreeSet<String>, Vec<StoredMessage>) {
     ids.insert(given.send(json!({ "number": 60 })).await);
     sink.run().await;
     let stored = wait_for_messages(&sink, &ids).await;
-    (ids, stored)
+    assert_eq!(stored.len(), ids.len(), "a repeated message is dropped");
 }
 
 #[tokio::test]
 async fn unwanted_event_waits_and_stays_out_of_logs() {
-    let server = RabbitMq::start().await;
-    server.delete_queue().await;
+    let sink = Nats::start().await;
+    sink.delete_stream().await;
     let inbox = Inbox::start();
-    let host = inbox.setup().with("sink.url", server.url()).start().await;
+    let host = inbox.setup().with("sink.url", sink.url()).start().await;
     let given = Given::new(host.as_project()).await;
     // At its end, the output of the server is searched for the secret.
     let id = given.send(json!({ "text": secret() })).await;
     wait_until("the event has come back", async || {
-        host.output().contains("no queue is bound to toolhost")
+        host.output().contains("no stream has the subject toolhost")
     })
     .await;
-    server.declare().await.expect("the server answers");
-    wait_for_messages(&Sink::RabbitMq(server), &BTreeSet::from([id])).await;
+    sink.create_stream().await;
+    wait_for_messages(&sink, &BTreeSet::from([id])).await;
 }
 
 #[tokio::test]
 async fn sink_must_have_a_trusted_certificate() {
-    let server = RabbitMq::start().await;
-    let (url, authority) = (server.tls_url(), server.authority());
-    let sink = Sink::RabbitMq(server);
+    let sink = Nats::start().await;
     let inbox = Inbox::start();
-    let host = inbox.setup().with("sink.url", url).start().await;
+    let host = inbox.setup().with("sink.url", sink.tls_url());
+    let host = host.start().await;
     let given = Given::new(host.as_project()).await;
     let id = given.send(json!({})).await;
     wait_until("the connection failed", async || {
-        host.output().contains("the sink cannot be reached")
+        host.output().contains("client error: nats")
     })
     .await;
     assert!(sink.messages().await.is_empty());
-    let setup = host.kill().with_variable("SSL_CERT_FILE", authority);
+    let setup = host.kill();
+    let setup = setup.with_variable("SSL_CERT_FILE", sink.authority());
     let _host = setup.start().await;
     wait_for_messages(&sink, &BTreeSet::from([id])).await;
 }
 
 #[tokio::test]
 async fn sink_gets_only_the_chosen_kinds() {
-    let sink = Sink::nats().await;
+    let sink = Nats::start().await;
     let inbox = Inbox::start();
     let host = inbox.setup().with("sink.url", sink.url());
     let host = host.with("sink.events", "service.connected_account.expired");

@@ -23,7 +23,7 @@ use crate::{
 
 /// Time that a start may take before the test fails. It allows for an unoptimized build on a busy
 /// machine.
-pub(crate) const START_TIMEOUT: Duration = Duration::from_secs(180);
+const START_TIMEOUT: Duration = Duration::from_secs(180);
 /// Files that are expected to hold secrets: the client keys written by the first start, and the
 /// master key.
 const KEY_FILES: [&str; 2] = ["data.env", "data.key"];

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use crate::{
     free_port,
     host::{Process, spawn},
-    secret, wait_until,
+    secret, tunnel, wait_until,
 };
 
 /// Name of the program in Debian.
@@ -32,11 +32,11 @@ pub struct Nats {
     process: Option<Process>,
 }
 
-/// A message that a queue of the operator has stored.
+/// A message that the stream has stored.
 #[derive(Debug, Clone)]
 pub struct StoredMessage {
-    /// Subject, or routing key.
     pub subject: String,
+    /// Value of the header `Nats-Msg-Id`.
     pub id: String,
     pub body: Value,
 }
@@ -50,15 +50,30 @@ impl Nats {
             folder: tempfile::tempdir().expect("a temporary folder can be made"),
             process: None,
         };
+        tunnel::make_certificate(nats.folder.path(), &["localhost"]);
         nats.run().await;
+        nats.create_stream().await;
+        nats
+    }
+
+    /// Creates the stream that stores all messages of toolhost.
+    pub async fn create_stream(&self) {
         let stream = json!({
             "name": STREAM_NAME, "subjects": ["toolhost.>"], "storage": "file", "duplicate_window": 600_000_000_000_u64,
         });
-        let path = format!("STREAM.CREATE.{STREAM_NAME}");
-        let created = nats.request(&path, &stream).await;
-        let created = created.expect("the stream can be created");
-        assert!(created["error"].is_null(), "{created}");
-        nats
+        self.change("CREATE", &stream).await;
+    }
+
+    /// Deletes the stream, so that none stores the messages of toolhost.
+    pub async fn delete_stream(&self) {
+        self.change("DELETE", &json!({})).await;
+    }
+
+    async fn change(&self, action: &str, body: &Value) {
+        let path = format!("STREAM.{action}.{STREAM_NAME}");
+        let changed = self.request(&path, body).await;
+        let changed = changed.expect("the server responds");
+        assert!(changed["error"].is_null(), "{changed}");
     }
 
     /// Returns the address with the credential.
@@ -67,12 +82,27 @@ impl Nats {
         format!("nats://toolhost:{}@127.0.0.1:{}", self.password, self.port)
     }
 
+    /// Returns the address with TLS and the credential.
+    #[must_use]
+    pub fn tls_url(&self) -> String {
+        format!("tls://toolhost:{}@localhost:{}", self.password, self.port)
+    }
+
+    /// Returns the file of the certificate authority of the server's certificate.
+    #[must_use]
+    pub fn authority(&self) -> String {
+        self.folder.path().join("certificate").display().to_string()
+    }
+
     /// Starts the server on the folder and the port of the killed one.
     pub async fn run(&mut self) {
         let folder = self.folder.path();
+        let [certificate, key] =
+            ["certificate", "key"].map(|name| folder.join(name).display().to_string());
         let settings = format!(
             "listen: 127.0.0.1:{}\nmax_payload: {MAX_MESSAGE_BYTES}\njetstream {{ store_dir: \"{}\" }}\n\
-             authorization {{ user: toolhost, password: \"{}\" }}\n",
+             authorization {{ user: toolhost, password: \"{}\" }}\nallow_non_tls: true\n\
+             tls {{ cert_file: \"{certificate}\", key_file: \"{key}\" }}\n",
             self.port,
             folder.display(),
             self.password

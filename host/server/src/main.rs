@@ -241,7 +241,6 @@ fn run(cli: Cli) -> Result<ExitCode, Stop> {
 /// Filter for dependencies that would log credentials or data, each at the most verbose level at
 /// which it does not. The setting `log` overrides it for a crate that it names.
 ///
-/// - `lapin` logs whole messages, at `warn` those that no queue wants.
 /// - `oci_client` logs the response of a registry's token endpoint at `debug`.
 /// - `rmcp` logs errors of requests at `warn`, among them connection links, notifications of
 ///   clients at `info`, and arguments and results at `debug`.
@@ -251,7 +250,7 @@ fn run(cli: Cli) -> Result<ExitCode, Stop> {
 ///   of unknown parameters of a database URL.
 /// - `wasmtime_wasi` logs at `trace` the numbers that guests get from it, among them random ones.
 const QUIET_CRATES: &str =
-    "lapin=error,oci_client=warn,rmcp=error,sled=warn,sqlx_postgres=error,wasmtime_wasi=info";
+    "oci_client=warn,rmcp=error,sled=warn,sqlx_postgres=error,wasmtime_wasi=info";
 
 fn start_logging(config: &Config) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(format!("{QUIET_CRATES},{}", config.log))

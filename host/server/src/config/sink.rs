@@ -13,9 +13,8 @@ use super::{
 settings! {
     /// A queue of the operator that gets the events of all projects.
     pub(crate) struct Sink {
-        /// Address of a NATS server with JetStream, `nats://user:password@host:4222` or with TLS
-        /// `tls://…`, or of a RabbitMQ server, `amqp://user:password@host:5672/vhost` or with TLS
-        /// `amqps://…`. At NATS, a user without a password is a token. The address may be private.
+        /// Address of a NATS server with JetStream: `nats://user:password@host:4222`, or with TLS
+        /// `tls://…`. A user without a password is a token. The address may be private.
         #[setting(unset = "no sink", example = "nats://user:password@nats.example.com:4222")]
         pub url: Option<Secret>,
         /// Kinds of events that it gets, separated by commas.
@@ -45,12 +44,18 @@ impl Config {
         let Some(url) = &self.sink.url else {
             return Ok(None);
         };
-        let form = "`sink.url` must be `nats://user:password@host:4222`, `tls://…`, \
-                    `amqp://user:password@host:5672` or `amqps://…`";
+        let form = "`sink.url` must be `nats://user:password@host:4222` or `tls://…`";
         // The cause may contain the password.
         let url = Url::parse(url.expose()).ok().context(form)?;
-        let schemes = ["nats", "tls", "amqp", "amqps"];
-        ensure!(schemes.contains(&url.scheme()) && url.has_host(), form);
+        ensure!(
+            !matches!(url.scheme(), "amqp" | "amqps"),
+            "{form}: events cannot be published to an AMQP server. Forward them to it from NATS \
+             with a bridge, or receive them by webhook or event stream"
+        );
+        ensure!(
+            matches!(url.scheme(), "nats" | "tls") && url.has_host(),
+            form
+        );
         Ok(Some(url))
     }
 }

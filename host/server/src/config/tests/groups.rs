@@ -98,10 +98,17 @@ fn sink_address_is_checked_and_hidden() {
     let unknown = ("TOOLHOST_SINK__EVENTS", "trigger.message");
     let error = read(&[url, unknown]).unwrap_err();
     assert!(error.to_string().contains("trigger.message"), "{error}");
-    for address in ["kafka://u:0012e7@h", "nats://u:0012e7@", "u:0012e7@h:99999"] {
+    for (address, told) in [
+        ("kafka://u:0012e7@h", "tls://"),
+        ("nats://u:0012e7@", "tls://"),
+        ("u:0012e7@h:99999", "tls://"),
+        ("amqp://u:0012e7@h:5672/v", "bridge"),
+        ("amqps://u:0012e7@h", "bridge"),
+    ] {
         let error = read(&[("TOOLHOST_SINK__URL", address)]).unwrap_err();
         let error = format!("{error:#}");
         assert!(error.contains("nats://user"), "{error}");
+        assert!(error.contains(told), "{error}");
         assert!(!error.contains("0012e7"), "{error}");
     }
     assert!(read(&[]).unwrap().sink().unwrap().is_none());

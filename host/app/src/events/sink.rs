@@ -1,23 +1,24 @@
 //! The sink: a queue of the operator that gets the events of all projects.
 //!
 //! A message for the sink is stored in the batch of its event, under the id of the event, and erased
-//! when the sink has acknowledged that it has stored it. The sink is a NATS server with JetStream
-//! ([`nats`]) or a RabbitMQ server ([`amqp`]). While the sink cannot be reached, a few messages wait for
+//! when the sink has acknowledged that it has stored it. The sink is a NATS server with JetStream,
+//! which drops a message whose id it knows. While the sink cannot be reached, a few messages wait for
 //! it and all others stay untouched in the store, so that the sink delays nothing else.
-
-mod amqp;
-mod nats;
 
 use std::{sync::Arc, time::Duration};
 
+use async_nats::{
+    Client, ConnectOptions, HeaderMap, Request, ServerAddr, client::RequestErrorKind,
+    connection::State, header::NATS_MESSAGE_ID,
+};
 use bytes::Bytes;
 use gate::Shares;
+use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 use store::{Batch, Collection, Document, Erasure, Field};
 use tokio::time::{sleep, timeout};
 use url::Url;
 
-use self::{amqp::Amqp, nats::Nats};
 use super::{
     errors,
     event::{EventKind, MessageVersion},
@@ -49,6 +50,8 @@ const LEASE_TTL: Duration = Duration::from_secs(20);
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time that the sink may take to acknowledge a message.
 const ACKNOWLEDGMENT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Interval at which a message that waits looks for the connection.
+const CONNECTION_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// Time for which a worker rests after a failure, so that a sink that refuses everything is asked
 /// seldom.
 const FAILURE_PAUSE: Duration = Duration::from_secs(1);
@@ -70,13 +73,8 @@ pub struct SinkSettings {
 
 /// The connection to the sink.
 pub(crate) struct Sink {
-    server: Server,
+    client: Client,
     events: Vec<EventKind>,
-}
-
-enum Server {
-    Amqp(Box<Amqp>),
-    Nats(Nats),
 }
 
 /// A message for the sink, as stored under the id of its event.
@@ -97,15 +95,33 @@ impl Claimable for SinkMessage {
 }
 
 impl Sink {
-    /// Reads the address of the sink. Its connection is opened in the background or for the first
-    /// message, again and again if necessary. Fails if the address is invalid.
+    /// Connects to the sink in the background, again and again if necessary. Fails only if the
+    /// address cannot be used.
     pub(crate) async fn open(settings: SinkSettings) -> Result<Self> {
-        let SinkSettings { url, events } = settings;
-        let server = match url.scheme() {
-            "amqp" | "amqps" => Server::Amqp(Box::new(Amqp::new(&url)?)),
-            _ => Server::Nats(Nats::open(url).await?),
+        let SinkSettings { mut url, events } = settings;
+        let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+        let user = decoded(url.username());
+        let password = url.password().map(decoded);
+        // The client may log the address.
+        let stripped = url.set_username("").and_then(|()| url.set_password(None));
+        stripped.map_err(|()| errors::internal("the address of the sink has no host"))?;
+        let address = ServerAddr::from_url(url)
+            .map_err(|cause| errors::internal(format_args!("the address of the sink: {cause}")))?;
+        let options = ConnectOptions::new()
+            .name("toolhost")
+            .retry_on_initial_connect()
+            .event_callback(|event| async move {
+                tracing::warn!(%event, "the connection to the sink has changed");
+            });
+        let options = match password {
+            Some(password) => options.user_and_password(user, password),
+            None if user.is_empty() => options,
+            None => options.token(user),
         };
-        Ok(Self { server, events })
+        let connected = options.connect(address).await;
+        let client =
+            connected.map_err(|cause| errors::unavailable(format_args!("the sink: {cause}")))?;
+        Ok(Self { client, events })
     }
 
     /// Adds the message of an event to the batch of the event, if the sink wants its kind.
@@ -117,25 +133,55 @@ impl Sink {
         batch.insert(project, id, &SinkMessage { work })
     }
 
-    /// Publishes a message, and waits until it is stored.
+    /// Publishes a message once the sink is connected, and waits until it is stored there.
     async fn publish(
         &self,
         subject: String,
         id: &str,
         body: Bytes,
     ) -> std::result::Result<(), Failure> {
-        match &self.server {
-            Server::Amqp(server) => server.publish(subject, id, body).await,
-            Server::Nats(server) => server.publish(subject, id, body).await,
+        // The client would keep the message of an attempt that has ended, and publish it later.
+        while self.client.connection_state() != State::Connected {
+            sleep(CONNECTION_CHECK_INTERVAL).await;
+        }
+        let mut headers = HeaderMap::new();
+        headers.insert(NATS_MESSAGE_ID, id);
+        let request = Request::new()
+            .headers(headers)
+            .payload(body)
+            .timeout(Some(ACKNOWLEDGMENT_TIMEOUT));
+        let response = self.client.send_request(subject.clone(), request).await;
+        let response = response.map_err(|cause| match cause.kind() {
+            RequestErrorKind::MaxPayloadExceeded => Failure::TooLarge,
+            RequestErrorKind::NoResponders => {
+                Failure::Other(format!("no stream has the subject {subject}"))
+            }
+            _ => Failure::Other(cause.to_string()),
+        })?;
+        let response = serde_json::from_slice(&response.payload);
+        match response.map_err(|cause| Failure::Other(cause.to_string()))? {
+            Acknowledgment { error: None } => Ok(()),
+            Acknowledgment { error: Some(error) } => Err(Failure::Other(error.description)),
         }
     }
+}
+
+/// Response of JetStream to a message: the stream that has stored it, or an error.
+#[derive(Deserialize)]
+struct Acknowledgment {
+    error: Option<StreamError>,
+}
+
+#[derive(Deserialize)]
+struct StreamError {
+    description: String,
 }
 
 /// Reason why a message was not stored.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
-    #[error("it is larger than the `{0}` of the server")]
-    TooLarge(&'static str),
+    #[error("it is larger than the `max_payload` of the server")]
+    TooLarge,
     #[error("{0}")]
     Other(String),
 }
@@ -175,7 +221,7 @@ async fn send(app: &App, claim: Arc<Claim<SinkMessage>>) -> Result<Next> {
         Err(_) => Failure::Other("it cannot be reached".to_owned()),
     };
     let reason = format!("the sink does not store the message: {failure}");
-    if matches!(failure, Failure::TooLarge(_)) {
+    if matches!(failure, Failure::TooLarge) {
         return Ok(Next::GiveUp { reason });
     }
     sleep(FAILURE_PAUSE).await;
