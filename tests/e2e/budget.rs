@@ -1046,7 +1046,9 @@ async fn request_head_limits_are_enforced() {
             "{headers} headers, {bytes} bytes: {}",
             &answer[..answer.len().min(300)]
         );
-        assert_eq!(answer.contains("HTTP_HeadersTooLarge"), !passes);
+        // A head with more headers is not read.
+        let is_read_and_refused = !passes && headers <= 100;
+        assert_eq!(answer.contains("HTTP_HeadersTooLarge"), is_read_and_refused);
     }
 }
 

@@ -15,9 +15,10 @@ use crate::config::{self, Setting};
 const PAGE_INTRODUCTION: &str = "# Limits
 
 Everything has a limit. A request or a value that exceeds a limit is refused or cut, as the column *Past the limit* says. A refused
-request changes nothing. Every refusal uses the error envelope, with its slug and a `suggested_fix`. Responses with status 429 or 503 say
-in `Retry-After` when to retry. A failed execution is a response with status 200 and `successful: false`; its kind is in `data.kind`.
-If a limit has a setting, the value in the table is the default of the setting.
+request changes nothing. Every refusal uses the error envelope, with its slug and a `suggested_fix`, unless the request line or the headers
+cannot be read: then it is a status without a body. Responses with status 429 or 503 say in `Retry-After` when to retry. A failed
+execution is a response with status 200 and `successful: false`; its kind is in `data.kind`. If a limit has a setting,
+the value in the table is the default of the setting.
 
 Each server counts requests, executions and rates for itself: several servers on one database allow a multiple of these limits.
 Files are counted for all servers together. The bytes that a project writes in a day are also counted for all servers together,

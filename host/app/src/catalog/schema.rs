@@ -27,7 +27,6 @@ pub const LARGE_CHECK_DEADLINE: Duration = Duration::from_secs(20);
 pub struct Schema {
     text: SchemaText,
     slot: Arc<Slot>,
-    validators: Arc<Validators>,
     is_enforced: bool,
 }
 
@@ -36,19 +35,18 @@ impl Schema {
     pub(super) fn new(text: SchemaText, validators: &Arc<Validators>) -> Self {
         Self {
             text,
-            slot: Arc::default(),
-            validators: validators.clone(),
+            slot: validators.slot(),
             is_enforced: true,
         }
     }
 
     /// Creates a schema that is only shown to callers: every object passes its check.
     pub(super) fn loose(text: SchemaText, validators: &Arc<Validators>) -> Self {
-        let slot = Slot::from_pointee(CompiledSchema::new(Check::AnyObject));
+        let slot = validators.slot();
+        slot.keep(Arc::new(CompiledSchema::new(Check::AnyObject)));
         Self {
             text,
-            slot: Arc::new(slot),
-            validators: validators.clone(),
+            slot,
             is_enforced: false,
         }
     }
@@ -97,9 +95,8 @@ impl Schema {
         check: fn(&Check, &Bytes) -> T,
     ) -> Result<T> {
         if bytes.len() <= MAX_INLINE_BYTES
-            && let Some(loaded) = &*self.slot.load()
+            && let Some(loaded) = self.slot.load()
         {
-            self.validators.touch(loaded);
             return Ok(check(&loaded.check, bytes));
         }
         Box::pin(self.check_in_turn(large, project, bytes, check)).await
@@ -138,16 +135,14 @@ impl Schema {
 
     /// Returns the compiled schema. A schema that is not cached is compiled on a separate thread.
     async fn loaded(&self) -> Result<Arc<CompiledSchema>> {
-        if let Some(loaded) = self.slot.load_full() {
-            self.validators.touch(&loaded);
+        if let Some(loaded) = self.slot.load() {
             return Ok(loaded);
         }
-        let _compile_lock = self.validators.compile_lock(&self.slot).lock().await;
-        if let Some(loaded) = self.slot.load_full() {
+        let _compile_lock = self.slot.compile_lock().lock().await;
+        if let Some(loaded) = self.slot.load() {
             return Ok(loaded);
         }
         let (text, slot) = (self.text.clone(), self.slot.clone());
-        let validators = self.validators.clone();
         let compiled = tokio::task::spawn_blocking(move || {
             let unusable = |cause: &dyn fmt::Display| {
                 errors::unavailable(format!("a schema cannot be used: {cause}"))
@@ -155,9 +150,8 @@ impl Schema {
             let schema =
                 serde_json::from_str(text.read()?.get()).map_err(|cause| unusable(&cause))?;
             let check = compile(&schema).map_err(|cause| unusable(&cause))?;
-            let weight = check.weight();
             let loaded = Arc::new(CompiledSchema::new(check));
-            validators.keep(&slot, loaded.clone(), weight);
+            slot.keep(loaded.clone());
             Ok(loaded)
         });
         compiled.await.unwrap_or_else(|broken| {

@@ -40,7 +40,7 @@ impl SchemaFile {
             file: Arc::new(tempfile::tempfile_in(folder)?),
             end: 0,
             fresh: Vec::new(),
-            validators: Arc::default(),
+            validators: Arc::new(Validators::new()?),
         })
     }
 

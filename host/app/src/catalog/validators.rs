@@ -3,16 +3,19 @@
 //! A validator takes many times the memory of its schema, most of it for patterns. If the cached
 //! validators are too many or take too much memory, some that were not used lately are dropped, and
 //! compiled again when they are needed.
+
 use std::{
-    collections::VecDeque,
+    io,
     sync::{
-        Arc, Weak,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
     },
 };
 
-use arc_swap::ArcSwapOption;
-use parking_lot::Mutex;
+use quick_cache::{
+    DefaultHashBuilder, OptionsBuilder, Weighter,
+    sync::{Cache, DefaultLifecycle},
+};
 use tokio::sync::Mutex as AsyncMutex;
 
 use super::check::Check;
@@ -21,133 +24,109 @@ use super::check::Check;
 pub const MAX_VALIDATORS: usize = 16_000;
 /// Maximum estimated memory of the cached validators, in bytes.
 pub const MAX_VALIDATOR_BYTES: usize = 256 << 20;
+/// Estimated memory with which a validator counts at least, in bytes. It limits their number.
+const MIN_VALIDATOR_BYTES: usize = MAX_VALIDATOR_BYTES / MAX_VALIDATORS;
 /// Maximum number of validators that are compiled at the same time. One schema is never compiled
 /// twice at the same time.
 const MAX_COMPILATIONS: usize = 4;
 
-/// Insertions between two searches for validators of dropped schemas, as a part of all entries.
-const PRUNE_DIVISOR: usize = 8;
+/// All validators of a catalog.
+#[derive(Debug)]
+pub(crate) struct Validators {
+    /// The cached validators by the id of their slot.
+    kept: Cache<usize, Arc<CompiledSchema>, SizeInBudget>,
+    compile_locks: [AsyncMutex<()>; MAX_COMPILATIONS],
+    next_id: AtomicUsize,
+}
 
-/// The place of a schema's validator while it is cached.
-pub(super) type Slot = ArcSwapOption<CompiledSchema>;
+/// The place of a schema's validator in the cache. The validator is dropped with it.
+#[derive(Debug)]
+pub(super) struct Slot {
+    validators: Arc<Validators>,
+    id: usize,
+}
 
 /// A compiled schema.
 #[derive(Debug)]
 pub(super) struct CompiledSchema {
     pub(super) check: Check,
-    /// True if it was used since it last came up for being dropped.
-    used: AtomicBool,
-}
-
-/// All validators of a catalog.
-#[derive(Debug, Default)]
-pub(crate) struct Validators {
-    kept: Mutex<Cache>,
-    compile_locks: [AsyncMutex<()>; MAX_COMPILATIONS],
-}
-
-#[derive(Debug, Default)]
-struct Cache {
-    /// Those that come up for being dropped first are at the front. One that was used goes to the
-    /// back instead.
-    entries: VecDeque<Entry>,
-    /// The total weight of all entries, in bytes.
+    /// The estimated memory in bytes, or zero if it takes none.
     weight: usize,
-    /// The number of insertions since entries of dropped schemas were removed.
-    insertions: usize,
 }
 
-#[derive(Debug)]
-struct Entry {
-    /// The slot of the schema, which is dropped together with its version of a toolkit.
-    slot: Weak<Slot>,
-    weight: usize,
+/// Size of a validator in the budget. One that takes no memory has none, and is not dropped to make
+/// room.
+#[derive(Debug, Clone)]
+struct SizeInBudget;
+
+impl Weighter<usize, Arc<CompiledSchema>> for SizeInBudget {
+    fn weight(&self, _: &usize, loaded: &Arc<CompiledSchema>) -> u64 {
+        match loaded.weight {
+            0 => 0,
+            weight => weight.max(MIN_VALIDATOR_BYTES) as u64,
+        }
+    }
 }
 
 impl CompiledSchema {
     pub(super) fn new(check: Check) -> Self {
-        Self {
-            check,
-            used: AtomicBool::new(false),
-        }
+        let weight = check.weight();
+        Self { check, weight }
     }
 }
 
 impl Validators {
-    /// Records the use of a validator.
-    pub(super) fn touch(&self, loaded: &CompiledSchema) {
-        // Most calls find the use already recorded, and avoid a write to memory that other threads
-        // read.
-        if !loaded.used.load(Relaxed) {
-            loaded.used.store(true, Relaxed);
-        }
+    /// Creates an empty cache. Fails if its limits are invalid.
+    pub(super) fn new() -> io::Result<Self> {
+        let options = OptionsBuilder::new()
+            // The budget is not divided, so that it has room for the largest validators.
+            .shards(1)
+            .estimated_items_capacity(MAX_VALIDATORS)
+            .weight_capacity(MAX_VALIDATOR_BYTES as u64)
+            .build()
+            .map_err(io::Error::other)?;
+        let kept = Cache::with_options(
+            options,
+            SizeInBudget,
+            DefaultHashBuilder::default(),
+            DefaultLifecycle::default(),
+        );
+        Ok(Self {
+            kept,
+            compile_locks: Default::default(),
+            next_id: AtomicUsize::new(0),
+        })
     }
 
-    /// Returns the lock that is held while the schema of a slot is compiled.
-    pub(super) fn compile_lock(&self, slot: &Arc<Slot>) -> &AsyncMutex<()> {
-        &self.compile_locks[(Arc::as_ptr(slot) as usize / align_of::<Slot>()) % MAX_COMPILATIONS]
-    }
-
-    /// Caches a validator, and drops others to make room for it. `weight` is its estimated memory
-    /// in bytes, or zero if it takes none.
-    pub(super) fn keep(&self, slot: &Arc<Slot>, loaded: Arc<CompiledSchema>, weight: usize) {
-        if weight > MAX_VALIDATOR_BYTES {
-            return;
-        }
-        if weight > 0 {
-            let mut kept = self.kept.lock();
-            kept.make_room(weight);
-            kept.entries.push_back(Entry {
-                slot: Arc::downgrade(slot),
-                weight,
-            });
-            kept.weight += weight;
-            kept.insertions += 1;
-        }
-        slot.store(Some(loaded));
+    /// Creates the slot of a schema.
+    pub(super) fn slot(self: &Arc<Self>) -> Arc<Slot> {
+        Arc::new(Slot {
+            validators: self.clone(),
+            id: self.next_id.fetch_add(1, Relaxed),
+        })
     }
 }
 
-impl Cache {
-    /// Drops validators until one more fits.
-    fn make_room(&mut self, weight: usize) {
-        if self.has_room(weight) {
-            return;
-        }
-        if self.insertions >= self.entries.len() / PRUNE_DIVISOR {
-            self.prune();
-        }
-        while !self.has_room(weight) {
-            let Some(entry) = self.entries.pop_front() else {
-                return;
-            };
-            let slot = entry.slot.upgrade();
-            let was_used = |slot: &Arc<Slot>| {
-                let loaded = slot.load();
-                loaded
-                    .as_ref()
-                    .is_some_and(|loaded| loaded.used.swap(false, Relaxed))
-            };
-            if slot.as_ref().is_some_and(was_used) {
-                self.entries.push_back(entry);
-                continue;
-            }
-            self.weight -= entry.weight;
-            if let Some(slot) = slot {
-                slot.store(None);
-            }
-        }
+impl Slot {
+    /// Returns the validator if it is cached, and records its use.
+    pub(super) fn load(&self) -> Option<Arc<CompiledSchema>> {
+        self.validators.kept.get(&self.id)
     }
 
-    fn has_room(&self, weight: usize) -> bool {
-        self.entries.len() < MAX_VALIDATORS && self.weight + weight <= MAX_VALIDATOR_BYTES
+    /// Caches the validator, and drops others to make room for it.
+    pub(super) fn keep(&self, loaded: Arc<CompiledSchema>) {
+        self.validators.kept.insert(self.id, loaded);
     }
 
-    /// Removes the entries of dropped schemas.
-    fn prune(&mut self) {
-        self.entries.retain(|entry| entry.slot.strong_count() > 0);
-        self.weight = self.entries.iter().map(|entry| entry.weight).sum();
-        self.insertions = 0;
+    /// Returns the lock that is held while the schema is compiled.
+    pub(super) fn compile_lock(&self) -> &AsyncMutex<()> {
+        &self.validators.compile_locks[self.id % MAX_COMPILATIONS]
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.validators.kept.remove(&self.id);
     }
 }
 
@@ -155,46 +134,53 @@ impl Cache {
 mod tests {
     use super::*;
 
-    fn kept(validators: &Validators, weight: usize) -> Arc<Slot> {
-        let slot = Arc::<Slot>::default();
-        validators.keep(
-            &slot,
-            Arc::new(CompiledSchema::new(Check::Anything)),
-            weight,
-        );
+    fn validators() -> Arc<Validators> {
+        Arc::new(Validators::new().unwrap())
+    }
+
+    fn kept(validators: &Arc<Validators>, weight: usize) -> Arc<Slot> {
+        let slot = validators.slot();
+        let check = Check::Anything;
+        slot.keep(Arc::new(CompiledSchema { check, weight }));
         slot
     }
 
+    /// Returns true if a validator is cached, without using it.
     fn is_kept(slot: &Slot) -> bool {
-        slot.load().is_some()
+        slot.validators.kept.contains_key(&slot.id)
     }
 
     #[test]
     fn validators_used_longest_ago_are_let_go() {
-        let validators = Validators::default();
+        let validators = validators();
         let third = MAX_VALIDATOR_BYTES / 3;
         let slots = [third, third, third].map(|weight| kept(&validators, weight));
-        validators.touch(slots[0].load().as_ref().unwrap());
+        for used in &slots[..2] {
+            assert!(used.load().is_some());
+        }
         let newest = kept(&validators, third);
         assert_eq!(
             slots.each_ref().map(|slot| is_kept(slot)),
-            [true, false, true]
+            [true, true, false]
         );
         assert!(is_kept(&newest));
         let weightless = kept(&validators, 0);
-        kept(&validators, MAX_VALIDATOR_BYTES);
-        assert!(is_kept(&weightless) && !is_kept(&newest));
+        let large = kept(&validators, MAX_VALIDATOR_BYTES / 10 * 9);
+        assert!(is_kept(&weightless) && is_kept(&large) && !is_kept(&newest));
     }
 
     #[test]
     fn validators_of_dropped_schemas_take_no_room() {
-        let validators = Validators::default();
+        let validators = validators();
         for _ in 0..3 {
-            assert!(is_kept(&kept(&validators, MAX_VALIDATOR_BYTES)));
+            assert!(is_kept(&kept(&validators, MAX_VALIDATOR_BYTES / 10 * 9)));
+            assert_eq!(validators.kept.len(), 0);
         }
-        let small = kept(&validators, 1);
         let all: Vec<_> = (0..MAX_VALIDATORS).map(|_| kept(&validators, 1)).collect();
-        assert!(!is_kept(&small) && all.iter().all(|slot| is_kept(slot)));
+        assert!(all.iter().all(|slot| is_kept(slot)));
+        let newest = kept(&validators, 1);
+        assert!(is_kept(&newest));
+        assert_eq!(validators.kept.len(), MAX_VALIDATORS);
         assert!(!is_kept(&kept(&validators, MAX_VALIDATOR_BYTES + 1)));
     }
 }

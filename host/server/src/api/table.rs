@@ -286,8 +286,8 @@ pub(crate) fn rows() -> Vec<Row> {
         // called by providers
         row!("/webhook_ingress/{toolkit_slug}/{webhook_endpoint_id}/trigger_event", ingress::receive).by_provider(),
         row!("/webhook_ingress/{toolkit_slug}/{webhook_endpoint_id}/trigger_event", ingress::verify).by_provider(),
-        row!("/trigger_instances/{toolkit_slug}/{project_id}/handle", ingress::receive_for_project).by_provider(),
-        row!("/trigger_instances/{toolkit_slug}/{project_id}/handle", ingress::verify_for_project).by_provider(),
+        row!("/trigger_instances/{toolkit_slug}/{project_id}/handle", ingress::receive).by_provider(),
+        row!("/trigger_instances/{toolkit_slug}/{project_id}/handle", ingress::verify).by_provider(),
 
         // translation of a legacy id, which may belong to any of these areas
         row!("/migration/get-nanoid", legacy_ids::translate).needs(Read, &[AuthConfigs, ConnectedAccounts, Triggers]),

@@ -63,10 +63,11 @@ pub(super) async fn answer(connection: Arc<Connection>, request: Request<Body>) 
     let span = server.app.tracer.begin(|| traceparent(&request));
     let request_id = RequestId::new(request_id, span.map(|span| span.context));
     let client = forwarded::client(peer, request.headers(), &server.trusted_proxies);
+    let branding = (!server.branding.is_default()).then(|| server.branding.clone());
     let context = RequestContext {
         span,
         task: Some(connection.task.clone()),
-        ..context(server, request_id, client.unwrap_or(peer))
+        ..RequestContext::new(request_id, client.unwrap_or(peer), branding)
     };
     let inner = async {
         let mut report = Report::begin(server, request.method().clone());
@@ -89,21 +90,6 @@ pub(super) async fn answer(connection: Arc<Connection>, request: Request<Body>) 
         response
     };
     CURRENT_REQUEST.scope(context, inner).await
-}
-
-/// Returns the response to a request that was not read.
-pub(super) fn refuse(server: &Arc<Server>, peer: IpAddr, error: HttpError) -> Response<Body> {
-    let request_id = RequestId::new(server.app.sequence.request(), None);
-    CURRENT_REQUEST.sync_scope(context(server, request_id, peer), || {
-        let mut response = ApiError::Http(error).into_response();
-        finish(server, &mut response);
-        response
-    })
-}
-
-fn context(server: &Server, request_id: RequestId, client: IpAddr) -> RequestContext {
-    let branding = (!server.branding.is_default()).then(|| server.branding.clone());
-    RequestContext::new(request_id, client, branding)
 }
 
 /// Counts and logs a request when it is dropped, also if the client disconnects before the response.
@@ -200,7 +186,7 @@ fn keep_permits(response: &mut Response<Body>) {
 }
 
 /// Returns the refusal for a request line or headers beyond their limits. Far beyond them, hyper
-/// rejects the head.
+/// answers the head with a status alone.
 fn too_long(request: &Request<Body>) -> Option<HttpError> {
     let target = request
         .uri()

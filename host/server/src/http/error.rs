@@ -53,10 +53,6 @@ pub(crate) enum HttpError {
     LongLine,
     /// The headers are longer than 16 KiB.
     LongHeaders,
-    /// There are more headers, or a longer head, than hyper reads.
-    LongHead,
-    /// The head is not HTTP/1.1.
-    BadHead,
     /// The request has no single `Host` header, or one that names no host.
     BadHost,
     /// The forwarding headers of the proxies cannot be read, or name several addresses.
@@ -100,8 +96,6 @@ impl HttpError {
             Self::BrokenBody => (400, 10409, "HTTP_BodyIncomplete", text("the body ended early"), "send it again"),
             Self::LongLine => (414, 10414, "HTTP_UriTooLong", text("the request line is longer than 8 KiB"), "send fewer or shorter parameters"),
             Self::LongHeaders => (431, 10432, "HTTP_HeadersTooLarge", text("the headers are longer than 16 KiB"), "send fewer or shorter headers"),
-            Self::LongHead => (431, 10432, "HTTP_HeadersTooLarge", text("the request has more than 100 headers, or a head of more than 24 KiB"), "send fewer or shorter headers"),
-            Self::BadHead => (400, 10440, "HTTP_HeadInvalid", text("the request line or a header cannot be read as HTTP/1.1"), "send a well-formed HTTP/1.1 request"),
             Self::BadHost => (400, 10436, "HTTP_HostInvalid", text("the request has no `Host` header, several, or one that names no host"), "send exactly one `Host` header"),
             Self::ForwardedInvalid => (400, 10437, "HTTP_ForwardedInvalid", text("`Forwarded` cannot be read, or names another address than `X-Forwarded-For`"), "have the proxy write one of the two headers and remove the other"),
             Self::NotOffered { what, instead } => (501, 10502, "HTTP_NotImplemented", format!("this server does not support {what}"), instead),

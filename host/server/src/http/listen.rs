@@ -5,6 +5,7 @@
 //! headers. This module implements these limits on top of hyper.
 
 mod paced;
+mod requests;
 
 use std::{
     convert::Infallible,
@@ -26,18 +27,21 @@ use tokio::{
     time::timeout,
 };
 
-use self::paced::Paced;
+use self::{
+    paced::Paced,
+    requests::{CountedBody, RequestCounts},
+};
 use crate::{
     Server,
     http::{
         answer::{Connection, answer},
         forwarded,
         limiter::counted_as,
-        rejected_head::{CountedBody, RequestCounts},
     },
 };
 
-/// Maximum bytes of the request line and the headers that are read. hyper rejects a longer head.
+/// Maximum bytes of the request line and the headers that are read. hyper answers a longer head with
+/// a status alone.
 const MAX_READ_HEAD_BYTES: usize = 24 << 10;
 /// Pause before the next accept after the system refused one, for example because no file
 /// descriptors are left.
@@ -132,7 +136,7 @@ async fn serve_connection(
     }
     let peer = connection.peer;
     let counts = Arc::new(RequestCounts::default());
-    let stream = Paced::new(stream, peer, connection.server.clone(), counts.clone());
+    let stream = Paced::new(stream, &connection.server, counts.clone());
     let service = service_fn(|request: hyper::Request<Incoming>| {
         let open = counts.begin();
         let answer = answer(connection.clone(), request.map(Body::new));

@@ -27,7 +27,6 @@ pub(crate) mod page;
 pub(crate) mod path;
 pub(crate) mod permits;
 pub(crate) mod query;
-mod rejected_head;
 pub(crate) mod reply;
 pub(crate) mod router;
 pub(crate) mod signature;

@@ -55,7 +55,7 @@ pub(super) fn requests(set: Set<'_>) -> Vec<Row> {
     vec![
         row("Request line", size(MAX_REQUEST_LINE_BYTES as u64), "414 `HTTP_UriTooLong`"),
         row("Size of all headers", size(MAX_HEADER_BYTES as u64), "431 `HTTP_HeadersTooLarge`"),
-        row("Number of headers", MAX_HEADERS, "431 `HTTP_HeadersTooLarge`"),
+        row("Number of headers", MAX_HEADERS, "431 without a body, and the connection is closed"),
         set("JSON body of an execution", "limits.execute_body_kib", TOO_LARGE),
         row("JSON body of a proxy request", size(MAX_JSON_BYTES as u64), TOO_LARGE),
         row("Body that a proxy request sends to the provider", size(runs::MAX_PROXY_BODY_BYTES as u64), REQUEST_INVALID),

@@ -30,8 +30,11 @@ use crate::{
 
 /// Maximum size of the body of a webhook, in bytes.
 pub(crate) const MAX_WEBHOOK_BYTES: usize = 1 << 20;
+/// End of the path of an older address, which has the id of a project. The id in another address is
+/// that of a webhook endpoint.
+const OF_PROJECT_SUFFIX: &str = "/handle";
 
-/// Receives a webhook of a provider at the address of a webhook endpoint.
+/// Receives a webhook of a provider.
 #[utoipa::path(
     post, path = IN_TABLE, operation_id = "receive",
     request_body(content = String, content_type = "*/*", description = "The webhook as the provider signed it"),
@@ -47,62 +50,13 @@ pub(crate) async fn receive(
     Path((toolkit, id)): Path<(String, String)>,
     request: Request,
 ) -> Response {
-    let address = ingress::endpoint(&server.app, &toolkit, &id).await;
-    respond(&server, address, request).await
-}
-
-/// Answers a provider that verifies the address of a webhook endpoint.
-#[utoipa::path(get, path = IN_TABLE, operation_id = "verify", responses(
-    (status = 200, description = "The text of the handshake", body = String, content_type = "text/plain"),
-    (status = 401, description = "The signature is missing or wrong"),
-    (status = 404, description = "The address does not exist"),
-))]
-pub(crate) async fn verify(
-    key: NoKey,
-    server: State<Arc<Server>>,
-    path: Path<(String, String)>,
-    request: Request,
-) -> Response {
-    receive(key, server, path, request).await
-}
-
-/// Receives a webhook of a provider at the older address of a project and a toolkit.
-#[utoipa::path(
-    post, path = IN_TABLE, operation_id = "receive",
-    request_body(content = String, content_type = "*/*", description = "The webhook as the provider signed it"),
-    responses(
-        (status = 200, description = "The events are stored; the text is that of a handshake", body = String, content_type = "text/plain"),
-        (status = 401, description = "The signature is missing or wrong"),
-        (status = 404, description = "The address does not exist"),
-    ),
-)]
-pub(crate) async fn receive_for_project(
-    _: NoKey,
-    State(server): State<Arc<Server>>,
-    Path((toolkit, project)): Path<(String, String)>,
-    request: Request,
-) -> Response {
-    let address = ingress::of_project(&server.app, &toolkit, &project).await;
-    respond(&server, address, request).await
-}
-
-/// Answers a provider that verifies the older address of a project and a toolkit.
-#[utoipa::path(get, path = IN_TABLE, operation_id = "verify", responses(
-    (status = 200, description = "The text of the handshake", body = String, content_type = "text/plain"),
-    (status = 401, description = "The signature is missing or wrong"),
-    (status = 404, description = "The address does not exist"),
-))]
-pub(crate) async fn verify_for_project(
-    key: NoKey,
-    server: State<Arc<Server>>,
-    path: Path<(String, String)>,
-    request: Request,
-) -> Response {
-    receive_for_project(key, server, path, request).await
-}
-
-async fn respond(server: &Server, address: app::Result<Address>, request: Request) -> Response {
-    match received(server, address, request).await {
+    let is_of_project = request.uri().path().ends_with(OF_PROJECT_SUFFIX);
+    let address = if is_of_project {
+        ingress::of_project(&server.app, &toolkit, &id).await
+    } else {
+        ingress::endpoint(&server.app, &toolkit, &id).await
+    };
+    match received(&server, address, request).await {
         Ok(response) => {
             let status = StatusCode::from_u16(response.status).unwrap_or(StatusCode::OK);
             let media_type = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -118,6 +72,21 @@ async fn respond(server: &Server, address: app::Result<Address>, request: Reques
         }
         Err(failure) => failure.into_response(),
     }
+}
+
+/// Answers a provider that verifies an address for webhooks.
+#[utoipa::path(get, path = IN_TABLE, operation_id = "verify", responses(
+    (status = 200, description = "The text of the handshake", body = String, content_type = "text/plain"),
+    (status = 401, description = "The signature is missing or wrong"),
+    (status = 404, description = "The address does not exist"),
+))]
+pub(crate) async fn verify(
+    key: NoKey,
+    server: State<Arc<Server>>,
+    path: Path<(String, String)>,
+    request: Request,
+) -> Response {
+    receive(key, server, path, request).await
 }
 
 async fn received(

@@ -2,39 +2,30 @@
 
 use std::{
     io::{self, IoSlice},
-    net::IpAddr,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
-use bytes::Bytes;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
     time::{Instant, Sleep, sleep},
 };
 
-use crate::{
-    Server,
-    config::PACE_WINDOW,
-    http::rejected_head::{self, RequestCounts},
-};
+use super::requests::RequestCounts;
+use crate::{Server, config::PACE_WINDOW};
 
 /// Connection that ends when its client reads a response too slowly: fewer than `pace` bytes in
 /// [`PACE_WINDOW`], or not everything within `longest`. The time counts from the client's first
 /// stall until everything is written. It also ends when the next request, or the whole head of one,
-/// does not arrive within `idle`. A response of hyper to a head that it rejects is replaced.
+/// does not arrive within `idle`.
 pub(super) struct Paced {
-    server: Arc<Server>,
-    peer: IpAddr,
     counts: Arc<RequestCounts>,
     /// Number of requests when everything was last written; none if one of them was still being
     /// answered.
     settled: Option<u64>,
-    /// Rest of the response that is written in place of hyper's.
-    replacement: Option<Bytes>,
     stream: TcpStream,
     pace: usize,
     longest: Duration,
@@ -62,21 +53,13 @@ struct HeadWait {
 
 impl Paced {
     /// Wraps a new connection.
-    pub(super) fn new(
-        stream: TcpStream,
-        peer: IpAddr,
-        server: Arc<Server>,
-        counts: Arc<RequestCounts>,
-    ) -> Self {
+    pub(super) fn new(stream: TcpStream, server: &Server, counts: Arc<RequestCounts>) -> Self {
         Self {
             pace: server.config.limits.pace(),
             longest: server.config.files.transfer(),
             idle: server.config.limits.idle(),
-            server,
-            peer,
             counts,
             settled: Some(0),
-            replacement: None,
             stream,
             written: 0,
             stall: None,
@@ -161,22 +144,6 @@ impl AsyncWrite for Paced {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        // While no request is open, hyper writes only responses to heads that it rejects.
-        if self.replacement.is_none() && self.is_settled() {
-            self.replacement = rejected_head::replacement(&self.server, self.peer, bytes);
-        }
-        while let Some(rest) = self.replacement.clone() {
-            if rest.is_empty() {
-                return Poll::Ready(Ok(bytes.len()));
-            }
-            let outcome = Pin::new(&mut self.stream).poll_write(cx, &rest);
-            match self.judge(cx, outcome) {
-                Poll::Ready(Ok(written)) if written > 0 => {
-                    self.replacement = Some(rest.slice(written..));
-                }
-                ended => return ended,
-            }
-        }
         let outcome = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.judge(cx, outcome)
     }
@@ -186,9 +153,6 @@ impl AsyncWrite for Paced {
         cx: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        if let [whole] = parts {
-            return self.poll_write(cx, whole);
-        }
         let outcome = Pin::new(&mut self.stream).poll_write_vectored(cx, parts);
         self.judge(cx, outcome)
     }

@@ -1,11 +1,6 @@
-//! Bodies for the responses to heads that hyper rejects.
-//!
-//! hyper itself answers a head that is not HTTP/1.1 or is too long, before any code of this server
-//! runs and without a body. Such a response is replaced on its way to the client. It is recognized
-//! by the state of the connection: hyper writes nothing else while no request is open.
+//! Numbers of requests of a connection, which tell whether it waits for the next one.
 
 use std::{
-    net::IpAddr,
     pin::Pin,
     sync::{
         Arc,
@@ -16,17 +11,7 @@ use std::{
 
 use axum::body::{Body, HttpBody};
 use bytes::Bytes;
-use futures::FutureExt;
-use http_body_util::BodyExt;
 use hyper::body::{Frame, SizeHint};
-
-use crate::{
-    Server,
-    http::{answer, error::HttpError},
-};
-
-/// Header of hyper's response that the replacement has another value for.
-const REPLACED_LINE: &str = "content-length: 0\r\n";
 
 /// Numbers of requests of a connection that were begun and answered.
 #[derive(Debug, Default)]
@@ -87,24 +72,4 @@ impl HttpBody for CountedBody {
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
     }
-}
-
-/// Returns the response that replaces one of hyper.
-pub(super) fn replacement(server: &Arc<Server>, peer: IpAddr, written: &[u8]) -> Option<Bytes> {
-    let head = std::str::from_utf8(written).ok()?;
-    let error = match head.split(' ').nth(1)? {
-        "431" => HttpError::LongHead,
-        "400" => HttpError::BadHead,
-        _ => return None,
-    };
-    let head = head.strip_suffix("\r\n")?.replace(REPLACED_LINE, "");
-    let (parts, body) = answer::refuse(server, peer, error).into_parts();
-    let body = body.collect().now_or_never()?.ok()?.to_bytes();
-    let mut response = head.into_bytes();
-    for (name, value) in &parts.headers {
-        response.extend([name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
-    }
-    response.extend(format!("content-length: {}\r\n\r\n", body.len()).into_bytes());
-    response.extend(body);
-    Some(response.into())
 }
