@@ -10,28 +10,74 @@ use std::{
 };
 
 use syn::{
-    ItemFn, ItemMod, ItemUse, UseTree,
+    ItemFn, ItemMod, ItemUse, UseTree, Visibility,
     visit::{self, Visit},
 };
 
 use super::{language::is_of_tests, sources};
 
 /// Modules of the host crates, from bottom to top.
-const FLOORS: [(&str, &[&str]); 1] = [(
-    "host/app",
-    &[
-        "core",
-        "work",
-        "projects",
-        "catalog",
-        "files",
-        "accounts",
-        "runs",
-        "events",
-        "agents",
-        "lifecycle",
-    ],
-)];
+const FLOORS: [(&str, &[&str]); 3] = [
+    (
+        "host/app",
+        &[
+            "core",
+            "work",
+            "projects",
+            "catalog",
+            "files",
+            "accounts",
+            "runs",
+            "events",
+            "agents",
+            "lifecycle",
+        ],
+    ),
+    (
+        "host/server",
+        &[
+            "installed",
+            "memory",
+            "terminal",
+            "config",
+            "http",
+            "api",
+            "mcp",
+            "web",
+            "metrics",
+            "telemetry",
+            "router",
+            "limits",
+            "open",
+            "control",
+            "commands",
+        ],
+    ),
+    (
+        "host/sandbox",
+        &[
+            "child",
+            "digest",
+            "trace_context",
+            "grant",
+            "limits",
+            "settings",
+            "redact",
+            "sign",
+            "trace",
+            "schedule",
+            "outcome",
+            "failure",
+            "engine",
+            "input",
+            "toolkit",
+            "observer",
+            "cassette",
+            "call",
+            "program",
+        ],
+    ),
+];
 /// Crates whose files may not form circles.
 const CRATES: [&str; 9] = [
     "host/app",
@@ -124,7 +170,8 @@ impl Modules {
         const MAX_REEXPORTS: usize = 8;
         let edges = self.named.iter().map(|(module, named)| {
             let targets = named.iter().map(|path| self.defining(path, MAX_REEXPORTS));
-            let others = targets.filter(|target| target != module);
+            // The root of a crate holds its modules together.
+            let others = targets.filter(|target| target != module && !target.is_empty());
             (module.clone(), others.collect())
         });
         edges.collect()
@@ -195,7 +242,12 @@ impl Reader<'_> {
         };
         if let Some(path) = self.absolute(&path) {
             self.named.insert(path.clone());
-            if self.module == self.file && !self.modules.files.contains_key(&[&self.file[..], &[local.clone()]].concat()) {
+            if self.module == self.file
+                && !self
+                    .modules
+                    .files
+                    .contains_key(&[&self.file[..], &[local.clone()]].concat())
+            {
                 self.imports.insert(local, path);
             }
         }
@@ -219,7 +271,12 @@ impl<'ast> Visit<'ast> for Reader<'_> {
 
     fn visit_item_use(&mut self, item: &'ast ItemUse) {
         if !is_of_tests(&item.attrs) {
+            let named = self.named.clone();
             self.read_use(&item.tree, &mut Vec::new());
+            // A module that only passes a name on does not depend on it.
+            if !matches!(item.vis, Visibility::Inherited) {
+                self.named = named;
+            }
         }
     }
 
@@ -273,7 +330,12 @@ fn circles(edges: &BTreeMap<ModulePath, BTreeSet<ModulePath>>) -> Vec<Vec<Module
                 .filter(|target| reached.get(*target).is_some_and(|back| back.contains(node)))
                 .map(|target| (*target).clone())
                 .collect();
-            known.extend(circle.iter().filter_map(|member| edges.get_key_value(member)).map(|(member, _)| member));
+            known.extend(
+                circle
+                    .iter()
+                    .filter_map(|member| edges.get_key_value(member))
+                    .map(|(member, _)| member),
+            );
             circles.push(circle);
         }
     }
@@ -293,12 +355,19 @@ fn modules_import_downwards() {
             let Some(own) = floor(&module) else { continue };
             for target in targets {
                 if floor(&target).is_some_and(|floor| floor > own) {
-                    upward.push(format!("{folder}: {} imports {}", module.join("::"), target.join("::")));
+                    upward.push(format!(
+                        "{folder}: {} imports {}",
+                        module.join("::"),
+                        target.join("::")
+                    ));
                 }
             }
         }
     }
-    assert!(upward.is_empty(), "a lower floor imports a higher one: {upward:#?}");
+    assert!(
+        upward.is_empty(),
+        "a lower floor imports a higher one: {upward:#?}"
+    );
 }
 
 #[test]
@@ -309,7 +378,9 @@ fn files_form_no_circles() {
         for circle in circles(&edges) {
             let mut lines = vec![format!("{folder}: {} files", circle.len())];
             for module in &circle {
-                let inside = edges[module].iter().filter(|target| circle.contains(target));
+                let inside = edges[module]
+                    .iter()
+                    .filter(|target| circle.contains(target));
                 let targets: Vec<_> = inside.map(|target| target.join("::")).collect();
                 lines.push(format!("  {} → {}", module.join("::"), targets.join(", ")));
             }

@@ -12,6 +12,7 @@ mod mcp;
 mod memory;
 mod metrics;
 mod open;
+mod router;
 mod telemetry;
 mod terminal;
 mod web;
@@ -19,79 +20,22 @@ mod web;
 use std::{
     io::{IsTerminal, Write},
     process::ExitCode,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
 };
 
-use app::App;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use net::ipnet::IpNet;
 use tracing_subscriber::EnvFilter;
 
 use crate::{
-    api::{description, table},
+    api::description,
     commands::{
         archive, command_line, doctor, events, health, help, keys, legacy, logs,
         mcp as mcp_command, members, oauth_apps, projects, serve, toolkits, verify,
     },
     config::{Config, Flags, Loaded, LogFormat},
-    http::{branding::Branding, detached::Detached, limiter::RequestLimiter},
+    http::branding::Branding,
     open::Stop,
     terminal::Terminal,
 };
-
-/// State that handlers share.
-pub(crate) struct Server {
-    pub app: Arc<App>,
-    /// Limits of requests by client, key and project.
-    pub limiter: RequestLimiter,
-    /// Counts of requests.
-    pub requests: metrics::Requests,
-    /// Work that goes on after its request was cancelled.
-    pub detached: Detached,
-    /// Operator word in identifiers of the API.
-    pub branding: Arc<Branding>,
-    /// Address ranges of the proxies whose forwarding headers are trusted.
-    pub trusted_proxies: Vec<IpNet>,
-    /// Calls of tools at MCP endpoints that are running.
-    pub mcp_calls: mcp::Calls,
-    /// Descriptions of tools for clients of MCP endpoints.
-    pub mcp_descriptions: mcp::Descriptions,
-    /// Settings as read at the start.
-    pub config: Config,
-    serving: AtomicBool,
-}
-
-impl Server {
-    pub(crate) fn new(app: Arc<App>, config: Config) -> anyhow::Result<Self> {
-        let limiter = RequestLimiter::new(&config.limits);
-        let branding = Arc::new(Branding::new(&config.operator_word));
-        let trusted_proxies = config.trusted_proxies()?;
-        Ok(Self {
-            app,
-            limiter,
-            requests: metrics::Requests::default(),
-            detached: Detached::default(),
-            branding,
-            trusted_proxies,
-            mcp_calls: mcp::Calls::default(),
-            mcp_descriptions: mcp::Descriptions::default(),
-            config,
-            serving: AtomicBool::new(false),
-        })
-    }
-
-    /// Returns true if clients should be routed to this server.
-    pub(crate) fn is_serving(&self) -> bool {
-        self.serving.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn set_serving(&self, serving: bool) {
-        self.serving.store(serving, Ordering::Relaxed);
-    }
-}
 
 /// A self-hosted integration platform for AI agents.
 #[derive(Parser)]
@@ -225,7 +169,7 @@ fn run(cli: Cli) -> Result<ExitCode, Stop> {
             Command::Toolkits(args) => toolkits::run(&config, &args, terminal).await?,
             Command::Openapi => {
                 let branding = Branding::new(&config.operator_word);
-                terminal.line(description::text(&table::rows(), &branding, "").trim_end());
+                terminal.line(description::text(&router::operations(), &branding, "").trim_end());
             }
             Command::Config(args) => commands::config::run(&config, &sources, &args, terminal)?,
             Command::Limits => terminal.line(limits::page().trim_end()),

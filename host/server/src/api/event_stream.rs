@@ -12,11 +12,9 @@ use serde::Deserialize;
 use tokio::time::Instant;
 use utoipa::IntoParams;
 
-use crate::{
-    Server,
-    http::{
-        ApiResult, IN_TABLE, ProjectKey, Query, limiter::StreamPermit, permits, sse::event_stream,
-    },
+use crate::http::{
+    ApiResult, IN_TABLE, ProjectKey, Query, Server, limiter::StreamPermit, permits,
+    sse::event_stream,
 };
 
 /// Header with the id of the last event that a client has received.

@@ -26,6 +26,7 @@ pub(crate) mod trigger_instances;
 pub(crate) mod triggers_types;
 pub(crate) mod usage;
 pub(crate) mod webhook_endpoints;
+pub(crate) mod webhook_ingress;
 pub(crate) mod webhook_subscriptions;
 
 use serde::{Deserialize, Deserializer};

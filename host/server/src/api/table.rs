@@ -2,129 +2,24 @@
 //! the permission, and where they differ from the usual, the deadline, the largest body and the
 //! replacement. Each operation is served under both prefixes.
 
-use std::sync::Arc;
-
 use app::projects::permissions::{
-    Access::{self, Read, Write},
-    Area::{self, *},
+    Access::{Read, Write},
+    Area::*,
 };
-use axum::{handler::Handler, response::Response};
-use futures::future::BoxFuture;
-use utoipa_axum::{router::UtoipaMethodRouter, routes};
 
 use crate::{
-    Server,
     api::{
         auth_configs,
         compat::{action_logs, legacy_ids, trigger_logs},
         connected_accounts, event_stream, files, keys, logs, mcp_servers, members, oauth_apps,
         project_config, projects, session, tool_router, toolkits, tools, trigger_instances,
-        triggers_types, usage, webhook_endpoints, webhook_subscriptions,
+        triggers_types, usage, webhook_endpoints, webhook_ingress, webhook_subscriptions,
     },
     http::{
-        operation::{Deadline, MaxBody, Operation, Permission, RouteHandler, handler},
-        signature::{Description, Signature},
+        operation::MaxBody,
+        row::{Row, row},
     },
-    web::{ingress, link},
 };
-
-/// Path prefixes: older clients use the first, newer ones the second. They differ in the default
-/// tool version, in the form of tool schemas, and in some members of responses.
-pub(crate) const API_PREFIXES: [&str; 2] = ["/api/v3", "/api/v3.1"];
-
-/// One operation: its path, its handler, its description and its rules.
-pub(crate) struct Row {
-    /// Path below the prefixes.
-    pub path: &'static str,
-    /// Rules of the operation.
-    pub operation: Operation,
-    /// Description as the handler and its signature give it.
-    pub description: Description,
-    /// The handler. The description has its method.
-    pub handler: RouteHandler,
-}
-
-/// Makes a row of a path and a handler.
-macro_rules! row {
-    ($path:literal, $($handler:ident)::+) => {
-        Row::new($path, routes!($($handler)::+), $($handler)::+)
-    };
-}
-
-impl Row {
-    fn new<Arguments, Extracted: 'static, H>(
-        path: &'static str,
-        (schemas, described, _): UtoipaMethodRouter<Arc<Server>>,
-        function: H,
-    ) -> Self
-    where
-        H: Signature<Arguments>
-            + Handler<Extracted, Arc<Server>, Future = BoxFuture<'static, Response>>,
-    {
-        let mut description = Description::new(schemas, described);
-        function.describe(&mut description);
-        Self {
-            path,
-            operation: Operation::default(),
-            description,
-            handler: handler(function),
-        }
-    }
-
-    /// Allows every key of the project.
-    fn any_key(mut self) -> Self {
-        self.operation.permission = Permission::AnyKey;
-        self
-    }
-
-    /// Needs access to one of the areas.
-    fn needs(mut self, access: Access, areas: &'static [Area]) -> Self {
-        self.operation.permission = Permission::OneOf(areas, access);
-        self
-    }
-
-    /// Has time limits of its own instead of the general deadline.
-    fn own_deadline(mut self) -> Self {
-        self.operation.deadline = Deadline::OfItsOwn;
-        self
-    }
-
-    /// Takes larger bodies than other operations.
-    fn max_body(mut self, max_body: MaxBody) -> Self {
-        self.operation.max_body = max_body;
-        self
-    }
-
-    /// Refuses unknown members of the body, at any depth.
-    fn strict(mut self) -> Self {
-        self.operation.refuses_unknown_members = true;
-        self
-    }
-
-    /// Returns data of tools, which a project may choose not to store.
-    fn tool_data(mut self) -> Self {
-        self.operation.returns_tool_data = true;
-        self
-    }
-
-    /// Runs a tool or sends a proxy request.
-    fn run(mut self) -> Self {
-        self.operation.is_run = true;
-        self
-    }
-
-    /// Is called by providers.
-    fn by_provider(mut self) -> Self {
-        self.operation.ignores_idempotency_key = true;
-        self
-    }
-
-    /// Is deprecated: another operation replaces it.
-    fn replaced_by(mut self, successor: &'static str) -> Self {
-        self.operation.successor = Some(successor);
-        self
-    }
-}
 
 /// Returns the table. Exactly these operations are served, described in `docs/openapi.json` and
 /// probed by the tests. A row without a permission needs an unrestricted key.
@@ -280,14 +175,11 @@ pub(crate) fn rows() -> Vec<Row> {
         row!("/tool_router/session/{session_id}/mounts/{mount_id}/delete", tool_router::mounts::delete).needs(Write, &[Sessions]),
         row!("/labs/tool_router/session", tool_router::labs::create).strict().needs(Write, &[Sessions]),
 
-        // called by a browser that returns from a provider
-        row!("/toolkits/auth/callback", link::callback::handle),
-
         // called by providers
-        row!("/webhook_ingress/{toolkit_slug}/{webhook_endpoint_id}/trigger_event", ingress::receive).by_provider(),
-        row!("/webhook_ingress/{toolkit_slug}/{webhook_endpoint_id}/trigger_event", ingress::verify).by_provider(),
-        row!("/trigger_instances/{toolkit_slug}/{project_id}/handle", ingress::receive).by_provider(),
-        row!("/trigger_instances/{toolkit_slug}/{project_id}/handle", ingress::verify).by_provider(),
+        row!("/webhook_ingress/{toolkit_slug}/{webhook_endpoint_id}/trigger_event", webhook_ingress::receive).by_provider(),
+        row!("/webhook_ingress/{toolkit_slug}/{webhook_endpoint_id}/trigger_event", webhook_ingress::verify).by_provider(),
+        row!("/trigger_instances/{toolkit_slug}/{project_id}/handle", webhook_ingress::receive).by_provider(),
+        row!("/trigger_instances/{toolkit_slug}/{project_id}/handle", webhook_ingress::verify).by_provider(),
 
         // translation of a legacy id, which may belong to any of these areas
         row!("/migration/get-nanoid", legacy_ids::translate).needs(Read, &[AuthConfigs, ConnectedAccounts, Triggers]),

@@ -16,7 +16,12 @@ use app::{
 };
 use zeroize::Zeroizing;
 
-use crate::{Server, http::errors, installed, open::Stop, terminal::Terminal};
+use crate::{
+    http::{Server, errors},
+    installed,
+    open::Stop,
+    terminal::Terminal,
+};
 
 /// Name of the organization that the first start creates.
 const ORGANIZATION_NAME: &str = "default";

@@ -32,11 +32,10 @@ use self::{
     signals::Signals,
 };
 use crate::{
-    Server,
     commands::first_run::{self, Keys},
     config::Config,
     control::{Addresses, Control, ControlContext},
-    http::{listen, router},
+    http::{Server, listen},
     mcp, memory, metrics,
     open::{self, Opened, Stop},
     telemetry::Exporter,
@@ -102,7 +101,8 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
     }
     let stop = watch::Sender::new(false);
     let mut serving = JoinSet::new();
-    let router = router::router(server.clone());
+    let mcp_state = Arc::new(mcp::State::default());
+    let router = router::router(server.clone(), mcp_state.clone());
     serve(&mut serving, &server, listener, router, &stop);
     let metrics_address = metrics_listener.map(|(listener, address)| {
         let router = metrics::router(server.clone());
@@ -113,7 +113,7 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
         url: url.clone(),
         listen: address,
     };
-    let mut beside = run_beside(&server, &store, addresses, exporter);
+    let mut beside = run_beside(&server, mcp_state, &store, addresses, exporter);
     let mut signals = Signals::new(args.until_stdin_ends)?;
     let start = Start {
         url,
@@ -206,6 +206,7 @@ fn serve(
 /// Starts the tasks that run beside the server and may end at any point.
 fn run_beside(
     server: &Arc<Server>,
+    mcp_state: Arc<mcp::State>,
     store: &Store,
     addresses: Addresses,
     exporter: Option<Arc<Exporter>>,
@@ -236,7 +237,7 @@ fn run_beside(
         tokio::join!(
             working.app.watch_changes(),
             working.app.run_jobs(),
-            mcp::watch_cancellations(&working),
+            mcp_state.watch_cancellations(&working.app),
             memory::return_free_memory()
         );
     });

@@ -81,6 +81,7 @@ pub(crate) use self::{
     sessions::UnknownMembers,
     setting::Setting,
     sources::Sources,
+    telemetry::Collector,
     webhooks::Webhooks,
 };
 

@@ -8,7 +8,20 @@ use net::header::{HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
 use super::{Config, setting::settings, sources::Problem, values::Secret};
-use crate::telemetry::Collector;
+
+/// The operator's collector.
+pub(crate) struct Collector {
+    /// HTTP client, which may reach private addresses.
+    pub client: net::Client,
+    /// Address, below which each signal has a path.
+    pub endpoint: Url,
+    /// Headers of every export.
+    pub headers: HeaderMap,
+    /// Name of this installation.
+    pub service_name: String,
+    /// Interval between exports of metrics; none if they are not exported.
+    pub metrics_interval: Option<Duration>,
+}
 
 settings! {
     /// Traces and metrics for a collector of OpenTelemetry.

@@ -18,13 +18,12 @@ use futures::FutureExt;
 use http_body_util::BodyExt;
 use tower::Service;
 
-use crate::{
-    Server,
-    http::{
-        ApiError, CURRENT_REQUEST, HttpError, context::RequestContext, forwarded,
-        limiter::RATE_WINDOW,
-    },
-    metrics::{self, RouteCounts},
+use crate::http::{
+    ApiError, CURRENT_REQUEST, HttpError, Server,
+    context::RequestContext,
+    forwarded,
+    limiter::RATE_WINDOW,
+    request_counts::{RouteCounts, counted_method},
 };
 
 const WINDOW_TEXT: &str = "600s";
@@ -146,7 +145,7 @@ impl Drop for Report<'_> {
 /// Describes the answer to a request. The path of the route stands for that of the request, as in
 /// the log.
 fn request_work(method: &Method, status: Option<StatusCode>, context: &RequestContext) -> Work {
-    let method = metrics::counted_method(method);
+    let method = counted_method(method);
     let mut attributes = vec![
         ("http.request.method", method.into()),
         ("toolhost.request_id", (&*context.request_id).into()),

@@ -22,10 +22,7 @@ use axum::{
 };
 
 use self::secrets::given;
-use crate::{
-    Server,
-    http::{ApiError, ApiResult, errors, operation::Permission},
-};
+use crate::http::{ApiError, ApiResult, Server, errors, operation::Permission};
 
 pub(crate) use self::{
     admission::{admit, admit_to_project, admit_without_key, may},

@@ -17,15 +17,12 @@ use net::text;
 use serde::{Deserialize, de::DeserializeOwned};
 use utoipa::ToSchema;
 
-use crate::{
-    Server,
-    http::{
-        ApiError, ApiResult, Branding, CURRENT_REQUEST, HttpError, Json,
-        context::operation,
-        errors, flattened, members,
-        noting::{Notes, Noting},
-        unknown::{self, Warning},
-    },
+use crate::http::{
+    ApiError, ApiResult, Branding, CURRENT_REQUEST, HttpError, Json, Server,
+    context::operation,
+    errors, flattened, members,
+    noting::{Notes, Noting},
+    unknown::{self, Warning},
 };
 
 pub(crate) use self::arriving::{read, read_after, read_file};

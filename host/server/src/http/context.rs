@@ -12,10 +12,9 @@ use app::core::{
     trace::OpenSpan,
 };
 
-use crate::{
-    Server,
-    http::{Branding, limiter::Allowance, operation::Operation, permits::Permits, unknown::Names},
-    metrics::RouteCounts,
+use crate::http::{
+    Branding, Server, limiter::Allowance, operation::Operation, permits::Permits,
+    request_counts::RouteCounts, unknown::Names,
 };
 
 tokio::task_local! {

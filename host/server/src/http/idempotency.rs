@@ -22,12 +22,9 @@ use bytes::Bytes;
 use http_body_util::BodyExt;
 use tokio::time::{Instant, timeout_at};
 
-use crate::{
-    Server,
-    http::{
-        ApiError, ApiResult, auth, body::read, context::operation, error::EffectUnknown, errors,
-        limiter::Caller, operation::OperationRunner, permits,
-    },
+use crate::http::{
+    ApiError, ApiResult, Server, auth, body::read, context::operation, error::EffectUnknown,
+    errors, limiter::Caller, operation::OperationRunner, permits,
 };
 
 /// Maximum length of an idempotency key, in characters.

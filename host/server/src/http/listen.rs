@@ -31,13 +31,11 @@ use self::{
     paced::Paced,
     requests::{CountedBody, RequestCounts},
 };
-use crate::{
+use crate::http::{
     Server,
-    http::{
-        answer::{Connection, answer},
-        forwarded,
-        limiter::counted_as,
-    },
+    answer::{Connection, answer},
+    forwarded,
+    limiter::counted_as,
 };
 
 /// Maximum bytes of the request line and the headers that are read. hyper answers a longer head with

@@ -7,6 +7,7 @@
 //! handlers use.
 
 pub(crate) mod answer;
+pub(crate) mod approval;
 pub(crate) mod auth;
 pub(crate) mod body;
 pub(crate) mod branding;
@@ -28,7 +29,11 @@ pub(crate) mod path;
 pub(crate) mod permits;
 pub(crate) mod query;
 pub(crate) mod reply;
-pub(crate) mod router;
+pub(crate) mod request_counts;
+pub(crate) mod routes;
+pub(crate) mod row;
+pub(crate) mod server;
+pub(crate) mod sessions;
 pub(crate) mod signature;
 pub(crate) mod sse;
 pub(crate) mod unimplemented;
@@ -48,5 +53,6 @@ pub(crate) use self::{
         Created, CreatedOrExisting, Deleted, Json, RawJson, SerializedJson, Success,
         SuccessWithMessage,
     },
+    server::Server,
     signature::IN_TABLE,
 };

@@ -10,7 +10,7 @@ use app::projects::permissions::{Access, Area};
 use axum::{
     extract::{Request, State},
     handler::Handler,
-    http::{HeaderValue, Method, header},
+    http::{HeaderMap, HeaderValue, Method, header},
     middleware::Next,
     response::{IntoResponse, Response},
     routing::Route,
@@ -20,12 +20,11 @@ use tokio::time::{Instant, timeout_at};
 use tower::Service;
 
 use crate::{
-    Server,
-    api::table::API_PREFIXES,
     config::Limits,
-    http::{ApiError, CURRENT_REQUEST, body::MAX_JSON_BYTES, cors, errors, idempotency, permits},
-    mcp,
-    metrics::RouteCounts,
+    http::{
+        ApiError, CURRENT_REQUEST, Server, body::MAX_JSON_BYTES, cors, errors, idempotency,
+        path::API_PREFIXES, permits, request_counts::RouteCounts,
+    },
 };
 
 /// Date since which replaced operations are deprecated, as a Unix time: 21 November 2026.
@@ -92,6 +91,9 @@ pub(crate) struct Operation {
     /// True if it runs a tool or sends a proxy request. `sandbox.cancel_on_disconnect` decides if
     /// that ends with the client's connection.
     pub is_run: bool,
+    /// Returns true if a request with these headers ends with the client's connection, whatever
+    /// `sandbox.cancel_on_disconnect` is.
+    pub cancels_by_disconnecting: Option<fn(&HeaderMap) -> bool>,
     /// True if a provider or an assistant calls it, with headers of its own: an `Idempotency-Key`
     /// means nothing here.
     pub ignores_idempotency_key: bool,
@@ -179,7 +181,9 @@ impl OperationRunner {
                 Box::pin(idempotency::answer(self, request, deadline)).await
             } else if operation.is_run
                 && !server.config.sandbox.cancel_on_disconnect
-                && !mcp::cancels_by_disconnecting(request.headers())
+                && !operation
+                    .cancels_by_disconnecting
+                    .is_some_and(|cancels| cancels(request.headers()))
             {
                 Box::pin(server.detached.answer(self.handle(request))).await
             } else {

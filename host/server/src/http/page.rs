@@ -10,10 +10,7 @@ use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use crate::{
-    Server,
-    http::{ApiError, ApiResult, Query, errors, permits, query::number_or_null},
-};
+use crate::http::{ApiError, ApiResult, Query, Server, errors, permits, query::number_or_null};
 
 pub(crate) use self::listed::{Listed, Position};
 

@@ -12,11 +12,11 @@ use app::{
 use axum::{extract::FromRequestParts, http::request::Parts};
 use serde::de::DeserializeOwned;
 
-use crate::{
-    Server,
-    api::table::API_PREFIXES,
-    http::{ApiError, ApiResult, errors},
-};
+use crate::http::{ApiError, ApiResult, Server, errors};
+
+/// Path prefixes: older clients use the first, newer ones the second. They differ in the default
+/// tool version, in the form of tool schemas, and in some members of responses.
+pub(crate) const API_PREFIXES: [&str; 2] = ["/api/v3", "/api/v3.1"];
 
 /// Parameters of a path: one, or a pair of them.
 pub(crate) struct Path<T>(pub T);

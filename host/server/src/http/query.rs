@@ -16,9 +16,8 @@ use serde::{
 };
 
 use self::parameters::{Parameter, Parameters, finite};
-use crate::{
-    Server,
-    http::{ApiError, ApiResult, branding::Branding, context::CURRENT_REQUEST, errors},
+use crate::http::{
+    ApiError, ApiResult, Server, branding::Branding, context::CURRENT_REQUEST, errors,
 };
 
 /// Maximum number of entries of a list. Clients send all ids or slugs they know.

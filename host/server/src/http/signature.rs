@@ -22,13 +22,10 @@ use utoipa::{
     },
 };
 
-use crate::{
-    Server,
-    http::{
-        ApiResult, ComponentBytes, Created, CreatedOrExisting, Json, JsonWithText, NoKey,
-        OptionalJson, OrganizationKey, Page, Pairs, Path, Prefix, ProjectKey, Query,
-        SerializedJson, ShortPage, UnparsedJson, UserKey, page::Paging,
-    },
+use crate::http::{
+    ApiResult, ComponentBytes, Created, CreatedOrExisting, Json, JsonWithText, NoKey, OptionalJson,
+    OrganizationKey, Page, Pairs, Path, Prefix, ProjectKey, Query, SerializedJson, Server,
+    ShortPage, UnparsedJson, UserKey, page::Paging,
 };
 
 /// Value of `path` in `#[utoipa::path]`: the path of an operation stands in its row of the table.

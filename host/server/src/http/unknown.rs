@@ -18,9 +18,8 @@ use axum::{
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::{
-    Server,
     config::UnknownMembers,
-    http::{ApiResult, CURRENT_REQUEST, branding::Branding, context::operation, errors},
+    http::{ApiResult, CURRENT_REQUEST, Server, branding::Branding, context::operation, errors},
 };
 
 /// Query parameters that filter lists and streams. A read that does not know one would return more than was

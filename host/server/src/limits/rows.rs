@@ -12,21 +12,19 @@ use app::{
 
 use super::{Row, Set, row, size, time};
 use crate::{
-    api::tool_router::MAX_INLINE_TOOLS,
+    api::{tool_router::MAX_INLINE_TOOLS, webhook_ingress},
     http::{
         answer::{MAX_HEADER_BYTES, MAX_HEADERS, MAX_REQUEST_LINE_BYTES},
         body::MAX_JSON_BYTES,
         page::MAX_LIMIT,
         query::{MAX_LIST_ENTRIES, MAX_TEXT_CHARS},
     },
+    mcp::oauth::token::MAX_TOKEN_REQUEST_BYTES,
     mcp::{
         MAX_BATCH_MESSAGES, MAX_PAGE_BYTES, MAX_RESOURCE_BYTES, MAX_RESULT_BYTES,
         RESOURCES_PER_PAGE,
     },
-    web::{
-        ingress,
-        mcp_oauth::{authorize::MAX_CONSENT_FORM_BYTES, token::MAX_TOKEN_REQUEST_BYTES},
-    },
+    web::consent::MAX_CONSENT_FORM_BYTES,
 };
 
 const TOO_LARGE: &str = "413 `HTTP_PayloadTooLarge`";
@@ -278,7 +276,7 @@ pub(super) fn webhooks(set: Set<'_>) -> Vec<Row> {
         row("Webhook endpoints of one project", events::endpoints::MAX_ENDPOINTS, "422 `Webhook_TooManyEndpoints`"),
         row("Characters in the client id of a webhook endpoint", events::endpoints::MAX_CLIENT_ID_CHARS, REQUEST_INVALID),
         row("Value of a webhook endpoint", size(events::endpoints::MAX_VALUE_BYTES as u64), REQUEST_INVALID),
-        row("Body of a webhook of a provider", size(ingress::MAX_WEBHOOK_BYTES as u64), TOO_LARGE),
+        row("Body of a webhook of a provider", size(webhook_ingress::MAX_WEBHOOK_BYTES as u64), TOO_LARGE),
         set("Webhooks of providers to one address in a minute", "limits.webhook_rate", "429 `Webhook_TooManyRequests`"),
         row("Time in which trigger instances receive a webhook of a provider", time(events::ingress::RECEPTION_TIMEOUT), "503 `Webhook_Failed`; the provider sends it again"),
         row("Events of one webhook of a provider for one trigger instance", triggers::MAX_EVENTS, "503 `Webhook_Failed`, and nothing of it is stored"),

@@ -22,9 +22,8 @@ use axum::{
 use url::Url;
 
 use crate::{
-    Server,
-    http::{ApiError, ApiResult, ProjectKey, auth, errors},
-    web::mcp_oauth::metadata,
+    http::{ApiError, ApiResult, ProjectKey, Server, auth, errors},
+    mcp::oauth::metadata,
 };
 
 /// Checks that a request is for a host of this server.

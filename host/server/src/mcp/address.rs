@@ -13,10 +13,7 @@ use app::{
 use serde::Deserialize;
 use url::Url;
 
-use crate::{
-    Server,
-    http::{ApiResult, Branding, Query, errors},
-};
+use crate::http::{ApiResult, Branding, Query, Server, errors};
 
 /// Parameters of an address that choose its accounts. A misspelled one would use others.
 const ACCOUNT_PARAMETERS: [&str; 3] = ["user_id", "connected_account_id", "connected_account_ids"];

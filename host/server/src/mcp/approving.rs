@@ -24,11 +24,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::results::{Outcome, Source, untrusted};
-use crate::{
-    api::tool_router::approval::{
+use crate::http::{
+    approval::{
         APPROVAL_REQUEST_NAME, DECISION_FIELD, DECISION_VALUES, DECLINED_MESSAGE, InputResponse,
     },
-    http::errors,
+    errors,
 };
 
 /// The way in which the user of a client approves a call. By default the user cannot be asked.

@@ -9,6 +9,7 @@
 
 use std::{borrow::Cow, collections::HashMap, future, sync::Arc};
 
+use app::App;
 use axum::extract::Request;
 use parking_lot::Mutex;
 use rmcp::model::ClientCapabilities;
@@ -17,7 +18,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 use super::{CONNECTION_ID, connecting::opens_urls};
-use crate::{Server, http::ProjectKey};
+use crate::http::ProjectKey;
 
 /// Maximum bytes of a message that is read for its method.
 const MAX_NOTIFICATION_BYTES: usize = 16 << 10;
@@ -97,23 +98,23 @@ pub(super) async fn cancellation(running: Option<&RunningCall>) {
 }
 
 /// Cancels a call of this server or another one.
-pub(super) async fn cancel(server: &Server, connection: &Connection, request: String) {
+pub(super) async fn cancel(app: &App, calls: &Calls, connection: &Connection, request: String) {
     let key = (connection.clone(), request);
-    if server.mcp_calls.cancel(&key) {
+    if calls.cancel(&key) {
         return;
     }
     let message = serde_json::json!(key).to_string();
-    if let Err(cause) = server.app.send_message(&message).await {
+    if let Err(cause) = app.send_message(&message).await {
         tracing::warn!(%cause, "the cancellation of a call is not passed on to other servers");
     }
 }
 
 /// Cancels the calls whose cancellations other servers pass on. Never returns.
-pub(crate) async fn watch_cancellations(server: &Server) {
+pub(super) async fn watch_cancellations(app: &App, calls: &Calls) {
     loop {
-        let message = server.app.message().await;
+        let message = app.message().await;
         if let Ok(key) = serde_json::from_str::<CallKey>(&message) {
-            server.mcp_calls.cancel(&key);
+            calls.cancel(&key);
         }
     }
 }

@@ -37,13 +37,12 @@ use super::{
     connecting::{self, CONNECTION_WAIT, Consent, UrlRequest, is_connection_missing},
     listing::Offered,
     results::{Outcome, Source, executed, refused, toolkit_of, untrusted},
+    state::State,
     tools,
 };
 use crate::{
-    Server,
-    api::tool_router::execution::execute_meta_tool,
     config::OutputSchemas,
-    http::{errors, limiter::StreamPermit, permits},
+    http::{Server, errors, limiter::StreamPermit, permits, sessions::execute_meta_tool},
 };
 
 /// End of the id of a connection whose client opens addresses for its user.
@@ -71,6 +70,7 @@ impl Caller {
 #[derive(Clone)]
 pub(super) struct Endpoint {
     pub(super) server: Arc<Server>,
+    pub(super) state: Arc<State>,
     pub(super) caller: Caller,
     /// The client's connection.
     connection: Option<Connection>,
@@ -83,9 +83,15 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    pub(super) fn new(server: Arc<Server>, caller: Caller, connection: Option<Connection>) -> Self {
+    pub(super) fn new(
+        server: Arc<Server>,
+        state: Arc<State>,
+        caller: Caller,
+        connection: Option<Connection>,
+    ) -> Self {
         Self {
             server,
+            state,
             caller,
             connection,
             stream: None,
@@ -125,7 +131,7 @@ impl Endpoint {
     /// Cancels a call of the client's connection by the id of its request, as JSON text.
     pub(super) async fn cancel(&self, call: &str) {
         if let Some(connection) = &self.connection {
-            calls::cancel(&self.server, connection, call.to_owned()).await;
+            calls::cancel(self.app(), &self.state.calls, connection, call.to_owned()).await;
         }
     }
 
@@ -323,7 +329,7 @@ impl Endpoint {
     /// Registers a call until its end, if the client has a connection.
     pub(super) fn begin(&self, id: &RequestId) -> Option<RunningCall> {
         let id = || id.clone().into_json_value().to_string();
-        self.server.mcp_calls.begin(self.connection.as_ref(), id)
+        self.state.calls.begin(self.connection.as_ref(), id)
     }
 
     /// Returns the outcome that answers a call that has ended.

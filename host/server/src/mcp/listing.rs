@@ -87,7 +87,7 @@ impl Endpoint {
                 }
                 Description::new(&described)
             }
-            Offered::Tool(found) => self.server.mcp_descriptions.describe(found, with_output),
+            Offered::Tool(found) => self.state.descriptions.describe(found, with_output),
         }
     }
 

@@ -19,10 +19,12 @@ mod endpoint;
 mod handler;
 mod listing;
 mod messages;
+pub(crate) mod oauth;
 mod progress;
 mod prompts;
 mod resources;
 mod results;
+mod state;
 mod tools;
 
 use std::sync::Arc;
@@ -33,7 +35,8 @@ use app::{
     projects::permissions::{Access, Area},
 };
 use axum::{
-    extract::{Request, State},
+    Extension,
+    extract::{self, Request},
     http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, request::Parts},
     response::{IntoResponse, Response},
 };
@@ -51,19 +54,16 @@ use self::{
 };
 pub(crate) use self::{
     address::{resource, target},
-    calls::{Calls, watch_cancellations},
-    descriptions::{Descriptions, MAX_DESCRIPTION_BYTES},
+    descriptions::MAX_DESCRIPTION_BYTES,
     listing::MAX_PAGE_BYTES,
     messages::MAX_BATCH_MESSAGES,
     resources::{MAX_RESOURCE_BYTES, RESOURCES_PER_PAGE},
     results::MAX_RESULT_BYTES,
+    state::State,
 };
-use crate::{
-    Server,
-    api::tool_router,
-    http::{
-        ApiResult, Path, ProjectKey, body, context::operation, operation::Permission, request_id,
-    },
+use crate::http::{
+    ApiResult, Path, ProjectKey, Server, body, context::operation, operation::Permission,
+    request_id,
 };
 
 /// Header with the id of a client's connection, for protocol versions before 2026-07-28.
@@ -93,7 +93,8 @@ const CONNECTION_ID_CHARS: usize = 22;
 
 /// Answers a request to an MCP server.
 pub(crate) async fn server(
-    State(server): State<Arc<Server>>,
+    extract::State(server): extract::State<Arc<Server>>,
+    Extension(state): Extension<Arc<State>>,
     Path(id): Path<String>,
     request: Request,
 ) -> Response {
@@ -107,7 +108,8 @@ pub(crate) async fn server(
         let connection = Connection::of(&request, key.as_ref());
         let caller = caller.with_credential(key.as_ref().map(ProjectKey::credential));
         let caller = Caller::Server(Arc::new(caller));
-        answer(server.clone(), caller, connection, request).await
+        let endpoint = Endpoint::new(server.clone(), state, caller, connection);
+        answer(endpoint, request).await
     }
     .await;
     answered.unwrap_or_else(|cause| access::refuse(&server, &endpoint, cause))
@@ -116,7 +118,8 @@ pub(crate) async fn server(
 /// Answers a request to a tool router session, which needs the key of its project, or a token for the
 /// session.
 pub(crate) async fn session(
-    State(server): State<Arc<Server>>,
+    extract::State(server): extract::State<Arc<Server>>,
+    Extension(state): Extension<Arc<State>>,
     Path(id): Path<SessionId>,
     request: Request,
 ) -> Response {
@@ -127,10 +130,11 @@ pub(crate) async fn session(
         let (mut parts, body) = request.into_parts();
         let resource = Resource::Session(id.clone());
         let key = access::project_key(&server, &mut parts, &resource).await?;
-        let caller = tool_router::open(&key, &id).await?;
+        let caller = sessions::open(&key, &id).await?;
         let request = Request::from_parts(parts, body);
         let connection = Connection::of(&request, Some(&key));
-        answer(server.clone(), Caller::Session(caller), connection, request).await
+        let endpoint = Endpoint::new(server.clone(), state, Caller::Session(caller), connection);
+        answer(endpoint, request).await
     }
     .await;
     answered.unwrap_or_else(|cause| access::refuse(&server, &endpoint, cause))
@@ -148,24 +152,20 @@ fn has_streams(headers: &HeaderMap) -> bool {
     version.is_none_or(|version| *version < *FIRST_VERSION_WITHOUT_CONNECTIONS)
 }
 
-async fn answer(
-    server: Arc<Server>,
-    caller: Caller,
-    connection: Option<Connection>,
-    request: Request,
-) -> ApiResult<Response> {
+async fn answer(endpoint: Endpoint, request: Request) -> ApiResult<Response> {
     if request.method() == Method::DELETE {
         // A connection has no state that could be deleted.
         return Ok(StatusCode::OK.into_response());
     }
     if request.method() == Method::GET && has_streams(request.headers()) {
-        return Ok(changes::stream(Endpoint::new(server, caller, connection)));
+        return Ok(changes::stream(endpoint));
     }
     let (head, body) = request.into_parts();
+    let server = &endpoint.server;
     let limit = operation().max_body.bytes(&server.config.limits);
-    let bytes = body::read_after(&server, &head.headers, body, limit).await?;
-    let bytes = body::decoded(&server, &head.headers, bytes).await?;
-    let endpoint = Endpoint::new(server, caller, connection).of_version(&head.headers);
+    let bytes = body::read_after(server, &head.headers, body, limit).await?;
+    let bytes = body::decoded(server, &head.headers, bytes).await?;
+    let endpoint = endpoint.of_version(&head.headers);
     // `rmcp` refuses other methods, other media types and clients that accept no JSON.
     let accepted = Accepted::of(&head.headers);
     if head.method != Method::POST || !is_json(&head.headers) || !accepted.json {

@@ -13,7 +13,7 @@ use rmcp::model::{GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMes
 use serde_json::Value;
 
 use super::tools;
-use crate::Server;
+use crate::http::Server;
 
 /// Returns the recipes of the session's user.
 pub(super) async fn list(server: &Server, caller: &SessionCaller) -> Result<Vec<Prompt>, Error> {

@@ -4,7 +4,6 @@
 //! when metrics are scraped or exported. `docs/operator.md` describes each metric.
 
 mod families;
-mod requests;
 mod text;
 
 use std::{
@@ -22,11 +21,12 @@ use axum::{
 };
 use tokio::time::timeout;
 
-pub(crate) use self::{
-    families::{Families, Family, Kind, Sample, SampleValue},
-    requests::{Requests, RouteCounts, counted_method},
+pub(crate) use self::families::{Families, Family, Kind, Sample, SampleValue};
+use crate::{
+    http::{Server, routes::Routes},
+    memory,
+    web::missing,
 };
-use crate::{Server, http::router::Routes, memory};
 
 /// Path of the metrics.
 pub(crate) const METRICS_PATH: &str = "/metrics";
@@ -41,7 +41,7 @@ const QUEUE_TIMEOUT: Duration = Duration::from_secs(3);
 pub(crate) fn router(server: Arc<Server>) -> Router {
     Routes::new(server)
         .probe(METRICS_PATH, get(scrape))
-        .finish()
+        .finish(missing::answer)
 }
 
 /// Answers with all metrics.
@@ -66,7 +66,7 @@ pub(crate) async fn collect(server: &Server) -> Families {
     };
     let mut families = Families::default();
     write_server(&mut families, server);
-    server.requests.write(&mut families);
+    write_requests(&mut families, server);
     let measures = measures::measure(&server.app);
     write_executions(&mut families, &measures);
     write_load(&mut families, server, &measures);
@@ -87,6 +87,29 @@ fn write_server(families: &mut Families, server: &Server) {
     if let Some(bytes) = memory::resident_bytes() {
         let help = "Resident memory of the process";
         families.gauge("process_resident_memory_bytes", help, bytes);
+    }
+}
+
+fn write_requests(families: &mut Families, server: &Server) {
+    let counted = server.requests.read();
+    let help = "Requests, by method, route and class of status";
+    families.family("toolhost_http_requests_total", Kind::Counter, help);
+    for counts in &counted {
+        for (class, count) in &counts.statuses {
+            let labels = [
+                ("method", counts.method),
+                ("route", &*counts.path),
+                ("status", class),
+            ];
+            families.sample(&labels, *count);
+        }
+    }
+    let name = "toolhost_http_request_duration_seconds";
+    let help = "Time from the head of a request to the head of its response";
+    families.family(name, Kind::Histogram, help);
+    for counts in counted {
+        let labels = [("method", counts.method), ("route", &*counts.path)];
+        families.sample(&labels, counts.durations);
     }
 }
 

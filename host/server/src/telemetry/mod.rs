@@ -26,7 +26,7 @@ use url::Url;
 use uuid::Uuid;
 
 use self::{measures::Times, spans::nanos};
-use crate::{Server, metrics};
+use crate::{config::Collector, http::Server, metrics};
 
 /// Maximum number of spans that are exported together.
 const MAX_BATCH_SPANS: usize = 512;
@@ -42,20 +42,6 @@ const MAX_RESPONSE_BYTES: u64 = 64 << 10;
 const MAX_MESSAGE_CHARS: usize = 500;
 /// Statuses after which OTLP lets a client try again.
 const TRANSIENT_STATUSES: [u16; 4] = [429, 502, 503, 504];
-
-/// The operator's collector.
-pub(crate) struct Collector {
-    /// HTTP client, which may reach private addresses.
-    pub client: net::Client,
-    /// Address, below which each signal has a path.
-    pub endpoint: Url,
-    /// Headers of every export.
-    pub headers: HeaderMap,
-    /// Name of this installation.
-    pub service_name: String,
-    /// Interval between exports of metrics; none if they are not exported.
-    pub metrics_interval: Option<Duration>,
-}
 
 /// Sends spans and metrics to a collector.
 pub(crate) struct Exporter {

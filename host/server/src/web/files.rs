@@ -14,10 +14,7 @@ use axum::{
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    Server,
-    http::{ApiResult, Json, Path, Query, body, errors, permits},
-};
+use crate::http::{ApiResult, Json, Path, Query, Server, body, errors, permits};
 
 /// Parameters of a signed link.
 #[derive(Default, Deserialize)]

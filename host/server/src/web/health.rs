@@ -9,10 +9,7 @@ use axum::{
 };
 use serde::Serialize;
 
-use crate::{
-    Server,
-    http::{Json, reply},
-};
+use crate::http::{Json, Server, reply};
 
 /// Result of a probe.
 #[derive(Serialize)]

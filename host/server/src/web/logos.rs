@@ -9,10 +9,7 @@ use axum::{
 };
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 
-use crate::{
-    Server,
-    http::{ApiResult, Path, errors},
-};
+use crate::http::{ApiResult, Path, Server, errors};
 
 /// Policy of a browser that opens a logo by itself: it loads nothing and runs no script.
 const LOGO_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; sandbox";

@@ -19,11 +19,10 @@ use self::{
     views::{CreatedView, View},
 };
 use crate::{
-    Server,
     api::object,
     http::{
         ApiResult, Created, IN_TABLE, Json, Listed, Page, Path, Position, ProjectKey, Query,
-        Success, SuccessWithMessage, errors, run_to_completion,
+        Server, Success, SuccessWithMessage, errors, run_to_completion,
     },
 };
 

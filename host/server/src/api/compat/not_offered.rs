@@ -5,10 +5,7 @@ use std::sync::Arc;
 
 use axum::routing::{MethodFilter, MethodRouter, on};
 
-use crate::{
-    Server,
-    http::{ApiError, HttpError},
-};
+use crate::http::{ApiError, HttpError, Server};
 
 #[rustfmt::skip]
 const NOT_OFFERED: [NotOffered; 16] = [

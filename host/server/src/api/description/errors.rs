@@ -3,7 +3,7 @@
 use utoipa::openapi::{HttpMethod, SecurityRequirement, path::Operation};
 
 use super::path_parameters;
-use crate::api::table::Row;
+use crate::http::row::Row;
 
 /// Status and description of an error.
 pub(super) type ErrorResponse = (&'static str, &'static str);

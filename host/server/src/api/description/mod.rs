@@ -26,10 +26,7 @@ use self::{
     errors::errors,
     overview::{API_DESCRIPTION, OPERATION_GROUPS},
 };
-use crate::{
-    api::table::{API_PREFIXES, Row},
-    http::{auth, branding::Branding, error::Refusal},
-};
+use crate::http::{auth, branding::Branding, error::Refusal, path::API_PREFIXES, row::Row};
 
 /// Name of the component for the envelope of every error.
 const REFUSAL_SCHEMA: &str = "Refusal";

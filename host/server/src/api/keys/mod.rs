@@ -11,11 +11,8 @@ use axum::extract::State;
 
 use self::types::{Create, List, Received, Revoke};
 pub(crate) use self::types::{Permission, View, restrictions};
-use crate::{
-    Server,
-    http::{
-        ApiResult, Created, Deleted, IN_TABLE, Json, NoKey, OrganizationKey, Path, auth, errors,
-    },
+use crate::http::{
+    ApiResult, Created, Deleted, IN_TABLE, Json, NoKey, OrganizationKey, Path, Server, auth, errors,
 };
 
 /// Maximum number of keys that one request revokes.

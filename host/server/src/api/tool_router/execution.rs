@@ -4,10 +4,7 @@ use std::collections::BTreeMap;
 
 use app::{
     App,
-    agents::{
-        self, Approvable, Approval, SessionCaller, SessionExecute,
-        meta::{self, MetaTool},
-    },
+    agents::{self, Approvable, Approval, SessionCaller, SessionExecute, meta::MetaTool},
     core::ids::{LogId, SessionId},
     runs::Execution,
 };
@@ -18,21 +15,17 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::{
-    approval::{
-        DECLINED_MESSAGE, InputRequest, InputResponse, InputResponses, approval, questions,
-    },
+    approval::{InputRequest, InputResponses, approval, questions},
     inline_tools::LOCAL_PREFIX,
-    open,
     requests::ClientTools,
 };
-use crate::{
-    Server,
-    http::{
-        ApiResult, IN_TABLE, Path, ProjectKey, RawJson, SerializedJson, UnparsedJson,
-        body::borrowed,
-        errors,
-        unknown::{self, Warning},
-    },
+use crate::http::{
+    ApiResult, IN_TABLE, Path, ProjectKey, RawJson, SerializedJson, Server, UnparsedJson,
+    approval::{DECLINED_MESSAGE, InputResponse},
+    body::borrowed,
+    errors,
+    sessions::{execute_meta_tool, open},
+    unknown::{self, Warning},
 };
 
 /// The body of an execution in a session.
@@ -247,24 +240,6 @@ async fn execute_meta_call(
     }
     let execution = execute_meta_tool(&key.server, caller, tool, call.arguments).await?;
     reply(key, Approvable::Executed(execution)).await
-}
-
-/// Executes a meta tool. Its result names other meta tools with the word of this installation, unless
-/// it is the data of other tools.
-pub(crate) async fn execute_meta_tool(
-    server: &Server,
-    caller: &SessionCaller,
-    tool: MetaTool,
-    arguments: Bytes,
-) -> app::Result<Execution> {
-    let mut execution = meta::execute(&server.app, caller, tool, arguments).await?;
-    if !server.branding.is_default()
-        && !tool.returns_tool_data()
-        && let Ok(text) = std::str::from_utf8(&execution.data)
-    {
-        execution.data = server.branding.rename_slugs(text).into_owned().into();
-    }
-    Ok(execution)
 }
 
 async fn reply(key: &ProjectKey, outcome: Approvable) -> ApiResult<SerializedJson<ResultView>> {

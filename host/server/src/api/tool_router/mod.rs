@@ -1,6 +1,6 @@
 //! Tool router sessions.
 
-pub(crate) mod approval;
+mod approval;
 pub(crate) mod config;
 pub(crate) mod execution;
 mod inline_tools;
@@ -13,11 +13,8 @@ mod toolkits;
 mod views;
 
 use app::{
-    agents::{
-        self, CallerRights, Connect, SessionCaller, SessionToolkitFilter, meta::MetaTool, sessions,
-    },
+    agents::{self, Connect, SessionToolkitFilter, meta::MetaTool, sessions},
     core::ids::SessionId,
-    projects::permissions::{Access, Area},
 };
 
 use self::{
@@ -30,26 +27,13 @@ use super::{
 };
 use crate::http::{
     ApiResult, Created, IN_TABLE, Json, Listed, OptionalJson, Page, Path, Prefix, ProjectKey,
-    Query, context::request_id,
+    Query, sessions::open,
 };
 
 pub(crate) use self::{inline_tools::MAX_INLINE_TOOLS, toolkits::SessionToolkitView};
 
 /// Maximum number of tools on a page of the tools of a session.
 const MAX_TOOLS_ON_PAGE: u64 = 500;
-
-/// Reads the session of a request.
-pub(crate) async fn open(key: &ProjectKey, id: &SessionId) -> ApiResult<SessionCaller> {
-    let may = |areas: &'static [Area]| key.may(Access::Write, areas).is_ok();
-    let rights = CallerRights {
-        credential: Some(key.credential()),
-        proxy: may(&[Area::ProxyExecute]),
-        connect: may(&[Area::Sessions, Area::ConnectedAccounts]),
-        store_recipes: may(&[Area::Sessions, Area::ToolExecution]),
-    };
-    let caller = SessionCaller::open(key.app(), &key.project, id, request_id(), rights);
-    Ok(caller.await?)
-}
 
 /// Creates a session of a user.
 #[utoipa::path(post, path = IN_TABLE)]

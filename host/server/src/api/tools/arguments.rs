@@ -9,12 +9,9 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::not_blank;
-use crate::{
-    Server,
-    http::{
-        ApiError, ApiResult, IN_TABLE, Json, Path, Prefix, ProjectKey, errors, reply::RawJson,
-        signature::Input,
-    },
+use crate::http::{
+    ApiError, ApiResult, IN_TABLE, Json, Path, Prefix, ProjectKey, Server, errors, reply::RawJson,
+    signature::Input,
 };
 
 /// Header that contains headers for the language model.

@@ -10,10 +10,7 @@ use axum::{extract::FromRequestParts, http::request::Parts};
 use serde_json::{Map, Value};
 
 use super::client_schema::{NAMED_SCHEMAS, SCHEMA_KEYWORDS};
-use crate::{
-    Server,
-    http::{ApiError, ApiResult, signature::Input},
-};
+use crate::http::{ApiError, ApiResult, Server, signature::Input};
 
 /// Headers in which a client states its library and its framework, with the values of the one that parses
 /// schemas as messages.

@@ -6,11 +6,11 @@ use serde_json::json;
 
 use super::{Args, publication};
 use crate::{
-    Server,
     commands::{
         demo,
         first_run::{self, Keys},
     },
+    http::Server,
     metrics,
     open::Stop,
     terminal::Terminal,

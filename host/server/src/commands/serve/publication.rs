@@ -12,7 +12,7 @@ use futures::{StreamExt, stream};
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::time::sleep;
 
-use crate::{Server, commands::toolkits, config::Config, installed, terminal::Terminal};
+use crate::{commands::toolkits, config::Config, http::Server, installed, terminal::Terminal};
 
 /// Interval at which a start that publishes toolkits says how far it is.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);

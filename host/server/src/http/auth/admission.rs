@@ -7,12 +7,9 @@ use app::{
     projects::{Holder, SharedProject, permissions::Access},
 };
 
-use crate::{
-    Server,
-    http::{
-        ApiResult, CURRENT_REQUEST, context::operation, errors, limiter::Caller,
-        operation::Permission, permits,
-    },
+use crate::http::{
+    ApiResult, CURRENT_REQUEST, Server, context::operation, errors, limiter::Caller,
+    operation::Permission, permits,
 };
 
 /// Checks that the permissions of a key cover those of an operation.

@@ -6,9 +6,8 @@ use app::projects::{self, Holder};
 use axum::http::{HeaderMap, HeaderName};
 
 use super::{ORGANIZATION_KEY_HEADER, PROJECT_KEY_HEADER, USER_KEY_HEADER};
-use crate::{
-    Server,
-    http::{ApiError, ApiResult, CURRENT_REQUEST, errors, limiter::SecretKind, permits},
+use crate::http::{
+    ApiError, ApiResult, CURRENT_REQUEST, Server, errors, limiter::SecretKind, permits,
 };
 
 /// Headers of keys of all kinds.

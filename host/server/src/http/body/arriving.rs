@@ -17,10 +17,10 @@ use sandbox::Reservation;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::{
-    Server,
     config::{Limits, PACE_WINDOW},
     http::{
-        ApiError, ApiResult, HttpError, context::CURRENT_REQUEST, errors, limiter::Arrival, permits,
+        ApiError, ApiResult, HttpError, Server, context::CURRENT_REQUEST, errors, limiter::Arrival,
+        permits,
     },
 };
 

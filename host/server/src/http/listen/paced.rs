@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use super::requests::RequestCounts;
-use crate::{Server, config::PACE_WINDOW};
+use crate::{config::PACE_WINDOW, http::Server};
 
 /// Connection that ends when its client reads a response too slowly: fewer than `pace` bytes in
 /// [`PACE_WINDOW`], or not everything within `longest`. The time counts from the client's first

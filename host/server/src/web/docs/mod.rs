@@ -15,10 +15,7 @@ use bytes::Bytes;
 use utoipa_swagger_ui_vendored::SWAGGER_UI_VENDORED;
 use zip::ZipArchive;
 
-use crate::{
-    Server,
-    http::{ApiError, ApiResult, HttpError, Path, errors},
-};
+use crate::http::{ApiError, ApiResult, HttpError, Path, Server, errors};
 
 /// Scripts and requests may only use this server. Inline styles are allowed because the page sets
 /// them from its script.

@@ -8,8 +8,10 @@ use askama::Template;
 use axum::{extract::State, http::StatusCode, response::Response};
 
 use crate::{
-    Server,
-    http::auth::{ORGANIZATION_KEY_HEADER, PROJECT_KEY_HEADER, USER_KEY_HEADER},
+    http::{
+        Server,
+        auth::{ORGANIZATION_KEY_HEADER, PROJECT_KEY_HEADER, USER_KEY_HEADER},
+    },
     web::link::render::{NONCE_CHARS, html, policy},
 };
 

@@ -5,7 +5,7 @@ use app::core::ids;
 use axum::http::{HeaderMap, HeaderValue, header};
 use cookie::{Cookie, SameSite, time::Duration};
 
-use crate::Server;
+use crate::http::Server;
 
 /// Time for which a browser keeps the cookie: the time that a user may take at a provider.
 const MAX_AGE: Duration = Duration::hours(1);

@@ -10,9 +10,8 @@ use axum::{
 };
 
 use super::{browser_cookie, messages, redirect, render::accepts_html};
-use crate::{
-    Server,
-    http::{IN_TABLE, NoKey, auth, limiter::SecretKind, query::Pairs, run_to_completion},
+use crate::http::{
+    IN_TABLE, NoKey, Server, auth, limiter::SecretKind, query::Pairs, run_to_completion,
 };
 
 /// Headers with which browsers mark a request for a page that they may show later: that of the Fetch

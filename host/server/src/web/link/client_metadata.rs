@@ -6,10 +6,7 @@ use app::{accounts, core::ids::AuthConfigId};
 use axum::extract::State;
 use serde_json::{Map, Value};
 
-use crate::{
-    Server,
-    http::{ApiResult, Json, Path},
-};
+use crate::http::{ApiResult, Json, Path, Server};
 
 /// Answers with the metadata of the client of an auth config.
 pub(crate) async fn read(

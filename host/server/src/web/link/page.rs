@@ -12,10 +12,7 @@ use axum::{
 use serde::Deserialize;
 
 use super::{browser_cookie, messages, redirect, render};
-use crate::{
-    Server,
-    http::{ApiResult, Path, Query, auth, body, errors, limiter::SecretKind},
-};
+use crate::http::{ApiResult, Path, Query, Server, auth, body, errors, limiter::SecretKind};
 
 /// Maximum size of a submitted form.
 const MAX_FORM_BYTES: usize = 64 << 10;

@@ -17,10 +17,7 @@ use super::{
     page::FORM_TOKEN_FIELD,
     scopes::{self, Scope},
 };
-use crate::{
-    Server,
-    http::{ApiError, errors},
-};
+use crate::http::{ApiError, Server, errors};
 
 /// Length of the random value that allows the style of one response.
 pub(in crate::web) const NONCE_CHARS: usize = 22;

@@ -12,8 +12,7 @@ use axum::{
 };
 
 use crate::{
-    Server,
-    http::{ApiError, HttpError},
+    http::{ApiError, HttpError, Server},
     web::link::render::{NONCE_CHARS, accepts_html, html, policy},
 };
 

@@ -7,14 +7,14 @@ use app::Error;
 use crate::http::{ApiResult, errors, query::pairs};
 
 /// Parameters of a request, by name.
-pub(super) struct Parameters(HashMap<String, String>);
+pub(crate) struct Parameters(HashMap<String, String>);
 
 impl Parameters {
     /// Reads a query, or a body of the media type `application/x-www-form-urlencoded`.
     ///
     /// # Errors
     /// If a parameter is repeated or contains NUL.
-    pub(super) fn parse(text: &str) -> ApiResult<Self> {
+    pub(crate) fn parse(text: &str) -> ApiResult<Self> {
         let mut parameters = HashMap::new();
         for (name, value) in pairs(text)? {
             if parameters.contains_key(&name) {
@@ -29,12 +29,12 @@ impl Parameters {
         Ok(Self(parameters))
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<&str> {
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
     /// Returns a parameter that the request needs.
-    pub(super) fn required(&self, name: &str) -> Result<&str, Error> {
+    pub(crate) fn required(&self, name: &str) -> Result<&str, Error> {
         let missing = || errors::mcp_authorization_invalid(format!("{name} is missing"));
         self.get(name).ok_or_else(missing)
     }

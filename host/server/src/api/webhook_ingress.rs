@@ -20,12 +20,9 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use crate::{
-    Server,
-    http::{
-        ApiError, ApiResult, CURRENT_REQUEST, HttpError, IN_TABLE, NoKey, Path, body,
-        limiter::Caller, permits,
-    },
+use crate::http::{
+    ApiError, ApiResult, CURRENT_REQUEST, HttpError, IN_TABLE, NoKey, Path, Server, body,
+    limiter::Caller, permits,
 };
 
 /// Maximum size of the body of a webhook, in bytes.

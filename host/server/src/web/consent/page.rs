@@ -12,7 +12,7 @@ use askama::Template;
 use axum::{http::StatusCode, response::Response};
 use url::{Host, Url};
 
-use super::authorize::{AuthorizationRequest, FORM_TOKEN_FIELD};
+use super::request::AuthorizationRequest;
 use crate::{
     http::{ApiError, errors},
     web::link::{
@@ -21,6 +21,8 @@ use crate::{
     },
 };
 
+/// Name of the hidden form field with the form token.
+pub(super) const FORM_TOKEN_FIELD: &str = "form-token";
 /// Maximum number of toolkits that the page names.
 const MAX_SHOWN_TOOLKITS: usize = 20;
 /// Name of an endpoint that does not exist, on the page.
@@ -28,7 +30,7 @@ const UNKNOWN_NAME: &str = "unknown";
 
 /// Page on which a member consents.
 #[derive(Template)]
-#[template(path = "mcp_oauth/consent.html")]
+#[template(path = "consent/page.html")]
 struct ConsentPage<'a> {
     nonce: &'a str,
     brand: Option<&'a Brand>,
@@ -55,7 +57,7 @@ pub(super) struct Form<'a> {
 }
 
 /// Renders the page for an endpoint with these names, or without any if it does not exist.
-pub(super) fn page(
+pub(super) fn show(
     request: &AuthorizationRequest,
     names: Option<&EndpointNames>,
     form: Form<'_>,

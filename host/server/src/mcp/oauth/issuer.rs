@@ -9,10 +9,13 @@ use app::{Error, agents::mcp_oauth::Resource};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 
 use super::{AUTHORIZE_PATH, ENDPOINTS_PATH, PAGE_SEGMENT};
-use crate::{Server, http::errors, mcp};
+use crate::{
+    http::{Server, errors},
+    mcp::address,
+};
 
 /// An issuer of tokens.
-pub(super) struct Issuer<'a> {
+pub(crate) struct Issuer<'a> {
     base: &'a str,
     /// Encoded path and query of the endpoint, and the endpoint; none for the installation.
     endpoint: Option<(String, Resource)>,
@@ -23,9 +26,9 @@ impl<'a> Issuer<'a> {
     ///
     /// # Errors
     /// If there is no endpoint at the path.
-    pub(super) fn of_endpoint(server: &'a Server, path: &str) -> Result<Self, Error> {
+    pub(crate) fn of_endpoint(server: &'a Server, path: &str) -> Result<Self, Error> {
         let base = server.app.base_url();
-        let resource = mcp::resource(server, &format!("{base}{path}"))?;
+        let resource = address::resource(server, &format!("{base}{path}"))?;
         let endpoint = Some((BASE64.encode(path), resource));
         Ok(Self { base, endpoint })
     }
@@ -34,7 +37,7 @@ impl<'a> Issuer<'a> {
     ///
     /// # Errors
     /// If there is no issuer at the path.
-    pub(super) fn at(server: &'a Server, path: &str) -> Result<Self, Error> {
+    pub(crate) fn at(server: &'a Server, path: &str) -> Result<Self, Error> {
         if path.is_empty() || path == "/" {
             let base = server.app.base_url();
             return Ok(Self {
@@ -54,13 +57,13 @@ impl<'a> Issuer<'a> {
     ///
     /// # Errors
     /// If there is no issuer at the path.
-    pub(super) fn of_page(server: &'a Server, path: &str) -> Result<Self, Error> {
+    pub(crate) fn of_page(server: &'a Server, path: &str) -> Result<Self, Error> {
         let own = path.strip_suffix(PAGE_SEGMENT).unwrap_or_default();
         Self::at(server, if path == AUTHORIZE_PATH { "" } else { own })
     }
 
     /// Returns the identifier of the issuer.
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         let base = self.base;
         match &self.endpoint {
             None => base.to_owned(),
@@ -69,7 +72,7 @@ impl<'a> Issuer<'a> {
     }
 
     /// Returns the address of the page on which a member consents.
-    pub(super) fn page(&self) -> String {
+    pub(crate) fn page(&self) -> String {
         match &self.endpoint {
             None => format!("{}{AUTHORIZE_PATH}", self.base),
             Some(_) => format!("{}{PAGE_SEGMENT}", self.url()),
@@ -80,7 +83,7 @@ impl<'a> Issuer<'a> {
     ///
     /// # Errors
     /// If the request names another endpoint than that of the issuer, or neither names one.
-    pub(super) fn target(&self, named: Option<Resource>) -> Result<Resource, Error> {
+    pub(crate) fn target(&self, named: Option<Resource>) -> Result<Resource, Error> {
         let own = self.endpoint.as_ref().map(|(_, resource)| resource);
         match (own, named) {
             (Some(own), Some(named)) if *own != named => Err(errors::mcp_target_invalid(

@@ -14,10 +14,7 @@ use super::{
     ENDPOINT_SCOPE, REGISTER_PATH, RESOURCE_METADATA_PATH, REVOKE_PATH, SERVER_METADATA_PATH,
     TOKEN_PATH, issuer::Issuer,
 };
-use crate::{
-    Server,
-    http::{ApiResult, Json},
-};
+use crate::http::{ApiResult, Json, Server};
 
 /// Metadata of an MCP endpoint (RFC 9728, section 2).
 #[derive(Serialize)]

@@ -10,9 +10,7 @@ use std::{
 
 use axum::http::{Method, StatusCode};
 use parking_lot::Mutex;
-use store::Durations;
-
-use super::families::{Families, Kind};
+use store::{DurationCounts, Durations};
 
 /// Methods that are counted separately. The last one stands for all others.
 const COUNTED_METHODS: [&str; 8] = [
@@ -37,6 +35,19 @@ pub(crate) struct RouteCounts {
     path: Box<str>,
     /// Counts of each of [`COUNTED_METHODS`], once there was a request.
     methods: [OnceLock<Box<MethodCounts>>; COUNTED_METHODS.len()],
+}
+
+/// Counts of the requests of a route with one method, as they were when they were read.
+#[derive(Debug)]
+pub(crate) struct ReadCounts {
+    /// Path of the route.
+    pub path: Box<str>,
+    /// Name under which the method is counted.
+    pub method: &'static str,
+    /// Requests by class of status, for example `2xx`, without those that are zero.
+    pub statuses: Vec<(&'static str, u64)>,
+    /// Times from the head of a request to the head of its response.
+    pub durations: DurationCounts,
 }
 
 #[derive(Debug, Default)]
@@ -83,28 +94,10 @@ impl Requests {
         counts.durations.record(duration);
     }
 
-    /// Adds the metrics of all routes that had requests.
-    pub(super) fn write(&self, families: &mut Families) {
+    /// Returns the counts of all routes that had requests, by route and method.
+    pub(crate) fn read(&self) -> Vec<ReadCounts> {
         let routes = self.routes.lock().clone();
-        let counted: Vec<_> = routes.iter().flat_map(|route| route.counted()).collect();
-        let help = "Requests, by method, route and class of status";
-        families.family("toolhost_http_requests_total", Kind::Counter, help);
-        for (path, method, counts) in &counted {
-            for (class, count) in STATUS_CLASSES.into_iter().zip(&counts.classes) {
-                let count = count.load(Ordering::Relaxed);
-                if count > 0 {
-                    let labels = [("method", *method), ("route", *path), ("status", class)];
-                    families.sample(&labels, count);
-                }
-            }
-        }
-        let name = "toolhost_http_request_duration_seconds";
-        let help = "Time from the head of a request to the head of its response";
-        families.family(name, Kind::Histogram, help);
-        for (path, method, counts) in &counted {
-            let labels = [("method", *method), ("route", *path)];
-            families.sample(&labels, counts.durations.read());
-        }
+        routes.iter().flat_map(|route| route.read()).collect()
     }
 }
 
@@ -132,9 +125,21 @@ impl RouteCounts {
         &self.path
     }
 
-    fn counted(&self) -> impl Iterator<Item = (&str, &'static str, &MethodCounts)> {
+    fn read(&self) -> impl Iterator<Item = ReadCounts> {
         let methods = COUNTED_METHODS.into_iter().zip(&self.methods);
-        methods.filter_map(|(method, counts)| Some((self.path(), method, &**counts.get()?)))
+        methods.filter_map(|(method, counts)| {
+            let counts = counts.get()?;
+            let statuses = STATUS_CLASSES.into_iter().zip(&counts.classes);
+            Some(ReadCounts {
+                path: self.path.clone(),
+                method,
+                statuses: statuses
+                    .map(|(class, count)| (class, count.load(Ordering::Relaxed)))
+                    .filter(|(_, count)| *count > 0)
+                    .collect(),
+                durations: counts.durations.read(),
+            })
+        })
     }
 }
 
@@ -153,18 +158,20 @@ mod tests {
         }
         let unknown = Method::from_bytes(b"BREW").unwrap();
         requests.count(None, &unknown, Some(StatusCode::NOT_FOUND), duration);
-        let mut families = Families::default();
-        requests.write(&mut families);
-        let text = super::super::text::format(&families);
-        let name = "toolhost_http_requests_total";
-        for line in [
-            "{method=\"GET\",route=\"/x/{id}\",status=\"2xx\"} 2",
-            "{method=\"GET\",route=\"/x/{id}\",status=\"5xx\"} 1",
-            "{method=\"GET\",route=\"/x/{id}\",status=\"disconnected\"} 1",
-            "{method=\"other\",route=\"(none)\",status=\"4xx\"} 1",
-        ] {
-            assert!(text.contains(&format!("{name}{line}\n")), "{line}\n{text}");
-        }
-        assert_eq!(text.matches(name).count(), 6, "{text}");
+        let read = requests.read();
+        let counts: Vec<_> = read
+            .iter()
+            .map(|counts| (&*counts.path, counts.method, &counts.statuses[..]))
+            .collect();
+        let expected: [(_, _, &[_]); 2] = [
+            ("(none)", "other", &[("4xx", 1)]),
+            (
+                "/x/{id}",
+                "GET",
+                &[("2xx", 2), ("5xx", 1), ("disconnected", 1)],
+            ),
+        ];
+        assert_eq!(counts, expected);
+        assert_eq!(read[1].durations.count, 4);
     }
 }

@@ -11,10 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{ENDPOINT_SCOPE, refused};
-use crate::{
-    Server,
-    http::{ApiResult, Created, Json},
-};
+use crate::http::{ApiResult, Created, Json, Server};
 
 /// Metadata of a client. Other members are replaced by what the server supports.
 #[derive(Deserialize, ToSchema)]

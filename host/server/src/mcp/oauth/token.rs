@@ -12,9 +12,8 @@ use serde::Serialize;
 
 use super::{ENDPOINT_SCOPE, parameters::Parameters, refused};
 use crate::{
-    Server,
-    http::{ApiResult, Json, body, errors},
-    mcp,
+    http::{ApiResult, Json, Server, body, errors},
+    mcp::address,
 };
 
 /// Maximum size of a token request.
@@ -98,6 +97,6 @@ async fn exchange(server: &Server, request: Request) -> ApiResult<Tokens> {
 /// Returns the endpoint that a request names, if it names one.
 fn target(server: &Server, parameters: &Parameters) -> ApiResult<Option<Resource>> {
     let url = parameters.get("resource");
-    let named = url.map(|url| mcp::target(server, url)).transpose()?;
+    let named = url.map(|url| address::target(server, url)).transpose()?;
     Ok(named.flatten())
 }

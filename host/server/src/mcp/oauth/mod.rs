@@ -2,18 +2,18 @@
 //!
 //! An assistant learns from the metadata of its endpoint ([`metadata`]) where to register
 //! ([`register`]), sends its user to the page on which a project member signs in with a key and
-//! consents ([`authorize`]), and exchanges the code for tokens ([`token`]). Clients are public: each
+//! consents (`web/consent`), and exchanges the code for tokens ([`token`]). Clients are public: each
 //! proves by PKCE that it began the authorization. The tokens work at one MCP endpoint, and nowhere in
 //! the API.
 
-pub(crate) mod authorize;
-mod consent;
 mod issuer;
 pub(crate) mod metadata;
 mod parameters;
 mod refused;
 pub(crate) mod register;
 pub(crate) mod token;
+
+pub(crate) use self::{issuer::Issuer, parameters::Parameters};
 
 /// Path of the page on which a member consents.
 pub(crate) const AUTHORIZE_PATH: &str = "/oauth/authorize";

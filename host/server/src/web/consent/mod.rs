@@ -4,39 +4,26 @@
 //! clients is public, so that a redirect without the consent of a member could lead to any address
 //! (RFC 9700, section 4.11.2).
 
+mod page;
+mod request;
+
 use std::sync::Arc;
 
-use app::agents::mcp_oauth::{self, Client, NewConsent, Resource};
+use self::{page::FORM_TOKEN_FIELD, request::AuthorizationRequest};
+use crate::{
+    http::{ApiError, ApiResult, Server, auth, body, errors},
+    mcp::{self, oauth::Parameters},
+    web::link::{browser_cookie, redirect},
+};
+use app::agents::mcp_oauth::{self, Resource};
 use axum::{
     extract::{Request, State},
     http::{HeaderMap, StatusCode, Uri, header},
     response::Response,
 };
-use url::Url;
-
-use super::{consent, issuer::Issuer, parameters::Parameters};
-use crate::{
-    Server,
-    http::{ApiError, ApiResult, auth, body, errors},
-    mcp,
-    web::link::{browser_cookie, redirect},
-};
 
 /// Maximum size of a submitted form.
 pub(crate) const MAX_CONSENT_FORM_BYTES: usize = 4 << 10;
-/// Name of the hidden form field with the form token.
-pub(super) const FORM_TOKEN_FIELD: &str = "form-token";
-/// Characters of a code challenge made by `S256` (RFC 7636, section 4.2).
-const CHALLENGE_CHARS: usize = 43;
-
-/// A valid authorization request (RFC 6749, section 4.1.1).
-pub(super) struct AuthorizationRequest {
-    pub(super) client: Client,
-    pub(super) redirect_uri: Url,
-    pub(super) consent: NewConsent,
-    state: Option<String>,
-    issuer: String,
-}
 
 /// Shows the page.
 pub(crate) async fn show(
@@ -46,19 +33,19 @@ pub(crate) async fn show(
 ) -> Response {
     let request = match AuthorizationRequest::read(&server, &uri) {
         Ok(request) => request,
-        Err(cause) => return consent::refusal(cause),
+        Err(cause) => return page::refusal(cause),
     };
     let browser = browser_cookie::read(&server, &headers).unwrap_or_else(browser_cookie::random_id);
     let form_token = server.app.form_token(&own(&uri), &browser);
     let names = match mcp_oauth::endpoint_names(&server.app, &request.consent.resource).await {
         Ok(names) => names,
-        Err(cause) => return consent::refusal(cause.into()),
+        Err(cause) => return page::refusal(cause.into()),
     };
-    let form = consent::Form {
+    let form = page::Form {
         token: &form_token,
         refused: None,
     };
-    let mut page = consent::page(&request, names.as_ref(), form, StatusCode::OK);
+    let mut page = page::show(&request, names.as_ref(), form, StatusCode::OK);
     if let Some(cookie) = browser_cookie::set(&server, &browser) {
         page.headers_mut().insert(header::SET_COOKIE, cookie);
     }
@@ -68,7 +55,7 @@ pub(crate) async fn show(
 /// Accepts the decision of a member.
 pub(crate) async fn decide(State(server): State<Arc<Server>>, request: Request) -> Response {
     let decided = accept_form(&server, request).await;
-    decided.unwrap_or_else(consent::refusal)
+    decided.unwrap_or_else(page::refusal)
 }
 
 async fn accept_form(server: &Arc<Server>, request: Request) -> ApiResult<Response> {
@@ -94,15 +81,15 @@ async fn accept_form(server: &Arc<Server>, request: Request) -> ApiResult<Respon
             let url = authorization.answer(&[("code", &code)]);
             Ok(redirect(StatusCode::SEE_OTHER, &url))
         }
-        Err(ApiError::App(cause)) if consent::is_about_key(&cause) => {
+        Err(ApiError::App(cause)) if page::is_about_key(&cause) => {
             let resource = &authorization.consent.resource;
             let names = mcp_oauth::endpoint_names(&server.app, resource).await?;
-            let form = consent::Form {
+            let form = page::Form {
                 token: form_token,
                 refused: Some(&cause),
             };
             let status = StatusCode::UNPROCESSABLE_ENTITY;
-            Ok(consent::page(&authorization, names.as_ref(), form, status))
+            Ok(page::show(&authorization, names.as_ref(), form, status))
         }
         Err(cause) => Err(cause),
     }
@@ -134,54 +121,4 @@ fn own(uri: &Uri) -> String {
     uri.path_and_query()
         .map(ToString::to_string)
         .unwrap_or_default()
-}
-
-impl AuthorizationRequest {
-    fn read(server: &Server, uri: &Uri) -> ApiResult<Self> {
-        let issuer = Issuer::of_page(server, uri.path())?;
-        let parameters = Parameters::parse(uri.query().unwrap_or_default())?;
-        let client_id = parameters.required("client_id")?;
-        let client = mcp_oauth::registered(&server.app, client_id)?;
-        let given = parameters.required("redirect_uri")?;
-        let invalid = errors::mcp_authorization_invalid;
-        let redirect_uri = Url::parse(given).ok();
-        let redirect_uri = redirect_uri.filter(|_| client.has_redirect_uri(given));
-        let redirect_uri = redirect_uri
-            .ok_or_else(|| invalid("redirect_uri is not one that the client registered"))?;
-        if parameters.required("response_type")? != "code" {
-            return Err(invalid("response_type must be `code`").into());
-        }
-        let challenge = parameters.required("code_challenge")?;
-        let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
-        let is_hash = challenge.len() == CHALLENGE_CHARS && challenge.bytes().all(is_base64);
-        if !is_hash || parameters.get("code_challenge_method") != Some("S256") {
-            return Err(invalid("code_challenge must be made by the method `S256`").into());
-        }
-        let named = parameters.get("resource");
-        let named = named.map(|url| mcp::target(server, url)).transpose()?;
-        let resource = issuer.target(named.flatten())?;
-        Ok(Self {
-            client,
-            redirect_uri,
-            consent: NewConsent {
-                client_id: client_id.to_owned(),
-                redirect_uri: given.to_owned(),
-                challenge: challenge.to_owned(),
-                resource,
-            },
-            state: parameters.get("state").map(str::to_owned),
-            issuer: issuer.url(),
-        })
-    }
-
-    /// Returns the redirect URI with the answer to the client, and with the issuer (RFC 9207).
-    fn answer(&self, answer: &[(&str, &str)]) -> String {
-        let mut url = self.redirect_uri.clone();
-        let state = self.state.as_deref().map(|state| ("state", state));
-        url.query_pairs_mut()
-            .extend_pairs(answer)
-            .extend_pairs(state)
-            .append_pair("iss", &self.issuer);
-        url.into()
-    }
 }

@@ -1,0 +1,114 @@
+//! Routes whose requests pass what every request passes.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    handler::Handler,
+    middleware::from_fn_with_state,
+    routing::{MethodRouter, Route, on_service},
+};
+use tower::{layer::layer_fn, service_fn};
+use utoipa_axum::PathItemExt;
+
+use crate::http::{
+    Server, cors, error,
+    operation::{Operation, OperationRunner, perform_always, route_handler},
+    row::Row,
+};
+
+/// Routes whose requests are counted and logged by their paths.
+pub(crate) struct Routes {
+    router: Router<Arc<Server>>,
+    server: Arc<Server>,
+}
+
+impl Routes {
+    /// Creates an empty set of routes.
+    pub(crate) fn new(server: Arc<Server>) -> Self {
+        Self {
+            router: Router::new(),
+            server,
+        }
+    }
+
+    /// Adds a row of the table below a prefix. Its service calls the function of the row, without the
+    /// clones and futures of a handler of axum and a layer around it.
+    pub(crate) fn row(self, prefix: &str, row: &Row) -> Self {
+        let path = format!("{prefix}{}", row.path);
+        let runner = Arc::new(OperationRunner {
+            server: self.server.clone(),
+            operation: row.operation,
+            counts: self.server.requests.add_route(&path),
+            handler: row.handler.clone(),
+        });
+        let performed = service_fn(move |request| runner.clone().perform(request));
+        let method = row.description.method.to_method_filter();
+        self.route(&path, on_service(method, performed))
+    }
+
+    /// Adds a route whose requests are performed by the rules of an operation.
+    pub(crate) fn operation(
+        self,
+        path: &str,
+        handler: MethodRouter<Arc<Server>>,
+        operation: Operation,
+    ) -> Self {
+        let server = self.server.clone();
+        let counts = server.requests.add_route(path);
+        let performed = move |route: Route| {
+            let runner = Arc::new(OperationRunner {
+                server: server.clone(),
+                operation,
+                counts: counts.clone(),
+                handler: route_handler(route),
+            });
+            service_fn(move |request| runner.clone().perform(request))
+        };
+        self.route(path, handler.route_layer(layer_fn(performed)))
+    }
+
+    /// Adds a route like [`operation`](Self::operation) that scripts of web pages may use.
+    pub(crate) fn open_to_scripts(
+        self,
+        path: &str,
+        handler: MethodRouter<Arc<Server>>,
+        operation: Operation,
+    ) -> Self {
+        let open = Operation {
+            open_to_scripts: true,
+            ..operation
+        };
+        self.operation(path, handler.options(cors::preflight), open)
+    }
+
+    /// Adds a route whose requests are answered even when the server is at its concurrency limit.
+    pub(crate) fn probe(self, path: &str, handler: MethodRouter<Arc<Server>>) -> Self {
+        let route = self.server.requests.add_route(path);
+        let handler = handler.route_layer(from_fn_with_state(route, perform_always));
+        self.route(path, handler)
+    }
+
+    /// Adds a page.
+    pub(crate) fn page(self, path: &str, handler: MethodRouter<Arc<Server>>) -> Self {
+        self.operation(path, handler, Operation::default())
+    }
+
+    fn route(self, path: &str, handler: MethodRouter<Arc<Server>>) -> Self {
+        Self {
+            router: self.router.route(path, handler),
+            ..self
+        }
+    }
+
+    /// Returns the router, which answers requests for unknown paths by a handler.
+    pub(crate) fn finish<Arguments: 'static>(
+        self,
+        missing: impl Handler<Arguments, Arc<Server>>,
+    ) -> Router {
+        self.router
+            .fallback(missing)
+            .method_not_allowed_fallback(error::wrong_method)
+            .with_state(self.server)
+    }
+}

@@ -1,0 +1,61 @@
+//! State that the handlers of all requests share.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use app::App;
+use net::ipnet::IpNet;
+
+use crate::{
+    config::Config,
+    http::{
+        branding::Branding, detached::Detached, limiter::RequestLimiter, request_counts::Requests,
+    },
+};
+
+/// State that handlers share.
+pub(crate) struct Server {
+    pub app: Arc<App>,
+    /// Limits of requests by client, key and project.
+    pub limiter: RequestLimiter,
+    /// Counts of requests.
+    pub requests: Requests,
+    /// Work that goes on after its request was cancelled.
+    pub detached: Detached,
+    /// Operator word in identifiers of the API.
+    pub branding: Arc<Branding>,
+    /// Address ranges of the proxies whose forwarding headers are trusted.
+    pub trusted_proxies: Vec<IpNet>,
+    /// Settings as read at the start.
+    pub config: Config,
+    serving: AtomicBool,
+}
+
+impl Server {
+    pub(crate) fn new(app: Arc<App>, config: Config) -> anyhow::Result<Self> {
+        let limiter = RequestLimiter::new(&config.limits);
+        let branding = Arc::new(Branding::new(&config.operator_word));
+        let trusted_proxies = config.trusted_proxies()?;
+        Ok(Self {
+            app,
+            limiter,
+            requests: Requests::default(),
+            detached: Detached::default(),
+            branding,
+            trusted_proxies,
+            config,
+            serving: AtomicBool::new(false),
+        })
+    }
+
+    /// Returns true if clients should be routed to this server.
+    pub(crate) fn is_serving(&self) -> bool {
+        self.serving.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_serving(&self, serving: bool) {
+        self.serving.store(serving, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,24 @@
+//! State that the MCP endpoints of a server share.
+
+use app::App;
+
+use super::{
+    calls::{self, Calls},
+    descriptions::Descriptions,
+};
+
+/// State that the MCP endpoints of a server share.
+#[derive(Default)]
+pub(crate) struct State {
+    /// Calls of tools that are running.
+    pub(super) calls: Calls,
+    /// Descriptions of tools for clients.
+    pub(super) descriptions: Descriptions,
+}
+
+impl State {
+    /// Cancels the calls whose cancellations other servers pass on. Never returns.
+    pub(crate) async fn watch_cancellations(&self, app: &App) {
+        calls::watch_cancellations(app, &self.calls).await;
+    }
+}
