@@ -2,8 +2,8 @@
 //!
 //! Cases are written by hand, so only Google's description can show that Google accepts their
 //! requests and sends their responses. Google's Discovery documents are in a Python package, which
-//! `tests/setup` fetches. Objects are closed here: an unknown parameter, member or enum value is a
-//! mistake.
+//! `tests/setup` fetches. Objects are closed here: an unknown parameter, property or enum value
+//! is a mistake.
 
 mod cases;
 mod document;
@@ -83,7 +83,8 @@ fn request_problems(
     problems
 }
 
-/// Removes null members. In a change, null deletes a member, which the schemas do not describe.
+/// Removes null properties. In a change, null deletes a property, which the schemas do not
+/// describe.
 fn without_nulls(value: &Value) -> Value {
     match value {
         Value::Object(members) => {
@@ -125,7 +126,7 @@ pub fn invented(document: &Document, cases: &[Given]) -> Vec<String> {
 }
 
 /// Returns the problems of responses that Google may send and the toolkit's own tools cannot read.
-/// Each successful case is run with a last response that has every member of its schema. A tool
+/// Each successful case is run with a last response that has every property of its schema. A tool
 /// that then sends a further request has read that response.
 #[must_use]
 pub fn unread(document: &Document, cases: &[Given], toolkit: &Toolkit) -> Vec<String> {

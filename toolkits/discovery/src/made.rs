@@ -1,4 +1,4 @@
-//! Generated responses with every member of their schemas.
+//! Generated responses with every property of their schemas.
 
 use serde_json::{Map, Value};
 

@@ -99,7 +99,7 @@ impl Schemas {
     }
 }
 
-/// Converts a schema to JSON Schema that forbids unknown members.
+/// Converts a schema to JSON Schema that forbids unknown properties.
 fn closed(schema: &Value) -> Value {
     if let Some(name) = schema["$ref"].as_str() {
         return json!({ "$ref": format!("#/$defs/{name}") });

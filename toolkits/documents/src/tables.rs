@@ -32,7 +32,7 @@ impl Delimiter {
         }
     }
 
-    /// Returns the delimiter that is most frequent in the first line, outside of quotes.
+    /// Returns the most frequent delimiter in the first line, outside of quotes.
     fn detect(text: &str) -> Self {
         let mut quoted = false;
         let first_line = text.bytes().filter(move |byte| {
@@ -194,7 +194,7 @@ impl Kind {
     }
 }
 
-/// Parses a number in JSON's own format that is short enough to stay exact.
+/// Parses a number in JSON's format, if it is short enough to stay exact.
 fn number(text: &str) -> Option<Number> {
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
     let plain = text

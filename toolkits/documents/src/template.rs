@@ -132,7 +132,7 @@ fn check(template: &str) -> std::result::Result<(), minijinja::Error> {
     Ok(())
 }
 
-/// State of the tag that is being read.
+/// State of the current tag.
 #[derive(Default)]
 struct Tag<'source> {
     word: Option<&'source str>,

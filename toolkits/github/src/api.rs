@@ -21,8 +21,8 @@ const UPLOADS_API: Client = Client::new("https://uploads.github.com")
     ])
     .errors(refusal);
 
-/// Max size of a text in a list, in bytes. Longer texts are cut; a request for the single item
-/// returns the whole text.
+/// Max size of a string in a list, in bytes. Longer strings are cut; a request for the single
+/// item returns the whole string.
 const MAX_LISTED_TEXT_CHARS: usize = 1000;
 /// Wait after a secondary limit without a stated duration. GitHub asks for at least a minute.
 const SECONDARY_LIMIT_WAIT: Duration = Duration::from_secs(60);
@@ -240,7 +240,7 @@ pub(crate) fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// Cuts a text to at most `most` bytes, at the end of a line unless that drops half of the text.
+/// Cuts a string to at most `most` bytes, at the end of a line unless that drops half of it.
 /// Returns true if it was cut.
 pub(crate) fn cut(mut text: String, most: usize) -> (String, bool) {
     if text.len() <= most {
@@ -291,7 +291,7 @@ fn refusal(response: &Response) -> Option<ToolError> {
             Some(error.message(message))
         }
         // GitHub's status codes for a pull request that cannot be merged now (405) and for a diff
-        // that is too large (406).
+        // above its max size (406).
         405 => Some(ToolError::conflict(error.text()).upstream_status(405)),
         406 => Some(ToolError::invalid_input(error.text()).upstream_status(406)),
         422 if !said.errors.is_empty() => {
@@ -307,8 +307,8 @@ fn refusal(response: &Response) -> Option<ToolError> {
     }
 }
 
-/// Returns true for a secondary rate limit that has no header with its duration. Such a limit on
-/// bursts comes with 403 or 429.
+/// Returns true for a secondary rate limit without a header that states its duration. Such a limit
+/// on bursts comes with 403 or 429.
 fn is_secondary(response: &Response, said: &Refusal) -> bool {
     said.message.contains("secondary rate limit")
         && response.header("retry-after").is_none()
@@ -342,7 +342,7 @@ fn needs(response: &Response) -> String {
     )
 }
 
-/// Describes one error: a text, or
+/// Describes one error: a string, or
 /// `{"resource": "Issue", "field": "title", "code": "missing_field"}`.
 fn problem(problem: &Value) -> String {
     let text = |key: &str| problem[key].as_str();

@@ -7,7 +7,7 @@ use crate::api::{Repo, cut, is_false};
 
 /// Media type for raw content, the only form in which GitHub returns larger files.
 const RAW_MEDIA_TYPE: &str = "application/vnd.github.raw+json";
-/// Max size of a text that is returned at once, in bytes. A longer text is read in parts.
+/// Max size of text returned in one response, in bytes. Longer text is read in parts.
 const MAX_TEXT_BYTES: usize = 100_000;
 
 /// A file.
@@ -190,7 +190,7 @@ pub(crate) fn get_readme(input: Readme) -> Result<Content> {
 }
 
 /// Converts a blob to a file with its content. `again` builds the request for the raw content of a
-/// file that is too large for JSON.
+/// file too large for JSON.
 fn content(blob: Blob, lines: &Lines, again: impl Fn() -> Request) -> Result<Content> {
     let (text, file) = if blob.encoding == "base64" {
         let base64 = blob.content.replace(['\n', '\r'], "");

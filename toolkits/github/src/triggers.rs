@@ -7,7 +7,7 @@ use crate::issues::Issue;
 
 /// Max number of issues that one poll reads. More are not expected to be opened between two polls.
 const MAX_ISSUES_PER_POLL: usize = 1000;
-/// Max number of issues that one poll reports. The next poll follows at once.
+/// Max number of issues that one poll reports. The next poll follows immediately.
 const MAX_EVENTS_PER_POLL: usize = 50;
 
 #[derive(Deserialize, JsonSchema)]

@@ -10,7 +10,7 @@ use crate::messages::whole;
 
 /// Number of bytes read at a time.
 const CHUNK_BYTES: u32 = 1 << 20;
-/// Marker before the base64 text in a response that has no other member.
+/// Marker before the base64 text in a response without other fields.
 const DATA_MEMBER: &[u8] = b"\"data\"";
 
 #[derive(Deserialize, JsonSchema)]

@@ -17,7 +17,7 @@ const MAX_IN_MEMORY_BYTES: u64 = 2_900_000;
 const MAX_MESSAGE_BYTES: u64 = 35_000_000;
 /// Timeout of a request that sends a message as a file.
 const UPLOAD_TIMEOUT: Duration = Duration::from_secs(100);
-/// Boundary between the parts of such a request. No line of a message begins with it, see
+/// Boundary between the parts of such a request. No line of a message starts with it, see
 /// [`crate::mime`].
 const PART_BOUNDARY: &str = "=_upload";
 

@@ -1,10 +1,10 @@
 //! MIME output (RFC 2045 to 2047, 2183, 2231, 5322).
 //!
 //! All bodies are base64, so that no line is too long, no character is lost, and no body contains a
-//! boundary: no base64 line begins with `=_`. No value can end the header it is written into.
+//! boundary: no base64 line starts with `=_`. No value can end the header it is written into.
 //!
 //! Written by hand: `mail-builder` holds files in memory as a whole, and writes a subject that looks
-//! like an encoded word unchanged, so that its readers see another text.
+//! like an encoded word unchanged, so that its readers see a different subject.
 
 use data_encoding::{BASE64, BASE64_MIME};
 use toolkit_sdk::prelude::*;
@@ -116,7 +116,7 @@ fn write_file(file: &File, out: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<(
     }
 }
 
-/// Formats a file name as a header parameter. A name that is not plain ASCII is written in both forms: with
+/// Formats a file name as a header parameter. A non-ASCII name is written in both forms: with
 /// underscores, and as RFC 2231 encodes it.
 fn filename(name: &str) -> String {
     let is_plain =
@@ -136,7 +136,7 @@ fn filename(name: &str) -> String {
     format!("filename=\"{plain}\"; filename*=UTF-8''{encoded}")
 }
 
-/// Encodes a text as the value of a header: unchanged, or in encoded words (RFC 2047). Control
+/// Encodes a string as the value of a header: unchanged, or in encoded words (RFC 2047). Control
 /// characters, which could end the header, become spaces.
 pub(crate) fn text(text: &str) -> String {
     let line: String = text

@@ -7,8 +7,8 @@ use htmd::options::{BulletListMarker, Options as Style};
 use htmd::{HtmlToMarkdown, Node};
 use pulldown_cmark::{Options, Parser, html};
 
-/// Max height of a tree that is converted at once. Real mails stay below, and the converter
-/// recurses once per level.
+/// Max height of a tree converted in one call. Real mails stay below, and the converter recurses
+/// once per level.
 const MAX_DEPTH: usize = 64;
 const IGNORED_ELEMENTS: [&str; 9] = [
     "head", "script", "style", "template", "noscript", "iframe", "object", "svg", "title",
@@ -33,7 +33,7 @@ pub(crate) fn escaped(text: &str) -> String {
 }
 
 /// Converts HTML to Markdown, which is shorter and easier to read. If the tree is too high,
-/// converts each part of it that is not too high.
+/// converts each part of it that fits.
 pub(crate) fn to_markdown(html: &str) -> String {
     let style = Style {
         bullet_list_marker: BulletListMarker::Dash,
@@ -111,7 +111,7 @@ fn tidy(text: &str) -> String {
     out.trim().to_owned()
 }
 
-/// Cuts a text to at most `most` bytes, at the end of a line unless that drops half of the text.
+/// Cuts a string to at most `most` bytes, at the end of a line unless that drops half of it.
 /// Returns true if it was cut.
 pub(crate) fn cut(mut text: String, most: usize) -> (String, bool) {
     if text.len() <= most {

@@ -6,8 +6,8 @@ use crate::API;
 use crate::message::{Email, RawMessage};
 use crate::messages::existing;
 
-/// Max number of mails that one poll reads. The next poll follows at once. A poll may send 50
-/// requests.
+/// Max number of mails that one poll reads. The next poll follows immediately. A poll may
+/// send 50 requests.
 const MAX_EVENTS_PER_POLL: usize = 40;
 /// Max size of the text of each mail, in bytes.
 const MAX_TEXT_BYTES: usize = 20_000;

@@ -15,7 +15,7 @@ use crate::events::{EVENTS_PATH, Event, primary, written};
 use crate::triggers::Changed;
 
 /// Max time between a change and its notification, in milliseconds. Google repeats a notification
-/// that is not accepted.
+/// that was refused.
 const MAX_DELAY_MS: u64 = 30 * 60 * 1000;
 /// Max difference between the clocks of Google and of this platform, in milliseconds.
 const MAX_CLOCK_DIFFERENCE_MS: u64 = 60 * 1000;
@@ -77,7 +77,7 @@ pub(crate) fn calendar_changed(config: Config, request: Inbound) -> Result<Recei
     Ok(received)
 }
 
-/// Returns the time at which a channel was opened, in milliseconds. Its id begins with it.
+/// Returns the time at which a channel was opened, in milliseconds. Its id starts with it.
 fn opened_at(channel: &str) -> Option<u64> {
     channel.split_once('-')?.0.parse().ok()
 }
@@ -129,7 +129,7 @@ impl Subscribe for Channels {
     }
 
     fn unsubscribe(_: Config, _: &Endpoint, previous: Option<&Subscription>) -> Result<()> {
-        // Google does not list channels. One that is not known expires.
+        // Google does not list channels. An unknown one expires.
         previous.map_or(Ok(()), stop)
     }
 }

@@ -385,7 +385,7 @@ enum Visibility {
     Private,
 }
 
-/// Body of a request: the given members under Google's names.
+/// Body of a request: the specified fields under Google's names.
 type Body = BTreeMap<&'static str, Value>;
 
 impl Details {

@@ -94,7 +94,7 @@ impl When {
         matches!(self, Self::Day(_))
     }
 
-    /// Converts to Google's format. In a change, the member of the other kind is set to null, so
+    /// Converts to Google's format. In a change, the field of the other kind is set to null, so
     /// that an all-day event can get a time and vice versa.
     pub(crate) fn json(self, zone: Option<&str>, change: bool) -> Value {
         let mut json = match self {

@@ -55,8 +55,8 @@ pub(crate) struct Changed {
 }
 
 impl Changed {
-    /// Returns the event with an id that is unique for its version, so that a version that is read
-    /// again is not reported twice.
+    /// Returns the event with an id unique to its version, so that a version read again is not
+    /// reported twice.
     pub(crate) fn identified(self) -> (String, Event) {
         let version = self.etag.trim_matches('"');
         (format!("{} {version}", self.event.id), self.event)
@@ -122,10 +122,10 @@ pub(crate) fn event_created(
         let created = changed.created.as_deref().map(str::parse::<Timestamp>);
         created.is_some_and(|created| created.is_ok_and(|created| created >= earliest))
             && changed.event.status.as_deref() != Some("cancelled")
-            // A changed occurrence of a new series is no event of its own.
+            // A changed occurrence of a new series is not a separate event.
             && !changed.event.is_occurrence()
     };
-    // An event that is changed soon after its creation is read again. The platform drops it by its
+    // An event changed soon after its creation is read again. The platform drops it by its
     // id.
     let news = found
         .into_iter()

@@ -3,7 +3,7 @@
 use toolkit_sdk::prelude::*;
 
 pub(crate) const API: Client = Client::new("https://hacker-news.firebaseio.com/v0");
-/// Max number of items in one call. The platform allows fifty requests, which leaves room for the
+/// Max number of items in one call. The platform allows fifty requests, which leaves some for the
 /// list itself.
 pub(crate) const MAX_ITEMS: usize = 30;
 
@@ -121,7 +121,7 @@ fn item(id: u64) -> Result<Item> {
     found.ok_or_else(|| ToolError::not_found(format!("Hacker News has no item {id}")))
 }
 
-/// Fetches several items at once. Missing items are left out.
+/// Fetches several items concurrently. Missing items are omitted.
 pub(crate) fn items(ids: &[u64]) -> Result<Vec<Item>> {
     let requests = ids
         .iter()

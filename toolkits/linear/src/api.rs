@@ -201,7 +201,7 @@ fn refusal(response: &Response) -> Option<ToolError> {
             "invalid_input"
         }
         "INTERNAL_SERVER_ERROR" | "LOCK_TIMEOUT" => "upstream_unavailable",
-        // The default rules map the status, but 200 has no information.
+        // The default rules map the status, but 200 carries no information.
         _ if response.is_success() => "upstream_error",
         _ => return None,
     };

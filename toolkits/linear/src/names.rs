@@ -4,7 +4,7 @@ use toolkit_sdk::prelude::*;
 
 use crate::api::ask;
 
-/// Returns true if a text is an id, which is a UUID.
+/// Returns true if a string is an id, which is a UUID.
 pub(crate) fn is_id(text: &str) -> bool {
     text.len() == 36
         && text
@@ -12,7 +12,7 @@ pub(crate) fn is_id(text: &str) -> bool {
             .all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
 }
 
-/// Builds a filter for objects with this id, or with this text in one of the members, ignoring
+/// Builds a filter for objects with this id, or with this text in one of the fields, ignoring
 /// case.
 pub(crate) fn filter(text: &str, members: &[&str]) -> Value {
     if is_id(text) {

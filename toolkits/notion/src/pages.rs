@@ -40,7 +40,7 @@ impl Found {
     }
 }
 
-/// Returns a parent such as `{"page_id": "…"}`, without the redundant member `type`.
+/// Returns a parent such as `{"page_id": "…"}`, without the redundant field `type`.
 fn parent(parent: &Value) -> Value {
     let members = parent
         .as_object()

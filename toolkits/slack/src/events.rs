@@ -21,7 +21,7 @@ const MAX_REQUEST_AGE_SECONDS: u64 = 5 * 60;
 const MAX_MESSAGES_PER_POLL: usize = 1000;
 /// Number of messages that one request reads.
 const PAGE_SIZE: usize = 100;
-/// Max number of messages that one poll reports. The next poll follows at once.
+/// Max number of messages that one poll reports. The next poll follows immediately.
 const MAX_EVENTS_PER_POLL: usize = 50;
 
 #[derive(Deserialize, JsonSchema)]
