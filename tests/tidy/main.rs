@@ -1,7 +1,7 @@
 //! Checks of the repository's structure.
 //!
 //! The checks read files and do not analyze code: allowed dependencies between crates, the layout
-//! of a toolkit's folder, and the header of each module. Sizes are printed and never fail, because
+//! of a toolkit's folder, workflows, and the header of each module. Sizes are printed and never fail, because
 //! a long file with one clear subject is fine.
 
 #![expect(
@@ -529,6 +529,48 @@ fn the_app_uses_the_sandbox_in_one_place() {
             named == taken_apart || path.starts_with("host/sandbox/"),
             "{path}: only the sandbox builds an outcome"
         );
+    }
+}
+
+/// Returns the actions that a job of a workflow uses.
+fn actions(job: &serde_json::Value) -> impl Iterator<Item = &str> {
+    let steps = job["steps"].as_array().into_iter().flatten();
+    steps.filter_map(|step| step["uses"].as_str())
+}
+
+#[test]
+fn workflows_have_limits_and_pinned_actions() {
+    for entry in fs::read_dir(root().join(".github/workflows")).unwrap() {
+        let path = entry.unwrap().path();
+        let text = read(&path);
+        // In YAML 1.2, the key `on` is a word.
+        let options = serde_saphyr::options! { strict_booleans: true };
+        let workflow: serde_json::Value = serde_saphyr::from_str_with_options(&text, options)
+            .unwrap_or_else(|cause| panic!("{}: {cause}", path.display()));
+        let path = path.display();
+        assert!(workflow["on"].is_object(), "{path}: events are missing");
+        assert_eq!(
+            workflow["permissions"],
+            serde_json::json!({ "contents": "read" }),
+            "{path}: a job that needs more permissions names them itself"
+        );
+        let jobs = workflow["jobs"].as_object().unwrap();
+        for (name, job) in jobs {
+            assert!(
+                job["timeout-minutes"].is_u64(),
+                "{path}: {name} needs a timeout"
+            );
+            for action in actions(job) {
+                let version = action.strip_prefix("actions/").and_then(|rest| {
+                    let (_, version) = rest.split_once("@v")?;
+                    version.parse::<u32>().ok()
+                });
+                assert!(
+                    version.is_some(),
+                    "{path}: {action} is not an action of GitHub at a major version"
+                );
+            }
+        }
     }
 }
 
