@@ -47,7 +47,7 @@ pub const LOOKUP_TIMEOUT: Duration = Duration::from_secs(4);
 /// Stack size of a lookup thread, in bytes.
 const STACK_BYTES: usize = 512 << 10;
 
-/// Addresses of a name or the reason that there are none.
+/// Addresses of a name or the reason why it lacks them.
 type LookupResult = Result<Vec<SocketAddr>, String>;
 
 /// Scheduler of name lookups.
@@ -58,7 +58,7 @@ pub(crate) struct Lookups {
 
 #[derive(Default)]
 struct State {
-    /// Callers of each name that is being looked up or waits for a lookup.
+    /// Callers of each name in or waiting for a lookup.
     callers: HashMap<String, Vec<Caller>>,
     /// Names that wait, the oldest first.
     waiting: Vec<String>,
@@ -106,7 +106,7 @@ impl Lookups {
     /// Finds the addresses of a name for a tenant.
     ///
     /// # Errors
-    /// Returns an error if the name has no addresses, if they do not arrive in time, or if too many
+    /// Returns an error if the name lacks addresses, if they do not arrive in time, or if too many
     /// names wait.
     pub(crate) async fn find(
         self: &Arc<Self>,
@@ -207,7 +207,7 @@ impl State {
         });
     }
 
-    /// Returns true if no waiting place is left for a name, its domain or its tenant.
+    /// Returns true if too many lookups wait for a name, its domain or its tenant.
     fn is_queue_full(&self, name: &str, tenant: Option<&str>) -> bool {
         let is_of_domain = |waiting: &&String| domain(waiting) == domain(name);
         let is_of_tenant = |waiting: &&String| {
@@ -397,7 +397,7 @@ mod tests {
         let mut held = Vec::new();
         for tenant in 0..HOSTILE_TENANTS {
             let mut number = 0;
-            // A tenant goes on until it may not even wait.
+            // A tenant continues until it may not even wait.
             while let Ok(waits) = lookups.request(
                 &format!("x{tenant}x{number}-silent.com"),
                 Some(format!("greedy {tenant}").into()),

@@ -119,7 +119,7 @@ pub fn is_scope_parameter(name: &str) -> bool {
     name.ends_with("scope")
 }
 
-/// Returns false for the scheme's own scopes of the user if others are requested in their place.
+/// Returns false for the scheme's own scopes of the user if others are requested instead.
 fn is_sent(parameter: &str, user_scopes: &[String]) -> bool {
     user_scopes.is_empty() || parameter != USER_SCOPE_PARAMETER
 }

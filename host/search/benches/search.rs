@@ -168,7 +168,7 @@ fn build(tools: &[Tool]) -> Index {
     }))
 }
 
-/// Returns the place of the first acceptable tool, beginning with 1.
+/// Returns the rank of the first acceptable tool, starting with 1.
 fn place(index: &Index, tools: &[Tool], query: &Labelled) -> Option<usize> {
     let hits = index.search(&query.text, RESULT_LIMIT, |_| true);
     let fits = |slug: &String| query.acceptable.contains(slug);

@@ -22,7 +22,7 @@ const MIN_TWO_EDITS_LETTERS: usize = 8;
 /// Maximum number of corrections of one word.
 const MAX_CORRECTIONS: usize = 4;
 
-/// Number of letters of a word of a query that is considered.
+/// Maximum number of letters of a word of a query. Further ones are ignored.
 const MIN_WORD_LETTERS: usize = 2;
 /// Share of the name of a toolkit from which a query names the toolkit.
 const NAMED_SHARE: f32 = 0.6;
@@ -35,7 +35,7 @@ const OBJECT_PREPOSITIONS: [&str; 14] = [
 /// A query that has been understood.
 pub(crate) struct Query {
     pub(crate) units: Vec<Unit>,
-    /// The actions that the query asks for; 0 if it names none.
+    /// The actions that the query asks for; 0 without any.
     pub(crate) actions: Actions,
     /// True if the query asks for several things, false for one.
     pub(crate) is_plural: bool,
@@ -53,11 +53,11 @@ pub(crate) struct Unit {
     pub(crate) is_action: bool,
     /// The toolkits that the query names, and whose name the word is a part of.
     pub(crate) toolkits: Vec<u32>,
-    /// True if the word stands after a preposition, where it describes the thing asked for.
+    /// True if the word follows a preposition, where it describes the thing asked for.
     pub(crate) is_context: bool,
 }
 
-/// A word of a query and the English word that it stands for.
+/// A word of a query and the corresponding English word.
 struct Meant {
     source: String,
     folded: String,

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 /// Maximum length of an id or a project, in bytes.
 const MAX_ID_BYTES: usize = 256;
-/// Maximum length of a text in a declared field, in bytes.
+/// Maximum length of a string in a declared field, in bytes.
 pub(crate) const MAX_TEXT_BYTES: usize = 1024;
 /// Maximum size of a body, in bytes.
 const MAX_BODY_BYTES: usize = 32 * 1024 * 1024;
@@ -184,7 +184,7 @@ impl Batch {
         }
     }
 
-    /// Returns true if the batch has no steps.
+    /// Returns true if the batch is empty.
     pub fn is_empty(&self) -> bool {
         self.writes.is_empty() && self.fault.is_none()
     }

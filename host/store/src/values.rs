@@ -14,7 +14,7 @@ use std::fmt;
 pub enum Scalar {
     /// A whole number, or a time in milliseconds.
     Int(i64),
-    /// A text.
+    /// A string.
     Text(String),
 }
 
@@ -104,7 +104,7 @@ impl<'de> Visitor<'de> for Reader {
     }
 }
 
-/// The name of a member, borrowed if it has no escapes.
+/// The name of a field, borrowed if it is free of escapes.
 #[derive(serde::Deserialize)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 

@@ -1,7 +1,7 @@
 //! Ids: a prefix that names the kind, and twelve random characters.
 //!
 //! Each kind is a separate type, so that the id of an account cannot be passed as the id of a
-//! project. Log ids begin with their creation time, so that they sort by it.
+//! project. Log ids start with their creation time, so that they sort by it.
 
 use std::{
     fmt,

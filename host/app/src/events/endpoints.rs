@@ -89,8 +89,8 @@ pub enum ValueChange {
 }
 
 /// Creates an endpoint, or finds the one of the project with the same toolkit and client id.
-/// Returns true with an endpoint that is new. Fails if the toolkit does not exist or has no webhook
-/// trigger, the client id is empty or too long, or the project has too many endpoints.
+/// Returns true with a new endpoint. Fails if the toolkit does not exist or has no webhook trigger,
+/// the client id is empty or too long, or the project has too many endpoints.
 pub async fn create(
     app: &App,
     project: &Project,

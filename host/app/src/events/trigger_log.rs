@@ -65,11 +65,11 @@ pub enum SearchField {
 /// Outcome of the deliveries of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// No delivery is open and none has failed.
+    /// All deliveries have succeeded.
     Success,
     /// A delivery has failed.
     Error,
-    /// A delivery is open, and none has failed.
+    /// Some deliveries are open, and the others have succeeded.
     Pending,
 }
 
@@ -115,7 +115,7 @@ impl Entry {
 pub struct EntryPage {
     /// The entries, newest first.
     pub entries: Vec<Entry>,
-    /// Cursor after which the next page starts, or none on the last page.
+    /// Cursor after which the next page starts, or `None` on the last page.
     pub next: Option<Cursor>,
 }
 

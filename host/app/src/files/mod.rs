@@ -88,7 +88,7 @@ pub struct File {
     #[serde(default)]
     size: u64,
     state: State,
-    /// The identity of an upload's content. Files made by tools have none.
+    /// The identity of an upload's content. `None` for files made by tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     content: Option<String>,
 }
@@ -108,8 +108,9 @@ impl File {
         }
     }
 
-    /// Returns the `Content-Disposition` for downloads: an attachment, with its name in both forms of
-    /// RFC 6266: in ASCII for older clients, and with every byte that is not unreserved percent-encoded.
+    /// Returns the `Content-Disposition` for downloads: an attachment, with its name in both forms
+    /// of RFC 6266: in ASCII for older clients, and with all except unreserved bytes
+    /// percent-encoded.
     #[must_use]
     pub fn disposition(&self) -> String {
         let is_plain = |letter: char| {
@@ -135,7 +136,7 @@ enum State {
     Kept,
 }
 
-/// Returns true for `type/subtype` with optional parameters (RFC 9110, 8.3.1) that is valid as a
+/// Returns true for `type/subtype` with optional parameters (RFC 9110, 8.3.1) which is valid as a
 /// header value and has at most [`MAX_NAME_CHARS`] bytes. A link contains the media type, and the
 /// server refuses a request line of more than 8 KiB.
 pub(crate) fn is_media_type(text: &str) -> bool {

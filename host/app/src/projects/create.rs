@@ -22,7 +22,7 @@ pub struct NewProject {
     pub name: String,
     /// The settings.
     pub config: Config,
-    /// The restrictions of the key that is created with the project, or `None` to create no key.
+    /// The restrictions of the key created with the project, or `None` to create no key.
     pub key: Option<KeyRestrictions>,
 }
 

@@ -4,7 +4,8 @@
 //! that sends a webhook. If a compilation ended with its caller, the next caller would have to start it again, and no
 //! caller would ever be served.
 //!
-//! Guarantee: a compilation goes on without its caller, and all that need the component wait for the same one.
+//! Guarantee: a compilation continues without its caller, and all that need the component wait for
+//! the same one.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -35,8 +36,9 @@ impl Drop for Ending {
 }
 
 impl Installations {
-    /// Installs a component from the store, unless that is under way, and waits until it is installed.
-    /// Fails if the store does not have the component, or for the reasons of [`Sandbox::install`].
+    /// Installs a component from the store, unless another call is installing it, and waits until
+    /// it is installed. Fails if the store does not have the component, or for the reasons of
+    /// [`Sandbox::install`].
     pub(super) async fn install(
         &self,
         store: &Store,

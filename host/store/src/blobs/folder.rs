@@ -33,7 +33,7 @@ const CHECKSUM_MISMATCH: &str = "its checksum does not match";
 /// Mark at the end of every complete file.
 const TRAILER_MAGIC: [u8; 4] = *b"blob";
 
-/// Counter for temporary names. These begin with a dot, which no key may.
+/// Counter for temporary names. These start with a dot, which no key may.
 static NEXT_TEMPORARY: AtomicU64 = AtomicU64::new(0);
 
 impl Folder {

@@ -4,8 +4,8 @@
 //! column filled from the body for each declared field (`schema`). A query becomes one statement,
 //! so rows and total are of one point in time (`find`). A batch becomes one transaction (`commit`).
 //! Reads and updates of single records share statements where many are made at a time (`single`).
-//! Texts are compared byte by byte. Characters that PostgreSQL cannot hold in a text are escaped
-//! (`text`).
+//! Strings are compared byte by byte. Characters that PostgreSQL cannot hold in a string are
+//! escaped (`text`).
 //!
 //! Acknowledged means that the server has confirmed the commit of the transaction, with
 //! `synchronous_commit` on and `fsync` on; opening the store checks both. When a connection is

@@ -1,10 +1,9 @@
-//! The catalog of collections: the number that stands for each collection in keys, and the
-//! declaration that its indexes were built for.
+//! The catalog of collections: the number of each collection in keys, and the declaration that its
+//! indexes were built for.
 //!
 //! A number is given once and never to another collection, not even after the first one is retired.
 //! If a declaration has changed since the last start, the indexes of the collection are rebuilt.
-//! The entry has no declaration until that is done, so a start after an interruption rebuilds them
-//! again.
+//! The entry lacks a declaration until then, so a start after an interruption rebuilds them again.
 
 use super::keys::{Key, Prefix};
 use super::position::{Changes, Position};
@@ -36,7 +35,7 @@ impl Catalog {
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Entry {
     number: u16,
-    /// Declaration that the indexes were built for, or none while they are being built.
+    /// Declaration that the indexes were built for, or `None` while they are being built.
     fields: Option<Vec<String>>,
 }
 

@@ -80,7 +80,7 @@ pub(super) fn walk(db: &Db, position: &Position) -> ::sled::Result<Walk> {
 }
 
 /// Returns the first keys of the ranges that threads read, in order. The keys of large collections
-/// are divided evenly by value, because most ids begin with a time or are random.
+/// are divided evenly by value, because most ids start with a time or are random.
 fn range_starts(db: &Db, position: &Position) -> ::sled::Result<Vec<Vec<u8>>> {
     let mut starts = vec![Vec::new()];
     for prefix in [Prefix::Document, Prefix::Piece] {

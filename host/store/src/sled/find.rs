@@ -258,8 +258,8 @@ struct Smallest {
     suffixes: Vec<IndexSuffix>,
 }
 
-/// Walks all sources in step until one has ended, and returns its candidates. Returns none without
-/// sources.
+/// Walks all sources in step until one has ended, and returns its candidates. Returns `None`
+/// without sources.
 fn find_smallest(
     db: &Db,
     collection: CollectionRef,

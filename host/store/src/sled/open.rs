@@ -64,7 +64,7 @@ pub(super) struct Opened {
     pub(super) lock: File,
 }
 
-/// Opens the folder, creating a store if none exists.
+/// Opens the folder, creating a store if it does not exist.
 pub(super) fn open(paths: &Paths) -> Result<Opened, OpenError> {
     fs::create_dir_all(&paths.root).map_err(|error| io_error(&paths.root, error))?;
     let lock = lock(paths)?;
@@ -312,8 +312,8 @@ fn open_sled(paths: &Paths) -> Result<Db, AttemptError> {
     })
 }
 
-/// Creates a new store. `HEAD` is written later, so a start that is interrupted between the two
-/// leaves an empty store.
+/// Creates a new store. `HEAD` is written later, so a start interrupted between the two leaves an
+/// empty store.
 fn create(paths: &Paths, db: &Db) -> Result<Position, AttemptError> {
     let mut id = [0; 16];
     let failed = |error: io::Error| AttemptError::Io {

@@ -47,7 +47,7 @@ struct ReplyHead {
     exit: Result<i32, String>,
     stdout: usize,
     stderr: usize,
-    /// Path and size of each changed file. A removed file has no size.
+    /// Path and size of each changed file. The size of a removed file is absent.
     changes: Vec<(String, Option<usize>)>,
 }
 

@@ -1,10 +1,10 @@
 //! Rotation of the master key while the server runs.
 //!
-//! Every value that the master key sealed, that is, the data keys of all projects, is sealed again
-//! by a new master key. Values sealed by the data keys stay as they are. The process may be killed
-//! after any step:
+//! Every value that the master key sealed (the data keys of all projects) is sealed again by a new
+//! master key. Values sealed by the data keys stay as they are. The process may be killed after any
+//! step:
 //!
-//! 1. The key file gets the new key and keeps the old one beside it.
+//! 1. The key file gets the new key in addition to the old one.
 //! 2. The data keys are sealed again in batches. A reader opens each data key with the master key
 //!    it names.
 //! 3. When no data key names the old key, the key file drops it.

@@ -35,7 +35,7 @@ pub(crate) static COLLECTION: Collection = Collection {
 
 /// Maximum size of the cursor and the state that a poll leaves, in bytes.
 pub const MAX_MEMORY_BYTES: usize = 256 << 10;
-/// Maximum length of an error that is kept, in characters.
+/// Maximum length of a stored error, in characters.
 const MAX_ERROR_CHARS: usize = 1_000;
 
 /// Configuration and progress of an instance, as stored.
@@ -53,7 +53,7 @@ pub(crate) struct Progress {
     pub(super) work: WorkState,
     #[serde(flatten)]
     pub(super) schedule: Schedule,
-    /// Data that the last poll left for the next one. None before the first poll.
+    /// Data that the last poll left for the next one. `None` before the first poll.
     #[serde(default)]
     memory: Option<Sealed<Memory>>,
     #[serde(default)]
@@ -242,7 +242,7 @@ impl Progress {
         self.config.size() + self.action.as_ref().map_or(0, Sealed::size)
     }
 
-    /// Makes the instance due, if it is polled. A poll that runs has no effect any more.
+    /// Makes the instance due, if it is polled. The result of a poll in progress is discarded.
     pub(super) fn start(&mut self, kind: TriggerKind, now: Time) {
         self.work = match kind {
             TriggerKind::Poll => WorkState::due_at(now),
@@ -251,7 +251,7 @@ impl Progress {
         (self.failing_since, self.failures, self.rounds) = (None, 0, 0);
     }
 
-    /// Ends the polling. A poll that runs has no effect any more.
+    /// Ends the polling. The result of a poll in progress is discarded.
     pub(super) fn stop(&mut self) {
         self.work = WorkState::default();
     }

@@ -126,9 +126,9 @@ pub(in crate::events) struct Receiver<'a> {
 }
 
 impl Receiver<'_> {
-    /// Has the guest process a request, and stores its events. Returns none if the instance receives
-    /// nothing, because its account is not active, which disables the instance, or because its version
-    /// of the toolkit is polled.
+    /// Has the guest process a request, and stores its events. Returns `None` if the instance
+    /// receives nothing, because its account is not active, which disables the instance, or because
+    /// its version of the toolkit is polled.
     pub(in crate::events) async fn receive(
         &self,
         app: &App,
@@ -239,8 +239,8 @@ impl Receiver<'_> {
         seal.open_config(&progress.body)
     }
 
-    /// Keeps the error of the last webhook, which lists of instances show. Nothing is written if it is
-    /// the one that is kept.
+    /// Keeps the error of the last webhook, which lists of instances show. Nothing is written if
+    /// the same error is stored.
     async fn note(
         &self,
         app: &App,

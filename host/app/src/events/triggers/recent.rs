@@ -34,12 +34,12 @@ pub struct RecentEvent {
     pub message_id: String,
     /// Time of the event.
     pub at: Time,
-    /// Status of the delivery by webhook. None if there is no delivery.
+    /// Status of the delivery by webhook. `None` without a delivery.
     pub delivery: Option<DeliveryStatus>,
 }
 
 impl RecentEvents {
-    /// Adds an event that is newer than all others.
+    /// Adds an event newer than all others.
     pub(super) fn add(&mut self, id: Uuid, at: Time) {
         self.0.truncate(MAX_RECENT_EVENTS - 1);
         self.0.insert(0, Noted { id, at });

@@ -18,7 +18,7 @@ use crate::Result;
 
 /// Maximum bytes of the events in a commit that webhooks share. One webhook may have more.
 const MAX_SHARED_BYTES: usize = 1 << 20;
-/// Bytes that an event takes besides its payload, as an estimate.
+/// Bytes that an event takes in addition to its payload, as an estimate.
 const EVENT_BYTES: usize = 1 << 10;
 
 /// The instances for which webhooks are being stored.
@@ -40,8 +40,8 @@ struct Waiting {
 }
 
 impl Receptions {
-    /// Stores the events of a webhook, together with those of others. `store` stores all the events
-    /// that it gets or none. Fails if the events cannot be stored alone either.
+    /// Stores the events of a webhook, together with those of others. `store` stores either all the
+    /// events that it gets or nothing. Fails if the events cannot be stored alone either.
     pub(super) async fn store<F: Future<Output = Result<()>>>(
         &self,
         instance: &str,

@@ -230,7 +230,7 @@ impl Frames {
         Ok(())
     }
 
-    /// Checks that the end frame has the counts of the frames before it, and that none follows.
+    /// Checks that the end frame has the counts of the frames before it, and that no frame follows.
     fn check_end(&mut self, frame: &Frame, counts: Counts) -> Result<(), ArchiveError> {
         let expected: Counts = serde_json::from_slice(&frame.content)
             .map_err(|_| self.damaged(&"the end frame cannot be read"))?;

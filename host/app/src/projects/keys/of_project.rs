@@ -78,7 +78,7 @@ pub async fn regenerate_key(
     Ok(key)
 }
 
-/// Ends one key of a project at once. Fails if the project or the key does not exist.
+/// Revokes one key of a project immediately. Fails if the project or the key does not exist.
 pub async fn remove_key(
     app: &App,
     organization: &OrganizationId,

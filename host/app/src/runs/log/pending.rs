@@ -1,10 +1,9 @@
 //! Executions that wait to be written. They are cut down to the data that their records keep, so
 //! that nothing larger waits.
 //!
-//! A pending record holds room in the buffer for its bytes until it is written. An execution
-//! reserves room for arguments, data and an error before it starts, and releases the unused part
-//! here. If the log lines and requests of a tool need more, they take more room if it is free, and
-//! are left out otherwise.
+//! A pending record reserves bytes of the buffer until it is written. An execution reserves bytes
+//! for arguments, data and an error before it starts, and releases the unused part here. If the log
+//! lines and requests of a tool need more, they take free bytes, and are left out otherwise.
 
 use std::{mem, sync::Arc, time::Duration};
 
@@ -31,7 +30,7 @@ use crate::{
 
 /// Toolkit of the tools of the host, with the default operator word.
 const HOST_TOOLKIT: &str = "service";
-/// Log line of a record that had no room for the lines and requests of the tool.
+/// Log line of a record without capacity for the lines and requests of the tool.
 const NO_ROOM_NOTE: &str = "lines and requests are omitted: too many records wait to be written";
 
 /// A record that waits to be written.
@@ -54,7 +53,7 @@ pub(super) struct Pending {
     request_id: Arc<str>,
     trace: Option<TraceId>,
     started_at: Time,
-    /// The tokens used. Few executions have them, so they take no room in others.
+    /// The tokens used. Few executions have them, so they take no memory in others.
     tokens: Option<Box<Tokens>>,
     failure: Option<String>,
     usage: Usage,
@@ -164,9 +163,9 @@ impl Pending {
     }
 }
 
-/// Adjusts the room to a record of `fixed_size` bytes in addition to its details. It releases
-/// unused room, or takes more if it is free. Otherwise it keeps the room and leaves out lines and
-/// requests.
+/// Adjusts the reservation to a record of `fixed_size` bytes in addition to its details. Releases
+/// unused bytes, or takes more if they are free. Otherwise keeps the reservation and leaves out
+/// lines and requests.
 fn fit_room(
     mut room: OwnedSemaphorePermit,
     fixed_size: usize,

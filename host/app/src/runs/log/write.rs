@@ -69,7 +69,7 @@ impl Writer {
         let mut group = Vec::with_capacity(MAX_GROUP_RECORDS);
         while self.receive(&mut group).await {
             // If the channel is closed, no signal can follow, so the received entries are written
-            // at once.
+            // immediately.
             if group.len() < MAX_GROUP_RECORDS
                 && !group.iter().any(Message::has_waiter)
                 && !self.receiver.is_closed()
@@ -96,8 +96,8 @@ impl Writer {
         self.quotas.save(&self.store, self.counts_saved_at).await;
     }
 
-    /// Receives entries, and writes the execution counts that wait if none arrives. Returns false if
-    /// no more can come.
+    /// Receives entries, and writes the waiting execution counts if no entry arrives. Returns false
+    /// if no more can come.
     async fn receive(&mut self, group: &mut Vec<Message>) -> bool {
         if self.usage.is_waiting() {
             let more = self.receiver.recv_many(group, MAX_GROUP_RECORDS);

@@ -26,7 +26,7 @@ pub(crate) static COLLECTION: Collection = Collection {
     fields: &[Field::due("due")],
 };
 
-/// Maximum length of an error that is kept, in characters.
+/// Maximum length of a stored error, in characters.
 const MAX_ERROR_CHARS: usize = 1_000;
 
 /// A subscription, as stored.
@@ -63,9 +63,9 @@ pub(crate) struct ProviderSubscription {
 pub(super) enum Goal {
     /// It sends events.
     Subscribed,
-    /// It sends none, until the instance is enabled again.
+    /// It sends no events until the instance is enabled again.
     Unsubscribed,
-    /// It sends none, and the record is erased.
+    /// It sends no events, and the record is erased.
     Erased,
 }
 
@@ -74,7 +74,7 @@ pub(super) enum Goal {
 pub(super) struct Parts {
     /// Configuration of the instance.
     pub(super) config: Config,
-    /// Property of the configuration that is the signing secret.
+    /// Property of the configuration with the signing secret.
     pub(super) property: String,
     pub(super) secret: String,
 }
@@ -122,7 +122,7 @@ fn context<'a>(project: &'a str, id: &'a str, field: &'static str) -> SealContex
 }
 
 impl ProviderSubscription {
-    /// Creates the subscription of a new instance, which is due at once.
+    /// Creates the subscription of a new instance, due immediately.
     pub(super) async fn new(
         app: &App,
         project: &ProjectId,
@@ -209,7 +209,7 @@ impl ProviderSubscription {
 
 /// Changes of a subscription after an attempt.
 pub(super) enum Outcome {
-    /// The provider has this subscription, or none.
+    /// The provider has this subscription, or no subscription.
     Reached {
         current: Option<Sealed<Subscription>>,
         expires_at: Option<Time>,
@@ -218,7 +218,7 @@ pub(super) enum Outcome {
 }
 
 impl Outcome {
-    /// The provider has no subscription any more.
+    /// The provider has deleted the subscription.
     pub(super) const NO_SUBSCRIPTION: Self = Self::Reached {
         current: None,
         expires_at: None,
