@@ -476,18 +476,13 @@ impl Clients {
             identity,
             None,
         )?;
-        let unguarded = || {
-            build(
-                user_agent,
-                guard::Resolver::unguarded(lookups.clone()),
-                identity,
-                None,
-            )
+        let unguarded = if rewrites {
+            let resolver = guard::Resolver::unguarded(lookups.clone());
+            Some(build(user_agent, resolver, identity, None)?)
+        } else {
+            None
         };
-        Ok(Self {
-            guarded,
-            unguarded: if rewrites { Some(unguarded()?) } else { None },
-        })
+        Ok(Self { guarded, unguarded })
     }
 }
 

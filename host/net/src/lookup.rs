@@ -153,16 +153,16 @@ impl Lookups {
     /// Starts a thread for each lookup.
     fn start(self: &Arc<Self>, mut lookups: Vec<Lookup>) {
         while let Some(lookup) = lookups.pop() {
-            let own = self.clone();
+            let lookups_of_thread = self.clone();
             let running = lookup.clone();
-            let run = move || {
-                let found = (own.look_up)(&running.name);
-                own.start(own.finish(&running, &found));
-            };
             let thread = thread::Builder::new()
                 .name("dns".to_owned())
                 .stack_size(STACK_BYTES);
-            if let Err(cause) = thread.spawn(run) {
+            let spawned = thread.spawn(move || {
+                let result = (lookups_of_thread.look_up)(&running.name);
+                lookups_of_thread.start(lookups_of_thread.finish(&running, &result));
+            });
+            if let Err(cause) = spawned {
                 let failed = Err(format!("no thread can be started: {cause}"));
                 lookups.extend(self.finish(&lookup, &failed));
             }
@@ -209,18 +209,20 @@ impl State {
 
     /// Returns true if too many lookups wait for a name, its domain or its tenant.
     fn is_queue_full(&self, name: &str, tenant: Option<&str>) -> bool {
-        let is_of_domain = |waiting: &&String| domain(waiting) == domain(name);
-        let is_of_tenant = |waiting: &&String| {
+        let waiting = self.waiting.iter();
+        let of_domain = waiting
+            .clone()
+            .filter(|waiting| domain(waiting) == domain(name));
+        let of_tenant = waiting.filter(|waiting| {
             let mut callers = self.callers.get(*waiting).into_iter().flatten();
             tenant.is_some() && callers.any(|caller| caller.tenant.as_deref() == tenant)
-        };
+        });
         let all = self.waiting.len() as u64;
         let is_full = |held: usize| {
             let refusal = WAITING_LOOKUP_SHARES.refusal(held as u64, all, 1);
             refusal.is_some()
         };
-        is_full(self.waiting.iter().filter(is_of_domain).count())
-            || is_full(self.waiting.iter().filter(is_of_tenant).count())
+        is_full(of_domain.count()) || is_full(of_tenant.count())
     }
 
     /// Takes the waiting names whose lookups can start.
@@ -252,11 +254,11 @@ impl State {
         if !is_free(&self.running_of_domain, domain(name)) {
             return None;
         }
-        let has_share = |caller: &&Caller| {
+        let mut callers = self.callers.get(name)?.iter();
+        let caller = callers.find(|caller| {
             let tenant = caller.tenant.as_deref();
             tenant.is_none_or(|tenant| is_free(&self.running_of_tenant, tenant))
-        };
-        let caller = self.callers.get(name)?.iter().find(has_share)?;
+        })?;
         Some(Lookup {
             name: name.to_owned(),
             tenant: caller.tenant.clone(),

@@ -71,9 +71,9 @@ pub fn decode<'b>(media_type: &str, body: &'b [u8]) -> Cow<'b, str> {
 }
 
 /// Decodes a body if it is text by its media type and by its bytes. Otherwise it is returned
-/// unchanged: a body of another type, one without a type but with a charset other than UTF-8, and
-/// one that servers declare to be plain text without looking at it. Returns also the media type of
-/// the decoded body if it is another one.
+/// unchanged: a body of another type, one that is not UTF-8 and lacks a type or a charset, and one
+/// that servers declare to be plain text without looking at it. Also returns the media type of the
+/// decoded body if it differs.
 #[must_use]
 pub fn decode_body(media_type: &str, body: Bytes) -> (Bytes, Option<String>) {
     if !is_text(media_type, &body) {
@@ -185,8 +185,11 @@ fn is_text(media_type: &str, body: &[u8]) -> bool {
 /// Returns true if a body declared as plain text contains bytes that never occur in text. Some
 /// servers declare every file as plain text (WHATWG MIME Sniffing, section 7.2).
 fn is_mislabeled(essence: &str, body: &[u8]) -> bool {
-    let is_binary = |byte: &u8| matches!(byte, 0..=8 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f);
-    essence.eq_ignore_ascii_case("text/plain") && body.iter().take(SNIFFED_BYTES).any(is_binary)
+    let start = &body[..body.len().min(SNIFFED_BYTES)];
+    essence.eq_ignore_ascii_case("text/plain")
+        && start
+            .iter()
+            .any(|byte| matches!(byte, 0..=8 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f))
 }
 
 /// Replaces escaped halves of surrogate pairs that stand alone.

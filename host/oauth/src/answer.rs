@@ -233,16 +233,12 @@ fn lifetime(
             .filter(|span| !span.is_zero()),
         ExpiryKind::At => time_until(now_ms, &stated),
     });
-    let always = || {
-        token_response
-            .expiry
-            .as_ref()?
-            .default
-            .map(|seconds| Duration::from_secs(seconds.into()))
-    };
     stated
         .or_else(|| time_until(now_ms, &exp_claim(token)?))
-        .or_else(always)
+        .or_else(|| {
+            let seconds = token_response.expiry.as_ref()?.default?;
+            Some(Duration::from_secs(seconds.into()))
+        })
         .filter(|span| span.as_secs() < MAX_LIFETIME_SECONDS)
 }
 

@@ -229,16 +229,11 @@ impl Flow<'_> {
     /// user must provide new ones.
     #[must_use]
     pub fn can_refresh(&self) -> bool {
-        let dropped = |oauth2: &OAuth2| {
-            oauth2
-                .refresh
-                .as_ref()
-                .is_some_and(|call| call.drop.iter().any(|name| name == "refresh_token"))
+        let Some(oauth2) = &self.scheme.oauth2 else {
+            return false;
         };
-        self.scheme
-            .oauth2
-            .as_ref()
-            .is_some_and(|oauth2| dropped(oauth2) || self.value("refresh_token").is_some())
+        let mut dropped = oauth2.refresh.iter().flat_map(|call| &call.drop);
+        dropped.any(|name| name == "refresh_token") || self.value("refresh_token").is_some()
     }
 
     /// Obtains tokens from the values of the account and the client, in a mode without a browser.
@@ -408,13 +403,16 @@ impl Flow<'_> {
 
     /// Checks that the provider has supplied all required hidden fields.
     fn check_hidden_fields(&self, values: &Values) -> Result<()> {
-        let missing = |name: &str| !values.contains_key(name) && !self.values.contains_key(name);
-        match self
+        let mut required = self
             .scheme
             .fields
             .iter()
-            .find(|field| field.hidden && !field.optional && missing(&field.name))
-        {
+            .filter(|field| field.hidden && !field.optional);
+        let missing = required.find(|field| {
+            let name: &str = &field.name;
+            !values.contains_key(name) && !self.values.contains_key(name)
+        });
+        match missing {
             Some(field) => Err(Refusal::malformed(format!(
                 "it contains no value for the field `{}`",
                 field.name

@@ -139,9 +139,6 @@ impl Query {
 impl crate::index::Toolkit {
     /// Returns the share of the toolkit's name that words contain, between 0 and 1.
     fn share_named(&self, stems: &[String]) -> f32 {
-        let is_slug = |stem: &String| {
-            *stem == self.slug || stem.len() >= MIN_CORRECTED_LETTERS && self.slug.starts_with(stem)
-        };
         let exact = stems.contains(&self.slug);
         let named = self.name.iter().filter(|part| stems.contains(part)).count();
         #[expect(clippy::cast_precision_loss, reason = "a name has few words")]
@@ -152,7 +149,9 @@ impl crate::index::Toolkit {
         };
         if exact {
             1.0
-        } else if stems.iter().any(is_slug) {
+        } else if stems.iter().any(|stem| {
+            *stem == self.slug || stem.len() >= MIN_CORRECTED_LETTERS && self.slug.starts_with(stem)
+        }) {
             share.max(0.9)
         } else {
             share
@@ -186,19 +185,21 @@ fn meanings(scope: &Scope<'_>, text: &str, found: &[Word]) -> Vec<Meant> {
 /// Returns the language of a query, if it has words of another language than English: the language
 /// that knows most of them.
 fn language(scope: &Scope<'_>, found: &[Word]) -> Option<Language> {
-    let known = |language: Language| {
-        let words = found.iter();
-        let known = words
-            .filter_map(|word| Some((word, scope.index.lexicon.english(language, &word.folded)?)));
-        let known: Vec<_> = known.collect();
-        let is_certain = known
-            .iter()
-            .any(|(word, meaning)| meaning.is_empty() || !is_english(scope, &word.folded));
-        if is_certain { known.len() } else { 0 }
-    };
-    let counted = Language::ALL.map(|language| (known(language), language));
+    let counted = Language::ALL.map(|language| (known_words(scope, found, language), language));
     let (count, language) = counted.into_iter().rev().max_by_key(|(count, _)| *count)?;
     (count > 0).then_some(language)
+}
+
+/// Returns the number of words that a language knows, or 0 if all of them may be English.
+fn known_words(scope: &Scope<'_>, found: &[Word], language: Language) -> usize {
+    let known: Vec<_> = found
+        .iter()
+        .filter_map(|word| Some((word, scope.index.lexicon.english(language, &word.folded)?)))
+        .collect();
+    let is_certain = known
+        .iter()
+        .any(|(word, meaning)| meaning.is_empty() || !is_english(scope, &word.folded));
+    if is_certain { known.len() } else { 0 }
 }
 
 /// Returns true for a word that the lexicon or a tool knows.
@@ -271,14 +272,13 @@ fn corrections(scope: &Scope<'_>, stem: &str) -> Vec<(String, f32)> {
     }
     near.sort_unstable();
     near.truncate(MAX_CORRECTIONS);
-    let weight = |edits: usize| {
-        if edits < 2 {
+    let weighted = near.into_iter().map(|(edits, spelling)| {
+        let weight = if edits < 2 {
             CORRECTED_WEIGHT
         } else {
             CORRECTED_WEIGHT / 2.0
-        }
-    };
-    near.into_iter()
-        .map(|(edits, spelling)| (spelling.to_owned(), weight(edits)))
-        .collect()
+        };
+        (spelling.to_owned(), weight)
+    });
+    weighted.collect()
 }

@@ -281,17 +281,16 @@ impl Query {
             self.compare((a_key, a.created_at, &a.id), (b_key, b.created_at, &b.id))
         });
         let total = if self.counted { kept.len() as u64 } else { 0 };
-        let behind = |(key, row): &(Option<Scalar>, Row)| {
-            let follows = |cursor: &Cursor| {
-                self.compare(
+        let after_cursor = kept.into_iter().filter(|(key, row)| {
+            self.after.as_ref().is_none_or(|cursor| {
+                let order = self.compare(
                     (key, row.created_at, &row.id),
                     (&cursor.value, cursor.created_at, &cursor.id),
-                )
-                .is_gt()
-            };
-            self.after.as_ref().is_none_or(follows)
-        };
-        let rows = kept.into_iter().filter(behind).map(|(_, row)| row);
+                );
+                order.is_gt()
+            })
+        });
+        let rows = after_cursor.map(|(_, row)| row);
         Ok(Page {
             rows: self.cut(rows).map(|row| self.page_row(row)).collect(),
             total,

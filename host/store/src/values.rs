@@ -72,8 +72,10 @@ impl Values {
 
     /// Creates the values of a body whose declared fields are the given lists of texts.
     pub(crate) fn from_lists(lists: &[&[&str]]) -> Values {
-        let scalars = |list: &&[&str]| list.iter().map(|text| Scalar::from(*text)).collect();
-        Values(lists.iter().map(scalars).collect())
+        let values = lists
+            .iter()
+            .map(|list| list.iter().map(|text| Scalar::from(*text)).collect());
+        Values(values.collect())
     }
 
     /// Returns the values of the field at a position. Elements of a list appear once each, in no

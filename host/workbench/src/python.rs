@@ -89,8 +89,8 @@ enum Reading {
 
 /// Returns true if a program was ended by what it did, and not because this node lacked memory.
 fn is_own_end(exit: &Result<i32, Failure>) -> bool {
-    let is_own = |failure: &Failure| failure.cause == Cause::Limit && failure.kind != kind::TIMEOUT;
-    exit.as_ref().err().is_none_or(is_own)
+    let failure = exit.as_ref().err();
+    failure.is_none_or(|failure| failure.cause == Cause::Limit && failure.kind != kind::TIMEOUT)
 }
 
 async fn run_once(

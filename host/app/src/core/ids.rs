@@ -228,9 +228,14 @@ pub(crate) fn random<const N: usize>() -> [u8; N] {
 }
 
 fn well_formed(text: &str, prefixes: &[&str]) -> bool {
-    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-    let mut rests = prefixes.iter().filter_map(|own| text.strip_prefix(own));
+    let mut rests = prefixes
+        .iter()
+        .filter_map(|prefix| text.strip_prefix(prefix));
     rests.any(|rest| (RANDOM_CHARS..=64).contains(&rest.len()) && rest.bytes().all(is_allowed))
+}
+
+fn is_allowed(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
 }
 
 #[cfg(test)]

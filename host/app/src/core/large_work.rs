@@ -107,13 +107,13 @@ impl LargeWork {
         let turn = self.turn(project).await.ok_or_else(ended)?;
         let (done, result) = oneshot::channel::<thread::Result<T>>();
         // The thread releases the permit, because the request may be gone before the work is done.
-        let job = move || {
+        let job: Job = Box::new(move || {
             let outcome = catch_unwind(AssertUnwindSafe(work));
             drop(turn);
             // The receiver is gone if the request has ended.
             let _ = done.send(outcome);
-        };
-        self.jobs.send(Box::new(job)).map_err(|_| ended())?;
+        });
+        self.jobs.send(job).map_err(|_| ended())?;
         let outcome = result.await.map_err(|_| ended())?;
         outcome.map_err(|_| errors::internal("the work on a large body panicked"))
     }
@@ -130,19 +130,21 @@ impl LargeWork {
 
 /// Does jobs until no more can come. Runs `tidy` once whenever no job has arrived for a while.
 fn do_jobs(waiting: &Mutex<mpsc::Receiver<Job>>, tidy: fn()) {
-    let next_soon = || {
-        let waiting = waiting.try_lock_for(IDLE_TIME)?;
-        waiting.recv_timeout(IDLE_TIME).ok()
-    };
-    let next = || {
-        next_soon().or_else(|| {
-            tidy();
-            waiting.lock().recv().ok()
-        })
-    };
-    while let Some(job) = next() {
+    while let Some(job) = next_job(waiting, tidy) {
         job();
     }
+}
+
+fn next_job(waiting: &Mutex<mpsc::Receiver<Job>>, tidy: fn()) -> Option<Job> {
+    next_job_soon(waiting).or_else(|| {
+        tidy();
+        waiting.lock().recv().ok()
+    })
+}
+
+fn next_job_soon(waiting: &Mutex<mpsc::Receiver<Job>>) -> Option<Job> {
+    let waiting = waiting.try_lock_for(IDLE_TIME)?;
+    waiting.recv_timeout(IDLE_TIME).ok()
 }
 
 #[cfg(test)]

@@ -240,15 +240,17 @@ impl Shares {
         share.used.fetch_add(used, Ordering::Relaxed);
         share.used_at.store(now, Ordering::Relaxed);
         let end = self.window_end.load(Ordering::Relaxed);
-        let is_first_after = || {
-            let next = now + nanos(SHARE_WINDOW);
-            self.window_end
-                .compare_exchange(end, next, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok()
-        };
-        if now >= end && is_first_after() {
+        if now >= end && self.starts_window(end, now) {
             self.end_window(now);
         }
+    }
+
+    /// Starts the window after the one with this end. Returns false if another thread has.
+    fn starts_window(&self, end: u64, now: u64) -> bool {
+        let next = now + nanos(SHARE_WINDOW);
+        self.window_end
+            .compare_exchange(end, next, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
     }
 
     /// Finds the projects that used more than an equal share in the window that ends. A project with no

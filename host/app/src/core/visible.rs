@@ -48,8 +48,10 @@ fn is_shown(c: char) -> bool {
 /// only inside of strings.
 #[must_use]
 pub fn visible(text: &str) -> Cow<'_, str> {
-    let is_plain = |byte: u8| byte == b'\n' || byte == b' ' || byte.is_ascii_graphic();
-    if text.bytes().all(is_plain) || is_visible(text) {
+    let mut bytes = text.bytes();
+    if bytes.all(|byte| byte == b'\n' || byte == b' ' || byte.is_ascii_graphic())
+        || is_visible(text)
+    {
         return Cow::Borrowed(text);
     }
     Cow::Owned(escaped(text, is_shown))

@@ -349,12 +349,15 @@ pub(super) async fn of_events(
     let mut ids = Vec::new();
     for subscription in &subscriptions {
         let subscription = SubscriptionId::parse(&subscription.id)?;
-        let of_event = |event: &Uuid| DeliveryId::for_event(*event, &subscription);
-        ids.extend(events.iter().map(of_event));
+        ids.extend(
+            events
+                .iter()
+                .map(|event| DeliveryId::for_event(*event, &subscription)),
+        );
     }
     let ids: Vec<_> = ids.iter().map(DeliveryId::as_str).collect();
-    let found = app.store.get_many::<Delivery>(owner, &ids).await?;
-    for delivery in found.into_values() {
+    let stored = app.store.get_many::<Delivery>(owner, &ids).await?;
+    for delivery in stored.into_values() {
         let of_event = deliveries.entry(delivery.body.event).or_default();
         of_event.push(delivery);
     }

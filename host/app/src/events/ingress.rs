@@ -175,15 +175,15 @@ impl Verdicts {
     fn add(&mut self, outcome: Result<Option<Answer>>) {
         match outcome {
             Ok(Some(answer)) => {
-                let own = Response {
+                let response = Response {
                     status: answer.status,
                     text: handshake(&answer),
                 };
-                let known = self.response.take();
-                let has_text = |known: &Response| !known.text.is_empty() || own.text.is_empty();
-                self.response = Some(match known {
-                    Some(known) if has_text(&known) => known,
-                    _ => own,
+                self.response = Some(match self.response.take() {
+                    Some(earlier) if !earlier.text.is_empty() || response.text.is_empty() => {
+                        earlier
+                    }
+                    _ => response,
                 });
             }
             Ok(None) => {}
@@ -220,10 +220,10 @@ impl Verdicts {
 /// Returns the text of a handshake. Only a short text of plain characters is returned to a provider,
 /// because it repeats a request whose sender is not verified.
 fn handshake(answer: &Answer) -> String {
-    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    let mut bytes = answer.body.iter();
     let is_handshake = answer.media_type.starts_with("text/plain")
         && answer.body.len() <= MAX_ANSWER_CHARS
-        && answer.body.iter().all(is_plain);
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
     if is_handshake {
         String::from_utf8_lossy(&answer.body).into_owned()
     } else {

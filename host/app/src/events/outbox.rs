@@ -256,9 +256,10 @@ async fn new_events<'a>(
     let ids: Vec<_> = ids.iter().map(String::as_str).collect();
     let stored = store.get_many::<Event>(project.as_str(), &ids).await?;
     let mut seen = HashSet::new();
-    let is_new =
-        |event: &&NewEvent| seen.insert(event.id) && !stored.contains_key(&event.id.to_string());
-    Ok(events.iter().filter(is_new).collect())
+    let new = events
+        .iter()
+        .filter(|event| seen.insert(event.id) && !stored.contains_key(&event.id.to_string()));
+    Ok(new.collect())
 }
 
 /// Adds events that are not stored to a batch, with one delivery for each subscription that wants

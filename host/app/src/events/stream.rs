@@ -158,10 +158,7 @@ impl EventStream {
 impl Filter {
     fn admits(&self, event: &Record<Event>, catalog: &Snapshot) -> bool {
         let source = event.body.source.as_ref();
-        let is_one_of = |list: &[String], value: Option<&str>| {
-            list.is_empty() || value.is_some_and(|value| list.iter().any(|own| own == value))
-        };
-        let auth_config = source.map(|own| own.auth_config_id.as_str());
+        let auth_config = source.map(|source| source.auth_config_id.as_str());
         let slug = source.map(|source| source.trigger_slug.to_ascii_lowercase());
         let toolkit = slug
             .as_ref()
@@ -186,6 +183,11 @@ impl Filter {
             && is_one_of(&self.auth_configs, auth_config)
             && is_one_of(&self.users, source.map(|own| own.user_id.as_str()))
     }
+}
+
+/// Returns true if a list is empty or contains a value.
+fn is_one_of(list: &[String], value: Option<&str>) -> bool {
+    list.is_empty() || value.is_some_and(|value| list.iter().any(|one| one == value))
 }
 
 fn opening_time(id: &str) -> Option<Time> {

@@ -244,19 +244,16 @@ impl Filter {
         let Some(source) = &event.body.source else {
             return false;
         };
-        let contains = |(field, text): &(SearchField, String)| {
-            field.values(source).iter().any(|value| {
-                let value = value.to_lowercase();
-                value.contains(&text.to_lowercase())
-            })
-        };
         event.body.kind == EventKind::TriggerMessage
             && self
                 .user
                 .as_ref()
                 .is_none_or(|user| *user == source.user_id)
             && auth_config.is_none_or(|config| *config == source.auth_config_id)
-            && self.contained.iter().all(contains)
+            && self
+                .contained
+                .iter()
+                .all(|(field, text)| field.contains(source, text))
             && self
                 .outcome
                 .is_none_or(|wanted| wanted == outcome(deliveries.iter()))
@@ -264,6 +261,13 @@ impl Filter {
 }
 
 impl SearchField {
+    fn contains(self, source: &TriggerSource, text: &str) -> bool {
+        self.values(source).iter().any(|value| {
+            let value = value.to_lowercase();
+            value.contains(&text.to_lowercase())
+        })
+    }
+
     fn values(self, source: &TriggerSource) -> Vec<&str> {
         match self {
             Self::Any => [

@@ -41,12 +41,11 @@ pub(crate) async fn link_files(
     made: Vec<MadeFile>,
     given: &[String],
 ) -> Result<Bytes> {
-    let unreadable = |cause| {
+    let mut value: Value = serde_json::from_slice(data).map_err(|cause| {
         errors::internal(format!(
             "the data of a tool is not JSON although it was validated: {cause}"
         ))
-    };
-    let mut value: Value = serde_json::from_slice(data).map_err(unreadable)?;
+    })?;
     let mut names = Vec::new();
     visit_file_names(&mut value, &mut |place| {
         names.extend(place.as_str().map(str::to_owned))

@@ -87,11 +87,11 @@ fn checked(app: &App, upload: UploadRequest) -> Result<File> {
         errors::tool_not_found(truncate(&upload.tool), "", &similar)
     })?;
     let mut problems = Vec::new();
-    let is_path = |name: &str| name == "." || name == ".." || name.contains(['/', '\\']);
     let name = upload.name.trim();
     if name.is_empty()
         || name.chars().count() > MAX_NAME_CHARS
-        || is_path(name)
+        || matches!(name, "." | "..")
+        || name.contains(['/', '\\'])
         || name.chars().any(char::is_control)
     {
         problems.push(format!(

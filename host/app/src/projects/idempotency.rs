@@ -109,8 +109,10 @@ pub enum Outcome {
 pub async fn claim(app: &App, holder: &Holder, key: &str, request: Vec<Bytes>) -> Result<Claim> {
     let owner = holder.owner_id();
     let size = request.iter().map(Bytes::len).sum();
-    let hash = move || digest(&request);
-    let digest_of_request = app.large_work.scan(&owner.into(), size, hash).await?;
+    let digest_of_request = app
+        .large_work
+        .scan(&owner.into(), size, move || digest(&request))
+        .await?;
     let now = app.clock.now();
     let id = digest(&[holder.key_id.as_bytes(), key.as_bytes()]);
     let body = IdempotencyRecord {

@@ -281,12 +281,16 @@ impl Quotas {
         let shared = if own.is_empty() {
             stored(store).await?
         } else {
-            let add = |amounts: &mut Amounts| -> Result<Amounts> {
-                amounts.add_all(&own);
-                amounts.subtract(&Amounts::default(), part);
-                Ok(amounts.clone())
-            };
-            let added = store.edit(INSTALLATION_PROJECT, RECORD_ID, now, add);
+            let added = store.edit(
+                INSTALLATION_PROJECT,
+                RECORD_ID,
+                now,
+                |amounts: &mut Amounts| -> Result<Amounts> {
+                    amounts.add_all(&own);
+                    amounts.subtract(&Amounts::default(), part);
+                    Ok(amounts.clone())
+                },
+            );
             match added.await? {
                 Some(shared) => shared,
                 None => {

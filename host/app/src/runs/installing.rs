@@ -47,11 +47,11 @@ impl Installations {
     ) -> Installed {
         let installing = {
             let mut under_way = self.0.lock();
-            let begin = || {
+            let entry = under_way.entry(component).or_insert_with(|| {
                 let work = install(store.clone(), sandbox.clone(), component);
-                begin(Ending(self.0.clone(), component), work)
-            };
-            under_way.entry(component).or_insert_with(begin).clone()
+                start(Ending(self.0.clone(), component), work)
+            });
+            entry.clone()
         };
         installing.await
     }
@@ -61,7 +61,7 @@ impl Installations {
     clippy::disallowed_methods,
     reason = "the work goes on without its caller, and a server that stops may lose it"
 )]
-fn begin(
+fn start(
     ending: Ending,
     work: impl Future<Output = Installed> + Send + 'static,
 ) -> Shared<BoxFuture<'static, Installed>> {
@@ -70,12 +70,11 @@ fn begin(
         work.await
     });
     let ended = async move {
-        let panicked = |_| {
+        task.await.unwrap_or_else(|_| {
             Err(InstallError::Unavailable(
                 "the installation panicked".to_owned(),
             ))
-        };
-        task.await.unwrap_or_else(panicked)
+        })
     };
     ended.boxed().shared()
 }

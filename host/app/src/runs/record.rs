@@ -211,12 +211,12 @@ impl Open<'_> {
                     context,
                     parent: Some(span.context.span),
                 };
-                let work = || request_work(request, &traced.host);
-                tracer.end(place, traced.started, request.elapsed, work);
+                tracer.end(place, traced.started, request.elapsed, || {
+                    request_work(request, &traced.host)
+                });
             }
         }
-        let work = || self.work(end);
-        tracer.end(span, self.start.instant, duration, work);
+        tracer.end(span, self.start.instant, duration, || self.work(end));
     }
 
     fn work(&self, end: ExecutionEnd) -> Work {

@@ -192,14 +192,14 @@ impl<T: Claimable, C: Sync, R: Send> Queue<T, C, R> {
             ),
             None => tracing::error!(id, reason, queue = self.name, "a record was given up"),
         }
-        let change = |body: &mut T| {
+        let ended = claim.end(batch, |body: &mut T| {
             body.work().due = due;
             body.work().attempts = attempts;
             if due.is_none() {
                 body.on_give_up(&reason, now);
             }
-        };
-        claim.end(batch, change).await
+        });
+        ended.await
     }
 }
 

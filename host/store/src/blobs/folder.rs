@@ -106,11 +106,11 @@ impl Blobs for Folder {
     async fn remove(&self, key: &str) -> Result<(), Error> {
         let root = self.root.clone();
         let path = self.path(key)?;
-        let remove = move || match fs::remove_file(&path) {
+        blocking(path.clone(), move || match fs::remove_file(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
             result => result.and_then(|()| File::open(&root)?.sync_all()),
-        };
-        blocking(self.path(key)?, remove).await
+        })
+        .await
     }
 
     async fn keys(&self) -> Result<Vec<String>, Error> {

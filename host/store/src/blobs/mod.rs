@@ -111,10 +111,12 @@ pub trait Blobs: Send + Sync {
 }
 
 fn check(key: &str) -> Result<(), Error> {
-    let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
-    let good =
-        !key.is_empty() && key.len() <= 200 && !key.starts_with('.') && key.bytes().all(legal);
-    if good {
+    let mut bytes = key.bytes();
+    let is_valid = !key.is_empty()
+        && key.len() <= 200
+        && !key.starts_with('.')
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
+    if is_valid {
         Ok(())
     } else {
         Err(Error::Key(key.to_owned()))

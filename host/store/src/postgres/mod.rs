@@ -198,13 +198,12 @@ impl Postgres {
     }
 
     fn statements(&self, collection: &'static Collection) -> Result<&Statements, Error> {
-        let unknown = || {
+        self.statements.get(collection.name).ok_or_else(|| {
             Error::Unavailable(format!(
                 "the collection {} was not declared",
                 collection.name
             ))
-        };
-        self.statements.get(collection.name).ok_or_else(unknown)
+        })
     }
 }
 
@@ -311,12 +310,12 @@ impl Backend for Postgres {
     }
 
     async fn send(&self, message: &str) -> Result<(), Error> {
-        let statement = || {
+        let sent = self.rows(Frequency::Often, || {
             let mut statement = QueryBuilder::new(listen::SEND_SQL);
             statement.push_bind(message.to_owned()).push(")");
             statement
-        };
-        self.rows(Frequency::Often, statement).await.map(drop)
+        });
+        sent.await.map(drop)
     }
 
     async fn message(&self) -> String {

@@ -226,14 +226,13 @@ fn schema_error(at: &str, error: SchemaError) -> OpenError {
 }
 
 fn options(url: &str) -> Result<PgConnectOptions, OpenError> {
-    let malformed = |error: sqlx::Error| {
+    let options = PgConnectOptions::from_str(url).map_err(|error| {
         let reason = failure::reason(&error);
         let reason = format!("`store` is not a URL that can be used: {reason}");
         let hint = "write postgres://user:password@host:5432/database, with special characters \
                     percent-encoded";
         refused("the database", reason, hint)
-    };
-    let options = PgConnectOptions::from_str(url).map_err(malformed)?;
+    })?;
     Ok(options
         // Poolers refuse parameters that they do not know.
         .extra_float_digits(None)

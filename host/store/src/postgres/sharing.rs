@@ -88,13 +88,11 @@ impl<Q, A> SharedCalls<Q, A> {
         let mut waiting = self.waiting.lock();
         waiting.retain(|waiting| !waiting.answer.is_closed());
         let mut bytes = 0;
-        let fits = |waiting: &&Waiting<Q, A>| {
-            bytes += waiting.bytes;
+        let fitting = waiting.iter().take(MAX_CALLS).take_while(|call| {
+            bytes += call.bytes;
             bytes <= MAX_BYTES
-        };
-        let fitting = waiting.iter().take(MAX_CALLS).take_while(fits);
-        let count = fitting.count().max(1);
-        let count = count.min(waiting.len());
+        });
+        let count = fitting.count().max(1).min(waiting.len());
         waiting.drain(..count).collect()
     }
 }

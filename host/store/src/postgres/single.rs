@@ -107,8 +107,10 @@ impl Postgres {
             now,
         };
         let bytes = update.body.len();
-        let apply = |updates| self.apply_updates(single, updates);
-        single.updates.make(update, bytes, apply).await
+        let applied = single
+            .updates
+            .make(update, bytes, |updates| self.apply_updates(single, updates));
+        applied.await
     }
 
     /// Applies updates with one statement. Returns `None` if it is unknown which were applied.

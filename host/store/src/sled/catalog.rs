@@ -121,11 +121,11 @@ fn read(db: &Db) -> Result<HashMap<String, Entry>, Error> {
         .map(|entry| {
             let (key, value) = entry.map_err(|error| records::unreachable_tree(&error))?;
             let name = String::from_utf8_lossy(&key[1..]).into_owned();
-            let broken = |error: serde_json::Error| Error::Damaged {
+            let entry = serde_json::from_slice(&value).map_err(|error| Error::Damaged {
                 what: "the catalog".into(),
                 reason: error.to_string(),
-            };
-            Ok((name, serde_json::from_slice(&value).map_err(broken)?))
+            })?;
+            Ok((name, entry))
         })
         .collect()
 }
@@ -137,16 +137,15 @@ fn write_entry(
     old: Option<&Entry>,
     new: &Entry,
 ) -> Result<(), Error> {
-    let encode = |entry: &Entry| {
-        let failed = |error: serde_json::Error| {
-            Error::Unavailable(format!("cannot write the catalog: {error}"))
-        };
-        serde_json::to_vec(entry).map_err(failed)
-    };
     let mut changes = Changes::new(position);
     let old = old.map(encode).transpose()?;
     changes.put(Key::catalog(name), encode(new)?, old.as_deref());
     apply(db, position, changes)
+}
+
+fn encode(entry: &Entry) -> Result<Vec<u8>, Error> {
+    serde_json::to_vec(entry)
+        .map_err(|error| Error::Unavailable(format!("cannot write the catalog: {error}")))
 }
 
 fn apply(db: &Db, position: &mut Position, changes: Changes) -> Result<(), Error> {

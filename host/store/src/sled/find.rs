@@ -363,8 +363,9 @@ fn in_query_order(
         let key = Key::index(collection.number, state, project, place);
         vec![Range::all(key)]
     };
-    let is_wanted = |suffix: &[u8]| wanted.contains(suffix);
-    let (suffixes, _) = in_field_order(db, scope, query, u64::MAX, ranges, is_wanted)?;
+    let (suffixes, _) = in_field_order(db, scope, query, u64::MAX, ranges, |suffix| {
+        wanted.contains(suffix)
+    })?;
     Ok(suffixes)
 }
 

@@ -230,13 +230,12 @@ impl Core {
     }
 
     fn collection(&self, declaration: &'static Collection) -> Result<CollectionRef, Error> {
-        let unknown = || {
+        self.catalog.collection(declaration).ok_or_else(|| {
             Error::Unavailable(format!(
                 "the collection {} was not declared",
                 declaration.name
             ))
-        };
-        self.catalog.collection(declaration).ok_or_else(unknown)
+        })
     }
 
     fn get(&self, declaration: &'static Collection, id: &str) -> Result<Option<Row>, Error> {

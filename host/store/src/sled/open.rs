@@ -198,18 +198,18 @@ fn open_with_timeout(
     let (sender, receiver) = mpsc::sync_channel(1);
     let owned = paths.clone();
     let known_head = head.clone();
-    let attempt = move || {
-        let result = catch_unwind(AssertUnwindSafe(|| attempt(&owned, &known_head)));
-        let panicked = |_| AttemptError::Damaged {
-            file: owned.db.clone(),
-            reason: "reading it has panicked".to_owned(),
-        };
+    let thread = std::thread::Builder::new().name(OPENING_THREAD.to_owned());
+    let started = thread.spawn(move || {
+        let caught = catch_unwind(AssertUnwindSafe(|| attempt(&owned, &known_head)));
+        let result = caught.unwrap_or_else(|_| {
+            Err(AttemptError::Damaged {
+                file: owned.db.clone(),
+                reason: "reading it has panicked".to_owned(),
+            })
+        });
         // The caller may have timed out.
-        let _ = sender.send(result.map_err(panicked).flatten());
-    };
-    let started = std::thread::Builder::new()
-        .name(OPENING_THREAD.to_owned())
-        .spawn(attempt);
+        let _ = sender.send(result);
+    });
     started.map_err(|error| AttemptError::Io {
         at: paths.root.clone(),
         error,
@@ -316,11 +316,10 @@ fn open_sled(paths: &Paths) -> Result<Db, AttemptError> {
 /// empty store.
 fn create(paths: &Paths, db: &Db) -> Result<Position, AttemptError> {
     let mut id = [0; 16];
-    let failed = |error: io::Error| AttemptError::Io {
+    getrandom::fill(&mut id).map_err(|error| AttemptError::Io {
         at: paths.root.clone(),
-        error,
-    };
-    getrandom::fill(&mut id).map_err(|error| failed(io::Error::other(error.to_string())))?;
+        error: io::Error::other(error.to_string()),
+    })?;
     let position = Position::empty(id);
     db.insert(Key::meta().bytes(), position.encode())
         .map_err(|error| sled_error(paths, error))?;

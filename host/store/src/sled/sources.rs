@@ -202,14 +202,14 @@ fn envelope(name: &str, test: &Predicate) -> Option<Source> {
         ("created_at", Predicate::Below(high)) => Some(Source::Age(Bounds::below(*high))),
         ("id", Predicate::Equals(Scalar::Text(id))) => Some(Source::Ids(vec![id.clone()])),
         ("id", Predicate::AnyOf(ids)) => {
-            let text = |id: &Scalar| {
+            let ids = ids.iter().filter_map(|id| {
                 if let Scalar::Text(id) = id {
                     Some(id.clone())
                 } else {
                     None
                 }
-            };
-            Some(Source::Ids(ids.iter().filter_map(text).collect()))
+            });
+            Some(Source::Ids(ids.collect()))
         }
         _ => None,
     }

@@ -40,13 +40,12 @@ pub(super) fn prepare(catalog: &Catalog, batch: Batch) -> Result<Prepared, Commi
     let mut writes = Vec::with_capacity(batch.writes.len());
     let mut bytes = 0;
     for (write, values) in batch.checked()? {
-        let unknown = || {
+        let collection = catalog.collection(write.collection).ok_or_else(|| {
             CommitError::Invalid(format!(
                 "the collection {} was not declared",
                 write.collection.name
             ))
-        };
-        let collection = catalog.collection(write.collection).ok_or_else(unknown)?;
+        })?;
         bytes += write.step.body().map_or(0, |body| body.len() as u64);
         writes.push((collection, write, values));
     }

@@ -77,14 +77,13 @@ impl Request {
 
 impl Reply {
     pub(super) fn encode(&self) -> io::Result<Bytes> {
-        let size = |change: &FileChange| change.content.as_ref().map(Bytes::len);
         let changes = self.changes.iter();
         let head = ReplyHead {
             exit: self.exit.clone(),
             stdout: self.stdout.len(),
             stderr: self.stderr.len(),
             changes: changes
-                .map(|change| (change.path.clone(), size(change)))
+                .map(|change| (change.path.clone(), change.content.as_ref().map(Bytes::len)))
                 .collect(),
         };
         let contents = self

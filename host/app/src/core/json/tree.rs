@@ -144,10 +144,10 @@ impl<'a> Tree<'a> {
                     && pairs.all(|(element, other)| element.equals(other))
             }
             (Self::Object(members), Value::Object(others)) => {
-                let has_equal = |(name, value): &Member<'_>| {
-                    others.get(*name).is_some_and(|other| value.equals(other))
-                };
-                members.len() == others.len() && members.iter().all(has_equal)
+                members.len() == others.len()
+                    && members.iter().all(|(name, value)| {
+                        others.get(*name).is_some_and(|other| value.equals(other))
+                    })
             }
             _ => false,
         }

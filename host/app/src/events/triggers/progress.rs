@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD as BASE64};
 use bytes::Bytes;
 use manifest::TriggerKind;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use store::{Collection, Document, Erasure, Field, Record, Time};
 
@@ -96,10 +96,12 @@ pub(crate) struct Memory {
 
 impl Memory {
     pub(super) fn new(cursor: &[u8], state: BTreeMap<String, Vec<u8>>) -> Self {
-        let encoded = |(key, value)| (key, BASE64.encode::<Vec<u8>>(value));
+        let state = state.into_iter();
         Self {
             cursor: BASE64.encode(cursor),
-            state: state.into_iter().map(encoded).collect(),
+            state: state
+                .map(|(key, value)| (key, BASE64.encode(value)))
+                .collect(),
         }
     }
 
@@ -108,8 +110,10 @@ impl Memory {
     }
 
     pub(super) fn state(&self) -> BTreeMap<String, Vec<u8>> {
-        let values = |(key, value): (&String, &String)| (key.clone(), decoded(value));
-        self.state.iter().map(values).collect()
+        let state = self.state.iter();
+        state
+            .map(|(key, value)| (key.clone(), decoded(value)))
+            .collect()
     }
 
     /// Returns the size in bytes.
@@ -179,28 +183,33 @@ impl<'a> Seal<'a> {
     }
 
     pub(super) fn open_action(&self, progress: &Progress) -> Result<Option<Action>> {
-        let open = |action| self.key.open(self.context("action"), action);
-        progress.action.as_ref().map(open).transpose()
+        self.open("action", progress.action.as_ref())
     }
 
     pub(super) fn open_recipe(&self, progress: &Progress) -> Result<Option<Value>> {
-        let open = |recipe| self.key.open(self.context("recipe"), recipe);
-        progress.recipe.as_ref().map(open).transpose()
+        self.open("recipe", progress.recipe.as_ref())
     }
 
     pub(super) fn open_memory(&self, progress: &Progress) -> Result<Option<Memory>> {
-        let open = |memory| self.key.open(self.context("memory"), memory);
-        progress.memory.as_ref().map(open).transpose()
+        self.open("memory", progress.memory.as_ref())
     }
 
     /// Returns the last and the next poll. Fails if the error cannot be decrypted.
     pub(super) fn open_status(&self, progress: &Progress) -> Result<PollStatus> {
-        let open = |error| self.key.open(self.context("last_error"), error);
         Ok(PollStatus {
             last_poll_at: progress.last_poll_at,
             next_poll_at: progress.work.due,
-            last_error: progress.last_error.as_ref().map(open).transpose()?,
+            last_error: self.open("last_error", progress.last_error.as_ref())?,
         })
+    }
+
+    fn open<T: DeserializeOwned>(
+        &self,
+        field: &'static str,
+        sealed: Option<&Sealed<T>>,
+    ) -> Result<Option<T>> {
+        let opened = sealed.map(|sealed| self.key.open(self.context(field), sealed));
+        opened.transpose()
     }
 }
 

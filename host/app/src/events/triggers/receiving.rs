@@ -186,8 +186,10 @@ impl Receiver<'_> {
         };
         check(app, self.project, &found, &events).await?;
         if !events.is_empty() {
-            let commit = |webhooks| self.commit(app, webhooks);
-            let stored = app.receptions.store(&self.instance.id, events, commit);
+            let receptions = &app.receptions;
+            let stored = receptions.store(&self.instance.id, events, |webhooks| {
+                self.commit(app, webhooks)
+            });
             stored.await?;
         }
         Ok(Some(Answer {
@@ -254,11 +256,16 @@ impl Receiver<'_> {
         }
         let error = error.map(|error| seal.error(&error)).transpose()?;
         let now = app.clock.now();
-        let change = |progress: &mut Progress| -> Result<()> {
-            progress.last_error.clone_from(&error);
-            Ok(())
-        };
-        app.store.edit(project.as_str(), id, now, change).await?;
+        let edited = app.store.edit(
+            project.as_str(),
+            id,
+            now,
+            |progress: &mut Progress| -> Result<()> {
+                progress.last_error.clone_from(&error);
+                Ok(())
+            },
+        );
+        edited.await?;
         Ok(())
     }
 

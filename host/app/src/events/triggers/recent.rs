@@ -55,15 +55,15 @@ impl RecentEvents {
         &self,
         deliveries: &HashMap<Uuid, Vec<Record<Delivery>>>,
     ) -> Vec<RecentEvent> {
-        let shown = |noted: &Noted| {
-            let delivery = deliveries.get(&noted.id).and_then(|found| found.first());
+        let events = self.0.iter().map(|noted| {
+            let delivery = deliveries.get(&noted.id).and_then(|all| all.first());
             RecentEvent {
                 message_id: message_id(&noted.id.to_string()),
                 at: noted.at,
                 delivery: delivery.map(|delivery| delivery.body.status),
             }
-        };
-        self.0.iter().map(shown).collect()
+        });
+        events.collect()
     }
 }
 

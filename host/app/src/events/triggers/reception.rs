@@ -113,13 +113,12 @@ impl Reception {
     fn next_group(&self) -> Vec<Waiting> {
         let mut waiting = self.waiting.lock();
         let mut bytes = 0;
-        let fits = |waiting: &&Waiting| {
-            let sizes = waiting.events.iter().map(|event| event.payload.len());
+        let fitting = waiting.iter().take_while(|webhook| {
+            let sizes = webhook.events.iter().map(|event| event.payload.len());
             bytes += sizes.map(|size| size + EVENT_BYTES).sum::<usize>();
             bytes <= MAX_SHARED_BYTES
-        };
-        let count = waiting.iter().take_while(fits).count().max(1);
-        let count = count.min(waiting.len());
+        });
+        let count = fitting.count().max(1).min(waiting.len());
         waiting.drain(..count).collect()
     }
 }

@@ -192,8 +192,8 @@ impl Frames {
 
     fn is_at_end(&mut self) -> Result<bool, ArchiveError> {
         let read = self.from.read(&mut [0]);
-        let is_end = read.map(|count| count == 0);
-        is_end.map_err(|cause| self.damaged(&cause))
+        read.map(|count| count == 0)
+            .map_err(|cause| self.damaged(&cause))
     }
 
     /// Reads the start frame. Returns the master key, and the version that made the archive.

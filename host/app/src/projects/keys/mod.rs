@@ -187,8 +187,13 @@ pub async fn revoke(app: &App, secret: &str) -> Result<()> {
     let Some(key) = app.store.lookup::<ApiKey>(&id).await? else {
         return Ok(());
     };
-    let prepare = || async { Ok((Batch::at(app.clock.now()), ())) };
-    revoke_where(app, &key.project, |id| id == key.body.key_id, prepare).await?;
+    revoke_where(
+        app,
+        &key.project,
+        |id| id == key.body.key_id,
+        || async { Ok((Batch::at(app.clock.now()), ())) },
+    )
+    .await?;
     let owner_if = |kind| (key.body.kind == kind).then_some(key.project.as_str());
     tracing::info!(
         target: AUDIT_LOG_TARGET,

@@ -90,8 +90,13 @@ pub async fn remove_key(
     if !keys.iter().any(|own| own.body.key_id == key) {
         return Err(errors::key_not_found(truncate(key)));
     }
-    let prepare = || async { Ok((Batch::at(app.clock.now()), ())) };
-    revoke_where(app, id.as_str(), |own| own == key, prepare).await?;
+    revoke_where(
+        app,
+        id.as_str(),
+        |own| own == key,
+        || async { Ok((Batch::at(app.clock.now()), ())) },
+    )
+    .await?;
     tracing::info!(target: AUDIT_LOG_TARGET, project = id.as_str(), key, "a key was revoked");
     Ok(())
 }

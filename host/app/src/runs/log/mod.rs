@@ -234,10 +234,9 @@ impl Log {
                 .map_err(|_| stopping())?;
             Ok(self.slot(permit, buffer_room))
         };
-        let full = || errors::unavailable("the execution log cannot keep up");
         Box::pin(timeout(SLOT_TIMEOUT, reserved))
             .await
-            .unwrap_or_else(|_| Err(full()))
+            .unwrap_or_else(|_| Err(errors::unavailable("the execution log cannot keep up")))
     }
 
     /// Reserves a slot if the buffer has capacity and no call waits for it.

@@ -67,8 +67,8 @@ impl Pending {
     pub(super) fn new(entry: Entry, payload: usize, room: OwnedSemaphorePermit) -> Self {
         let (subject, observed) = (entry.subject, entry.observed);
         let sent = observed.requests.len();
-        let kind_of = |error: &str| error.split(':').next().unwrap_or_default().to_owned();
-        let failure = entry.error.as_deref().map(kind_of);
+        let error = entry.error.as_deref();
+        let failure = error.map(|error| error.split(':').next().unwrap_or_default().to_owned());
         let visibility = subject.project.stored.config.log_visibility;
         let mut detail = (visibility != LogVisibility::DontStoreData).then(|| Detail {
             arguments: truncate_json(&subject.arguments, payload),
@@ -190,13 +190,15 @@ fn fit_room(
 impl Detail<RawJson> {
     /// Returns the size in memory, in bytes, which is about the size when written.
     pub(super) fn size(&self) -> usize {
-        let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-        let line = |line: &Line| mem::size_of::<Line>() + line.message.len();
-        let log: usize = self.log.iter().map(line).sum();
-        let sent =
-            |sent: &SentRequest| mem::size_of::<SentRequest>() + sent.url.len() + text(&sent.error);
-        let requests: usize = self.requests.iter().map(sent).sum();
-        self.arguments.0.len() + self.data.0.len() + text(&self.error) + log + requests
+        let log = self
+            .log
+            .iter()
+            .map(|line| mem::size_of::<Line>() + line.message.len());
+        let requests = self.requests.iter().map(|sent| {
+            mem::size_of::<SentRequest>() + sent.url.len() + length(sent.error.as_ref())
+        });
+        let (log, requests): (usize, usize) = (log.sum(), requests.sum());
+        self.arguments.0.len() + self.data.0.len() + length(self.error.as_ref()) + log + requests
     }
 
     /// Replaces all lines and requests by one line with the reason.
@@ -220,6 +222,10 @@ impl Detail<RawJson> {
         }
         self.leave_out_trace(why);
     }
+}
+
+fn length(text: Option<&String>) -> usize {
+    text.map_or(0, String::len)
 }
 
 impl From<LogLine> for Line {

@@ -104,10 +104,9 @@ impl Collector<'_> {
             let (pages, is_last) = read_pages(app, query, pages_at_reached_time).await?;
             for page in pages {
                 let position = (page.created_at, page.id);
-                let same_time = |(at, _): &(Time, String)| *at == position.0;
-                pages_at_reached_time = match reached.as_ref().is_some_and(same_time) {
-                    true => pages_at_reached_time + 1,
-                    false => 1,
+                pages_at_reached_time = match &reached {
+                    Some((at, _)) if *at == position.0 => pages_at_reached_time + 1,
+                    _ => 1,
                 };
                 if reached.as_ref().is_some_and(|reached| position >= *reached) {
                     continue;

@@ -268,12 +268,11 @@ impl Message {
 /// Returns the number of first records that are written together.
 fn group_length(entries: &[Box<Pending>]) -> usize {
     let mut bytes = 0;
-    let fits = |size: &usize| {
-        bytes += size;
+    let fitting = entries.iter().take_while(|entry| {
+        bytes += entry.size;
         bytes <= MAX_GROUP_BYTES
-    };
-    let sizes = entries.iter().map(|entry| entry.size);
-    sizes.take_while(fits).count().max(1)
+    });
+    fitting.count().max(1)
 }
 
 #[cfg(test)]

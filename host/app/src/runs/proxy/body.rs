@@ -62,8 +62,10 @@ impl ProxyBody {
         object: Bytes,
     ) -> Result<serde_json::Result<Option<Self>>> {
         let size = object.len();
-        let find = move || Self::from_member(&object);
-        app.large_work.scan(tenant, size, find).await
+        let found = app
+            .large_work
+            .scan(tenant, size, move || Self::from_member(&object));
+        found.await
     }
 
     fn from_member(object: &Bytes) -> serde_json::Result<Option<Self>> {

@@ -245,8 +245,9 @@ impl<'a, T: Claimable, C, R> Scheduler<'a, T, C, R> {
         let mut waiting = self.waiting.lock().await;
         loop {
             let now = self.claims.now().await?;
-            let acquire = |project: &str, key: &str| self.acquire(project, key, now);
-            if let Some((record, permits)) = waiting.admit(acquire) {
+            let admitted =
+                waiting.admit(|project: &str, key: &str| self.acquire(project, key, now));
+            if let Some((record, permits)) = admitted {
                 self.claiming.lock().insert(record.id.clone());
                 return Ok((record, permits));
             }
@@ -345,8 +346,9 @@ impl<'a, T: Claimable, C, R> Scheduler<'a, T, C, R> {
         deferred.retain(|record| record.body.work().due > Some(now));
         if self.admission.retry_at.is_some() {
             // Records that were deferred before this server started are found, too.
-            let at_start = || time_after(now, MAX_DEFERRAL);
-            let until = *waiting.deferred_until.get_or_insert_with(at_start);
+            let until = *waiting
+                .deferred_until
+                .get_or_insert_with(|| time_after(now, MAX_DEFERRAL));
             if waiting.reads_deferred(now) {
                 self.read_deferred(&mut waiting.deferred, now, until)
                     .await?;

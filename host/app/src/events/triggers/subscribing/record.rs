@@ -202,8 +202,9 @@ impl ProviderSubscription {
         id: &str,
     ) -> Result<Option<Subscription>> {
         let key = app.vault.key(project, app.clock.now()).await?;
-        let open = |current| key.open(context(project, id, "current"), current);
-        self.current.as_ref().map(open).transpose()
+        let current = self.current.as_ref();
+        let opened = current.map(|current| key.open(context(project, id, "current"), current));
+        opened.transpose()
     }
 }
 
@@ -324,19 +325,22 @@ pub(in crate::events::triggers) async fn views(
         return Ok(HashMap::new());
     }
     let owner = project.id.as_str();
-    let found = app.store.get_many::<ProviderSubscription>(owner, &ids);
-    let found = found.await?;
+    let records = app
+        .store
+        .get_many::<ProviderSubscription>(owner, &ids)
+        .await?;
     let key = app.vault.key(owner, app.clock.now()).await?;
-    let view = |(id, record): (String, Record<ProviderSubscription>)| {
+    let views = records.into_iter().map(|(id, record)| {
         let subscription = record.body;
-        let open = |error| key.open(context(owner, &id, "last_error"), error);
+        let error = subscription.last_error.as_ref();
+        let error = error.map(|error| key.open(context(owner, &id, "last_error"), error));
         let view = SubscriptionView {
             state: subscription.state(),
             expires_at: subscription.expires_at,
             next_attempt_at: subscription.work.due,
-            last_error: subscription.last_error.as_ref().map(open).transpose()?,
+            last_error: error.transpose()?,
         };
         Ok((subscription.instance.to_string(), view))
-    };
-    found.into_iter().map(view).collect()
+    });
+    views.collect()
 }

@@ -209,8 +209,8 @@ impl Subject {
                 let outcome = Outcome::subscribed(app, self.place(), &subscription).await?;
                 let batch = claim.batch().await?;
                 let now = batch.now;
-                let renewal = |expires_at| self.renewal(app, now, expires_at);
-                let due = subscription.expires_at_ms.map(Time).map(renewal);
+                let expires_at = subscription.expires_at_ms.map(Time);
+                let due = expires_at.map(|expires_at| self.renewal(app, now, expires_at));
                 let ended = claim.end(batch, |record| outcome.note(record, now, due));
                 Ok(ended.await?)
             }
