@@ -84,7 +84,7 @@ pub static COLLECTIONS: &[&Collection] = &[
 
 /// The state that all modules share.
 pub struct App {
-    /// This app, for tasks besides the one of a request.
+    /// This app, for background tasks of a request.
     own: Weak<App>,
     pub(crate) store: Store,
     /// The vault of secrets.
@@ -172,7 +172,7 @@ pub struct Parts {
     pub connections: accounts::Settings,
     /// The settings of outgoing webhooks.
     pub webhooks: events::WebhookSettings,
-    /// The settings of the sink, or `None` if the operator configured none.
+    /// The settings of the sink, or `None` if it is not configured.
     pub sink: Option<events::SinkSettings>,
     /// The settings of trigger instances.
     pub triggers: events::triggers::Settings,
@@ -180,7 +180,7 @@ pub struct Parts {
     pub sessions: agents::Settings,
     /// The keys whose signatures of components are trusted.
     pub trusted: catalog::TrustedKeys,
-    /// The settings of the language model, or `None` if the operator configured none.
+    /// The settings of the language model, or `None` if it is not configured.
     pub model: Option<runs::prompt::Settings>,
     /// The bytes that each project may write in a day.
     pub quotas: projects::quotas::Settings,
@@ -255,7 +255,7 @@ impl App {
         Ok((app, writer))
     }
 
-    /// Returns this app for a task besides the one of a request. Fails if the server is stopping.
+    /// Returns this app for a background task of a request. Fails if the server is stopping.
     pub(crate) fn shared(&self) -> Result<Arc<Self>> {
         let own = self.own.upgrade();
         own.ok_or_else(|| core::errors::unavailable("the server is stopping"))
@@ -289,8 +289,7 @@ impl App {
         self.store.message().await
     }
 
-    /// Does background work that is due, and writes key uses and daily quotas to the store. Never
-    /// returns.
+    /// Does due background work, and writes key uses and daily quotas to the store. Never returns.
     pub async fn run_jobs(&self) {
         tokio::join!(
             lifecycle::jobs::run(self),

@@ -1,11 +1,11 @@
 //! Capacity that many keys share, such as the projects of a server.
 //!
-//! Problem: with a limit for each key alone, a few keys take everything, and with a limit so low that
-//! they cannot, a key that is alone gets little.
+//! Problem: with a limit for each key alone, a few keys take everything, and with a limit so low
+//! that they cannot, a single active key gets little.
 //!
 //! Guarantee: a key takes its first `base` units whenever they are free, further ones only while
-//! `reserve` units stay free, and never more than `cap` ([`Shares`]). If the reserve is eight bases,
-//! eight keys that hold all they may leave a ninth its base. A key that is alone gets `cap`.
+//! `reserve` units stay free, and never more than `cap` ([`Shares`]). If the reserve is eight
+//! bases, eight keys that hold all they may leave a ninth its base. A single active key gets `cap`.
 //!
 //! A [`Gate`] issues permits by this rule, and a [`Pool`] bytes. A gate also has a queue, from which
 //! keys are served round-robin: a key with many waiting callers does not delay a key with one.

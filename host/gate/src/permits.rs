@@ -58,7 +58,7 @@ impl<K: Clone + Eq + Hash, S: Clone> Key<K, S> {
 }
 
 impl Queue {
-    /// Limits the time alone. Each caller holds something else that is limited.
+    /// Limits the time alone. Each caller holds another limited resource.
     #[must_use]
     pub const fn time(wait: Duration) -> Self {
         Self {
@@ -210,7 +210,7 @@ impl<K: Clone + Eq + Hash, S: Clone> Shared<K, S> {
 }
 
 impl<K: Clone + Eq + Hash, S: Clone> Inner<K, S> {
-    /// Adds a caller to the queue of a key that has an entry. Returns none if the queue is full.
+    /// Adds a caller to the queue of a key that has an entry. Returns `None` if the queue is full.
     fn enqueue(
         &mut self,
         name: &K,

@@ -132,7 +132,7 @@ impl<K: Clone + Eq + Hash> Reservation<K> {
     /// Releases all held bytes.
     pub fn release(&self) {
         let bytes = self.held.swap(0, Relaxed);
-        // Most reservations hold none, and all processors share the counter.
+        // Most reservations are empty, and all processors share the counter.
         if bytes > 0 {
             let mut inner = self.pool.inner.lock();
             inner.used -= bytes;

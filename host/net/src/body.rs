@@ -6,10 +6,10 @@
 //! by piece. A response that expands more than a hundredfold is refused even if it is within the
 //! limit.
 //!
-//! Problem: many large responses that arrive at once would occupy every thread.
+//! Problem: many large responses that arrive concurrently would occupy every thread.
 //!
 //! Guarantee: large responses take turns for each part that is read, so that at most one of them
-//! waits for a thread beside other work.
+//! competes for a thread with other work.
 
 use std::io::{self, Write};
 
@@ -41,7 +41,7 @@ static LARGE_READ_TURN: Semaphore = Semaphore::const_new(MAX_LARGE_READS);
 
 /// Memory budget for response bodies.
 pub trait MemoryBudget: std::fmt::Debug + Send + Sync {
-    /// Reserves more bytes. Returns false if none are left.
+    /// Reserves more bytes. Returns false if the budget is used up.
     fn grow(&self, bytes: u64) -> bool;
 }
 
@@ -132,7 +132,7 @@ impl Turns {
     }
 }
 
-/// A body that is being received.
+/// A body being received.
 struct Collected<'r> {
     bytes: Vec<u8>,
     /// The announced size of the body, or zero if it is not known.
@@ -167,7 +167,7 @@ impl<'r> Collected<'r> {
     }
 
     /// Reserves memory for `more` bytes. A body of unknown size doubles its capacity, so that it is
-    /// seldom moved. Another one gets its whole capacity when it becomes large, and a body that
+    /// rarely moved. Another one gets its whole capacity when it becomes large, and a body that
     /// does not fit into the budget is refused before it is read.
     fn reserve(&mut self, more: usize) -> Result<(), ReadError> {
         let size = self.bytes.len() + more;

@@ -88,13 +88,13 @@ const fn v6(s: [u16; 8], prefix: u8) -> Ipv6Net {
 pub enum Refused {
     /// The scheme is neither `http` nor `https`.
     Scheme(String),
-    /// The URL has no host, an empty one, or one that ends in a dot.
+    /// The URL lacks a host, or its host is empty or ends in a dot.
     Host,
     /// The URL names a user or a password.
     UserInfo,
-    /// The URL's host is an address that is not public.
+    /// The URL's host is a non-public address.
     Literal(IpAddr),
-    /// The name has an address that is not public.
+    /// The name has a non-public address.
     Resolved(IpAddr),
 }
 
@@ -199,7 +199,7 @@ pub(crate) fn check_addresses(
     }
 }
 
-/// Reason that a name has no usable address. The HTTP client returns it as the source of its error.
+/// Reason why a name lacks a usable address. The HTTP client returns it as the source of its error.
 #[derive(Debug)]
 pub(crate) enum Unresolved {
     Refused(Refused),

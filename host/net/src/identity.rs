@@ -29,7 +29,7 @@ pub struct Identity {
 pub(crate) struct ClientCache<T>(Mutex<Vec<([u8; 32], Arc<T>)>>);
 
 impl Identity {
-    /// Reads a certificate, or a chain that begins with it, and its key, both in PEM. Line ends
+    /// Reads a certificate, or a chain that starts with it, and its key, both in PEM. Line ends
     /// that a form changed are repaired.
     ///
     /// # Errors

@@ -85,7 +85,7 @@ pub struct Client {
     proxy: Option<Arc<Proxy>>,
     /// Tenant for which names are looked up.
     tenant: Option<Arc<str>>,
-    /// Memory budget for responses; none for no limit on all of them together.
+    /// Memory budget for all responses together, or `None` for no limit.
     memory: Option<Arc<dyn MemoryBudget>>,
     /// Reader of responses while they arrive.
     reader: Option<Arc<dyn BodyReader>>,
@@ -193,7 +193,7 @@ impl Client {
     /// Creates a client.
     ///
     /// # Errors
-    /// Returns an error if TLS cannot be set up, for example because the system has no certificate
+    /// Returns an error if TLS cannot be set up, for example because the system lacks a certificate
     /// store.
     pub fn new(settings: Settings) -> Result<Self, Error> {
         Self::with_lookups(settings, Lookups::new())
@@ -313,8 +313,8 @@ impl Client {
         Ok(StreamedResponse::new(response, idle_timeout, context))
     }
 
-    /// Checks whether a URL may be reached now. Sends no request. A name that has no address, or whose
-    /// name server does not answer, passes.
+    /// Checks whether a URL may be reached now. Sends no request. A name without an address, or
+    /// whose name server does not answer, passes.
     ///
     /// # Errors
     /// Returns the reason if the guard refuses the URL.
@@ -476,18 +476,13 @@ impl Clients {
             identity,
             None,
         )?;
-        let unguarded = || {
-            build(
-                user_agent,
-                guard::Resolver::unguarded(lookups.clone()),
-                identity,
-                None,
-            )
+        let unguarded = if rewrites {
+            let resolver = guard::Resolver::unguarded(lookups.clone());
+            Some(build(user_agent, resolver, identity, None)?)
+        } else {
+            None
         };
-        Ok(Self {
-            guarded,
-            unguarded: if rewrites { Some(unguarded()?) } else { None },
-        })
+        Ok(Self { guarded, unguarded })
     }
 }
 

@@ -47,7 +47,7 @@ pub const LOOKUP_TIMEOUT: Duration = Duration::from_secs(4);
 /// Stack size of a lookup thread, in bytes.
 const STACK_BYTES: usize = 512 << 10;
 
-/// Addresses of a name or the reason that there are none.
+/// Addresses of a name or the reason why it lacks them.
 type LookupResult = Result<Vec<SocketAddr>, String>;
 
 /// Scheduler of name lookups.
@@ -58,7 +58,7 @@ pub(crate) struct Lookups {
 
 #[derive(Default)]
 struct State {
-    /// Callers of each name that is being looked up or waits for a lookup.
+    /// Callers of each name in or waiting for a lookup.
     callers: HashMap<String, Vec<Caller>>,
     /// Names that wait, the oldest first.
     waiting: Vec<String>,
@@ -106,7 +106,7 @@ impl Lookups {
     /// Finds the addresses of a name for a tenant.
     ///
     /// # Errors
-    /// Returns an error if the name has no addresses, if they do not arrive in time, or if too many
+    /// Returns an error if the name lacks addresses, if they do not arrive in time, or if too many
     /// names wait.
     pub(crate) async fn find(
         self: &Arc<Self>,
@@ -153,16 +153,16 @@ impl Lookups {
     /// Starts a thread for each lookup.
     fn start(self: &Arc<Self>, mut lookups: Vec<Lookup>) {
         while let Some(lookup) = lookups.pop() {
-            let own = self.clone();
+            let lookups_of_thread = self.clone();
             let running = lookup.clone();
-            let run = move || {
-                let found = (own.look_up)(&running.name);
-                own.start(own.finish(&running, &found));
-            };
             let thread = thread::Builder::new()
                 .name("dns".to_owned())
                 .stack_size(STACK_BYTES);
-            if let Err(cause) = thread.spawn(run) {
+            let spawned = thread.spawn(move || {
+                let result = (lookups_of_thread.look_up)(&running.name);
+                lookups_of_thread.start(lookups_of_thread.finish(&running, &result));
+            });
+            if let Err(cause) = spawned {
                 let failed = Err(format!("no thread can be started: {cause}"));
                 lookups.extend(self.finish(&lookup, &failed));
             }
@@ -207,20 +207,22 @@ impl State {
         });
     }
 
-    /// Returns true if no waiting place is left for a name, its domain or its tenant.
+    /// Returns true if too many lookups wait for a name, its domain or its tenant.
     fn is_queue_full(&self, name: &str, tenant: Option<&str>) -> bool {
-        let is_of_domain = |waiting: &&String| domain(waiting) == domain(name);
-        let is_of_tenant = |waiting: &&String| {
+        let waiting = self.waiting.iter();
+        let of_domain = waiting
+            .clone()
+            .filter(|waiting| domain(waiting) == domain(name));
+        let of_tenant = waiting.filter(|waiting| {
             let mut callers = self.callers.get(*waiting).into_iter().flatten();
             tenant.is_some() && callers.any(|caller| caller.tenant.as_deref() == tenant)
-        };
+        });
         let all = self.waiting.len() as u64;
         let is_full = |held: usize| {
             let refusal = WAITING_LOOKUP_SHARES.refusal(held as u64, all, 1);
             refusal.is_some()
         };
-        is_full(self.waiting.iter().filter(is_of_domain).count())
-            || is_full(self.waiting.iter().filter(is_of_tenant).count())
+        is_full(of_domain.count()) || is_full(of_tenant.count())
     }
 
     /// Takes the waiting names whose lookups can start.
@@ -252,11 +254,11 @@ impl State {
         if !is_free(&self.running_of_domain, domain(name)) {
             return None;
         }
-        let has_share = |caller: &&Caller| {
+        let mut callers = self.callers.get(name)?.iter();
+        let caller = callers.find(|caller| {
             let tenant = caller.tenant.as_deref();
             tenant.is_none_or(|tenant| is_free(&self.running_of_tenant, tenant))
-        };
-        let caller = self.callers.get(name)?.iter().find(has_share)?;
+        })?;
         Some(Lookup {
             name: name.to_owned(),
             tenant: caller.tenant.clone(),
@@ -397,7 +399,7 @@ mod tests {
         let mut held = Vec::new();
         for tenant in 0..HOSTILE_TENANTS {
             let mut number = 0;
-            // A tenant goes on until it may not even wait.
+            // A tenant continues until it may not even wait.
             while let Ok(waits) = lookups.request(
                 &format!("x{tenant}x{number}-silent.com"),
                 Some(format!("greedy {tenant}").into()),

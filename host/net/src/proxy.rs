@@ -58,16 +58,17 @@ impl Proxy {
         if !is_bare_origin {
             return Err(InvalidProxy::Address);
         }
-        let value = |text: &str| {
-            let mut value = HeaderValue::from_str(text).map_err(|_| InvalidProxy::Authorization)?;
-            value.set_sensitive(true);
-            Ok(value)
-        };
         Ok(Self {
             url,
-            authorization: authorization.map(value).transpose()?,
+            authorization: authorization.map(sensitive_value).transpose()?,
         })
     }
+}
+
+fn sensitive_value(text: &str) -> Result<HeaderValue, InvalidProxy> {
+    let mut value = HeaderValue::from_str(text).map_err(|_| InvalidProxy::Authorization)?;
+    value.set_sensitive(true);
+    Ok(value)
 }
 
 impl fmt::Debug for Proxy {

@@ -21,8 +21,8 @@ impl Client {
     /// `follow` may change the next request, for example to sign it again.
     ///
     /// Headers named in `credentials` and the client certificate go only to the origin of the first
-    /// request. A redirect is not followed if it needs a body that cannot be sent again. A redirect
-    /// that is not followed is returned as the response. The time limits cover all hops together.
+    /// request. A redirect is not followed if it needs a body that cannot be sent again. Otherwise
+    /// the redirect itself is returned as the response. The time limits cover all hops together.
     ///
     /// # Errors
     /// Returns the errors of [`Client::send`].

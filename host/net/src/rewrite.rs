@@ -22,7 +22,7 @@ pub struct Rewrite {
     pub to: Origin,
 }
 
-/// Error for a text that is not an origin.
+/// Error for a string which is not an origin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not an origin; write scheme, host and port without a path, for example https://api.example.com"

@@ -36,7 +36,7 @@ impl StreamedResponse {
         self.response.headers().get(name)?.to_str().ok()
     }
 
-    /// Waits for the next piece of the body. Returns none at its end.
+    /// Waits for the next piece of the body. Returns `None` at its end.
     ///
     /// # Errors
     /// Fails if the connection breaks, or if no piece arrives in time.

@@ -4,8 +4,8 @@
 //! byte order mark, or with texts that were cut in the middle of a character. One such character must
 //! not cost the whole body.
 //!
-//! Guarantee: a byte order mark takes precedence over the declared charset, and without either the text
-//! is UTF-8. JSON that is valid UTF-8 is read as such whatever charset is declared with it, because
+//! Guarantee: a byte order mark takes precedence over the declared charset, and without either the
+//! text is UTF-8. JSON in valid UTF-8 is read as such whatever charset is declared with it, because
 //! every browser does. What cannot be decoded becomes U+FFFD, and so does half of a surrogate pair
 //! that JSON escapes alone, which RFC 8259 permits and no string in UTF-8 can have.
 
@@ -70,10 +70,10 @@ pub fn decode<'b>(media_type: &str, body: &'b [u8]) -> Cow<'b, str> {
     }
 }
 
-/// Decodes a body if it is text by its media type and by its bytes. Otherwise it is returned unchanged:
-/// a body of another type, one without a type or a charset that is not UTF-8, and one that servers
-/// declare to be plain text without looking at it. Returns also the media type of the decoded body if
-/// it is another one.
+/// Decodes a body if it is text by its media type and by its bytes. Otherwise it is returned
+/// unchanged: a body of another type, one that is not UTF-8 and lacks a type or a charset, and one
+/// that servers declare to be plain text without looking at it. Also returns the media type of the
+/// decoded body if it differs.
 #[must_use]
 pub fn decode_body(media_type: &str, body: Bytes) -> (Bytes, Option<String>) {
     if !is_text(media_type, &body) {
@@ -136,7 +136,7 @@ fn encoding(label: &str) -> Option<&'static Encoding> {
     Encoding::for_label_no_replacement(label.as_bytes())
 }
 
-/// Returns the media type with UTF-8 in place of another charset.
+/// Returns the media type with UTF-8 instead of another charset.
 fn with_utf8(media_type: &str) -> Option<String> {
     let label = charset_label(media_type)?;
     let other = encoding(label).is_some_and(|encoding| encoding != UTF_8);
@@ -182,11 +182,14 @@ fn is_text(media_type: &str, body: &[u8]) -> bool {
     }
 }
 
-/// Returns true if a body that is declared as plain text has bytes that no text has. Some servers
-/// declare every file as plain text (WHATWG MIME Sniffing, section 7.2).
+/// Returns true if a body declared as plain text contains bytes that never occur in text. Some
+/// servers declare every file as plain text (WHATWG MIME Sniffing, section 7.2).
 fn is_mislabeled(essence: &str, body: &[u8]) -> bool {
-    let is_binary = |byte: &u8| matches!(byte, 0..=8 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f);
-    essence.eq_ignore_ascii_case("text/plain") && body.iter().take(SNIFFED_BYTES).any(is_binary)
+    let start = &body[..body.len().min(SNIFFED_BYTES)];
+    essence.eq_ignore_ascii_case("text/plain")
+        && start
+            .iter()
+            .any(|byte| matches!(byte, 0..=8 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f))
 }
 
 /// Replaces escaped halves of surrogate pairs that stand alone.
@@ -205,7 +208,7 @@ fn without_lone_surrogates(text: Cow<'_, str>) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Returns where the digits of escaped surrogates begin that are not one of a pair.
+/// Returns the positions of the digits of unpaired escaped surrogates.
 fn lone_surrogates(json: &[u8]) -> Vec<usize> {
     let mut lone = Vec::new();
     let mut read = 0;
@@ -224,14 +227,14 @@ fn lone_surrogates(json: &[u8]) -> Vec<usize> {
                 lone.push(escape + r"\u".len());
                 escape + ESCAPE_BYTES
             }
-            // An escaped backslash begins no other escape.
+            // An escaped backslash does not start another escape.
             _ => escape + r"\\".len(),
         };
     }
     lone
 }
 
-/// Returns the code unit whose escape begins at a place.
+/// Returns the code unit whose escape starts at a position.
 fn code_unit(json: &[u8], at: usize) -> Option<u16> {
     let digits = json.get(at..at + ESCAPE_BYTES)?.strip_prefix(br"\u")?;
     let digits = str::from_utf8(digits).ok()?;

@@ -26,7 +26,7 @@ const TEMPORARY_ERRORS: [&str; 5] = [
 const UNSUPPORTED_TOKEN_TYPES: [&str; 3] = ["mac", "pop", "dpop"];
 /// Lifetime in seconds from which on a token counts as not expiring.
 const MAX_LIFETIME_SECONDS: u64 = 100 * 366 * 86_400;
-/// Maximum `Retry-After` that is passed on. For a longer one the caller uses its own delay.
+/// Maximum accepted `Retry-After`. For a longer one the caller uses its own delay.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(86_400);
 /// Threshold between seconds and milliseconds since the Unix epoch. Seconds stay below it for three
 /// thousand years; milliseconds have exceeded it since 1973.
@@ -68,8 +68,7 @@ pub(super) fn parse_tokens(now_ms: i64, oauth2: &OAuth2, body: &Value) -> Result
             None | Some(Value::Null) => {}
             Some(Value::String(token)) if token.is_empty() => {}
             Some(token @ Value::String(_)) => drop(values.insert(name.to_owned(), token.clone())),
-            // A number or a list in this place is something else, such as a count or an index of
-            // tokens.
+            // A number or a list here is something else, such as a count or an index of tokens.
             Some(_) => return Err(Refusal::malformed(format!("`{name}` is not a string"))),
         }
     }
@@ -105,7 +104,7 @@ pub(super) fn parse_tokens(now_ms: i64, oauth2: &OAuth2, body: &Value) -> Result
     })
 }
 
-/// Accepts a response that is no refusal, in any format. A response with tokens is also checked
+/// Accepts any response except a refusal, in any format. A response with tokens is also checked
 /// against the manifest.
 pub(super) fn accept(token_response: Option<&TokenResponse>, response: &Response) -> Result<Value> {
     let status = response.status;
@@ -234,20 +233,16 @@ fn lifetime(
             .filter(|span| !span.is_zero()),
         ExpiryKind::At => time_until(now_ms, &stated),
     });
-    let always = || {
-        token_response
-            .expiry
-            .as_ref()?
-            .default
-            .map(|seconds| Duration::from_secs(seconds.into()))
-    };
     stated
         .or_else(|| time_until(now_ms, &exp_claim(token)?))
-        .or_else(always)
+        .or_else(|| {
+            let seconds = token_response.expiry.as_ref()?.default?;
+            Some(Duration::from_secs(seconds.into()))
+        })
         .filter(|span| span.as_secs() < MAX_LIFETIME_SECONDS)
 }
 
-/// Parses a duration in seconds, which may be a text, have a fraction or have a unit. Zero and
+/// Parses a duration in seconds, which may be a string, have a fraction or have a unit. Zero and
 /// negative values count as absent.
 fn parse_seconds(stated: &str) -> Option<Duration> {
     let stated = stated.trim();
@@ -281,8 +276,8 @@ fn time_until(now_ms: i64, stated: &str) -> Option<Duration> {
     ))
 }
 
-/// Returns the `exp` claim of a token that is a JWT (RFC 7519, section 4.1.4). The signature is not
-/// verified: a false claim affects only its issuer.
+/// Returns the `exp` claim of a JWT (RFC 7519, section 4.1.4). The signature is not verified: a
+/// false claim affects only its issuer.
 fn exp_claim(token: &str) -> Option<String> {
     let mut parts = token.split('.');
     let (_, claims, _, None) = (parts.next()?, parts.next()?, parts.next()?, parts.next()) else {

@@ -11,10 +11,9 @@ const CLOCK_SKEW_SECONDS: i64 = 30;
 
 /// Signs the assertion that the manifest describes, for one request.
 pub(super) fn sign(variables: &Variables<'_>, assertion: &Assertion) -> Result<String> {
-    let missing = || Refusal::unsent("the account has no signing key");
-    let key =
-        zeroize::Zeroizing::new(manifest::fill(&assertion.key, variables).ok_or_else(missing)?);
-    let (algorithm, key) = read_key(assertion.algorithm, &key);
+    let pem = manifest::fill(&assertion.key, variables).map(zeroize::Zeroizing::new);
+    let pem = pem.ok_or_else(|| Refusal::unsent("the account has no signing key"))?;
+    let (algorithm, key) = read_key(assertion.algorithm, &pem);
     let unusable = |_| {
         Refusal::unsent("the signing key of the account cannot be read: it must be complete PEM")
     };

@@ -37,19 +37,10 @@ pub(super) fn authorization_url(flow: &Flow<'_>, params: AuthorizeParams<'_>) ->
         ("redirect_uri", percent_encode(redirect_uri)),
         ("state", percent_encode(state)),
     ];
-    // As a separator, `+` is the form encoding of a space and therefore stays unescaped.
-    let written = |scope: String| match oauth2.scope_separator.as_deref() {
-        Some("+") => scope
-            .split('+')
-            .map(percent_encode)
-            .collect::<Vec<_>>()
-            .join("+"),
-        _ => percent_encode(&scope),
-    };
     let scope = join_scopes(oauth2, &oauth2.scopes, scopes);
     let user_scope = join_scopes(oauth2, &[], user_scopes);
     for (name, scope) in [("scope", scope), (USER_SCOPE_PARAMETER, user_scope)] {
-        query.extend((!scope.is_empty()).then(|| (name, written(scope))));
+        query.extend((!scope.is_empty()).then(|| (name, encode_scope(oauth2, &scope))));
     }
     if let Some(verifier) = verifier.filter(|_| oauth2.pkce) {
         query.push(("code_challenge", challenge(verifier)));
@@ -119,7 +110,20 @@ pub fn is_scope_parameter(name: &str) -> bool {
     name.ends_with("scope")
 }
 
-/// Returns false for the scheme's own scopes of the user if others are requested in their place.
+/// Encodes scopes for the query of a URL.
+fn encode_scope(oauth2: &OAuth2, scope: &str) -> String {
+    match oauth2.scope_separator.as_deref() {
+        // As a separator, `+` is the form encoding of a space and therefore stays unescaped.
+        Some("+") => scope
+            .split('+')
+            .map(percent_encode)
+            .collect::<Vec<_>>()
+            .join("+"),
+        _ => percent_encode(scope),
+    }
+}
+
+/// Returns false for the scheme's own scopes of the user if others are requested instead.
 fn is_sent(parameter: &str, user_scopes: &[String]) -> bool {
     user_scopes.is_empty() || parameter != USER_SCOPE_PARAMETER
 }

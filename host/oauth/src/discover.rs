@@ -78,7 +78,7 @@ impl MetadataCache {
                 .ok_or_else(|| missing("authorization endpoint"))?;
         }
         if mode == AuthMode::DcrOauth {
-            // A project may use a client of its own, so a missing registration endpoint is no
+            // A project may use a client of its own, so a missing registration endpoint is not an
             // error.
             let register = oauth2.register.get_or_insert_default();
             register.url = register.url.take().or(published.register);
@@ -133,7 +133,7 @@ impl MetadataCache {
     }
 }
 
-/// Returns the first issuer that an API names (RFC 9728, section 3), or `None` if the API has no
+/// Returns the first issuer that an API names (RFC 9728, section 3), or `None` if the API lacks
 /// metadata.
 async fn find_issuer(net: &net::Client, resource: &Url) -> Result<Option<Url>> {
     let Some(answer) = fetch_resource_metadata(net, resource).await? else {
@@ -185,7 +185,7 @@ async fn fetch_metadata(net: &net::Client, issuer: &Url) -> Result<Metadata> {
     found.ok_or_else(|| Refusal::malformed(format!("`{issuer}` publishes no metadata")))
 }
 
-/// Returns the metadata of the origin of an API that has no metadata of its own, or the default
+/// Returns the metadata of the origin of an API without metadata of its own, or the default
 /// endpoints there (Model Context Protocol, version 2025-03-26).
 async fn fetch_origin_metadata(net: &net::Client, resource: &Url) -> Result<Metadata> {
     let issuer = origin(resource);
@@ -248,7 +248,7 @@ fn origin(of: &Url) -> Url {
     url
 }
 
-/// Fetches a JSON document; none if the provider does not have it.
+/// Fetches a JSON document, or returns `None` if the provider does not have it.
 async fn fetch_document(net: &net::Client, url: Url) -> Result<Option<Value>> {
     let response = request::get(net, url.clone(), None).await?;
     if response.status.is_server_error() || matches!(response.status.as_u16(), 408 | 425 | 429) {
@@ -277,7 +277,7 @@ fn well_known(of: &Url, name: &str) -> Url {
     url
 }
 
-/// Returns true if a member repeats the identifier. Without a path, the trailing slash is optional.
+/// Returns true if a field repeats the identifier. Without a path, the trailing slash is optional.
 fn repeats_identifier(answer: &Value, member: &str, name: &Url) -> bool {
     answer[member]
         .as_str()

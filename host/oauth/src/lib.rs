@@ -61,7 +61,7 @@ pub struct Flow<'a> {
 pub struct Client {
     /// Public client id. Empty if the provider identifies only the account.
     pub id: String,
-    /// Client secret; none for a public client.
+    /// Client secret, or `None` for a public client.
     pub secret: Option<Zeroizing<String>>,
     /// Key that signs assertions, as PEM (RFC 7523).
     pub private_key: Option<Zeroizing<String>>,
@@ -104,7 +104,8 @@ pub struct Tokens {
     /// Values to merge over the account's. Without a new refresh token the old one stays valid (RFC
     /// 6749, section 6).
     pub values: Values,
-    /// Expiry of the access token in epoch milliseconds; none if the provider does not state it.
+    /// Expiry of the access token in epoch milliseconds, or `None` if the provider does not state
+    /// it.
     pub expires_at_ms: Option<i64>,
     /// Lifetime of the access token from now.
     pub lifetime: Option<Duration>,
@@ -153,7 +154,7 @@ impl Flow<'_> {
     /// Returns the authorization address.
     ///
     /// # Errors
-    /// Fails if a field that the address needs has no value, or leads to another host.
+    /// Fails if a field that the address needs is missing, or leads to another host.
     pub fn authorize(&self, params: AuthorizeParams<'_>) -> Result<Url> {
         authorize::authorization_url(self, params)
     }
@@ -228,16 +229,11 @@ impl Flow<'_> {
     /// user must provide new ones.
     #[must_use]
     pub fn can_refresh(&self) -> bool {
-        let dropped = |oauth2: &OAuth2| {
-            oauth2
-                .refresh
-                .as_ref()
-                .is_some_and(|call| call.drop.iter().any(|name| name == "refresh_token"))
+        let Some(oauth2) = &self.scheme.oauth2 else {
+            return false;
         };
-        self.scheme
-            .oauth2
-            .as_ref()
-            .is_some_and(|oauth2| dropped(oauth2) || self.value("refresh_token").is_some())
+        let mut dropped = oauth2.refresh.iter().flat_map(|call| &call.drop);
+        dropped.any(|name| name == "refresh_token") || self.value("refresh_token").is_some()
     }
 
     /// Obtains tokens from the values of the account and the client, in a mode without a browser.
@@ -288,7 +284,7 @@ impl Flow<'_> {
     /// Revokes the tokens (RFC 7009).
     ///
     /// # Errors
-    /// See [`Refusal`]. Fails with [`Refusal::Unsent`] if the provider has no revocation endpoint.
+    /// See [`Refusal`]. Fails with [`Refusal::Unsent`] if the provider lacks a revocation endpoint.
     pub async fn revoke(&self) -> Result<()> {
         let Some(call) = &self.oauth2()?.revoke else {
             return Err(Refusal::unsent(
@@ -407,13 +403,16 @@ impl Flow<'_> {
 
     /// Checks that the provider has supplied all required hidden fields.
     fn check_hidden_fields(&self, values: &Values) -> Result<()> {
-        let missing = |name: &str| !values.contains_key(name) && !self.values.contains_key(name);
-        match self
+        let mut required = self
             .scheme
             .fields
             .iter()
-            .find(|field| field.hidden && !field.optional && missing(&field.name))
-        {
+            .filter(|field| field.hidden && !field.optional);
+        let missing = required.find(|field| {
+            let name: &str = &field.name;
+            !values.contains_key(name) && !self.values.contains_key(name)
+        });
+        match missing {
             Some(field) => Err(Refusal::malformed(format!(
                 "it contains no value for the field `{}`",
                 field.name
@@ -495,8 +494,8 @@ impl Flow<'_> {
 }
 
 impl Client {
-    /// Reads the client from the credentials of an auth config. Returns none without a `client_id`,
-    /// which OAuth 1 calls `consumer_key`.
+    /// Reads the client from the credentials of an auth config. Returns `None` without a
+    /// `client_id`, which OAuth 1 calls `consumer_key`.
     #[must_use]
     pub fn from_credentials(credentials: &Values) -> Option<Self> {
         let value = |name: &str| {
@@ -668,7 +667,7 @@ fn display_name(answer: &Value, path: &str) -> Option<(String, Value)> {
     Some((DISPLAY_NAME.to_owned(), truncate(&name).into()))
 }
 
-/// Shortens a text from a provider to one line.
+/// Shortens a message of a provider to one line.
 fn truncate(text: &str) -> String {
     manifest::cleaned(&text.split_whitespace().collect::<Vec<_>>().join(" "))
         .chars()

@@ -29,7 +29,7 @@ pub(super) async fn authorize(
     let oauth1 = flow.scheme.oauth1.as_ref();
     let oauth1 = oauth1
         .ok_or_else(|| Refusal::unsent("the toolkit declares no OAuth flow for this scheme"))?;
-    // An account that is connected again starts without its old token.
+    // An account connected again starts without its old token.
     let values = flow
         .values
         .iter()
@@ -126,7 +126,7 @@ async fn send_signed(
     protocol: &[(&str, &str)],
 ) -> Result<Values> {
     let mut values = flow.client.merge_into(flow.values.clone());
-    // The request for temporary credentials has no token.
+    // The request for temporary credentials is sent without a token.
     for name in TOKEN_MEMBERS {
         values.entry(name).or_insert_with(|| "".into());
     }

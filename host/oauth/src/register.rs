@@ -1,5 +1,5 @@
 //! Clients that the server creates itself: registered at the provider (RFC 7591), or described at
-//! an address that is the client's id (OAuth Client ID Metadata Document).
+//! the address used as the client's id (OAuth Client ID Metadata Document).
 
 use manifest::{ClientAuth, OAuth2};
 use net::Url;
@@ -13,7 +13,7 @@ use super::{
 const CLIENT_URI_MEMBER: &str = "registration_client_uri";
 const ACCESS_TOKEN_MEMBER: &str = "registration_access_token";
 
-/// Member of a registration with the client authentication that the provider has registered. It may
+/// Field of a registration with the client authentication that the provider has registered. It may
 /// be another one than was requested (RFC 7591, section 3.2.1).
 pub const REGISTERED_AUTH: &str = "token_endpoint_auth_method";
 

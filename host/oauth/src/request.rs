@@ -29,7 +29,7 @@ pub(super) fn percent_encode(text: &str) -> String {
     utf8_percent_encode(text, RESERVED_CHARACTERS).to_string()
 }
 
-/// Fills in the template of an address. A field value cannot lead outside its place in the
+/// Fills in the template of an address. A field value cannot lead outside its position in the
 /// template.
 pub(super) fn fill_url(flow: &Flow<'_>, template: &str) -> Result<Url> {
     let secret = |name: &str| flow.scheme.secrets().any(|secret| secret == name);
@@ -342,7 +342,7 @@ pub(super) fn form_encode(parameters: &[(String, String)]) -> String {
     pairs.collect::<Vec<_>>().join("&")
 }
 
-/// Inserts a member into an object. A dot in its name denotes a nested object.
+/// Inserts a property into an object. A dot in its name denotes a nested object.
 fn insert_nested(object: &mut Map<String, Value>, name: &str, value: String) {
     let inner = name.split_once('.').map(|(first, rest)| {
         (

@@ -117,7 +117,7 @@ impl Source for Variables<'_> {
     }
 }
 
-/// Returns a member of a JSON response or field as text.
+/// Returns a property of a JSON response or field as a string.
 pub(super) fn member(answer: &Value, path: &str) -> Option<String> {
     manifest::at(answer, path)
         .and_then(text)

@@ -79,11 +79,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         )?)?));
     }
     let index = build(&tools);
-    let is_held_out = |query: &&Labelled| {
+    let (held_out, mut tuning): (Vec<_>, Vec<_>) = queries.iter().partition(|query| {
         let first = query.acceptable[0].bytes();
         first.map(usize::from).sum::<usize>() % 2 == 1
-    };
-    let (held_out, mut tuning): (Vec<_>, Vec<_>) = queries.iter().partition(is_held_out);
+    });
     tuning.extend(&further);
     if shows_misses {
         print_misses(&index, &tools, &tuning);
@@ -134,8 +133,8 @@ fn read_tools(inspected: &Value) -> Vec<Tool> {
         let all = value.as_array().into_iter().flatten();
         all.map(text).collect()
     };
-    let tools = manifest["tools"].as_array().into_iter().flatten();
-    let tool = |tool: &Value| {
+    let values = manifest["tools"].as_array().into_iter().flatten();
+    let tools = values.map(|tool| {
         let properties = tool["input"]["properties"].as_object();
         Tool {
             slug: text(&tool["slug"]).to_uppercase(),
@@ -151,8 +150,8 @@ fn read_tools(inspected: &Value) -> Vec<Tool> {
             tags: [texts(&tool["tags"]), texts(&manifest["categories"])].concat(),
             synonyms: texts(&tool["synonyms"]),
         }
-    };
-    tools.map(tool).collect()
+    });
+    tools.collect()
 }
 
 fn build(tools: &[Tool]) -> Index {
@@ -168,12 +167,12 @@ fn build(tools: &[Tool]) -> Index {
     }))
 }
 
-/// Returns the place of the first acceptable tool, beginning with 1.
+/// Returns the rank of the first acceptable tool, starting with 1.
 fn place(index: &Index, tools: &[Tool], query: &Labelled) -> Option<usize> {
     let hits = index.search(&query.text, RESULT_LIMIT, |_| true);
-    let fits = |slug: &String| query.acceptable.contains(slug);
-    let place = hits.iter().position(|hit| fits(&tools[hit.tool].slug));
-    place.map(|place| place + 1)
+    let mut slugs = hits.iter().map(|hit| &tools[hit.tool].slug);
+    let position = slugs.position(|slug| query.acceptable.contains(slug));
+    position.map(|position| position + 1)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "some hundred queries")]
@@ -243,17 +242,7 @@ fn speed(tools: &[Tool], queries: &[Labelled]) -> [f64; 4] {
 
 /// Copies tools as those of other toolkits, until there are enough.
 fn copies(tools: &[Tool]) -> Vec<Tool> {
-    let changed = |text: &str, copy: usize| -> String {
-        let words = text.split(' ').enumerate().map(|(position, word)| {
-            if position % CHANGED_WORD == CHANGED_WORD - 1 {
-                format!("{word}{}", letters(copy))
-            } else {
-                word.to_owned()
-            }
-        });
-        words.collect::<Vec<_>>().join(" ")
-    };
-    let copy = |number: usize| {
+    let copied = (0..TOOL_COUNT).map(|number| {
         let (tool, copy) = (&tools[number % tools.len()], number / tools.len());
         let toolkit = format!("{}{}", tool.toolkit, letters(copy));
         Tool {
@@ -264,8 +253,20 @@ fn copies(tools: &[Tool]) -> Vec<Tool> {
             toolkit,
             ..tool.clone()
         }
-    };
-    (0..TOOL_COUNT).map(copy).collect()
+    });
+    copied.collect()
+}
+
+/// Changes some words of a text, so that those of each copy differ.
+fn changed(text: &str, copy: usize) -> String {
+    let words = text.split(' ').enumerate().map(|(position, word)| {
+        if position % CHANGED_WORD == CHANGED_WORD - 1 {
+            format!("{word}{}", letters(copy))
+        } else {
+            word.to_owned()
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Returns a number as letters, which no stemmer removes.

@@ -1,7 +1,7 @@
 //! Documents: the texts of one tool, as weighted terms.
 //!
 //! A word in the slug says more about a tool than a word in the description of a parameter. Each
-//! field has a weight and a usual length; a field that is longer than usual counts less per word.
+//! field has a weight and a usual length; a field longer than usual counts less per word.
 
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ const HTTP_METHODS: [&str; 4] = ["get", "post", "put", "patch"];
 /// The searchable texts of a tool.
 #[derive(Debug, Clone, Default)]
 pub struct Document<'a> {
-    /// The slug, which begins with the slug of the toolkit.
+    /// The slug, which starts with the slug of the toolkit.
     pub slug: &'a str,
     /// The name for people.
     pub name: &'a str,
@@ -199,7 +199,7 @@ fn action(stems: &[String], field: Field, lexicon: &Lexicon) -> Actions {
         return 0;
     };
     match &**first {
-        // The slug and the name of a tool that was imported may begin with a method of HTTP.
+        // The slug and the name of an imported tool may start with an HTTP method.
         method if field != Field::Summary && HTTP_METHODS.contains(&method) => 0,
         "return" | "retriev" if rest.first().is_some_and(|next| next == "list") => lexicon.listing,
         "return" | "retriev" => lexicon.getting,
@@ -207,7 +207,7 @@ fn action(stems: &[String], field: Field, lexicon: &Lexicon) -> Actions {
     }
 }
 
-/// Returns true for a word that is no action.
+/// Returns true for a word that does not name an action.
 fn is_thing(stem: &str, lexicon: &Lexicon) -> bool {
     lexicon.actions(stem) == 0
 }
@@ -246,7 +246,7 @@ impl Collected {
     }
 }
 
-/// Returns the term that stands for a concept. No word contains its first character.
+/// Returns the term for a concept. No word contains its first character.
 pub(crate) fn concept_term(concept: u16) -> String {
     format!("#{concept}")
 }

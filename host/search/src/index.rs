@@ -43,7 +43,7 @@ pub struct Index {
     /// The toolkit of each tool.
     pub(crate) toolkit_of: Vec<u32>,
     pub(crate) toolkits: Vec<Toolkit>,
-    /// The place of each tool in the order of slugs, which decides between equal scores.
+    /// The position of each tool in the order of slugs, which decides between equal scores.
     pub(crate) order: Vec<u32>,
 }
 
@@ -80,7 +80,7 @@ impl Index {
         self.actions.len()
     }
 
-    /// Returns true if the index has no tools.
+    /// Returns true if the index is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.actions.is_empty()
@@ -105,7 +105,7 @@ impl Index {
         &self.spellings[term as usize]
     }
 
-    /// Returns the words of a length that begin with a letter.
+    /// Returns the words of a length that start with a letter.
     pub(crate) fn words_like(&self, first: char, length: usize) -> &[(Term, Letters)] {
         self.vocabulary
             .get(&(first, length))
@@ -298,7 +298,7 @@ pub(crate) fn letters(word: &str) -> Letters {
     })
 }
 
-/// Returns the place of each slug in the order of all.
+/// Returns the position of each slug in the order of all.
 fn order(slugs: &[Box<str>]) -> Vec<u32> {
     let mut sorted: Vec<usize> = (0..slugs.len()).collect();
     sorted.sort_by(|left, right| match slugs[*left].cmp(&slugs[*right]) {

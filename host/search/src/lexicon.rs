@@ -1,8 +1,8 @@
 //! Words that mean the same: actions, things, abbreviations, and the commonest words of other
 //! languages.
 //!
-//! The words are in `lexicon.txt`. An index holds beside each word the *concepts* that it belongs
-//! to, so that a query for "new ticket" finds a tool that creates an issue.
+//! The words are in `lexicon.txt`. An index holds for each word the *concepts* that it belongs to,
+//! so that a query for "new ticket" finds a tool that creates an issue.
 
 use std::collections::{HashMap, HashSet};
 
@@ -173,8 +173,8 @@ impl Lexicon {
         self.ignored.contains(folded)
     }
 
-    /// Returns the English words for a folded word of another language; none for a word without
-    /// weight.
+    /// Returns the English words for a folded word of another language. A word without weight has
+    /// none.
     pub(crate) fn english(&self, language: Language, folded: &str) -> Option<&[String]> {
         let stem = self.stemmers.foreign(language, folded);
         self.foreign.get(&(language, stem)).map(Vec::as_slice)

@@ -22,7 +22,7 @@ const MIN_TWO_EDITS_LETTERS: usize = 8;
 /// Maximum number of corrections of one word.
 const MAX_CORRECTIONS: usize = 4;
 
-/// Number of letters of a word of a query that is considered.
+/// Maximum number of letters of a word of a query. Further ones are ignored.
 const MIN_WORD_LETTERS: usize = 2;
 /// Share of the name of a toolkit from which a query names the toolkit.
 const NAMED_SHARE: f32 = 0.6;
@@ -35,7 +35,7 @@ const OBJECT_PREPOSITIONS: [&str; 14] = [
 /// A query that has been understood.
 pub(crate) struct Query {
     pub(crate) units: Vec<Unit>,
-    /// The actions that the query asks for; 0 if it names none.
+    /// The actions that the query asks for; 0 without any.
     pub(crate) actions: Actions,
     /// True if the query asks for several things, false for one.
     pub(crate) is_plural: bool,
@@ -53,11 +53,11 @@ pub(crate) struct Unit {
     pub(crate) is_action: bool,
     /// The toolkits that the query names, and whose name the word is a part of.
     pub(crate) toolkits: Vec<u32>,
-    /// True if the word stands after a preposition, where it describes the thing asked for.
+    /// True if the word follows a preposition, where it describes the thing asked for.
     pub(crate) is_context: bool,
 }
 
-/// A word of a query and the English word that it stands for.
+/// A word of a query and the corresponding English word.
 struct Meant {
     source: String,
     folded: String,
@@ -139,9 +139,6 @@ impl Query {
 impl crate::index::Toolkit {
     /// Returns the share of the toolkit's name that words contain, between 0 and 1.
     fn share_named(&self, stems: &[String]) -> f32 {
-        let is_slug = |stem: &String| {
-            *stem == self.slug || stem.len() >= MIN_CORRECTED_LETTERS && self.slug.starts_with(stem)
-        };
         let exact = stems.contains(&self.slug);
         let named = self.name.iter().filter(|part| stems.contains(part)).count();
         #[expect(clippy::cast_precision_loss, reason = "a name has few words")]
@@ -152,7 +149,9 @@ impl crate::index::Toolkit {
         };
         if exact {
             1.0
-        } else if stems.iter().any(is_slug) {
+        } else if stems.iter().any(|stem| {
+            *stem == self.slug || stem.len() >= MIN_CORRECTED_LETTERS && self.slug.starts_with(stem)
+        }) {
             share.max(0.9)
         } else {
             share
@@ -186,19 +185,21 @@ fn meanings(scope: &Scope<'_>, text: &str, found: &[Word]) -> Vec<Meant> {
 /// Returns the language of a query, if it has words of another language than English: the language
 /// that knows most of them.
 fn language(scope: &Scope<'_>, found: &[Word]) -> Option<Language> {
-    let known = |language: Language| {
-        let words = found.iter();
-        let known = words
-            .filter_map(|word| Some((word, scope.index.lexicon.english(language, &word.folded)?)));
-        let known: Vec<_> = known.collect();
-        let is_certain = known
-            .iter()
-            .any(|(word, meaning)| meaning.is_empty() || !is_english(scope, &word.folded));
-        if is_certain { known.len() } else { 0 }
-    };
-    let counted = Language::ALL.map(|language| (known(language), language));
+    let counted = Language::ALL.map(|language| (known_words(scope, found, language), language));
     let (count, language) = counted.into_iter().rev().max_by_key(|(count, _)| *count)?;
     (count > 0).then_some(language)
+}
+
+/// Returns the number of words that a language knows, or 0 if all of them may be English.
+fn known_words(scope: &Scope<'_>, found: &[Word], language: Language) -> usize {
+    let known: Vec<_> = found
+        .iter()
+        .filter_map(|word| Some((word, scope.index.lexicon.english(language, &word.folded)?)))
+        .collect();
+    let is_certain = known
+        .iter()
+        .any(|(word, meaning)| meaning.is_empty() || !is_english(scope, &word.folded));
+    if is_certain { known.len() } else { 0 }
 }
 
 /// Returns true for a word that the lexicon or a tool knows.
@@ -271,14 +272,13 @@ fn corrections(scope: &Scope<'_>, stem: &str) -> Vec<(String, f32)> {
     }
     near.sort_unstable();
     near.truncate(MAX_CORRECTIONS);
-    let weight = |edits: usize| {
-        if edits < 2 {
+    let weighted = near.into_iter().map(|(edits, spelling)| {
+        let weight = if edits < 2 {
             CORRECTED_WEIGHT
         } else {
             CORRECTED_WEIGHT / 2.0
-        }
-    };
-    near.into_iter()
-        .map(|(edits, spelling)| (spelling.to_owned(), weight(edits)))
-        .collect()
+        };
+        (spelling.to_owned(), weight)
+    });
+    weighted.collect()
 }

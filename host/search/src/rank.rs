@@ -73,8 +73,10 @@ impl Index {
             .map(|(tool, (score, coverage))| (tool, score, coverage))
             .collect();
         let better = |left: &(usize, f32, f32), right: &(usize, f32, f32)| -> Ordering {
-            let by_slug = || self.order[left.0].cmp(&self.order[right.0]);
-            right.1.total_cmp(&left.1).then_with(by_slug)
+            right
+                .1
+                .total_cmp(&left.1)
+                .then_with(|| self.order[left.0].cmp(&self.order[right.0]))
         };
         if found.len() > limit {
             found.select_nth_unstable_by(limit - 1, better);

@@ -12,7 +12,7 @@ use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 /// Maximum length of a word in bytes. Longer ones are encoded data, not language.
 const MAX_WORD_BYTES: usize = 40;
 
-/// A word of a text, before it is reduced to its stem.
+/// A word of a string, before it is reduced to its stem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Word {
     /// The word in lower case, without accents.
@@ -21,7 +21,7 @@ pub(crate) struct Word {
     pub(crate) source: Range<usize>,
 }
 
-/// Splits a text into words, also within identifiers.
+/// Splits a string into words, also within identifiers.
 pub(crate) fn words(text: &str) -> Vec<Word> {
     let mut found = Vec::new();
     let mut start = None;
@@ -64,7 +64,7 @@ fn push(found: &mut Vec<Word>, text: &str, source: Range<usize>) {
     }
 }
 
-/// Returns a text in lower case and without accents.
+/// Returns a string in lower case and without accents.
 pub(crate) fn fold(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 /// Maximum length of an id or a project, in bytes.
 const MAX_ID_BYTES: usize = 256;
-/// Maximum length of a text in a declared field, in bytes.
+/// Maximum length of a string in a declared field, in bytes.
 pub(crate) const MAX_TEXT_BYTES: usize = 1024;
 /// Maximum size of a body, in bytes.
 const MAX_BODY_BYTES: usize = 32 * 1024 * 1024;
@@ -61,8 +61,12 @@ impl Write {
         }
         let read = || Values::from_body(self.collection, body);
         let passed = self.values.take();
-        let matches_body = |passed: &Values| read().is_ok_and(|values| values == *passed);
-        debug_assert!(passed.iter().all(matches_body), "lists differ from body");
+        debug_assert!(
+            passed
+                .iter()
+                .all(|passed| read().is_ok_and(|values| values == *passed)),
+            "lists differ from body"
+        );
         let values = passed
             .map_or_else(read, Ok)
             .map_err(|error| refuse(format!("the body is not an object: {error}")))?;
@@ -184,7 +188,7 @@ impl Batch {
         }
     }
 
-    /// Returns true if the batch has no steps.
+    /// Returns true if the batch is empty.
     pub fn is_empty(&self) -> bool {
         self.writes.is_empty() && self.fault.is_none()
     }
@@ -362,8 +366,9 @@ impl Batch {
     fn encode<T: Document>(&mut self, id: &str, body: &impl Serialize, capacity: usize) -> Bytes {
         let mut json = Vec::with_capacity(capacity.max(MIN_BODY_CAPACITY));
         if let Err(error) = serde_json::to_writer(&mut json, body) {
-            let fault = || format!("cannot write {} {id} as json: {error}", T::COLLECTION.name);
-            self.fault.get_or_insert_with(fault);
+            self.fault.get_or_insert_with(|| {
+                format!("cannot write {} {id} as json: {error}", T::COLLECTION.name)
+            });
             return Bytes::new();
         }
         json.into()

@@ -1,14 +1,14 @@
 //! Signals of this process's commits, for tasks that wait for records to appear.
 //!
 //! A signal remembers a commit that happens while nobody waits. A task that creates the signal
-//! before it looks for records therefore misses none.
+//! before it looks for records therefore misses no commit.
 
 use crate::{Batch, Collection};
 use parking_lot::Mutex;
 use std::sync::{Arc, Weak};
 use tokio::sync::Notify;
 
-/// A signal that is given after each commit that writes records of one collection.
+/// A signal, given after each commit that writes records of one collection.
 #[derive(Debug)]
 pub struct CommitSignal(Arc<Notify>);
 

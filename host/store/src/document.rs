@@ -27,10 +27,10 @@ pub enum Kind {
     List,
 }
 
-/// A top-level member of a body that the store may filter by, sort by or keep unique.
+/// A top-level field of a body that the store may filter by, sort by or keep unique.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Field {
-    /// The member's name in the JSON body.
+    /// The field's name in the JSON body.
     pub name: &'static str,
     /// Type of its value.
     pub kind: Kind,
@@ -75,8 +75,8 @@ impl Field {
 pub enum Erasure {
     /// The deletion of the project that owns the record.
     Project,
-    /// The deletion of the project that owns the record. A record that is removed before stays
-    /// hidden for a time.
+    /// The deletion of the project that owns the record. A record removed before stays hidden for a
+    /// time.
     HidingProject,
     /// The deletion of the project that owns the record, by the module of the collection, because
     /// the record has a blob.
@@ -155,7 +155,7 @@ pub(crate) fn check(collections: &[&'static Collection]) -> Result<(), String> {
 
 /// A type that the store can hold.
 ///
-/// Stored bodies only grow: a member added later has a serde default, so that every stored body can
+/// Stored bodies only grow: a field added later has a serde default, so that every stored body can
 /// still be read.
 pub trait Document: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// The collection that holds the type.

@@ -17,7 +17,7 @@ pub enum OpenError {
     /// has a newer format.
     #[error("cannot start on {}: {reason}; {repair}", file.display())]
     Damaged {
-        /// File that is broken, as far as it can be told.
+        /// Damaged file, as far as can be determined.
         file: PathBuf,
         /// Problem that was found.
         reason: String,
@@ -60,7 +60,7 @@ pub enum Error {
     /// Stored data is broken.
     #[error("{what} is damaged: {reason}")]
     Damaged {
-        /// Record or blob that is broken.
+        /// Damaged record or blob.
         what: String,
         /// Problem that was found.
         reason: String,
@@ -101,8 +101,8 @@ impl Error {
     }
 }
 
-/// Reason why a batch was not applied. None of its steps was applied, except that `Unavailable`
-/// leaves this open.
+/// Reason why a batch was not applied. No step was applied, except that `Unavailable` leaves this
+/// open.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CommitError {
     /// An id or a unique value is in use. In the first case, `field` is `id`.

@@ -1,4 +1,4 @@
-//! Storage: documents with declared fields, changed in batches, and blobs beside them.
+//! Storage: documents with declared fields, changed in batches, and blobs next to them.
 //!
 //! The interface to a database is [`Backend`]. Its core: get records by id, find a page of records,
 //! count records by value, commit a batch. A batch that was acknowledged is on the disk. A batch is stored
@@ -69,7 +69,7 @@ pub trait Backend: Send + Sync {
     /// Returns the same page as [`Query::run`] over all records. Rows and total come from one point
     /// in time.
     async fn find(&self, collection: &'static Collection, query: &Query) -> Result<Page, Error>;
-    /// Counts the records that meet the conditions of a query, for each of these values of a text
+    /// Counts the records that meet the conditions of a query, for each of these values of a string
     /// field. A value of no record is absent or zero.
     async fn count_by(
         &self,
@@ -114,7 +114,7 @@ pub trait Backend: Send + Sync {
     async fn message(&self) -> String {
         std::future::pending().await
     }
-    /// Returns the time of the clock that all processes share, or none where this is the only
+    /// Returns the time of the clock that all processes share, or `None` where this is the only
     /// process. It may be some milliseconds late, never early.
     async fn now(&self) -> Result<Option<Time>, Error> {
         Ok(None)
@@ -160,7 +160,7 @@ pub fn schema(collections: &[&'static Collection]) -> String {
 /// State of a PostgreSQL database, read without changing it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatabaseState {
-    /// True if the database has none of the tables.
+    /// True if all tables are missing in the database.
     pub is_new: bool,
     /// Number of tables, indexes and groups of columns that opening the store would add.
     pub missing: usize,
@@ -188,14 +188,14 @@ pub struct RecordPage<T> {
     pub total: u64,
 }
 
-/// One page of a list that is read page by page.
+/// One page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed<I> {
     /// The items of the page, in order.
     pub items: Vec<I>,
     /// Number of items on all pages together.
     pub total: u64,
-    /// Cursor after which the next page starts, or none on the last page.
+    /// Cursor after which the next page starts, or `None` on the last page.
     pub next: Option<Cursor>,
 }
 
@@ -348,8 +348,8 @@ impl Store {
         Ok(row.map(|row| row.revision))
     }
 
-    /// Reads the live records of a project that have one of these ids. The result has no entry for
-    /// an id without such a record.
+    /// Reads the live records of a project that have one of these ids. The result lacks ids without
+    /// such a record.
     pub async fn get_many<T: Document>(
         &self,
         project: &str,
@@ -367,7 +367,7 @@ impl Store {
         Ok(records)
     }
 
-    /// Counts the records that meet the conditions of a query, for each of these values of a text
+    /// Counts the records that meet the conditions of a query, for each of these values of a string
     /// field.
     pub async fn count_by<T: Document>(
         &self,
@@ -482,8 +482,8 @@ impl Store {
         &self.commit_counts
     }
 
-    /// Returns a signal that is given after each commit of this process that creates or changes
-    /// records of a collection, and by [`Store::signal`].
+    /// Returns a signal given after each commit of this process that creates or changes records of
+    /// a collection, and by [`Store::signal`].
     pub fn commit_signal(&self, collection: &'static Collection) -> CommitSignal {
         self.commit_signals.subscribe(collection)
     }
@@ -568,7 +568,7 @@ impl Store {
     /// Reads a record, changes it and commits it. Retries when another writer committed first, as
     /// [`Store::change`] does.
     ///
-    /// Returns the result of the last `change`, or none where no such live record exists. If the
+    /// Returns the result of the last `change`, or `None` where no such live record exists. If the
     /// change leaves the body as it was, the record is still written and its revision still
     /// increases.
     pub async fn edit<T: Document, R, E>(
@@ -604,7 +604,7 @@ impl Store {
         self.backend.changed().await
     }
 
-    /// Sends a message to all processes on this store, this one included. A message that is longer than
+    /// Sends a message to all processes on this store, this one included. A message longer than
     /// [`MAX_MESSAGE_BYTES`] is not sent, and any other may be lost. Nothing is sent where no other
     /// process exists.
     pub async fn send(&self, message: &str) -> Result<(), Error> {
@@ -620,13 +620,13 @@ impl Store {
         self.backend.message().await
     }
 
-    /// Returns the time of the clock that all processes on this store share, or none where this is
-    /// the only process.
+    /// Returns the time of the clock that all processes on this store share, or `None` where this
+    /// is the only process.
     pub async fn now(&self) -> Result<Option<Time>, Error> {
         self.backend.now().await
     }
 
-    /// Returns the blobs beside the documents.
+    /// Returns the storage of blobs.
     pub fn blobs(&self) -> &dyn Blobs {
         &*self.blobs
     }

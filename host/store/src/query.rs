@@ -4,9 +4,9 @@
 //! work in any way that returns the same records in the same order and the same total. The
 //! conformance suite compares backends with `run`.
 //!
-//! Besides the declared fields, conditions may name these members of the envelope: `id`, `project`,
-//! `created_at`, `updated_at`. Ties are broken by creation time, then by id, so every order is
-//! total.
+//! In addition to the declared fields, conditions may name these fields of the envelope: `id`,
+//! `project`, `created_at`, `updated_at`. Ties are broken by creation time, then by id, so every
+//! order is total.
 
 use crate::values::{Scalar, Values};
 use crate::{Collection, Error, Kind, Record, Row, Time};
@@ -20,8 +20,8 @@ pub enum Predicate {
     Equals(Scalar),
     /// Equal to one of the values. An empty list of values holds for no record.
     AnyOf(Vec<Scalar>),
-    /// A text that has this part, compared byte by byte. For a comparison without case, fold case
-    /// before storing and before asking.
+    /// A string that contains this part, compared byte by byte. For a comparison without case, fold
+    /// case before storing and before asking.
     Contains(String),
     /// A number or time of at least this.
     AtLeast(i64),
@@ -43,7 +43,7 @@ pub struct Condition {
 /// The order of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Order {
-    /// A declared field that is not a list, absent values first. None means creation time.
+    /// A declared field, except a list, absent values first. `None` means creation time.
     pub field: Option<String>,
     /// True if the whole order is reversed, ties included.
     pub descending: bool,
@@ -53,8 +53,8 @@ pub struct Order {
 /// ascending order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cursor {
-    /// Value of the field that orders the list. None where no field does, or where the record has
-    /// no value.
+    /// Value of the field that orders the list. `None` where no field does, or where the value is
+    /// absent.
     pub value: Option<Scalar>,
     /// Creation time of the record.
     pub created_at: Time,
@@ -65,7 +65,7 @@ pub struct Cursor {
 /// A part of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Cursor after which the part begins, or none for the beginning of the list.
+    /// Cursor after which the part starts, or `None` for the start of the list.
     pub after: Option<Cursor>,
     /// Number of records to skip from there.
     pub offset: u64,
@@ -98,13 +98,13 @@ impl Window {
 /// Filter, order and page of a list of one collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
-    /// Project of the records. None asks across all projects.
+    /// Project of the records. `None` asks across all projects.
     pub project: Option<String>,
     /// Conditions that all have to hold.
     pub conditions: Vec<Condition>,
     /// The order.
     pub order: Order,
-    /// Cursor after which the records begin. The total counts all records nevertheless.
+    /// Cursor after which the records start. The total counts all records nevertheless.
     pub after: Option<Cursor>,
     /// Number of records to skip after `after`.
     pub offset: u64,
@@ -172,7 +172,7 @@ impl Query {
         )
     }
 
-    /// Demands that a text contains a part.
+    /// Requires that a string contains a part.
     pub fn contains(self, field: &str, part: &str) -> Query {
         self.test(field, Predicate::Contains(part.to_owned()))
     }
@@ -281,17 +281,16 @@ impl Query {
             self.compare((a_key, a.created_at, &a.id), (b_key, b.created_at, &b.id))
         });
         let total = if self.counted { kept.len() as u64 } else { 0 };
-        let behind = |(key, row): &(Option<Scalar>, Row)| {
-            let follows = |cursor: &Cursor| {
-                self.compare(
+        let after_cursor = kept.into_iter().filter(|(key, row)| {
+            self.after.as_ref().is_none_or(|cursor| {
+                let order = self.compare(
                     (key, row.created_at, &row.id),
                     (&cursor.value, cursor.created_at, &cursor.id),
-                )
-                .is_gt()
-            };
-            self.after.as_ref().is_none_or(follows)
-        };
-        let rows = kept.into_iter().filter(behind).map(|(_, row)| row);
+                );
+                order.is_gt()
+            })
+        });
+        let rows = after_cursor.map(|(_, row)| row);
         Ok(Page {
             rows: self.cut(rows).map(|row| self.page_row(row)).collect(),
             total,

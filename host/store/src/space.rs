@@ -25,7 +25,7 @@ pub struct DiskSpace {
 }
 
 impl DiskSpace {
-    /// Returns the space on the disk of a folder. Returns none if the system does not report it.
+    /// Returns the space on the disk of a folder. Returns `None` if the system does not report it.
     #[must_use]
     pub fn of(folder: &Path) -> Option<DiskSpace> {
         let free = Space::new(folder).available()?;
@@ -40,7 +40,7 @@ impl DiskSpace {
 #[derive(Debug)]
 pub(crate) struct Space {
     folder: PathBuf,
-    /// True if the last write found no room.
+    /// True if the last write found the disk full.
     refused: AtomicBool,
 }
 
@@ -70,7 +70,7 @@ impl Space {
             && DiskSpace::of(&self.folder).is_some_and(|space| space.is_full)
     }
 
-    /// Returns the free bytes, or none where the system does not report them. Then a write itself
+    /// Returns the free bytes, or `None` where the system does not report them. Then a write itself
     /// finds out.
     fn available(&self) -> Option<u64> {
         let found = rustix::fs::statvfs(&self.folder).ok()?;

@@ -14,7 +14,7 @@ use std::fmt;
 pub enum Scalar {
     /// A whole number, or a time in milliseconds.
     Int(i64),
-    /// A text.
+    /// A string.
     Text(String),
 }
 
@@ -72,8 +72,10 @@ impl Values {
 
     /// Creates the values of a body whose declared fields are the given lists of texts.
     pub(crate) fn from_lists(lists: &[&[&str]]) -> Values {
-        let scalars = |list: &&[&str]| list.iter().map(|text| Scalar::from(*text)).collect();
-        Values(lists.iter().map(scalars).collect())
+        let values = lists
+            .iter()
+            .map(|list| list.iter().map(|text| Scalar::from(*text)).collect());
+        Values(values.collect())
     }
 
     /// Returns the values of the field at a position. Elements of a list appear once each, in no
@@ -104,7 +106,7 @@ impl<'de> Visitor<'de> for Reader {
     }
 }
 
-/// The name of a member, borrowed if it has no escapes.
+/// The name of a field, borrowed if it is free of escapes.
 #[derive(serde::Deserialize)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 

@@ -1,9 +1,9 @@
 //! Queues of this process's writers at one record, so that they do not make each other's batches
 //! stale.
 //!
-//! The first attempt of a writer waits for no turn. It costs one atomic read if no writer waits.
-//! Only writers whose batch was stale wait in a queue, and later writers behind them. The last one
-//! to leave removes the queue, so nothing is kept for a record that is not being changed. A turn
+//! The first attempt of a writer does not wait. It costs one atomic read if no writer waits. Only
+//! writers whose batch was stale wait in a queue, and later writers behind them. The last one to
+//! leave removes the queue, so nothing is kept for a record that is not being changed. A turn
 //! guarantees nothing: the revision of the record decides, also against other processes.
 
 use crate::{Collection, CommitError};
@@ -91,7 +91,7 @@ pub(crate) struct Attempts<'a> {
     queues: &'a WriterQueues,
     collection: &'static str,
     id: &'a str,
-    /// Entry in the queue. None before a batch was stale, if no queue existed at the start.
+    /// Entry in the queue. `None` before a batch was stale, if no queue existed at the start.
     entry: Option<QueueEntry<'a>>,
     deadline: Instant,
     count: u32,

@@ -224,7 +224,7 @@ fn swap(stores: &Stores, at: &Path, inside: &Path, chance: &mut Chance) -> Strin
     } else if from.exists() {
         fs::copy(&from, &target).unwrap();
     } else {
-        // Snapshots have other names in each store, so the other snapshot is put beside it.
+        // Snapshots have other names in each store, so the other snapshot is put next to it.
         for path in files(&stores.at(source))
             .into_iter()
             .filter(|path| path.to_string_lossy().contains("snap."))

@@ -33,7 +33,7 @@ impl Excerpt {
                 file: None,
             };
         }
-        // A character that is cut in two is left out.
+        // A character cut in two is left out.
         let start = &output[..MAX_EXCERPT_BYTES];
         let text = start.utf8_chunks().next().map_or("", |chunk| chunk.valid());
         let text = if start.len() - text.len() < char::MAX.len_utf8() {

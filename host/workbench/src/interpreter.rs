@@ -16,7 +16,7 @@ static LIBRARY_ZIP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/python314.
 
 /// SHA-256 of the unpacked module. It changes with the version in `interpreter/Cargo.toml`.
 const MODULE_DIGEST: &str = "71df1f2cf7b3dbc0ee56b7fc58243f6ae17d9d57cdbb50855598241a7a357600";
-/// Place of the library; the snapshot expects it there.
+/// Path of the library, where the snapshot expects it.
 pub(crate) const LIBRARY_PATH: &str = "/usr/local/lib/python314.zip";
 /// Exported function that runs a script.
 pub(crate) const ENTRY_FUNCTION: &str = "bashkit_run";

@@ -107,7 +107,7 @@ pub enum NotRun {
         "the script has {0} bytes; at most {MAX_CODE_BYTES} are possible: write parts of it to files of the session"
     )]
     TooLong(usize),
-    /// The sandbox has no capacity, or the interpreter cannot be prepared.
+    /// The sandbox lacks capacity, or the interpreter cannot be prepared.
     #[error(transparent)]
     Refused(#[from] Refusal),
 }

@@ -35,7 +35,7 @@ const SCRIPT_PATH: &str = "/workbench/script.py";
 const VARIABLES_PATH: &str = "/workbench/variables";
 /// Variable of the environment that makes the driver drop the variables of earlier scripts.
 const DROP_VARIABLE: &str = "DROP_VARIABLES";
-/// Function by which the driver says that it has read the variables, and that the script begins.
+/// Function by which the driver says that it has read the variables, and that the script starts.
 const BEGIN_FUNCTION: &str = "workbench.begin";
 /// Function by which the driver reports the result of the script.
 const REPORT_FUNCTION: &str = "workbench.report";
@@ -45,7 +45,7 @@ const KEEP_FUNCTION: &str = "workbench.keep";
 const UNREPORTED_END: &str =
     "The interpreter was ended without its result, and no variables last\n";
 /// Number of requests of the driver itself. As many requests of the script as are permitted may be
-/// refused before the program's own limit leaves no room for these.
+/// refused before the program's own limit prevents these.
 const DRIVER_REQUESTS: u32 = 3;
 
 /// Result of a script as the driver reports it.
@@ -87,10 +87,10 @@ enum Reading {
     Drop,
 }
 
-/// Returns true if a program was ended by what it did, and not for want of room on this node.
+/// Returns true if a program was ended by what it did, and not because this node lacked memory.
 fn is_own_end(exit: &Result<i32, Failure>) -> bool {
-    let is_own = |failure: &Failure| failure.cause == Cause::Limit && failure.kind != kind::TIMEOUT;
-    exit.as_ref().err().is_none_or(is_own)
+    let failure = exit.as_ref().err();
+    failure.is_none_or(|failure| failure.cause == Cause::Limit && failure.kind != kind::TIMEOUT)
 }
 
 async fn run_once(

@@ -61,7 +61,7 @@ pub const MAX_SHELL_MEMORY_BYTES: u64 = 512 << 20;
 /// Exit code of a child that could not run the command, and wrote the reason to standard error.
 const EXIT_REFUSED: u8 = 2;
 
-/// Limits of one command, beside those that are constants.
+/// Limits of one command, in addition to those that are constants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShellLimits {
     /// Maximum time; at most five minutes.
@@ -141,7 +141,7 @@ impl Shell {
     /// Waits for permission to run a command of a tenant.
     ///
     /// # Errors
-    /// Returns the reason if the tenant gets none in time.
+    /// Returns the reason if the tenant gets no permit in time.
     pub async fn acquire(&self, tenant: &Arc<str>) -> Result<ShellTurn<'_>, Busy> {
         let queue = Queue::time(MAX_COMMAND_WAIT);
         Ok(ShellTurn {
@@ -157,7 +157,7 @@ impl ShellTurn<'_> {
     /// `memory`.
     ///
     /// # Errors
-    /// Returns [`CommandNotRun`] if there is no result.
+    /// Returns [`CommandNotRun`] without a result.
     pub async fn run(
         self,
         command: ShellCommand,

@@ -17,7 +17,7 @@ pub enum Class {
     Gone,
     /// The request is larger than allowed.
     TooLarge,
-    /// The request is well-formed and refused all the same. It never succeeds as it is.
+    /// The request is well-formed, but is refused. It fails whenever it is repeated unchanged.
     Unprocessable,
     /// The caller has reached a limit that counts for the caller alone.
     LimitReached,

@@ -22,13 +22,13 @@ impl Clock {
         Self(None)
     }
 
-    /// Returns a clock that stands still until it is advanced.
+    /// Returns a manual clock, which changes only when it is advanced.
     #[must_use]
     pub fn standing_at(time: Time) -> Self {
         Self(Some(Arc::new(AtomicI64::new(time.0))))
     }
 
-    /// Advances a standing clock. Has no effect on the system clock.
+    /// Advances a manual clock. Does nothing to the system clock.
     pub fn advance(&self, by: Duration) {
         if let Some(clock) = &self.0 {
             clock.fetch_add(milliseconds(by), Ordering::SeqCst);

@@ -13,7 +13,7 @@ use super::errors;
 /// Result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Time after which an operation that was refused for lack of room may succeed.
+/// Time after which an operation that was refused for lack of capacity may succeed.
 pub const SHORT_WAIT: Duration = Duration::from_secs(1);
 
 /// The reason why an operation was refused or failed.

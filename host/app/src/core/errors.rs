@@ -45,7 +45,7 @@ crate::error_table! { pub table:
         "send the `request_id` to the operator; the server's log has the reason";
 }
 
-/// Returns the refusal of a request that gets none of a capacity.
+/// Returns the error for a request that gets no permit of a limited capacity.
 #[must_use]
 pub fn busy(capacity: Capacity, busy: Busy) -> Error {
     match busy {

@@ -1,7 +1,7 @@
 //! Ids: a prefix that names the kind, and twelve random characters.
 //!
 //! Each kind is a separate type, so that the id of an account cannot be passed as the id of a
-//! project. Log ids begin with their creation time, so that they sort by it.
+//! project. Log ids start with their creation time, so that they sort by it.
 
 use std::{
     fmt,
@@ -228,9 +228,14 @@ pub(crate) fn random<const N: usize>() -> [u8; N] {
 }
 
 fn well_formed(text: &str, prefixes: &[&str]) -> bool {
-    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-    let mut rests = prefixes.iter().filter_map(|own| text.strip_prefix(own));
+    let mut rests = prefixes
+        .iter()
+        .filter_map(|prefix| text.strip_prefix(prefix));
     rests.any(|rest| (RANDOM_CHARS..=64).contains(&rest.len()) && rest.bytes().all(is_allowed))
+}
+
+fn is_allowed(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
 }
 
 #[cfg(test)]

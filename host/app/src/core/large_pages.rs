@@ -19,7 +19,7 @@ pub(crate) struct LargePage<T, V> {
 }
 
 impl<T, V> LargePage<T, V> {
-    /// Begins a page. Its further records are read for `at_a_time` items at a time.
+    /// Starts a page. Its further records are read for `at_a_time` items at a time.
     pub(crate) fn new(found: Listed<Record<T>>, at_a_time: usize) -> Self {
         Self {
             at_a_time,
@@ -34,7 +34,7 @@ impl<T, V> LargePage<T, V> {
         }
     }
 
-    /// Returns the next records of which items are to be made, or none at the end of the page.
+    /// Returns the next records of which items are to be made, or `None` at the end of the page.
     /// `cursor` returns the position of a record in the list.
     pub(crate) fn next_part(
         &mut self,

@@ -96,8 +96,8 @@ impl LargeWork {
         self.run(project, parsed_bytes, work).await
     }
 
-    /// Does work whose cost does not follow from the size of a body, on a separate thread in the turn of
-    /// the project. Fails if the work panics.
+    /// Does work whose cost does not follow from the size of a body, on a separate thread, under a
+    /// permit of the project. Fails if the work panics.
     pub async fn run_in_turn<T: Send + 'static>(
         &self,
         project: &Arc<str>,
@@ -106,20 +106,20 @@ impl LargeWork {
         let ended = || errors::unavailable("the threads for large bodies have ended");
         let turn = self.turn(project).await.ok_or_else(ended)?;
         let (done, result) = oneshot::channel::<thread::Result<T>>();
-        // The thread releases the turn, because the request may be gone before the work is done.
-        let job = move || {
+        // The thread releases the permit, because the request may be gone before the work is done.
+        let job: Job = Box::new(move || {
             let outcome = catch_unwind(AssertUnwindSafe(work));
             drop(turn);
             // The receiver is gone if the request has ended.
             let _ = done.send(outcome);
-        };
-        self.jobs.send(Box::new(job)).map_err(|_| ended())?;
+        });
+        self.jobs.send(job).map_err(|_| ended())?;
         let outcome = result.await.map_err(|_| ended())?;
         outcome.map_err(|_| errors::internal("the work on a large body panicked"))
     }
 
-    /// Waits for the turn of a project: a permit of the project and one of all. Turns are given in the
-    /// order of arrival, and no project waits with more bodies than it may work on, so a project waits
+    /// Waits for a permit of the project and one of all projects. Permits are granted in the order
+    /// of arrival, and no project waits with more bodies than it may work on, so a project waits
     /// for few turns of each other.
     async fn turn(&self, project: &Arc<str>) -> Option<[OwnedSemaphorePermit; 2]> {
         let of_project = self.projects.acquire(project).await?;
@@ -128,21 +128,23 @@ impl LargeWork {
     }
 }
 
-/// Does jobs until no more can come. Runs `tidy` once whenever none has come for a while.
+/// Does jobs until no more can come. Runs `tidy` once whenever no job has arrived for a while.
 fn do_jobs(waiting: &Mutex<mpsc::Receiver<Job>>, tidy: fn()) {
-    let next_soon = || {
-        let waiting = waiting.try_lock_for(IDLE_TIME)?;
-        waiting.recv_timeout(IDLE_TIME).ok()
-    };
-    let next = || {
-        next_soon().or_else(|| {
-            tidy();
-            waiting.lock().recv().ok()
-        })
-    };
-    while let Some(job) = next() {
+    while let Some(job) = next_job(waiting, tidy) {
         job();
     }
+}
+
+fn next_job(waiting: &Mutex<mpsc::Receiver<Job>>, tidy: fn()) -> Option<Job> {
+    next_job_soon(waiting).or_else(|| {
+        tidy();
+        waiting.lock().recv().ok()
+    })
+}
+
+fn next_job_soon(waiting: &Mutex<mpsc::Receiver<Job>>) -> Option<Job> {
+    let waiting = waiting.try_lock_for(IDLE_TIME)?;
+    waiting.recv_timeout(IDLE_TIME).ok()
 }
 
 #[cfg(test)]

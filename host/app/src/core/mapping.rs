@@ -1,10 +1,11 @@
 //! Placeholders in JSON, into which values are filled.
 //!
-//! A placeholder names a *root* and a path in its value: `{{event}}` stands for the value of the root
-//! `event`, and `{{event.data.subject}}` for a value in it; numbers are positions in lists. A text that
-//! is one placeholder becomes the value itself, with its type. In a longer text the value is inserted
-//! as text. A value that does not exist is null, or nothing in a longer text. The templates of toolkits
-//! have single braces, which are plain text here: a text may contain JSON or code.
+//! A placeholder names a *root* and a path in its value: `{{event}}` is the value of the root
+//! `event`, and `{{event.data.subject}}` for a value in it; numbers are positions in lists. A
+//! string with nothing but a placeholder becomes the value itself, with its type. In a longer text
+//! the value is inserted as text. A value that does not exist is null, or nothing in a longer text.
+//! The templates of toolkits have single braces, which are plain text here, because a string may
+//! contain JSON or code.
 
 use manifest::at;
 use serde_json::{Map, Value};
@@ -64,7 +65,8 @@ fn flatten<'a>(values: impl Iterator<Item = &'a Value>) -> Result<Vec<Placeholde
     Ok(found?.concat())
 }
 
-/// Values into which others are filled, one after the other. What is filled in counts together.
+/// Values whose placeholders are filled sequentially. One limit covers everything that is filled
+/// in.
 pub(crate) struct Filling<'a> {
     roots: &'a [Root<'a>],
     /// Bytes that may still be filled in.

@@ -29,7 +29,7 @@ pub(crate) const AUDIT_LOG_TARGET: &str = "toolhost::audit";
 /// Length in characters of the shortest secret of which responses show a part.
 pub(crate) const MIN_SHOWN_SECRET_CHARS: usize = 8;
 
-/// Truncates a text from outside to the length that a message needs.
+/// Truncates an untrusted string for use in a message.
 #[must_use]
 pub fn truncate(text: &str) -> String {
     text.chars().take(80).collect()

@@ -17,7 +17,7 @@ struct Entries<K, V> {
 }
 
 impl<K: Clone + Eq + Hash, V: Clone> ReadCache<K, V> {
-    /// Creates a cache that is emptied when it would exceed `capacity` entries.
+    /// Creates a cache that empties when it would exceed `capacity` entries.
     pub(crate) fn new(capacity: usize) -> Self {
         let entries = Entries {
             values: HashMap::new(),

@@ -1,4 +1,4 @@
-//! Id of a request, with its place in a trace.
+//! Id of a request, with its position in a trace.
 
 use std::{ops::Deref, sync::Arc};
 
@@ -46,7 +46,7 @@ impl Deref for RequestId {
     }
 }
 
-/// Background work has no request. It is named in place of one, and begins a trace of its own.
+/// Background work has no request. It is named instead of one, and starts its own trace.
 impl From<&str> for RequestId {
     fn from(text: &str) -> Self {
         Self::new(text, None)

@@ -3,17 +3,18 @@
 //! Problem: the runtime runs tasks in the order in which they become ready, without regard to their
 //! projects. Hundreds of ready tasks of one project would run before a call of another.
 //!
-//! Guarantee: while several projects are active, the tasks of one that uses more than an equal share of
-//! the processors, by more tasks than there are processors, run on threads of their own: one fewer than
-//! there are processors, but at least one. They stand before no task of another project in a queue, and
-//! leave it a processor. A project that is alone uses all threads of requests.
+//! Guarantee: while several projects are active, the tasks of one that uses more than an equal
+//! share of the processors, by more tasks than there are processors, run on threads of their own:
+//! one fewer than there are processors, but at least one. They are never ahead of a task of another
+//! project in a queue, and leave it a processor. A project that is alone uses all threads of
+//! requests.
 //!
 //! The time of a project is that of the polls of its tasks. A task moves between two polls, with
 //! everything that it has registered for, and what it starts belongs to the threads on which it runs.
 //!
-//! The threads have the normal priority. At a lower one, other processes could stop them for long while
-//! they hold a lock that all projects need. Instead they offer their processor to others after each poll,
-//! when they hold none.
+//! The threads have the normal priority. At a lower one, other processes could stop them for long
+//! while they hold a lock that all projects need. Instead they offer their processor to others
+//! after each poll, when they hold no such lock.
 //!
 //! Cost: with two processors, busy projects have one of them while another project is active.
 
@@ -80,7 +81,7 @@ struct Share {
 #[derive(Default)]
 pub struct TaskOwner {
     project: Mutex<Option<(Arc<str>, Arc<Share>)>>,
-    /// True if the project was set since the task looked for its place.
+    /// True if the project was set after the task chose its runtime.
     is_new: AtomicBool,
     /// End of the window in which the task was counted last.
     window: AtomicU64,
@@ -194,7 +195,8 @@ impl Shares {
         }
     }
 
-    /// Polls work while its project is busy, or while it is not. Returns none when the work has to move.
+    /// Polls work while its project is busy, or while it is not. Returns `None` when the work has
+    /// to move.
     async fn run_while<T>(&self, owner: &TaskOwner, work: &mut Work<T>, busy: bool) -> Option<T> {
         poll_fn(|context| {
             let start = self.now();
@@ -238,15 +240,17 @@ impl Shares {
         share.used.fetch_add(used, Ordering::Relaxed);
         share.used_at.store(now, Ordering::Relaxed);
         let end = self.window_end.load(Ordering::Relaxed);
-        let is_first_after = || {
-            let next = now + nanos(SHARE_WINDOW);
-            self.window_end
-                .compare_exchange(end, next, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok()
-        };
-        if now >= end && is_first_after() {
+        if now >= end && self.starts_window(end, now) {
             self.end_window(now);
         }
+    }
+
+    /// Starts the window after the one with this end. Returns false if another thread has.
+    fn starts_window(&self, end: u64, now: u64) -> bool {
+        let next = now + nanos(SHARE_WINDOW);
+        self.window_end
+            .compare_exchange(end, next, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
     }
 
     /// Finds the projects that used more than an equal share in the window that ends. A project with no
@@ -284,7 +288,7 @@ impl Drop for Shares {
     }
 }
 
-/// A task that is aborted when its owner is dropped.
+/// A task, aborted when its owner is dropped.
 struct AbortOnDrop<T>(JoinHandle<T>);
 
 impl<T> Drop for AbortOnDrop<T> {

@@ -1,11 +1,12 @@
 //! Misspelled names of members and parameters.
 //!
-//! Problem: requests may have names that the server does not know, because clients may be newer. Such
-//! a name has no effect. If it is the misspelled name of a member that restricts the request or
-//! chooses its account, the request would do more than its caller asked for, or with another account.
+//! Problem: requests may have names that the server does not know, because clients may be newer.
+//! Such a name is ignored. If it is the misspelled name of a field that restricts the request or
+//! chooses its account, the request would do more than its caller asked for, or with another
+//! account.
 //!
-//! Guarantee: a name that is unknown, and most similar to one of [`RESTRICTING_NAMES`], is refused, and so
-//! is one of [`MISPLACED_NAMES`] where the request has no such member.
+//! Guarantee: a name that is unknown, and most similar to one of [`RESTRICTING_NAMES`], is refused,
+//! and so is one of [`MISPLACED_NAMES`] where the request has no such field.
 
 pub use manifest::{is_same, nearest};
 
@@ -139,8 +140,8 @@ pub fn resembles_session_restriction(name: &str) -> bool {
     nearest(name, SESSION_RESTRICTIONS).is_some()
 }
 
-/// Returns the reason why an unknown name is refused, or `None` if it may be ignored. `known` are the
-/// names that the request may have in its place.
+/// Returns the reason why an unknown name is refused, or `None` if it may be ignored. `known` are
+/// the names that the request may have instead.
 #[must_use]
 pub fn misspelling(name: &str, known: &[&str]) -> Option<String> {
     const REFUSED_REASON: &str =

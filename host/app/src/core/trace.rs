@@ -25,14 +25,14 @@ pub const MAX_WAITING_SPANS: usize = 4_096;
 /// The operator's settings of traces.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
-    /// The share of the traces that begin here which is recorded, from 0 to 1. The caller decides
-    /// for a trace that begins at the caller.
+    /// The share of the traces started here which is recorded, from 0 to 1. The caller decides for
+    /// a trace that it started.
     pub sample_ratio: f64,
     /// True if providers get the `traceparent` of the requests of tools.
     pub propagates: bool,
 }
 
-/// Begins spans, and enters those that have ended into the buffer. By default it does neither.
+/// Starts spans, and adds those that have ended to the buffer. By default it does neither.
 #[derive(Debug, Default)]
 pub struct Tracer {
     active: Option<Active>,
@@ -78,7 +78,7 @@ pub struct OpenSpan {
 /// A span that has ended.
 #[derive(Debug)]
 pub struct Span {
-    /// The place of the span in its trace.
+    /// The position of the span in its trace.
     pub place: OpenSpan,
     /// The time from 1970 to the start.
     pub start: Duration,
@@ -115,7 +115,7 @@ pub enum SpanKind {
 /// The value of an attribute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AttributeValue {
-    /// A text.
+    /// A string.
     Text(String),
     /// A number.
     Number(i64),
@@ -152,8 +152,8 @@ impl Tracer {
         (tracer, EndedSpans { buffer, counts })
     }
 
-    /// Begins a span below its parent, or a new trace if there is none. Returns `None` if nothing is
-    /// traced; the parent is not asked for then.
+    /// Starts a span below its parent, or a new trace without a parent. Returns `None` if nothing
+    /// is traced; the parent is not asked for then.
     pub fn begin(&self, parent: impl FnOnce() -> Option<SpanContext>) -> Option<OpenSpan> {
         let active = self.active.as_ref()?;
         let parent = parent();
@@ -170,7 +170,7 @@ impl Tracer {
         })
     }
 
-    /// Ends a span that began at `started` and took `elapsed`. The work is described only if the
+    /// Ends a span that started at `started` and took `elapsed`. The work is described only if the
     /// trace is recorded.
     pub fn end(
         &self,

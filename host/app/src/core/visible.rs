@@ -3,7 +3,8 @@
 //! Problem: invisible characters, and those that change the direction of text, make a person or an
 //! assistant read something other than what was written.
 //!
-//! Guarantee: the result of [`visible`] has no such character, and that of [`visible_line`] is a plain line.
+//! Guarantee: the result of [`visible`] contains no such character, and that of [`visible_line`] is
+//! a plain line.
 
 use std::{borrow::Cow, fmt::Write};
 
@@ -12,14 +13,14 @@ const BLANK_BRAILLE: char = '\u{2800}';
 /// Selector of colored symbols. Texts may have it, but a name with it looks like the one without it.
 const EMOJI_SELECTOR: char = '\u{fe0f}';
 
-/// Returns true if a text has no control characters, line breaks, invisible characters or characters
-/// that change the direction of text, so that it is displayed as it is stored.
+/// Returns true if a string has no control characters, line breaks, invisible characters or
+/// characters that change the direction of text, so that it is displayed as it is stored.
 #[must_use]
 pub fn is_plain_line(text: &str) -> bool {
     text.chars().all(is_plain)
 }
 
-/// Returns true if a string has no character that [`visible`] escapes.
+/// Returns true if [`visible`] escapes no character of a string.
 #[must_use]
 pub fn is_visible(text: &str) -> bool {
     text.chars().all(is_shown)
@@ -47,8 +48,10 @@ fn is_shown(c: char) -> bool {
 /// only inside of strings.
 #[must_use]
 pub fn visible(text: &str) -> Cow<'_, str> {
-    let is_plain = |byte: u8| byte == b'\n' || byte == b' ' || byte.is_ascii_graphic();
-    if text.bytes().all(is_plain) || is_visible(text) {
+    let mut bytes = text.bytes();
+    if bytes.all(|byte| byte == b'\n' || byte == b' ' || byte.is_ascii_graphic())
+        || is_visible(text)
+    {
         return Cow::Borrowed(text);
     }
     Cow::Owned(escaped(text, is_shown))

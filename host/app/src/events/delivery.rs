@@ -52,7 +52,7 @@ pub(crate) static COLLECTION: Collection = Collection {
 
 /// Maximum attempts of one delivery that are kept, the newest.
 pub const MAX_KEPT_ATTEMPTS: usize = 32;
-/// Payload of a test event that has none of its own.
+/// Default payload of a test event.
 const TEST_PAYLOAD: &[u8] = br#"{"test":true}"#;
 
 /// A delivery, as stored.
@@ -74,7 +74,7 @@ pub struct Delivery {
     /// Reason why no attempt follows, if the delivery failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
-    /// True if the delivery has a place in a lane.
+    /// True if the delivery has a position in a lane.
     #[serde(default)]
     pub(super) ordered: bool,
     /// URL that gets the event instead of the subscription's endpoint.
@@ -116,7 +116,7 @@ impl Claimable for Delivery {
 }
 
 impl Delivery {
-    /// Creates a delivery that is due at a time.
+    /// Creates a delivery due at a time.
     pub(super) fn new(
         due: Time,
         subscription: SubscriptionId,
@@ -333,7 +333,7 @@ pub(super) async fn open(
     Ok((DeliveryView::open(&key, project, record)?, attempts))
 }
 
-/// Returns the deliveries of events, by the event. Reads them at once.
+/// Returns the deliveries of events, by the event. Reads them concurrently.
 pub(super) async fn of_events(
     app: &App,
     project: &Project,
@@ -349,12 +349,15 @@ pub(super) async fn of_events(
     let mut ids = Vec::new();
     for subscription in &subscriptions {
         let subscription = SubscriptionId::parse(&subscription.id)?;
-        let of_event = |event: &Uuid| DeliveryId::for_event(*event, &subscription);
-        ids.extend(events.iter().map(of_event));
+        ids.extend(
+            events
+                .iter()
+                .map(|event| DeliveryId::for_event(*event, &subscription)),
+        );
     }
     let ids: Vec<_> = ids.iter().map(DeliveryId::as_str).collect();
-    let found = app.store.get_many::<Delivery>(owner, &ids).await?;
-    for delivery in found.into_values() {
+    let stored = app.store.get_many::<Delivery>(owner, &ids).await?;
+    for delivery in stored.into_values() {
         let of_event = deliveries.entry(delivery.body.event).or_default();
         of_event.push(delivery);
     }

@@ -89,8 +89,8 @@ pub enum ValueChange {
 }
 
 /// Creates an endpoint, or finds the one of the project with the same toolkit and client id.
-/// Returns true with an endpoint that is new. Fails if the toolkit does not exist or has no webhook
-/// trigger, the client id is empty or too long, or the project has too many endpoints.
+/// Returns true with a new endpoint. Fails if the toolkit does not exist or has no webhook trigger,
+/// the client id is empty or too long, or the project has too many endpoints.
 pub async fn create(
     app: &App,
     project: &Project,
@@ -251,15 +251,16 @@ pub(super) async fn values_of_toolkit(
 
 async fn view(app: &App, record: Record<Endpoint>) -> Result<EndpointView> {
     let values = open_values(app, &record).await?;
-    let masked = |(name, value): (String, Value)| {
-        let value = accounts::mask(&value);
-        (name, value.as_str().unwrap_or_default().to_owned())
-    };
     Ok(EndpointView {
         url: address(app, &record.body.toolkit, &record.id),
         values: values.map(|values| values.into_iter().map(masked).collect()),
         record,
     })
+}
+
+fn masked((name, value): (String, Value)) -> (String, String) {
+    let value = accounts::mask(&value);
+    (name, value.as_str().unwrap_or_default().to_owned())
 }
 
 /// Returns the URL at which a provider delivers events.

@@ -60,7 +60,7 @@ crate::error_table! { pub table:
         "the webhook could not be received, and at least one of its events is not stored",
         "send it again; an event that was stored is not stored twice", with_retry_after(SHORT_WAIT);
 
-    /// The log of triggers has no such entry.
+    /// The log entry does not exist.
     EVENT_LOG_NOT_FOUND = event_log_not_found(id: impl Display): NotFound, 2805, "Event_LogNotFound",
         "trigger log {id} not found",
         "list the trigger logs of the project; they are erased after `webhooks.keep_days`";
@@ -96,7 +96,7 @@ crate::error_table! { pub table:
     INSTANCE_CHANGED = instance_changed(id: impl Display): Conflict, 2918, "TriggerInstance_Changed",
         "trigger instance {id} was changed while it was polled, and the poll had no effect",
         "retry after a moment";
-    /// The trigger instance has no action.
+    /// The trigger instance lacks an action.
     INSTANCE_WITHOUT_ACTION = instance_without_action(id: impl Display): Conflict, 2923, "TriggerInstance_NoAction",
         "trigger instance {id} has no action",
         "set `action` with an upsert of the instance";

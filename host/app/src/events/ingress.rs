@@ -29,7 +29,7 @@ use crate::{
 
 /// Maximum time for which a provider waits until its request is received.
 pub const RECEPTION_TIMEOUT: Duration = Duration::from_secs(2);
-/// Maximum characters of a text that is returned to a provider. A handshake returns a short one.
+/// Maximum characters of a reply to a provider. A handshake returns a short one.
 pub const MAX_ANSWER_CHARS: usize = 256;
 /// Number of trigger instances that are read at a time.
 const RECEIVERS_PER_PAGE: u64 = 64;
@@ -89,7 +89,7 @@ pub async fn endpoint(app: &App, toolkit: &str, id: &str) -> Result<Address> {
     })
 }
 
-/// Finds the older address of a project and a toolkit, which has no values of its own. Fails if the
+/// Finds the older address of a project and a toolkit, which lacks values of its own. Fails if the
 /// project or the toolkit does not exist.
 pub async fn of_project(app: &App, toolkit: &str, project: &str) -> Result<Address> {
     let catalog = app.catalog.snapshot();
@@ -107,8 +107,8 @@ pub async fn of_project(app: &App, toolkit: &str, project: &str) -> Result<Addre
 }
 
 /// Receives a request. Fails if no trigger instance accepts the signature or the body, or if the
-/// request cannot be received now. A request that no trigger instance waits for is accepted and has
-/// no effect.
+/// request cannot be received now. A request that no trigger instance waits for is accepted and
+/// ignored.
 pub async fn receive(app: &App, address: &Address, request: &Inbound) -> Result<Response> {
     let mut verdicts = Verdicts::default();
     let received = async {
@@ -175,15 +175,15 @@ impl Verdicts {
     fn add(&mut self, outcome: Result<Option<Answer>>) {
         match outcome {
             Ok(Some(answer)) => {
-                let own = Response {
+                let response = Response {
                     status: answer.status,
                     text: handshake(&answer),
                 };
-                let known = self.response.take();
-                let has_text = |known: &Response| !known.text.is_empty() || own.text.is_empty();
-                self.response = Some(match known {
-                    Some(known) if has_text(&known) => known,
-                    _ => own,
+                self.response = Some(match self.response.take() {
+                    Some(earlier) if !earlier.text.is_empty() || response.text.is_empty() => {
+                        earlier
+                    }
+                    _ => response,
                 });
             }
             Ok(None) => {}
@@ -220,10 +220,10 @@ impl Verdicts {
 /// Returns the text of a handshake. Only a short text of plain characters is returned to a provider,
 /// because it repeats a request whose sender is not verified.
 fn handshake(answer: &Answer) -> String {
-    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    let mut bytes = answer.body.iter();
     let is_handshake = answer.media_type.starts_with("text/plain")
         && answer.body.len() <= MAX_ANSWER_CHARS
-        && answer.body.iter().all(is_plain);
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
     if is_handshake {
         String::from_utf8_lossy(&answer.body).into_owned()
     } else {

@@ -66,7 +66,7 @@ pub struct WebhookSettings {
     pub concurrency: usize,
     /// Maximum number of messages that one endpoint gets from this server at a time.
     pub concurrency_per_endpoint: usize,
-    /// Time for which an endpoint that fails again and again gets no message.
+    /// Time for which an endpoint that fails repeatedly gets no message.
     pub pause: Duration,
     /// Time after which the subscription of an endpoint that accepts nothing is disabled, or `None`
     /// if it never is.

@@ -1,12 +1,12 @@
 //! Order of deliveries, for subscriptions that want it.
 //!
 //! The messages of one trigger instance, or of one account for events without an instance, are a
-//! lane. A delivery of a lane names the one before it, and the record of the lane names the last one.
-//! A worker that claims a delivery whose predecessor has not ended makes it wait: it is due no more.
-//! The commit that ends a delivery makes its successor due. Each of the two commits depends on the
-//! revision of the other delivery, so that none waits for one that has ended. A delivery costs a
-//! bounded number of reads, however many wait. A delivery that is replayed after it had ended waits
-//! for none, and none waits for it.
+//! lane. A delivery of a lane names the one before it, and the record of the lane names the last
+//! one. A worker that claims a delivery whose predecessor has not ended makes it wait: it is due no
+//! more. The commit that ends a delivery makes its successor due. Each of the two commits depends
+//! on the revision of the other delivery, so that no delivery waits for one that has ended. A
+//! delivery costs a bounded number of reads, however many wait. A delivery replayed after its end
+//! waits for no other, and no other waits for it.
 
 use std::collections::HashMap;
 
@@ -59,7 +59,7 @@ impl<'a> Lanes<'a> {
         }
     }
 
-    /// Gives a new delivery its place in the lane of its event.
+    /// Gives a new delivery its position in the lane of its event.
     pub(super) async fn append(
         &mut self,
         subscription: &SubscriptionId,
@@ -109,7 +109,7 @@ fn subject(event: &NewEvent) -> Option<&str> {
 }
 
 /// Makes a claimed delivery wait if the one before it has not ended, which ends the claim. Returns
-/// false if the delivery's turn has come. Fails if the claim is lost or the store refuses.
+/// false if the delivery may be sent. Fails if the claim is lost or the store refuses.
 pub(super) async fn wait(app: &App, claim: &Claim<Delivery>) -> Result<bool> {
     loop {
         let delivery = claim.body().await;

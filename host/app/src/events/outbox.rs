@@ -1,8 +1,8 @@
 //! Events that wait to be delivered: they are stored in the batch of their cause.
 //!
 //! An event exists if and only if its cause does, and its deliveries exist with it. The id of an
-//! event is chosen by the caller and the ids of its deliveries follow from it, so that an occurrence
-//! that is reported twice is one event. Payloads are sealed in the store.
+//! event is chosen by the caller and the ids of its deliveries follow from it, so that an
+//! occurrence reported twice is one event. Payloads are sealed in the store.
 
 use std::collections::HashSet;
 
@@ -47,7 +47,7 @@ pub(crate) static COLLECTION: Collection = Collection {
 pub(super) const EVENTS_PER_READ: u64 = 8;
 /// Field of an event with its sealed payload.
 const DATA_FIELD: &str = "data";
-/// Bytes that an event counts toward the quota of its project besides its payload.
+/// Bytes that an event counts toward the quota of its project in addition to its payload.
 const RECORD_BYTES: usize = 1 << 10;
 
 /// Trigger instance that an event came from.
@@ -99,7 +99,7 @@ pub(crate) struct Event {
     log: Option<LogId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) source: Option<TriggerSource>,
-    /// Account that the event is about, if it has no source.
+    /// Account that the event is about, if it lacks a source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) account: Option<AccountId>,
     /// True if a tool runs for the event instead of a webhook.
@@ -185,7 +185,7 @@ pub(crate) async fn add(
 }
 
 /// Adds a new event of this server to a batch, for callers without an [`App`]. The event is added
-/// even if it exceeds the quota of its project, and counts toward it. A commit that is retried counts
+/// even if it exceeds the quota of its project, and counts toward it. A retried commit counts
 /// again. Fails if the payload is not JSON.
 pub(super) async fn add_in(
     store: &Store,
@@ -233,7 +233,7 @@ pub(crate) async fn add_all(
 /// Counts events toward the quota of their project. Fails if they exceed it.
 fn take_quota(quotas: &Quotas, project: &ProjectId, events: &[&NewEvent], now: Time) -> Result<()> {
     let bytes = size(events);
-    // Events that are stored already need no room, even if others have exceeded the quota.
+    // Stored events need no further capacity, even if others have exceeded the quota.
     if bytes == 0 || quotas.take(QuotaKind::Events, project.as_str(), bytes, now) {
         return Ok(());
     }
@@ -256,9 +256,10 @@ async fn new_events<'a>(
     let ids: Vec<_> = ids.iter().map(String::as_str).collect();
     let stored = store.get_many::<Event>(project.as_str(), &ids).await?;
     let mut seen = HashSet::new();
-    let is_new =
-        |event: &&NewEvent| seen.insert(event.id) && !stored.contains_key(&event.id.to_string());
-    Ok(events.iter().filter(is_new).collect())
+    let new = events
+        .iter()
+        .filter(|event| seen.insert(event.id) && !stored.contains_key(&event.id.to_string()));
+    Ok(new.collect())
 }
 
 /// Adds events that are not stored to a batch, with one delivery for each subscription that wants
@@ -287,8 +288,8 @@ async fn write(
     Ok(lanes.finish(batch))
 }
 
-/// Adds an event that is not stored to a batch, and a delivery for a subscription. Fails if the
-/// event exceeds the quota of its project.
+/// Adds an event not yet stored to a batch, and a delivery for a subscription. Fails if the event
+/// exceeds the quota of its project.
 pub(super) async fn add_for(
     app: &App,
     project: &ProjectId,

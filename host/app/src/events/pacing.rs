@@ -1,9 +1,9 @@
 //! Pace of the messages to each endpoint, so that one endpoint does not delay the others.
 //!
-//! An endpoint gets few messages concurrently until it has accepted some, fewer after each failure, and
-//! none for a pause after [`FAILURES_BEFORE_PAUSE`] failures in a row. A delivery for which no permit is
-//! free waits in memory. If many wait, they are deferred in the store, and sent earlier if a permit frees
-//! up. The state is in memory: a restart resets every endpoint.
+//! An endpoint gets few messages concurrently until it has accepted some, fewer after each failure,
+//! and no message for a pause after [`FAILURES_BEFORE_PAUSE`] failures in a row. A delivery for
+//! which no permit is free waits in memory. If many wait, they are deferred in the store, and sent
+//! earlier if a permit frees up. The state is in memory: a restart resets every endpoint.
 //!
 //! Polls, subscriptions at providers and actions acquire permits of their project in the same way, and are
 //! not deferred.
@@ -35,7 +35,7 @@ pub(crate) struct Pacer(Arc<Mutex<HashMap<String, Endpoint>>>);
 
 #[derive(Debug)]
 struct Endpoint {
-    /// Times at which the messages under way began.
+    /// Start times of the messages in progress.
     open: Vec<Time>,
     /// Maximum number of concurrent messages.
     limit: usize,
@@ -130,7 +130,7 @@ impl Permit {
         let mut all = self.pacer.0.lock();
         let endpoint = all.entry(self.id.clone()).or_default();
         if endpoint.failures >= FAILURES_BEFORE_PAUSE {
-            // An endpoint that has recovered begins anew.
+            // An endpoint that has recovered starts over.
             endpoint.average = self.acquired.elapsed();
         }
         endpoint.failures = 0;

@@ -25,7 +25,7 @@ const RECORDS_PER_BATCH: u64 = 256;
 /// runs. Fails if the claim is lost or the store refuses.
 pub(crate) async fn erase_old(app: &App, claim: &JobClaim) -> Result<()> {
     let oldest = time_before(claim.batch().await?.now, app.webhooks.retention).0;
-    // A delivery that is not ended fails at its next attempt, which lets the one after it go.
+    // A delivery in progress fails at its next attempt, which lets the one after it go.
     let ended = [DeliveryStatus::Delivered, DeliveryStatus::Failed].map(<&str>::from);
     let ended = Query::all_projects().any_of("status", ended);
     let old = || Query::all_projects().below("created_at", oldest);

@@ -155,8 +155,10 @@ async fn send(app: &App, claim: Arc<Claim<Delivery>>, mut permit: Permit) -> Res
                 return retry(app, &claim, attempt, Some(now)).await;
             }
             let reason = "the endpoint is gone";
-            let fail = |delivery: &mut Delivery| delivery.fail_with(attempt.clone(), reason);
-            ordering::end(app, &claim, fail).await
+            ordering::end(app, &claim, |delivery| {
+                delivery.fail_with(attempt.clone(), reason)
+            })
+            .await
         }
         Outcome::Failed { retry_after } => {
             let failures = permit.failed(now, app.webhooks.pause);
@@ -191,24 +193,27 @@ async fn retry(
 ) -> Result<Next> {
     let Some(due) = due else {
         let reason = "the last attempt failed";
-        let fail = |delivery: &mut Delivery| delivery.fail_with(attempt.clone(), reason);
-        return ordering::end(app, claim, fail).await;
+        return ordering::end(app, claim, |delivery| {
+            delivery.fail_with(attempt.clone(), reason)
+        })
+        .await;
     };
     let batch = claim.batch().await?;
-    let retry = |delivery: &mut Delivery| delivery.retry_at(attempt, due);
-    claim.end(batch, retry).await?;
+    claim
+        .end(batch, |delivery| delivery.retry_at(attempt, due))
+        .await?;
     Ok(Next::Ended)
 }
 
 /// Sends a message once.
 async fn attempt(app: &App, project: &ProjectId, request: Request) -> (Attempt, Outcome) {
     let at = app.clock.now();
-    let begun = Instant::now();
+    let started = Instant::now();
     let net = app.webhooks.net.for_tenant(project.as_str().into());
     let sent = net.send(request).await;
     let mut attempt = Attempt {
         at,
-        duration: begun.elapsed(),
+        duration: started.elapsed(),
         status: None,
         error: None,
         response: None,
@@ -224,11 +229,10 @@ async fn attempt(app: &App, project: &ProjectId, request: Request) -> (Attempt, 
     let media_type = text::media_type(&response.headers);
     let text = text::decode(media_type, &response.body[..kept]).replace('\0', "");
     let now = app.clock.now();
-    let take = |text: &String| {
+    attempt.response = Some(text).filter(|text| {
         let quotas = &app.quotas;
-        quotas.take(QuotaKind::Events, project.as_str(), text.len(), now)
-    };
-    attempt.response = Some(text).filter(|text| !text.is_empty() && take(text));
+        !text.is_empty() && quotas.take(QuotaKind::Events, project.as_str(), text.len(), now)
+    });
     attempt.status = Some(response.status.as_u16());
     let outcome = match response.status.as_u16() {
         200..=299 => Outcome::Accepted,
@@ -332,13 +336,14 @@ async fn edit(
     change: impl Fn(&mut Subscription),
 ) -> Result<()> {
     let Record { project, id, .. } = subscription;
-    let change = |body: &mut Subscription| {
-        change(body);
-        Ok::<_, Error>(())
-    };
-    let done = app.store.edit(project, id, app.clock.now(), change).await;
+    let edited = app
+        .store
+        .edit(project, id, app.clock.now(), |body: &mut Subscription| {
+            change(body);
+            Ok::<_, Error>(())
+        });
     // A subscription that was deleted meanwhile needs no change.
-    done.map(|_| ()).map_err(Error::from)
+    edited.await.map(|_| ()).map_err(Error::from)
 }
 
 #[cfg(test)]

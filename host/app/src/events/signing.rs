@@ -1,8 +1,8 @@
 //! Signatures of messages, in the forms of Standard Webhooks.
 //!
-//! The key of a symmetric signature is the text of the secret as it stands. It has no prefix and is
-//! not base64. An asymmetric signature is one of Ed25519, which receivers verify with a public key and
-//! without a secret.
+//! The key of a symmetric signature is the text of the secret, unchanged. It is not base64 and
+//! lacks a prefix. An asymmetric signature is one of Ed25519, which receivers verify with a public
+//! key and without a secret.
 
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};

@@ -1,9 +1,9 @@
 //! Streams of the events of a project, read from the store.
 //!
-//! A stream reads what every server has committed. Two servers may commit in another order than that
-//! of their clocks, so a stream reads the last [`MAX_COMMIT_DELAY`] again and skips what it has
-//! returned. A stream that continues after an event may therefore return events again that happened
-//! shortly before, and misses none.
+//! A stream reads what every server has committed. Two servers may commit in another order than
+//! that of their clocks, so a stream reads the last [`MAX_COMMIT_DELAY`] again and skips what it
+//! has returned. A stream that continues after an event may therefore return events again that
+//! happened shortly before, but never misses an event.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -24,8 +24,8 @@ use crate::{
     projects::Project,
 };
 
-/// Maximum difference between the time of an event and that of its commit, with the difference of the
-/// clocks of two servers. A poll commits up to a thousand events at once.
+/// Maximum difference between the time of an event and that of its commit, with the difference of
+/// the clocks of two servers. A poll commits up to a thousand events in one batch.
 const MAX_COMMIT_DELAY: Duration = Duration::from_secs(5);
 /// Interval at which events of other servers are looked for.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -107,13 +107,14 @@ impl EventStream {
         })
     }
 
-    /// Returns the id of the beginning of a stream, after which another stream can begin.
+    /// Returns the id of the start of a stream, after which another stream can start.
     #[must_use]
     pub fn position(&self) -> String {
         format!("{POSITION_PREFIX}{}", self.start.0)
     }
 
-    /// Returns the next events. Waits for some, and returns none after a second without any.
+    /// Returns the next events. Waits for some, and returns an empty list after a second without
+    /// any.
     pub async fn next(&mut self, app: &App) -> Result<Vec<StreamedEvent>> {
         let events = self.read(app).await?;
         if !events.is_empty() || self.cursor.is_some() {
@@ -157,10 +158,7 @@ impl EventStream {
 impl Filter {
     fn admits(&self, event: &Record<Event>, catalog: &Snapshot) -> bool {
         let source = event.body.source.as_ref();
-        let is_one_of = |list: &[String], value: Option<&str>| {
-            list.is_empty() || value.is_some_and(|value| list.iter().any(|own| own == value))
-        };
-        let auth_config = source.map(|own| own.auth_config_id.as_str());
+        let auth_config = source.map(|source| source.auth_config_id.as_str());
         let slug = source.map(|source| source.trigger_slug.to_ascii_lowercase());
         let toolkit = slug
             .as_ref()
@@ -185,6 +183,11 @@ impl Filter {
             && is_one_of(&self.auth_configs, auth_config)
             && is_one_of(&self.users, source.map(|own| own.user_id.as_str()))
     }
+}
+
+/// Returns true if a list is empty or contains a value.
+fn is_one_of(list: &[String], value: Option<&str>) -> bool {
+    list.is_empty() || value.is_some_and(|value| list.iter().any(|one| one == value))
 }
 
 fn opening_time(id: &str) -> Option<Time> {

@@ -281,7 +281,7 @@ impl Subscription {
     }
 
     /// Returns true if the endpoint is that of an earlier read of the subscription, and has neither
-    /// recovered nor begun to fail since.
+    /// recovered nor started to fail since.
     pub(super) fn has_endpoint_of(&self, earlier: &Self) -> bool {
         self.endpoint.is_same(&earlier.endpoint) && self.failing_since == earlier.failing_since
     }

@@ -65,11 +65,11 @@ pub enum SearchField {
 /// Outcome of the deliveries of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// No delivery is open and none has failed.
+    /// All deliveries have succeeded.
     Success,
     /// A delivery has failed.
     Error,
-    /// A delivery is open, and none has failed.
+    /// Some deliveries are open, and the others have succeeded.
     Pending,
 }
 
@@ -115,7 +115,7 @@ impl Entry {
 pub struct EntryPage {
     /// The entries, newest first.
     pub entries: Vec<Entry>,
-    /// Cursor after which the next page starts, or none on the last page.
+    /// Cursor after which the next page starts, or `None` on the last page.
     pub next: Option<Cursor>,
 }
 
@@ -244,19 +244,16 @@ impl Filter {
         let Some(source) = &event.body.source else {
             return false;
         };
-        let contains = |(field, text): &(SearchField, String)| {
-            field.values(source).iter().any(|value| {
-                let value = value.to_lowercase();
-                value.contains(&text.to_lowercase())
-            })
-        };
         event.body.kind == EventKind::TriggerMessage
             && self
                 .user
                 .as_ref()
                 .is_none_or(|user| *user == source.user_id)
             && auth_config.is_none_or(|config| *config == source.auth_config_id)
-            && self.contained.iter().all(contains)
+            && self
+                .contained
+                .iter()
+                .all(|(field, text)| field.contains(source, text))
             && self
                 .outcome
                 .is_none_or(|wanted| wanted == outcome(deliveries.iter()))
@@ -264,6 +261,13 @@ impl Filter {
 }
 
 impl SearchField {
+    fn contains(self, source: &TriggerSource, text: &str) -> bool {
+        self.values(source).iter().any(|value| {
+            let value = value.to_lowercase();
+            value.contains(&text.to_lowercase())
+        })
+    }
+
     fn values(self, source: &TriggerSource) -> Vec<&str> {
         match self {
             Self::Any => [

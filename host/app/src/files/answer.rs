@@ -1,5 +1,5 @@
 //! Files in results. Files that a tool made and named in its result are stored, and links replace
-//! their names. A result that is too large for a response is itself stored as a file.
+//! their names. A result too large for a response is itself stored as a file.
 
 use bytes::Bytes;
 use sandbox::File as MadeFile;
@@ -14,7 +14,7 @@ use crate::{
     projects::Project,
 };
 
-/// The member of a result that names a file.
+/// The field of a result that names a file.
 const FILE_MEMBER: &str = "s3url";
 
 /// Size of the beginning of a result, in bytes.
@@ -41,12 +41,11 @@ pub(crate) async fn link_files(
     made: Vec<MadeFile>,
     given: &[String],
 ) -> Result<Bytes> {
-    let unreadable = |cause| {
+    let mut value: Value = serde_json::from_slice(data).map_err(|cause| {
         errors::internal(format!(
             "the data of a tool is not JSON although it was validated: {cause}"
         ))
-    };
-    let mut value: Value = serde_json::from_slice(data).map_err(unreadable)?;
+    })?;
     let mut names = Vec::new();
     visit_file_names(&mut value, &mut |place| {
         names.extend(place.as_str().map(str::to_owned))
@@ -82,7 +81,8 @@ pub(crate) async fn link_files(
 }
 
 /// Stores the result of a tool of a toolkit as a file. Returns the result for the caller, and the
-/// data for the log record, which contains no link. Fails if the project has no room.
+/// data for the log record, which contains no link. Fails if it would exceed the storage quota of
+/// the project.
 pub async fn result_as_file(
     app: &App,
     project: &Project,

@@ -65,9 +65,13 @@ pub(crate) async fn named_files(
 ) -> Result<(Bytes, Vec<String>)> {
     let schema = tool.input.text()?;
     let size = arguments.len();
-    let search = move || find_files(schema.get(), arguments);
-    let searched = app.large_work.run(&project.tenant, size, search).await?;
-    searched.map_err(|problem| errors::arguments_invalid(&tool.slug, problem))
+    let large_work = &app.large_work;
+    let searched = large_work.run(&project.tenant, size, move || {
+        find_files(schema.get(), arguments)
+    });
+    searched
+        .await?
+        .map_err(|problem| errors::arguments_invalid(&tool.slug, problem))
 }
 
 /// Reads the bytes of a file, for which memory is reserved.
@@ -98,6 +102,10 @@ fn find_files(schema: &str, arguments: Bytes) -> std::result::Result<(Bytes, Vec
     Ok((arguments, search.keys))
 }
 
+fn is_nested(value: &Value) -> bool {
+    value.is_object() || value.is_array()
+}
+
 struct Search<'a> {
     root: &'a Value,
     keys: Vec<String>,
@@ -123,7 +131,7 @@ impl<'a> Search<'a> {
         value: &mut Value,
         depth: usize,
     ) -> std::result::Result<(), String> {
-        if depth > MAX_SEARCH_DEPTH || !(value.is_object() || value.is_array()) {
+        if depth > MAX_SEARCH_DEPTH || !is_nested(value) {
             return Ok(());
         }
         let all = self.with_alternatives(schemas)?.into_iter();
@@ -141,7 +149,6 @@ impl<'a> Search<'a> {
         match value {
             Value::Object(members) => {
                 self.drop_empty_texts(&schemas, members)?;
-                let is_nested = |value: &Value| value.is_object() || value.is_array();
                 for (name, value) in members.iter_mut().filter(|(_, value)| is_nested(value)) {
                     self.spend(schemas.len())?;
                     let inner = schemas.iter().map(|schema| {

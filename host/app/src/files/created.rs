@@ -23,7 +23,7 @@ pub(crate) struct NewFile<'a> {
     pub name: &'a str,
     /// Media type. An invalid one is replaced by `application/octet-stream`.
     pub media_type: &'a str,
-    /// Content, for which the project must have room.
+    /// Content, which counts toward the storage quota of the project.
     pub bytes: Bytes,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct StoredFile {
     pub link: Link,
 }
 
-/// Stores bytes as a file of the project. Fails if the project has no room.
+/// Stores bytes as a file of the project. Fails if they would exceed the storage quota.
 pub(crate) async fn store_new(
     app: &App,
     project: &Project,
@@ -84,9 +84,9 @@ pub(crate) async fn store_new(
     Ok(StoredFile { id, link })
 }
 
-/// Records that the bytes of a file could not be stored, so that it is not listed and does not count
-/// against the quota. The record remains until the end of its retention and is erased with any bytes
-/// that were stored all the same.
+/// Records that the bytes of a file could not be stored, so that it is not listed and does not
+/// count against the quota. The record remains until the end of its retention and is erased with
+/// any bytes that were stored nevertheless.
 async fn mark_not_stored(app: &App, project: &Project, id: &FileId) -> Result<()> {
     let project = project.id.as_str();
     let marked = app
@@ -100,7 +100,7 @@ async fn mark_not_stored(app: &App, project: &Project, id: &FileId) -> Result<()
     Ok(marked.await?)
 }
 
-/// Converts a name from outside to one that is not a path.
+/// Converts an untrusted name to a plain file name without a path.
 fn safe_name(given: &str) -> String {
     let name: String = given
         .chars()

@@ -134,12 +134,11 @@ impl Links {
             .mac(method, project, id, given)
             .verify_slice(&signature);
         verified.map_err(|_| errors::link_invalid())?;
-        let number = |text: &str| text.parse::<i64>().map_err(|_| errors::link_invalid());
-        let expires_at = Time(number(&given.expires)?);
+        let expires_at = Time(parse_number(&given.expires)?);
         if expires_at <= now {
             return Err(errors::link_expired());
         }
-        let size = u64::try_from(number(&given.size)?).map_err(|_| errors::link_invalid())?;
+        let size = u64::try_from(parse_number(&given.size)?).map_err(|_| errors::link_invalid())?;
         let ticket = Ticket {
             project: ProjectId::parse(project)?,
             id: FileId::parse(id)?,
@@ -172,6 +171,10 @@ impl Links {
         }
         mac
     }
+}
+
+fn parse_number(text: &str) -> Result<i64> {
+    text.parse().map_err(|_| errors::link_invalid())
 }
 
 #[cfg(test)]

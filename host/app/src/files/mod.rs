@@ -88,7 +88,7 @@ pub struct File {
     #[serde(default)]
     size: u64,
     state: State,
-    /// The identity of an upload's content. Files made by tools have none.
+    /// The identity of an upload's content. `None` for files made by tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     content: Option<String>,
 }
@@ -108,19 +108,22 @@ impl File {
         }
     }
 
-    /// Returns the `Content-Disposition` for downloads: an attachment, with its name in both forms of
-    /// RFC 6266: in ASCII for older clients, and with every byte that is not unreserved percent-encoded.
+    /// Returns the `Content-Disposition` for downloads: an attachment, with its name in both forms
+    /// of RFC 6266: in ASCII for older clients, and with all except unreserved bytes
+    /// percent-encoded.
     #[must_use]
     pub fn disposition(&self) -> String {
-        let is_plain = |letter: char| {
-            letter == ' ' || letter.is_ascii_graphic() && !matches!(letter, '"' | '\\' | '%')
-        };
         let plain = self.name.replace(|letter| !is_plain(letter), "_");
         format!(
             "attachment; filename=\"{plain}\"; filename*=UTF-8''{}",
             utf8_percent_encode(&self.name, UNENCODED_HEADER_CHARS)
         )
     }
+}
+
+/// Returns true for a character that a quoted file name may contain.
+fn is_plain(letter: char) -> bool {
+    letter == ' ' || letter.is_ascii_graphic() && !matches!(letter, '"' | '\\' | '%')
 }
 
 impl Document for File {
@@ -135,17 +138,21 @@ enum State {
     Kept,
 }
 
-/// Returns true for `type/subtype` with optional parameters (RFC 9110, 8.3.1) that is valid as a
+/// Returns true for `type/subtype` with optional parameters (RFC 9110, 8.3.1) which is valid as a
 /// header value and has at most [`MAX_NAME_CHARS`] bytes. A link contains the media type, and the
 /// server refuses a request line of more than 8 KiB.
 pub(crate) fn is_media_type(text: &str) -> bool {
-    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&^_.+-".contains(&byte);
-    let is_token = |part: &str| !part.is_empty() && part.bytes().all(is_allowed);
     let essence = text.split(';').next().unwrap_or_default().trim();
     let parts = essence.split_once('/');
     parts.is_some_and(|(family, rest)| is_token(family) && is_token(rest))
         && text.len() <= MAX_NAME_CHARS
         && text.bytes().all(|byte| (0x20..0x7f).contains(&byte))
+}
+
+fn is_token(part: &str) -> bool {
+    let mut bytes = part.bytes();
+    !part.is_empty()
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"!#$&^_.+-".contains(&byte))
 }
 
 /// Returns a page of the project's files, newest first, and their total number.
@@ -290,8 +297,10 @@ pub(crate) fn blob(id: &str) -> String {
 
 async fn digest(app: &App, project: &Arc<str>, bytes: Bytes) -> Result<String> {
     let size = bytes.len();
-    let compute = move || hex::encode(Md5::digest(&bytes));
-    app.large_work.run(project, size, compute).await
+    let computed = app
+        .large_work
+        .run(project, size, move || hex::encode(Md5::digest(&bytes)));
+    computed.await
 }
 
 #[cfg(test)]

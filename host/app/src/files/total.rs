@@ -53,7 +53,7 @@ impl Total {
     }
 
     /// Returns a batch that stores the total. Its commit is stale or taken if another change came
-    /// first. A project without files has no record.
+    /// first. A project without files lacks a record.
     pub(crate) fn batch(self, now: Time) -> Batch {
         let batch = Batch::at(now);
         let body = Stored { bytes: self.bytes };
@@ -76,7 +76,7 @@ pub(crate) async fn load(app: &App, project: &str) -> Result<Total> {
     })
 }
 
-/// Refuses a number of bytes for which the project has no room now.
+/// Refuses a number of bytes that would exceed the storage quota of the project now.
 pub(super) async fn check(app: &App, project: &str, size: u64) -> Result<()> {
     match app.files.settings.quota {
         None => Ok(()),

@@ -85,7 +85,7 @@ impl Files {
     }
 
     /// Waits for a permit to hold a file in memory. Fails with [`errors::PROJECT_BUSY`] or
-    /// [`errors::NODE_BUSY`] if none becomes free in time.
+    /// [`errors::NODE_BUSY`] if no permit becomes free in time.
     pub async fn acquire_transfer(&self, project: &ProjectId) -> Result<TransferPermit> {
         let wait = MAX_TRANSFER_WAIT.min(self.settings.transfer / 2);
         let permit = self.transfers.acquire(project, Queue::time(wait)).await;

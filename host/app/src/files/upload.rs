@@ -40,7 +40,8 @@ pub struct Upload {
 }
 
 /// Creates a record for an upload, or finds the one with the same content. Fails if the toolkit or
-/// tool is unknown, the name, media type or digest is invalid, or the project has no room.
+/// tool is unknown, the name, media type or digest is invalid, or the storage quota would be
+/// exceeded.
 pub async fn request(app: &App, project: &Project, upload: UploadRequest) -> Result<Upload> {
     let file = checked(app, upload)?;
     let content = file.content.clone().unwrap_or_default();
@@ -86,11 +87,11 @@ fn checked(app: &App, upload: UploadRequest) -> Result<File> {
         errors::tool_not_found(truncate(&upload.tool), "", &similar)
     })?;
     let mut problems = Vec::new();
-    let is_path = |name: &str| name == "." || name == ".." || name.contains(['/', '\\']);
     let name = upload.name.trim();
     if name.is_empty()
         || name.chars().count() > MAX_NAME_CHARS
-        || is_path(name)
+        || matches!(name, "." | "..")
+        || name.contains(['/', '\\'])
         || name.chars().any(char::is_control)
     {
         problems.push(format!(
@@ -125,7 +126,7 @@ async fn same(app: &App, project: &Project, content: &str) -> Result<Option<Reco
 }
 
 /// Stores the bytes of an upload, as permitted by its link. Fails if the file does not exist, the
-/// bytes differ from those announced, or the project has no room.
+/// bytes differ from those announced, or the storage quota would be exceeded.
 pub async fn put(app: &App, ticket: &Ticket, bytes: Bytes) -> Result<()> {
     let record = linked_record(app, ticket).await?;
     let project = record.project.as_str().into();

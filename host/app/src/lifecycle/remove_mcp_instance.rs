@@ -10,7 +10,7 @@ use crate::{
     projects::Project,
 };
 
-/// Number of accounts that are read at once.
+/// Number of accounts in one read.
 const PAGE_SIZE: u64 = 100;
 
 /// Deletes the instance of a user, and the user's accounts of the server's auth configs. Returns

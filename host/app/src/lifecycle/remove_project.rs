@@ -1,4 +1,4 @@
-//! Deletion of projects: every use is refused at once, and the project's data is erased.
+//! Deletion of projects: every use is refused immediately, and the project's data is erased.
 //!
 //! One batch hides the project, ends its API keys and records the removal. From then on no request,
 //! callback, link or job finds the project. Every operation that adds a secret to it depends on a

@@ -19,9 +19,9 @@ use crate::{
 pub(super) const FILE_RETENTION_INTERVAL: Duration = Duration::from_secs(3_600);
 /// Interval at which old hidden records are erased. Finding them reads whole tables of PostgreSQL.
 pub(super) const HIDDEN_RETENTION_INTERVAL: Duration = Duration::from_secs(86_400);
-/// Number of hidden records that are read and erased at once.
+/// Number of hidden records that are read and erased in one batch.
 const HIDDEN_PER_BATCH: u64 = 256;
-/// Number of projects that are read at once.
+/// Number of projects in one read.
 const PROJECTS_PER_READ: u64 = 64;
 
 /// Erases old files, and all remaining data of deleted projects. Fails if the claim is lost or the

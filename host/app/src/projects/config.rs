@@ -60,17 +60,18 @@ impl Config {
             ("logo_url", &self.logo_url),
             ("oauth_callback_verifier_url", &self.verifier_url),
         ] {
-            let is_web = |url: &String| url.starts_with("https://") || url.starts_with("http://");
-            let is_invalid = |url: &String| !is_web(url) || url.len() > MAX_URL_BYTES;
-            if url.as_ref().is_some_and(is_invalid) {
+            if url
+                .as_ref()
+                .is_some_and(|url| !is_web(url) || url.len() > MAX_URL_BYTES)
+            {
                 problems.push(format!(
                     "{name}: must be an http or https URL of at most {MAX_URL_BYTES} bytes"
                 ));
             }
         }
-        let is_refused =
-            |name: &String| name.chars().count() > MAX_DISPLAY_NAME_CHARS || !is_plain_line(name);
-        if self.display_name.as_ref().is_some_and(is_refused) {
+        if let Some(name) = &self.display_name
+            && (name.chars().count() > MAX_DISPLAY_NAME_CHARS || !is_plain_line(name))
+        {
             problems.push(format!(
                 "display_name: at most {MAX_DISPLAY_NAME_CHARS} characters, without line breaks, invisible ones and those that change the direction of text"
             ));
@@ -83,6 +84,10 @@ impl Config {
         }
         errors::refuse_problems(problems, errors::invalid)
     }
+}
+
+fn is_web(url: &str) -> bool {
+    url.starts_with("https://") || url.starts_with("http://")
 }
 
 /// The data that the execution log keeps.

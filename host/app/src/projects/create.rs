@@ -22,7 +22,7 @@ pub struct NewProject {
     pub name: String,
     /// The settings.
     pub config: Config,
-    /// The restrictions of the key that is created with the project, or `None` to create no key.
+    /// The restrictions of the key created with the project, or `None` to create no key.
     pub key: Option<KeyRestrictions>,
 }
 
@@ -81,8 +81,10 @@ pub async fn create(
 }
 
 fn check_name(name: &str) -> Result<()> {
-    let allowed = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
-    if (3..=75).contains(&name.len()) && name.bytes().all(allowed) {
+    let mut bytes = name.bytes();
+    if (3..=75).contains(&name.len())
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+    {
         return Ok(());
     }
     Err(errors::invalid(

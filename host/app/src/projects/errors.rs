@@ -41,8 +41,8 @@ crate::error_table! { pub table:
     KEY_INVALID = key_invalid(shown: impl Display): Unauthenticated, 10401, "HTTP_Unauthorized",
         "Invalid API key: {shown}",
         "check the key, or create a new one; a deleted key stays invalid";
-    /// The key or access token of a request was revoked after the request had begun. What had not begun by
-    /// then did not run.
+    /// The key or access token of a request was revoked after the request had started. What had not
+    /// started by then did not run.
     CREDENTIAL_REVOKED = credential_revoked(): Unauthenticated, 10401, "HTTP_Unauthorized",
         "the key or access token of the request was revoked, or is required by now, so that nothing more of the request begins",
         "check what has run already, and continue with a valid key or token";

@@ -25,15 +25,15 @@ use crate::{
 
 /// Time for which a key is kept.
 const KEY_TTL: Duration = Duration::from_secs(24 * 3_600);
-/// Maximum size of a response that is kept, in bytes.
+/// Maximum size of a stored response, in bytes.
 pub const MAX_RESPONSE_BYTES: usize = 1 << 20;
 /// Maximum number of records that are erased in one batch.
 const ERASE_BATCH: u64 = 64;
 /// Interval at which expired keys are erased.
 pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_secs(3_600);
 
-/// The collection of idempotency keys. The owner of the API key takes the place of the project id
-/// of other records.
+/// The collection of idempotency keys. The owner of the API key replaces the project id of other
+/// records.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "idempotency_keys",
     erasure: Erasure::Project,
@@ -77,7 +77,7 @@ pub enum Claim {
     Replay(Response),
 }
 
-/// A recorded request that is still to be done.
+/// A recorded request without a response yet.
 #[derive(Debug)]
 pub struct Pending {
     record: Record<IdempotencyRecord>,
@@ -109,8 +109,10 @@ pub enum Outcome {
 pub async fn claim(app: &App, holder: &Holder, key: &str, request: Vec<Bytes>) -> Result<Claim> {
     let owner = holder.owner_id();
     let size = request.iter().map(Bytes::len).sum();
-    let hash = move || digest(&request);
-    let digest_of_request = app.large_work.scan(&owner.into(), size, hash).await?;
+    let digest_of_request = app
+        .large_work
+        .scan(&owner.into(), size, move || digest(&request))
+        .await?;
     let now = app.clock.now();
     let id = digest(&[holder.key_id.as_bytes(), key.as_bytes()]);
     let body = IdempotencyRecord {

@@ -140,7 +140,8 @@ pub async fn list(
     listed.try_map(|record| Member::from_record(organization.clone(), record))
 }
 
-/// Removes a member. The member's key stops working at once. Fails if the member does not exist.
+/// Removes a member. The member's key stops working immediately. Fails if the member does not
+/// exist.
 pub async fn remove(app: &App, organization: &OrganizationId, id: &MemberId) -> Result<()> {
     let prepare = || async {
         let owner = organization.as_str();

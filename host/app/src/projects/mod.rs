@@ -96,7 +96,7 @@ pub async fn get(app: &App, organization: &OrganizationId, id: &ProjectId) -> Re
     Project::from_record(organization.clone(), record(app, organization, id).await?)
 }
 
-/// Returns a project by its id alone, for callers without a key. Fails if there is no such project.
+/// Returns a project by its id alone, for callers without a key. Fails if it does not exist.
 pub(crate) async fn lookup(app: &App, id: &ProjectId) -> Result<Project> {
     let found = find(app, id).await?;
     found.ok_or_else(|| errors::project_not_found(id))
@@ -131,8 +131,8 @@ pub async fn oldest(app: &App, organization: &OrganizationId) -> Result<Option<P
     project.transpose()
 }
 
-/// Returns true if the project exists, that is, was created and not deleted. Fails if the store
-/// cannot be read.
+/// Returns true if the project exists: it was created and not deleted. Fails if the store cannot be
+/// read.
 pub(crate) async fn is_live(store: &Store, id: &str) -> Result<bool> {
     Ok(store.lookup::<StoredProject>(id).await?.is_some())
 }

@@ -30,7 +30,7 @@ pub struct Organization {
 
 impl Organization {
     /// Returns true if a project was ever created. After a first start that was interrupted or is
-    /// still running on another server, none was created yet.
+    /// still running on another server, no project was created yet.
     #[must_use]
     pub fn has_had_projects(&self) -> bool {
         self.next_number > 1
@@ -62,7 +62,7 @@ pub async fn create_organization(
     }
 }
 
-/// Returns the organization, or `None` if the installation has none yet.
+/// Returns the organization, or `None` if it does not exist yet.
 pub async fn organization(app: &App) -> Result<Option<Record<Organization>>> {
     let query = Query::for_project(INSTALLATION_PROJECT);
     Ok(app.store.first(query).await?)

@@ -142,13 +142,16 @@ impl TryFrom<Vec<String>> for Ranges {
         if given.len() > MAX_RANGES {
             return Err(format!("at most {MAX_RANGES} addresses"));
         }
-        let read = |text: &String| {
+        let ranges = given.iter().map(|text| {
             let one = text.trim().parse::<IpAddr>().map(IpNet::from);
-            let shown = || crate::core::truncate(text);
-            one.or_else(|_| text.trim().parse())
-                .map_err(|_| format!("`{}` is not an address or a range", shown()))
-        };
-        given.iter().map(read).collect::<Result<_, _>>().map(Self)
+            one.or_else(|_| text.trim().parse()).map_err(|_| {
+                format!(
+                    "`{}` is not an address or a range",
+                    crate::core::truncate(text)
+                )
+            })
+        });
+        ranges.collect::<Result<_, _>>().map(Self)
     }
 }
 

@@ -67,7 +67,7 @@ impl Settings {
     }
 }
 
-/// The kind of data that is counted.
+/// The kind of counted data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Records of executions with their inputs and outputs, and cassettes.
@@ -213,7 +213,7 @@ impl Quotas {
         &self.settings.numbers
     }
 
-    /// Uses up one granted record. Returns false if none is left.
+    /// Uses up one granted record. Returns false without a remaining one.
     pub(super) fn use_grant(&self, project: &ProjectId, kind: RecordKind) -> bool {
         let mut grants = self.grants.lock();
         let Some(left) = grants.get_mut(&(project.clone(), kind)) else {
@@ -281,12 +281,16 @@ impl Quotas {
         let shared = if own.is_empty() {
             stored(store).await?
         } else {
-            let add = |amounts: &mut Amounts| -> Result<Amounts> {
-                amounts.add_all(&own);
-                amounts.subtract(&Amounts::default(), part);
-                Ok(amounts.clone())
-            };
-            let added = store.edit(INSTALLATION_PROJECT, RECORD_ID, now, add);
+            let added = store.edit(
+                INSTALLATION_PROJECT,
+                RECORD_ID,
+                now,
+                |amounts: &mut Amounts| -> Result<Amounts> {
+                    amounts.add_all(&own);
+                    amounts.subtract(&Amounts::default(), part);
+                    Ok(amounts.clone())
+                },
+            );
             match added.await? {
                 Some(shared) => shared,
                 None => {

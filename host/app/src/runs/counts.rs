@@ -51,8 +51,10 @@ impl ExecutionCounts {
     pub(super) fn count(&self, toolkit: &str, end: ExecutionEnd, duration: Duration) {
         loop {
             let known = self.0.load();
-            let rest = || known.get(OTHER_TOOLKITS).filter(|_| is_full(&known));
-            if let Some(counts) = known.get(toolkit).or_else(rest) {
+            let counts = known
+                .get(toolkit)
+                .or_else(|| known.get(OTHER_TOOLKITS).filter(|_| is_full(&known)));
+            if let Some(counts) = counts {
                 return counts.count(end, duration);
             }
             self.0.rcu(|known| {

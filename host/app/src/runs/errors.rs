@@ -6,7 +6,7 @@ pub use crate::accounts::errors::*;
 use crate::core::error::Problems;
 
 crate::error_table! { pub table:
-    /// Arguments from a prompt need a language model, and none is configured.
+    /// Arguments from a prompt need a language model, which is not configured.
     PROMPT_UNAVAILABLE = prompt_unavailable(): NotSupported, 1821, "ActionExecute_TextUnavailable",
         "a prompt needs a language model, and none is configured",
         "send `arguments`, or ask the operator to set `llm.base_url` and `llm.model`";
@@ -44,7 +44,7 @@ crate::error_table! { pub table:
     LOG_FULL = log_full(): StorageFull, 803, "Log_QuotaExceeded",
         "the executions of the project have written twice as much into the log as `logs.quota_mib` permits in a day",
         "retry in some hours, or ask the operator to raise `logs.quota_mib`";
-    /// The execution has no cassette.
+    /// The execution lacks a cassette.
     NO_CASSETTE = no_cassette(id: impl Display): NotFound, 802, "Log_NoCassette",
         "log {id} has no cassette",
         "the setting `logs.cassettes` selects the executions that are recorded, up to `logs.cassette_kib`, for projects that store data";

@@ -61,7 +61,7 @@ pub struct Execution {
     pub error: Option<String>,
     /// The release whose tool ran, or `None` for a tool of the host.
     pub release: Option<Arc<Release>>,
-    /// The beginning of a result that is a file, because it is too large for a response.
+    /// The start of a result stored as a file, because it is too large for a response.
     pub beginning: Option<Bytes>,
 }
 

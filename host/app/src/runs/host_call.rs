@@ -1,8 +1,8 @@
 //! Records of calls of tools that the host itself implements.
 //!
-//! Such a call may wait for minutes, so it holds no room of the log while it works. Its record is
-//! opened when it has ended. A call that was refused leaves none, and neither does one that was
-//! cancelled: the tools that it ran have records of their own.
+//! Such a call may wait for minutes, so it reserves no capacity of the log while it works. Its
+//! record is opened when it has ended. A refused call leaves no record, and neither does a
+//! cancelled one: the tools that it ran have records of their own.
 
 use std::sync::Arc;
 

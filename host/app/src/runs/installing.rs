@@ -4,7 +4,8 @@
 //! that sends a webhook. If a compilation ended with its caller, the next caller would have to start it again, and no
 //! caller would ever be served.
 //!
-//! Guarantee: a compilation goes on without its caller, and all that need the component wait for the same one.
+//! Guarantee: a compilation continues without its caller, and all that need the component wait for
+//! the same one.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -35,8 +36,9 @@ impl Drop for Ending {
 }
 
 impl Installations {
-    /// Installs a component from the store, unless that is under way, and waits until it is installed.
-    /// Fails if the store does not have the component, or for the reasons of [`Sandbox::install`].
+    /// Installs a component from the store, unless another call is installing it, and waits until
+    /// it is installed. Fails if the store does not have the component, or for the reasons of
+    /// [`Sandbox::install`].
     pub(super) async fn install(
         &self,
         store: &Store,
@@ -45,11 +47,11 @@ impl Installations {
     ) -> Installed {
         let installing = {
             let mut under_way = self.0.lock();
-            let begin = || {
+            let entry = under_way.entry(component).or_insert_with(|| {
                 let work = install(store.clone(), sandbox.clone(), component);
-                begin(Ending(self.0.clone(), component), work)
-            };
-            under_way.entry(component).or_insert_with(begin).clone()
+                start(Ending(self.0.clone(), component), work)
+            });
+            entry.clone()
         };
         installing.await
     }
@@ -59,7 +61,7 @@ impl Installations {
     clippy::disallowed_methods,
     reason = "the work goes on without its caller, and a server that stops may lose it"
 )]
-fn begin(
+fn start(
     ending: Ending,
     work: impl Future<Output = Installed> + Send + 'static,
 ) -> Shared<BoxFuture<'static, Installed>> {
@@ -68,12 +70,11 @@ fn begin(
         work.await
     });
     let ended = async move {
-        let panicked = |_| {
+        task.await.unwrap_or_else(|_| {
             Err(InstallError::Unavailable(
                 "the installation panicked".to_owned(),
             ))
-        };
-        task.await.unwrap_or_else(panicked)
+        })
     };
     ended.boxed().shared()
 }

@@ -179,7 +179,7 @@ impl Presented {
 }
 
 /// Returns the data as an object, because clients expect one in `data`. Any other value becomes its
-/// member `result`.
+/// field `result`.
 fn as_object(data: Bytes) -> Bytes {
     let start = data
         .iter()

@@ -64,7 +64,7 @@ pub(crate) struct Model {
     projects: KeyedLimit<Arc<str>>,
 }
 
-/// A prompt that is to become arguments.
+/// A prompt to convert to arguments.
 #[derive(Debug, Default)]
 pub struct Prompt {
     /// The text of the prompt.

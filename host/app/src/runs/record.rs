@@ -1,10 +1,10 @@
 //! The record of a run, from the start of the run until the log has it.
 //!
-//! A run of a tool or of a proxy request that a client asked for has exactly one record. It is opened
-//! before the run, so that the log has room for it, and closed with the result. If the future of the
-//! run is dropped in between, because the client disconnected or the server stops, the record is
-//! closed as cancelled. A run that was refused leaves none. The end of a run is also counted, logged
-//! and traced here.
+//! A run of a tool or of a proxy request that a client asked for has exactly one record. It is
+//! opened before the run, so that the log has capacity for it, and closed with the result. If the
+//! future of the run is dropped in between, because the client disconnected or the server stops,
+//! the record is closed as cancelled. A refused run leaves no record. The end of a run is also
+//! counted, logged and traced here.
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -43,7 +43,7 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// Returns the start of a run that begins now.
+    /// Returns the start of a run that starts now.
     pub(super) fn now(clock: &Clock) -> Self {
         Self {
             time: clock.now(),
@@ -80,7 +80,7 @@ impl<'a> OpenRecord<'a> {
         Ok(Self::at(app, slot, subject, Start::now(&app.clock)))
     }
 
-    /// Opens the record of a call that began earlier.
+    /// Opens the record of a call that started earlier.
     pub(super) fn at(app: &'a App, slot: Slot, subject: Subject, start: Start) -> Self {
         let open = Open {
             app,
@@ -211,12 +211,12 @@ impl Open<'_> {
                     context,
                     parent: Some(span.context.span),
                 };
-                let work = || request_work(request, &traced.host);
-                tracer.end(place, traced.started, request.elapsed, work);
+                tracer.end(place, traced.started, request.elapsed, || {
+                    request_work(request, &traced.host)
+                });
             }
         }
-        let work = || self.work(end);
-        tracer.end(span, self.start.instant, duration, work);
+        tracer.end(span, self.start.instant, duration, || self.work(end));
     }
 
     fn work(&self, end: ExecutionEnd) -> Work {

@@ -85,10 +85,11 @@ pub(super) async fn call(app: &App, run: Run<'_, '_, Guest>) -> Result<Outcome> 
         trace,
     };
     let max_cassette_bytes = app.log.recorder.max_bytes(run.project);
-    let on_cancel = |mut outcome| observe(&mut record, &mut outcome);
     let called = app
         .sandbox
-        .call_or_cancel(component, call, max_cassette_bytes, on_cancel);
+        .call_or_cancel(component, call, max_cassette_bytes, |mut outcome| {
+            observe(&mut record, &mut outcome);
+        });
     let ended = Box::pin(called).await;
     let (mut outcome, cassette) = ended.map_err(|refusal| refusal_error(refusal, run.release))?;
     observe(&mut record, &mut outcome);
@@ -113,9 +114,12 @@ pub(super) async fn send(app: &App, run: Run<'_, '_, Request>) -> Result<Outcome
         trace: run.record.as_ref().and_then(|record| record.trace()),
     };
     let mut record = run.record;
-    let on_cancel = |mut outcome| observe(&mut record, &mut outcome);
-    let ended = app.sandbox.send_proxy_request(request, on_cancel).await;
-    let mut outcome = ended.map_err(|refusal| refusal_error(refusal, run.release))?;
+    let sent = app.sandbox.send_proxy_request(request, |mut outcome| {
+        observe(&mut record, &mut outcome);
+    });
+    let mut outcome = sent
+        .await
+        .map_err(|refusal| refusal_error(refusal, run.release))?;
     observe(&mut record, &mut outcome);
     Ok(outcome)
 }

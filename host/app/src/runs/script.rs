@@ -1,7 +1,7 @@
 //! Scripts of agents.
 //!
 //! A script counts as an execution of its project, and so does each tool that it runs. A project
-//! therefore runs few scripts at a time, so that its tools find room beside them.
+//! therefore runs few scripts at a time, so that its tools can run at the same time.
 
 use std::{sync::Arc, time::Duration};
 

@@ -82,16 +82,6 @@ pub(crate) async fn call_trigger(app: &App, call: TriggerCall<'_>) -> Result<Tri
 /// Returns a call as the log shows it, with the names that the execution log has. Secrets were removed
 /// in the sandbox.
 fn logged(outcome: &Outcome) -> Value {
-    let request = |request: &RequestRecord| {
-        json!({
-            "method": request.method,
-            "url": request.url,
-            "status": request.status,
-            "error": request.error,
-            "elapsed_ms": request.elapsed.as_millis() as u64,
-        })
-    };
-    let line = |line: &LogLine| json!({ "level": line.level.as_str(), "message": line.message });
     let events = match &outcome.output {
         Ok(Output::Polled { events, .. } | Output::Received { events, .. }) => events.len(),
         Ok(Output::Data(_)) | Err(_) => 0,
@@ -102,9 +92,23 @@ fn logged(outcome: &Outcome) -> Value {
         "wall_us": outcome.usage.wall.as_micros() as u64,
         "cpu_us": outcome.usage.cpu.as_micros() as u64,
         "peak_memory_bytes": outcome.usage.peak_memory,
-        "requests": outcome.requests.iter().map(request).collect::<Vec<_>>(),
-        "log": outcome.log.iter().map(line).collect::<Vec<_>>(),
+        "requests": outcome.requests.iter().map(logged_request).collect::<Vec<_>>(),
+        "log": outcome.log.iter().map(logged_line).collect::<Vec<_>>(),
     })
+}
+
+fn logged_request(request: &RequestRecord) -> Value {
+    json!({
+        "method": request.method,
+        "url": request.url,
+        "status": request.status,
+        "error": request.error,
+        "elapsed_ms": request.elapsed.as_millis() as u64,
+    })
+}
+
+fn logged_line(line: &LogLine) -> Value {
+    json!({ "level": line.level.as_str(), "message": line.message })
 }
 
 /// Returns the failure of a trigger that returned the result of another kind of call.

@@ -27,7 +27,8 @@ pub(super) type Committed<R = ()> = std::result::Result<R, CommitError>;
 /// The state of a record with regard to background work. It is a part of the record's body.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct WorkState {
-    /// Time from which a queue gives the record to a worker. None if the record waits for nothing.
+    /// Time from which a queue gives the record to a worker. `None` if the record waits for
+    /// nothing.
     #[serde(default)]
     pub(crate) due: Option<Time>,
     /// True if the record was deferred because its key was at capacity; it may be claimed before its due
@@ -137,8 +138,8 @@ impl Claims {
         Ok(self.store.now().await?.unwrap_or_else(|| self.clock.now()))
     }
 
-    /// Claims a record as it was read, for `ttl`. Returns none if another worker holds a claim, or
-    /// if the record was changed after it was read.
+    /// Claims a record as it was read, for `ttl`. Returns `None` if another worker holds a claim,
+    /// or if the record was changed after it was read.
     pub(crate) async fn take<T: Claimable>(
         &self,
         mut record: Record<T>,
@@ -330,7 +331,7 @@ impl<T: Claimable> Claim<T> {
         match select(pin!(work), pin!(self.keep_until(&finished))).await {
             Either::Left((done, keeping)) => {
                 finished.notify_one();
-                // An extension that has begun is completed, because the claim would not know its
+                // An extension that has started is completed, because the claim would not know its
                 // revision otherwise.
                 keeping.await;
                 Ok(done)

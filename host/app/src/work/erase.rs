@@ -46,9 +46,10 @@ pub(crate) async fn erase_list(
         if rows.is_empty() {
             return Ok(());
         }
-        let batch = Batch::at(app.clock.now());
-        let purge = |batch: Batch, row| batch.purge_row(collection, row);
-        match app.store.commit(rows.iter().fold(batch, purge)).await {
+        let batch = rows.iter().fold(Batch::at(app.clock.now()), |batch, row| {
+            batch.purge_row(collection, row)
+        });
+        match app.store.commit(batch).await {
             Ok(()) | Err(CommitError::Stale) => {}
             Err(cause) => return Err(cause.into()),
         }

@@ -1,19 +1,20 @@
 //! Queues: records that workers take up when they are due.
 //!
-//! A queue is a collection with the declared field `due`. A record that is inserted with a due time
-//! is in the queue without a further step. Each server has a number of workers. A worker claims a
-//! record that is due and works on it under the [`Claim`], so that one worker at a time does the
-//! work, and its result is stored only if the claim still holds. A record whose worker is lost is
-//! due again when the lease ends. Work may therefore happen twice; its result is stored once.
+//! A queue is a collection with the declared field `due`. A record inserted with a due time is in
+//! the queue without a further step. Each server has a number of workers. A worker claims a due
+//! record and works on it under the [`Claim`], so that one worker at a time does the work, and its
+//! result is stored only if the claim still holds. A record whose worker is lost is due again when
+//! the lease ends. Work may therefore happen twice; its result is stored once.
 //!
 //! Workers look for due records when this server commits a record of the collection, and every
 //! [`POLL_INTERVAL`], which covers other servers' commits and the passing of time. One worker looks
-//! on behalf of all. It takes the earliest due records in random order, so that servers seldom claim
-//! the same ones.
+//! on behalf of all. It takes the earliest due records in random order, so that servers rarely
+//! claim the same ones.
 //!
-//! Projects share the workers of a queue, so that some workers stay free for a project that has none
-//! ([`Shares`]). A queue may also limit the records in progress by key, for example for each endpoint.
-//! No number of records that wait for a permit delays those of a project with free capacity.
+//! Projects share the workers of a queue, so that some workers stay free for a project without any
+//! ([`Shares`]). A queue may also limit the records in progress by key, for example for each
+//! endpoint. No number of records that wait for a permit delays those of a project with free
+//! capacity.
 
 mod scheduler;
 
@@ -50,7 +51,7 @@ pub(crate) struct Queue<T, C, R = ()> {
     /// Time after which another worker may take the record of a lost one.
     pub(crate) lease_ttl: Duration,
     /// Returns the delay before the next attempt after a number of failed ones, without jitter.
-    /// None gives the record up.
+    /// `None` gives the record up.
     pub(crate) retry_delay: fn(attempts: u32) -> Option<Duration>,
     /// Decides which records are worked on at a time.
     pub(crate) admission: Admission<T, C, R>,
@@ -64,9 +65,9 @@ pub(crate) struct Admission<T, C, R> {
     pub(crate) key: fn(&Record<T>) -> String,
     /// Acquires the permit of a key, if it is free.
     pub(crate) acquire: fn(&C, &str, Time) -> Option<R>,
-    /// Returns the due time to which a record is deferred whose key has no free permit. It is claimed
-    /// earlier if a permit frees up. None if all records of a project have the same key: none of them
-    /// would get a permit instead, so that they need not be deferred.
+    /// Returns the due time to which a record is deferred whose key has no free permit. It is
+    /// claimed earlier if a permit frees up. `None` if all records of a project have the same key:
+    /// no other record could get a permit instead, so they need not be deferred.
     pub(crate) retry_at: Option<RetryAt<C>>,
 }
 
@@ -109,7 +110,7 @@ impl<T: Claimable, C: Sync, R: Send> Queue<T, C, R> {
     pub(crate) async fn run(&self, claims: &Claims, context: &C) {
         let scheduler = Scheduler::new(claims, context, &self.admission, self.shares);
         let workers = (0..self.shares.total).map(|_| self.run_worker(&scheduler, context));
-        // Polls the workers that were woken, and none of the idle ones.
+        // Polls only the workers that were woken.
         let mut workers: FuturesUnordered<_> = workers.collect();
         while workers.next().await.is_some() {}
     }
@@ -191,14 +192,14 @@ impl<T: Claimable, C: Sync, R: Send> Queue<T, C, R> {
             ),
             None => tracing::error!(id, reason, queue = self.name, "a record was given up"),
         }
-        let change = |body: &mut T| {
+        let ended = claim.end(batch, |body: &mut T| {
             body.work().due = due;
             body.work().attempts = attempts;
             if due.is_none() {
                 body.on_give_up(&reason, now);
             }
-        };
-        claim.end(batch, change).await
+        });
+        ended.await
     }
 }
 

@@ -1,10 +1,10 @@
 //! Recurring jobs, each run by one server at a time.
 //!
-//! A job is a record in a [`Queue`] that is due again an interval after each run. A server that
-//! starts makes every job due. A run may be interrupted at any point and started again on another
-//! server. A job must therefore continue from the stored state and do nothing twice: it commits
-//! through its claim ([`JobClaim::commit`](Claim::commit)), so that a server that was suspended for
-//! longer than its lease cannot write, and it keeps no state in memory.
+//! A job is a record in a [`Queue`], due again an interval after each run. A server that starts
+//! makes every job due. A run may be interrupted at any point and started again on another server.
+//! A job must therefore continue from the stored state and do nothing twice: it commits through its
+//! claim ([`JobClaim::commit`](Claim::commit)), so that a server that was suspended for longer than
+//! its lease cannot write, and it keeps no state in memory.
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
@@ -66,7 +66,7 @@ pub(crate) struct JobState {
     /// End of the last successful run.
     #[serde(rename = "ran")]
     last_run_at: Time,
-    /// Time from which the setting of a job that erases holds. None while it erases nothing.
+    /// Time from which the setting of a job that erases holds. `None` while it erases nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) erases_since: Option<Time>,
 }
@@ -150,7 +150,7 @@ async fn run<C: Sync>(jobs: &Jobs<'_, C>, claim: Arc<JobClaim>) -> Result<Next> 
     Ok(Next::Ended)
 }
 
-/// Claims a job that is due, for a test of its run.
+/// Claims a due job, for a test of its run.
 #[cfg(test)]
 pub(crate) async fn claim_job(store: &store::Store) -> JobClaim {
     let claims = Claims::new(store.clone(), crate::Clock::system());

@@ -185,7 +185,7 @@ impl Bucket {
         )
     }
 
-    /// Tests every operation that the server uses, with an object that is removed again.
+    /// Tests every operation that the server uses, with a temporary object.
     ///
     /// # Errors
     /// As [`Bucket::probe`], or when the bucket does not return the bytes that were put.

@@ -33,7 +33,7 @@ const CHECKSUM_MISMATCH: &str = "its checksum does not match";
 /// Mark at the end of every complete file.
 const TRAILER_MAGIC: [u8; 4] = *b"blob";
 
-/// Counter for temporary names. These begin with a dot, which no key may.
+/// Counter for temporary names. These start with a dot, which no key may.
 static NEXT_TEMPORARY: AtomicU64 = AtomicU64::new(0);
 
 impl Folder {
@@ -106,11 +106,11 @@ impl Blobs for Folder {
     async fn remove(&self, key: &str) -> Result<(), Error> {
         let root = self.root.clone();
         let path = self.path(key)?;
-        let remove = move || match fs::remove_file(&path) {
+        blocking(path.clone(), move || match fs::remove_file(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
             result => result.and_then(|()| File::open(&root)?.sync_all()),
-        };
-        blocking(self.path(key)?, remove).await
+        })
+        .await
     }
 
     async fn keys(&self) -> Result<Vec<String>, Error> {

@@ -1,4 +1,4 @@
-//! Storage of large values beside the documents: components, files, and bodies too big for a
+//! Storage of large values outside of the documents: components, files, and bodies too big for a
 //! record.
 //!
 //! A put that has returned survives a power cut. A get never returns damaged bytes: each blob is
@@ -65,7 +65,7 @@ pub struct SignedUrlTerms<'a> {
 
 /// A store of byte strings by key.
 ///
-/// A key has 1 to 200 bytes out of `a-z`, `A-Z`, `0-9`, `_`, `-` and `.`, and does not begin with a
+/// A key has 1 to 200 bytes out of `a-z`, `A-Z`, `0-9`, `_`, `-` and `.`, and does not start with a
 /// dot.
 #[async_trait]
 pub trait Blobs: Send + Sync {
@@ -81,9 +81,9 @@ pub trait Blobs: Send + Sync {
     async fn get_at_most(&self, key: &str, max_bytes: u64) -> Result<Option<Bytes>, Error>;
     /// Returns the size of the blob stored under `key`, in bytes, without reading it.
     async fn size(&self, key: &str) -> Result<Option<u64>, Error>;
-    /// Removes the blob stored under `key`. A missing blob is no error.
+    /// Removes the blob stored under `key`. A missing blob is not an error.
     async fn remove(&self, key: &str) -> Result<(), Error>;
-    /// Returns a link that lets a client send one kind of request directly to the bucket, or none
+    /// Returns a link that lets a client send one kind of request directly to the bucket, or `None`
     /// where links are not available.
     async fn signed(
         &self,
@@ -111,10 +111,12 @@ pub trait Blobs: Send + Sync {
 }
 
 fn check(key: &str) -> Result<(), Error> {
-    let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
-    let good =
-        !key.is_empty() && key.len() <= 200 && !key.starts_with('.') && key.bytes().all(legal);
-    if good {
+    let mut bytes = key.bytes();
+    let is_valid = !key.is_empty()
+        && key.len() <= 200
+        && !key.starts_with('.')
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
+    if is_valid {
         Ok(())
     } else {
         Err(Error::Key(key.to_owned()))

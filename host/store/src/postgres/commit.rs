@@ -3,9 +3,9 @@
 //! Each step is a statement with the step's precondition, in order of collection and id, so that
 //! two batches cannot deadlock. If a statement changes no row, the record is not as it was read,
 //! and the batch is stale. Consecutive steps of the same kind in a collection without unique fields
-//! share a statement, which locks their records in the same order and changes all of them or none.
-//! A batch of one statement is its own transaction, which saves two round trips. A batch of one
-//! update may share its statement with others (`single`).
+//! share a statement, which locks their records in the same order and changes either all of them or
+//! nothing. A batch of one statement is its own transaction, which saves two round trips. A batch
+//! of one update may share its statement with others (`single`).
 //!
 //! If the connection is lost during the commit, the outcome is unknown. Then the batch is tried
 //! again. No change is made twice, since the precondition of every step that changes anything holds

@@ -67,7 +67,7 @@ pub(super) fn reason(error: &sqlx::Error) -> String {
     }
 }
 
-/// Returns the error code of the server, or an empty string where the error has none.
+/// Returns the error code of the server, or an empty string where the error lacks one.
 pub(super) fn code(error: &sqlx::Error) -> String {
     error
         .as_database_error()
@@ -94,7 +94,7 @@ pub(super) fn is_full(error: &sqlx::Error) -> bool {
 }
 
 /// Returns true if the data itself is refused: malformed JSON, a character the database cannot
-/// hold, an index entry that is too long.
+/// hold, an overlong index entry.
 pub(super) fn is_invalid_data(error: &sqlx::Error) -> bool {
     let code = code(error);
     code.starts_with("22") || code.starts_with("54")

@@ -69,7 +69,7 @@ fn page_of(sql: &mut QueryBuilder<Postgres>, collection: &Collection, query: &Qu
     }
 }
 
-/// Builds the statement that counts the records of a query by the values of a text field.
+/// Builds the statement that counts the records of a query by the values of a string field.
 pub(super) fn counts(
     collection: &Collection,
     query: &Query,

@@ -20,7 +20,7 @@ const MAX_WAITING_MESSAGES: usize = 1_000;
 /// Time after which a possible change is reported without an announcement.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A connection that is used only to listen. It is opened when it is first needed.
+/// A connection used only to listen. It is opened when it is first needed.
 pub(super) struct Listener {
     /// False behind a pooler, whose connections receive what another process listens to.
     listens: bool,

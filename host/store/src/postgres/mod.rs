@@ -4,8 +4,8 @@
 //! column filled from the body for each declared field (`schema`). A query becomes one statement,
 //! so rows and total are of one point in time (`find`). A batch becomes one transaction (`commit`).
 //! Reads and updates of single records share statements where many are made at a time (`single`).
-//! Texts are compared byte by byte. Characters that PostgreSQL cannot hold in a text are escaped
-//! (`text`).
+//! Strings are compared byte by byte. Characters that PostgreSQL cannot hold in a string are
+//! escaped (`text`).
 //!
 //! Acknowledged means that the server has confirmed the commit of the transaction, with
 //! `synchronous_commit` on and `fsync` on; opening the store checks both. When a connection is
@@ -198,13 +198,12 @@ impl Postgres {
     }
 
     fn statements(&self, collection: &'static Collection) -> Result<&Statements, Error> {
-        let unknown = || {
+        self.statements.get(collection.name).ok_or_else(|| {
             Error::Unavailable(format!(
                 "the collection {} was not declared",
                 collection.name
             ))
-        };
-        self.statements.get(collection.name).ok_or_else(unknown)
+        })
     }
 }
 
@@ -311,12 +310,12 @@ impl Backend for Postgres {
     }
 
     async fn send(&self, message: &str) -> Result<(), Error> {
-        let statement = || {
+        let sent = self.rows(Frequency::Often, || {
             let mut statement = QueryBuilder::new(listen::SEND_SQL);
             statement.push_bind(message.to_owned()).push(")");
             statement
-        };
-        self.rows(Frequency::Often, statement).await.map(drop)
+        });
+        sent.await.map(drop)
     }
 
     async fn message(&self) -> String {

@@ -1,10 +1,11 @@
 //! Opening of a connection pool: parsing the URL, checking the server, and updating the schema.
 //!
-//! Between this process and the server there may be a pooler, such as PgBouncer. One that lends a connection of
-//! the server for a whole session changes nothing, but accepts few parameters at the start of a connection:
-//! therefore settings are set afterwards. One that lends it for a transaction loses settings, prepared statements
-//! and `listen` between two transactions. It is recognized by its connections, and then every statement runs in
-//! a transaction that begins with the settings ([`Pooled`]).
+//! Between this process and the server there may be a pooler, such as PgBouncer. One that lends a
+//! connection of the server for a whole session changes nothing, but accepts few parameters at the
+//! start of a connection: therefore settings are set afterwards. One that lends it for a
+//! transaction loses settings, prepared statements and `listen` between two transactions. It is
+//! recognized by its connections, and then every statement runs in a transaction that starts with
+//! the settings ([`Pooled`]).
 
 use super::failure;
 use super::schema::{self, SchemaError};
@@ -40,11 +41,11 @@ const POOLER_CHECKS: usize = 8;
 /// A pool of connections to a database with all tables.
 pub(super) struct Opened {
     pub(super) pool: PgPool,
-    /// Statements that begin a transaction, behind a pooler that lends connections for one.
+    /// Statements that start a transaction, behind a pooler that lends connections for one.
     pub(super) pooled: Option<Pooled>,
 }
 
-/// Statements that begin a transaction with the settings of a connection.
+/// Statements that start a transaction with the settings of a connection.
 #[derive(Clone)]
 pub(super) struct Pooled(Arc<str>);
 
@@ -225,14 +226,13 @@ fn schema_error(at: &str, error: SchemaError) -> OpenError {
 }
 
 fn options(url: &str) -> Result<PgConnectOptions, OpenError> {
-    let malformed = |error: sqlx::Error| {
+    let options = PgConnectOptions::from_str(url).map_err(|error| {
         let reason = failure::reason(&error);
         let reason = format!("`store` is not a URL that can be used: {reason}");
         let hint = "write postgres://user:password@host:5432/database, with special characters \
                     percent-encoded";
         refused("the database", reason, hint)
-    };
-    let options = PgConnectOptions::from_str(url).map_err(malformed)?;
+    })?;
     Ok(options
         // Poolers refuse parameters that they do not know.
         .extra_float_digits(None)

@@ -1,10 +1,11 @@
 //! Tables, columns and indexes for the declared collections.
 //!
-//! Missing ones are added at start, under a lock that only one node has at a time: all new tables in one
-//! transaction, and what each other table lacks in another, so that no transaction locks several tables in use.
-//! Nothing is ever removed or changed. Therefore a node with older declarations keeps running beside one with
-//! newer ones, and the database fills the columns that the older node does not know. Adding a column rewrites
-//! the table and locks it for that time.
+//! Missing ones are added at start, under a lock that only one node has at a time: all new tables
+//! in one transaction, and what each other table lacks in another, so that no transaction locks
+//! several tables in use. Nothing is ever removed or changed. Therefore a node with older
+//! declarations keeps running at the same time as one with newer ones, and the database fills the
+//! columns that the older node does not know. Adding a column rewrites the table and locks it for
+//! that time.
 
 use super::quoted;
 use crate::{Collection, Field, Kind};
@@ -16,7 +17,8 @@ use std::fmt::Write;
 /// Number of the advisory lock. Any number works if no other program on the database uses it.
 const ADVISORY_LOCK: i64 = 0x746f_6f6c_686f_7374;
 
-/// Statements that begin a transaction which changes the schema: it may wait for others, and take long.
+/// Statements that start a transaction which changes the schema: it may wait for others, and take
+/// long.
 const BEGIN_CHANGE: &str = "begin; set local statement_timeout = 0; set local lock_timeout = '60s'; \
                             set local idle_in_transaction_session_timeout = 0";
 
@@ -281,7 +283,7 @@ fn trigger_sql(collection: &Collection) -> String {
     )
 }
 
-/// Returns the SQL expression for the value of a field. A member that does not fit the field's kind
+/// Returns the SQL expression for the value of a field. A value that does not fit the field's kind
 /// is absent, as it is for [`Values`](crate::values::Values).
 fn value_sql(field: &Field) -> String {
     let member = format!("f.{}", quoted(field.name));
@@ -290,8 +292,8 @@ fn value_sql(field: &Field) -> String {
         Kind::Text => {
             format!("case when json_typeof({member}) in ('string', 'boolean') then {text} end")
         }
-        // The pattern stands before the cast because casting a fraction or a number that is too
-        // large would fail the write.
+        // The pattern is checked before the cast, because casting a fraction or too large a number
+        // would fail the write.
         Kind::Int | Kind::Time => format!(
             "case when json_typeof({member}) = 'number' and {text} ~ '^(0|-?[1-9][0-9]{{0,18}})$' \
              then case when ({text})::numeric between -9223372036854775808 and 9223372036854775807 \
@@ -364,8 +366,7 @@ fn unique_name(collection: &Collection, field: &Field) -> String {
     format!("{}_one_{}", collection.name, field.name)
 }
 
-/// Returns the field that a violated constraint is about, or `id` where it is none of the declared
-/// ones.
+/// Returns the field that a violated constraint is about, or `id` where the field is not declared.
 pub(super) fn violated_field(collection: &'static Collection, constraint: &str) -> &'static str {
     collection
         .fields

@@ -1,8 +1,9 @@
 //! Calls of this process that share a statement.
 //!
-//! A statement on one record costs much more for its way to the server and back than for the record.
-//! Calls that begin while [`MAX_STATEMENTS`] statements run wait, and share the next one. On an idle
-//! server each call has its own statement. Nothing is executed for a caller that waits no longer.
+//! A statement on one record costs much more for its way to the server and back than for the
+//! record. Calls that start while [`MAX_STATEMENTS`] statements run wait, and share the next one.
+//! On an idle server each call has its own statement. Nothing is executed for a caller that no
+//! longer waits.
 
 use std::sync::Arc;
 
@@ -39,8 +40,8 @@ impl<Q, A> Default for SharedCalls<Q, A> {
 
 impl<Q, A> SharedCalls<Q, A> {
     /// Makes a call of a size in bytes, perhaps together with others. `run` makes some calls and
-    /// returns their answers in the same order. Returns none if the statement has failed or was cut
-    /// off, so that the outcome of the call is unknown.
+    /// returns their answers in the same order. Returns `None` if the statement has failed or was
+    /// cut off, so that the outcome of the call is unknown.
     pub(super) async fn make<F>(
         &self,
         call: Q,
@@ -87,13 +88,11 @@ impl<Q, A> SharedCalls<Q, A> {
         let mut waiting = self.waiting.lock();
         waiting.retain(|waiting| !waiting.answer.is_closed());
         let mut bytes = 0;
-        let fits = |waiting: &&Waiting<Q, A>| {
-            bytes += waiting.bytes;
+        let fitting = waiting.iter().take(MAX_CALLS).take_while(|call| {
+            bytes += call.bytes;
             bytes <= MAX_BYTES
-        };
-        let fitting = waiting.iter().take(MAX_CALLS).take_while(fits);
-        let count = fitting.count().max(1);
-        let count = count.min(waiting.len());
+        });
+        let count = fitting.count().max(1).min(waiting.len());
         waiting.drain(..count).collect()
     }
 }

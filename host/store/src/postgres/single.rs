@@ -56,7 +56,7 @@ impl SingleRecords {
 }
 
 impl Postgres {
-    /// Reads a record together with others. Returns none if the statement was cut off.
+    /// Reads a record together with others. Returns `None` if the statement was cut off.
     pub(super) async fn get_shared(
         &self,
         statements: &Statements,
@@ -80,8 +80,8 @@ impl Postgres {
         Some(found.map_err(Error::Unavailable))
     }
 
-    /// Applies a batch together with others, if it is one update. Returns false if it was not applied,
-    /// and none if that is unknown.
+    /// Applies a batch together with others, if it is one update. Returns false if it was not
+    /// applied, and `None` if the outcome is unknown.
     pub(super) async fn update_shared(
         &self,
         now: Time,
@@ -107,11 +107,13 @@ impl Postgres {
             now,
         };
         let bytes = update.body.len();
-        let apply = |updates| self.apply_updates(single, updates);
-        single.updates.make(update, bytes, apply).await
+        let applied = single
+            .updates
+            .make(update, bytes, |updates| self.apply_updates(single, updates));
+        applied.await
     }
 
-    /// Applies updates with one statement. Returns none if it is unknown which were applied.
+    /// Applies updates with one statement. Returns `None` if it is unknown which were applied.
     async fn apply_updates(
         &self,
         single: &SingleRecords,
@@ -135,7 +137,7 @@ impl Postgres {
             Err(_) => Vec::new(),
         };
         let mut applied = vec![false; updates.len()];
-        // Ordinal numbers begin at one.
+        // Ordinal numbers start at one.
         let numbers = found.iter().filter_map(|row| row.try_get::<i64, _>(0).ok());
         for place in numbers.filter_map(|number| usize::try_from(number - 1).ok()) {
             if let Some(applied) = applied.get_mut(place) {

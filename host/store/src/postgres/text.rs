@@ -1,20 +1,20 @@
 //! Escaping of texts for PostgreSQL.
 //!
-//! PostgreSQL holds every text except one with a zero character (U+0000). Therefore U+0000 is
-//! stored as U+0001 U+0002, and U+0001 as U+0001 U+0003. No other stored sequence begins with
-//! U+0001, and the order of stored texts is the order of the original ones. In JSON, the same is
-//! done to the `\u` escapes, which is how JSON holds these characters. Therefore a text taken out
+//! PostgreSQL holds every string except one with a zero character (U+0000). Therefore U+0000 is
+//! stored as U+0001 U+0002, and U+0001 as U+0001 U+0003. No other stored sequence starts with
+//! U+0001, and the order of stored strings is the order of the original ones. In JSON, the same is
+//! done to the `\u` escapes, which is how JSON holds these characters. Therefore a string taken out
 //! of a stored body is escaped like any other.
 
 use std::borrow::Cow;
 
 /// U+0000, which PostgreSQL does not hold.
 const NUL_CHAR: char = '\0';
-/// U+0001, with which every escape begins.
+/// U+0001, the first character of every escape.
 const SOH_CHAR: char = '\u{1}';
 const ESCAPED_NUL: &str = "\u{1}\u{2}";
 const ESCAPED_SOH: &str = "\u{1}\u{3}";
-/// Second characters of the escapes. A search for a part that begins with one could match inside an
+/// Second characters of the escapes. A search for a part that starts with one could match inside an
 /// escape by mistake.
 pub(super) const SECOND_CHARS: [char; 2] = ['\u{2}', '\u{3}'];
 
@@ -23,7 +23,7 @@ const SOH_JSON: &[u8] = b"\\u0001";
 const ESCAPED_NUL_JSON: &[u8] = b"\\u0001\\u0002";
 const ESCAPED_SOH_JSON: &[u8] = b"\\u0001\\u0003";
 
-/// Escapes a text.
+/// Escapes a string.
 pub(super) fn escape(text: &str) -> Cow<'_, str> {
     if !text.contains([NUL_CHAR, SOH_CHAR]) {
         return text.into();

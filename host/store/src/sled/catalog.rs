@@ -1,10 +1,9 @@
-//! The catalog of collections: the number that stands for each collection in keys, and the
-//! declaration that its indexes were built for.
+//! The catalog of collections: the number of each collection in keys, and the declaration that its
+//! indexes were built for.
 //!
 //! A number is given once and never to another collection, not even after the first one is retired.
 //! If a declaration has changed since the last start, the indexes of the collection are rebuilt.
-//! The entry has no declaration until that is done, so a start after an interruption rebuilds them
-//! again.
+//! The entry lacks a declaration until then, so a start after an interruption rebuilds them again.
 
 use super::keys::{Key, Prefix};
 use super::position::{Changes, Position};
@@ -36,7 +35,7 @@ impl Catalog {
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Entry {
     number: u16,
-    /// Declaration that the indexes were built for, or none while they are being built.
+    /// Declaration that the indexes were built for, or `None` while they are being built.
     fields: Option<Vec<String>>,
 }
 
@@ -122,11 +121,11 @@ fn read(db: &Db) -> Result<HashMap<String, Entry>, Error> {
         .map(|entry| {
             let (key, value) = entry.map_err(|error| records::unreachable_tree(&error))?;
             let name = String::from_utf8_lossy(&key[1..]).into_owned();
-            let broken = |error: serde_json::Error| Error::Damaged {
+            let entry = serde_json::from_slice(&value).map_err(|error| Error::Damaged {
                 what: "the catalog".into(),
                 reason: error.to_string(),
-            };
-            Ok((name, serde_json::from_slice(&value).map_err(broken)?))
+            })?;
+            Ok((name, entry))
         })
         .collect()
 }
@@ -138,16 +137,15 @@ fn write_entry(
     old: Option<&Entry>,
     new: &Entry,
 ) -> Result<(), Error> {
-    let encode = |entry: &Entry| {
-        let failed = |error: serde_json::Error| {
-            Error::Unavailable(format!("cannot write the catalog: {error}"))
-        };
-        serde_json::to_vec(entry).map_err(failed)
-    };
     let mut changes = Changes::new(position);
     let old = old.map(encode).transpose()?;
     changes.put(Key::catalog(name), encode(new)?, old.as_deref());
     apply(db, position, changes)
+}
+
+fn encode(entry: &Entry) -> Result<Vec<u8>, Error> {
+    serde_json::to_vec(entry)
+        .map_err(|error| Error::Unavailable(format!("cannot write the catalog: {error}")))
 }
 
 fn apply(db: &Db, position: &mut Position, changes: Changes) -> Result<(), Error> {

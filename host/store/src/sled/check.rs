@@ -61,11 +61,11 @@ pub(super) fn walk(db: &Db, position: &Position) -> ::sled::Result<Walk> {
     let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
     let others = threads.min(MAX_WALK_THREADS).min(starts.len()) - 1;
     let mut walk = std::thread::scope(|scope| {
-        let spawn = |_| {
+        let spawned = (0..others).flat_map(|_| {
             let named = Builder::new().name(OPENING_THREAD.to_owned());
             named.spawn_scoped(scope, work)
-        };
-        let others: Vec<_> = (0..others).flat_map(spawn).collect();
+        });
+        let others: Vec<_> = spawned.collect();
         let mut walk = work()?;
         for other in others {
             // Sled panics on damage. The caller catches it.
@@ -80,7 +80,7 @@ pub(super) fn walk(db: &Db, position: &Position) -> ::sled::Result<Walk> {
 }
 
 /// Returns the first keys of the ranges that threads read, in order. The keys of large collections
-/// are divided evenly by value, because most ids begin with a time or are random.
+/// are divided evenly by value, because most ids start with a time or are random.
 fn range_starts(db: &Db, position: &Position) -> ::sled::Result<Vec<Vec<u8>>> {
     let mut starts = vec![Vec::new()];
     for prefix in [Prefix::Document, Prefix::Piece] {
@@ -95,8 +95,8 @@ fn range_starts(db: &Db, position: &Position) -> ::sled::Result<Vec<Vec<u8>>> {
                 continue;
             };
             let (first, last) = (first?, last?);
-            let between = |place| key_between(&first, &last, place);
-            starts.extend((1..RANGES_PER_COLLECTION).map(between));
+            starts
+                .extend((1..RANGES_PER_COLLECTION).map(|place| key_between(&first, &last, place)));
         }
     }
     starts.sort_unstable();

@@ -31,7 +31,7 @@ pub(super) trait Work: Send + 'static {
 
 /// Handle of the commit thread.
 pub(super) struct Committer<B> {
-    /// Queue of batches, or none after closing.
+    /// Queue of batches, or `None` after closing.
     queue: Mutex<Option<Sender<QueuedBatch<B>>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     failure: Arc<OnceLock<String>>,

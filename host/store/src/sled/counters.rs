@@ -50,11 +50,10 @@ pub(super) fn projects(db: &Db, number: u16) -> Result<Vec<String>, Error> {
     let keys = db.scan_prefix(start.bytes()).keys();
     keys.map(|key| {
         let key = key.map_err(|error| unreachable_tree(&error))?;
-        let broken = |_| Error::Damaged {
+        String::from_utf8(key[start.len()..].to_vec()).map_err(|_| Error::Damaged {
             what: "a counter".into(),
             reason: "its project is not text".into(),
-        };
-        String::from_utf8(key[start.len()..].to_vec()).map_err(broken)
+        })
     })
     .collect()
 }

@@ -258,8 +258,8 @@ struct Smallest {
     suffixes: Vec<IndexSuffix>,
 }
 
-/// Walks all sources in step until one has ended, and returns its candidates. Returns none without
-/// sources.
+/// Walks all sources in step until one has ended, and returns its candidates. Returns `None`
+/// without sources.
 fn find_smallest(
     db: &Db,
     collection: CollectionRef,
@@ -363,8 +363,9 @@ fn in_query_order(
         let key = Key::index(collection.number, state, project, place);
         vec![Range::all(key)]
     };
-    let is_wanted = |suffix: &[u8]| wanted.contains(suffix);
-    let (suffixes, _) = in_field_order(db, scope, query, u64::MAX, ranges, is_wanted)?;
+    let (suffixes, _) = in_field_order(db, scope, query, u64::MAX, ranges, |suffix| {
+        wanted.contains(suffix)
+    })?;
     Ok(suffixes)
 }
 

@@ -1,9 +1,9 @@
 //! The `HEAD` file: the acknowledged position, kept outside the database so that a damaged database
 //! cannot hide a loss.
 //!
-//! Two slots of a fixed size are written in turn, each in place and then synced. A write that is
-//! cut short damages one slot and leaves the other, which holds everything acknowledged before. The
-//! file never changes its size, so the sync has no metadata to write.
+//! Two slots of a fixed size are written alternately, each in place and then synced. An interrupted
+//! write damages one slot and leaves the other, which holds everything acknowledged before. The
+//! file never changes its size, so the sync writes no metadata.
 
 use super::position::Position;
 use std::fs::{self, File};

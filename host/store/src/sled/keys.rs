@@ -5,7 +5,7 @@
 //! | meta | | the position: store id, sequence, digest, counts |
 //! | catalog | collection name | number and declared fields, as JSON |
 //! | document | collection, id | envelope and body |
-//! | piece | collection, id, revision, place | a part of a body too large for one value |
+//! | piece | collection, id, revision, position | a part of a body too large for one value |
 //! | age | collection, state, project, created, id | |
 //! | index | collection, state, project, field, value, created, id | |
 //! | unique | collection, project, field, value | id of the live record that holds the value |
@@ -177,7 +177,7 @@ impl Key {
         self.int(low)
     }
 
-    /// Returns the first key after all keys that begin with this one.
+    /// Returns the first key after all keys that start with this one.
     pub(super) fn range_end(&self) -> Vec<u8> {
         let mut end = self.0.clone();
         while let Some(last) = end.pop() {
@@ -222,8 +222,8 @@ impl Key {
         self.raw(&bytes)
     }
 
-    /// Appends a text. A zero byte becomes `00 02`, and the end is `00 01`, so a text comes before
-    /// every longer text that begins with it.
+    /// Appends a string. A zero byte becomes `00 02`, and the end is `00 01`, so a string comes
+    /// before every longer string that starts with it.
     fn text(mut self, text: &str) -> Key {
         for part in text.as_bytes().split_inclusive(|byte| *byte == 0) {
             self.0.extend_from_slice(part);

@@ -1,7 +1,7 @@
 //! The embedded backend: one process, one folder, sled 0.34.
 //!
 //! Sled keeps ordered keys and applies a batch of changes in one step that a crash does not split.
-//! This module adds everything else by hand, because sled has none of it: indexes and unique keys,
+//! This module adds everything else by hand, because sled lacks it: indexes and unique keys,
 //! durability of acknowledged batches (`committer`, `disk`), checksums on every record
 //! (`envelope`), and detection of missing data at the next start (`position`, `head`, `open`).
 //!
@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `sled/` | sled's own files |
 //! | `HEAD` | the newest acknowledged position, outside of the files that sled may lose |
-//! | `LOCK` | the lock that is held while the store is open |
+//! | `LOCK` | the lock held while the store is open |
 //! | `aside/` | snapshots and settings of sled that could not be used |
 
 mod catalog;
@@ -57,7 +57,7 @@ pub(crate) struct Sled(Arc<Core>);
 struct Core {
     /// Dropped first, so that all queued batches are done before the folder is unlocked.
     committer: Committer<Prepared>,
-    /// The open files, or none after closing.
+    /// The open files, or `None` after closing.
     files: ArcSwapOption<Files>,
     catalog: Catalog,
     state: Arc<State>,
@@ -149,8 +149,8 @@ impl Sled {
         self.blocking(move |core| {
             let files = core.files()?;
             let collection = core.collection(declaration)?;
-            // Readers leave no partial changes behind, so the panic of one reader is no reason to
-            // refuse others.
+            // Readers leave no partial changes behind, so the panic of one reader does not affect
+            // others.
             let _round_lock = core
                 .state
                 .round_lock
@@ -165,8 +165,8 @@ impl Sled {
 #[async_trait]
 impl Backend for Sled {
     async fn get(&self, declaration: &'static Collection, id: &str) -> Result<Option<Row>, Error> {
-        // The read concerns one key of a tree that is mostly in memory. Passing it to another
-        // thread would cost more than the read.
+        // The read concerns one key of a tree mostly in memory. Passing it to another thread would
+        // cost more than the read.
         self.0.get(declaration, id)
     }
 
@@ -230,13 +230,12 @@ impl Core {
     }
 
     fn collection(&self, declaration: &'static Collection) -> Result<CollectionRef, Error> {
-        let unknown = || {
+        self.catalog.collection(declaration).ok_or_else(|| {
             Error::Unavailable(format!(
                 "the collection {} was not declared",
                 declaration.name
             ))
-        };
-        self.catalog.collection(declaration).ok_or_else(unknown)
+        })
     }
 
     fn get(&self, declaration: &'static Collection, id: &str) -> Result<Option<Row>, Error> {

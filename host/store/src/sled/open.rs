@@ -64,7 +64,7 @@ pub(super) struct Opened {
     pub(super) lock: File,
 }
 
-/// Opens the folder, creating a store if none exists.
+/// Opens the folder, creating a store if it does not exist.
 pub(super) fn open(paths: &Paths) -> Result<Opened, OpenError> {
     fs::create_dir_all(&paths.root).map_err(|error| io_error(&paths.root, error))?;
     let lock = lock(paths)?;
@@ -198,18 +198,18 @@ fn open_with_timeout(
     let (sender, receiver) = mpsc::sync_channel(1);
     let owned = paths.clone();
     let known_head = head.clone();
-    let attempt = move || {
-        let result = catch_unwind(AssertUnwindSafe(|| attempt(&owned, &known_head)));
-        let panicked = |_| AttemptError::Damaged {
-            file: owned.db.clone(),
-            reason: "reading it has panicked".to_owned(),
-        };
+    let thread = std::thread::Builder::new().name(OPENING_THREAD.to_owned());
+    let started = thread.spawn(move || {
+        let caught = catch_unwind(AssertUnwindSafe(|| attempt(&owned, &known_head)));
+        let result = caught.unwrap_or_else(|_| {
+            Err(AttemptError::Damaged {
+                file: owned.db.clone(),
+                reason: "reading it has panicked".to_owned(),
+            })
+        });
         // The caller may have timed out.
-        let _ = sender.send(result.map_err(panicked).flatten());
-    };
-    let started = std::thread::Builder::new()
-        .name(OPENING_THREAD.to_owned())
-        .spawn(attempt);
+        let _ = sender.send(result);
+    });
     started.map_err(|error| AttemptError::Io {
         at: paths.root.clone(),
         error,
@@ -312,15 +312,14 @@ fn open_sled(paths: &Paths) -> Result<Db, AttemptError> {
     })
 }
 
-/// Creates a new store. `HEAD` is written later, so a start that is interrupted between the two
-/// leaves an empty store.
+/// Creates a new store. `HEAD` is written later, so a start interrupted between the two leaves an
+/// empty store.
 fn create(paths: &Paths, db: &Db) -> Result<Position, AttemptError> {
     let mut id = [0; 16];
-    let failed = |error: io::Error| AttemptError::Io {
+    getrandom::fill(&mut id).map_err(|error| AttemptError::Io {
         at: paths.root.clone(),
-        error,
-    };
-    getrandom::fill(&mut id).map_err(|error| failed(io::Error::other(error.to_string())))?;
+        error: io::Error::other(error.to_string()),
+    })?;
     let position = Position::empty(id);
     db.insert(Key::meta().bytes(), position.encode())
         .map_err(|error| sled_error(paths, error))?;

@@ -2,8 +2,8 @@
 //!
 //! Every batch writes the new position to the tree, in the same atomic step as its records. The
 //! committer writes it to the `HEAD` file before the batch is acknowledged. The digest is the sum
-//! of a hash of every key with its value. A record that is missing or has fallen back to an earlier
-//! revision therefore shows even where all counts agree.
+//! of a hash of every key with its value. A record which is missing or has fallen back to an
+//! earlier revision therefore shows even where all counts agree.
 
 use super::keys::Key;
 use super::vacancy;

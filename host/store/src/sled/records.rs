@@ -8,7 +8,7 @@ use crate::{Collection, Error, Kind, Record, Row};
 use ::sled::{Db, IVec};
 use bytes::Bytes;
 
-/// A collection with the number that stands for it in keys.
+/// A collection with its number in keys.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CollectionRef {
     pub(super) number: u16,
@@ -115,7 +115,7 @@ pub(super) fn entries<T>(
 }
 
 /// Returns the unique keys that a record holds, with the position of the field. A removed record
-/// holds none.
+/// holds no unique keys.
 pub(super) fn claims<T>(
     collection: CollectionRef,
     record: &Record<T>,

@@ -202,14 +202,14 @@ fn envelope(name: &str, test: &Predicate) -> Option<Source> {
         ("created_at", Predicate::Below(high)) => Some(Source::Age(Bounds::below(*high))),
         ("id", Predicate::Equals(Scalar::Text(id))) => Some(Source::Ids(vec![id.clone()])),
         ("id", Predicate::AnyOf(ids)) => {
-            let text = |id: &Scalar| {
+            let ids = ids.iter().filter_map(|id| {
                 if let Scalar::Text(id) = id {
                     Some(id.clone())
                 } else {
                     None
                 }
-            };
-            Some(Source::Ids(ids.iter().filter_map(text).collect()))
+            });
+            Some(Source::Ids(ids.collect()))
         }
         _ => None,
     }
@@ -223,7 +223,7 @@ pub(super) struct Range {
 }
 
 impl Range {
-    /// Returns the range of every key that begins with this one.
+    /// Returns the range of every key that starts with this one.
     pub(super) fn all(key: Key) -> Range {
         let end = key.range_end();
         let prefix = key.len();
@@ -305,7 +305,7 @@ impl Source {
         Ok(distinct(suffixes.collect::<Result<_, _>>()?))
     }
 
-    /// Returns all candidates, or none if more than `limit` keys would have to be read.
+    /// Returns all candidates, or `None` if more than `limit` keys would have to be read.
     pub(super) fn within(
         &self,
         limit: usize,
@@ -374,7 +374,7 @@ impl Source {
             Source::Ids(_) => Vec::new(),
             Source::Values { place, values, age } => {
                 let key = Key::index(collection.number, state, project, *place);
-                // A text above the limit is in no record. Its key would only be long.
+                // A string above the limit is in no record. Its key would only be long.
                 let stored = values
                     .iter()
                     .filter(|value| !matches!(value, Scalar::Text(t) if t.len() > MAX_TEXT_BYTES));

@@ -297,8 +297,8 @@ impl Document for One {
     const COLLECTION: &'static Collection = &MANY_COLLECTION;
 }
 
-/// Deletes every record that is on none of the pages directly in the tree. A query that reads one
-/// of them fails.
+/// Deletes every record outside of the pages directly in the tree. A query that reads one of them
+/// fails.
 #[tokio::test]
 async fn page_reads_only_its_own_records() {
     const RECORD_COUNT: i64 = 20_000;

@@ -15,7 +15,7 @@ use crate::{Batch, CommitError, Error, Record, Row, Step, Time, Write};
 use ::sled::{Db, IVec};
 use std::collections::{HashMap, HashSet};
 
-/// A well-formed batch, with everything that can be computed before its turn.
+/// A well-formed batch, with everything that can be computed in advance.
 #[derive(Debug)]
 pub(super) struct Prepared {
     now: Time,
@@ -40,13 +40,12 @@ pub(super) fn prepare(catalog: &Catalog, batch: Batch) -> Result<Prepared, Commi
     let mut writes = Vec::with_capacity(batch.writes.len());
     let mut bytes = 0;
     for (write, values) in batch.checked()? {
-        let unknown = || {
+        let collection = catalog.collection(write.collection).ok_or_else(|| {
             CommitError::Invalid(format!(
                 "the collection {} was not declared",
                 write.collection.name
             ))
-        };
-        let collection = catalog.collection(write.collection).ok_or_else(unknown)?;
+        })?;
         bytes += write.step.body().map_or(0, |body| body.len() as u64);
         writes.push((collection, write, values));
     }
@@ -92,7 +91,7 @@ impl<'a> Round<'a> {
         Ok(())
     }
 
-    /// Returns the changes of the round, or none if nothing changes.
+    /// Returns the changes of the round, or `None` if nothing changes.
     pub(super) fn finish(mut self) -> Option<Planned> {
         if self.writes.is_empty() {
             return None;
@@ -186,8 +185,8 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Returns the record after the step, or none if it is erased. Fails if the step's precondition
-    /// does not hold.
+    /// Returns the record after the step, or `None` if it is erased. Fails if the step's
+    /// precondition does not hold.
     fn outcome(&self, write: Write, old: Option<&Stored>) -> Result<Option<Row>, CommitError> {
         let Write {
             collection,

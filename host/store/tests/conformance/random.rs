@@ -27,7 +27,7 @@ enum Plan {
 struct Planned {
     id: usize,
     project: usize,
-    /// True if the step uses a revision that is one too low.
+    /// True if the step uses a revision one too low.
     stale: bool,
     plan: Plan,
 }

@@ -589,7 +589,7 @@ pub(crate) async fn every_one_of_sixty_four_writers_succeeds(place: impl Place) 
     whole(&place, store).await;
 }
 
-/// Lets 64 writers change one record at once, and checks that each has done so once.
+/// Lets 64 writers change one record concurrently, and checks that each has done so once.
 pub(crate) async fn all_succeed(stores: &[Store]) {
     stores[0]
         .commit(at(1).insert(

@@ -47,7 +47,7 @@ struct ReplyHead {
     exit: Result<i32, String>,
     stdout: usize,
     stderr: usize,
-    /// Path and size of each changed file. A removed file has no size.
+    /// Path and size of each changed file. The size of a removed file is absent.
     changes: Vec<(String, Option<usize>)>,
 }
 
@@ -77,14 +77,13 @@ impl Request {
 
 impl Reply {
     pub(super) fn encode(&self) -> io::Result<Bytes> {
-        let size = |change: &FileChange| change.content.as_ref().map(Bytes::len);
         let changes = self.changes.iter();
         let head = ReplyHead {
             exit: self.exit.clone(),
             stdout: self.stdout.len(),
             stderr: self.stderr.len(),
             changes: changes
-                .map(|change| (change.path.clone(), size(change)))
+                .map(|change| (change.path.clone(), change.content.as_ref().map(Bytes::len)))
                 .collect(),
         };
         let contents = self

@@ -34,7 +34,7 @@ impl RawJson {
     /// An object without members.
     pub const EMPTY_OBJECT: Self = Self(Bytes::from_static(b"{}"));
 
-    /// Returns the JSON string of a text.
+    /// Returns a string as JSON.
     #[must_use]
     pub fn from_text(text: &str) -> Self {
         Self(Value::from(text).to_string().into())

@@ -3,9 +3,9 @@
 //! Problem: a [`Value`] has an allocation for each text and a hash table for each object. Making and
 //! dropping them takes most of the time in which a large body is validated.
 //!
-//! Guarantee: a tree is made in one pass over the text, and everything that it does not borrow from the
-//! text is in one arena, which is dropped at once. It takes about a third of the time. The rules for
-//! JSON from outside are checked in the same pass.
+//! Guarantee: a tree is made in one pass over the text, and everything that it does not borrow from
+//! the text is in one arena, which is dropped as a whole. This takes about a third of the time. The
+//! rules for JSON from outside are checked in the same pass.
 //!
 //! Written by hand on `serde`: `serde_json` keeps the last of equal names, its own depth limit cannot be
 //! chosen, and no crate borrows values and checks these rules.
@@ -19,7 +19,7 @@ use serde_json::{Error, Number, Value};
 
 /// Maximum nesting depth of arrays and objects.
 pub const MAX_DEPTH: usize = 64;
-/// Number of members up to which an object is searched from its first member.
+/// Number of fields up to which an object is searched linearly.
 const MAX_UNSORTED_MEMBERS: usize = 16;
 
 /// A JSON value.
@@ -47,7 +47,7 @@ struct MemberTable<'a> {
     by_name: &'a [usize],
 }
 
-/// The rules for a text besides those of JSON (RFC 8259).
+/// The rules for a document in addition to those of JSON (RFC 8259).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rules {
     /// The nesting depth is at most [`MAX_DEPTH`], a name occurs at most once in an object, and no text
@@ -130,8 +130,8 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Returns true if a value is equal under the rules of JSON Schema: numbers are compared as numbers,
-    /// and the order of members has no meaning.
+    /// Returns true if a value is equal under the rules of JSON Schema: numbers are compared as
+    /// numbers, and the order of fields does not matter.
     pub(crate) fn equals(&self, other: &Value) -> bool {
         match (self, other) {
             (Self::Null, Value::Null) => true,
@@ -144,17 +144,17 @@ impl<'a> Tree<'a> {
                     && pairs.all(|(element, other)| element.equals(other))
             }
             (Self::Object(members), Value::Object(others)) => {
-                let has_equal = |(name, value): &Member<'_>| {
-                    others.get(*name).is_some_and(|other| value.equals(other))
-                };
-                members.len() == others.len() && members.iter().all(has_equal)
+                members.len() == others.len()
+                    && members.iter().all(|(name, value)| {
+                        others.get(*name).is_some_and(|other| value.equals(other))
+                    })
             }
             _ => false,
         }
     }
 }
 
-/// Returns the first characters of a text, and counts them.
+/// Returns the first characters of a string and their number.
 fn first_chars<'t>(text: &'t str, left: &mut usize) -> &'t str {
     if text.len() <= *left {
         *left -= text.len();
@@ -189,7 +189,7 @@ impl<'a> Members<'a> {
     }
 }
 
-/// The state of one pass over a text.
+/// The state of one pass over a document.
 struct Builder<'a> {
     arena: &'a Bump,
     rules: Rules,
@@ -213,7 +213,7 @@ impl<'a> Builder<'a> {
         Tree::Array(self.arena.alloc_slice_fill_iter(elements))
     }
 
-    /// Closes the object whose first member has this index.
+    /// Closes the object whose first field has this index.
     fn close_object<E: serde::de::Error>(&mut self, first: usize) -> Result<Tree<'a>, E> {
         let mut by_name = sorted(&self.members[first..]);
         if let Some(name) = repeated_name(&self.members[first..], &by_name) {
@@ -240,7 +240,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Returns the indices of members in the order of their names, or none if they are few.
+/// Returns the indices of fields in the order of their names, or `None` if there are few.
 fn sorted(members: &[Member<'_>]) -> Vec<usize> {
     if members.len() <= MAX_UNSORTED_MEMBERS {
         return Vec::new();
@@ -261,7 +261,7 @@ fn repeated_name<'a>(members: &[Member<'a>], by_name: &[usize]) -> Option<&'a st
     repeated.map(name)
 }
 
-/// A value that is about to be parsed.
+/// A value to parse.
 struct Part<'b, 'a> {
     builder: &'b mut Builder<'a>,
     /// The remaining number of levels.
@@ -269,7 +269,7 @@ struct Part<'b, 'a> {
 }
 
 impl<'a> Part<'_, 'a> {
-    /// Returns the depth that is left inside of this value.
+    /// Returns the remaining depth inside of this value.
     fn depth_inside<E: serde::de::Error>(&self) -> Result<usize, E> {
         let depth = self.depth_left.checked_sub(1);
         depth.ok_or_else(|| E::custom(format_args!("nested deeper than {MAX_DEPTH}")))
@@ -311,7 +311,7 @@ impl<'a> Visitor<'a> for Part<'_, 'a> {
         Ok(Number::from_f64(value).map_or(Tree::Null, Tree::Number))
     }
 
-    /// A text without escapes, which contains no NUL.
+    /// A string without escapes and without NUL.
     fn visit_borrowed_str<E>(self, text: &'a str) -> Result<Tree<'a>, E> {
         Ok(Tree::Text(text))
     }
@@ -348,7 +348,7 @@ impl<'a> Visitor<'a> for Part<'_, 'a> {
     }
 }
 
-/// The name of a member that is about to be parsed.
+/// The name of a field to parse.
 struct Name<'b, 'a>(&'b Builder<'a>);
 
 impl<'a> DeserializeSeed<'a> for Name<'_, 'a> {

@@ -176,12 +176,12 @@ impl KeyFile {
     }
 
     pub(crate) fn render(&self) -> Zeroizing<String> {
-        let line = |key: &MasterKey| {
-            let digits = Zeroizing::new(hex::encode(key.key.as_slice()));
-            Zeroizing::new(format!("{LINE_HEADER} {} {}\n", key.id, digits.as_str()))
-        };
-        let previous = self.previous.as_ref().map(line).unwrap_or_default();
-        Zeroizing::new([line(&self.current).as_str(), &previous].concat())
+        let previous = self
+            .previous
+            .as_ref()
+            .map(MasterKey::line)
+            .unwrap_or_default();
+        Zeroizing::new([self.current.line().as_str(), &previous].concat())
     }
 
     pub(crate) fn parse(text: &str) -> Option<Self> {
@@ -195,6 +195,11 @@ impl KeyFile {
 }
 
 impl MasterKey {
+    fn line(&self) -> Zeroizing<String> {
+        let digits = Zeroizing::new(hex::encode(self.key.as_slice()));
+        Zeroizing::new(format!("{LINE_HEADER} {} {}\n", self.id, digits.as_str()))
+    }
+
     fn random() -> Self {
         Self {
             id: format!("mk_{}", ids::random_text(8)),

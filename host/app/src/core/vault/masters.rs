@@ -37,10 +37,9 @@ pub(super) struct MasterKeys {
 
 impl MasterKeys {
     pub(super) fn from_file(file: &KeyFile) -> Self {
-        let key = |key: &key_file::MasterKey| DataKey::new(key.id.clone(), &key.key);
         Self {
-            current: key(&file.current),
-            previous: file.previous.as_ref().map(key),
+            current: data_key(&file.current),
+            previous: file.previous.as_ref().map(data_key),
         }
     }
 
@@ -50,11 +49,16 @@ impl MasterKeys {
         project: &str,
         wrapped: &Sealed<[u8; 32]>,
     ) -> Result<Zeroizing<[u8; 32]>> {
-        let by = |key: &&DataKey| wrapped.key_id() == Some(key.id.as_str());
-        let key = self.previous.as_ref().filter(by).unwrap_or(&self.current);
+        let previous = self.previous.as_ref();
+        let key = previous.filter(|key| wrapped.key_id() == Some(key.id.as_str()));
+        let key = key.unwrap_or(&self.current);
         key.open(wrapping_context(project), wrapped)
             .map(Zeroizing::new)
     }
+}
+
+fn data_key(key: &key_file::MasterKey) -> DataKey {
+    DataKey::new(key.id.clone(), &key.key)
 }
 
 /// Names the field of a stored data key.

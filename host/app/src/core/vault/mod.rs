@@ -60,7 +60,7 @@ pub enum OpenError {
 }
 
 impl Vault {
-    /// Returns true if the store already has a master key, that is, if it was used before.
+    /// Returns true if the store already has a master key because it was used before.
     pub async fn exists(store: &Store) -> Result<bool> {
         Ok(store
             .get::<WrappedKey>(INSTALLATION_PROJECT, INSTALLATION_PROJECT)
@@ -136,7 +136,7 @@ impl Vault {
         Zeroizing::new(keyed_hash(&self.installation, purpose.as_bytes()))
     }
 
-    /// Computes the hash of a text with the key for one purpose, in hexadecimal digits.
+    /// Computes the hash of a string with the key for one purpose, in hexadecimal digits.
     pub(crate) fn hash_text(&self, purpose: &str, text: &str) -> String {
         hex::encode(keyed_hash(&self.derive(purpose), text.as_bytes()))
     }

@@ -1,10 +1,10 @@
 //! Rotation of the master key while the server runs.
 //!
-//! Every value that the master key sealed, that is, the data keys of all projects, is sealed again
-//! by a new master key. Values sealed by the data keys stay as they are. The process may be killed
-//! after any step:
+//! Every value that the master key sealed (the data keys of all projects) is sealed again by a new
+//! master key. Values sealed by the data keys stay as they are. The process may be killed after any
+//! step:
 //!
-//! 1. The key file gets the new key and keeps the old one beside it.
+//! 1. The key file gets the new key in addition to the old one.
 //! 2. The data keys are sealed again in batches. A reader opens each data key with the master key
 //!    it names.
 //! 3. When no data key names the old key, the key file drops it.
@@ -119,15 +119,8 @@ impl Vault {
     /// Returns the next page of data keys after an id, or `None` at the end.
     async fn wrapped_page(&self, after: &str) -> Result<Option<Vec<Record<WrappedKey>>>> {
         let rows = self.store.scan(&COLLECTION, after, REWRAP_BATCH_SIZE);
-        let read = |row: store::Row| {
-            let body = serde_json::from_slice(&row.body);
-            let body = body.map_err(|cause| {
-                errors::internal(format!("data key {} cannot be read: {cause}", row.id))
-            })?;
-            Ok(row.map(|_| body))
-        };
         let rows = rows.await?.into_iter();
-        let page = rows.map(read).collect::<Result<Vec<_>>>()?;
+        let page = rows.map(parse_key).collect::<Result<Vec<_>>>()?;
         Ok((!page.is_empty()).then_some(page))
     }
 
@@ -159,6 +152,16 @@ impl Vault {
             Err(CommitError::Stale) => Ok(false),
             Err(cause) => Err(cause.into()),
         }
+    }
+}
+
+fn parse_key(row: store::Row) -> Result<Record<WrappedKey>> {
+    match serde_json::from_slice(&row.body) {
+        Ok(body) => Ok(row.map(|_| body)),
+        Err(cause) => Err(errors::internal(format!(
+            "data key {} cannot be read: {cause}",
+            row.id
+        ))),
     }
 }
 

@@ -80,7 +80,7 @@ impl<T> Sealed<T> {
         Some(self.text.strip_prefix("v1.")?.split_once('.')?.0)
     }
 
-    /// Returns true if both are the same ciphertext. A value that is sealed again has another one.
+    /// Returns true if both are the same ciphertext. Sealing a value again returns another one.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.text == other.text
     }

@@ -27,7 +27,7 @@ pub(in crate::events) struct StoredAttempt {
 /// An attempt to deliver an event.
 #[derive(Debug, Clone)]
 pub struct Attempt {
-    /// Time at which it began.
+    /// Time at which it started.
     pub at: Time,
     /// Time that it took.
     pub duration: Duration,

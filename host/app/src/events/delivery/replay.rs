@@ -131,7 +131,7 @@ async fn replay_batch(
 ) -> Result<(Batch, u64)> {
     let owner = project.id.as_str();
     let now = app.clock.now();
-    // A subscription that is deleted meanwhile gets no deliveries.
+    // A subscription deleted meanwhile gets no deliveries.
     let mut batch = Batch::at(now).check(&subscriptions::record(app, project, id).await?);
     let mut replayed = 0;
     for (event, kind) in events {

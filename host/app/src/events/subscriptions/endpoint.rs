@@ -36,8 +36,8 @@ impl Endpoint {
         [self.secret.as_str()].into_iter().chain(previous)
     }
 
-    /// Returns the keys of the asymmetric signatures at a time, the newest first. There is none if
-    /// messages have no such signatures.
+    /// Returns the keys of the asymmetric signatures at a time, the newest first. Empty if messages
+    /// have no such signatures.
     pub(crate) fn signing_keys(&self, now: Time) -> impl Iterator<Item = &SigningKey> {
         let previous = self.previous(now).and_then(|old| old.signing_key.as_ref());
         let keys = self.signing_key.iter();

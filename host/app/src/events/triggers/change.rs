@@ -29,8 +29,8 @@ pub async fn set_enabled(
         if user.is_some_and(|user| user != instance.body.user_id) {
             return Err(errors::instance_not_found(id));
         }
-        let missing = || errors::invalid("status: is missing: send `enable` or `disable`");
-        let enabled = enabled.ok_or_else(missing)?;
+        let enabled = enabled
+            .ok_or_else(|| errors::invalid("status: is missing: send `enable` or `disable`"))?;
         if instance.body.is_enabled() == enabled {
             let state = if enabled { "enabled" } else { "disabled" };
             return Err(errors::instance_unchanged(id, state));
@@ -41,10 +41,10 @@ pub async fn set_enabled(
         let batch = if enabled {
             let account = accounts::active_account(app, project, &instance.body.account).await?;
             let versions = VersionSelector::all(&instance.body.version);
-            let found = app.catalog.snapshot();
-            let found = found.trigger(&instance.body.trigger, &versions)?;
+            let catalog = app.catalog.snapshot();
+            let resolved = catalog.trigger(&instance.body.trigger, &versions)?;
             instance.body.enable(now);
-            progress.body.start(found.trigger.kind, now);
+            progress.body.start(resolved.trigger.kind, now);
             let batch = batch.check(&account);
             subscribing::start(app, project.id.as_str(), batch, &instance.body).await?
         } else {

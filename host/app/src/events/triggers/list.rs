@@ -79,27 +79,23 @@ pub async fn list(
     let query = query(project, filter, window);
     let found = app.store.list::<Instance>(&query).await?;
     let mut subscriptions = subscribing::views(app, project, &found.items).await?;
-    let cursor = |record: &Record<Instance>| Cursor {
-        value: None,
-        created_at: record.created_at,
-        id: record.id.clone(),
-    };
     let mut page = LargePage::new(found, INSTANCES_PER_READ);
-    while let Some(part) = page.next_part(cursor) {
+    while let Some(part) = page.next_part(cursor_at) {
         let ids = part.iter().map(|record| record.id.as_str());
         let of_part = Query::for_project(project.id.as_str()).any_of("id", ids);
-        let progress = app.store.find::<Progress>(&of_part).await?.records;
-        let events = progress.iter().flat_map(|record| record.body.recent.ids());
+        let records = app.store.find::<Progress>(&of_part).await?.records;
+        let events = records.iter().flat_map(|record| record.body.recent.ids());
         let events: Vec<_> = events.collect();
         let deliveries = delivery::of_events(app, project, &events).await?;
-        let progress = progress.into_iter();
-        let progress = progress.map(|record| (record.id.clone(), record));
-        let mut progress: HashMap<_, _> = progress.collect();
+        let by_id = records
+            .into_iter()
+            .map(|record| (record.id.clone(), record));
+        let mut progress_by_id: HashMap<_, _> = by_id.collect();
         let mut views = Vec::with_capacity(part.len());
         let mut bytes = 0;
         for record in part {
             // Without it, the instance was deleted after the page was read.
-            if let Some(progress) = progress.remove(&record.id) {
+            if let Some(progress) = progress_by_id.remove(&record.id) {
                 bytes += progress.body.shown_bytes();
                 let subscription = subscriptions.remove(&record.id);
                 let mut view = view(app, project, record, &progress, &deliveries).await?;
@@ -110,6 +106,15 @@ pub async fn list(
         page.add(views, bytes);
     }
     Ok(page.end())
+}
+
+/// Returns the position of an instance in the list.
+fn cursor_at(record: &Record<Instance>) -> Cursor {
+    Cursor {
+        value: None,
+        created_at: record.created_at,
+        id: record.id.clone(),
+    }
 }
 
 fn query(project: &Project, filter: &Filter, window: Window) -> Query {
@@ -152,9 +157,9 @@ async fn view(
     let mut config = seal.open_config(&progress.body)?;
     if project.stored.config.mask_secrets {
         let versions = VersionSelector::all(&record.body.version);
-        let found = app.catalog.snapshot();
-        let found = found.trigger(&record.body.trigger, &versions).ok();
-        config = config::mask(found.as_ref(), config);
+        let catalog = app.catalog.snapshot();
+        let resolved = catalog.trigger(&record.body.trigger, &versions).ok();
+        config = config::mask(resolved.as_ref(), config);
     }
     let poll = seal.open_status(&progress.body)?;
     Ok(InstanceView {

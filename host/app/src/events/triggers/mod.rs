@@ -4,7 +4,7 @@
 //! repeated request finds it instead of creating another. The record of an instance holds what
 //! lists filter by. Its configuration and its progress are a second record ([`progress`]), which is
 //! erased when the instance is deleted. Both are written in one batch that depends on the account,
-//! so that no instance is created for an account that is being deleted.
+//! so that no instance is created for an account being deleted.
 
 pub mod actions;
 mod change;
@@ -111,7 +111,7 @@ pub struct Instance {
     /// Address of its own, at which a provider sends events to which the toolkit has subscribed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     subscription: Option<EndpointId>,
-    /// Time of the disabling. None while the instance is enabled.
+    /// Time of the disabling. `None` while the instance is enabled.
     #[serde(default)]
     pub disabled_at: Option<Time>,
     /// Reason of the disabling, unless the project disabled the instance.

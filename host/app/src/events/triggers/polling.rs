@@ -1,10 +1,10 @@
 //! Polling of trigger instances.
 //!
-//! Each instance of a polling trigger is a record that is due at its next poll ([`Progress`]). A
-//! worker claims it, runs the guest's `poll`, and commits the events, the new cursor and the state of
-//! the guest under its claim. Many or large events are committed in parts, the cursor with the last of
-//! them. After a worker that dies or loses its claim, the next one therefore polls again from the old
-//! cursor. An event that the guest reports twice is delivered once.
+//! Each instance of a polling trigger is a record due at its next poll ([`Progress`]). A worker
+//! claims it, runs the guest's `poll`, and commits the events, the new cursor and the state of the
+//! guest under its claim. Many or large events are committed in parts, the cursor with the last of
+//! them. After a worker that dies or loses its claim, the next one therefore polls again from the
+//! old cursor. An event that the guest reports twice is delivered once.
 
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ const MIN_FAILURES: u32 = 3;
 pub struct Polled {
     /// Number of events that the poll found.
     pub events: usize,
-    /// True if another poll follows at once.
+    /// True if another poll follows immediately.
     pub more: bool,
     /// Error of the poll, if it failed.
     pub error: Option<String>,
@@ -126,7 +126,7 @@ pub(super) async fn poll(app: &App, claim: &Claim<Progress>) -> Result<Polled> {
     }
 }
 
-/// An instance that is polled.
+/// A polled instance.
 struct Subject {
     project: Project,
     instance: Record<Instance>,
@@ -161,7 +161,7 @@ impl From<Failure> for Failed {
 }
 
 impl Subject {
-    /// Reads all that a poll needs. Returns none if the instance or its project does not exist.
+    /// Reads all that a poll needs. Returns `None` if the instance or its project does not exist.
     async fn load(app: &App, claim: &Claim<Progress>) -> Result<Option<Self>> {
         let Some(instance) = app.store.lookup::<Instance>(claim.id()).await? else {
             return Ok(None);
@@ -369,8 +369,8 @@ impl Subject {
         let batch = claim.batch().await?;
         let now = batch.now;
         let sealed = self.seal(app).await?.error(&error)?;
-        // The instance of an account that is not active stays due, so that it is enabled again when
-        // the account is.
+        // The instance of an inactive account stays due, so that it is enabled again when the
+        // account is.
         let due = (reason == DisabledReason::ConnectionExpired)
             .then(|| time_after(now, not_below(self.interval(app))));
         let batch = if self.instance.body.is_enabled() {
@@ -384,7 +384,7 @@ impl Subject {
             progress.fail(sealed, now);
             progress.stop();
             progress.work.due = due;
-            // An instance that is enabled again has not failed yet.
+            // An instance enabled again has not failed yet.
             (progress.failing_since, progress.failures) = (None, 0);
         })
         .await?;

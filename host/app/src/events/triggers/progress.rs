@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD as BASE64};
 use bytes::Bytes;
 use manifest::TriggerKind;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use store::{Collection, Document, Erasure, Field, Record, Time};
 
@@ -35,7 +35,7 @@ pub(crate) static COLLECTION: Collection = Collection {
 
 /// Maximum size of the cursor and the state that a poll leaves, in bytes.
 pub const MAX_MEMORY_BYTES: usize = 256 << 10;
-/// Maximum length of an error that is kept, in characters.
+/// Maximum length of a stored error, in characters.
 const MAX_ERROR_CHARS: usize = 1_000;
 
 /// Configuration and progress of an instance, as stored.
@@ -53,7 +53,7 @@ pub(crate) struct Progress {
     pub(super) work: WorkState,
     #[serde(flatten)]
     pub(super) schedule: Schedule,
-    /// Data that the last poll left for the next one. None before the first poll.
+    /// Data that the last poll left for the next one. `None` before the first poll.
     #[serde(default)]
     memory: Option<Sealed<Memory>>,
     #[serde(default)]
@@ -96,10 +96,12 @@ pub(crate) struct Memory {
 
 impl Memory {
     pub(super) fn new(cursor: &[u8], state: BTreeMap<String, Vec<u8>>) -> Self {
-        let encoded = |(key, value)| (key, BASE64.encode::<Vec<u8>>(value));
+        let state = state.into_iter();
         Self {
             cursor: BASE64.encode(cursor),
-            state: state.into_iter().map(encoded).collect(),
+            state: state
+                .map(|(key, value)| (key, BASE64.encode(value)))
+                .collect(),
         }
     }
 
@@ -108,8 +110,10 @@ impl Memory {
     }
 
     pub(super) fn state(&self) -> BTreeMap<String, Vec<u8>> {
-        let values = |(key, value): (&String, &String)| (key.clone(), decoded(value));
-        self.state.iter().map(values).collect()
+        let state = self.state.iter();
+        state
+            .map(|(key, value)| (key.clone(), decoded(value)))
+            .collect()
     }
 
     /// Returns the size in bytes.
@@ -179,28 +183,33 @@ impl<'a> Seal<'a> {
     }
 
     pub(super) fn open_action(&self, progress: &Progress) -> Result<Option<Action>> {
-        let open = |action| self.key.open(self.context("action"), action);
-        progress.action.as_ref().map(open).transpose()
+        self.open("action", progress.action.as_ref())
     }
 
     pub(super) fn open_recipe(&self, progress: &Progress) -> Result<Option<Value>> {
-        let open = |recipe| self.key.open(self.context("recipe"), recipe);
-        progress.recipe.as_ref().map(open).transpose()
+        self.open("recipe", progress.recipe.as_ref())
     }
 
     pub(super) fn open_memory(&self, progress: &Progress) -> Result<Option<Memory>> {
-        let open = |memory| self.key.open(self.context("memory"), memory);
-        progress.memory.as_ref().map(open).transpose()
+        self.open("memory", progress.memory.as_ref())
     }
 
     /// Returns the last and the next poll. Fails if the error cannot be decrypted.
     pub(super) fn open_status(&self, progress: &Progress) -> Result<PollStatus> {
-        let open = |error| self.key.open(self.context("last_error"), error);
         Ok(PollStatus {
             last_poll_at: progress.last_poll_at,
             next_poll_at: progress.work.due,
-            last_error: progress.last_error.as_ref().map(open).transpose()?,
+            last_error: self.open("last_error", progress.last_error.as_ref())?,
         })
+    }
+
+    fn open<T: DeserializeOwned>(
+        &self,
+        field: &'static str,
+        sealed: Option<&Sealed<T>>,
+    ) -> Result<Option<T>> {
+        let opened = sealed.map(|sealed| self.key.open(self.context(field), sealed));
+        opened.transpose()
     }
 }
 
@@ -242,7 +251,7 @@ impl Progress {
         self.config.size() + self.action.as_ref().map_or(0, Sealed::size)
     }
 
-    /// Makes the instance due, if it is polled. A poll that runs has no effect any more.
+    /// Makes the instance due, if it is polled. The result of a poll in progress is discarded.
     pub(super) fn start(&mut self, kind: TriggerKind, now: Time) {
         self.work = match kind {
             TriggerKind::Poll => WorkState::due_at(now),
@@ -251,7 +260,7 @@ impl Progress {
         (self.failing_since, self.failures, self.rounds) = (None, 0, 0);
     }
 
-    /// Ends the polling. A poll that runs has no effect any more.
+    /// Ends the polling. The result of a poll in progress is discarded.
     pub(super) fn stop(&mut self) {
         self.work = WorkState::default();
     }

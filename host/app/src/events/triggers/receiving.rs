@@ -126,9 +126,9 @@ pub(in crate::events) struct Receiver<'a> {
 }
 
 impl Receiver<'_> {
-    /// Has the guest process a request, and stores its events. Returns none if the instance receives
-    /// nothing, because its account is not active, which disables the instance, or because its version
-    /// of the toolkit is polled.
+    /// Has the guest process a request, and stores its events. Returns `None` if the instance
+    /// receives nothing, because its account is not active, which disables the instance, or because
+    /// its version of the toolkit is polled.
     pub(in crate::events) async fn receive(
         &self,
         app: &App,
@@ -186,8 +186,10 @@ impl Receiver<'_> {
         };
         check(app, self.project, &found, &events).await?;
         if !events.is_empty() {
-            let commit = |webhooks| self.commit(app, webhooks);
-            let stored = app.receptions.store(&self.instance.id, events, commit);
+            let receptions = &app.receptions;
+            let stored = receptions.store(&self.instance.id, events, |webhooks| {
+                self.commit(app, webhooks)
+            });
             stored.await?;
         }
         Ok(Some(Answer {
@@ -239,8 +241,8 @@ impl Receiver<'_> {
         seal.open_config(&progress.body)
     }
 
-    /// Keeps the error of the last webhook, which lists of instances show. Nothing is written if it is
-    /// the one that is kept.
+    /// Keeps the error of the last webhook, which lists of instances show. Nothing is written if
+    /// the same error is stored.
     async fn note(
         &self,
         app: &App,
@@ -254,11 +256,16 @@ impl Receiver<'_> {
         }
         let error = error.map(|error| seal.error(&error)).transpose()?;
         let now = app.clock.now();
-        let change = |progress: &mut Progress| -> Result<()> {
-            progress.last_error.clone_from(&error);
-            Ok(())
-        };
-        app.store.edit(project.as_str(), id, now, change).await?;
+        let edited = app.store.edit(
+            project.as_str(),
+            id,
+            now,
+            |progress: &mut Progress| -> Result<()> {
+                progress.last_error.clone_from(&error);
+                Ok(())
+            },
+        );
+        edited.await?;
         Ok(())
     }
 

@@ -34,12 +34,12 @@ pub struct RecentEvent {
     pub message_id: String,
     /// Time of the event.
     pub at: Time,
-    /// Status of the delivery by webhook. None if there is no delivery.
+    /// Status of the delivery by webhook. `None` without a delivery.
     pub delivery: Option<DeliveryStatus>,
 }
 
 impl RecentEvents {
-    /// Adds an event that is newer than all others.
+    /// Adds an event newer than all others.
     pub(super) fn add(&mut self, id: Uuid, at: Time) {
         self.0.truncate(MAX_RECENT_EVENTS - 1);
         self.0.insert(0, Noted { id, at });
@@ -55,15 +55,15 @@ impl RecentEvents {
         &self,
         deliveries: &HashMap<Uuid, Vec<Record<Delivery>>>,
     ) -> Vec<RecentEvent> {
-        let shown = |noted: &Noted| {
-            let delivery = deliveries.get(&noted.id).and_then(|found| found.first());
+        let events = self.0.iter().map(|noted| {
+            let delivery = deliveries.get(&noted.id).and_then(|all| all.first());
             RecentEvent {
                 message_id: message_id(&noted.id.to_string()),
                 at: noted.at,
                 delivery: delivery.map(|delivery| delivery.body.status),
             }
-        };
-        self.0.iter().map(shown).collect()
+        });
+        events.collect()
     }
 }
 

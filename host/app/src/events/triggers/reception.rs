@@ -18,7 +18,7 @@ use crate::Result;
 
 /// Maximum bytes of the events in a commit that webhooks share. One webhook may have more.
 const MAX_SHARED_BYTES: usize = 1 << 20;
-/// Bytes that an event takes besides its payload, as an estimate.
+/// Bytes that an event takes in addition to its payload, as an estimate.
 const EVENT_BYTES: usize = 1 << 10;
 
 /// The instances for which webhooks are being stored.
@@ -40,8 +40,8 @@ struct Waiting {
 }
 
 impl Receptions {
-    /// Stores the events of a webhook, together with those of others. `store` stores all the events
-    /// that it gets or none. Fails if the events cannot be stored alone either.
+    /// Stores the events of a webhook, together with those of others. `store` stores either all the
+    /// events that it gets or nothing. Fails if the events cannot be stored alone either.
     pub(super) async fn store<F: Future<Output = Result<()>>>(
         &self,
         instance: &str,
@@ -113,13 +113,12 @@ impl Reception {
     fn next_group(&self) -> Vec<Waiting> {
         let mut waiting = self.waiting.lock();
         let mut bytes = 0;
-        let fits = |waiting: &&Waiting| {
-            let sizes = waiting.events.iter().map(|event| event.payload.len());
+        let fitting = waiting.iter().take_while(|webhook| {
+            let sizes = webhook.events.iter().map(|event| event.payload.len());
             bytes += sizes.map(|size| size + EVENT_BYTES).sum::<usize>();
             bytes <= MAX_SHARED_BYTES
-        };
-        let count = waiting.iter().take_while(fits).count().max(1);
-        let count = count.min(waiting.len());
+        });
+        let count = fitting.count().max(1).min(waiting.len());
         waiting.drain(..count).collect()
     }
 }

@@ -32,13 +32,13 @@ const CHECKED_TIMES: usize = 61;
 /// A schedule of polls, as requested and as stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schedule {
-    /// Interval between two polls, in seconds. None means the shortest one.
+    /// Interval between two polls, in seconds. `None` means the shortest one.
     #[serde(default)]
     pub interval_s: Option<u64>,
     /// Cron expression of five fields, instead of an interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cron: Option<String>,
-    /// Time zone of the expression, a name of the IANA database. None means UTC.
+    /// Time zone of the expression, a name of the IANA database. `None` means UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_zone: Option<String>,
 }
@@ -130,7 +130,7 @@ impl Schedule {
     /// expression, if there is one.
     pub(super) fn next(&self, now: Time, delay: Duration, shortest: Duration) -> Time {
         let earliest = time_after(now, not_below(delay));
-        // A delay of the shortest interval is no delay for an expression, whose times are as far
+        // A delay of the shortest interval does not slow down an expression, whose times are as far
         // apart.
         let from = time_after(now, delay.saturating_sub(shortest));
         match self.time_after(from) {

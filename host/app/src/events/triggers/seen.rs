@@ -1,4 +1,4 @@
-//! The newest events of an instance, so that one that is reported twice is delivered once.
+//! The newest events of an instance, so that one reported twice is delivered once.
 
 use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD as BASE64};
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ const HASH_BYTES: usize = 9;
 /// Characters of an event's hash.
 const HASH_CHARS: usize = HASH_BYTES / 3 * 4;
 
-/// Hashes of the ids of events, oldest first, one after the other.
+/// Concatenated hashes of the ids of events, oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct SeenEvents(String);

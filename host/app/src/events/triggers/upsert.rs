@@ -124,9 +124,9 @@ async fn stored_action(app: &App, project: &Project, identity: &str) -> Result<O
     seal.open_action(&progress.body)
 }
 
-/// Checks a configuration. Returns it without the members that are null where the schema does not allow
-/// null. Secrets of a webhook trigger may be those of an endpoint instead, or of the subscription at
-/// the provider that is returned.
+/// Checks a configuration. Returns it without the members that are null where the schema does not
+/// allow null. Secrets of a webhook trigger may be those of an endpoint instead, or of the returned
+/// subscription at the provider.
 async fn check_config<'a>(
     app: &App,
     project: &SharedProject,
@@ -242,7 +242,7 @@ impl Wanted<'_> {
             batch = added.await?;
         }
         batch = batch.update(&instance);
-        // A record that is written without need would make a running poll start again.
+        // A record written without need would make a running poll start again.
         if starts || action.is_some() {
             batch = batch.update(&progress);
         }

@@ -11,7 +11,7 @@
 //! | `E` | last: JSON `{"records": number, "blobs": number, "bytes": number}` of all before |
 //!
 //! Frames instead of `tar`, because archives of earlier builds must stay readable: a second format
-//! would add code and replace none.
+//! would add code and replace nothing.
 
 use std::io::{Error, ErrorKind, Read};
 

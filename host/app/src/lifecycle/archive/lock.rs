@@ -21,9 +21,9 @@ pub const MIN_PASSPHRASE_CHARS: usize = 12;
 /// Work factor for deriving a key from a passphrase, as a power of two. It costs about a second and
 /// 256 MiB.
 const LOG2_WORK_FACTOR: u8 = 18;
-/// Maximum work factor that is accepted when an archive is opened: 16 times the work. Both factors
-/// are constants and not measured on the machine, because a busy machine must open an archive of a
-/// fast one.
+/// Maximum work factor accepted when an archive is opened: 16 times the work. Both factors are
+/// constants and not measured on the machine, because a busy machine must open an archive of a fast
+/// one.
 const MAX_LOG2_WORK_FACTOR: u8 = LOG2_WORK_FACTOR + 4;
 
 /// The method that encrypts an archive.

@@ -192,8 +192,8 @@ impl Frames {
 
     fn is_at_end(&mut self) -> Result<bool, ArchiveError> {
         let read = self.from.read(&mut [0]);
-        let is_end = read.map(|count| count == 0);
-        is_end.map_err(|cause| self.damaged(&cause))
+        read.map(|count| count == 0)
+            .map_err(|cause| self.damaged(&cause))
     }
 
     /// Reads the start frame. Returns the master key, and the version that made the archive.
@@ -230,7 +230,7 @@ impl Frames {
         Ok(())
     }
 
-    /// Checks that the end frame has the counts of the frames before it, and that none follows.
+    /// Checks that the end frame has the counts of the frames before it, and that no frame follows.
     fn check_end(&mut self, frame: &Frame, counts: Counts) -> Result<(), ArchiveError> {
         let expected: Counts = serde_json::from_slice(&frame.content)
             .map_err(|_| self.damaged(&"the end frame cannot be read"))?;

@@ -50,9 +50,9 @@ pub async fn export_frames(store: &Store, to: &mut (impl AsyncWrite + Unpin)) ->
             }
         }
     }
-    // Blobs need no snapshot: no blob is changed, a component is never removed, and a file that is
-    // erased meanwhile is left out. Only blobs that sessions replace must be kept, because their
-    // records stay.
+    // Blobs need no snapshot: no blob is changed, a component is never removed, and a file erased
+    // meanwhile is left out. Only blobs that sessions replace must be kept, because their records
+    // stay.
     let session_blobs = store.keep_blobs(session_blobs);
     let mut copied_session_blobs = 0;
     drop(pause);

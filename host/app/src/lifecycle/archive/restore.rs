@@ -98,7 +98,7 @@ pub async fn restore(
     batch.commit(store).await
 }
 
-/// A batch that is being filled.
+/// A batch being filled.
 struct BatchBuilder {
     batch: Batch,
     bytes: usize,

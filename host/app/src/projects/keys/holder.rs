@@ -11,7 +11,7 @@ use crate::{
     projects::{SharedProject, members::Member, permissions::KeyRestrictions},
 };
 
-/// The authenticated holder of an API key, that is, the caller of a request.
+/// The authenticated holder of an API key, who is the caller of a request.
 #[derive(Debug)]
 pub struct Holder {
     /// The public id of the key.

@@ -31,7 +31,7 @@ use crate::{
 /// The name of a key that was created together with its owner.
 const FIRST_KEY_NAME: &str = "default";
 
-/// The collection of keys. The owner's id takes the place of the project id of other records.
+/// The collection of keys. The owner's id replaces the project id of other records.
 pub(crate) static COLLECTION: Collection = Collection {
     name: "api_keys",
     erasure: Erasure::HidingProject,
@@ -108,7 +108,7 @@ pub struct ShownKey {
     pub rights: KeyRestrictions,
     /// The creation time.
     pub created_at: Time,
-    /// The time of the last request with this key. Uses on this server appear at once, uses on
+    /// The time of the last request with this key. Uses on this server appear immediately, uses on
     /// other servers within a minute.
     pub used_at: Option<Time>,
 }
@@ -123,7 +123,7 @@ pub(super) struct NewKey<'a> {
 }
 
 impl<'a> NewKey<'a> {
-    /// Returns the key that is created together with its owner.
+    /// Returns the key created together with its owner.
     pub(super) fn first(kind: KeyKind, owner: &'a str, organization: &'a OrganizationId) -> Self {
         Self {
             kind,
@@ -187,8 +187,13 @@ pub async fn revoke(app: &App, secret: &str) -> Result<()> {
     let Some(key) = app.store.lookup::<ApiKey>(&id).await? else {
         return Ok(());
     };
-    let prepare = || async { Ok((Batch::at(app.clock.now()), ())) };
-    revoke_where(app, &key.project, |id| id == key.body.key_id, prepare).await?;
+    revoke_where(
+        app,
+        &key.project,
+        |id| id == key.body.key_id,
+        || async { Ok((Batch::at(app.clock.now()), ())) },
+    )
+    .await?;
     let owner_if = |kind| (key.body.kind == kind).then_some(key.project.as_str());
     tracing::info!(
         target: AUDIT_LOG_TARGET,

@@ -78,7 +78,7 @@ pub async fn regenerate_key(
     Ok(key)
 }
 
-/// Ends one key of a project at once. Fails if the project or the key does not exist.
+/// Revokes one key of a project immediately. Fails if the project or the key does not exist.
 pub async fn remove_key(
     app: &App,
     organization: &OrganizationId,
@@ -90,8 +90,13 @@ pub async fn remove_key(
     if !keys.iter().any(|own| own.body.key_id == key) {
         return Err(errors::key_not_found(truncate(key)));
     }
-    let prepare = || async { Ok((Batch::at(app.clock.now()), ())) };
-    revoke_where(app, id.as_str(), |own| own == key, prepare).await?;
+    revoke_where(
+        app,
+        id.as_str(),
+        |own| own == key,
+        || async { Ok((Batch::at(app.clock.now()), ())) },
+    )
+    .await?;
     tracing::info!(target: AUDIT_LOG_TARGET, project = id.as_str(), key, "a key was revoked");
     Ok(())
 }

@@ -37,29 +37,33 @@ pub(crate) async fn refresh(app: &App) -> Result<()> {
 }
 
 async fn outdated(app: &App, cached: &[([u8; 32], Arc<Holder>)]) -> Result<Vec<[u8; 32]>> {
-    let all = |ids: Vec<String>| Query::all_projects().any_of("id", ids);
     let projects = cached.iter().filter_map(|(_, holder)| match &holder.owner {
         Owner::Project(project) => Some(project.id.to_string()),
         Owner::Organization(_) | Owner::Member(_) => None,
     });
-    let query = all(projects.collect());
-    let projects = app.store.find::<StoredProject>(&query).await?.records;
-    let updated = projects
+    let query = with_ids(projects.collect());
+    let stored_projects = app.store.find::<StoredProject>(&query).await?.records;
+    let updated: HashMap<_, _> = stored_projects
         .into_iter()
-        .map(|record| (record.id, record.updated_at));
-    let updated: HashMap<_, _> = updated.collect();
-    let query = all(cached.iter().map(|(hash, _)| hex::encode(hash)).collect());
-    let keys = app.store.find::<ApiKey>(&query).await?.records;
-    let keys: HashSet<_> = keys.into_iter().map(|record| record.id).collect();
-    let holds = |hash: &[u8; 32], holder: &Holder| {
-        keys.contains(&hex::encode(hash))
-            && match &holder.owner {
-                Owner::Project(own) => updated.get(own.id.as_str()) == Some(&own.updated_at),
-                Owner::Organization(_) | Owner::Member(_) => true,
+        .map(|record| (record.id, record.updated_at))
+        .collect();
+    let query = with_ids(cached.iter().map(|(hash, _)| hex::encode(hash)).collect());
+    let stored_keys = app.store.find::<ApiKey>(&query).await?.records;
+    let ids: HashSet<_> = stored_keys.into_iter().map(|record| record.id).collect();
+    let gone = cached.iter().filter(|(hash, holder)| {
+        let is_current = match &holder.owner {
+            Owner::Project(project) => {
+                updated.get(project.id.as_str()) == Some(&project.updated_at)
             }
-    };
-    let gone = cached.iter().filter(|(hash, holder)| !holds(hash, holder));
+            Owner::Organization(_) | Owner::Member(_) => true,
+        };
+        !is_current || !ids.contains(&hex::encode(hash))
+    });
     Ok(gone.map(|(hash, _)| *hash).collect())
+}
+
+fn with_ids(ids: Vec<String>) -> Query {
+    Query::all_projects().any_of("id", ids)
 }
 
 /// Writes the last uses of keys to the store every minute, so that no request waits for these
@@ -78,14 +82,15 @@ pub(crate) async fn write_key_uses(app: &App) {
         if holder.written_use.swap(at, Ordering::Relaxed) == at {
             continue;
         }
-        let change = |key: &mut ApiKey| -> Result<()> {
-            key.used_at = key.used_at.max(Some(Time(at)));
-            Ok(())
-        };
         let id = hex::encode(hash);
         let (owner, now) = (&holder.owner_id, app.clock.now());
-        let written = app.store.edit(owner, &id, now, change).await;
-        if let Err(cause) = written.map_err(Error::from) {
+        let written = app
+            .store
+            .edit(owner, &id, now, |key: &mut ApiKey| -> Result<()> {
+                key.used_at = key.used_at.max(Some(Time(at)));
+                Ok(())
+            });
+        if let Err(cause) = written.await.map_err(Error::from) {
             tracing::debug!(%cause, key = holder.key_id, "the last use of a key could not be written");
         }
     }

@@ -3,8 +3,7 @@
 //!
 //! A cassette contains responses of the provider. It is therefore kept only for projects that store
 //! their data, and its size is limited. Cassettes that wait to be written share the buffer with log
-//! records. If the buffer has no room left, an execution leaves no cassette, but loses nothing
-//! else.
+//! records. If the buffer is full, an execution leaves no cassette, but loses nothing else.
 
 use std::sync::Arc;
 
@@ -88,7 +87,7 @@ impl Recorder {
         (self.policy != CassettePolicy::Off && stored).then_some(self.max_bytes)
     }
 
-    /// Returns the cassette for writing, if it is to be kept and the buffer has room.
+    /// Returns the cassette for writing, if it is to be kept and the buffer has capacity.
     pub(crate) fn reserve(&self, cassette: Cassette, failed: bool) -> Option<PendingCassette> {
         let is_wanted = self.policy == CassettePolicy::All || failed;
         if !is_wanted {
@@ -131,7 +130,7 @@ impl Writer {
     }
 }
 
-/// Returns the cassette of an execution. Fails if the execution does not exist or has no cassette.
+/// Returns the cassette of an execution. Fails if the execution or its cassette does not exist.
 pub async fn cassette(app: &App, project: &Project, id: &LogId) -> Result<Cassette> {
     let (run, _) = get(app, project, id).await?;
     let project = project.id.as_str();

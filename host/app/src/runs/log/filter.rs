@@ -163,12 +163,11 @@ impl Filter {
 
     /// Returns the id of an execution, if the filter asks for a single one.
     pub(super) fn single_id(&self) -> Option<&str> {
-        let is_single_id = |condition: &&Condition| {
+        let single = self.conditions.iter().find(|condition| {
             condition.field == Field::Id
                 && condition.operator == Operator::Is
                 && !condition.ignore_case
-        };
-        let single = self.conditions.iter().find(is_single_id);
+        });
         single.map(|condition| condition.value.as_str())
     }
 }

@@ -5,9 +5,9 @@
 //! project that ended together share one stored *page*, which costs the store as much as a single
 //! record. No record is dropped: a call reserves a slot in the buffer before its tool runs. While
 //! the buffer is full, the call waits, or is refused before anything starts. A slot is one of a
-//! number of records, and room for the bytes of one record. An execution is cut down to its record
-//! before it waits, see `pending`. A reader first waits until all earlier entries are written, so
-//! that the `log_id` of a response can be looked up at once.
+//! limited number of records, with capacity for the bytes of one record. An execution is cut down
+//! to its record before it waits, see `pending`. A reader first waits until all earlier entries are
+//! written, so that the `log_id` of a response can be looked up immediately.
 //!
 //! An execution may also leave a cassette, with which it can be replayed, see `cassette`.
 
@@ -72,7 +72,7 @@ const SLOT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Multiple of the daily quota of a project at which it runs no further tools. From the quota on,
 /// records have neither arguments nor result.
 pub const MAX_QUOTA_MULTIPLE: u64 = 2;
-/// Room that an execution reserves for its record in addition to arguments and data, in bytes.
+/// Capacity that an execution reserves for its record in addition to arguments and data, in bytes.
 pub const RECORD_OVERHEAD_BYTES: usize = 16 << 10;
 
 /// The facts of a run that are known when it starts.
@@ -234,13 +234,12 @@ impl Log {
                 .map_err(|_| stopping())?;
             Ok(self.slot(permit, buffer_room))
         };
-        let full = || errors::unavailable("the execution log cannot keep up");
         Box::pin(timeout(SLOT_TIMEOUT, reserved))
             .await
-            .unwrap_or_else(|_| Err(full()))
+            .unwrap_or_else(|_| Err(errors::unavailable("the execution log cannot keep up")))
     }
 
-    /// Reserves a slot if the buffer has room and no call waits for it.
+    /// Reserves a slot if the buffer has capacity and no call waits for it.
     fn try_reserve(&self) -> Option<Slot> {
         let buffer_room = self.buffer_room.clone();
         let buffer_room = buffer_room

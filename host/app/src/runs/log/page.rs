@@ -1,8 +1,8 @@
-//! Storage of executions in pages of one project, with sealed details beside them.
+//! Storage of executions in pages of one project, with sealed details next to them.
 //!
 //! A page holds executions that ended within a second of each other. Its creation time is the end
 //! of the last of them. The time in an execution's id therefore leads to its page: either the page
-//! was created soon after the execution began ([`SLOW_RUN_MS`] and [`MAX_PAGE_SPAN_MS`]), or the
+//! was created soon after the execution started ([`SLOW_RUN_MS`] and [`MAX_PAGE_SPAN_MS`]), or the
 //! page lists the execution as slow.
 
 use serde::{Deserialize, Serialize};
@@ -54,8 +54,8 @@ pub(crate) static DETAILS_COLLECTION: Collection = Collection {
     fields: &[],
 };
 
-/// The executions of one project on a page, in the order of their ids. A page that is written
-/// borrows its text.
+/// The executions of one project on a page, in the order of their ids. A page borrows its text when
+/// it is written.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Page<Text = String> {
     pub runs: Vec<ExecutionRecord<Text>>,
@@ -75,7 +75,7 @@ impl Document for Page {
 }
 
 /// The details of the executions on a page, in the same order. Executions of projects that store no
-/// data have none.
+/// data lack details.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Details {
     pub sealed: Sealed<Vec<Option<Detail>>>,

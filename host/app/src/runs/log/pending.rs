@@ -1,10 +1,9 @@
 //! Executions that wait to be written. They are cut down to the data that their records keep, so
 //! that nothing larger waits.
 //!
-//! A pending record holds room in the buffer for its bytes until it is written. An execution
-//! reserves room for arguments, data and an error before it starts, and releases the unused part
-//! here. If the log lines and requests of a tool need more, they take more room if it is free, and
-//! are left out otherwise.
+//! A pending record reserves bytes of the buffer until it is written. An execution reserves bytes
+//! for arguments, data and an error before it starts, and releases the unused part here. If the log
+//! lines and requests of a tool need more, they take free bytes, and are left out otherwise.
 
 use std::{mem, sync::Arc, time::Duration};
 
@@ -31,7 +30,7 @@ use crate::{
 
 /// Toolkit of the tools of the host, with the default operator word.
 const HOST_TOOLKIT: &str = "service";
-/// Log line of a record that had no room for the lines and requests of the tool.
+/// Log line of a record without capacity for the lines and requests of the tool.
 const NO_ROOM_NOTE: &str = "lines and requests are omitted: too many records wait to be written";
 
 /// A record that waits to be written.
@@ -54,7 +53,7 @@ pub(super) struct Pending {
     request_id: Arc<str>,
     trace: Option<TraceId>,
     started_at: Time,
-    /// The tokens used. Few executions have them, so they take no room in others.
+    /// The tokens used. Few executions have them, so they take no memory in others.
     tokens: Option<Box<Tokens>>,
     failure: Option<String>,
     usage: Usage,
@@ -68,8 +67,8 @@ impl Pending {
     pub(super) fn new(entry: Entry, payload: usize, room: OwnedSemaphorePermit) -> Self {
         let (subject, observed) = (entry.subject, entry.observed);
         let sent = observed.requests.len();
-        let kind_of = |error: &str| error.split(':').next().unwrap_or_default().to_owned();
-        let failure = entry.error.as_deref().map(kind_of);
+        let error = entry.error.as_deref();
+        let failure = error.map(|error| error.split(':').next().unwrap_or_default().to_owned());
         let visibility = subject.project.stored.config.log_visibility;
         let mut detail = (visibility != LogVisibility::DontStoreData).then(|| Detail {
             arguments: truncate_json(&subject.arguments, payload),
@@ -164,9 +163,9 @@ impl Pending {
     }
 }
 
-/// Adjusts the room to a record of `fixed_size` bytes in addition to its details. It releases
-/// unused room, or takes more if it is free. Otherwise it keeps the room and leaves out lines and
-/// requests.
+/// Adjusts the reservation to a record of `fixed_size` bytes in addition to its details. Releases
+/// unused bytes, or takes more if they are free. Otherwise keeps the reservation and leaves out
+/// lines and requests.
 fn fit_room(
     mut room: OwnedSemaphorePermit,
     fixed_size: usize,
@@ -191,13 +190,15 @@ fn fit_room(
 impl Detail<RawJson> {
     /// Returns the size in memory, in bytes, which is about the size when written.
     pub(super) fn size(&self) -> usize {
-        let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-        let line = |line: &Line| mem::size_of::<Line>() + line.message.len();
-        let log: usize = self.log.iter().map(line).sum();
-        let sent =
-            |sent: &SentRequest| mem::size_of::<SentRequest>() + sent.url.len() + text(&sent.error);
-        let requests: usize = self.requests.iter().map(sent).sum();
-        self.arguments.0.len() + self.data.0.len() + text(&self.error) + log + requests
+        let log = self
+            .log
+            .iter()
+            .map(|line| mem::size_of::<Line>() + line.message.len());
+        let requests = self.requests.iter().map(|sent| {
+            mem::size_of::<SentRequest>() + sent.url.len() + length(sent.error.as_ref())
+        });
+        let (log, requests): (usize, usize) = (log.sum(), requests.sum());
+        self.arguments.0.len() + self.data.0.len() + length(self.error.as_ref()) + log + requests
     }
 
     /// Replaces all lines and requests by one line with the reason.
@@ -221,6 +222,10 @@ impl Detail<RawJson> {
         }
         self.leave_out_trace(why);
     }
+}
+
+fn length(text: Option<&String>) -> usize {
+    text.map_or(0, String::len)
 }
 
 impl From<LogLine> for Line {

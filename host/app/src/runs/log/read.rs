@@ -22,7 +22,7 @@ pub(super) const PAGES_PER_QUERY: u64 = 64;
 /// A part of a list.
 #[derive(Debug, Clone)]
 pub struct ListPart {
-    /// The execution after which the part begins, or `None` for the beginning of the list.
+    /// The execution after which the part starts, or `None` for the start of the list.
     pub after: Option<LogId>,
     /// The number of executions to skip.
     pub skip: u64,
@@ -30,7 +30,7 @@ pub struct ListPart {
     pub limit: u64,
 }
 
-/// Returns executions, the last to end first, and true if more follow. A part that begins after an
+/// Returns executions, the last to end first, and true if more follow. A part that starts after an
 /// execution of another part neither repeats nor skips executions that existed then, even if others
 /// were added or erased in the meantime.
 pub async fn list(
@@ -47,7 +47,7 @@ pub async fn list(
         runs: Vec::new(),
     };
     let more = match (filter.single_id(), &part.after) {
-        // The list has no other item.
+        // The list contains nothing else.
         (Some(_), Some(_)) => false,
         (Some(id), None) => collected.fill_by_id(app, project, id).await?,
         (None, after) => collected.fill_by_time(app, project, after.as_ref()).await?,
@@ -104,10 +104,9 @@ impl Collector<'_> {
             let (pages, is_last) = read_pages(app, query, pages_at_reached_time).await?;
             for page in pages {
                 let position = (page.created_at, page.id);
-                let same_time = |(at, _): &(Time, String)| *at == position.0;
-                pages_at_reached_time = match reached.as_ref().is_some_and(same_time) {
-                    true => pages_at_reached_time + 1,
-                    false => 1,
+                pages_at_reached_time = match &reached {
+                    Some((at, _)) if *at == position.0 => pages_at_reached_time + 1,
+                    _ => 1,
                 };
                 if reached.as_ref().is_some_and(|reached| position >= *reached) {
                     continue;
@@ -140,7 +139,7 @@ impl Collector<'_> {
     }
 }
 
-/// Reads pages from an offset. Also returns true if none follow them.
+/// Reads pages from an offset. Also returns true if they are the last.
 pub(super) async fn read_pages(
     app: &App,
     query: Query,

@@ -1,8 +1,8 @@
 //! Retention of the log by age and by number of executions.
 //!
 //! The pages of a project are ordered by age. The oldest are read and erased in small batches until
-//! one must stay. Between two batches, other tasks get their turn. Details and cassettes have the
-//! creation time of their page or execution, and are erased by the same limit.
+//! one must stay. Other tasks run between two batches. Details and cassettes have the creation time
+//! of their page or execution, and are erased by the same limit.
 
 use std::time::Duration;
 

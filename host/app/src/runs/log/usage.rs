@@ -51,13 +51,13 @@ pub async fn count(
         let offset = part * PAGES_PER_QUERY;
         let (pages, is_last) = read_pages(app, filter.query(project), offset).await?;
         let runs = pages.iter().flat_map(|page| &page.body.runs);
-        let is_counted = |run: &&ExecutionRecord| {
+        let counted = runs.filter(|run| {
             filter.holds(run)
                 && selected
                     .iter()
                     .all(|(field, values)| values.is_empty() || field.is_one_of(run, values))
-        };
-        for run in runs.filter(is_counted) {
+        });
+        for run in counted {
             let key = grouping.key(run, project);
             match counts.get_mut(key) {
                 Some(count) => *count += 1,

@@ -69,7 +69,7 @@ impl Writer {
         let mut group = Vec::with_capacity(MAX_GROUP_RECORDS);
         while self.receive(&mut group).await {
             // If the channel is closed, no signal can follow, so the received entries are written
-            // at once.
+            // immediately.
             if group.len() < MAX_GROUP_RECORDS
                 && !group.iter().any(Message::has_waiter)
                 && !self.receiver.is_closed()
@@ -96,8 +96,8 @@ impl Writer {
         self.quotas.save(&self.store, self.counts_saved_at).await;
     }
 
-    /// Receives entries, and writes the execution counts that wait if none arrives. Returns false if
-    /// no more can come.
+    /// Receives entries, and writes the waiting execution counts if no entry arrives. Returns false
+    /// if no more can come.
     async fn receive(&mut self, group: &mut Vec<Message>) -> bool {
         if self.usage.is_waiting() {
             let more = self.receiver.recv_many(group, MAX_GROUP_RECORDS);
@@ -268,12 +268,11 @@ impl Message {
 /// Returns the number of first records that are written together.
 fn group_length(entries: &[Box<Pending>]) -> usize {
     let mut bytes = 0;
-    let fits = |size: &usize| {
-        bytes += size;
+    let fitting = entries.iter().take_while(|entry| {
+        bytes += entry.size;
         bytes <= MAX_GROUP_BYTES
-    };
-    let sizes = entries.iter().map(|entry| entry.size);
-    sizes.take_while(fits).count().max(1)
+    });
+    fitting.count().max(1)
 }
 
 #[cfg(test)]

@@ -50,9 +50,9 @@ pub enum ProxyBody {
 }
 
 impl ProxyBody {
-    /// Returns the member `body` of the JSON object of a project's request: a string is sent as it is, any
-    /// other value as JSON, as it is written there, because numbers lose digits in a parsed value. Null is
-    /// no body. The inner error means that the bytes are no JSON object.
+    /// Returns the field `body` of the JSON object of a project's request: a string is sent as it
+    /// is, any other value as JSON, as it is written there, because numbers lose digits in a parsed
+    /// value. Null is no body. The inner error means that the bytes are no JSON object.
     ///
     /// # Errors
     /// As [`LargeWork::scan`](crate::core::large_work::LargeWork::scan).
@@ -62,8 +62,10 @@ impl ProxyBody {
         object: Bytes,
     ) -> Result<serde_json::Result<Option<Self>>> {
         let size = object.len();
-        let find = move || Self::from_member(&object);
-        app.large_work.scan(tenant, size, find).await
+        let found = app
+            .large_work
+            .scan(tenant, size, move || Self::from_member(&object));
+        found.await
     }
 
     fn from_member(object: &Bytes) -> serde_json::Result<Option<Self>> {
@@ -79,7 +81,7 @@ impl ProxyBody {
     }
 }
 
-/// An object with a member `body`.
+/// An object with a field `body`.
 #[derive(Deserialize)]
 struct WithBody<'a> {
     #[serde(borrow)]
@@ -234,7 +236,7 @@ pub(super) async fn to_response_body(
     }
 }
 
-/// Returns a body as JSON: as it is, or other text as a string. Returns a body that is not text unchanged.
+/// Returns a body as JSON: as it is, or other text as a string. Returns a binary body unchanged.
 fn parse_text(body: Bytes) -> std::result::Result<RawJson, Bytes> {
     match std::str::from_utf8(&body) {
         Ok(text) if !text.contains('\0') => {

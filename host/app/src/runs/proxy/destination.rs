@@ -42,18 +42,31 @@ pub(super) fn resolve_target(
     let url = url.map_err(|_| mismatch())?;
     let plain = url.username().is_empty() && url.password().is_none();
     // Below the base URL's registrable domain may be public suffixes, with domains of others.
-    let is_own = || {
-        let egress = egress_rules(release, None);
-        let own = Policy {
-            egress,
-            ..Policy::default()
-        };
-        domain == registrable_domain(&url) || own.reaches(&url)
-    };
-    if plain && policy.reaches(&url) && is_own() {
+    if plain
+        && policy.reaches(&url)
+        && (domain == registrable_domain(&url) || is_in_declared_egress(release, &url))
+    {
         Ok((url, policy))
     } else {
         Err(mismatch())
+    }
+}
+
+fn is_in_declared_egress(release: &Release, url: &Url) -> bool {
+    let declared = Policy {
+        egress: egress_rules(release, None),
+        ..Policy::default()
+    };
+    declared.reaches(url)
+}
+
+/// Returns a rule for all paths and methods of a host.
+fn rule(host: String, port: Option<u16>) -> EgressRule {
+    EgressRule {
+        host,
+        port,
+        methods: Vec::new(),
+        path_prefix: None,
     }
 }
 
@@ -78,16 +91,10 @@ pub(in crate::runs) fn allowed_origins(release: &Release, base: Option<&str>) ->
 /// Returns the egress rules: the toolkit's own hosts, and all hosts of the base URL's registrable
 /// domain.
 fn egress_rules(release: &Release, base: Option<&Url>) -> Vec<EgressRule> {
-    let rule = |host: String, port: Option<u16>| EgressRule {
-        host,
-        port,
-        methods: Vec::new(),
-        path_prefix: None,
-    };
     let mut rules: Vec<_> = release
         .egress
         .iter()
-        .map(|own| rule(own.host.clone(), own.port))
+        .map(|declared| rule(declared.host.clone(), declared.port))
         .collect();
     if let Some(base) = base
         && let Some(host) = base.domain()

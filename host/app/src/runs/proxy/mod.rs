@@ -123,7 +123,7 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
         },
         policy: Arc::new(policy),
         credential: granted.grant,
-        // A response that is no file may be as long as a text.
+        // A response without a file may be as long as a text response.
         limits: Limits {
             file: app.files.settings.size.max(MAX_TEXT_BYTES as u64),
             ..Limits::default()
@@ -134,8 +134,8 @@ pub async fn proxy(app: &App, project: &SharedProject, request: Proxy) -> Result
     finish(app, project, &release.slug, record, outcome).await
 }
 
-/// Closes the record of a request and returns the response. Fails if the record could not be written
-/// or the provider did not respond. If the provider responded and the operation fails all the same, the
+/// Closes the record of a request and returns the response. Fails if the record could not be
+/// written or the provider did not respond. If the provider responded but the operation fails, the
 /// error says that its effect is unknown.
 async fn finish(
     app: &App,

@@ -64,13 +64,13 @@ pub(super) struct Scheduler<'a, T, C, R> {
 /// Records that were read and are not claimed yet.
 struct Waiting<T> {
     due: Buffer<T>,
-    /// Time at which due records were read. None before the first read.
+    /// Time at which due records were read. `None` before the first read.
     read_at: Option<Instant>,
     /// True if more records may be due of projects that have some in memory.
     has_hidden: bool,
     /// Records that were deferred and are not due yet.
     deferred: Buffer<T>,
-    /// Latest due time of deferred records. None before the first read.
+    /// Latest due time of deferred records. `None` before the first read.
     deferred_until: Option<Time>,
 }
 
@@ -92,7 +92,7 @@ impl<T> Waiting<T> {
         self.has_hidden = false;
     }
 
-    /// Returns true if deferred records are to be read before they are due. If none of those in memory
+    /// Returns true if deferred records are to be read before they are due. If no record in memory
     /// got a permit, they are read again after a while only.
     fn reads_deferred(&self, now: Time) -> bool {
         let is_read = self.deferred.is_recent() && !self.deferred.more;
@@ -106,7 +106,7 @@ struct Buffer<T> {
     groups: VecDeque<Group<T>>,
     /// Time at which records of all projects were read.
     all_read_at: Option<Instant>,
-    /// True if there may be more records of projects that have none in memory.
+    /// True if there may be more records of projects without records in memory.
     more: bool,
 }
 
@@ -126,7 +126,7 @@ impl<T> Buffer<T> {
         }
     }
 
-    /// Adds records, of projects that have none in memory.
+    /// Adds records of projects without records in memory.
     fn add(&mut self, mut records: Vec<Record<T>>, key: fn(&Record<T>) -> String) {
         records.sort_by_cached_key(|_| ids::random::<4>());
         let mut groups = HashMap::<_, Vec<_>>::new();
@@ -229,7 +229,7 @@ impl<'a, T: Claimable, C, R> Scheduler<'a, T, C, R> {
         }
     }
 
-    /// Waits for a due record for which a permit is free, and claims it. Returns none if another
+    /// Waits for a due record for which a permit is free, and claims it. Returns `None` if another
     /// server was faster. Fails if the store refuses.
     pub(super) async fn claim_next(&self, ttl: Duration) -> Result<Option<(Claim<T>, Permits<R>)>> {
         let (record, permits) = self.next().await?;
@@ -245,8 +245,9 @@ impl<'a, T: Claimable, C, R> Scheduler<'a, T, C, R> {
         let mut waiting = self.waiting.lock().await;
         loop {
             let now = self.claims.now().await?;
-            let acquire = |project: &str, key: &str| self.acquire(project, key, now);
-            if let Some((record, permits)) = waiting.admit(acquire) {
+            let admitted =
+                waiting.admit(|project: &str, key: &str| self.acquire(project, key, now));
+            if let Some((record, permits)) = admitted {
                 self.claiming.lock().insert(record.id.clone());
                 return Ok((record, permits));
             }
@@ -345,8 +346,9 @@ impl<'a, T: Claimable, C, R> Scheduler<'a, T, C, R> {
         deferred.retain(|record| record.body.work().due > Some(now));
         if self.admission.retry_at.is_some() {
             // Records that were deferred before this server started are found, too.
-            let at_start = || time_after(now, MAX_DEFERRAL);
-            let until = *waiting.deferred_until.get_or_insert_with(at_start);
+            let until = *waiting
+                .deferred_until
+                .get_or_insert_with(|| time_after(now, MAX_DEFERRAL));
             if waiting.reads_deferred(now) {
                 self.read_deferred(&mut waiting.deferred, now, until)
                     .await?;
@@ -373,8 +375,8 @@ impl<'a, T: Claimable, C, R> Scheduler<'a, T, C, R> {
         Ok(())
     }
 
-    /// Reads a page of records that no worker holds into memory, in order of their due times, of the
-    /// projects that have none there. Returns true if the page is full.
+    /// Reads a page of records that no worker holds into memory, in order of their due times, of
+    /// the projects without records there. Returns true if the page is full.
     async fn read_into(
         &self,
         buffer: &mut Buffer<T>,
@@ -404,7 +406,7 @@ impl<'a, T: Claimable, C, R> Scheduler<'a, T, C, R> {
         Ok(is_full)
     }
 
-    /// Returns true if another page of records may be read beside those in memory.
+    /// Returns true if another page of records may be read in addition to those in memory.
     fn has_memory(&self, buffer: &Buffer<T>) -> bool {
         buffer.record_count() <= MAX_WAITING_PAGES * self.page_records
     }

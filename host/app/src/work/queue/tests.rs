@@ -204,7 +204,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// Returns the number of results of each item whose id begins with a prefix.
+/// Returns the number of results of each item whose id starts with a prefix.
 async fn results(store: &Store, prefix: &str) -> BTreeMap<String, usize> {
     let mut found = BTreeMap::new();
     for result in store

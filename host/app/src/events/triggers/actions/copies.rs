@@ -20,7 +20,8 @@ use crate::{
     work::JobClaim,
 };
 
-/// Interval at which actions are looked at. A server of the earlier version may run beside this one.
+/// Interval at which actions are looked at. A server of the earlier version may run at the same
+/// time.
 pub(crate) const COPIES_INTERVAL: Duration = Duration::from_secs(24 * 3_600);
 /// Number of instances that are read at a time.
 const INSTANCES_PER_READ: u64 = 64;

@@ -1,10 +1,11 @@
 //! Actions of trigger instances: a tool or a recipe that runs for every event of an instance.
 //!
-//! An event and the run of its action are stored in one batch ([`record`]). A queue executes the tool
-//! ([`running`]) as a request of the project would, with arguments into which values of the event are
-//! filled ([`mapping`](crate::core::mapping)). A run whose server is lost is repeated only if the tool
-//! is read-only, so that no event causes an effect twice. A recipe goes on where it was instead. What runs
-//! of it is a copy that is stored beside the action: only a request that may set actions changes it.
+//! An event and the run of its action are stored in one batch ([`record`]). A queue executes the
+//! tool ([`running`]) as a request of the project would, with arguments into which values of the
+//! event are filled ([`mapping`](crate::core::mapping)). A run whose server is lost is repeated
+//! only if the tool is read-only, so that no event causes an effect twice. A recipe resumes where
+//! it was instead. The action runs a stored copy of the recipe: only a request that may set actions
+//! changes it.
 
 mod check;
 mod copies;

@@ -27,9 +27,9 @@ pub(crate) trait RecipeActions: Send + Sync {
         slug: &'a str,
     ) -> BoxFuture<'a, Result<Value>>;
 
-    /// Runs a recipe for an event. A repeated call for the same event looks at the same run. Returns
-    /// none if the run has not ended soon. An error means that no run has begun, or that its end is
-    /// not known yet.
+    /// Runs a recipe for an event. A repeated call for the same event looks at the same run.
+    /// Returns `None` if the run has not ended soon. An error means that no run has started, or
+    /// that its outcome is not known yet.
     fn run<'a>(
         &self,
         app: &'a App,
@@ -37,7 +37,7 @@ pub(crate) trait RecipeActions: Send + Sync {
     ) -> BoxFuture<'a, Result<Option<Execution>>>;
 }
 
-/// A recipe that is to run for an event.
+/// A recipe to run for an event.
 pub(crate) struct RecipeAction<'a> {
     /// Project of the event and of the recipe.
     pub project: &'a SharedProject,

@@ -34,7 +34,7 @@ pub(crate) static COLLECTION: Collection = Collection {
 
 /// Number of runs of a deleted instance that are erased in one commit.
 const RUNS_PER_BATCH: u64 = 100;
-/// Maximum length of an error that is kept, in characters.
+/// Maximum length of a stored error, in characters.
 const MAX_ERROR_CHARS: usize = 1_000;
 
 /// A run of an action, as stored under the id of its event.
@@ -154,8 +154,8 @@ pub(crate) async fn add(
     Ok(batch)
 }
 
-/// Erases the pending runs of an instance that is deleted, so that they do not count as pending actions
-/// of the project. A run whose tool is running stops there: its end finds no record.
+/// Erases the pending runs of a deleted instance, so that they do not count as pending actions of
+/// the project. A run whose tool is running stops there: its end finds no record.
 pub(crate) async fn erase_pending(
     app: &App,
     project: &ProjectId,
@@ -188,7 +188,7 @@ fn seal_context<'a>(project: &'a ProjectId, id: &'a str) -> SealContext<'a> {
 pub struct ActionRunView {
     /// The run.
     pub record: Record<ActionRun>,
-    /// Error of the last attempt, or the reason why there was none.
+    /// Error of the last attempt, or the reason why nothing was attempted.
     pub error: Option<String>,
 }
 

@@ -1,9 +1,9 @@
 //! Execution of actions: the work of their queue.
 //!
-//! A tool that is not read-only is marked as started before it runs. If its server is lost after
-//! that, the run has failed with an unknown outcome, and the tool does not run again. It does run
-//! again if the provider refused it for its rate limit, since then it had no effect. A read-only tool
-//! is repeated after every failure that may pass. A recipe has a run of its own, which goes on after
+//! A tool with effects is marked as started before it runs. If its server is lost after that, the
+//! run has failed with an unknown outcome, and the tool does not run again. It does run again if
+//! the provider refused it for its rate limit, since then it did nothing. A read-only tool is
+//! repeated after every failure that may pass. A recipe has a run of its own, which continues after
 //! its server was lost; the action is due again until it has ended.
 
 use std::{fmt::Display, sync::Arc, time::Duration};
@@ -84,7 +84,7 @@ pub(crate) fn queue() -> Queue<ActionRun, App, Permit> {
         name: "trigger_actions",
         shares: ACTION_SHARES,
         lease_ttl: LEASE_TTL,
-        // Attempts that could not begin. They end when the event is erased.
+        // Attempts that could not start. They end when the event is erased.
         retry_delay: |attempts| Some(doubled(MIN_RETRY_DELAY, MAX_RETRY_DELAY, attempts)),
         admission: Admission {
             key: |run| run.project.clone(),
@@ -150,7 +150,7 @@ async fn find_instance(
     Ok(instance.map(|instance| (Arc::new(project), instance)))
 }
 
-/// A tool or a recipe that is to run for an event.
+/// A tool or a recipe to run for an event.
 struct Subject {
     project: SharedProject,
     instance: Record<Instance>,
@@ -205,7 +205,7 @@ impl Subject {
     }
 
     /// Returns true if the run can be made again after its server was lost: a read-only tool, or a
-    /// recipe, whose run goes on.
+    /// recipe, whose run continues.
     fn is_repeatable(&self) -> bool {
         match &self.target {
             Target::Tool(found) => found.tool.hints.read_only,
@@ -213,7 +213,7 @@ impl Subject {
         }
     }
 
-    /// Runs the tool or the recipe. Returns none if the recipe has not ended.
+    /// Runs the tool or the recipe. Returns `None` if the recipe has not ended.
     async fn execute(&self, app: &App) -> Result<Option<Execution>> {
         let instance = &self.instance.body;
         let (toolkit, user_id, account) = (&instance.toolkit, &instance.user_id, &instance.account);
@@ -332,8 +332,8 @@ async fn end(claim: &Claim<ActionRun>, change: impl FnOnce(&mut ActionRun)) -> R
     Ok(ended.unwrap_or_else(|cause| abandon(claim, &cause)))
 }
 
-/// Leaves a claim to lapse whose end could not be stored. An error would make the queue run the tool
-/// again at once.
+/// Leaves a claim to lapse whose end could not be stored. An error would make the queue run the
+/// tool again immediately.
 fn abandon(claim: &Claim<ActionRun>, cause: &Error) -> Next {
     tracing::warn!(%cause, event = claim.id(), "the end of an action could not be stored");
     Next::Ended

@@ -26,7 +26,7 @@ pub(crate) static COLLECTION: Collection = Collection {
     fields: &[Field::due("due")],
 };
 
-/// Maximum length of an error that is kept, in characters.
+/// Maximum length of a stored error, in characters.
 const MAX_ERROR_CHARS: usize = 1_000;
 
 /// A subscription, as stored.
@@ -63,9 +63,9 @@ pub(crate) struct ProviderSubscription {
 pub(super) enum Goal {
     /// It sends events.
     Subscribed,
-    /// It sends none, until the instance is enabled again.
+    /// It sends no events until the instance is enabled again.
     Unsubscribed,
-    /// It sends none, and the record is erased.
+    /// It sends no events, and the record is erased.
     Erased,
 }
 
@@ -74,7 +74,7 @@ pub(super) enum Goal {
 pub(super) struct Parts {
     /// Configuration of the instance.
     pub(super) config: Config,
-    /// Property of the configuration that is the signing secret.
+    /// Property of the configuration with the signing secret.
     pub(super) property: String,
     pub(super) secret: String,
 }
@@ -122,7 +122,7 @@ fn context<'a>(project: &'a str, id: &'a str, field: &'static str) -> SealContex
 }
 
 impl ProviderSubscription {
-    /// Creates the subscription of a new instance, which is due at once.
+    /// Creates the subscription of a new instance, due immediately.
     pub(super) async fn new(
         app: &App,
         project: &ProjectId,
@@ -202,14 +202,15 @@ impl ProviderSubscription {
         id: &str,
     ) -> Result<Option<Subscription>> {
         let key = app.vault.key(project, app.clock.now()).await?;
-        let open = |current| key.open(context(project, id, "current"), current);
-        self.current.as_ref().map(open).transpose()
+        let current = self.current.as_ref();
+        let opened = current.map(|current| key.open(context(project, id, "current"), current));
+        opened.transpose()
     }
 }
 
 /// Changes of a subscription after an attempt.
 pub(super) enum Outcome {
-    /// The provider has this subscription, or none.
+    /// The provider has this subscription, or no subscription.
     Reached {
         current: Option<Sealed<Subscription>>,
         expires_at: Option<Time>,
@@ -218,7 +219,7 @@ pub(super) enum Outcome {
 }
 
 impl Outcome {
-    /// The provider has no subscription any more.
+    /// The provider has deleted the subscription.
     pub(super) const NO_SUBSCRIPTION: Self = Self::Reached {
         current: None,
         expires_at: None,
@@ -324,19 +325,22 @@ pub(in crate::events::triggers) async fn views(
         return Ok(HashMap::new());
     }
     let owner = project.id.as_str();
-    let found = app.store.get_many::<ProviderSubscription>(owner, &ids);
-    let found = found.await?;
+    let records = app
+        .store
+        .get_many::<ProviderSubscription>(owner, &ids)
+        .await?;
     let key = app.vault.key(owner, app.clock.now()).await?;
-    let view = |(id, record): (String, Record<ProviderSubscription>)| {
+    let views = records.into_iter().map(|(id, record)| {
         let subscription = record.body;
-        let open = |error| key.open(context(owner, &id, "last_error"), error);
+        let error = subscription.last_error.as_ref();
+        let error = error.map(|error| key.open(context(owner, &id, "last_error"), error));
         let view = SubscriptionView {
             state: subscription.state(),
             expires_at: subscription.expires_at,
             next_attempt_at: subscription.work.due,
-            last_error: subscription.last_error.as_ref().map(open).transpose()?,
+            last_error: error.transpose()?,
         };
         Ok((subscription.instance.to_string(), view))
-    };
-    found.into_iter().map(view).collect()
+    });
+    views.collect()
 }

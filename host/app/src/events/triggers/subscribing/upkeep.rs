@@ -94,7 +94,7 @@ async fn work(app: &App, claim: &Claim<ProviderSubscription>) -> Result<()> {
     }
 }
 
-/// A subscription that is worked on.
+/// A claimed subscription.
 struct Subject {
     id: String,
     project: Project,
@@ -104,7 +104,7 @@ struct Subject {
 }
 
 impl Subject {
-    /// Reads all that a call needs. Returns none if the project does not exist.
+    /// Reads all that a call needs. Returns `None` if the project does not exist.
     async fn load(app: &App, claim: &Claim<ProviderSubscription>) -> Result<Option<Self>> {
         let project = ProjectId::parse(claim.project())?;
         let Some(project) = projects::find(app, &project).await? else {
@@ -209,8 +209,8 @@ impl Subject {
                 let outcome = Outcome::subscribed(app, self.place(), &subscription).await?;
                 let batch = claim.batch().await?;
                 let now = batch.now;
-                let renewal = |expires_at| self.renewal(app, now, expires_at);
-                let due = subscription.expires_at_ms.map(Time).map(renewal);
+                let expires_at = subscription.expires_at_ms.map(Time);
+                let due = expires_at.map(|expires_at| self.renewal(app, now, expires_at));
                 let ended = claim.end(batch, |record| outcome.note(record, now, due));
                 Ok(ended.await?)
             }

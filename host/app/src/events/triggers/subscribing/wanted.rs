@@ -25,9 +25,9 @@ pub(in crate::events::triggers) struct Wanted<'a> {
 }
 
 impl<'a> Wanted<'a> {
-    /// Returns the subscription of an instance with this configuration; none if the trigger cannot
-    /// subscribe, or if its user has entered a webhook at the provider. `values` are those of the
-    /// endpoints of the toolkit.
+    /// Returns the subscription of an instance with this configuration, or `None` if the trigger
+    /// cannot subscribe, or if its user has entered a webhook at the provider. `values` are those
+    /// of the endpoints of the toolkit.
     pub(in crate::events::triggers) fn new(
         found: &'a ResolvedTrigger,
         config: &Config,

@@ -15,7 +15,7 @@ struct Limited {
 }
 
 impl Limited {
-    /// Returns a queue whose items need a permit, except those whose id begins with `free`.
+    /// Returns a queue whose items need a permit, except those whose id starts with `free`.
     fn queue() -> Queue<Item, Self> {
         Queue {
             name: "items",
@@ -49,7 +49,7 @@ impl Limited {
     }
 }
 
-/// Works on a number of items without a permit, and on one with a permit that is due after them. Frees
+/// Works on a number of items without a permit, and on one with a permit, due after them. Frees
 /// permits for all after some time. Returns the number of items that were written before.
 async fn written_without_permit(items: usize, time: Duration) -> usize {
     let folder = tempfile::tempdir().unwrap();
@@ -133,7 +133,7 @@ fn shared_queue(retry_at: Option<RetryAt<Limited>>) -> Queue<Item, Limited> {
     }
 }
 
-/// Begins the work of a newcomer while others have thousands of due items. Returns the number of
+/// Starts the work of a newcomer while others have thousands of due items. Returns the number of
 /// items of the others that were written without being worked on, and of records that were read.
 async fn cost_of_newcomer(retry_at: Option<RetryAt<Limited>>) -> (usize, usize) {
     let folder = tempfile::tempdir().unwrap();
