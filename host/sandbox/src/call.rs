@@ -75,8 +75,8 @@ enum GuestEnd {
     NoSlot,
 }
 
-/// Runs a call to its end. If the future is dropped after the call began, its outcome is passed to
-/// `on_cancel`.
+/// Runs a call to its end. If the future is dropped after the call started, its outcome is passed
+/// to `on_cancel`.
 pub(crate) async fn run(
     context: CallContext<'_>,
     loaded: Arc<Loaded>,
@@ -211,7 +211,7 @@ fn store(runtime: &Runtime, state: State, limits: Limits) -> Store<State> {
     store
 }
 
-/// Decides what happens to a guest that is computing when a tick arrives.
+/// Decides what happens to a computing guest when a tick arrives.
 pub(crate) fn tick(meter: &Meter, max_cpu: Duration, max_host_calls: u32) -> UpdateDeadline {
     let used = meter.used_now();
     // WASI functions also count their calls but cannot refuse one.

@@ -93,9 +93,9 @@ pub enum ChildError {
 }
 
 impl ChildProgram<'_> {
-    /// Runs the program with an input. Reserves the memory of its output from `memory`, if it is given.
-    /// Returns none if the process was ended because it took too long. Dropping the future ends the
-    /// process.
+    /// Runs the program with an input. Reserves the memory of its output from `memory`, if it is
+    /// given. Returns `None` if the process was ended because it took too long. Dropping the future
+    /// ends the process.
     ///
     /// # Errors
     /// Fails if the process cannot be started, its streams break, or its output gets no memory.
@@ -194,7 +194,7 @@ fn limits_from_arguments() -> ChildLimits {
     }
 }
 
-/// Sets the limits of this process, which its parent wrote into the arguments. A lower limit that is
+/// Sets the limits of this process, which its parent wrote into the arguments. A lower limit
 /// already in force stays.
 ///
 /// # Errors

@@ -175,7 +175,7 @@ pub(crate) fn violated(cause: &wasmtime::Error) -> Failure {
     )
 }
 
-/// Creates the failure for a result that is too large.
+/// Creates the failure for an oversized result.
 pub(crate) fn over_size(limits: Limits) -> Failure {
     limit(
         kind::OUTPUT_TOO_LARGE,

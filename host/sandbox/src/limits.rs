@@ -35,8 +35,8 @@ pub struct Limits {
     pub log_lines: u32,
     /// Maximum size of all log lines together, in bytes.
     pub log_bytes: u64,
-    /// Maximum size of one file, in bytes. It also limits a body that is read from or into a file.
-    /// The ceiling is the largest file that a server can be set to accept.
+    /// Maximum size of one file, in bytes. It also limits bodies read from or into files. The
+    /// ceiling is the largest file that a server can be set to accept.
     pub file: u64,
     /// Maximum number of files that the guest creates.
     pub files: u32,

@@ -78,7 +78,7 @@ pub struct InputFile {
 pub enum Import {
     /// Wall-clock time, in milliseconds since 1970.
     Now(u64),
-    /// Milliseconds since the call began.
+    /// Milliseconds since the start of the call.
     Elapsed(u64),
     /// Random bytes.
     Random(Content),
@@ -286,7 +286,7 @@ impl SignedMessage {
         &self.signature
     }
 
-    /// Returns the signature of the message under another secret. Returns none if the secret is
+    /// Returns the signature of the message under another secret. Returns `None` if the secret is
     /// malformed, or if the request carries the secret itself.
     #[must_use]
     pub fn sign(&self, secret: &str) -> Option<Vec<u8>> {

@@ -18,7 +18,7 @@ pub struct Interaction {
     /// Response as the guest saw it, after the host removed the credential.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<Response>,
-    /// Error, if there is no response.
+    /// Error, if the response is absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<RequestError>,
 }
@@ -69,7 +69,7 @@ pub enum Body {
     File {
         /// Id of the file.
         id: String,
-        /// SHA-256 of the content; none if there was no such file.
+        /// SHA-256 of the content; `None` if the file did not exist.
         sha256: Option<Digest>,
     },
     /// Parts of a multipart body, framed by the host.
@@ -108,7 +108,7 @@ pub struct Response {
     pub file: Option<(String, String)>,
 }
 
-/// Error of a request that has no response.
+/// Error of a request without a response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RequestError {

@@ -12,7 +12,7 @@ pub struct RecordedResult {
     /// Output of the toolkit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<RecordedOutput>,
-    /// Error, if there is no output.
+    /// Error, if the output is absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<RecordedError>,
     /// Files that the call created.

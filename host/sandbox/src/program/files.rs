@@ -116,7 +116,7 @@ impl File {
 }
 
 impl Files {
-    /// Creates the tree that a program begins with.
+    /// Creates the initial tree of a program.
     pub(super) fn new(program: &Program, limits: ProgramLimits, memory: Reservation) -> Self {
         let mut files = Self {
             nodes: BTreeMap::new(),
@@ -260,7 +260,7 @@ impl Files {
         }
     }
 
-    /// Writes bytes at a place of a file. A gap before them is filled with zeros.
+    /// Writes bytes at an offset of a file. A gap before them is filled with zeros.
     pub(super) fn write(
         &mut self,
         file: &FileRef,
@@ -460,7 +460,7 @@ impl Files {
                 continue;
             }
             let content = match std::mem::replace(&mut file.content, Content::Stored(0)) {
-                // A file that was renamed and never read has no content here: `rename` reads it.
+                // A renamed file that was never read always has content here: `rename` reads it.
                 Content::Stored(_) => continue,
                 Content::Given(bytes) => bytes,
                 Content::Written(bytes) => bytes.into(),
@@ -521,7 +521,7 @@ mod tests {
     use super::*;
     use crate::schedule::limiter::NodeMemory;
 
-    /// Returns the tree of a run that begins with an empty file `a`.
+    /// Returns the tree of a run that starts with an empty file `a`.
     fn tree() -> Files {
         let mut files = Files {
             nodes: BTreeMap::new(),

@@ -1,4 +1,4 @@
-//! Runs programs of the host itself, such as an interpreter, on input that is untrusted.
+//! Runs programs of the host itself, such as an interpreter, on untrusted input.
 //!
 //! Problem: a script of an agent is untrusted, and the interpreter that runs it expects a system:
 //! files, a clock and standard streams.
@@ -159,7 +159,7 @@ pub struct ProgramOutcome {
     pub stdout: Bytes,
     /// Standard error, also of a program that was ended.
     pub stderr: Bytes,
-    /// Changed files in the order of their paths. A program that was ended changed none.
+    /// Changed files in the order of their paths; empty if the program was ended.
     pub changes: Vec<FileChange>,
     /// Resource usage of the run.
     pub usage: Usage,
@@ -172,7 +172,7 @@ pub struct ProgramOutcome {
 pub struct FileChange {
     /// Absolute path.
     pub path: String,
-    /// New content, or none if the file was removed.
+    /// New content, or `None` if the file was removed.
     pub content: Option<Bytes>,
 }
 

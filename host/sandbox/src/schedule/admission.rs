@@ -1,8 +1,8 @@
 //! Admits calls to the sandbox.
 //!
 //! A call needs a permit before any part of it starts. Tenants share the permits of the node
-//! ([`gate::Shares`]). If a tenant may have none now, its call waits for a limited time in a limited
-//! queue.
+//! ([`gate::Shares`]). If a tenant may not have one now, its call waits for a limited time in a
+//! limited queue.
 
 use std::sync::Arc;
 

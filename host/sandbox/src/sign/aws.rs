@@ -68,7 +68,7 @@ pub(super) fn sign(
     let method = &request.method;
     let path = request.url.path();
     let query = request.url.query().unwrap_or_default();
-    // All services except S3 sign a path that is encoded once more than it is sent.
+    // All services except S3 sign the path encoded once more than it is sent.
     let path = if is_s3 {
         path.to_owned()
     } else {

@@ -157,7 +157,7 @@ async fn list(server: &Running, project: &str, terminal: Terminal) -> Result<(),
     Ok(())
 }
 
-/// Formats permissions as requests have them; null, which means everything, if none are given.
+/// Formats permissions as requests have them; null, which means everything, if the list is empty.
 fn permissions(allow: &[String]) -> anyhow::Result<Value> {
     let read = |text: &String| {
         let (area, access) = text

@@ -111,8 +111,8 @@ settings! {
         /// listened on, for example behind a proxy. OAuth callbacks and file links use it.
         #[setting(unset = "from `listen`", example = "https://tools.example.com")]
         pub public_url: Option<Url>,
-        /// A folder of `*.wasm` components, published at each start. An empty folder publishes none of
-        /// the release.
+        /// A folder of `*.wasm` components, published at each start. With an empty folder, no
+        /// toolkit of the release is published.
         #[setting(unset = "those of the release that the store lacks", example = "./toolkits")]
         pub toolkits: Option<PathBuf>,
         /// The operator word in identifiers such as `is_service_managed`, for client SDKs that
@@ -162,7 +162,7 @@ pub(crate) enum LogFormat {
 
 /// Lists all settings with their defaults.
 pub(crate) fn all() -> Vec<Setting> {
-    // Only a path that is not text could fail, and no default is one.
+    // Only a non-text path could fail, and no default contains one.
     let defaults = serde_json::to_value(Config::default()).unwrap_or_default();
     let with_default = |setting: Setting| Setting {
         default: value_at(&defaults, &setting.key),
@@ -262,8 +262,8 @@ impl Config {
         )
     }
 
-    /// Returns the address of the database; none if records are in the data directory. The address
-    /// may contain a password.
+    /// Returns the address of the database; `None` if records are in the data directory. The
+    /// address may contain a password.
     pub(crate) fn database(&self) -> Option<&str> {
         self.store.as_ref().map(|store| store.expose().as_str())
     }
@@ -286,7 +286,7 @@ impl Config {
     }
 }
 
-/// Converts a quota to bytes; returns none if there is no limit.
+/// Converts a quota to bytes; returns `None` without a limit.
 fn mib(quota: u64) -> Option<u64> {
     (quota > 0).then_some(quota << 20)
 }

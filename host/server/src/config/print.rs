@@ -177,7 +177,7 @@ fn facts(setting: &Setting) -> String {
     format!("Default: {}{separator}{range}.", setting.default_text())
 }
 
-/// Formats a value without the quotes of a text.
+/// Formats a value without the quotes of a string.
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -202,7 +202,7 @@ fn toml_key(name: &str) -> String {
     }
 }
 
-/// Formats a text as comment lines.
+/// Formats text as comment lines.
 fn wrap(text: &str) -> String {
     let mut lines = String::new();
     let mut columns = usize::MAX;

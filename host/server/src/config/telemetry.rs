@@ -21,8 +21,8 @@ settings! {
         #[setting(example = "authorization=Bearer secret")] pub otlp_headers: Option<Secret>,
         /// Name of this installation at the collector.
         pub service_name: String = "toolhost".into(),
-        /// Share of the traces that is recorded, from 0 to 1. A caller that sends `traceparent`
-        /// decides for its own trace.
+        /// Share of recorded traces, from 0 to 1. A caller that sends `traceparent` decides for its
+        /// own trace.
         pub sample_ratio: f64 = 1.0,
         /// Interval between exports of the metrics.
         #[setting(unit = "s", range = 0..=3_600, zero = "metrics are not exported")]
@@ -77,7 +77,7 @@ impl Telemetry {
 }
 
 impl Config {
-    /// Returns the settings of traces; none if there is no collector.
+    /// Returns the settings of traces; `None` without a collector.
     pub(crate) fn traces(&self) -> Option<TraceSettings> {
         let Telemetry {
             sample_ratio,
@@ -91,7 +91,7 @@ impl Config {
         })
     }
 
-    /// Returns the collector and its HTTP client; none if there is no collector. The operator chose
+    /// Returns the collector and its HTTP client; `None` without a collector. The operator chose
     /// its address, so it may be on this machine.
     ///
     /// # Errors

@@ -49,7 +49,7 @@ impl<T: DeserializeOwned + ToSchema + Send + 'static> FromRequest<Arc<Server>> f
 /// JSON body with its text, for a handler that passes on a part of the text.
 pub(crate) struct JsonWithText<T> {
     pub body: T,
-    /// The text of the body; empty if the request has none.
+    /// The text of the body; empty if the request has no body.
     pub text: Bytes,
 }
 
@@ -204,7 +204,7 @@ impl FromRequest<Arc<Server>> for ComponentBytes {
     }
 }
 
-/// Checks that a body is JSON by its content type, in a charset that is accepted.
+/// Checks that a body is JSON by its content type, in an accepted charset.
 fn is_json(headers: &HeaderMap) -> ApiResult<()> {
     let Some(given) = headers.get(header::CONTENT_TYPE) else {
         return Ok(());

@@ -57,7 +57,7 @@ pub(crate) enum HttpError {
     LongHead,
     /// The head is not HTTP/1.1.
     BadHead,
-    /// The request has no single `Host` header, or one that names no host.
+    /// The request has no single `Host` header, or one that does not name a host.
     BadHost,
     /// The forwarding headers of the proxies cannot be read, or name several addresses.
     ForwardedInvalid,
@@ -160,7 +160,7 @@ struct RefusalDetail<'a> {
     errors: &'a [String],
 }
 
-/// Mark of the response to a request that failed and may have had its effect all the same.
+/// Mark of the response to a request that failed and may nevertheless have had its effect.
 #[derive(Clone, Copy)]
 pub(crate) struct EffectUnknown;
 
@@ -185,7 +185,7 @@ impl IntoResponse for ApiError {
         };
         let request_id = request_id().into_text();
         match status {
-            // The server has no fault.
+            // The server is not at fault.
             502 | 504 => tracing::warn!(
                 request_id,
                 slug,

@@ -111,9 +111,9 @@ impl Page {
             .map_err(|_| errors::cursor_invalid().into())
     }
 
-    /// Returns the section of a list of records that is on the page. A cursor continues after the
-    /// last record of the page before; a cursor of an earlier version counts pages. `by_value` is
-    /// true if a field other than the time of creation orders the list.
+    /// Returns the section of a list of records on the page. A cursor continues after the last
+    /// record of the page before; a cursor of an earlier version counts pages. `by_value` is true
+    /// if a field other than the time of creation orders the list.
     pub(crate) fn window(&self, by_value: bool) -> ApiResult<Window> {
         let parts = self
             .state

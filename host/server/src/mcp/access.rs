@@ -56,7 +56,7 @@ fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-/// Returns the host of a request; empty if it names none.
+/// Returns the host of a request; empty if it does not name one.
 fn host(headers: &HeaderMap) -> String {
     let given = text(headers, header::HOST).unwrap_or_default();
     let host = given.parse::<Authority>();
@@ -119,8 +119,8 @@ pub(super) async fn admit(
     Ok((Request::from_parts(parts, body), admitted))
 }
 
-/// Admits a request with its key, or with its access token for an endpoint. A token stands for the key
-/// with which its user has signed in.
+/// Admits a request with its key, or with its access token for an endpoint. A token represents the
+/// key with which its user has signed in.
 pub(super) async fn project_key(
     server: &Arc<Server>,
     parts: &mut Parts,

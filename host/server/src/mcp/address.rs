@@ -100,13 +100,14 @@ impl Address {
 /// Returns the MCP endpoint of this server that a URL names.
 ///
 /// # Errors
-/// If the URL names none.
+/// If the URL does not name one.
 pub(crate) fn resource(server: &Server, url: &str) -> Result<Resource, Error> {
     let named = named_resource(server, url);
     named.ok_or_else(|| errors::mcp_target_invalid("it is not an MCP endpoint of this server"))
 }
 
-/// Returns the MCP endpoint that a client names by a URL, or none if the URL is that of the server.
+/// Returns the MCP endpoint that a client names by a URL, or `None` if the URL is that of the
+/// server.
 ///
 /// # Errors
 /// If the URL names neither.

@@ -155,7 +155,7 @@ async fn answer(
     request: Request,
 ) -> ApiResult<Response> {
     if request.method() == Method::DELETE {
-        // A connection has no state that could be deleted.
+        // A connection holds no state that could be deleted.
         return Ok(StatusCode::OK.into_response());
     }
     if request.method() == Method::GET && has_streams(request.headers()) {

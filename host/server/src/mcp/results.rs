@@ -32,7 +32,7 @@ const LOST_NOTE: &str =
 const SESSION_TOOLKIT: &str = "session";
 /// Maximum number of files of a result that are shown as links.
 const MAX_FILE_LINKS: usize = 20;
-/// Member of an object with the address of a file.
+/// Property of an object with the address of a file.
 const FILE_ADDRESS: &str = "s3url";
 
 /// Outcome of a call.
@@ -41,13 +41,13 @@ pub(super) enum Outcome {
     Own(Result<Bytes, String>),
     /// Data of tools, or the failure of one.
     Untrusted(Result<Bytes, String>, Source),
-    /// Data that is too large.
+    /// Data too large for a result.
     Cut(CutResult),
     /// A question for the user, whose answer the repeated call brings. Nothing ran.
     Asked(InputRequiredResult),
 }
 
-/// Data that is too large for a result.
+/// Data too large for a result.
 pub(super) struct CutResult {
     beginning: Bytes,
     source: Option<Source>,

@@ -100,7 +100,7 @@ fn histogram(sample: &Sample, times: Times) -> Option<HistogramDataPoint> {
     })
 }
 
-/// Returns the number of durations in each bucket, of which the last has no upper bound.
+/// Returns the number of durations in each bucket, of which the last is unbounded.
 fn bucket_counts(durations: &DurationCounts) -> Vec<u64> {
     let up_to = durations.up_to.into_iter().chain([durations.count]);
     let mut below = 0;

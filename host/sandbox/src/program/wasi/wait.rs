@@ -9,7 +9,7 @@ use crate::program::{State, memory};
 
 const SUBSCRIPTION_BYTES: u32 = 48;
 const EVENT_BYTES: usize = 32;
-/// Maximum number of events that a program waits for at once.
+/// Maximum number of events in one wait of a program.
 const MAX_SUBSCRIPTIONS: u32 = 64;
 const CLOCK_EVENT: u8 = 0;
 const UNTIL_TIME: u16 = 1;

@@ -83,7 +83,7 @@ impl Files {
         self.lock().find_any(id).map(|file| file.bytes.len() as u64)
     }
 
-    /// Returns the SHA-256 of a file, or `None` if there is no such file. It is computed once per
+    /// Returns the SHA-256 of a file, or `None` if the file does not exist. It is computed once per
     /// content.
     pub(crate) fn digest(&self, id: &str) -> Option<Digest> {
         let bytes = {

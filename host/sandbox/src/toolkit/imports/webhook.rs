@@ -3,7 +3,7 @@
 //! Problem: a provider signs its requests with a secret of the trigger's configuration. A guest that
 //! gets the secret can sign requests of its own, or show the secret in an event.
 //!
-//! Guarantee: a guest that imports this interface gets the name of each secret in place of its text,
+//! Guarantee: a guest that imports this interface gets the name of each secret instead of its text,
 //! and learns only if a signature is right. It gets no MAC. Comparisons take constant time.
 //!
 //! A guest that does not import it gets the configuration unchanged, because a released component
@@ -112,7 +112,7 @@ impl WebhookSecrets {
         }
     }
 
-    /// Returns true if the call has no secrets, as every call of a tool.
+    /// Returns true if there are no secrets, as in every call of a tool.
     pub(crate) fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }
@@ -256,13 +256,13 @@ fn is_mac<M: KeyInit + Mac>(key: &[u8], message: &[u8], signature: &[u8]) -> boo
         .is_ok_and(|mac| mac.chain_update(message).verify_slice(signature).is_ok())
 }
 
-/// Returns the key that a secret of Standard Webhooks encodes; none if it is not base64.
+/// Returns the key that a secret of Standard Webhooks encodes; `None` if it is not base64.
 fn standard_webhooks_key(secret: &str) -> Option<Vec<u8>> {
     let base64 = secret.strip_prefix(STANDARD_WEBHOOKS_PREFIX);
     STANDARD.decode(base64.unwrap_or(secret)).ok()
 }
 
-/// Returns the MAC of a message; none for an algorithm without a MAC, and for a malformed secret.
+/// Returns the MAC of a message; `None` for an algorithm without a MAC, and for a malformed secret.
 pub(crate) fn sign(algorithm: Algorithm, secret: &str, message: &[u8]) -> Option<Vec<u8>> {
     let key = secret.as_bytes();
     match algorithm {

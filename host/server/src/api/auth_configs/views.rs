@@ -113,7 +113,7 @@ view! {
 }
 
 view! {
-    /// A field of a form; `default` is absent if it has none.
+    /// A field of a form; without a default value, `default` is absent.
     #[derive(Clone)]
     struct ExpectedField from field: &Field {
         name: String = field.name.clone(),

@@ -138,7 +138,7 @@ fn complete(row: &Row) -> Operation {
     let errors = errors(row, &operation);
     let responses = &mut operation.responses.responses;
     for (status, response) in responses.iter_mut() {
-        // A response with a body of its own has no envelope.
+        // A response with its own body lacks the envelope.
         if let RefOr::T(own) = response
             && status.starts_with(['4', '5'])
             && own.content.is_empty()

@@ -86,8 +86,8 @@ pub(super) fn stored_value(key: &ProjectKey, field: Field, value: String) -> Str
     named.map_or(value, |tool| tool.slug().to_owned())
 }
 
-/// Returns the part of the list that is on a page. The cursor contains the id of the last record of
-/// the page before.
+/// Returns the part of the list on a page. The cursor contains the id of the last record of the
+/// page before.
 fn part(page: &Page) -> ApiResult<ListPart> {
     let after = page.state.as_deref().map(LogId::parse).transpose();
     let after = after.map_err(|_| errors::cursor_invalid())?;
@@ -148,7 +148,7 @@ pub(super) fn named_field<F: Copy>(member: &str, fields: &[(&str, F)], name: &st
     Ok(*field)
 }
 
-/// Refuses a text that is too long to be searched for.
+/// Refuses a string that is too long to search for.
 pub(super) fn searched_text(place: &str, text: String) -> ApiResult<String> {
     if text.chars().count() > MAX_VALUE_CHARS {
         let problem = format!("{place} has at most {MAX_VALUE_CHARS} characters");

@@ -63,7 +63,7 @@ impl Create {
 pub(crate) struct CreateCustom {
     /// 4 to 30 letters, digits, blanks and hyphens.
     name: String,
-    /// Toolkits, besides those of the auth configs and of the tools.
+    /// Toolkits, in addition to those of the auth configs and of the tools.
     toolkits: Option<Vec<String>>,
     /// Auth configs, each of another toolkit. Tools use accounts of these.
     auth_config_ids: Option<Vec<String>>,

@@ -18,7 +18,7 @@ pub(crate) const APPROVAL_REQUEST_NAME: &str = "approval";
 pub(crate) const DECLINED_MESSAGE: &str = "declined: the user has declined the call";
 
 /// Permissions of calls, by which the user has to approve them or the session does not permit them.
-// An unknown member is refused, because a misspelled one would permit everything.
+// An unknown field is refused, because a misspelled one would permit everything.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = SessionPermissions)]
@@ -83,7 +83,7 @@ pub(crate) const DECISION_FIELD: &str = "decision";
 /// Values of the field.
 pub(crate) const DECISION_VALUES: [&str; 3] = ["approve", "always_approve", "deny"];
 
-/// The answers to the questions of a call, by their names. A name that is there twice is refused.
+/// The answers to the questions of a call, by their names. A duplicate name is refused.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct InputResponses {

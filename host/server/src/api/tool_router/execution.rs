@@ -95,7 +95,7 @@ view! {
         error!: Option<String>,
         #[schema(value_type = String)] log_id: LogId,
         result_type: ResultType,
-        /// Questions for the user; only with `input_required`. Nothing ran, and the log has no record.
+        /// Questions for the user; only with `input_required`. Nothing ran, and nothing was logged.
         input_requests?: Option<BTreeMap<&'static str, InputRequest>>,
         /// State that the repeated call sends with the answers; only with `input_required`.
         request_state?: Option<String>,

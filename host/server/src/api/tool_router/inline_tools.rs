@@ -74,7 +74,7 @@ struct InlineToolkitView {
 }
 
 view! {
-    /// A text for assistants, and the client's own tools.
+    /// Text for assistants, and the client's own tools.
     #[schema(as = SessionExtras)]
     pub(crate) struct ExtrasView {
         /// Text for the system prompt of an assistant that works in the session.
@@ -89,7 +89,7 @@ view! {
 }
 
 impl InlineTools {
-    /// Checks the tools of a request. Returns none if it has none.
+    /// Checks the tools of a request. Returns `None` if there are no tools.
     pub(super) fn new(
         toolkits: Vec<InlineToolkit>,
         tools: Vec<InlineTool>,

@@ -21,7 +21,7 @@ pub(crate) struct LabsBody {
 struct LabsConfig {
     /// True if the assistant does not manage connections.
     manually_manage_connections: Option<bool>,
-    /// All of them without it, and none if it is empty.
+    /// All of them if absent, and not any if empty.
     toolkits: Option<Vec<LabsToolkit>>,
 }
 

@@ -21,9 +21,9 @@ use crate::http::{
     UnparsedJson, body::borrowed_object, errors, request_id, unknown::Warning,
 };
 
-/// Header with the version that was executed, if an older client named none.
+/// Header with the version that was executed, if an older client did not name one.
 const EXECUTED_VERSION: HeaderName = HeaderName::from_static("x-toolhost-tool-version");
-/// Header with the latest version of the toolkit, beside [`EXECUTED_VERSION`].
+/// Header with the latest version of the toolkit, in addition to [`EXECUTED_VERSION`].
 const LATEST_VERSION: HeaderName = HeaderName::from_static("x-toolhost-latest-tool-version");
 
 /// The body of an execution.
@@ -113,7 +113,7 @@ fn versions(catalog: &Snapshot, execution: &Execution) -> Option<(String, String
     Some((text(executed), text(latest)))
 }
 
-/// Facts about the body of an execution besides the request itself.
+/// Facts about the body of an execution, in addition to the request itself.
 struct BodyNotes {
     names_version: bool,
     warnings: Vec<Warning>,

@@ -15,8 +15,8 @@ use crate::{
     open::Stop,
 };
 
-/// Checks the address of a running server, or the one of the settings if none runs. `addresses` are
-/// unknown for a server of an earlier version.
+/// Checks the address of a running server, or the one of the settings if no server runs.
+/// `addresses` are unknown for a server of an earlier version.
 pub(super) async fn address(
     config: &Config,
     running: bool,

@@ -14,7 +14,7 @@ use crate::{Server, http::errors, mcp};
 /// An issuer of tokens.
 pub(super) struct Issuer<'a> {
     base: &'a str,
-    /// Encoded path and query of the endpoint, and the endpoint; none for the installation.
+    /// Encoded path and query of the endpoint, and the endpoint; `None` for the installation.
     endpoint: Option<(String, Resource)>,
 }
 
@@ -22,7 +22,7 @@ impl<'a> Issuer<'a> {
     /// Returns the issuer of an MCP endpoint by its path and query.
     ///
     /// # Errors
-    /// If there is no endpoint at the path.
+    /// If the path is not that of an endpoint.
     pub(super) fn of_endpoint(server: &'a Server, path: &str) -> Result<Self, Error> {
         let base = server.app.base_url();
         let resource = mcp::resource(server, &format!("{base}{path}"))?;
@@ -33,7 +33,7 @@ impl<'a> Issuer<'a> {
     /// Returns the issuer at a path of this server.
     ///
     /// # Errors
-    /// If there is no issuer at the path.
+    /// If the path is not that of an issuer.
     pub(super) fn at(server: &'a Server, path: &str) -> Result<Self, Error> {
         if path.is_empty() || path == "/" {
             let base = server.app.base_url();
@@ -53,7 +53,7 @@ impl<'a> Issuer<'a> {
     /// Returns the issuer whose page is at a path of this server.
     ///
     /// # Errors
-    /// If there is no issuer at the path.
+    /// If the path is not that of an issuer.
     pub(super) fn of_page(server: &'a Server, path: &str) -> Result<Self, Error> {
         let own = path.strip_suffix(PAGE_SEGMENT).unwrap_or_default();
         Self::at(server, if path == AUTHORIZE_PATH { "" } else { own })

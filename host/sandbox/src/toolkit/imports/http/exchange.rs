@@ -177,7 +177,7 @@ impl Outgoing {
             into_blob: false,
             ..*checked
         };
-        // A server that refuses the reply decides itself whether it goes on.
+        // A server that refuses the reply decides itself whether it continues.
         let _ = self.exchange_once(&reply, credential, None).await;
     }
 
@@ -287,8 +287,8 @@ impl Outgoing {
         }
     }
 
-    /// Records the span of a traced request, and adds its `traceparent` if providers get it. It takes
-    /// the place of a header of the guest, and is a part of the signature.
+    /// Records the span of a traced request, and adds its `traceparent` if providers get it. It
+    /// replaces a header of the guest, and is a part of the signature.
     fn add_span(&self, record: usize, started: Instant, url: &Url, headers: &mut HeaderMap) {
         let Some(run_trace) = self.run_trace else {
             return;

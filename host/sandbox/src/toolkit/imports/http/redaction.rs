@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// Maximum size of a response that is searched for secrets on the caller's thread, in bytes.
+/// Maximum size of a response to search for secrets on the caller's thread, in bytes.
 const MAX_INLINE_SEARCH_BYTES: usize = 64 << 10;
 /// Maximum total size of the secrets whose redactor is built on the caller's thread, in bytes.
 const MAX_INLINE_SECRET_BYTES: usize = 2 << 10;
@@ -198,7 +198,7 @@ impl Outgoing {
 /// Body on its way to the guest.
 struct Body {
     bytes: Bytes,
-    /// Media type of a body that is decoded if it is text; none for a body that is not decoded.
+    /// Media type of a body to decode if it is text; `None` for a body that stays as it is.
     media_type: Option<String>,
     memory: Arc<Reservation>,
 }

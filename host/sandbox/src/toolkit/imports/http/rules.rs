@@ -163,7 +163,7 @@ pub(super) fn check_redirect(policy: &Policy, answer: &net::Response) -> Result<
     ))
 }
 
-/// Returns true if a rule names the host and the port of a URL. `*.` is no glob: it stands for one
+/// Returns true if a rule names the host and the port of a URL. `*.` is not a glob: it matches one
 /// or more whole labels.
 pub(super) fn host_matches(rule: &EgressRule, url: &Url) -> bool {
     let Some(name) = url.domain() else {
