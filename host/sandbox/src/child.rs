@@ -125,6 +125,10 @@ impl ChildProgram<'_> {
     }
 }
 
+fn missing_pipe() -> io::Error {
+    io::Error::other("a pipe is missing")
+}
+
 /// Writes to the child and reads its output concurrently, so that no pipe blocks.
 async fn exchange(
     mut child: Child,
@@ -132,17 +136,16 @@ async fn exchange(
     max_output_bytes: u64,
     memory: Option<&Reservation>,
 ) -> Result<Output, ChildError> {
-    let missing = || io::Error::other("a pipe is missing");
-    let mut stdin = child.stdin.take().ok_or_else(missing)?;
+    let mut stdin = child.stdin.take().ok_or_else(missing_pipe)?;
     let mut stdout = child
         .stdout
         .take()
-        .ok_or_else(missing)?
+        .ok_or_else(missing_pipe)?
         .take(max_output_bytes + 1);
     let mut stderr = child
         .stderr
         .take()
-        .ok_or_else(missing)?
+        .ok_or_else(missing_pipe)?
         .take(MAX_MESSAGE_BYTES);
     let mut message = Vec::new();
     let write = async {

@@ -133,6 +133,10 @@ struct Inner {
 #[error("{0}")]
 pub struct OpenError(pub String);
 
+fn no_threads(cause: std::io::Error) -> OpenError {
+    OpenError(format!("no threads for guests: {cause}"))
+}
+
 impl Sandbox {
     /// Opens the sandbox.
     ///
@@ -153,8 +157,6 @@ impl Sandbox {
                 ))
             })?;
         let cache = Arc::new(cache);
-        let no_threads =
-            |cause: std::io::Error| OpenError(format!("no threads for guests: {cause}"));
         let threads = GuestThreads::start(settings.guest_threads).map_err(no_threads)?;
         let inner = Inner {
             scheduler: CallScheduler::new(&settings),

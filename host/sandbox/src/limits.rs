@@ -74,13 +74,16 @@ impl Limits {
     /// Returns these limits with the values that a toolkit requests, capped at [`Limits::CEILING`].
     #[must_use]
     pub fn with_requested(self, requested: manifest::Limits) -> Self {
-        let millis = |value: u32| Duration::from_millis(value.into());
         Self {
             memory: requested
                 .memory_mib
                 .map_or(self.memory, |mib| u64::from(mib) * BYTES_PER_MIB),
-            cpu: requested.cpu_ms.map_or(self.cpu, millis),
-            wall: requested.wall_ms.map_or(self.wall, millis),
+            cpu: requested
+                .cpu_ms
+                .map_or(self.cpu, |ms| Duration::from_millis(ms.into())),
+            wall: requested
+                .wall_ms
+                .map_or(self.wall, |ms| Duration::from_millis(ms.into())),
             ..self
         }
         .clamped()

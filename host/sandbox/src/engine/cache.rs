@@ -214,10 +214,9 @@ impl Cache {
 )]
 fn is_interrupted(file: &fs::DirEntry) -> bool {
     let written = file.metadata().and_then(|seen| seen.modified());
-    let age = |at| SystemTime::now().duration_since(at).ok();
     written
         .ok()
-        .and_then(age)
+        .and_then(|at| SystemTime::now().duration_since(at).ok())
         .is_some_and(|age| age > INTERRUPTED_WRITE_AGE)
 }
 

@@ -54,15 +54,15 @@ pub(crate) async fn compile(
     match compiler {
         Compiler::Child(program, limits) => in_child(program, *limits, component).await,
         Compiler::InProcess => {
-            let compiled = tokio::task::spawn_blocking(move || {
+            tokio::task::spawn_blocking(move || {
                 // The component is the user's own: it may use all processors and their memory.
                 let mut config = config();
                 config.parallel_compilation(true);
                 precompile(&Engine::new(&config)?, &component)
-            });
-            let compiled = compiled.await;
-            let compiled = compiled.map_err(|broken| compiler_panicked(&broken.to_string()))?;
-            compiled.map_err(|cause| InstallError::Refused(vec![reason(&cause)]))
+            })
+            .await
+            .map_err(|broken| compiler_panicked(&broken.to_string()))?
+            .map_err(|cause| InstallError::Refused(vec![reason(&cause)]))
         }
     }
 }

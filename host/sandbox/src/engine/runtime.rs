@@ -185,8 +185,8 @@ fn pooled(settings: &Settings) -> Result<Engine> {
     } else {
         KEEP_WITHOUT_SCAN
     };
-    let start = |warm| pool(live, warm, usize::try_from(keep)?, scan);
-    start(warm).or_else(|_| start(live.min(warm)))
+    let keep = usize::try_from(keep)?;
+    pool(live, warm, keep, scan).or_else(|_| pool(live, live.min(warm), keep, scan))
 }
 
 /// Starts an engine with a pool for `live` guests and `warm` unused slots, each of which keeps

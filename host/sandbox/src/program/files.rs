@@ -187,19 +187,20 @@ impl Files {
 
     /// Returns the properties of what is at a path.
     pub(super) fn properties(&self, path: &str) -> Result<Properties, Errno> {
-        let folder = |inode| Properties {
+        let inode = if path.is_empty() {
+            1
+        } else {
+            match self.nodes.get(path).ok_or(Errno::NOENT)? {
+                Node::Folder(inode) => *inode,
+                Node::File(file) => return Ok(file.lock().properties()),
+            }
+        };
+        Ok(Properties {
             is_folder: true,
             inode,
             size: 0,
             modified_ms: 0,
-        };
-        if path.is_empty() {
-            return Ok(folder(1));
-        }
-        match self.nodes.get(path).ok_or(Errno::NOENT)? {
-            Node::Folder(inode) => Ok(folder(*inode)),
-            Node::File(file) => Ok(file.lock().properties()),
-        }
+        })
     }
 
     /// Returns the file at a path.
@@ -367,8 +368,10 @@ impl Files {
         if moved.iter().any(|path| path.len() + added > MAX_PATH_BYTES) {
             return Err(Errno::NAMETOOLONG);
         }
-        let pinned = |path: &String| matches!(self.nodes.get(path), Some(Node::File(file)) if file.lock().read_only);
-        if moved.iter().any(pinned) {
+        let has_read_only = moved.iter().any(
+            |path| matches!(self.nodes.get(path), Some(Node::File(file)) if file.lock().read_only),
+        );
+        if has_read_only {
             return Err(Errno::ROFS);
         }
         match (self.nodes.get(to), source.is_folder) {
@@ -442,15 +445,14 @@ impl Files {
 
     /// Returns the changes of the run and the reservation for their memory.
     pub(super) fn into_changes(self) -> (Vec<FileChange>, Reservation) {
-        let change = |path: &str, content| FileChange {
-            path: format!("/{path}"),
-            content,
-        };
         let mut changes: Vec<_> = self
             .initial
             .keys()
             .filter(|path| !matches!(self.nodes.get(*path), Some(Node::File(_))))
-            .map(|path| change(path, None))
+            .map(|path| FileChange {
+                path: format!("/{path}"),
+                content: None,
+            })
             .collect();
         for (path, node) in &self.nodes {
             let Node::File(file) = node else { continue };
@@ -465,7 +467,10 @@ impl Files {
                 Content::Given(bytes) => bytes,
                 Content::Written(bytes) => bytes.into(),
             };
-            changes.push(change(path, Some(content)));
+            changes.push(FileChange {
+                path: format!("/{path}"),
+                content: Some(content),
+            });
         }
         changes.sort_by(|one, other| one.path.cmp(&other.path));
         (changes, self.memory)

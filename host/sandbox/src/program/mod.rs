@@ -183,6 +183,10 @@ pub(crate) struct Programs {
     loaded: Mutex<Option<(Digest, Arc<InstancePre<State>>)>>,
 }
 
+fn unusable(cause: &str) -> Refusal {
+    Refusal::Unavailable(format!("the compiled program cannot be used: {cause}"))
+}
+
 impl Programs {
     /// Starts an engine whose compiled code is that of the toolkits' engine, with a larger stack.
     pub(crate) fn start(mut config: Config) -> Result<Self> {
@@ -233,17 +237,14 @@ impl Programs {
         cache: &Cache,
         digest: Digest,
     ) -> std::result::Result<Arc<InstancePre<State>>, Refusal> {
-        let unavailable = |cause: String| {
-            Refusal::Unavailable(format!("the compiled program cannot be used: {cause}"))
-        };
         let module: Module = cache
             .load_module(&self.engine, &digest)
-            .map_err(|cause| unavailable(cause.to_string()))?
+            .map_err(|cause| unusable(&cause.to_string()))?
             .ok_or(Refusal::NotInstalled)?;
         let program = self
             .linker
             .instantiate_pre(&module)
-            .map_err(|cause| unavailable(format!("{cause:#}")))?;
+            .map_err(|cause| unusable(&format!("{cause:#}")))?;
         let program = Arc::new(program);
         *self.loaded.lock() = Some((digest, program.clone()));
         Ok(program)

@@ -255,13 +255,12 @@ impl Bridge {
 
     /// Returns the reason why JSON is not a message.
     fn problem(&self, message: &Value) -> Option<&'static str> {
-        let has_batches = || {
-            let agreed = self.version.get();
-            agreed.is_some_and(|agreed| agreed == ProtocolVersion::V_2025_03_26.as_str())
-        };
+        let agreed = self.version.get();
+        let has_batches =
+            agreed.is_some_and(|agreed| agreed == ProtocolVersion::V_2025_03_26.as_str());
         match message {
             Value::Object(_) => None,
-            Value::Array(_) if has_batches() => None,
+            Value::Array(_) if has_batches => None,
             Value::Array(_) => {
                 Some("this version of the protocol has no batches: send a message on each line")
             }

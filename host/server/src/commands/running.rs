@@ -134,12 +134,12 @@ impl Running {
         more: Option<(&'static str, String)>,
         idle_timeout: Duration,
     ) -> Result<StreamedResponse, Unopened> {
-        let permanent = |stop| Unopened {
-            stop,
-            transient: false,
-        };
-        let request = self.request(Method::GET, path, Body::Empty, more);
-        let request = request.map_err(|cause| permanent(cause.into()))?;
+        let request = self
+            .request(Method::GET, path, Body::Empty, more)
+            .map_err(|cause| Unopened {
+                stop: cause.into(),
+                transient: false,
+            })?;
         let sent = self.client.open(request, idle_timeout).await;
         let mut response = sent.map_err(|cause| Unopened {
             stop: self.unreachable(&cause).into(),
@@ -258,8 +258,10 @@ impl Running {
 
 /// Checks an id before it becomes part of a path. `kind` says what it identifies.
 pub(super) fn check_id(id: &str, kind: &str) -> Result<(), Stop> {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    if id.bytes().all(is_plain) {
+    let is_plain = id
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    if is_plain {
         return Ok(());
     }
     Err(anyhow!("`{id}` is not the id of {kind}").into())

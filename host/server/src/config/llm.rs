@@ -55,10 +55,10 @@ impl Llm {
             given,
             format!("is set without `{missing}`: set both or neither"),
         )?;
-        let is_endpoint =
-            |url: &Url| matches!(url.scheme(), "http" | "https") && url.query().is_none();
         Problem::unless(
-            self.base_url.as_ref().is_none_or(is_endpoint),
+            self.base_url.as_ref().is_none_or(|url| {
+                matches!(url.scheme(), "http" | "https") && url.query().is_none()
+            }),
             "llm.base_url",
             "must be an http address without a query",
         )?;

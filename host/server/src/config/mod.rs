@@ -164,11 +164,19 @@ pub(crate) enum LogFormat {
 pub(crate) fn all() -> Vec<Setting> {
     // Only a non-text path could fail, and no default contains one.
     let defaults = serde_json::to_value(Config::default()).unwrap_or_default();
-    let with_default = |setting: Setting| Setting {
-        default: value_at(&defaults, &setting.key),
-        ..setting
-    };
-    Config::settings().into_iter().map(with_default).collect()
+    Config::settings()
+        .into_iter()
+        .map(|setting| Setting {
+            default: value_at(&defaults, &setting.key),
+            ..setting
+        })
+        .collect()
+}
+
+/// Returns true if an address has a host, which may be a name, and a port.
+fn has_port(address: &str) -> bool {
+    let parts = address.rsplit_once(':');
+    parts.is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
 }
 
 /// Returns the value at a key; null if it is missing.
@@ -189,28 +197,24 @@ impl Config {
 
     /// Checks rules that are not the range of one number.
     fn check(&self) -> Result<(), Problem> {
-        let is_word = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
         let word = &self.operator_word;
         Problem::unless(
-            (1..=32).contains(&word.len()) && word.bytes().all(is_word),
+            (1..=32).contains(&word.len())
+                && word
+                    .bytes()
+                    .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()),
             "operator_word",
             format!("is `{word}`: it must be 1 to 32 lower-case letters and digits"),
         )?;
-        let is_base = |url: &Url| {
-            matches!(url.scheme(), "http" | "https")
-                && url.query().is_none()
-                && url.fragment().is_none()
-        };
         Problem::unless(
-            self.public_url.as_ref().is_none_or(is_base),
+            self.public_url.as_ref().is_none_or(|url| {
+                matches!(url.scheme(), "http" | "https")
+                    && url.query().is_none()
+                    && url.fragment().is_none()
+            }),
             "public_url",
             "must be an `http` or `https` URL without a query and a fragment",
         )?;
-        // The host may be a name.
-        let has_port = |address: &str| {
-            let parts = address.rsplit_once(':');
-            parts.is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
-        };
         let addresses = [
             ("listen", Some(&self.listen)),
             ("metrics.listen", self.metrics.listen.as_ref()),
@@ -242,12 +246,11 @@ impl Config {
     }
 
     fn check_store(&self) -> Result<(), Problem> {
-        let is_known = |address: &str| {
-            let schemes = ["postgres://", "postgresql://"];
-            schemes.iter().any(|scheme| address.starts_with(scheme))
-        };
         Problem::unless(
-            self.database().is_none_or(is_known),
+            self.database().is_none_or(|address| {
+                let schemes = ["postgres://", "postgresql://"];
+                schemes.iter().any(|scheme| address.starts_with(scheme))
+            }),
             "store",
             "must be `postgres://user:password@host/database`; without it records lie in the data directory",
         )?;

@@ -126,10 +126,10 @@ impl Sources {
 
     /// Refuses keys that are no settings.
     pub(super) fn check_known(&self, settings: &[Setting]) -> Result<(), Problem> {
-        let unknown = self.values.keys().find(|key| {
-            let is_key = |setting: &Setting| matches(&setting.key, key);
-            !settings.iter().any(is_key)
-        });
+        let unknown = self
+            .values
+            .keys()
+            .find(|key| !settings.iter().any(|setting| matches(&setting.key, key)));
         let Some(key) = unknown else {
             return Ok(());
         };

@@ -46,13 +46,13 @@ impl Telemetry {
     }
 
     fn check_endpoint(&self) -> Result<()> {
-        let is_plain = |url: &Url| {
+        let is_plain = self.otlp_endpoint.as_ref().is_none_or(|url| {
             let has_user = !url.username().is_empty() || url.password().is_some();
             matches!(url.scheme(), "http" | "https") && url.query().is_none() && !has_user
-        };
+        });
         // The address is not shown, because it may contain a password.
         ensure!(
-            self.otlp_endpoint.as_ref().is_none_or(is_plain),
+            is_plain,
             "`telemetry.otlp_endpoint` must be `http://host:4318` or `https://…`, without a user and \
              a query: set a key of the collector in `telemetry.otlp_headers`"
         );

@@ -116,8 +116,10 @@ pub(crate) async fn decoded(
         return Ok(bytes);
     }
     let (media_type, size) = (media_type.to_owned(), bytes.len());
-    let decode = move || text::decode_request(&media_type, bytes);
-    parse(server, size, decode).await
+    parse(server, size, move || {
+        text::decode_request(&media_type, bytes)
+    })
+    .await
 }
 
 /// Does work that grows with the size of a body of the request being answered, in the turns of its

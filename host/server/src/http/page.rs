@@ -95,8 +95,9 @@ impl Page {
 
     /// Returns the items of a list that are on the page.
     pub(crate) fn part<T>(&self, items: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
-        let size = |number| usize::try_from(number).unwrap_or(usize::MAX);
-        items.skip(size(self.offset())).take(size(self.limit))
+        let offset = usize::try_from(self.offset()).unwrap_or(usize::MAX);
+        let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
+        items.skip(offset).take(limit)
     }
 
     /// Returns the time recorded by the first page. Items created later are on no later page.

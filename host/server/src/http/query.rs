@@ -106,8 +106,7 @@ pub(crate) fn word<T: DeserializeOwned>(
     word: Option<String>,
     branding: &Branding,
 ) -> ApiResult<Option<T>> {
-    let read = |word: String| T::deserialize(Parameter::new(&word, branding));
-    word.map(read)
+    word.map(|word| T::deserialize(Parameter::new(&word, branding)))
         .transpose()
         .map_err(|invalid| errors::invalid(format!("{member}: {invalid}")).into())
 }

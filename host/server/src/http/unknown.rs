@@ -187,9 +187,11 @@ pub(crate) fn admit(server: &Server, warnings: Vec<Warning>) -> ApiResult<()> {
         // Of more members than are noted, one could be a restriction.
         let accepts_others = server.config.sessions.unknown_members == UnknownMembers::Warn
             && warnings.len() < MAX_WARNINGS;
-        let is_refused = |warning: &&Warning| !accepts_others || warning.may_restrict;
-        let problems = warnings.iter().filter(is_refused).map(Warning::refusal);
-        let problems: Vec<_> = problems.collect();
+        let problems: Vec<_> = warnings
+            .iter()
+            .filter(|warning| !accepts_others || warning.may_restrict)
+            .map(Warning::refusal)
+            .collect();
         if !problems.is_empty() {
             return Err(errors::session_invalid(problems).into());
         }

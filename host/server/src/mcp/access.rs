@@ -80,12 +80,13 @@ fn is_own<'a>(host: &str, mut named: impl Iterator<Item = &'a str>) -> bool {
 
 /// Returns true if two hosts are equal, or are both names of this machine.
 fn is_same(one: &str, other: &str) -> bool {
-    let is_local = |host: &str| {
-        let bare = host.trim_start_matches('[').trim_end_matches(']');
-        let address = bare.parse::<IpAddr>();
-        host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|ip| ip.is_loopback())
-    };
     one.eq_ignore_ascii_case(other) || (is_local(one) && is_local(other))
+}
+
+fn is_local(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let address = bare.parse::<IpAddr>();
+    host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|ip| ip.is_loopback())
 }
 
 /// Admits a request to an MCP server, and returns its key, if it has one. A key or an
@@ -103,9 +104,8 @@ pub(super) async fn admit(
     if is_required || auth::has_key(headers) || access_token(headers).is_some() {
         let key = project_key(server, &mut parts, &caller.resource()).await?;
         if key.project.id != caller.project.id {
-            let wrong_key = || errors::key_of_other_kind("the project's", "another project's");
             return Err(if is_required {
-                wrong_key()
+                errors::key_of_other_kind("the project's", "another project's")
             } else {
                 caller.not_found()
             }

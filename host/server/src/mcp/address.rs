@@ -123,10 +123,11 @@ fn is_server(base: &str, url: &str) -> bool {
     let (Ok(base), Ok(url)) = (Url::parse(base), Url::parse(url)) else {
         return false;
     };
-    let path = |url: &Url| url.path().trim_end_matches('/').to_owned();
     let is_bare = url.query().is_none() && url.fragment().is_none();
-    let own_path = path(&url);
-    base.origin() == url.origin() && is_bare && (own_path.is_empty() || own_path == path(&base))
+    let path = url.path().trim_end_matches('/');
+    base.origin() == url.origin()
+        && is_bare
+        && (path.is_empty() || path == base.path().trim_end_matches('/'))
 }
 
 fn named_resource(server: &Server, url: &str) -> Option<Resource> {

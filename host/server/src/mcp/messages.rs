@@ -125,8 +125,8 @@ pub(super) fn check(value: &RawValue, has_connections: bool) -> Result<(), Refus
     }
     let Some(method) = members.method else {
         // A response lacks a method.
-        let is_given = |member: Option<&RawValue>| member.is_some_and(|it| it.get() != "null");
-        return if is_given(members.result) || is_given(members.error) {
+        let mut outcomes = [members.result, members.error].into_iter().flatten();
+        return if outcomes.any(|outcome| outcome.get() != "null") {
             Ok(())
         } else {
             invalid(id, "method is missing")

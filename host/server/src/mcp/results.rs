@@ -232,8 +232,16 @@ impl ToolResult {
 
 impl From<CutResult> for ToolResult {
     fn from(cut: CutResult) -> Self {
-        let text = |text: Bytes, source| Block::Text(ResultText { text, source });
-        let mut content = vec![text(cut.beginning, cut.source), text(cut.note.into(), None)];
+        let mut content = vec![
+            Block::Text(ResultText {
+                text: cut.beginning,
+                source: cut.source,
+            }),
+            Block::Text(ResultText {
+                text: cut.note.into(),
+                source: None,
+            }),
+        ];
         content.extend(cut.file.iter().flat_map(|file| file_links(file)));
         Self {
             content,
@@ -321,8 +329,10 @@ fn file_links(data: &[u8]) -> Vec<Block> {
     let mut files = Vec::new();
     // Results of tools were checked to be JSON.
     let _ = serde_json::from_slice(data).map(|data| collect_files(&data, &mut files));
-    let link = |file| Block::File(Box::new(ContentBlock::resource_link(file)));
-    files.into_iter().map(link).collect()
+    files
+        .into_iter()
+        .map(|file| Block::File(Box::new(ContentBlock::resource_link(file))))
+        .collect()
 }
 
 /// Collects the files of a result: objects with the name, the media type and the address of a file.

@@ -128,15 +128,13 @@ fn output(schema: Value) -> Option<JsonObject> {
     let Value::Object(mut schema) = schema else {
         return None;
     };
-    let is_permissive =
-        |keyword: &String| PERMISSIVE_KEYWORDS.contains(&&**keyword) || keyword.starts_with("x-");
+    let is_permissive = schema
+        .keys()
+        .all(|keyword| PERMISSIVE_KEYWORDS.contains(&&**keyword) || keyword.starts_with("x-"));
     let has_own_file = schema
         .get("properties")
         .is_some_and(|named| !named[RESULT_FILE].is_null());
-    if has_own_file
-        || schema.get("type") != Some(&json!("object"))
-        || !schema.keys().all(is_permissive)
-    {
+    if has_own_file || schema.get("type") != Some(&json!("object")) || !is_permissive {
         return None;
     }
     let required = schema.shift_remove("required");

@@ -114,9 +114,9 @@ fn bucket_counts(durations: &DurationCounts) -> Vec<u64> {
 
 fn attributes(sample: &Sample) -> Vec<KeyValue> {
     let labels = sample.labels.iter();
-    let attribute =
-        |(name, value): &(&str, String)| KeyValue::new(name, Value::Text(value.clone()));
-    labels.map(attribute).collect()
+    labels
+        .map(|(name, value)| KeyValue::new(name, Value::Text(value.clone())))
+        .collect()
 }
 
 #[cfg(test)]

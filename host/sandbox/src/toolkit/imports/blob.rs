@@ -111,12 +111,11 @@ impl Files {
                 format!("a call makes at most {} files", inner.limits.files),
             ));
         }
-        let taken = |id: &str| {
-            inner.given.iter().any(|file| file.id == id) || inner.find_created(id).is_ok()
-        };
         let id = (inner.created.len()..)
             .map(|number| format!("new-{number}"))
-            .find(|id| !taken(id))
+            .find(|id| {
+                !inner.given.iter().any(|file| file.id == **id) && inner.find_created(id).is_err()
+            })
             .unwrap_or_default();
         let file = File {
             id: id.clone(),

@@ -85,14 +85,10 @@ impl WebhookSecrets {
 
     /// Replaces each secret below `path` by its name.
     fn take_from(&mut self, value: &mut Value, policy: &Policy, path: &str) {
-        let below = |name: &str| match path {
-            "" => name.to_owned(),
-            path => format!("{path}/{name}"),
-        };
         match value {
             Value::Object(members) => {
                 for (name, value) in members {
-                    let path = below(name);
+                    let path = path_below(path, name);
                     if !policy.write_only.contains(name) {
                         self.take_from(value, policy, &path);
                     } else if let Value::String(text) = value {
@@ -105,7 +101,7 @@ impl WebhookSecrets {
             }
             Value::Array(items) => {
                 for (index, item) in items.iter_mut().enumerate() {
-                    self.take_from(item, policy, &below(&index.to_string()));
+                    self.take_from(item, policy, &path_below(path, &index.to_string()));
                 }
             }
             _ => {}
@@ -119,8 +115,10 @@ impl WebhookSecrets {
 
     /// Returns a redactor for the secrets.
     pub(crate) fn redactor(&self) -> Redactor {
-        let long_enough = |secret: &&Secret| REDACTED_SECRET_BYTES.contains(&secret.expose().len());
-        Redactor::new(self.by_name.values().filter(long_enough).take(MAX_SECRETS))
+        let secrets = self.by_name.values();
+        let long_enough =
+            secrets.filter(|secret| REDACTED_SECRET_BYTES.contains(&secret.expose().len()));
+        Redactor::new(long_enough.take(MAX_SECRETS))
     }
 
     fn verify(
@@ -215,37 +213,41 @@ pub(crate) fn redacted(
     else {
         return Ok(output);
     };
-    let clean = |bytes: bytes::Bytes| {
-        redactor.find(&bytes).map(|ranges| match ranges.as_slice() {
-            [] => bytes,
-            ranges => crate::toolkit::redact::replace_ranges(&bytes, ranges)
-                .into_owned()
-                .into(),
-        })
-    };
-    let withheld = |StepsExhausted| {
-        failure::invalid("the result is withheld: searching it for secrets takes too many steps")
-    };
     for event in &mut events {
         event.id = redactor.redact_text(&event.id);
-        event.payload = clean(std::mem::take(&mut event.payload)).map_err(withheld)?;
+        event.payload = redacted_bytes(std::mem::take(&mut event.payload), redactor)?;
     }
-    let body = clean(body).map_err(withheld)?;
     Ok(Output::Received {
         events,
         status,
         media_type,
-        body,
+        body: redacted_bytes(body, redactor)?,
+    })
+}
+
+fn redacted_bytes(
+    bytes: bytes::Bytes,
+    redactor: &Redactor,
+) -> std::result::Result<bytes::Bytes, Failure> {
+    let ranges = redactor.find(&bytes).map_err(|StepsExhausted| {
+        failure::invalid("the result is withheld: searching it for secrets takes too many steps")
+    })?;
+    Ok(match ranges.as_slice() {
+        [] => bytes,
+        ranges => crate::toolkit::redact::replace_ranges(&bytes, ranges)
+            .into_owned()
+            .into(),
     })
 }
 
 /// Removes secrets from the error of a guest, because the sender of a webhook request gets its
 /// message.
 pub(crate) fn redacted_error(error: ToolError, redactor: &Redactor) -> ToolError {
-    let clean = |details: Vec<u8>| redactor.redact_bytes(&details).into_owned();
     ToolError {
         message: redactor.redact_text(&error.message),
-        details: error.details.map(clean),
+        details: error
+            .details
+            .map(|details| redactor.redact_bytes(&details).into_owned()),
         ..error
     }
 }
@@ -287,6 +289,13 @@ fn is_token(secret: &[u8], token: &[u8]) -> bool {
         Hmac::<Sha256>::new_from_slice(secret).map(|mac| mac.chain_update(text).finalize())
     };
     mac(secret).is_ok_and(|secret| mac(token).is_ok_and(|token| token == secret))
+}
+
+fn path_below(path: &str, name: &str) -> String {
+    match path {
+        "" => name.to_owned(),
+        path => format!("{path}/{name}"),
+    }
 }
 
 fn error(kind: &str, message: String) -> Error {

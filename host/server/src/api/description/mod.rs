@@ -97,11 +97,12 @@ fn components(rows: &[Row]) -> Components {
         (ORGANIZATION_KEY_SCHEME, auth::ORGANIZATION_KEY_HEADER),
         (USER_KEY_SCHEME, auth::USER_KEY_HEADER),
     ];
-    let with_key = |components: ComponentsBuilder, (name, header): (&str, &str)| {
-        let value = ApiKeyValue::with_description(header, &format!("Key of the {name}"));
-        components.security_scheme(name, SecurityScheme::ApiKey(ApiKey::Header(value)))
-    };
-    keys.into_iter().fold(components, with_key).build()
+    keys.into_iter()
+        .fold(components, |components, (name, header)| {
+            let value = ApiKeyValue::with_description(header, &format!("Key of the {name}"));
+            components.security_scheme(name, SecurityScheme::ApiKey(ApiKey::Header(value)))
+        })
+        .build()
 }
 
 fn info() -> Info {

@@ -90,13 +90,13 @@ fn complete_parameter(parameter: &mut Value, path: &str, parameters: &Object) {
 }
 
 fn complete_schemas(schemas: &mut Object) {
-    let described = |(name, schema): (&String, &Value)| {
+    let described = schemas.iter().filter_map(|(name, schema)| {
         let text = schema["description"].as_str()?.to_owned();
         Some((format!("#/components/schemas/{name}"), text))
-    };
+    });
     let texts = Texts {
         members: entries(MEMBER_TEXTS),
-        schemas: schemas.iter().filter_map(described).collect(),
+        schemas: described.collect(),
     };
     for (name, schema) in schemas {
         texts.complete(name, schema);

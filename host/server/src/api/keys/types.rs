@@ -22,7 +22,7 @@ const SHOWN_CHARS: usize = 4;
 #[schema(as = CreateKey)]
 pub(crate) struct Create {
     pub name: String,
-    /// Permissions of the key; without the list all of them, with an empty list not any.
+    /// Permissions of the key: all of them without the list, none if it is empty.
     pub permissions: Option<Vec<Permission>>,
     /// Addresses and ranges from which the key may be used; any address without it.
     pub allowed_ips: Option<Vec<String>>,

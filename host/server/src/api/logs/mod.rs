@@ -142,9 +142,10 @@ pub(super) fn check_conditions(member: &str, count: usize) -> ApiResult<()> {
 
 /// Returns the field that a condition names.
 pub(super) fn named_field<F: Copy>(member: &str, fields: &[(&str, F)], name: &str) -> ApiResult<F> {
-    let named = fields.iter().find(|(known, _)| *known == name);
-    let unknown = || errors::invalid(format!("{member}: `{name}` is not a field of the log"));
-    let (_, field) = named.ok_or_else(unknown)?;
+    let (_, field) = fields
+        .iter()
+        .find(|(known, _)| *known == name)
+        .ok_or_else(|| errors::invalid(format!("{member}: `{name}` is not a field of the log")))?;
     Ok(*field)
 }
 

@@ -270,9 +270,11 @@ pub(crate) async fn execute_meta_tool(
 async fn reply(key: &ProjectKey, outcome: Approvable) -> ApiResult<SerializedJson<ResultView>> {
     let view = ResultView::new(key.app(), outcome);
     let size = view.data.0.len();
-    let serialize = move || SerializedJson::new(&view);
     let turns = &key.app().large_work;
-    Ok(turns.scan(&key.project.tenant, size, serialize).await?)
+    let reply = turns.scan(&key.project.tenant, size, move || {
+        SerializedJson::new(&view)
+    });
+    Ok(reply.await?)
 }
 
 fn parse<'a, T: Deserialize<'a>>(bytes: &'a Bytes) -> ApiResult<(T, Vec<Warning>)> {

@@ -107,8 +107,10 @@ fn join_constants(members: &mut Map<String, Value>, keyword: &str) {
     let Some(Value::Array(all)) = members.get(keyword) else {
         return;
     };
-    let constants = |one: &Value| one["enum"].as_array().cloned();
-    let lists: Option<Vec<_>> = all.iter().map(constants).collect();
+    let lists: Option<Vec<_>> = all
+        .iter()
+        .map(|one| one["enum"].as_array().cloned())
+        .collect();
     let Some(lists) = lists.filter(|_| !members.contains_key("enum")) else {
         return;
     };

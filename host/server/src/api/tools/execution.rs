@@ -95,8 +95,11 @@ pub(crate) async fn execute(
     let tells_versions = prefix == Prefix::V3 && !notes.names_version;
     let versions = tells_versions.then(|| versions(&key.app().catalog.snapshot(), &execution));
     let size = execution.data.len();
-    let serialize = move || SerializedJson::new(&ExecutionView::from(execution));
-    let reply = turns.scan(project, size, serialize).await?;
+    let reply = turns
+        .scan(project, size, move || {
+            SerializedJson::new(&ExecutionView::from(execution))
+        })
+        .await?;
     Ok(match versions.flatten() {
         Some((executed, latest)) => reply
             .with_header(EXECUTED_VERSION, &executed)
@@ -109,8 +112,10 @@ pub(crate) async fn execute(
 fn versions(catalog: &Snapshot, execution: &Execution) -> Option<(String, String)> {
     let executed = execution.release.as_ref()?;
     let latest = catalog.toolkit(&executed.slug)?.current();
-    let text = |release: &Release| release.version.as_str().to_owned();
-    Some((text(executed), text(latest)))
+    Some((
+        executed.version.as_str().to_owned(),
+        latest.version.as_str().to_owned(),
+    ))
 }
 
 /// Facts about the body of an execution, in addition to the request itself.

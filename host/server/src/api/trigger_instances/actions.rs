@@ -120,7 +120,7 @@ view! {
         #[schema(format = DateTime)] next_attempt_at!: Option<String> = next_attempt_at.map(iso),
         /// Log of the last attempt.
         log_id!: Option<String> = run.log_id.map(|id| id.to_string()),
-        /// Error of the last attempt, or the reason why it was not attempted.
+        /// Error of the last attempt, or the reason why there was no attempt.
         error!: Option<String> = view.error,
         #[schema(format = DateTime)] created_at: String = iso(view.record.created_at),
         #[schema(format = DateTime)] updated_at: String = iso(view.record.updated_at),

@@ -64,7 +64,7 @@ impl Arrivals {
         }
     }
 
-    /// Counts one more body. A request without a valid key lacks an owner.
+    /// Counts one more body. A request without a valid key has no owner.
     ///
     /// # Errors
     /// [`errors::ADDRESS_BUSY`] or [`errors::PROJECT_BUSY`] if the address or the owner is at its

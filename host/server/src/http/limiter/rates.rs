@@ -40,7 +40,7 @@ pub(crate) struct Rates {
     pub allowance: Allowance,
 }
 
-/// Rate limit of requests for each key: it may be used up immediately and is restored evenly. 0
+/// Rate limit of requests for each key: it may be used up in one burst and is restored evenly. 0
 /// means no limit. What is not an address of a client has a record, so there are no more counters
 /// than records.
 struct Rate<K: Clone + Hash + Eq> {

@@ -79,8 +79,9 @@ async fn accept_form(server: &Arc<Server>, request: Request) -> ApiResult<Respon
     let form = Parameters::parse(&String::from_utf8_lossy(&body))?;
     let form_token = form.get(FORM_TOKEN_FIELD).unwrap_or_default();
     // The expected value is a keyed hash over the secret id of the browser.
-    let is_own = |browser: String| server.app.form_token(&own(&uri), &browser) == form_token;
-    if !browser.is_some_and(is_own) {
+    let is_own =
+        browser.is_some_and(|browser| server.app.form_token(&own(&uri), &browser) == form_token);
+    if !is_own {
         let problem = "the form was opened in another browser";
         return Err(errors::mcp_authorization_invalid(problem).into());
     }
@@ -152,8 +153,10 @@ impl AuthorizationRequest {
             return Err(invalid("response_type must be `code`").into());
         }
         let challenge = parameters.required("code_challenge")?;
-        let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
-        let is_hash = challenge.len() == CHALLENGE_CHARS && challenge.bytes().all(is_base64);
+        let is_hash = challenge.len() == CHALLENGE_CHARS
+            && challenge
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
         if !is_hash || parameters.get("code_challenge_method") != Some("S256") {
             return Err(invalid("code_challenge must be made by the method `S256`").into());
         }

@@ -46,8 +46,9 @@ impl<'a> Issuer<'a> {
         let segment = segment.and_then(|rest| rest.strip_prefix('/'));
         let endpoint = segment.and_then(|segment| BASE64.decode(segment).ok());
         let endpoint = endpoint.and_then(|bytes| String::from_utf8(bytes).ok());
-        let missing = || errors::mcp_target_invalid("it is not the issuer of an MCP endpoint");
-        Self::of_endpoint(server, &endpoint.ok_or_else(missing)?)
+        let endpoint = endpoint
+            .ok_or_else(|| errors::mcp_target_invalid("it is not the issuer of an MCP endpoint"))?;
+        Self::of_endpoint(server, &endpoint)
     }
 
     /// Returns the issuer whose page is at a path of this server.

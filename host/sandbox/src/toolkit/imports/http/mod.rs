@@ -92,17 +92,16 @@ impl State {
         let left = self.remaining_time();
         // Each request starts only when its turn comes, because a list may exceed the request limit
         // of the call by far.
-        let begin = |request| {
-            start(
-                outgoing.clone(),
-                files.clone(),
-                meter.clone(),
-                left,
-                request,
-            )
-        };
         stream::iter(requests)
-            .map(begin)
+            .map(|request| {
+                start(
+                    outgoing.clone(),
+                    files.clone(),
+                    meter.clone(),
+                    left,
+                    request,
+                )
+            })
             .buffered(concurrency)
             .collect()
             .await

@@ -153,15 +153,14 @@ impl Outgoing {
     /// Counts a received response. Concurrent responses may together exceed the limit.
     pub(super) fn count_response(&self, into_blob: bool, bytes: u64) -> Result<(), Error> {
         let limit = self.limits.responses;
-        let fits = |response_bytes: u64| {
-            response_bytes
-                .checked_add(bytes)
-                .filter(|sum| *sum <= limit)
-        };
         if into_blob
             || self
                 .response_bytes
-                .fetch_update(Relaxed, Relaxed, fits)
+                .fetch_update(Relaxed, Relaxed, |response_bytes| {
+                    response_bytes
+                        .checked_add(bytes)
+                        .filter(|sum| *sum <= limit)
+                })
                 .is_ok()
         {
             Ok(())
