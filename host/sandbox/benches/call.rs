@@ -161,8 +161,11 @@ async fn one(
         .map_err(|failed| failed.to_string())
 }
 
+fn micros(time: Duration) -> f64 {
+    time.as_nanos() as f64 / 1000.0
+}
+
 fn json(allocator: Allocator, figures: &Figures) -> serde_json::Value {
-    let micros = |time: Duration| time.as_nanos() as f64 / 1000.0;
     serde_json::json!({
         "allocator": format!("{allocator:?}"),
         "tasks": figures.tasks,

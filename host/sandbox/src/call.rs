@@ -75,8 +75,8 @@ enum GuestEnd {
     NoSlot,
 }
 
-/// Runs a call to its end. If the future is dropped after the call began, its outcome is passed to
-/// `on_cancel`.
+/// Runs a call to its end. If the future is dropped after the call started, its outcome is passed
+/// to `on_cancel`.
 pub(crate) async fn run(
     context: CallContext<'_>,
     loaded: Arc<Loaded>,
@@ -101,9 +101,13 @@ pub(crate) async fn run(
         trace.redact_input(Redactor::new([&handed_over.secret]));
     }
     let node = context.node;
-    let reserve = || node.memory.reserve(&call.tenant);
-    let limiter = Limiter::new(reserve(), limits.memory, meter.clone());
-    let files = Files::new(call.files, call.files_memory, reserve(), limits);
+    let limiter = Limiter::new(
+        node.memory.reserve(&call.tenant),
+        limits.memory,
+        meter.clone(),
+    );
+    let created_memory = node.memory.reserve(&call.tenant);
+    let files = Files::new(call.files, call.files_memory, created_memory, limits);
     let outgoing = LazyOutgoing::new(OutgoingParts {
         node: node.clone(),
         tenant: call.tenant,
@@ -211,7 +215,7 @@ fn store(runtime: &Runtime, state: State, limits: Limits) -> Store<State> {
     store
 }
 
-/// Decides what happens to a guest that is computing when a tick arrives.
+/// Decides what happens to a computing guest when a tick arrives.
 pub(crate) fn tick(meter: &Meter, max_cpu: Duration, max_host_calls: u32) -> UpdateDeadline {
     let used = meter.used_now();
     // WASI functions also count their calls but cannot refuse one.
@@ -375,28 +379,31 @@ fn events(events: Vec<types::Event>, limits: Limits) -> Result<Vec<Event>, Failu
     if size > limits.result || events.len() > MAX_EVENTS {
         return Err(over_size(limits));
     }
-    let event = |event: types::Event| {
-        if event.id.is_empty() || event.id.len() > MAX_EVENT_ID_BYTES {
-            return Err(failure::invalid(format!(
-                "an event's id is empty or has more than {MAX_EVENT_ID_BYTES} bytes"
-            )));
-        }
-        check_json(&event.payload, "an event's payload")?;
-        Ok(Event {
-            id: event.id,
-            payload: Bytes::from(event.payload),
-        })
-    };
-    events.into_iter().map(event).collect()
+    events.into_iter().map(checked_event).collect()
+}
+
+fn checked_event(event: types::Event) -> Result<Event, Failure> {
+    if event.id.is_empty() || event.id.len() > MAX_EVENT_ID_BYTES {
+        return Err(failure::invalid(format!(
+            "an event's id is empty or has more than {MAX_EVENT_ID_BYTES} bytes"
+        )));
+    }
+    check_json(&event.payload, "an event's payload")?;
+    Ok(Event {
+        id: event.id,
+        payload: Bytes::from(event.payload),
+    })
 }
 
 /// Refuses bytes that are not JSON or that are nested deeper than the recursion limit of the
 /// parser.
 fn check_json(bytes: &[u8], what: &str) -> Result<(), Failure> {
-    let invalid =
-        |cause: &dyn std::fmt::Display| failure::invalid(format!("{what} is not JSON: {cause}"));
-    let text = std::str::from_utf8(bytes).map_err(|cause| invalid(&cause))?;
+    let text = std::str::from_utf8(bytes).map_err(|cause| not_json(what, &cause))?;
     serde_json::from_str::<serde::de::IgnoredAny>(text)
         .map(drop)
-        .map_err(|cause| invalid(&cause))
+        .map_err(|cause| not_json(what, &cause))
+}
+
+fn not_json(what: &str, cause: &dyn std::fmt::Display) -> Failure {
+    failure::invalid(format!("{what} is not JSON: {cause}"))
 }

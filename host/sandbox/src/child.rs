@@ -93,9 +93,9 @@ pub enum ChildError {
 }
 
 impl ChildProgram<'_> {
-    /// Runs the program with an input. Reserves the memory of its output from `memory`, if it is given.
-    /// Returns none if the process was ended because it took too long. Dropping the future ends the
-    /// process.
+    /// Runs the program with an input. Reserves the memory of its output from `memory`, if it is
+    /// given. Returns `None` if the process was ended because it took too long. Dropping the future
+    /// ends the process.
     ///
     /// # Errors
     /// Fails if the process cannot be started, its streams break, or its output gets no memory.
@@ -125,6 +125,10 @@ impl ChildProgram<'_> {
     }
 }
 
+fn missing_pipe() -> io::Error {
+    io::Error::other("a pipe is missing")
+}
+
 /// Writes to the child and reads its output concurrently, so that no pipe blocks.
 async fn exchange(
     mut child: Child,
@@ -132,17 +136,16 @@ async fn exchange(
     max_output_bytes: u64,
     memory: Option<&Reservation>,
 ) -> Result<Output, ChildError> {
-    let missing = || io::Error::other("a pipe is missing");
-    let mut stdin = child.stdin.take().ok_or_else(missing)?;
+    let mut stdin = child.stdin.take().ok_or_else(missing_pipe)?;
     let mut stdout = child
         .stdout
         .take()
-        .ok_or_else(missing)?
+        .ok_or_else(missing_pipe)?
         .take(max_output_bytes + 1);
     let mut stderr = child
         .stderr
         .take()
-        .ok_or_else(missing)?
+        .ok_or_else(missing_pipe)?
         .take(MAX_MESSAGE_BYTES);
     let mut message = Vec::new();
     let write = async {
@@ -194,7 +197,7 @@ fn limits_from_arguments() -> ChildLimits {
     }
 }
 
-/// Sets the limits of this process, which its parent wrote into the arguments. A lower limit that is
+/// Sets the limits of this process, which its parent wrote into the arguments. A lower limit
 /// already in force stays.
 ///
 /// # Errors

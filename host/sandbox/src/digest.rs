@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 #[serde(try_from = "String", into = "String")]
 pub struct Digest([u8; 32]);
 
-/// Error for a text that is not a digest.
+/// Error for a malformed digest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a SHA-256 digest; write 64 hexadecimal digits")]
 pub struct InvalidDigest(String);

@@ -33,10 +33,12 @@ const DEFAULT_KIND: &str = "internal";
 
 /// Converts the guest's own error and limits its size.
 pub(crate) fn from_tool_error(error: ToolError) -> Failure {
-    let named = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     let proper = !error.kind.is_empty()
         && error.kind.len() <= MAX_KIND_BYTES
-        && error.kind.bytes().all(named)
+        && error
+            .kind
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
         && !kind::ALL.contains(&error.kind.as_str());
     let details = error.details.filter(|details| {
         details.len() <= MAX_DETAILS_BYTES
@@ -120,7 +122,28 @@ pub(crate) fn from_trap(
     max_memory: u64,
     max_cpu: Duration,
 ) -> Option<Failure> {
-    let memory = |refused| match refused {
+    let refused = limiter.refused();
+    let out_of_memory = refused.map(|refused| from_memory_refusal(refused, max_memory));
+    match cause.downcast_ref::<Trap>() {
+        Some(Trap::Interrupt) => Some(limit(
+            kind::CPU,
+            format!("the tool used more than {max_cpu:?} of processor time"),
+        )),
+        Some(Trap::UnreachableCodeReached) if refused.is_some() => out_of_memory,
+        Some(trap) => Some(limit(
+            kind::TRAP,
+            format!(
+                "the tool trapped: {}; its log may show the reason",
+                plain(&trap.to_string())
+            ),
+        )),
+        None if limiter.is_ended() || !instantiated => out_of_memory,
+        None => None,
+    }
+}
+
+fn from_memory_refusal(refused: MemoryRefusal, max_memory: u64) -> Failure {
+    match refused {
         MemoryRefusal::Guest => limit(
             kind::MEMORY,
             format!(
@@ -132,23 +155,6 @@ pub(crate) fn from_trap(
             retry_after: Some(MEMORY_RETRY_DELAY),
             ..failure(Cause::Host, kind::MEMORY_BUSY, memory_busy(busy))
         },
-    };
-    let refused = limiter.refused();
-    match cause.downcast_ref::<Trap>() {
-        Some(Trap::Interrupt) => Some(limit(
-            kind::CPU,
-            format!("the tool used more than {max_cpu:?} of processor time"),
-        )),
-        Some(Trap::UnreachableCodeReached) if refused.is_some() => refused.map(memory),
-        Some(trap) => Some(limit(
-            kind::TRAP,
-            format!(
-                "the tool trapped: {}; its log may show the reason",
-                plain(&trap.to_string())
-            ),
-        )),
-        None if limiter.is_ended() || !instantiated => refused.map(memory),
-        None => None,
     }
 }
 
@@ -175,7 +181,7 @@ pub(crate) fn violated(cause: &wasmtime::Error) -> Failure {
     )
 }
 
-/// Creates the failure for a result that is too large.
+/// Creates the failure for an oversized result.
 pub(crate) fn over_size(limits: Limits) -> Failure {
     limit(
         kind::OUTPUT_TOO_LARGE,

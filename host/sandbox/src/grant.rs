@@ -25,8 +25,8 @@ pub trait Grant: Send + Sync {
     /// kind `credential`.
     async fn credential(&self) -> Result<Arc<Credential>, GrantError>;
 
-    /// Returns a fresh credential to replace one that the provider rejected, or `None` if there is
-    /// no other.
+    /// Returns a fresh credential to replace one that the provider rejected, or `None` if no other
+    /// exists.
     ///
     /// # Errors
     /// Returns an error if the refresh failed. The guest then gets the provider's rejection.
@@ -38,18 +38,18 @@ pub trait Grant: Send + Sync {
     }
 }
 
-/// Credential that is ready to be put into requests. It has no readable `Debug` output.
+/// Credential, ready to be put into requests. Its `Debug` output is not readable.
 #[derive(Default)]
 pub struct Credential {
     /// Places for the credential in a request, with filled templates.
     pub placements: Vec<Placement>,
-    /// Members to add to each request body that is a JSON object or a form.
+    /// Fields to add to request bodies that are JSON objects or forms.
     pub body: Map<String, Value>,
-    /// Signature that is added to each request last.
+    /// Signature, added to each request last.
     pub sign: Option<Signing>,
     /// Client certificate for connections that carry the credential.
     pub identity: Option<net::Identity>,
-    /// Responses that reject the token, besides those that the standards define.
+    /// Responses that reject the token, in addition to those that the standards define.
     pub rejections: Vec<Rejection>,
     /// Every value to remove from responses: the secrets themselves, including those inside the
     /// placements.

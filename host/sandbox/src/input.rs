@@ -22,18 +22,18 @@ pub struct Call {
     pub context: Context,
     /// Hosts that the call may reach.
     pub policy: Arc<Policy>,
-    /// Source of the credential for outgoing requests; none for tools that need no account.
+    /// Source of the credential for outgoing requests; `None` for tools that need no account.
     pub grant: Option<Arc<dyn Grant>>,
     /// Limits of the call.
     pub limits: Limits,
     /// Files that the call may read, by id.
     pub files: Vec<File>,
-    /// Reservation for the memory of these files, which is released with them; none if they count
+    /// Reservation for the memory of these files, which is released with them; `None` if they count
     /// toward no limit.
     pub files_memory: Option<Reservation>,
     /// Content of `state` at the beginning of the call.
     pub state: BTreeMap<String, Vec<u8>>,
-    /// Trace of the call; none if it is not traced.
+    /// Trace of the call; `None` if it is not traced.
     pub trace: Option<RunTrace>,
 }
 
@@ -43,7 +43,7 @@ pub struct ProxyRequest {
     pub tenant: Arc<str>,
     /// Hosts that the request may reach.
     pub policy: Arc<Policy>,
-    /// Source of the credential; none for an anonymous request.
+    /// Source of the credential; `None` for an anonymous request.
     pub grant: Option<Arc<dyn Grant>>,
     /// Limits of the request.
     pub limits: Limits,
@@ -55,9 +55,9 @@ pub struct ProxyRequest {
     pub headers: Vec<(String, String)>,
     /// Body of at most [`Limits::file`] bytes.
     pub body: Option<Bytes>,
-    /// Maximum size of a text response that is decoded to UTF-8, in bytes.
+    /// Maximum size of a textual response to decode to UTF-8, in bytes.
     pub max_text_bytes: usize,
-    /// Trace of the request; none if it is not traced.
+    /// Trace of the request; `None` if it is not traced.
     pub trace: Option<RunTrace>,
 }
 
@@ -117,12 +117,12 @@ pub struct Policy {
     pub webhook_secret: Option<WebhookSecret>,
 }
 
-/// Signing secret of a webhook, which the guest does not see. The platform puts it in place of
-/// [`manifest::SECRET_PLACEHOLDER`] in the body of a request with the account's credential, and removes
-/// it from responses.
+/// Signing secret of a webhook, which the guest does not see. The platform substitutes it for
+/// [`manifest::SECRET_PLACEHOLDER`] in the body of a request with the account's credential, and
+/// removes it from responses.
 #[derive(Debug, Clone)]
 pub struct WebhookSecret {
-    /// JSON pointer to its place in the body.
+    /// JSON pointer to its position in the body.
     pub pointer: String,
     /// The secret.
     pub secret: Secret,

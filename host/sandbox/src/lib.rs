@@ -2,9 +2,9 @@
 //!
 //! Problem: a toolkit is untrusted code.
 //!
-//! Guarantee: each call runs in a fresh instance of a WebAssembly component. The guest has no
-//! imports except those of the contract. Its processor time, wall-clock time, memory, host calls,
-//! requests, log size and result size are limited. The guest never holds a credential.
+//! Guarantee: each call runs in a fresh instance of a WebAssembly component. The guest can import
+//! only the contract. Its processor time, wall-clock time, memory, host calls, requests, log size
+//! and result size are limited. The guest never holds a credential.
 //!
 //! The guarantee rests on three facts. No instance is reused between calls, so no data leaks between
 //! tenants. The host adds credentials to requests after they leave the guest and removes them from
@@ -102,7 +102,7 @@ const MAX_COMPILATIONS: usize = 2;
 /// Argument that makes the program of [`Compiler::Child`] compile a component.
 pub const COMPILE_ARG: &str = "compile-component";
 
-/// Component that is loaded and can be called.
+/// Loaded component, ready to be called.
 pub struct Component(Arc<Loaded>);
 
 /// Installs and runs toolkits. Cloning is cheap.
@@ -133,6 +133,10 @@ struct Inner {
 #[error("{0}")]
 pub struct OpenError(pub String);
 
+fn no_threads(cause: std::io::Error) -> OpenError {
+    OpenError(format!("no threads for guests: {cause}"))
+}
+
 impl Sandbox {
     /// Opens the sandbox.
     ///
@@ -153,8 +157,6 @@ impl Sandbox {
                 ))
             })?;
         let cache = Arc::new(cache);
-        let no_threads =
-            |cause: std::io::Error| OpenError(format!("no threads for guests: {cause}"));
         let threads = GuestThreads::start(settings.guest_threads).map_err(no_threads)?;
         let inner = Inner {
             scheduler: CallScheduler::new(&settings),
@@ -231,8 +233,8 @@ impl Sandbox {
         self.call_or_cancel(component, call, Some(most), drop).await
     }
 
-    /// Runs one call like [`Self::call`], or like [`Self::record`] if a size is given. If the future
-    /// is dropped after the call began, its outcome with [`kind::CANCELLED`] is passed to
+    /// Runs one call like [`Self::call`], or like [`Self::record`] if a size is given. If the
+    /// future is dropped after the call started, its outcome with [`kind::CANCELLED`] is passed to
     /// `on_cancel`.
     ///
     /// # Errors
@@ -327,7 +329,7 @@ impl Sandbox {
     }
 
     /// Sends one proxy request with the rules that apply to the requests of a guest. If the future
-    /// is dropped after the request began, its outcome with [`kind::CANCELLED`] is passed to
+    /// is dropped after the request started, its outcome with [`kind::CANCELLED`] is passed to
     /// `on_cancel`.
     ///
     /// # Errors
@@ -396,7 +398,7 @@ impl Sandbox {
     /// Dropping the future ends the run.
     ///
     /// # Errors
-    /// Returns a [`Refusal`] if nothing ran. A run that began has a [`ProgramOutcome`].
+    /// Returns a [`Refusal`] if nothing ran. A started run has a [`ProgramOutcome`].
     pub async fn run_program(&self, program: Program) -> Result<ProgramOutcome, Refusal> {
         let inner = &*self.inner;
         let loaded = inner.programs.get(&inner.cache, program.module).await?;

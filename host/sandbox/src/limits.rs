@@ -35,8 +35,8 @@ pub struct Limits {
     pub log_lines: u32,
     /// Maximum size of all log lines together, in bytes.
     pub log_bytes: u64,
-    /// Maximum size of one file, in bytes. It also limits a body that is read from or into a file.
-    /// The ceiling is the largest file that a server can be set to accept.
+    /// Maximum size of one file, in bytes. It also limits bodies read from or into files. The
+    /// ceiling is the largest file that a server can be set to accept.
     pub file: u64,
     /// Maximum number of files that the guest creates.
     pub files: u32,
@@ -74,13 +74,16 @@ impl Limits {
     /// Returns these limits with the values that a toolkit requests, capped at [`Limits::CEILING`].
     #[must_use]
     pub fn with_requested(self, requested: manifest::Limits) -> Self {
-        let millis = |value: u32| Duration::from_millis(value.into());
         Self {
             memory: requested
                 .memory_mib
                 .map_or(self.memory, |mib| u64::from(mib) * BYTES_PER_MIB),
-            cpu: requested.cpu_ms.map_or(self.cpu, millis),
-            wall: requested.wall_ms.map_or(self.wall, millis),
+            cpu: requested
+                .cpu_ms
+                .map_or(self.cpu, |ms| Duration::from_millis(ms.into())),
+            wall: requested
+                .wall_ms
+                .map_or(self.wall, |ms| Duration::from_millis(ms.into())),
             ..self
         }
         .clamped()

@@ -180,7 +180,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Returns the refusal of a call that gets none of a capacity.
+    /// Returns the refusal of a call for which a capacity is exhausted.
     pub(crate) const fn busy(capacity: Capacity, busy: Busy) -> Self {
         match busy {
             Busy::Own => Self::TenantBusy(capacity),
@@ -196,7 +196,7 @@ pub struct RequestRecord {
     pub method: String,
     /// URL as the guest wrote it, with its query and with secrets removed.
     pub url: String,
-    /// HTTP status; none if there was no response.
+    /// HTTP status; `None` if there was no response.
     pub status: Option<u16>,
     /// Error, if there was no response.
     pub error: Option<String>,

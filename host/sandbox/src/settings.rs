@@ -16,7 +16,7 @@ pub struct Settings {
     /// Key of the seals in the folder. After a key change the files fail verification and are
     /// compiled again.
     pub seal_key: [u8; 32],
-    /// Place where components are compiled.
+    /// Process that compiles components.
     pub compiler: Compiler,
     /// Source of the guests' memory.
     pub allocator: Allocator,
@@ -46,7 +46,7 @@ pub struct Settings {
     pub net: net::Client,
 }
 
-/// Place where components are compiled.
+/// Process that compiles components.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Compiler {
     /// Child process with limits. It is this program, run with [`crate::COMPILE_ARG`], and has to

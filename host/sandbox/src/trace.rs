@@ -1,4 +1,4 @@
-//! Log and requests of a call, visible from outside. They survive a guest that is stopped.
+//! Log and requests of a call, visible from outside. They survive a stopped guest.
 
 use std::{
     fmt::Write as _,
@@ -26,7 +26,7 @@ struct Recorded {
     log_bytes: u64,
     log_full: bool,
     requests: Vec<RequestRecord>,
-    /// Redactor for all secrets so far. Most calls have none.
+    /// Redactor for all secrets so far. Most calls have no secrets.
     redactor: Option<Arc<Redactor>>,
     /// Redactor for secrets of the call's input, which every later redactor includes.
     input_redactor: Option<Arc<Redactor>>,
@@ -100,7 +100,7 @@ impl Trace {
         recorded.requests.len() - 1
     }
 
-    /// Records the span of a request that is about to be sent.
+    /// Records the span of a request before it is sent.
     pub(crate) fn request_traced(&self, number: usize, span: RequestSpan) {
         if let Some(record) = self.lock().requests.get_mut(number) {
             record.span = Some(span);
@@ -132,7 +132,7 @@ impl Trace {
         }
     }
 
-    /// Sets the redactor for the secrets that the call begins with.
+    /// Sets the redactor for the initial secrets of the call.
     pub(crate) fn redact_input(&self, redactor: Redactor) {
         let mut recorded = self.lock();
         recorded.input_redactor = Some(Arc::new(redactor));

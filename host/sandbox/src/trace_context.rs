@@ -1,4 +1,4 @@
-//! Place of work in a trace that several systems share (W3C Trace Context).
+//! Position of work in a trace that several systems share (W3C Trace Context).
 
 use std::fmt;
 

@@ -1231,7 +1231,7 @@ async fn fetch(port: u16, url: &str, placement: fn(&str) -> Placement) -> (Outco
         renewals: AtomicUsize::new(0),
     });
     let grant = key.clone();
-    // No manifest may name the second host. Here it stands for any name that resolves to a private
+    // No manifest may name the second host. It represents any name that resolves to a private
     // address.
     let rule = |host: &str| EgressRule {
         host: host.to_owned(),

@@ -110,13 +110,7 @@ impl Control {
     pub(crate) fn open(data: &Path) -> Result<Self> {
         let path = data.join(SOCKET_NAME);
         let _ = std::fs::remove_file(&path);
-        let open = || {
-            let listener = BlockingListener::bind(&path)?;
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
-            listener.set_nonblocking(true)?;
-            UnixListener::from_std(listener)
-        };
-        let listener = open()
+        let listener = listen(&path)
             .with_context(|| format!("cannot listen on the control socket {}", path.display()))?;
         Ok(Self { listener, path })
     }
@@ -278,15 +272,26 @@ pub(crate) async fn request<T: DeserializeOwned + Send + 'static>(
 /// Sends a command to the server of a data directory. The response is read until it ends.
 pub(crate) fn send(data: &Path, command: ControlCommand) -> Result<impl Read + use<>> {
     let path = data.join(SOCKET_NAME);
-    let connect = || {
-        let mut stream = BlockingStream::connect(&path)?;
-        writeln!(stream, "{}", <&str>::from(command))?;
-        Ok::<_, std::io::Error>(std::io::BufReader::new(stream))
-    };
-    connect().with_context(|| {
+    connect(&path, command).with_context(|| {
         format!(
             "cannot connect to the control socket {} of the server",
             path.display()
         )
     })
+}
+
+fn connect(
+    path: &Path,
+    command: ControlCommand,
+) -> std::io::Result<std::io::BufReader<BlockingStream>> {
+    let mut stream = BlockingStream::connect(path)?;
+    writeln!(stream, "{}", <&str>::from(command))?;
+    Ok(std::io::BufReader::new(stream))
+}
+
+fn listen(path: &Path) -> std::io::Result<UnixListener> {
+    let listener = BlockingListener::bind(path)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    listener.set_nonblocking(true)?;
+    UnixListener::from_std(listener)
 }

@@ -1,5 +1,5 @@
-//! Files that a release contains beside the program: `bin/toolhost`, `share/toolhost/toolkits` and
-//! `share/doc/toolhost`.
+//! Files that a release contains in addition to the program: `bin/toolhost`,
+//! `share/toolhost/toolkits` and `share/doc/toolhost`.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ pub(crate) fn manual() -> Option<PathBuf> {
 }
 
 /// Returns a path below the prefix of this program, if it exists. A link to the program leads to
-/// the files beside the program itself.
+/// the files next to the program itself.
 fn below_prefix(path: &str) -> Option<PathBuf> {
     let program = std::env::current_exe().and_then(std::fs::canonicalize);
     let program = program.ok()?;

@@ -29,9 +29,9 @@ except for those of the last minute of each server.
 struct Row {
     name: &'static str,
     value: String,
-    /// Name of the setting; empty if the limit has none.
+    /// Name of the setting; empty for a limit without a setting.
     setting: &'static str,
-    /// Allowed values of the setting; empty if it has none or takes any value.
+    /// Allowed values of the setting; empty without a setting, or if it takes any value.
     range: String,
     past: &'static str,
 }

@@ -30,7 +30,7 @@ pub(crate) fn return_free_memory_now() {
     collect(true);
 }
 
-/// Returns the resident memory of the process, or none where the system does not report it.
+/// Returns the resident memory of the process, or `None` where the system does not report it.
 pub(crate) fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let resident = status

@@ -43,11 +43,11 @@ pub(crate) use self::{
 pub(crate) struct Opened {
     /// The app, which performs every operation.
     pub app: Arc<App>,
-    /// Writer of the execution log. It has to run beside the app.
+    /// Writer of the execution log. It has to run alongside the app.
     pub writer: Writer,
     /// The store, which has to be closed at the end.
     pub store: Store,
-    /// Spans that have ended; none if nothing is traced.
+    /// Spans that have ended; `None` if nothing is traced.
     pub spans: Option<EndedSpans>,
     /// True if the store was never used before this start.
     pub new: bool,
@@ -193,7 +193,7 @@ pub(crate) async fn store(config: &Config) -> Result<Store, Stop> {
     })
 }
 
-/// Refuses a data directory that does not exist. Records in a database need none.
+/// Refuses a data directory that does not exist. Records in a database do not need one.
 ///
 /// # Errors
 /// With `remedy` as the advice.

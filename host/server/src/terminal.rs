@@ -18,7 +18,7 @@ impl Terminal {
 
     /// Prints one line.
     pub(crate) fn line(self, text: &str) {
-        // A closed output has no remedy.
+        // A closed output cannot be remedied.
         self.try_line(text);
     }
 

@@ -50,7 +50,7 @@ impl Content {
 
     /// Returns the bytes as JSON if they can be written unchanged.
     fn json(&self) -> Option<&RawValue> {
-        // Surrounding whitespace would be lost, and a value that is neither object nor list is more
+        // Surrounding whitespace would be lost, and a value other than an object or a list is more
         // readable as text.
         let whole = matches!(*self.0, [b'{', .., b'}'] | [b'[', .., b']']);
         if whole {

@@ -78,7 +78,7 @@ pub struct InputFile {
 pub enum Import {
     /// Wall-clock time, in milliseconds since 1970.
     Now(u64),
-    /// Milliseconds since the call began.
+    /// Milliseconds since the start of the call.
     Elapsed(u64),
     /// Random bytes.
     Random(Content),
@@ -108,11 +108,10 @@ pub enum Verification {
 
 impl RecordedAction {
     pub(super) fn new(action: &Action) -> Self {
-        let held = |bytes: &Bytes| Content::from(bytes.clone());
         match action {
             Action::Execute { tool, arguments } => Self::Execute {
                 tool: tool.to_string(),
-                arguments: held(arguments),
+                arguments: Content::from(arguments.clone()),
             },
             Action::Poll {
                 trigger,
@@ -120,8 +119,8 @@ impl RecordedAction {
                 cursor,
             } => Self::Poll {
                 trigger: trigger.to_string(),
-                config: held(config),
-                cursor: held(cursor),
+                config: Content::from(config.clone()),
+                cursor: Content::from(cursor.clone()),
             },
             Action::Receive {
                 trigger,
@@ -142,7 +141,7 @@ impl RecordedAction {
                 };
                 Self::Receive {
                     trigger: trigger.to_string(),
-                    config: held(config),
+                    config: Content::from(config.clone()),
                     request,
                 }
             }
@@ -262,22 +261,22 @@ impl SignedMessage {
     /// Signs a message with each algorithm, for a toolkit that verifies by itself.
     #[must_use]
     pub fn of(message: &Bytes, secret: &str) -> Vec<Self> {
-        let signed = |algorithm| {
-            let signature = signing::sign(algorithm, secret, message)?.into();
-            let message = message.clone();
-            Some(Self {
-                algorithm,
-                message,
-                signature,
-            })
-        };
         let algorithms = [
             Algorithm::HmacSha256,
             Algorithm::HmacSha1,
             Algorithm::HmacSha512,
             Algorithm::StandardWebhooks,
         ];
-        algorithms.into_iter().filter_map(signed).collect()
+        algorithms
+            .into_iter()
+            .filter_map(|algorithm| {
+                Some(Self {
+                    algorithm,
+                    message: message.clone(),
+                    signature: signing::sign(algorithm, secret, message)?.into(),
+                })
+            })
+            .collect()
     }
 
     /// Returns the bytes of the signature.
@@ -286,7 +285,7 @@ impl SignedMessage {
         &self.signature
     }
 
-    /// Returns the signature of the message under another secret. Returns none if the secret is
+    /// Returns the signature of the message under another secret. Returns `None` if the secret is
     /// malformed, or if the request carries the secret itself.
     #[must_use]
     pub fn sign(&self, secret: &str) -> Option<Vec<u8>> {

@@ -18,7 +18,7 @@ pub struct Interaction {
     /// Response as the guest saw it, after the host removed the credential.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<Response>,
-    /// Error, if there is no response.
+    /// Error, if the response is absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<RequestError>,
 }
@@ -69,7 +69,7 @@ pub enum Body {
     File {
         /// Id of the file.
         id: String,
-        /// SHA-256 of the content; none if there was no such file.
+        /// SHA-256 of the content; `None` if the file did not exist.
         sha256: Option<Digest>,
     },
     /// Parts of a multipart body, framed by the host.
@@ -108,7 +108,7 @@ pub struct Response {
     pub file: Option<(String, String)>,
 }
 
-/// Error of a request that has no response.
+/// Error of a request without a response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RequestError {
@@ -241,20 +241,18 @@ impl Part {
     }
 
     fn lines(&self) -> String {
-        let told = |value: &Option<String>| {
-            value
-                .clone()
-                .map(|value| format!(", {value}"))
-                .unwrap_or_default()
-        };
         format!(
             "part {}{}{}\n{}",
             self.name,
-            told(&self.filename),
-            told(&self.media_type),
+            after_comma(self.filename.as_deref()),
+            after_comma(self.media_type.as_deref()),
             self.body.lines()
         )
     }
+}
+
+fn after_comma(value: Option<&str>) -> String {
+    value.map(|value| format!(", {value}")).unwrap_or_default()
 }
 
 impl Interaction {
@@ -286,37 +284,33 @@ impl Interaction {
 
     /// Returns the recorded result for the guest.
     pub(super) fn into_response(self, files: &Files) -> Result<http::Response, http::Error> {
-        let error = |kind: String, message: String| http::Error { kind, message };
         match (self.response, self.error) {
             (Some(response), _) => response.into_response(files),
-            (None, Some(RequestError { kind, message })) => Err(error(kind, message)),
-            (None, None) => Err(error(
-                "protocol".to_owned(),
-                "the cassette has no response to this request".to_owned(),
-            )),
+            (None, Some(RequestError { kind, message })) => Err(http::Error { kind, message }),
+            (None, None) => Err(http::Error {
+                kind: "protocol".to_owned(),
+                message: "the cassette has no response to this request".to_owned(),
+            }),
         }
     }
 
     /// Returns the size of the content, in bytes.
     pub(super) fn size(&self) -> usize {
-        let response = |response: &Response| header_bytes(&response.headers) + response.body.len();
-        self.request.size() + self.response.as_ref().map_or(0, response)
+        self.request.size()
+            + self.response.as_ref().map_or(0, |response| {
+                header_bytes(&response.headers) + response.body.len()
+            })
     }
 
     pub(super) fn redact(&mut self, redactor: &Redactor) {
-        let redact_headers = |headers: &mut [(String, String)]| {
-            headers
-                .iter_mut()
-                .for_each(|(_, value)| *value = redactor.redact_text(value));
-        };
         self.request.url = redactor.redact_text(&self.request.url);
-        redact_headers(&mut self.request.headers);
+        redact_headers(&mut self.request.headers, redactor);
         self.request
             .body
             .iter_mut()
             .for_each(|body| body.redact(redactor));
         if let Some(response) = &mut self.response {
-            redact_headers(&mut response.headers);
+            redact_headers(&mut response.headers, redactor);
             response.body.redact(redactor);
         }
     }
@@ -360,17 +354,23 @@ impl Response {
         let id = files
             .create(&name, &media_type)
             .and_then(|id| files.append(&id, &body.bytes()).map(|_| id));
-        let full = |full: crate::toolkit::abi::v1::blob::Error| http::Error {
+        let id = id.map_err(|full| http::Error {
             kind: "limit".to_owned(),
             message: full.message,
-        };
+        })?;
         Ok(http::Response {
             status,
             headers,
             body: Vec::new(),
-            blob: Some(id.map_err(full)?),
+            blob: Some(id),
         })
     }
+}
+
+fn redact_headers(headers: &mut [(String, String)], redactor: &Redactor) {
+    headers
+        .iter_mut()
+        .for_each(|(_, value)| *value = redactor.redact_text(value));
 }
 
 fn header_bytes(headers: &[(String, String)]) -> usize {

@@ -73,7 +73,7 @@ pub struct Cassette {
     pub signed: Vec<SignedMessage>,
 }
 
-/// Reason that a text is not a playable cassette.
+/// Reason why a cassette cannot be played.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidCassette {
     /// The text is too large.

@@ -12,7 +12,7 @@ pub struct RecordedResult {
     /// Output of the toolkit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<RecordedOutput>,
-    /// Error, if there is no output.
+    /// Error, if the output is absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<RecordedError>,
     /// Files that the call created.
@@ -114,51 +114,26 @@ impl RecordedResult {
 
     /// Returns the size of the content, in bytes.
     pub(super) fn size(&self) -> usize {
-        let events = |events: &[Event]| {
-            events
-                .iter()
-                .map(|event| event.id.len() + event.payload.len())
-                .sum::<usize>()
-        };
         match &self.answer {
             None => 0,
             Some(RecordedOutput::Data(data)) => data.len(),
-            Some(RecordedOutput::Polled {
-                events: found,
-                cursor,
-                ..
-            }) => events(found) + cursor.len(),
-            Some(RecordedOutput::Received {
-                events: found,
-                body,
-                ..
-            }) => events(found) + body.len(),
+            Some(RecordedOutput::Polled { events, cursor, .. }) => {
+                event_bytes(events) + cursor.len()
+            }
+            Some(RecordedOutput::Received { events, body, .. }) => event_bytes(events) + body.len(),
         }
     }
 
     pub(super) fn redact(&mut self, redactor: &Redactor) {
-        let events = |events: &mut [Event]| {
-            events
-                .iter_mut()
-                .for_each(|event| event.payload.redact(redactor))
-        };
         match &mut self.answer {
             None => {}
             Some(RecordedOutput::Data(data)) => data.redact(redactor),
-            Some(RecordedOutput::Polled {
-                events: found,
-                cursor,
-                ..
-            }) => {
-                events(found);
+            Some(RecordedOutput::Polled { events, cursor, .. }) => {
+                redact_events(events, redactor);
                 cursor.redact(redactor);
             }
-            Some(RecordedOutput::Received {
-                events: found,
-                body,
-                ..
-            }) => {
-                events(found);
+            Some(RecordedOutput::Received { events, body, .. }) => {
+                redact_events(events, redactor);
                 body.redact(redactor);
             }
         }
@@ -172,33 +147,49 @@ impl RecordedResult {
     }
 }
 
+fn event_bytes(events: &[Event]) -> usize {
+    events
+        .iter()
+        .map(|event| event.id.len() + event.payload.len())
+        .sum()
+}
+
+fn redact_events(events: &mut [Event], redactor: &Redactor) {
+    events
+        .iter_mut()
+        .for_each(|event| event.payload.redact(redactor));
+}
+
+fn recorded_events(events: &[crate::Event]) -> Vec<Event> {
+    events
+        .iter()
+        .map(|event| Event {
+            id: event.id.clone(),
+            payload: event.payload.clone().into(),
+        })
+        .collect()
+}
+
 impl RecordedOutput {
     fn new(answer: &Output) -> Self {
-        let events = |events: &[crate::Event]| {
-            let event = |event: &crate::Event| Event {
-                id: event.id.clone(),
-                payload: event.payload.clone().into(),
-            };
-            events.iter().map(event).collect()
-        };
         match answer {
             Output::Data(data) => Self::Data(data.clone().into()),
             Output::Polled {
-                events: found,
+                events,
                 cursor,
                 more,
             } => Self::Polled {
-                events: events(found),
+                events: recorded_events(events),
                 cursor: cursor.clone().into(),
                 more: *more,
             },
             Output::Received {
-                events: found,
+                events,
                 status,
                 media_type,
                 body,
             } => Self::Received {
-                events: events(found),
+                events: recorded_events(events),
                 status: *status,
                 media_type: media_type.clone(),
                 body: body.clone().into(),

@@ -29,7 +29,7 @@ struct Recording {
     imports: Vec<Import>,
     signed: Vec<SignedMessage>,
     redactor: Arc<Redactor>,
-    /// Bytes that may still be recorded; none if the limit was exceeded.
+    /// Bytes that may still be recorded; `None` if the limit was exceeded.
     remaining_bytes: Option<usize>,
 }
 

@@ -20,38 +20,50 @@ use std::io;
     any(target_arch = "x86_64", target_arch = "aarch64")
 ))]
 pub fn restrict() -> io::Result<()> {
-    use seccompiler::{
-        BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
-        SeccompRule,
-    };
-
-    let first_is = |value: u64| -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
-        let condition = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)?;
-        Ok(vec![SeccompRule::new(vec![condition])?])
-    };
-    let compiled = || -> Result<BpfProgram, seccompiler::BackendError> {
-        let own = u64::from(std::process::id());
-        let mut rules: std::collections::BTreeMap<_, _> = ALLOWED_CALLS
-            .iter()
-            .map(|call| (*call, Vec::new()))
-            .collect();
-        // A process that aborts sends a signal to itself.
-        rules.extend([
-            (libc::SYS_tgkill, first_is(own)?),
-            (libc::SYS_tkill, first_is(own)?),
-        ]);
-        rules.insert(libc::SYS_prlimit64, first_is(0)?);
-        let refuse = SeccompAction::Errno(libc::EPERM as u32);
-        SeccompFilter::new(
-            rules,
-            refuse,
-            SeccompAction::Allow,
-            std::env::consts::ARCH.try_into()?,
-        )?
-        .try_into()
-    };
     // This also prevents the thread from gaining privileges, which the kernel requires.
-    seccompiler::apply_filter(&compiled().map_err(io::Error::other)?).map_err(io::Error::other)
+    seccompiler::apply_filter(&filter_program().map_err(io::Error::other)?)
+        .map_err(io::Error::other)
+}
+
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
+fn filter_program() -> Result<seccompiler::BpfProgram, seccompiler::BackendError> {
+    use seccompiler::{SeccompAction, SeccompFilter};
+
+    let process = u64::from(std::process::id());
+    let mut rules: std::collections::BTreeMap<_, _> = ALLOWED_CALLS
+        .iter()
+        .map(|call| (*call, Vec::new()))
+        .collect();
+    // A process that aborts sends a signal to itself.
+    rules.extend([
+        (libc::SYS_tgkill, first_argument_is(process)?),
+        (libc::SYS_tkill, first_argument_is(process)?),
+    ]);
+    rules.insert(libc::SYS_prlimit64, first_argument_is(0)?);
+    let refuse = SeccompAction::Errno(libc::EPERM as u32);
+    SeccompFilter::new(
+        rules,
+        refuse,
+        SeccompAction::Allow,
+        std::env::consts::ARCH.try_into()?,
+    )?
+    .try_into()
+}
+
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
+fn first_argument_is(
+    value: u64,
+) -> Result<Vec<seccompiler::SeccompRule>, seccompiler::BackendError> {
+    use seccompiler::{SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
+
+    let condition = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)?;
+    Ok(vec![SeccompRule::new(vec![condition])?])
 }
 
 #[cfg(not(all(

@@ -31,7 +31,7 @@ use zeroize::Zeroizing;
 use crate::Digest;
 
 const SEAL_BYTES: usize = 32;
-/// Start of the name of a file that is being written.
+/// Prefix of the name of a file being written.
 const WRITING_PREFIX: &str = ".writing-";
 /// Age from which such a file was left by a process that ended. Writing one takes seconds, and other
 /// processes may write to the same folder.
@@ -71,7 +71,7 @@ impl Cache {
         Ok(cache)
     }
 
-    /// Returns the size of the compiled form of a component, or `None` if there is no such file.
+    /// Returns the size of the compiled form of a component, or `None` if the file does not exist.
     /// The file is not verified.
     pub(crate) fn size(&self, digest: &Digest) -> Option<u64> {
         let seen = fs::symlink_metadata(self.path(digest)).ok()?;
@@ -214,10 +214,9 @@ impl Cache {
 )]
 fn is_interrupted(file: &fs::DirEntry) -> bool {
     let written = file.metadata().and_then(|seen| seen.modified());
-    let age = |at| SystemTime::now().duration_since(at).ok();
     written
         .ok()
-        .and_then(age)
+        .and_then(|at| SystemTime::now().duration_since(at).ok())
         .is_some_and(|age| age > INTERRUPTED_WRITE_AGE)
 }
 

@@ -54,15 +54,15 @@ pub(crate) async fn compile(
     match compiler {
         Compiler::Child(program, limits) => in_child(program, *limits, component).await,
         Compiler::InProcess => {
-            let compiled = tokio::task::spawn_blocking(move || {
+            tokio::task::spawn_blocking(move || {
                 // The component is the user's own: it may use all processors and their memory.
                 let mut config = config();
                 config.parallel_compilation(true);
                 precompile(&Engine::new(&config)?, &component)
-            });
-            let compiled = compiled.await;
-            let compiled = compiled.map_err(|broken| compiler_panicked(&broken.to_string()))?;
-            compiled.map_err(|cause| InstallError::Refused(vec![reason(&cause)]))
+            })
+            .await
+            .map_err(|broken| compiler_panicked(&broken.to_string()))?
+            .map_err(|cause| InstallError::Refused(vec![reason(&cause)]))
         }
     }
 }
@@ -103,7 +103,7 @@ fn compile_stdin() -> Result<Vec<u8>, String> {
     precompile(&engine, &component).map_err(|cause| reason(&cause))
 }
 
-/// Compiles a component, or a module that is a program of the host.
+/// Compiles a component, or a module with a program of the host.
 fn precompile(engine: &Engine, wasm: &[u8]) -> wasmtime::Result<Vec<u8>> {
     if wasmparser::Parser::is_component(wasm) {
         engine.precompile_component(wasm)
@@ -198,7 +198,7 @@ fn signal_reason(signal: Option<i32>, limits: ChildLimits) -> String {
         ),
         // A Rust program aborts when an allocation fails.
         Some(Signal::ABORT) => past_memory(limits),
-        // The kernel killed it because the machine has no memory left, or its stack overflowed.
+        // The kernel killed it because the machine ran out of memory, or its stack overflowed.
         _ => format!(
             "{}, or more memory than the machine has",
             past_memory(limits)

@@ -130,11 +130,12 @@ fn store_artifact(
     runtime: &Runtime,
     cache: &Cache,
 ) -> Result<(), InstallError> {
-    let unavailable = |cause: std::io::Error| {
-        InstallError::Unavailable(format!("the compiled form cannot be stored: {cause}"))
-    };
-    cache.put(digest, artifact).map_err(unavailable)?;
-    let loaded = cache.load(&runtime.engine, digest).map_err(unavailable)?;
+    let loaded = cache
+        .put(digest, artifact)
+        .and_then(|()| cache.load(&runtime.engine, digest))
+        .map_err(|cause| {
+            InstallError::Unavailable(format!("the compiled form cannot be stored: {cause}"))
+        })?;
     let component = loaded.ok_or_else(|| {
         InstallError::PastLimit(vec![
             "it needs more instances, memories or tables than one component may have".to_owned(),

@@ -61,7 +61,7 @@ impl Library {
         let most = (open_files / OPEN_FILES_DIVISOR).clamp(1, MAX_LOADED);
         let least = MIN_LOADED_BYTES.max(budget / most);
         let options = OptionsBuilder::new()
-            // Each shard has room for the largest component.
+            // Each shard can hold the largest component.
             .shards(
                 usize::try_from(budget / MAX_ARTIFACT_BYTES)
                     .unwrap_or(1)

@@ -107,7 +107,7 @@ pub(crate) fn config() -> Config {
         .async_stack_size(ASYNC_STACK)
         // The next guest on this stack may belong to another tenant.
         .async_stack_zeroing(true)
-        // A guest has no concurrent tasks; a waiting guest is a parked stack.
+        // A guest runs no concurrent tasks; a waiting guest is a parked stack.
         .concurrency_support(false)
         .memory_reservation(MEMORY_RESERVATION)
         .memory_guard_size(MEMORY_GUARD)
@@ -185,8 +185,8 @@ fn pooled(settings: &Settings) -> Result<Engine> {
     } else {
         KEEP_WITHOUT_SCAN
     };
-    let start = |warm| pool(live, warm, usize::try_from(keep)?, scan);
-    start(warm).or_else(|_| start(live.min(warm)))
+    let keep = usize::try_from(keep)?;
+    pool(live, warm, keep, scan).or_else(|_| pool(live, live.min(warm), keep, scan))
 }
 
 /// Starts an engine with a pool for `live` guests and `warm` unused slots, each of which keeps
@@ -218,8 +218,8 @@ fn pool(live: u32, warm: u32, keep: usize, scan: bool) -> Result<Engine> {
 }
 
 /// Opens the page map of this process, which the engine keeps open until the process ends. The
-/// engine finds the written pages of a guest in it. A process that is not dumpable may not open it,
-/// so a program calls this before it gives that up. Returns false if written pages cannot be found.
+/// engine finds the written pages of a guest in it. A non-dumpable process may not open it, so a
+/// program calls this before it gives that up. Returns false if written pages cannot be found.
 pub fn open_page_map() -> bool {
     PoolingAllocationConfig::is_pagemap_scan_available()
 }

@@ -1,8 +1,9 @@
 //! Requests of a program to its host.
 //!
 //! The interpreter of Python that we run has two imports for HTTP requests. They carry a record of
-//! fields, each with its length before it. Here the method is [`CALL_METHOD`], the URL is the name of a
-//! function, and the body its input. Every other request is refused: a program has no network.
+//! fields, each with its length before it. Here the method is [`CALL_METHOD`], the URL is the name
+//! of a function, and the body its input. Every other request is refused: a program cannot use the
+//! network.
 
 use bytes::Bytes;
 use wasmtime::{Caller, Linker, Result};
@@ -60,7 +61,7 @@ async fn request(caller: &mut Caller<'_, State>, place: u32, length: u32, size: 
     memory::store(caller, size, bytes, 4).map_or(STATUS_FAULT, |()| code)
 }
 
-/// Reads the function and the input of a request, or none if it is for the network.
+/// Reads the function and the input of a request. Returns `None` if it is for the network.
 fn read(
     caller: &mut Caller<'_, State>,
     place: u32,

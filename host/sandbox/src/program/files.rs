@@ -116,7 +116,7 @@ impl File {
 }
 
 impl Files {
-    /// Creates the tree that a program begins with.
+    /// Creates the initial tree of a program.
     pub(super) fn new(program: &Program, limits: ProgramLimits, memory: Reservation) -> Self {
         let mut files = Self {
             nodes: BTreeMap::new(),
@@ -187,19 +187,20 @@ impl Files {
 
     /// Returns the properties of what is at a path.
     pub(super) fn properties(&self, path: &str) -> Result<Properties, Errno> {
-        let folder = |inode| Properties {
+        let inode = if path.is_empty() {
+            1
+        } else {
+            match self.nodes.get(path).ok_or(Errno::NOENT)? {
+                Node::Folder(inode) => *inode,
+                Node::File(file) => return Ok(file.lock().properties()),
+            }
+        };
+        Ok(Properties {
             is_folder: true,
             inode,
             size: 0,
             modified_ms: 0,
-        };
-        if path.is_empty() {
-            return Ok(folder(1));
-        }
-        match self.nodes.get(path).ok_or(Errno::NOENT)? {
-            Node::Folder(inode) => Ok(folder(*inode)),
-            Node::File(file) => Ok(file.lock().properties()),
-        }
+        })
     }
 
     /// Returns the file at a path.
@@ -260,7 +261,7 @@ impl Files {
         }
     }
 
-    /// Writes bytes at a place of a file. A gap before them is filled with zeros.
+    /// Writes bytes at an offset of a file. A gap before them is filled with zeros.
     pub(super) fn write(
         &mut self,
         file: &FileRef,
@@ -367,8 +368,10 @@ impl Files {
         if moved.iter().any(|path| path.len() + added > MAX_PATH_BYTES) {
             return Err(Errno::NAMETOOLONG);
         }
-        let pinned = |path: &String| matches!(self.nodes.get(path), Some(Node::File(file)) if file.lock().read_only);
-        if moved.iter().any(pinned) {
+        let has_read_only = moved.iter().any(
+            |path| matches!(self.nodes.get(path), Some(Node::File(file)) if file.lock().read_only),
+        );
+        if has_read_only {
             return Err(Errno::ROFS);
         }
         match (self.nodes.get(to), source.is_folder) {
@@ -442,15 +445,14 @@ impl Files {
 
     /// Returns the changes of the run and the reservation for their memory.
     pub(super) fn into_changes(self) -> (Vec<FileChange>, Reservation) {
-        let change = |path: &str, content| FileChange {
-            path: format!("/{path}"),
-            content,
-        };
         let mut changes: Vec<_> = self
             .initial
             .keys()
             .filter(|path| !matches!(self.nodes.get(*path), Some(Node::File(_))))
-            .map(|path| change(path, None))
+            .map(|path| FileChange {
+                path: format!("/{path}"),
+                content: None,
+            })
             .collect();
         for (path, node) in &self.nodes {
             let Node::File(file) = node else { continue };
@@ -460,12 +462,15 @@ impl Files {
                 continue;
             }
             let content = match std::mem::replace(&mut file.content, Content::Stored(0)) {
-                // A file that was renamed and never read has no content here: `rename` reads it.
+                // A renamed file that was never read always has content here: `rename` reads it.
                 Content::Stored(_) => continue,
                 Content::Given(bytes) => bytes,
                 Content::Written(bytes) => bytes.into(),
             };
-            changes.push(change(path, Some(content)));
+            changes.push(FileChange {
+                path: format!("/{path}"),
+                content: Some(content),
+            });
         }
         changes.sort_by(|one, other| one.path.cmp(&other.path));
         (changes, self.memory)
@@ -521,7 +526,7 @@ mod tests {
     use super::*;
     use crate::schedule::limiter::NodeMemory;
 
-    /// Returns the tree of a run that begins with an empty file `a`.
+    /// Returns the tree of a run that starts with an empty file `a`.
     fn tree() -> Files {
         let mut files = Files {
             nodes: BTreeMap::new(),

@@ -1,4 +1,4 @@
-//! Runs programs of the host itself, such as an interpreter, on input that is untrusted.
+//! Runs programs of the host itself, such as an interpreter, on untrusted input.
 //!
 //! Problem: a script of an agent is untrusted, and the interpreter that runs it expects a system:
 //! files, a clock and standard streams.
@@ -159,7 +159,7 @@ pub struct ProgramOutcome {
     pub stdout: Bytes,
     /// Standard error, also of a program that was ended.
     pub stderr: Bytes,
-    /// Changed files in the order of their paths. A program that was ended changed none.
+    /// Changed files in the order of their paths; empty if the program was ended.
     pub changes: Vec<FileChange>,
     /// Resource usage of the run.
     pub usage: Usage,
@@ -172,7 +172,7 @@ pub struct ProgramOutcome {
 pub struct FileChange {
     /// Absolute path.
     pub path: String,
-    /// New content, or none if the file was removed.
+    /// New content, or `None` if the file was removed.
     pub content: Option<Bytes>,
 }
 
@@ -181,6 +181,10 @@ pub(crate) struct Programs {
     pub(crate) engine: Engine,
     linker: Linker<State>,
     loaded: Mutex<Option<(Digest, Arc<InstancePre<State>>)>>,
+}
+
+fn unusable(cause: &str) -> Refusal {
+    Refusal::Unavailable(format!("the compiled program cannot be used: {cause}"))
 }
 
 impl Programs {
@@ -233,17 +237,14 @@ impl Programs {
         cache: &Cache,
         digest: Digest,
     ) -> std::result::Result<Arc<InstancePre<State>>, Refusal> {
-        let unavailable = |cause: String| {
-            Refusal::Unavailable(format!("the compiled program cannot be used: {cause}"))
-        };
         let module: Module = cache
             .load_module(&self.engine, &digest)
-            .map_err(|cause| unavailable(cause.to_string()))?
+            .map_err(|cause| unusable(&cause.to_string()))?
             .ok_or(Refusal::NotInstalled)?;
         let program = self
             .linker
             .instantiate_pre(&module)
-            .map_err(|cause| unavailable(format!("{cause:#}")))?;
+            .map_err(|cause| unusable(&format!("{cause:#}")))?;
         let program = Arc::new(program);
         *self.loaded.lock() = Some((digest, program.clone()));
         Ok(program)

@@ -30,7 +30,7 @@ impl Output {
     }
 
     /// Appends bytes and returns the number of accepted ones: fewer at the limit of the stream, and
-    /// none past it or if the node has no memory.
+    /// 0 past it or if the node is out of memory.
     pub(super) fn write(&self, stream: Stream, bytes: &[u8]) -> usize {
         let mut streams = self.streams.lock();
         let written = &mut streams[stream as usize];

@@ -45,14 +45,18 @@ pub(crate) async fn run(
     let started = Instant::now();
     let deadline = started + limits.wall;
     let meter: Arc<Meter> = Arc::default();
-    let reserve = || context.memory.reserve(&program.tenant);
-    let output = Arc::new(Output::new(limits.output, reserve()));
+    let memory = context.memory;
+    let output = Arc::new(Output::new(limits.output, memory.reserve(&program.tenant)));
     let state = State {
-        limiter: Limiter::new(reserve(), limits.memory, meter.clone()),
+        limiter: Limiter::new(
+            memory.reserve(&program.tenant),
+            limits.memory,
+            meter.clone(),
+        ),
         meter: meter.clone(),
         limits,
         preparation: program.preparation,
-        files: Files::new(&program, limits, reserve()),
+        files: Files::new(&program, limits, memory.reserve(&program.tenant)),
         arguments: program.arguments,
         environment: program
             .environment
@@ -67,7 +71,7 @@ pub(crate) async fn run(
         started,
         deadline,
         response: None,
-        messages: reserve(),
+        messages: memory.reserve(&program.tenant),
         memory: None,
     };
     let mut store = Store::new(context.engine, state);

@@ -91,8 +91,8 @@ impl State {
         self.messages.try_grow(bytes as u64).map_err(memory_busy)
     }
 
-    /// Returns the descriptors that a program begins with: the streams, and the root folder, which
-    /// an interpreter with a prepared memory expects at this place.
+    /// Returns the initial descriptors of a program: the streams, and the root folder, which an
+    /// interpreter with a prepared memory expects at this index.
     pub(super) fn initial_descriptors() -> Vec<Option<Descriptor>> {
         use super::output::Stream;
         vec![
@@ -127,7 +127,7 @@ impl State {
         Ok(number as u32)
     }
 
-    /// Returns the path that a name in a folder stands for.
+    /// Resolves a name in a folder to its path.
     pub(super) fn resolve(&mut self, folder: u32, name: &str) -> Result<String, Errno> {
         match self.descriptor(folder)? {
             Descriptor::Folder { path, .. } => Ok(super::files::join(path, name)),

@@ -1,8 +1,8 @@
 //! Admits calls to the sandbox.
 //!
 //! A call needs a permit before any part of it starts. Tenants share the permits of the node
-//! ([`gate::Shares`]). If a tenant may have none now, its call waits for a limited time in a limited
-//! queue.
+//! ([`gate::Shares`]). If a tenant may not have one now, its call waits for a limited time in a
+//! limited queue.
 
 use std::sync::Arc;
 
@@ -27,11 +27,10 @@ pub(crate) type Permit = gate::Permit<Arc<str>, Arc<Semaphore>>;
 impl CallScheduler {
     pub(crate) fn new(settings: &Settings) -> Self {
         let busy_per_tenant = settings.busy_per_tenant.max(1);
-        let new_state = move || Arc::new(Semaphore::new(busy_per_tenant));
         Self {
             gate: Gate::with_state(
                 call_shares(settings.live, settings.live_per_tenant),
-                new_state,
+                move || Arc::new(Semaphore::new(busy_per_tenant)),
             ),
             queue: Queue {
                 all: settings.queue,

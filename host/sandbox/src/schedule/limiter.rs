@@ -20,9 +20,9 @@ const MAX_FAILED_GROWS: u32 = 100;
 const BASE_DIVISOR: u64 = 16;
 /// Minimum of it: what a call needs that requests no more memory than the default.
 const MIN_BASE_BYTES: u64 = 64 << 20;
-/// Memory that is free for a call when it starts.
+/// Free memory that a call needs to start.
 const MAX_START_BYTES: u64 = 16 << 20;
-/// Part of a tenant's base that is free for a call when it starts, on a node with little memory.
+/// Part of a tenant's base that a call needs to start, on a node with little memory.
 const START_DIVISOR: u64 = 4;
 
 /// Memory of the node for everything that executions hold. Tenants share it.

@@ -30,7 +30,7 @@ pub(crate) struct Meter {
     watched: AtomicBool,
     /// True if the guest is long-running and has to take turns with others.
     long: AtomicBool,
-    /// True if the guest was interrupted and could continue at once.
+    /// True if the guest was interrupted and could continue immediately.
     yielded: AtomicBool,
     /// Time for which the guest was ready and had no processor, in nanoseconds.
     held_up: AtomicU64,

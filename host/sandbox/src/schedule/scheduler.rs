@@ -6,14 +6,13 @@
 //! Guarantee: short calls never pay for a move, and a long call never holds a thread of the caller
 //! for more than about two ticks.
 //!
-//! A call begins on the caller's thread. After more than a tick of processor time the tick callback
+//! A call starts on the caller's thread. After more than a tick of processor time the tick callback
 //! requests a move. The rest runs on the guest threads, which have a lower priority, and takes
 //! turns of one tick with other long calls. Turns are fair between tenants, because only a few
 //! guests of one tenant compete for a thread at any time.
 //!
-//! A guest that is ready and waits for its turn or for the machine is held up by others. That time
-//! does not count as its own, up to a limit; otherwise a few busy neighbors would make each
-//! other fail.
+//! A ready guest that waits for its turn or for the machine is delayed by others. That time does
+//! not count as its own, up to a limit; otherwise a few busy neighbors would make each other fail.
 
 use std::{
     any::Any,
@@ -153,8 +152,8 @@ async fn abort_guest<T>(
     }
 }
 
-/// Returns the output of `future`, or `None` at `deadline`. It sets no timer for a future that is
-/// ready at once.
+/// Returns the output of `future`, or `None` at `deadline`. It sets no timer if the future is ready
+/// immediately.
 async fn run_until<F: Future>(deadline: Instant, future: F) -> Option<F::Output> {
     let mut future = std::pin::pin!(future);
     let mut timer = None;
@@ -233,7 +232,7 @@ fn panic_message(panic: &(dyn Any + Send)) -> String {
         .unwrap_or_else(|| "no message".to_owned())
 }
 
-/// Task that is aborted when its owner is dropped.
+/// Task, aborted when its owner is dropped.
 pub(crate) struct AbortOnDrop<T>(pub(crate) JoinHandle<T>);
 
 impl<T> Drop for AbortOnDrop<T> {

@@ -68,7 +68,7 @@ pub(super) fn sign(
     let method = &request.method;
     let path = request.url.path();
     let query = request.url.query().unwrap_or_default();
-    // All services except S3 sign a path that is encoded once more than it is sent.
+    // All services except S3 sign the path encoded once more than it is sent.
     let path = if is_s3 {
         path.to_owned()
     } else {
@@ -100,17 +100,16 @@ pub(super) fn sign(
 /// Encodes path and query canonically and sorts the query. Only S3 keeps empty path segments.
 fn respell(request: &mut net::Request, is_s3: bool) {
     let url = &mut request.url;
-    let again = |text: &str| {
-        percent_decode_str(text)
-            .decode_utf8()
-            .map_or_else(|_| text.to_owned(), |text| percent(&text))
-    };
     let last = url.path().rsplit('/').next().unwrap_or_default().to_owned();
     let segments = url
         .path()
         .split('/')
         .filter(|segment| is_s3 || !segment.is_empty())
-        .map(again);
+        .map(|segment| {
+            percent_decode_str(segment)
+                .decode_utf8()
+                .map_or_else(|_| segment.to_owned(), |decoded| percent(&decoded))
+        });
     let mut path = segments.collect::<Vec<_>>().join("/");
     if !is_s3 {
         path = format!(
@@ -135,26 +134,24 @@ fn respell(request: &mut net::Request, is_s3: bool) {
     url.set_query((!pairs.is_empty()).then(|| pairs.join("&")).as_deref());
 }
 
+fn joined_values(request: &net::Request, name: &HeaderName) -> String {
+    let values = request.headers.get_all(name).iter().map(|value| {
+        String::from_utf8_lossy(value.as_bytes())
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+    });
+    values.collect::<Vec<_>>().join(",")
+}
+
 /// Returns every signed header with its values joined, ordered by name.
 fn signed_headers(request: &net::Request) -> Vec<(String, String)> {
     let names = request
         .headers
         .keys()
         .filter(|name| !UNSIGNED_HEADERS.contains(&name.as_str()));
-    let one = |name: &HeaderName| {
-        let values = request.headers.get_all(name).iter().map(|value| {
-            String::from_utf8_lossy(value.as_bytes())
-                .split_whitespace()
-                .collect::<Vec<_>>()
-                .join(" ")
-        });
-        (
-            name.as_str().to_owned(),
-            values.collect::<Vec<_>>().join(","),
-        )
-    };
     let mut signed: Vec<_> = names
-        .map(one)
+        .map(|name| (name.as_str().to_owned(), joined_values(request, name)))
         .chain([("host".to_owned(), host(&request.url))])
         .collect();
     signed.sort_unstable();

@@ -13,7 +13,7 @@ use crate::Secret;
 pub(super) struct Keys {
     pub(super) method: SignatureMethod,
     pub(super) consumer_key: Secret,
-    /// Token; empty if there is no account yet or none at all.
+    /// Token; empty if the account does not exist yet or is not needed.
     pub(super) token: Secret,
     pub(super) proof: Proof,
     pub(super) realm: Option<Secret>,

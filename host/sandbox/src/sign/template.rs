@@ -38,16 +38,12 @@ pub(super) fn sign(
         else {
             continue;
         };
-        let missing = || {
+        let value = manifest::fill(value, &values).ok_or_else(|| {
             SigningError(format!(
                 "a value for `{name}` is missing, or the body of the request has no text"
             ))
-        };
-        filled.push((
-            placement,
-            name,
-            Secret::from(manifest::fill(value, &values).ok_or_else(missing)?),
-        ));
+        })?;
+        filled.push((placement, name, Secret::from(value)));
     }
     let made = values.made.take();
     for (placement, name, value) in filled {

@@ -39,17 +39,16 @@ pub(crate) struct StreamQuery {
     auth_config_ids: Vec<String>,
     /// Of these users.
     user_ids: Vec<String>,
-    /// Id after which the stream begins, for clients that cannot send the header
-    /// `Last-Event-ID`.
+    /// Id after which the stream starts, for clients that cannot send the header `Last-Event-ID`.
     last_event_id: Option<String>,
 }
 
 /// Streams the events of the project.
 ///
-/// Each message is the third version of a webhook. Without `Last-Event-ID` the stream begins with
-/// the next event, and with an id without a message: after it a client continues that has received
-/// no message. A stream ends after 15 minutes at the latest; a client continues it with the id of
-/// the last message.
+/// Each message is the third version of a webhook. Without `Last-Event-ID` the stream starts with
+/// the next event. It first sends an id without a message, with which a client continues that has
+/// received no message. A stream ends after 15 minutes at the latest; a client continues it with
+/// the id of the last message.
 #[utoipa::path(get, path = IN_TABLE, operation_id = "open_stream", responses(
     (status = 200, description = "Messages", content_type = "text/event-stream", body = String),
     (status = 404, description = "The message in `Last-Event-ID` does not exist"),

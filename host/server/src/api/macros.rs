@@ -1,7 +1,7 @@
 //! Macros that declare requests and views.
 
 /// Declares an enum of requests and views, and its conversions from and to the enum of the app with
-/// the same variants. The names on the wire stand here, because the app knows none.
+/// the same variants. The names on the wire are declared here, because the app does not know them.
 macro_rules! mirror {
     (
         $(#[$attribute:meta])*
@@ -39,7 +39,7 @@ macro_rules! mirror {
 /// parameters, which become a function `new`. Statements after `where` run first. Without `from`, the
 /// fields have no values.
 ///
-/// An optional field is `name?` if it is left out when it is none, and `name!` if it is null then.
+/// An optional field is `name?` if `None` is left out, and `name!` if `None` becomes null.
 macro_rules! view {
     (
         $(#[$attribute:meta])*

@@ -50,12 +50,12 @@ enum Direction {
     Desc,
 }
 
-/// Reads a member that may be absent, null, or a list of texts.
+/// Reads a property that may be absent, null, or a list of strings.
 fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// Reads a member that must be an object if it is present.
+/// Reads a property that must be an object if present.
 fn object(name: &str, given: Option<Value>) -> ApiResult<serde_json::Map<String, Value>> {
     match given {
         None | Some(Value::Null) => Ok(serde_json::Map::new()),

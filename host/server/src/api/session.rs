@@ -57,7 +57,7 @@ view! {
     #[schema(as = SessionKey)]
     struct KeyView from (project: &Project, holder: &Holder) {
         #[schema(value_type = u64)] auto_id: i64 = project.stored.number,
-        /// A UUID that is made of the key.
+        /// A UUID made of the key.
         id: String = holder.uuid().to_string(),
         name: String = holder.key_name.clone(),
         project_id: String = project.id.to_string(),

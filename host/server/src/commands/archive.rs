@@ -115,11 +115,14 @@ pub(crate) async fn export(config: &Config, args: &Export, terminal: Terminal) -
         }
         Err(stop) if stop.locked => {
             let data = config.data.clone();
-            let open_export = move || match control::send(&data, ControlCommand::Export) {
-                Ok(response) => Ok(Box::new(response) as Box<dyn Read>),
-                Err(cause) => Err(format!("{cause:#}")),
-            };
-            let writing = tokio::task::spawn_blocking(move || write(Box::new(open_export)));
+            let writing = tokio::task::spawn_blocking(move || {
+                write(Box::new(move || {
+                    match control::send(&data, ControlCommand::Export) {
+                        Ok(response) => Ok(Box::new(response) as Box<dyn Read>),
+                        Err(cause) => Err(format!("{cause:#}")),
+                    }
+                }))
+            });
             writing.await.context("cannot write the archive")?
         }
         Err(stop) => return Err(stop),

@@ -9,7 +9,7 @@ use crate::{open::Stop, terminal::Terminal};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Completions {
-    /// Shell that is to complete commands
+    /// Shell that completes commands
     shell: Shell,
 }
 

@@ -1,5 +1,5 @@
-//! `toolhost doctor`: reports problems of an installation in plain text. Changes nothing, also beside
-//! a running server: the file that tries a write has no name.
+//! `toolhost doctor`: reports problems of an installation in plain text. Changes nothing, even
+//! while a server runs: the file that tries a write is unnamed.
 //!
 //! A cross marks a problem that keeps the server from starting or from being trusted; an
 //! exclamation mark is a warning.

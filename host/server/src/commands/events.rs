@@ -223,7 +223,7 @@ fn print_delivery(delivery: &Value, terminal: Terminal) {
     }
 }
 
-/// Returns the beginning of a text that others wrote, without characters that would control the
+/// Returns the start of a string that others wrote, without characters that would control the
 /// terminal.
 fn one_line(text: &str, max_chars: usize) -> String {
     let plain = text.chars().map(|one| match one.is_control() {

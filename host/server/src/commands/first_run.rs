@@ -135,17 +135,15 @@ pub(crate) fn write_env(path: &Path, url: &str, keys: &Keys, new: bool) -> Resul
 /// Writes a file that only its owner can read. The file is replaced as a whole or not at all.
 pub(crate) fn write_private(path: &Path, content: &str) -> Result<()> {
     let temporary = path.with_extension("new");
-    let write = || {
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&temporary)?;
-        file.write_all(content.as_bytes())?;
-        fs::rename(&temporary, path)
-    };
-    write().with_context(|| format!("cannot write {}", path.display()))
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&temporary)
+        .and_then(|mut file| file.write_all(content.as_bytes()))
+        .and_then(|()| fs::rename(&temporary, path))
+        .with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Prints the address of the server and the location of its keys. On a first start, also prints the

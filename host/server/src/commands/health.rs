@@ -21,7 +21,7 @@ pub(super) enum Answer {
     Ready,
     /// A server that does not serve requests, and the reason.
     NotReady(String),
-    /// A program that is no server of this kind, or does not respond in time.
+    /// A program other than a server of this kind, or one that does not respond in time.
     OtherProgram,
     /// No program accepts connections.
     Nothing,

@@ -30,7 +30,7 @@ const COMMAND_GROUPS: [(&str, &[&str]); 4] = [
 const SETTING_FLAGS: [&str; 5] = ["config", "store", "data", "key_file", "listen"];
 /// Flags of commands that work on the data.
 const DATA_FLAGS: &[&str] = &["config", "store", "data", "key_file"];
-/// Flags of commands that send requests to a running server, whose address is beside its data.
+/// Flags of commands that send requests to a running server, whose address is next to its data.
 const CLIENT_FLAGS: &[&str] = &["config", "data"];
 /// Flags by command. Subcommands without an entry use those of their command, and commands without
 /// one use all.

@@ -157,15 +157,17 @@ async fn list(server: &Running, project: &str, terminal: Terminal) -> Result<(),
     Ok(())
 }
 
-/// Formats permissions as requests have them; null, which means everything, if none are given.
+/// Formats permissions as requests have them; null, which means everything, if the list is empty.
 fn permissions(allow: &[String]) -> anyhow::Result<Value> {
-    let read = |text: &String| {
-        let (area, access) = text
-            .split_once('=')
-            .with_context(|| format!("--allow {text}: the value must be AREA=ACCESS"))?;
-        Ok(json!({"preset": area, "access": access}))
-    };
-    let pairs = allow.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
+    let pairs = allow
+        .iter()
+        .map(|text| {
+            let (area, access) = text
+                .split_once('=')
+                .with_context(|| format!("--allow {text}: the value must be AREA=ACCESS"))?;
+            Ok(json!({"preset": area, "access": access}))
+        })
+        .collect::<anyhow::Result<Vec<_>>>()?;
     Ok(if pairs.is_empty() {
         Value::Null
     } else {

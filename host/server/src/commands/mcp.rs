@@ -2,8 +2,9 @@
 //!
 //! Each line of standard input is a message, and is sent to the server over streamable HTTP. The
 //! messages of each response become lines of standard output. Nothing else is printed there. A line
-//! that is no message is answered with an error, and the next one is read. A message that cancels a
-//! request closes its stream, which ends the call, and is passed on to servers whose calls outlive it.
+//! without a message is answered with an error, and the next one is read. A message that cancels a
+//! request closes its stream, which ends the call, and is passed on to servers whose calls outlive
+//! it.
 
 use std::{
     collections::HashMap,
@@ -36,7 +37,7 @@ use crate::{
 const IDLE_TIMEOUT: Duration = Duration::from_secs(310);
 /// Code of the JSON-RPC error for a message that the server did not answer.
 const NOT_ANSWERED: ErrorCode = ErrorCode(-32_000);
-/// Member of a message with the version of the protocol, since 2026-07-28.
+/// JSON pointer to the version of the protocol in a message, since 2026-07-28.
 const VERSION_MEMBER: &str = "/params/_meta/io.modelcontextprotocol~1protocolVersion";
 /// Header with the id of the connection, before 2026-07-28.
 const CONNECTION_HEADER: &str = "mcp-session-id";
@@ -113,7 +114,7 @@ pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Res
     Ok(())
 }
 
-/// Reads a line as JSON. Fails with the reason for which it is none.
+/// Parses a line as JSON. Fails with the reason why it is invalid.
 fn parse(line: Vec<u8>) -> Result<(String, Value), String> {
     let line = String::from_utf8(line).map_err(|cause| {
         let position = cause.utf8_error().valid_up_to();
@@ -232,7 +233,7 @@ impl Bridge {
         Ok(())
     }
 
-    /// Answers a message with an error. A notification has no answer.
+    /// Answers a message with an error. A notification gets no answer.
     fn fail(&self, id: &Value, message: &str) {
         tracing::warn!("{message}");
         if !id.is_null() {
@@ -240,7 +241,7 @@ impl Bridge {
         }
     }
 
-    /// Answers a line that is no message, and therefore has no id.
+    /// Answers a line without a message, and therefore without an id.
     fn refuse(&self, code: ErrorCode, problem: &str) {
         tracing::warn!("{problem}");
         self.print_error(&Value::Null, code, problem);
@@ -252,15 +253,14 @@ impl Bridge {
         self.terminal.line(&answer.to_string());
     }
 
-    /// Returns the reason for which JSON is no message.
+    /// Returns the reason why JSON is not a message.
     fn problem(&self, message: &Value) -> Option<&'static str> {
-        let has_batches = || {
-            let agreed = self.version.get();
-            agreed.is_some_and(|agreed| agreed == ProtocolVersion::V_2025_03_26.as_str())
-        };
+        let agreed = self.version.get();
+        let has_batches =
+            agreed.is_some_and(|agreed| agreed == ProtocolVersion::V_2025_03_26.as_str());
         match message {
             Value::Object(_) => None,
-            Value::Array(_) if has_batches() => None,
+            Value::Array(_) if has_batches => None,
             Value::Array(_) => {
                 Some("this version of the protocol has no batches: send a message on each line")
             }

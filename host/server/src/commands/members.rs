@@ -36,7 +36,7 @@ enum Action {
         /// Display name
         #[arg(long, default_value = "")]
         name: String,
-        /// Name or id of the project of requests that name none [default: the oldest project]
+        /// Name or id of the project of requests that do not name one [default: the oldest project]
         #[arg(long)]
         project: Option<String>,
     },

@@ -40,7 +40,7 @@ enum Action {
         /// Scope to request for every connection; can be repeated
         #[arg(long)]
         scope: Vec<String>,
-        /// Set a client that has no secret
+        /// Set a client without a secret
         #[arg(long)]
         public: bool,
     },

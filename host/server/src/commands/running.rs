@@ -20,7 +20,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(180);
 const MAX_RESPONSE_BYTES: u64 = 64 << 20;
 /// Maximum size of the response that refuses a stream, in bytes.
 const MAX_REFUSAL_BYTES: usize = 64 << 10;
-/// Number of items that are requested at once.
+/// Number of items in one request.
 const PAGE_ITEMS: usize = 500;
 
 /// A running server, and a key to it.
@@ -96,7 +96,7 @@ impl Running {
         self.all("org/owner/project/list", "data").await
     }
 
-    /// Returns the id of a project that is given by id or name.
+    /// Returns the id of a project, given its id or name.
     pub(super) async fn project(&self, given: &str) -> Result<String, Stop> {
         let all = self.projects().await?;
         let found = all
@@ -134,12 +134,12 @@ impl Running {
         more: Option<(&'static str, String)>,
         idle_timeout: Duration,
     ) -> Result<StreamedResponse, Unopened> {
-        let permanent = |stop| Unopened {
-            stop,
-            transient: false,
-        };
-        let request = self.request(Method::GET, path, Body::Empty, more);
-        let request = request.map_err(|cause| permanent(cause.into()))?;
+        let request = self
+            .request(Method::GET, path, Body::Empty, more)
+            .map_err(|cause| Unopened {
+                stop: cause.into(),
+                transient: false,
+            })?;
         let sent = self.client.open(request, idle_timeout).await;
         let mut response = sent.map_err(|cause| Unopened {
             stop: self.unreachable(&cause).into(),
@@ -256,16 +256,18 @@ impl Running {
     }
 }
 
-/// Checks an id that is to be a part of a path. `kind` says what it is the id of.
+/// Checks an id before it becomes part of a path. `kind` says what it identifies.
 pub(super) fn check_id(id: &str, kind: &str) -> Result<(), Stop> {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    if id.bytes().all(is_plain) {
+    let is_plain = id
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    if is_plain {
         return Ok(());
     }
     Err(anyhow!("`{id}` is not the id of {kind}").into())
 }
 
-/// Returns a text of an object; empty if it has none of this name.
+/// Returns a string property of an object; empty if it is missing.
 pub(super) fn text<'a>(object: &'a Value, name: &str) -> &'a str {
     object[name].as_str().unwrap_or_default()
 }

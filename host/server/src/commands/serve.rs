@@ -130,9 +130,9 @@ pub(crate) async fn run(config: Config, args: Args, terminal: Terminal) -> Resul
     server.set_serving(false);
     stop.send_replace(true);
     drain(&mut serving, &mut signals).await;
-    // An export that is aborted reports it; it must not delay the last writes.
+    // An aborted export reports it; it must not delay the last writes.
     beside.shutdown().await;
-    // A call that is aborted begins no further refresh.
+    // An aborted call starts no further refresh.
     drop(server.detached.take());
     // A provider that has replaced a refresh token may reject the old one after the next start, and
     // keeps a client that this server does not know.
@@ -203,7 +203,7 @@ fn serve(
     ));
 }
 
-/// Starts the tasks that run beside the server and may end at any point.
+/// Starts the tasks that run alongside the server and may end at any point.
 fn run_beside(
     server: &Arc<Server>,
     mcp_state: Arc<mcp::State>,

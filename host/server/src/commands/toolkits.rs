@@ -36,7 +36,7 @@ enum Action {
     /// Publish a component from a registry or a file
     #[command(after_help = ADD_EXAMPLES)]
     Add {
-        /// oci://HOST/PATH[:TAG][@sha256:…], or a *.wasm file with its signature beside it
+        /// oci://HOST/PATH[:TAG][@sha256:…], or a *.wasm file with its signature next to it
         from: String,
         #[command(flatten)]
         access: Box<Access>,
@@ -142,7 +142,7 @@ async fn fetch(from: &str, access: &Access) -> anyhow::Result<Fetched> {
     })
 }
 
-/// Reads the signature file that `toolkit sign` wrote beside a component, if there is one.
+/// Reads the signature file that `toolkit sign` wrote next to a component, if there is one.
 pub(super) fn signature_beside(component: &Path) -> anyhow::Result<Option<String>> {
     let mut name = component.as_os_str().to_owned();
     name.push(".minisig");

@@ -13,14 +13,13 @@ settings! {
         #[setting(unit = "s", range = 1..=3_600)] pub pending_s: u64 = 600,
         /// Time that a user may take at a provider before the callback is refused.
         #[setting(unit = "s", range = 1..=3_600)] pub away_s: u64 = 3_600,
-        /// Time before its expiry at which a token is refreshed, or the last quarter of its life if
-        /// that is shorter.
+        /// Time before its expiry at which a token is refreshed, or, if shorter, the last quarter
+        /// of its life.
         #[setting(unit = "s", range = 1..=3_600)] pub refresh_margin_s: u64 = 300,
         /// Time that a server has for refreshing a token before another one may try; token
         /// endpoints get 30 s of it.
         #[setting(unit = "s", range = 1..=600)] pub refresh_lease_s: u64 = 90,
-        /// Time that a call waits for a token that is being refreshed, or for a client that is
-        /// being registered.
+        /// Time that a call waits for the refresh of a token, or for the registration of a client.
         #[setting(unit = "s", range = 1..=60)] pub refresh_wait_s: u64 = 20,
         /// Minimum time after its last refresh after which the token of an unused account is
         /// refreshed, so that its refresh token does not expire.

@@ -14,9 +14,9 @@ settings! {
         #[setting(unit = "MiB", range = 1..=1_024)] pub size_mib: u64 = 100,
         /// Time that a file is kept.
         #[setting(unit = "days", range = 0..=36_500, zero = "forever")] pub keep_days: u32 = 30,
-        /// Files that are uploaded or downloaded by links at once; each is held in memory.
+        /// Files that are uploaded or downloaded by links concurrently; each is held in memory.
         #[setting(range = 1..=1_024)] pub transfers: usize = 16,
-        /// Files of one project that are uploaded or downloaded by links at once.
+        /// Files of one project that are uploaded or downloaded by links concurrently.
         #[setting(range = 1..)] pub transfers_per_project: usize = 8,
         /// Timeout for the upload or download of a file.
         #[setting(unit = "s", range = 1..=3_600)] pub transfer_s: u64 = 600,

@@ -16,9 +16,9 @@ settings! {
         #[setting(unit = "KiB", range = 1..=16_384)] pub execute_body_kib: usize = 4_096,
         /// Any other JSON body.
         #[setting(unit = "KiB", range = 1..=16_384)] pub body_kib: usize = 1_024,
-        /// Requests answered at once.
+        /// Requests answered concurrently.
         #[setting(range = 1..)] pub in_flight: usize = 512,
-        /// Requests of one project answered at once.
+        /// Requests of one project answered concurrently.
         #[setting(range = 1..)] pub in_flight_per_project: usize = 384,
         /// Timeout of a request that waits because of these limits.
         #[setting(unit = "ms", range = 0..=5_000)] pub in_flight_wait_ms: u64 = 250,
@@ -30,8 +30,9 @@ settings! {
         #[setting(range = 1..)] pub bodies_per_address: usize = 128,
         /// Arriving bodies of one project.
         #[setting(range = 1..)] pub bodies_per_project: usize = 64,
-        /// Memory of all arriving bodies, of which one project has at most half. Requests without a key
-        /// have a quarter as much besides. It should be at least twice as large as the largest body.
+        /// Memory of all arriving bodies, of which one project has at most half. Requests without a
+        /// key have a quarter as much in addition. It should be at least twice as large as the
+        /// largest body.
         #[setting(unit = "MiB", range = 1..=65_536)] pub bodies_mib: usize = 256,
         /// Deadline of an operation, including the arrival of its body; executions, publications
         /// and files have limits of their own.
@@ -52,7 +53,7 @@ settings! {
         #[setting(zero = "no limit")] pub webhook_rate: u32 = 4_000,
         /// Open connections.
         #[setting(range = 1..)] pub connections: usize = 4_096,
-        /// Open connections from one address that is not a trusted proxy.
+        /// Open connections from one address, except a trusted proxy.
         #[setting(range = 1..)] pub connections_per_address: usize = 256,
         /// Time that a stopping server waits for running requests.
         #[setting(unit = "s")] pub drain_s: u64 = 30,
@@ -71,8 +72,8 @@ settings! {
         #[setting(range = 1..=100_000_000)] pub mcp_instances_per_project: u64 = 200_000,
         /// Recipes of all users of one project.
         #[setting(range = 1..=100_000_000)] pub recipes_per_project: u64 = 10_000,
-        /// Runs of recipes of one project in a day: their arguments when they begin, and what is kept
-        /// of them when they end.
+        /// Runs of recipes of one project in a day: their arguments when they start, and what is
+        /// kept of them when they end.
         #[setting(unit = "MiB", range = 0..=1 << 20, zero = "no limit")] pub recipe_runs_mib: u64 = 1_024,
         /// Records that one project adds in a day and that no other quota counts, with 512 bytes for
         /// each one: accounts, auth configs, sessions and their versions, recipes, MCP servers,

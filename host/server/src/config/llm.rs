@@ -37,9 +37,9 @@ settings! {
         #[setting(unit = "s", range = 1..=300)] pub timeout_s: u64 = 30,
         /// Tokens of a completion.
         #[setting(range = 1..=65_536)] pub max_tokens: u32 = 2_048,
-        /// Prompts that are processed at once.
+        /// Prompts processed concurrently.
         #[setting(range = 1..=1_024)] pub at_once: usize = 16,
-        /// Prompts of one project that are processed at once.
+        /// Prompts of one project processed concurrently.
         #[setting(range = 1..=1_024)] pub at_once_per_project: usize = 8,
     }
 }
@@ -55,10 +55,10 @@ impl Llm {
             given,
             format!("is set without `{missing}`: set both or neither"),
         )?;
-        let is_endpoint =
-            |url: &Url| matches!(url.scheme(), "http" | "https") && url.query().is_none();
         Problem::unless(
-            self.base_url.as_ref().is_none_or(is_endpoint),
+            self.base_url.as_ref().is_none_or(|url| {
+                matches!(url.scheme(), "http" | "https") && url.query().is_none()
+            }),
             "llm.base_url",
             "must be an http address without a query",
         )?;
@@ -102,8 +102,8 @@ impl Config {
         }))
     }
 
-    /// Builds an HTTP client that may reach private addresses. `target` is the one place to which the
-    /// operator lets it send.
+    /// Builds an HTTP client that may reach private addresses. `target` is the only destination
+    /// that the operator permits.
     pub(super) fn unrestricted_client(&self, target: &str) -> Result<net::Client> {
         let client = net::Client::new(self.unrestricted_net()?);
         client.map_err(|cause| anyhow::anyhow!("build the client for {target}: {}", cause.message))

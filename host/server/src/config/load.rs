@@ -36,7 +36,7 @@ const OTHER_VARIABLES: [&str; 6] = [
 /// The settings file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum SettingsFile {
-    /// A file that is read. It is an error if it cannot be.
+    /// A file to read. It is an error if it cannot be read.
     Read(PathBuf),
     /// The file of the machine, which this user may not read. It does not count.
     Unreadable(PathBuf),

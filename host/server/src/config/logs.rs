@@ -26,9 +26,9 @@ settings! {
         #[setting(zero = "any number")] pub keep_count: u64 = 0,
         /// Executions that leave a cassette, with which `toolhost logs export` and `toolkit replay`
         /// run them again on another machine: `off`, `failed` or `all`. A cassette holds the
-        /// responses of the provider, encrypted. Projects that store no data have none.
+        /// responses of the provider, encrypted. Projects that store no data leave no cassettes.
         pub cassettes: CassettePolicy = CassettePolicy::Off,
-        /// Content of a cassette; a larger execution leaves none.
+        /// Content of a cassette; a larger execution leaves no cassette.
         #[setting(unit = "KiB", range = 1..=8_192)] pub cassette_kib: usize = 256,
         /// Records and cassettes that may wait to be written; when no more fits, new executions
         /// wait. An execution reserves twice `logs.payload_kib` before it starts.
@@ -40,7 +40,7 @@ settings! {
 }
 
 impl Logs {
-    /// Room that a record takes beside its arguments and its result, in KiB.
+    /// Size of a record in addition to its arguments and its result, in KiB.
     const RECORD_KIB: usize = 16;
 
     pub(super) fn check(&self) -> Result<(), Problem> {

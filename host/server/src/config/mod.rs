@@ -112,8 +112,8 @@ settings! {
         /// listened on, for example behind a proxy. OAuth callbacks and file links use it.
         #[setting(unset = "from `listen`", example = "https://tools.example.com")]
         pub public_url: Option<Url>,
-        /// A folder of `*.wasm` components, published at each start. An empty folder publishes none of
-        /// the release.
+        /// A folder of `*.wasm` components, published at each start. With an empty folder, no
+        /// toolkit of the release is published.
         #[setting(unset = "those of the release that the store lacks", example = "./toolkits")]
         pub toolkits: Option<PathBuf>,
         /// The operator word in identifiers such as `is_service_managed`, for client SDKs that
@@ -163,13 +163,21 @@ pub(crate) enum LogFormat {
 
 /// Lists all settings with their defaults.
 pub(crate) fn all() -> Vec<Setting> {
-    // Only a path that is not text could fail, and no default is one.
+    // Only a non-text path could fail, and no default contains one.
     let defaults = serde_json::to_value(Config::default()).unwrap_or_default();
-    let with_default = |setting: Setting| Setting {
-        default: value_at(&defaults, &setting.key),
-        ..setting
-    };
-    Config::settings().into_iter().map(with_default).collect()
+    Config::settings()
+        .into_iter()
+        .map(|setting| Setting {
+            default: value_at(&defaults, &setting.key),
+            ..setting
+        })
+        .collect()
+}
+
+/// Returns true if an address has a host, which may be a name, and a port.
+fn has_port(address: &str) -> bool {
+    let parts = address.rsplit_once(':');
+    parts.is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
 }
 
 /// Returns the value at a key; null if it is missing.
@@ -190,28 +198,24 @@ impl Config {
 
     /// Checks rules that are not the range of one number.
     fn check(&self) -> Result<(), Problem> {
-        let is_word = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
         let word = &self.operator_word;
         Problem::unless(
-            (1..=32).contains(&word.len()) && word.bytes().all(is_word),
+            (1..=32).contains(&word.len())
+                && word
+                    .bytes()
+                    .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()),
             "operator_word",
             format!("is `{word}`: it must be 1 to 32 lower-case letters and digits"),
         )?;
-        let is_base = |url: &Url| {
-            matches!(url.scheme(), "http" | "https")
-                && url.query().is_none()
-                && url.fragment().is_none()
-        };
         Problem::unless(
-            self.public_url.as_ref().is_none_or(is_base),
+            self.public_url.as_ref().is_none_or(|url| {
+                matches!(url.scheme(), "http" | "https")
+                    && url.query().is_none()
+                    && url.fragment().is_none()
+            }),
             "public_url",
             "must be an `http` or `https` URL without a query and a fragment",
         )?;
-        // The host may be a name.
-        let has_port = |address: &str| {
-            let parts = address.rsplit_once(':');
-            parts.is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
-        };
         let addresses = [
             ("listen", Some(&self.listen)),
             ("metrics.listen", self.metrics.listen.as_ref()),
@@ -243,12 +247,11 @@ impl Config {
     }
 
     fn check_store(&self) -> Result<(), Problem> {
-        let is_known = |address: &str| {
-            let schemes = ["postgres://", "postgresql://"];
-            schemes.iter().any(|scheme| address.starts_with(scheme))
-        };
         Problem::unless(
-            self.database().is_none_or(is_known),
+            self.database().is_none_or(|address| {
+                let schemes = ["postgres://", "postgresql://"];
+                schemes.iter().any(|scheme| address.starts_with(scheme))
+            }),
             "store",
             "must be `postgres://user:password@host/database`; without it records lie in the data directory",
         )?;
@@ -263,8 +266,8 @@ impl Config {
         )
     }
 
-    /// Returns the address of the database; none if records are in the data directory. The address
-    /// may contain a password.
+    /// Returns the address of the database; `None` if records are in the data directory. The
+    /// address may contain a password.
     pub(crate) fn database(&self) -> Option<&str> {
         self.store.as_ref().map(|store| store.expose().as_str())
     }
@@ -287,7 +290,7 @@ impl Config {
     }
 }
 
-/// Converts a quota to bytes; returns none if there is no limit.
+/// Converts a quota to bytes; returns `None` without a limit.
 fn mib(quota: u64) -> Option<u64> {
     (quota > 0).then_some(quota << 20)
 }

@@ -84,11 +84,12 @@ impl Config {
 
 /// Reads a list of addresses and address ranges.
 fn ranges(key: &str, list: &[String]) -> Result<Vec<IpNet>> {
-    let range = |text: &String| {
-        let address = text.parse::<IpAddr>().map(IpNet::from);
-        address
-            .or_else(|_| text.parse())
-            .with_context(|| format!("`{key}`: `{text}` is not an address range"))
-    };
-    list.iter().map(range).collect()
+    list.iter()
+        .map(|text| {
+            let address = text.parse::<IpAddr>().map(IpNet::from);
+            address
+                .or_else(|_| text.parse())
+                .with_context(|| format!("`{key}`: `{text}` is not an address range"))
+        })
+        .collect()
 }

@@ -19,30 +19,33 @@ const COMMENT_COLUMNS: usize = 98;
 /// wraps.
 pub(crate) fn help() -> String {
     let about = "Settings, in toolhost.toml or in the environment (net.allow is TOOLHOST_NET__ALLOW, lists have commas):\n";
-    let line = |setting: &Setting| {
-        let text = format!("{} {}", setting.doc, facts(setting));
-        let text = text.replace('`', "").replace("**", "");
-        format!("  {}\n      {text}\n", setting.key)
-    };
-    about.to_owned() + &all().iter().map(line).collect::<String>()
+    about.to_owned() + &all().iter().map(help_entry).collect::<String>()
+}
+
+fn help_entry(setting: &Setting) -> String {
+    let text = format!("{} {}", setting.doc, facts(setting))
+        .replace('`', "")
+        .replace("**", "");
+    format!("  {}\n      {text}\n", setting.key)
 }
 
 /// Formats every setting as a row of the table in `docs/configuration.md`.
 pub(crate) fn table() -> String {
     let head = "| Setting | Default | Range | Meaning |\n|---|---|---|---|\n";
-    let row = |setting: &Setting| {
-        let Setting { key, doc, .. } = setting;
-        let example = match &setting.example {
-            Some(value) if value.is_array() => format!(" Example: `{}`.", plain(value)),
-            _ => String::new(),
-        };
-        let default = setting.default_text();
-        format!(
-            "| `{key}` | {default} | {} | {doc}{example} |\n",
-            setting.range_text()
-        )
+    head.to_owned() + &all().iter().map(table_row).collect::<String>()
+}
+
+fn table_row(setting: &Setting) -> String {
+    let Setting { key, doc, .. } = setting;
+    let example = match &setting.example {
+        Some(value) if value.is_array() => format!(" Example: `{}`.", plain(value)),
+        _ => String::new(),
     };
-    head.to_owned() + &all().iter().map(row).collect::<String>()
+    let default = setting.default_text();
+    format!(
+        "| `{key}` | {default} | {} | {doc}{example} |\n",
+        setting.range_text()
+    )
 }
 
 /// Formats a settings file in which every setting has its default and is commented out.
@@ -177,7 +180,7 @@ fn facts(setting: &Setting) -> String {
     format!("Default: {}{separator}{range}.", setting.default_text())
 }
 
-/// Formats a value without the quotes of a text.
+/// Formats a value without the quotes of a string.
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -194,15 +197,17 @@ fn toml(value: &Value) -> String {
 
 /// Formats a part of a key as TOML.
 fn toml_key(name: &str) -> String {
-    let is_bare = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    if !name.is_empty() && name.bytes().all(is_bare) {
+    let is_bare = name
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+    if !name.is_empty() && is_bare {
         name.to_owned()
     } else {
         toml(&name.into())
     }
 }
 
-/// Formats a text as comment lines.
+/// Formats text as comment lines.
 fn wrap(text: &str) -> String {
     let mut lines = String::new();
     let mut columns = usize::MAX;

@@ -20,7 +20,7 @@ settings! {
     /// The service that has the bucket of `blobs`. Keys that are not set here are read from the
     /// environment names that other programs use, too.
     pub(crate) struct S3 {
-        /// The service, if it is not Amazon's. Only one that is named may use plain `http`.
+        /// The service, if it is not Amazon's. Only a named one may use plain `http`.
         #[setting(unset = "value of `AWS_ENDPOINT_URL`", example = "https://s3.example.com")]
         pub endpoint: Option<Url>,
         /// Region. If it is not set, `AWS_REGION` and `AWS_DEFAULT_REGION` are read.
@@ -42,7 +42,7 @@ settings! {
 }
 
 impl Config {
-    /// Returns the bucket of the blobs; none if they are in the data directory.
+    /// Returns the bucket of the blobs; `None` if they are in the data directory.
     ///
     /// # Errors
     /// If the address is not a bucket, or a required setting is missing.

@@ -10,9 +10,9 @@ settings! {
         /// `pooling` takes instances from a pool made at start: fast, but it reserves address
         /// space. `on_demand` makes instances when needed.
         pub allocator: Allocator = Allocator::Pooling,
-        /// Calls that run at once, including those that wait for a provider.
+        /// Calls that run concurrently, including those that wait for a provider.
         #[setting(range = 1..)] pub live: usize = 512,
-        /// Calls of one project that run at once.
+        /// Calls of one project that run concurrently.
         #[setting(range = 1..)] pub live_per_project: usize = 384,
         /// Calls of one project that have used enough processor time to be moved to threads of
         /// their own.
@@ -28,7 +28,7 @@ settings! {
         /// with an `Idempotency-Key` always does.
         pub cancel_on_disconnect: bool = true,
         /// Memory of all calls together. Slots of the pool that wait for a call keep at most half
-        /// as much besides.
+        /// as much in addition.
         #[setting(unit = "MiB", range = 1..)] pub memory_mib: u64 = 1_024,
         /// Threads for calls that need much processor time.
         #[setting(unset = "one per core", example = 4)] pub threads: Option<usize>,

@@ -19,11 +19,11 @@ settings! {
         /// Time without use after which a session is deleted, with its files. It may last up to two days
         /// longer. No session is deleted before this has been set for as long.
         #[setting(unit = "days", range = 0..=36_500, zero = "sessions are never deleted")] pub keep_days: u32 = 0,
-        /// Members of bodies of sessions that this version does not know: `refuse`, because ignoring a
-        /// restriction would permit more, or `warn`, which ignores them and names them in a header of
-        /// the response and in the log. A member of `toolkits`, `tools`, `tags` or `permissions`, one
-        /// whose name is similar to a known one or to a restriction of sessions, and ten or more
-        /// unknown members are always refused.
+        /// Properties of bodies of sessions that this version does not know: `refuse`, because
+        /// ignoring a restriction would permit more, or `warn`, which ignores them and names them
+        /// in a header of the response and in the log. A property of `toolkits`, `tools`, `tags` or
+        /// `permissions`, one whose name is similar to a known one or to a restriction of sessions,
+        /// and ten or more unknown properties are always refused.
         pub unknown_members: UnknownMembers = UnknownMembers::Refuse,
     }
 }

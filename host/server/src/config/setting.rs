@@ -7,19 +7,19 @@ use std::{
 
 use serde_json::Value;
 
-/// Segment of a key that stands for any name.
+/// Segment of a key that matches any name.
 pub(super) const ANY_NAME: &str = "SLUG";
 
 /// Description of one setting, from the declaration of its field.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Setting {
-    /// Full key, for example `limits.body_kib`. The segment `SLUG` stands for any name.
+    /// Full key, for example `limits.body_kib`. The segment `SLUG` matches any name.
     pub key: String,
     /// Doc comment of the field.
     pub doc: &'static str,
     /// Doc comment of the group.
     pub group_doc: &'static str,
-    /// Default value; null if there is none.
+    /// Default value; null if it is missing.
     pub default: Value,
     /// Unit of a number.
     pub unit: Option<&'static str>,
@@ -27,9 +27,9 @@ pub(crate) struct Setting {
     pub range: Option<Range>,
     /// Meaning of 0.
     pub zero: Option<&'static str>,
-    /// Effect of not setting it, if it has no default value.
+    /// Effect of not setting it, if it lacks a default value.
     pub unset: Option<&'static str>,
-    /// Value for the example file, if there is no default value.
+    /// Value for the example file, if the default value is missing.
     pub example: Option<Value>,
 }
 

@@ -35,7 +35,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// A value that is not valid for its key.
+/// A value that its key does not permit.
 #[derive(Debug)]
 pub(super) struct Problem {
     key: String,
@@ -43,7 +43,7 @@ pub(super) struct Problem {
 }
 
 impl Problem {
-    /// Describes a problem in a text that names the key.
+    /// Describes a problem in a message that names the key.
     pub(super) fn new(key: &str, text: impl ToString) -> Self {
         Self {
             key: key.to_owned(),
@@ -66,7 +66,7 @@ impl Problem {
     }
 }
 
-/// The settings file, and the origin of each value that is not a default.
+/// The settings file, and the origin of each value other than a default.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     file: SettingsFile,
@@ -89,7 +89,7 @@ impl Sources {
         self.file = file;
     }
 
-    /// Returns true if the key has a value that is not a default.
+    /// Returns true if the key has a value other than the default.
     pub(super) fn contains(&self, key: &str) -> bool {
         self.values.contains_key(key)
     }
@@ -126,10 +126,10 @@ impl Sources {
 
     /// Refuses keys that are no settings.
     pub(super) fn check_known(&self, settings: &[Setting]) -> Result<(), Problem> {
-        let unknown = self.values.keys().find(|key| {
-            let is_key = |setting: &Setting| matches(&setting.key, key);
-            !settings.iter().any(is_key)
-        });
+        let unknown = self
+            .values
+            .keys()
+            .find(|key| !settings.iter().any(|setting| matches(&setting.key, key)));
         let Some(key) = unknown else {
             return Ok(());
         };
@@ -150,8 +150,8 @@ impl Sources {
         ))
     }
 
-    /// Returns the question whether another setting was meant, in the spelling of the place in which
-    /// the key was read; empty if no setting is similar.
+    /// Returns the question whether another setting was meant, in the spelling of the source from
+    /// which the key was read; empty if no setting is similar.
     fn similar_setting(&self, key: &str, settings: &[Setting]) -> String {
         let keys = settings.iter().map(|setting| setting.key.clone());
         match self.find(key) {

@@ -34,8 +34,8 @@ settings! {
         #[setting(example = "authorization=Bearer secret")] pub otlp_headers: Option<Secret>,
         /// Name of this installation at the collector.
         pub service_name: String = "toolhost".into(),
-        /// Share of the traces that is recorded, from 0 to 1. A caller that sends `traceparent`
-        /// decides for its own trace.
+        /// Share of recorded traces, from 0 to 1. A caller that sends `traceparent` decides for its
+        /// own trace.
         pub sample_ratio: f64 = 1.0,
         /// Interval between exports of the metrics.
         #[setting(unit = "s", range = 0..=3_600, zero = "metrics are not exported")]
@@ -59,13 +59,13 @@ impl Telemetry {
     }
 
     fn check_endpoint(&self) -> Result<()> {
-        let is_plain = |url: &Url| {
+        let is_plain = self.otlp_endpoint.as_ref().is_none_or(|url| {
             let has_user = !url.username().is_empty() || url.password().is_some();
             matches!(url.scheme(), "http" | "https") && url.query().is_none() && !has_user
-        };
+        });
         // The address is not shown, because it may contain a password.
         ensure!(
-            self.otlp_endpoint.as_ref().is_none_or(is_plain),
+            is_plain,
             "`telemetry.otlp_endpoint` must be `http://host:4318` or `https://…`, without a user and \
              a query: set a key of the collector in `telemetry.otlp_headers`"
         );
@@ -90,7 +90,7 @@ impl Telemetry {
 }
 
 impl Config {
-    /// Returns the settings of traces; none if there is no collector.
+    /// Returns the settings of traces; `None` without a collector.
     pub(crate) fn traces(&self) -> Option<TraceSettings> {
         let Telemetry {
             sample_ratio,
@@ -104,7 +104,7 @@ impl Config {
         })
     }
 
-    /// Returns the collector and its HTTP client; none if there is no collector. The operator chose
+    /// Returns the collector and its HTTP client; `None` without a collector. The operator chose
     /// its address, so it may be on this machine.
     ///
     /// # Errors

@@ -9,8 +9,8 @@ use super::{Config, setting::settings};
 settings! {
     /// Instances of triggers, and their polling.
     pub(crate) struct Triggers {
-        /// Interval between two polls of an instance that asks for none, and the shortest one that
-        /// it may ask for.
+        /// Interval between two polls of an instance that does not ask for one, and the shortest
+        /// one that an instance may ask for.
         #[setting(unit = "s", range = 1..=86_400)] pub poll_interval_s: u64 = 60,
         /// Trigger instances of one project.
         #[setting(range = 1..=1_000_000)] pub max_per_project: u64 = 1_000,

@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize, Serializer};
 use zeroize::Zeroizing;
 
-/// Text shown in place of a secret.
+/// Text shown instead of a secret.
 pub(super) const HIDDEN_TEXT: &str = "(hidden)";
 
-/// Returns true if a text contains an address with a user name or a password.
+/// Returns true if a string contains an address with a user name or a password.
 pub(super) fn has_credentials(text: &str) -> bool {
     let authorities = text.split("://").skip(1);
     authorities

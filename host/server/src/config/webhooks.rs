@@ -48,16 +48,19 @@ const MAX_RETRY_DELAY_S: f64 = 86_400.0;
 impl Config {
     /// Reads the delays between attempts.
     pub(super) fn retry_delays(&self) -> Result<Vec<Duration>> {
-        let delay = |text: &str| {
-            let seconds = text.trim().parse().ok();
-            let seconds = seconds.filter(|seconds| (0.0..=MAX_RETRY_DELAY_S).contains(seconds));
-            seconds.map(Duration::from_secs_f64).with_context(|| {
-                format!("`webhooks.retry_delays_s`: `{text}` is not a number from 0 to {MAX_RETRY_DELAY_S}")
-            })
-        };
         let texts = self.webhooks.retry_delays_s.split(',');
-        let texts = texts.filter(|text| !text.trim().is_empty());
-        let delays = texts.map(delay).collect::<Result<Vec<_>>>()?;
+        let delays = texts
+            .filter(|text| !text.trim().is_empty())
+            .map(|text| {
+                let seconds = text.trim().parse().ok();
+                seconds
+                    .filter(|seconds| (0.0..=MAX_RETRY_DELAY_S).contains(seconds))
+                    .map(Duration::from_secs_f64)
+                    .with_context(|| {
+                        format!("`webhooks.retry_delays_s`: `{text}` is not a number from 0 to {MAX_RETRY_DELAY_S}")
+                    })
+            })
+            .collect::<Result<Vec<_>>>()?;
         ensure!(
             delays.len() <= MAX_RETRY_DELAYS,
             "`webhooks.retry_delays_s`: at most {MAX_RETRY_DELAYS} delays"

@@ -17,7 +17,7 @@ settings! {
         #[setting(unit = "s", range = 1..=60)] pub cpu_s: u64 = 60,
         /// Memory of a script.
         #[setting(unit = "MiB", range = 64..=256)] pub memory_mib: u64 = 256,
-        /// Scripts of one project that run at once.
+        /// Scripts of one project that run concurrently.
         #[setting(range = 1..=1_000)] pub scripts_per_project: usize = 4,
     }
 }

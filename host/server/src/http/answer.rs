@@ -34,7 +34,7 @@ pub(crate) const MAX_REQUEST_LINE_BYTES: usize = 8 << 10;
 pub(crate) const MAX_HEADER_BYTES: usize = 16 << 10;
 /// Maximum number of headers. It is that of hyper, which holds so many without an allocation.
 pub(crate) const MAX_HEADERS: usize = 100;
-/// Characters of a host and its port, besides letters and digits (RFC 3986, section 3.2.2).
+/// Characters of a host and its port, in addition to letters and digits (RFC 3986, section 3.2.2).
 const HOST_PUNCTUATION: &[u8] = b"-._~%!$&'()*+,;=:[]";
 const TRACEPARENT_HEADER: HeaderName = HeaderName::from_static("traceparent");
 const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
@@ -97,7 +97,7 @@ struct Report<'a> {
     server: &'a Server,
     method: Method,
     started: Instant,
-    /// Status of the response; none until it is made.
+    /// Status of the response; `None` until it is made.
     status: Option<StatusCode>,
 }
 
@@ -116,7 +116,7 @@ impl Drop for Report<'_> {
     fn drop(&mut self) {
         let Self { method, status, .. } = &*self;
         let duration = self.started.elapsed();
-        // A thread that ends has no context.
+        // The context of an ending thread is gone.
         let _ = CURRENT_REQUEST.try_with(|context| {
             let route = context.route.get().map(|route| &**route);
             self.server.requests.count(route, method, *status, duration);
@@ -142,8 +142,8 @@ impl Drop for Report<'_> {
     }
 }
 
-/// Describes the answer to a request. The path of the route stands for that of the request, as in
-/// the log.
+/// Describes the answer to a request. It names the path of the route instead of that of the
+/// request, as in the log.
 fn request_work(method: &Method, status: Option<StatusCode>, context: &RequestContext) -> Work {
     let method = counted_method(method);
     let mut attributes = vec![
@@ -171,8 +171,8 @@ fn traceparent(request: &Request<Body>) -> Option<SpanContext> {
     given.next().is_none().then(|| SpanContext::parse(first))?
 }
 
-/// Hands the permits of the request over to a body that is still being made. They are released when
-/// the body ends.
+/// Hands the permits of the request over to an unfinished body. They are released when the body
+/// ends.
 fn keep_permits(response: &mut Response<Body>) {
     if response.body().size_hint().exact().is_none() {
         let permits = CURRENT_REQUEST.with(|context| context.permits.take());
@@ -235,7 +235,7 @@ fn finish(server: &Server, response: &mut Response<Body>) {
     keep_permits(response);
     let headers = response.headers_mut();
     headers.extend(id.map(|id| (REQUEST_ID_HEADER, id)));
-    // 0 means that there is no limit.
+    // 0 means no limit.
     if allowance.limit > 0 {
         headers.insert(RATE_LIMIT_HEADER, HeaderValue::from(allowance.limit));
         headers.insert(REMAINING_HEADER, HeaderValue::from(allowance.left));

@@ -67,12 +67,12 @@ pub(crate) struct UserKey {
 }
 
 impl ProjectKey {
-    /// Returns the credential that work of the request checks before it goes on.
+    /// Returns the credential that work of the request checks before it continues.
     pub(crate) fn credential(&self) -> Credential {
         Credential::new(&self.holder, self.consent.clone())
     }
 
-    /// Checks a permission that the request needs besides the one of its operation.
+    /// Checks a permission that the request needs in addition to the one of its operation.
     pub(crate) fn may(&self, access: Access, areas: &'static [Area]) -> Result<(), Error> {
         may(&self.holder, Permission::OneOf(areas, access))
     }
@@ -168,7 +168,7 @@ fn other_kind(wanted: &'static str, holder: &Holder) -> Error {
     errors::key_of_other_kind(wanted, holder.kind().name())
 }
 
-/// Returns the project that a request is about; none for a key of the organization.
+/// Returns the project that a request is about; `None` for a key of the organization.
 pub(crate) async fn project(
     server: &Server,
     holder: &Holder,

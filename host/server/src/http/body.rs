@@ -46,7 +46,7 @@ impl<T: DeserializeOwned + ToSchema + Send + 'static> FromRequest<Arc<Server>> f
 /// JSON body with its text, for a handler that passes on a part of the text.
 pub(crate) struct JsonWithText<T> {
     pub body: T,
-    /// The text of the body; empty if the request has none.
+    /// The text of the body; empty if the request has no body.
     pub text: Bytes,
 }
 
@@ -113,8 +113,10 @@ pub(crate) async fn decoded(
         return Ok(bytes);
     }
     let (media_type, size) = (media_type.to_owned(), bytes.len());
-    let decode = move || text::decode_request(&media_type, bytes);
-    parse(server, size, decode).await
+    parse(server, size, move || {
+        text::decode_request(&media_type, bytes)
+    })
+    .await
 }
 
 /// Does work that grows with the size of a body of the request being answered, in the turns of its
@@ -201,7 +203,7 @@ impl FromRequest<Arc<Server>> for ComponentBytes {
     }
 }
 
-/// Checks that a body is JSON by its content type, in a charset that is accepted.
+/// Checks that a body is JSON by its content type, in an accepted charset.
 fn is_json(headers: &HeaderMap) -> ApiResult<()> {
     let Some(given) = headers.get(header::CONTENT_TYPE) else {
         return Ok(());

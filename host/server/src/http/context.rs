@@ -27,11 +27,11 @@ tokio::task_local! {
 pub(crate) struct RequestContext {
     /// The client's own request id, or one made by the server.
     pub request_id: RequestId,
-    /// Span of the request; none if it is not traced.
+    /// Span of the request; `None` if it is not traced.
     pub span: Option<OpenSpan>,
     /// Address of the client.
     pub peer: IpAddr,
-    /// Names of this installation; none if they are the default ones.
+    /// Names of this installation; `None` if they are the default ones.
     pub branding: Option<Arc<Branding>>,
     /// The server, once a route is matched.
     pub server: OnceCell<Arc<Server>>,
@@ -43,7 +43,7 @@ pub(crate) struct RequestContext {
     pub allowance: Cell<Option<Allowance>>,
     /// Project or organization that the request was counted for, once its key is authenticated.
     pub owner: OnceCell<Arc<str>>,
-    /// Project of the task that answers the request; none in tests.
+    /// Project of the task that answers the request; `None` in tests.
     pub task: Option<Arc<TaskOwner>>,
     /// Concurrency permits that the request holds.
     pub permits: Permits,

@@ -13,7 +13,7 @@ const SCRIPT_METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE"
 const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static(
     "WWW-Authenticate, Mcp-Session-Id, Mcp-Protocol-Version, Retry-After, X-Request-Id",
 );
-/// Seconds for which a browser keeps the answer to a preflight. Chromium keeps none longer.
+/// Seconds for which a browser keeps the answer to a preflight. Chromium keeps it no longer.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("7200");
 
 /// Answers the request with which a browser asks what a script may send: any header.

@@ -46,8 +46,8 @@ impl Detached {
         }
     }
 
-    /// Starts work in a task, which goes on if the receiver of its output is dropped. The receiver gets
-    /// an error if the work panics or a stopping server aborts it.
+    /// Starts work in a task, which continues if the receiver of its output is dropped. The
+    /// receiver gets an error if the work panics or a stopping server aborts it.
     pub(crate) fn start<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,

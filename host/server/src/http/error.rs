@@ -154,7 +154,7 @@ struct RefusalDetail<'a> {
     errors: &'a [String],
 }
 
-/// Mark of the response to a request that failed and may have had its effect all the same.
+/// Mark of the response to a request that failed and may nevertheless have had its effect.
 #[derive(Clone, Copy)]
 pub(crate) struct EffectUnknown;
 
@@ -179,7 +179,7 @@ impl IntoResponse for ApiError {
         };
         let request_id = request_id().into_text();
         match status {
-            // The server has no fault.
+            // The server is not at fault.
             502 | 504 => tracing::warn!(
                 request_id,
                 slug,

@@ -16,13 +16,13 @@ use utoipa::{
 
 use crate::http::unknown::{MAX_WARNINGS, Warning, member_warning};
 
-/// Names of members; none for a type that is not put together.
+/// Names of properties; `None` for a type that is not composed.
 type Names = Option<Arc<[String]>>;
 
 /// Names by type, because making a schema takes longer than reading most bodies.
 static NAMES_BY_TYPE: LazyLock<RwLock<HashMap<TypeId, Names>>> = LazyLock::new(RwLock::default);
 
-/// Returns a warning about each unknown member of a body, if its type is put together of several.
+/// Returns a warning about each unknown property of a body, if its type is composed of several.
 pub(super) fn warnings<T: ToSchema + 'static>(body: &Value) -> Vec<Warning> {
     let id = TypeId::of::<T>();
     let known = NAMES_BY_TYPE.read().get(&id).cloned();

@@ -62,8 +62,8 @@ pub(crate) fn client(
     }
 }
 
-/// Walks from the nearest address to the first that is not a trusted proxy. An unreadable entry
-/// ends the walk at the proxy that wrote it.
+/// Walks from the nearest address to the first other than a trusted proxy. An unreadable entry ends
+/// the walk at the proxy that wrote it.
 fn farthest(peer: IpAddr, hops: impl Iterator<Item = Option<IpAddr>>, trusted: &[IpNet]) -> IpAddr {
     let mut nearest = peer;
     for hop in hops {
@@ -103,7 +103,7 @@ fn address(text: &str) -> Option<IpAddr> {
     address.ok().map(|address| address.to_canonical())
 }
 
-/// Splits a text at a character outside of quotes; returns none if a quote does not end.
+/// Splits a string at a character outside of quotes; returns `None` if a quote does not end.
 fn split(text: &str, at: char) -> Option<Vec<&str>> {
     let (mut parts, mut begin, mut quoted, mut escaped) = (Vec::new(), 0, false, false);
     for (index, character) in text.char_indices() {

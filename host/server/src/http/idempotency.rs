@@ -70,7 +70,7 @@ async fn begin(server: &Arc<Server>, request: Request<Body>) -> ApiResult<Step> 
         Ok(project) => project,
         Err(error) => return not_authenticated(request, error),
     };
-    // A request that is refused for its rate or its project's concurrency limit is neither read nor
+    // A request refused for its rate or its project's concurrency limit is neither read nor
     // recorded.
     let tenant = project.as_ref().map(|project| &project.tenant);
     auth::admit(server, &holder, tenant)?;
@@ -121,7 +121,7 @@ async fn begin(server: &Arc<Server>, request: Request<Body>) -> ApiResult<Step> 
 }
 
 /// Leaves the refusal of a request to its handler. Fails if the server could not check the key: the
-/// handler might succeed in checking it, and would perform a request that is not recorded.
+/// handler might succeed in checking it, and would perform an unrecorded request.
 fn not_authenticated(request: Request<Body>, error: ApiError) -> ApiResult<Step> {
     let is_unchecked = matches!(
         &error,
@@ -211,7 +211,7 @@ async fn note(server: &Server, pending: Pending, keep: bool, response: Response)
     if let Some(outcome) = outcome
         && let Err(cause) = idempotency::complete(&server.app, pending, outcome).await
     {
-        // Later requests with this key are refused; the response of this one is sent all the same.
+        // Later requests with this key are refused; the response of this one is still sent.
         tracing::warn!(%cause, "the answer to a request with an Idempotency-Key could not be noted");
     }
     Response::from_parts(parts, Body::from(bytes))

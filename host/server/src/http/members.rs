@@ -1,8 +1,8 @@
-//! JSON values read as the types of bodies: every wrong member is named with its path, and unknown
-//! members are noted.
+//! JSON values read as the types of bodies: every wrong property is named with its path, and
+//! unknown properties are noted.
 //!
-//! Written by hand on `serde`: the errors of `serde_json` name no member, and its deserializer does
-//! not tell which members a type ignores.
+//! Written by hand on `serde`: the errors of `serde_json` name no property, and its deserializer
+//! does not tell which properties a type ignores.
 
 mod problem;
 mod value;
@@ -37,8 +37,8 @@ pub(crate) fn read<T: DeserializeOwned>(
     read
 }
 
-/// Returns every problem of a value, of which the first one is known. Each wrong member is removed
-/// to find the next one.
+/// Returns every problem of a value, of which the first one is known. Each wrong property is
+/// removed to find the next one.
 pub(crate) fn problems<T: DeserializeOwned>(mut value: Value, first: Problem) -> Vec<String> {
     let mut lines = Vec::new();
     let mut removed = HashSet::new();
@@ -50,7 +50,7 @@ pub(crate) fn problems<T: DeserializeOwned>(mut value: Value, first: Problem) ->
         if removed.insert(text.clone()) {
             lines.push(format!("{text}: {}", problem.text));
         }
-        // A member that is missing has no place of its own, so its object goes.
+        // A missing property lacks a position of its own, so its object is removed.
         while !path.is_empty() && !remove(&mut value, &path) {
             path.pop();
         }
@@ -66,8 +66,8 @@ pub(crate) fn problems<T: DeserializeOwned>(mut value: Value, first: Problem) ->
     lines
 }
 
-/// Removes the value at a path. The other elements of a list would change their places, so a list is
-/// removed as a whole. Returns false if there is no such value.
+/// Removes the value at a path. The other elements of a list would change their positions, so a
+/// list is removed as a whole. Returns false if the value does not exist.
 fn remove(value: &mut Value, path: &[Step]) -> bool {
     let Some((last, parents)) = path.split_last() else {
         return false;

@@ -19,12 +19,12 @@ use crate::http::unknown::{Warning, add_warning, member_warning, shown_name};
 pub(crate) struct Notes {
     /// Warnings about unknown members, at most [`MAX_WARNINGS`](crate::http::unknown::MAX_WARNINGS).
     pub warnings: Vec<Warning>,
-    /// Path to the value that is being read, or to the one that could not be read.
+    /// Path to the value being read, or to the one that could not be read.
     pub path: String,
 }
 
 impl Notes {
-    /// Steps from an object, whose path has this length, to a member.
+    /// Steps from an object, whose path has this length, to a property.
     ///
     /// # Errors
     /// If its name is a misspelled restriction.
@@ -232,7 +232,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Members<'_, A> {
         &mut self,
         seed: K,
     ) -> Result<Option<K::Value>, A::Error> {
-        // What is missing after the last member is missing in the object.
+        // What is missing after the last property is missing in the object.
         self.notes.path.truncate(self.object);
         self.inner.next_key_seed(Name {
             inner: seed,
@@ -289,7 +289,7 @@ impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Noting<'_, S> {
     }
 }
 
-/// The name of a member, or what reads it.
+/// The name of a property, or what reads it.
 struct Name<'a, T> {
     inner: T,
     /// Length of the path to the object.

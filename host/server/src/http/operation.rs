@@ -80,7 +80,8 @@ impl MaxBody {
 /// Rules of an operation, as its row in the table states them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Operation {
-    /// Permission that a project's key needs. Keys of the organization and of users have none.
+    /// Permission that a project's key needs. Keys of the organization and of users do not have
+    /// permissions.
     pub permission: Permission,
     /// Time within which it must be answered.
     pub deadline: Deadline,
@@ -196,7 +197,7 @@ impl OperationRunner {
                 ApiError::App(errors::deadline(timeout.as_secs())).into_response()
             }),
         };
-        // Of a request that is refused early or replayed, no parameters were read.
+        // Of a request refused early or replayed, no parameters were read.
         if let Some(query) = query
             && response.status().is_success()
             && !response

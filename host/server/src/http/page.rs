@@ -92,8 +92,9 @@ impl Page {
 
     /// Returns the items of a list that are on the page.
     pub(crate) fn part<T>(&self, items: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
-        let size = |number| usize::try_from(number).unwrap_or(usize::MAX);
-        items.skip(size(self.offset())).take(size(self.limit))
+        let offset = usize::try_from(self.offset()).unwrap_or(usize::MAX);
+        let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
+        items.skip(offset).take(limit)
     }
 
     /// Returns the time recorded by the first page. Items created later are on no later page.
@@ -108,9 +109,9 @@ impl Page {
             .map_err(|_| errors::cursor_invalid().into())
     }
 
-    /// Returns the section of a list of records that is on the page. A cursor continues after the
-    /// last record of the page before; a cursor of an earlier version counts pages. `by_value` is
-    /// true if a field other than the time of creation orders the list.
+    /// Returns the section of a list of records on the page. A cursor continues after the last
+    /// record of the page before; a cursor of an earlier version counts pages. `by_value` is true
+    /// if a field other than the time of creation orders the list.
     pub(crate) fn window(&self, by_value: bool) -> ApiResult<Window> {
         let parts = self
             .state

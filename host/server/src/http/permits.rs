@@ -1,7 +1,7 @@
 //! Concurrency permit that the request being answered holds: one of the server, which it exchanges for
 //! one of its project once its key is authenticated.
 //!
-//! A request that waits for its client holds none: it releases its permit, waits, and acquires
+//! A request that waits for its client holds no permit: it releases its permit, waits, and acquires
 //! it again. A stream releases it for good, and has a permit of its own.
 
 use std::cell::{Cell, OnceCell};
@@ -45,7 +45,7 @@ impl Permits {
 /// Acquires the permit of the request being answered.
 ///
 /// # Errors
-/// Returns an error if none becomes free in time.
+/// Returns an error if no permit becomes free in time.
 pub(crate) async fn acquire(limiter: &RequestLimiter) -> Result<(), Error> {
     let caller = CURRENT_REQUEST.with(|context| context.permits.caller.get().cloned());
     match caller {
@@ -87,7 +87,7 @@ pub(crate) async fn acquire_for_project(
 /// Acquires the permit to build a page of a list, which the request holds until it is answered.
 ///
 /// # Errors
-/// Returns an error if none becomes free in time.
+/// Returns an error if no permit becomes free in time.
 pub(crate) async fn acquire_page() -> Result<(), Error> {
     let known = CURRENT_REQUEST.with(|context| {
         let owner = context.owner.get().cloned();

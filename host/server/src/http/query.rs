@@ -22,7 +22,7 @@ use crate::http::{
 
 /// Maximum number of entries of a list. Clients send all ids or slugs they know.
 pub(crate) const MAX_LIST_ENTRIES: usize = 1_000;
-/// Maximum characters of a text, and of an entry of a list.
+/// Maximum characters of a string, and of an entry of a list.
 pub(crate) const MAX_TEXT_CHARS: usize = 256;
 
 /// Query parameters of an operation.
@@ -85,10 +85,10 @@ pub(crate) fn pairs(query: &str) -> ApiResult<Vec<(String, String)>> {
     }
 }
 
-/// Reads an optional number. Clients that have none send `null`.
+/// Reads an optional number. Clients without a number send `null`.
 ///
 /// # Errors
-/// If the parameter is another text.
+/// If the parameter is another string.
 pub(crate) fn number_or_null<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
     let text = Option::<String>::deserialize(from)?;
     text.filter(|text| text != "null")
@@ -96,7 +96,7 @@ pub(crate) fn number_or_null<'de, D: Deserializer<'de>>(from: D) -> Result<Optio
         .transpose()
 }
 
-/// Reads one word of an enum, in any case, from the member of a body that may hold it.
+/// Reads one word of an enum, in any case, from the property of a body that may hold it.
 ///
 /// # Errors
 /// If the enum has no such word.
@@ -105,8 +105,7 @@ pub(crate) fn word<T: DeserializeOwned>(
     word: Option<String>,
     branding: &Branding,
 ) -> ApiResult<Option<T>> {
-    let read = |word: String| T::deserialize(Parameter::new(&word, branding));
-    word.map(read)
+    word.map(|word| T::deserialize(Parameter::new(&word, branding)))
         .transpose()
         .map_err(|invalid| errors::invalid(format!("{member}: {invalid}")).into())
 }

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 
 use crate::http::{branding::Branded, context::CURRENT_REQUEST, error::ApiError, errors};
 
-/// Number of headers for which a response has room from the start.
+/// Initial capacity for the headers of a response.
 const HEADER_CAPACITY: usize = 12;
 /// Initial size of the buffer into which a body is written, in bytes.
 const BODY_CAPACITY: usize = 512;
@@ -98,7 +98,7 @@ pub(crate) fn json<T: Serialize + ?Sized>(status: StatusCode, body: &T) -> Respo
     }
 }
 
-/// Builds a response with a JSON body that is serialized already.
+/// Builds a response with an already serialized JSON body.
 pub(crate) fn json_bytes(status: StatusCode, body: Vec<u8>) -> Response {
     let mut headers = HeaderMap::with_capacity(HEADER_CAPACITY);
     let media_type = HeaderValue::from_static("application/json");

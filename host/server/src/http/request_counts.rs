@@ -12,12 +12,12 @@ use axum::http::{Method, StatusCode};
 use parking_lot::Mutex;
 use store::{DurationCounts, Durations};
 
-/// Methods that are counted separately. The last one stands for all others.
+/// Methods that are counted separately. The last one covers all others.
 const COUNTED_METHODS: [&str; 8] = [
     "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "other",
 ];
-/// Classes of statuses. The last one stands for a request whose client disconnected before the
-/// response began.
+/// Classes of statuses. The last one covers requests whose clients disconnected before the response
+/// started.
 const STATUS_CLASSES: [&str; 6] = ["1xx", "2xx", "3xx", "4xx", "5xx", "disconnected"];
 /// Route of requests that match no route.
 const NO_ROUTE: &str = "(none)";

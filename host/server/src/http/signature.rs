@@ -28,7 +28,7 @@ use crate::http::{
     ShortPage, UnparsedJson, UserKey, page::Paging,
 };
 
-/// Value of `path` in `#[utoipa::path]`: the path of an operation stands in its row of the table.
+/// Value of `path` in `#[utoipa::path]`: the path of an operation is in its row of the table.
 pub(crate) const IN_TABLE: &str = "";
 
 /// Description of one operation, and the schemas that it refers to.

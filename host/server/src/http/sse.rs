@@ -13,7 +13,7 @@ use futures::Stream;
 
 /// Interval of comments that keep an idle connection open.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
-/// Header with `no` that makes nginx, and proxies like it, pass each event on at once.
+/// Header with `no` that makes nginx, and proxies like it, pass each event on immediately.
 static BUFFERING_HEADER: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// Answers with a stream of events, which no proxy holds back.

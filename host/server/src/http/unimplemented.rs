@@ -1,9 +1,9 @@
-//! Members of bodies that clients send and that this server does not have.
+//! Properties of bodies that clients send and that this server does not have.
 //!
 //! Problem: a client that sends one expects less access, another destination or a guard, so that a
 //! server that ignores it does more than was asked for.
 //!
-//! Guarantee: a request with such a member is refused. The description marks the member with
+//! Guarantee: a request with such a property is refused. The description marks the property with
 //! `x-unimplemented`.
 
 use serde::{Deserialize, Deserializer, de};
@@ -12,15 +12,15 @@ use utoipa::openapi::{
     schema::{ObjectBuilder, Schema, SchemaType},
 };
 
-/// Extension of a schema that says what happens to the member: `refuse` or `ignore`.
+/// Extension of a schema that says what happens to the property: `refuse` or `ignore`.
 const UNIMPLEMENTED_MARK: &str = "x-unimplemented";
 
-/// Reason why a member is refused.
+/// Reason why a property is refused.
 const UNIMPLEMENTED_REASON: &str =
     "this server does not have it, and does not ignore it: send the request without it";
 
-/// Value of a member that this server does not have. It cannot be read, not even from null. A member
-/// for which null means that it is absent has the type `Option<Unimplemented>`. Its schema is
+/// Value of a property that this server does not have. It cannot be read, not even from null. A
+/// property for which null means absent has the type `Option<Unimplemented>`. Its schema is
 /// [`refused`].
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Unimplemented;
@@ -31,12 +31,12 @@ impl<'de> Deserialize<'de> for Unimplemented {
     }
 }
 
-/// Returns the schema of a member that is always refused.
+/// Returns the schema of an always refused property.
 pub(crate) fn refused() -> Schema {
     marked("refuse")
 }
 
-/// Returns the schema of a member that is accepted and has no effect.
+/// Returns the schema of a property that is accepted without effect.
 pub(crate) fn ignored() -> Schema {
     marked("ignore")
 }

@@ -57,11 +57,11 @@ struct Noted {
     warnings: Vec<Warning>,
 }
 
-/// A query parameter or a member of a body that is unknown.
+/// An unknown query parameter or property of a body.
 #[derive(Debug, Clone)]
 pub(crate) struct Warning {
     text: String,
-    /// True if the name is similar to one that its place may have, or to a restriction of sessions.
+    /// True if the name is similar to a permitted one, or to a restriction of sessions.
     may_restrict: bool,
 }
 
@@ -105,7 +105,7 @@ impl Names {
         }
     }
 
-    /// Checks that a query has no filter of other lists, which would return everything here.
+    /// Checks that a query is without filters of other lists, which would return everything here.
     ///
     /// # Errors
     /// Names the parameter.
@@ -175,20 +175,22 @@ pub(super) fn add_warning(warnings: &mut Vec<Warning>, warning: impl FnOnce() ->
     }
 }
 
-/// Takes note of the unknown members of the body of the request being answered. An operation that
-/// refuses them does so. If `sessions.unknown_members` is `warn`, it refuses only those that may be
-/// misspelled or misplaced restrictions.
+/// Takes note of the unknown properties of the body of the request being answered. An operation
+/// that refuses them does so. If `sessions.unknown_members` is `warn`, it refuses only those that
+/// may be misspelled or misplaced restrictions.
 ///
 /// # Errors
-/// `4300` with every refused member that was noted.
+/// `4300` with every refused property that was noted.
 pub(crate) fn admit(server: &Server, warnings: Vec<Warning>) -> ApiResult<()> {
     if operation().refuses_unknown_members && !warnings.is_empty() {
         // Of more members than are noted, one could be a restriction.
         let accepts_others = server.config.sessions.unknown_members == UnknownMembers::Warn
             && warnings.len() < MAX_WARNINGS;
-        let is_refused = |warning: &&Warning| !accepts_others || warning.may_restrict;
-        let problems = warnings.iter().filter(is_refused).map(Warning::refusal);
-        let problems: Vec<_> = problems.collect();
+        let problems: Vec<_> = warnings
+            .iter()
+            .filter(|warning| !accepts_others || warning.may_restrict)
+            .map(Warning::refusal)
+            .collect();
         if !problems.is_empty() {
             return Err(errors::session_invalid(problems).into());
         }
@@ -200,7 +202,7 @@ pub(crate) fn admit(server: &Server, warnings: Vec<Warning>) -> ApiResult<()> {
     Ok(())
 }
 
-/// Returns the warning about an unknown member of a body. The place is the path of its object, with
+/// Returns the warning about an unknown property of a body. `place` is the path of its object, with
 /// a dot at the end unless it is the body itself.
 pub(crate) fn member_warning(place: &str, name: &str, known: &[&str]) -> Warning {
     warning("body member", place, name, known.iter())

@@ -40,7 +40,7 @@ const PROJECT_BUSY: &str = "429 `Server_ProjectBusy`";
 const TOO_MANY_RECORDS: &str = "507 `Project_TooManyRecords`";
 const TOO_MANY: &str = "429 `HTTP_TooManyRequests`";
 const COMPONENT_TOO_COSTLY: &str = "422 `Toolkit_ComponentLimit`";
-/// Effect of a component or manifest that is not valid.
+/// Effect of an invalid component or manifest.
 pub(super) const COMPONENT_INVALID: &str = "400 `Toolkit_ComponentInvalid`";
 const TOOL_GETS_LIMIT: &str = "the tool gets an error of kind `limit`";
 const TOOL_GETS_TOO_LARGE: &str = "the tool gets an error of kind `too_large`";
@@ -112,8 +112,7 @@ pub(super) fn executions(set: Set<'_>) -> Vec<Row> {
     ]
 }
 
-/// Destructured without `..`, so that the compiler reports a limit of the sandbox that is missing
-/// here.
+/// Destructured without `..`, so that the compiler reports a limit of the sandbox missing here.
 #[rustfmt::skip]
 pub(super) fn execution_resources(limits: sandbox::Limits, ceiling: sandbox::Limits) -> Vec<Row> {
     let sandbox::Limits {

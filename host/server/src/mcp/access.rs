@@ -55,7 +55,7 @@ fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-/// Returns the host of a request; empty if it names none.
+/// Returns the host of a request; empty if it does not name one.
 fn host(headers: &HeaderMap) -> String {
     let given = text(headers, header::HOST).unwrap_or_default();
     let host = given.parse::<Authority>();
@@ -79,12 +79,13 @@ fn is_own<'a>(host: &str, mut named: impl Iterator<Item = &'a str>) -> bool {
 
 /// Returns true if two hosts are equal, or are both names of this machine.
 fn is_same(one: &str, other: &str) -> bool {
-    let is_local = |host: &str| {
-        let bare = host.trim_start_matches('[').trim_end_matches(']');
-        let address = bare.parse::<IpAddr>();
-        host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|ip| ip.is_loopback())
-    };
     one.eq_ignore_ascii_case(other) || (is_local(one) && is_local(other))
+}
+
+fn is_local(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let address = bare.parse::<IpAddr>();
+    host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|ip| ip.is_loopback())
 }
 
 /// Admits a request to an MCP server, and returns its key, if it has one. A key or an
@@ -102,9 +103,8 @@ pub(super) async fn admit(
     if is_required || auth::has_key(headers) || access_token(headers).is_some() {
         let key = project_key(server, &mut parts, &caller.resource()).await?;
         if key.project.id != caller.project.id {
-            let wrong_key = || errors::key_of_other_kind("the project's", "another project's");
             return Err(if is_required {
-                wrong_key()
+                errors::key_of_other_kind("the project's", "another project's")
             } else {
                 caller.not_found()
             }
@@ -118,8 +118,8 @@ pub(super) async fn admit(
     Ok((Request::from_parts(parts, body), admitted))
 }
 
-/// Admits a request with its key, or with its access token for an endpoint. A token stands for the key
-/// with which its user has signed in.
+/// Admits a request with its key, or with its access token for an endpoint. A token represents the
+/// key with which its user has signed in.
 pub(super) async fn project_key(
     server: &Arc<Server>,
     parts: &mut Parts,

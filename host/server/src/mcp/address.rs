@@ -97,13 +97,14 @@ impl Address {
 /// Returns the MCP endpoint of this server that a URL names.
 ///
 /// # Errors
-/// If the URL names none.
+/// If the URL does not name one.
 pub(crate) fn resource(server: &Server, url: &str) -> Result<Resource, Error> {
     let named = named_resource(server, url);
     named.ok_or_else(|| errors::mcp_target_invalid("it is not an MCP endpoint of this server"))
 }
 
-/// Returns the MCP endpoint that a client names by a URL, or none if the URL is that of the server.
+/// Returns the MCP endpoint that a client names by a URL, or `None` if the URL is that of the
+/// server.
 ///
 /// # Errors
 /// If the URL names neither.
@@ -119,10 +120,11 @@ fn is_server(base: &str, url: &str) -> bool {
     let (Ok(base), Ok(url)) = (Url::parse(base), Url::parse(url)) else {
         return false;
     };
-    let path = |url: &Url| url.path().trim_end_matches('/').to_owned();
     let is_bare = url.query().is_none() && url.fragment().is_none();
-    let own_path = path(&url);
-    base.origin() == url.origin() && is_bare && (own_path.is_empty() || own_path == path(&base))
+    let path = url.path().trim_end_matches('/');
+    base.origin() == url.origin()
+        && is_bare
+        && (path.is_empty() || path == base.path().trim_end_matches('/'))
 }
 
 fn named_resource(server: &Server, url: &str) -> Option<Resource> {

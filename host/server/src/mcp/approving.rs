@@ -91,11 +91,10 @@ fn shows_forms(capabilities: &ClientCapabilities) -> bool {
 
 /// Reads the answer of the user as the API does.
 fn approval(state: &str, response: &Value) -> Result<Approval, Error> {
-    let invalid = |cause| {
+    let response = InputResponse::deserialize(response).map_err(|cause| {
         let path = format!("inputResponses.{APPROVAL_REQUEST_NAME}");
         errors::session_invalid(format!("{path}: {cause}"))
-    };
-    let response = InputResponse::deserialize(response).map_err(invalid)?;
+    })?;
     Ok(Approval {
         state: state.to_owned(),
         decision: response.decision()?,

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::http::{ApiResult, errors, reply::json_bytes};
 
-/// Answers the messages of a body, one after the other, with the list of their responses.
+/// Answers the messages of a body in sequence, with the list of their responses.
 pub(super) async fn answer(
     endpoint: Endpoint,
     head: Parts,

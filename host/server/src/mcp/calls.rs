@@ -4,8 +4,9 @@
 //! request and is sent over the same connection. The server that receives it may not be the one that
 //! runs the call, and passes it on to the others. Later clients close the stream of the response.
 //!
-//! A client chooses the ids of its connection and its requests, and may choose those of another one. A
-//! notification therefore finds only calls that began at the same address with the same credential.
+//! A client chooses the ids of its connection and its requests, and may choose those of another
+//! one. A notification therefore finds only calls that started at the same address with the same
+//! credential.
 
 use std::{borrow::Cow, collections::HashMap, future, sync::Arc};
 
@@ -20,7 +21,7 @@ use tokio::sync::Notify;
 use super::{CONNECTION_ID, connecting::opens_urls};
 use crate::http::ProjectKey;
 
-/// Maximum bytes of a message that is read for its method.
+/// Maximum bytes of a message to read for its method.
 const MAX_NOTIFICATION_BYTES: usize = 16 << 10;
 
 /// The running calls of this server, by connection and request.
@@ -62,7 +63,7 @@ pub(super) struct RunningCall {
 }
 
 impl Calls {
-    /// Registers a call. Returns none for a client without a connection, which cancels its calls
+    /// Registers a call. Returns `None` for a client without a connection, which cancels its calls
     /// only by disconnecting.
     pub(super) fn begin(
         &self,
@@ -163,7 +164,7 @@ pub(super) enum ConnectionMessage {
 }
 
 impl ConnectionMessage {
-    /// Reads a message. Returns none if it is about something else.
+    /// Reads a message. Returns `None` if it is about something else.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         if bytes.len() > MAX_NOTIFICATION_BYTES {
             return None;

@@ -67,8 +67,8 @@ impl ToolListChanges {
     }
 }
 
-/// Answers `GET` with a stream of notifications. If too many streams are open, the answer is that of a
-/// server that offers none, as the protocol permits.
+/// Answers `GET` with a stream of notifications. If too many streams are open, the answer is that
+/// of a server without such streams, as the protocol permits.
 pub(super) fn stream(mut endpoint: Endpoint) -> Response {
     endpoint.open_stream();
     if !endpoint.has_stream() {

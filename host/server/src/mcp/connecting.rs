@@ -59,7 +59,7 @@ impl Consent {
     }
 }
 
-/// Returns true if a call was refused because its user has no account.
+/// Returns true if a call was refused because its user lacks an account.
 pub(super) fn is_connection_missing(cause: &Error) -> bool {
     cause.is(&errors::NO_ACCOUNT) || cause.is(&errors::NO_ACTIVE_CONNECTION)
 }

@@ -52,8 +52,8 @@ type Key = (Digest, Arc<str>, bool);
 #[derive(Default)]
 pub(crate) struct Descriptions(Mutex<Generations>);
 
-/// Descriptions in two generations. When the younger one is full, it takes the place of the older one,
-/// whose descriptions were not used since.
+/// Descriptions in two generations. When the younger one is full, it replaces the older one, whose
+/// descriptions were not used since.
 #[derive(Default)]
 struct Generations {
     young: HashMap<Key, Description>,

@@ -36,7 +36,7 @@ use crate::http::{ApiResult, errors, reply::json_bytes};
 /// Initial size of the buffer into which a response is written, in bytes.
 const MESSAGE_CAPACITY: usize = 1 << 10;
 
-/// A request that is answered here.
+/// A request answered here.
 pub(super) struct DirectRequest {
     id: RequestId,
     method: Method,
@@ -68,7 +68,8 @@ struct Params<'a> {
     arguments: Option<&'a RawValue>,
 }
 
-/// A struct that is an object in JSON. serde would deserialize it from an array of its members too.
+/// A struct read from an object in JSON. serde would deserialize it from an array of its fields,
+/// too.
 struct Object<T>(T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
@@ -94,8 +95,8 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
 }
 
 impl DirectRequest {
-    /// Reads a request with a body of JSON, of a client that accepts JSON. Returns none if `rmcp` has to
-    /// answer it.
+    /// Reads a request with a body of JSON, of a client that accepts JSON. Returns `None` if `rmcp`
+    /// has to answer it.
     pub(super) fn read(headers: &HeaderMap, body: &Bytes) -> Option<Self> {
         if !has_connections(headers) {
             return None;
@@ -137,7 +138,7 @@ impl DirectRequest {
     }
 }
 
-/// Returns true if a request has no version of the protocol, or one that has connections.
+/// Returns true if a request names no version of the protocol, or one that has connections.
 pub(super) fn has_connections(headers: &HeaderMap) -> bool {
     let mut versions = ProtocolVersion::KNOWN_VERSIONS
         .iter()
@@ -170,7 +171,8 @@ impl Endpoint {
     ) -> Result<Answer, ErrorData> {
         let running = self.begin(id);
         let approval = CallApproval::default();
-        // The call is polled first: if it ends at once, no waiter for a cancellation is registered.
+        // The call is polled first: if it ends immediately, no waiter for a cancellation is
+        // registered.
         let called = tokio::select! {
             biased;
             called = self.call_once(name, arguments, &approval) => called,

@@ -135,8 +135,8 @@ impl Endpoint {
         }
     }
 
-    /// Takes a permit for a stream of announcements, if one is free, in place of the concurrency permits
-    /// of the request: a stream without work must not keep other requests out.
+    /// Takes a permit for a stream of announcements, if one is free, instead of the concurrency
+    /// permits of the request: a stream without work must not keep other requests out.
     pub(super) fn open_stream(&mut self) {
         if !self.may_stream {
             return;
@@ -178,7 +178,8 @@ impl Endpoint {
         self.server.is_serving()
     }
 
-    /// Calls a tool until its client cancels the call with a notification. Returns none in that case.
+    /// Calls a tool until its client cancels the call with a notification. Returns `None` in that
+    /// case.
     pub(super) async fn call_until_cancelled(
         self,
         running: Option<RunningCall>,
@@ -187,7 +188,7 @@ impl Endpoint {
         consent: Consent,
         approval: CallApproval,
     ) -> Option<Result<Outcome, Error>> {
-        // `rmcp` runs a call in a task besides the one of the connection.
+        // `rmcp` runs a call in a task other than that of the connection.
         let shares = &self.app().shares;
         let owner = shares.owner(&self.caller.project().tenant);
         let call = self.call(&name, arguments, consent, &approval);
@@ -350,7 +351,7 @@ impl Endpoint {
         }
     }
 
-    /// Stores data that is too large for a result as a file.
+    /// Stores data too large for a result as a file.
     async fn cut(&self, tool: &str, outcome: Outcome) -> Outcome {
         let (data, source) = match outcome {
             Outcome::Own(Ok(data)) => (data, None),
@@ -363,7 +364,7 @@ impl Endpoint {
         Outcome::cut(&data, source, stored.map(|[result, _]| result))
     }
 
-    /// Answers a call whose user has no account.
+    /// Answers a call whose user lacks an account.
     async fn answer_not_connected(
         &self,
         name: &str,

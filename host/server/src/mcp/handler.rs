@@ -37,8 +37,8 @@ impl Endpoint {
         }
     }
 
-    /// Returns true if a call goes on when its client disconnects. Since protocol version 2026-07-28 a
-    /// client closes the stream of a call to cancel it.
+    /// Returns true if a call continues when its client disconnects. Since protocol version
+    /// 2026-07-28 a client closes the stream of a call to cancel it.
     fn outlives_client(&self, context: &RequestContext<RoleServer>) -> bool {
         let version = context.protocol_version();
         let is_older = version.is_none_or(|version| version < ProtocolVersion::V_2026_07_28);
@@ -74,7 +74,8 @@ impl ServerHandler for Endpoint {
         supported.cloned().collect()
     }
 
-    /// Returns none if too many streams are open. The client is told that there are no subscriptions.
+    /// Returns `None` if too many streams are open. The client is told that there are no
+    /// subscriptions.
     fn accepted_subscription_filter(&self, _: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         let accepted = SubscriptionFilter::builder().tools_list_changed().build();
         self.has_stream().then_some(accepted)
@@ -190,8 +191,8 @@ impl ServerHandler for Endpoint {
                     let outcome = self.respond(&name, called, consent, way).await?;
                     return Ok(Answer::from(outcome).into());
                 }
-                // The client disconnected, or the server stops. A call that outlives its client goes on
-                // in its task.
+                // The client disconnected, or the server stops. A call that outlives its client
+                // continues in its task.
                 () = context.ct.cancelled() => break,
                 () = reports.due() => reports.send().await,
             }

@@ -121,7 +121,7 @@ impl Endpoint {
         })
     }
 
-    /// Returns the position after a tool, or the place where it would be if it is gone.
+    /// Returns the position after a tool, or the position where it would be if it is gone.
     fn position_after(&self, offered: &[Offered], last: &str) -> Option<usize> {
         let found = offered.iter().position(|tool| *self.name_of(tool) == *last);
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';

@@ -1,4 +1,4 @@
-//! Messages of JSON-RPC 2.0 in bodies of requests, and the errors for bodies that have none.
+//! Messages of JSON-RPC 2.0 in bodies of requests, and the errors for bodies without one.
 //!
 //! `rmcp` answers a body that it cannot read with another media type or method as the cause, so that it
 //! gets only what was checked here.
@@ -29,7 +29,7 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
-    /// Refuses what is no request.
+    /// Refuses what is not a request.
     pub(super) fn invalid(id: Option<RequestId>, problem: impl Into<String>) -> Self {
         Self {
             id,
@@ -98,7 +98,7 @@ struct Members<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// Deserializes a member that is not absent if it is null.
+/// Deserializes a property whose null differs from its absence.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
@@ -107,7 +107,7 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Raw
 /// true for versions of the protocol in which a client connects.
 ///
 /// # Errors
-/// If it is none.
+/// If it is not a message.
 pub(super) fn check(value: &RawValue, has_connections: bool) -> Result<(), Refusal> {
     let invalid = |id, problem: &str| Err(Refusal::invalid(id, problem));
     if !value.get().starts_with('{') {
@@ -124,9 +124,9 @@ pub(super) fn check(value: &RawValue, has_connections: bool) -> Result<(), Refus
         return invalid(id, r#"jsonrpc must be "2.0""#);
     }
     let Some(method) = members.method else {
-        // A response has none.
-        let is_given = |member: Option<&RawValue>| member.is_some_and(|it| it.get() != "null");
-        return if is_given(members.result) || is_given(members.error) {
+        // A response lacks a method.
+        let mut outcomes = [members.result, members.error].into_iter().flatten();
+        return if outcomes.any(|outcome| outcome.get() != "null") {
             Ok(())
         } else {
             invalid(id, "method is missing")
@@ -140,7 +140,7 @@ pub(super) fn check(value: &RawValue, has_connections: bool) -> Result<(), Refus
     };
     let params = members.params.map_or("{}", RawValue::get);
     if method == "initialize" && !has_connections {
-        // The answer is that there is no such method.
+        // The answer is that the method does not exist.
         return Ok(());
     }
     let checked = check_params(&method, params, id.is_some());
@@ -176,7 +176,7 @@ fn check_params(method: &str, params: &str, is_request: bool) -> Result<(), Stri
     }
 }
 
-/// Checks the member that models write, and often as a string.
+/// Checks the parameter that models write, and often as a string.
 fn check_arguments(params: &str) -> Result<(), String> {
     #[derive(Deserialize)]
     struct Arguments<'a> {

@@ -154,7 +154,7 @@ fn has_streams(headers: &HeaderMap) -> bool {
 
 async fn answer(endpoint: Endpoint, request: Request) -> ApiResult<Response> {
     if request.method() == Method::DELETE {
-        // A connection has no state that could be deleted.
+        // A connection holds no state that could be deleted.
         return Ok(StatusCode::OK.into_response());
     }
     if request.method() == Method::GET && has_streams(request.headers()) {

@@ -26,8 +26,8 @@ pub(super) struct ProgressReports<'a> {
 }
 
 impl<'a> ProgressReports<'a> {
-    /// Begins with a call that executes recipes with a progress, if it can execute any. A response that is
-    /// no stream has no room for notifications.
+    /// Starts with a call that executes recipes with a progress, if it can execute any. Only a
+    /// stream can carry notifications.
     pub(super) fn new(
         context: &'a RequestContext<RoleServer>,
         recipes: Option<&Progress>,
@@ -89,7 +89,7 @@ impl<'a> ProgressReports<'a> {
 /// The numbers of the notifications about a call. Each is greater than the one before it, as the protocol
 /// demands.
 struct Meter {
-    /// Time at which the call, or its current step, began.
+    /// Time at which the call, or its current step, started.
     begin: Instant,
     /// Last number.
     last: f64,

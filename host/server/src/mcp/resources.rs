@@ -17,7 +17,7 @@ use super::cursor;
 
 /// Resources on a page of `resources/list`.
 pub(crate) const RESOURCES_PER_PAGE: usize = 250;
-/// Maximum size of a resource that is read, in bytes. Larger files are downloaded by a link.
+/// Maximum size of a readable resource, in bytes. Larger files are downloaded by a link.
 pub(crate) const MAX_RESOURCE_BYTES: u64 = 4 << 20;
 
 /// Returns the page of files after a cursor, in the order of their paths.

@@ -32,7 +32,7 @@ const LOST_NOTE: &str =
 const SESSION_TOOLKIT: &str = "session";
 /// Maximum number of files of a result that are shown as links.
 const MAX_FILE_LINKS: usize = 20;
-/// Member of an object with the address of a file.
+/// Property of an object with the address of a file.
 const FILE_ADDRESS: &str = "s3url";
 
 /// Outcome of a call.
@@ -41,13 +41,13 @@ pub(super) enum Outcome {
     Own(Result<Bytes, String>),
     /// Data of tools, or the failure of one.
     Untrusted(Result<Bytes, String>, Source),
-    /// Data that is too large.
+    /// Data too large for a result.
     Cut(CutResult),
     /// A question for the user, whose answer the repeated call brings. Nothing ran.
     Asked(InputRequiredResult),
 }
 
-/// Data that is too large for a result.
+/// Data too large for a result.
 pub(super) struct CutResult {
     beginning: Bytes,
     source: Option<Source>,
@@ -232,8 +232,16 @@ impl ToolResult {
 
 impl From<CutResult> for ToolResult {
     fn from(cut: CutResult) -> Self {
-        let text = |text: Bytes, source| Block::Text(ResultText { text, source });
-        let mut content = vec![text(cut.beginning, cut.source), text(cut.note.into(), None)];
+        let mut content = vec![
+            Block::Text(ResultText {
+                text: cut.beginning,
+                source: cut.source,
+            }),
+            Block::Text(ResultText {
+                text: cut.note.into(),
+                source: None,
+            }),
+        ];
         content.extend(cut.file.iter().flat_map(|file| file_links(file)));
         Self {
             content,
@@ -321,8 +329,10 @@ fn file_links(data: &[u8]) -> Vec<Block> {
     let mut files = Vec::new();
     // Results of tools were checked to be JSON.
     let _ = serde_json::from_slice(data).map(|data| collect_files(&data, &mut files));
-    let link = |file| Block::File(Box::new(ContentBlock::resource_link(file)));
-    files.into_iter().map(link).collect()
+    files
+        .into_iter()
+        .map(|file| Block::File(Box::new(ContentBlock::resource_link(file))))
+        .collect()
 }
 
 /// Collects the files of a result: objects with the name, the media type and the address of a file.

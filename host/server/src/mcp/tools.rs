@@ -11,9 +11,9 @@ use crate::http::{branding::Branding, errors};
 
 /// Keyword of a schema with the name of the header in which clients repeat an argument.
 const HEADER_KEYWORD: &str = "x-mcp-header";
-/// Member of a result that is too large for a response.
+/// Property of a result too large for a response.
 const RESULT_FILE: &str = "result_file";
-/// Member of `_meta` with the maximum characters of the text of a result.
+/// Property of `_meta` with the maximum characters of the text of a result.
 const RESULT_SIZE_MEMBER: &str = "anthropic/maxResultSizeChars";
 /// Keywords of a schema of results that say nothing about its members, or only about those that it names.
 const PERMISSIVE_KEYWORDS: [&str; 12] = [
@@ -122,21 +122,19 @@ fn remove_header_names(schema: &mut JsonObject) {
         .for_each(remove_header_names);
 }
 
-/// Returns a schema of results that also admits the link to a file, which a result that is too large is
-/// instead. Returns none if the results are no objects, or if a keyword may exclude the link.
+/// Returns a schema of results that also admits the link to a file, which replaces an oversized
+/// result. Returns `None` if the results are not objects, or if a keyword may exclude the link.
 fn output(schema: Value) -> Option<JsonObject> {
     let Value::Object(mut schema) = schema else {
         return None;
     };
-    let is_permissive =
-        |keyword: &String| PERMISSIVE_KEYWORDS.contains(&&**keyword) || keyword.starts_with("x-");
+    let is_permissive = schema
+        .keys()
+        .all(|keyword| PERMISSIVE_KEYWORDS.contains(&&**keyword) || keyword.starts_with("x-"));
     let has_own_file = schema
         .get("properties")
         .is_some_and(|named| !named[RESULT_FILE].is_null());
-    if has_own_file
-        || schema.get("type") != Some(&json!("object"))
-        || !schema.keys().all(is_permissive)
-    {
+    if has_own_file || schema.get("type") != Some(&json!("object")) || !is_permissive {
         return None;
     }
     let required = schema.shift_remove("required");

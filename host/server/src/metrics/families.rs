@@ -57,7 +57,7 @@ impl From<DurationCounts> for SampleValue {
 }
 
 impl Families {
-    /// Begins a family, whose samples follow.
+    /// Starts a family, whose samples follow.
     pub(super) fn family(&mut self, name: &'static str, kind: Kind, help: &'static str) {
         self.0.push(Family {
             name,

@@ -100,7 +100,7 @@ fn histogram(sample: &Sample, times: Times) -> Option<HistogramDataPoint> {
     })
 }
 
-/// Returns the number of durations in each bucket, of which the last has no upper bound.
+/// Returns the number of durations in each bucket, of which the last is unbounded.
 fn bucket_counts(durations: &DurationCounts) -> Vec<u64> {
     let up_to = durations.up_to.into_iter().chain([durations.count]);
     let mut below = 0;
@@ -114,9 +114,9 @@ fn bucket_counts(durations: &DurationCounts) -> Vec<u64> {
 
 fn attributes(sample: &Sample) -> Vec<KeyValue> {
     let labels = sample.labels.iter();
-    let attribute =
-        |(name, value): &(&str, String)| KeyValue::new(name, Value::Text(value.clone()));
-    labels.map(attribute).collect()
+    labels
+        .map(|(name, value)| KeyValue::new(name, Value::Text(value.clone())))
+        .collect()
 }
 
 #[cfg(test)]

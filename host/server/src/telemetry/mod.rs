@@ -36,7 +36,7 @@ const MAX_BATCH_DELAY: Duration = Duration::from_secs(1);
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time before each further attempt to export spans.
 const RETRY_DELAYS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
-/// Size of a collector's response that is read, in bytes.
+/// Maximum size of a collector's response, in bytes.
 const MAX_RESPONSE_BYTES: u64 = 64 << 10;
 /// Maximum length of a collector's message in the log.
 const MAX_MESSAGE_CHARS: usize = 500;
@@ -200,7 +200,7 @@ impl Exporter {
 }
 
 /// Logs what a collector says about an export that it took, and returns how many spans or data
-/// points it rejected. A body that is no message of OTLP says nothing.
+/// points it rejected. A body other than a message of OTLP says nothing.
 fn rejected(url: &Url, body: &[u8]) -> u64 {
     let response = otlp::ExportResponse::decode(body).unwrap_or_default();
     let said = response.partial_success.unwrap_or_default();

@@ -23,7 +23,7 @@ const WASI_INTERFACES: [&str; 15] = [
     "wasi:filesystem/types",
     "wasi:filesystem/preopens",
 ];
-/// Newest release of WASI 0.2 that is linked.
+/// Newest linked release of WASI 0.2.
 const WASI_PATCH: u32 = 12;
 
 /// Returns true if a toolkit may import this name, by exact name and version. Allowed are
@@ -42,7 +42,7 @@ pub fn is_import_available(name: &str) -> bool {
     }
 }
 
-/// Returns advice about an import that is not available.
+/// Returns advice about an unavailable import.
 #[must_use]
 pub fn import_advice(name: &str) -> &'static str {
     let interface = name.split('@').next().unwrap_or_default();
@@ -68,9 +68,9 @@ pub fn import_advice(name: &str) -> &'static str {
     }
 }
 
-/// Returns the last number of a version that begins with `begins`.
-fn patch(version: &str, begins: &str) -> Option<u32> {
-    let patch = version.strip_prefix(begins)?;
+/// Returns the last number of a version that starts with `prefix`.
+fn patch(version: &str, prefix: &str) -> Option<u32> {
+    let patch = version.strip_prefix(prefix)?;
     let number = patch.bytes().all(|byte| byte.is_ascii_digit())
         && (patch.len() == 1 || !patch.starts_with('0'));
     patch.parse().ok().filter(|_| number)

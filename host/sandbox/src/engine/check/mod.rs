@@ -33,8 +33,8 @@ pub(crate) struct Checked {
     pub(crate) imports: Vec<String>,
 }
 
-/// Reads a component and lists all of its problems, or its exceeded limits if it has no other
-/// problem.
+/// Reads a component and lists all of its problems, or its exceeded limits if those are the only
+/// problems.
 pub(crate) fn check(component: &[u8]) -> Result<Checked, InstallError> {
     let mut problems = Vec::new();
     let manifest = match manifest::extract(component) {

@@ -223,7 +223,7 @@ impl Survey {
     }
 }
 
-/// Returns the number of items in a section that is only counted.
+/// Returns the number of items in a section of which only the items are counted.
 fn items(payload: &Payload<'_>) -> u64 {
     let count = match payload {
         Payload::ImportSection(section) => section.count(),

@@ -22,7 +22,7 @@ const SET_CHANGED: u32 = 1 << 2;
 const SET_CHANGED_NOW: u32 = 1 << 3;
 const NANOS_PER_MS: u64 = 1_000_000;
 
-/// Number of the root folder, the only one that is open at the beginning.
+/// Number of the root folder, the only folder open at the start.
 const ROOT_DESCRIPTOR: u32 = 3;
 const ROOT_NAME: &[u8] = b"/";
 
@@ -188,7 +188,7 @@ pub(super) fn list(
     let Descriptor::Folder { path, listing } = state.descriptor(fd)? else {
         return Err(Errno::NOTDIR);
     };
-    // A list that begins again is made again.
+    // A listing that is read from its start again is built again.
     let entries = match listing {
         Some(entries) if cookie > 0 => entries.clone(),
         _ => {

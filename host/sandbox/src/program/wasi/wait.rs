@@ -9,7 +9,7 @@ use crate::program::{State, memory};
 
 const SUBSCRIPTION_BYTES: u32 = 48;
 const EVENT_BYTES: usize = 32;
-/// Maximum number of events that a program waits for at once.
+/// Maximum number of events in one wait of a program.
 const MAX_SUBSCRIPTIONS: u32 = 64;
 const CLOCK_EVENT: u8 = 0;
 const UNTIL_TIME: u16 = 1;
@@ -63,17 +63,18 @@ pub(super) async fn poll(
     memory::write(memory, ready, &(done.len() as u32).to_le_bytes())
 }
 
+fn number(bytes: &[u8], at: usize, length: usize) -> u64 {
+    let mut number = [0; 8];
+    number[..length].copy_from_slice(&bytes[at..at + length]);
+    u64::from_le_bytes(number)
+}
+
 fn subscription(state: &State, bytes: &[u8]) -> Result<Subscription, Errno> {
-    let number = |at: usize, length: usize| {
-        let mut number = [0; 8];
-        number[..length].copy_from_slice(&bytes[at..at + length]);
-        u64::from_le_bytes(number)
-    };
     let kind = bytes[8];
     let wait = if kind == CLOCK_EVENT {
-        let time = Duration::from_nanos(number(24, 8));
-        if number(40, 2) as u16 & UNTIL_TIME != 0 {
-            time.saturating_sub(now(state, number(16, 4) as u32)?)
+        let time = Duration::from_nanos(number(bytes, 24, 8));
+        if number(bytes, 40, 2) as u16 & UNTIL_TIME != 0 {
+            time.saturating_sub(now(state, number(bytes, 16, 4) as u32)?)
         } else {
             time
         }
@@ -81,7 +82,7 @@ fn subscription(state: &State, bytes: &[u8]) -> Result<Subscription, Errno> {
         Duration::ZERO
     };
     Ok(Subscription {
-        user_data: number(0, 8).to_le_bytes(),
+        user_data: number(bytes, 0, 8).to_le_bytes(),
         kind,
         wait,
     })

@@ -83,7 +83,7 @@ impl Files {
         self.lock().find_any(id).map(|file| file.bytes.len() as u64)
     }
 
-    /// Returns the SHA-256 of a file, or `None` if there is no such file. It is computed once per
+    /// Returns the SHA-256 of a file, or `None` if the file does not exist. It is computed once per
     /// content.
     pub(crate) fn digest(&self, id: &str) -> Option<Digest> {
         let bytes = {
@@ -111,12 +111,11 @@ impl Files {
                 format!("a call makes at most {} files", inner.limits.files),
             ));
         }
-        let taken = |id: &str| {
-            inner.given.iter().any(|file| file.id == id) || inner.find_created(id).is_ok()
-        };
         let id = (inner.created.len()..)
             .map(|number| format!("new-{number}"))
-            .find(|id| !taken(id))
+            .find(|id| {
+                !inner.given.iter().any(|file| file.id == **id) && inner.find_created(id).is_err()
+            })
             .unwrap_or_default();
         let file = File {
             id: id.clone(),

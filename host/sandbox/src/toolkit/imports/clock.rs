@@ -58,10 +58,9 @@ pub(super) fn read(
     source: Nondeterminism,
     real: impl FnOnce() -> Duration,
 ) -> u64 {
-    let real = || real().as_millis() as u64;
     match session {
-        None => real(),
-        Some(session) => session.time(source, real),
+        None => real().as_millis() as u64,
+        Some(session) => session.time(source, || real().as_millis() as u64),
     }
 }
 

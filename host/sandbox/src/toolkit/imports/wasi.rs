@@ -122,7 +122,7 @@ struct WallClock(Clock, Option<Arc<CassetteSession>>);
 /// Monotonic clock since the start of the call, in whole milliseconds.
 struct CallClock(Arc<Trace>, Option<Arc<CassetteSession>>);
 
-/// Random bytes from a cassette. If the cassette has none left, the call fails anyway and the bytes
+/// Random bytes from a cassette. If the cassette is exhausted, the call fails anyway and the bytes
 /// do not matter.
 struct SessionRandom(Arc<CassetteSession>);
 

@@ -3,7 +3,7 @@
 //! Problem: a provider signs its requests with a secret of the trigger's configuration. A guest that
 //! gets the secret can sign requests of its own, or show the secret in an event.
 //!
-//! Guarantee: a guest that imports this interface gets the name of each secret in place of its text,
+//! Guarantee: a guest that imports this interface gets the name of each secret instead of its text,
 //! and learns only if a signature is right. It gets no MAC. Comparisons take constant time.
 //!
 //! A guest that does not import it gets the configuration unchanged, because a released component
@@ -85,14 +85,10 @@ impl WebhookSecrets {
 
     /// Replaces each secret below `path` by its name.
     fn take_from(&mut self, value: &mut Value, policy: &Policy, path: &str) {
-        let below = |name: &str| match path {
-            "" => name.to_owned(),
-            path => format!("{path}/{name}"),
-        };
         match value {
             Value::Object(members) => {
                 for (name, value) in members {
-                    let path = below(name);
+                    let path = path_below(path, name);
                     if !policy.write_only.contains(name) {
                         self.take_from(value, policy, &path);
                     } else if let Value::String(text) = value {
@@ -105,22 +101,24 @@ impl WebhookSecrets {
             }
             Value::Array(items) => {
                 for (index, item) in items.iter_mut().enumerate() {
-                    self.take_from(item, policy, &below(&index.to_string()));
+                    self.take_from(item, policy, &path_below(path, &index.to_string()));
                 }
             }
             _ => {}
         }
     }
 
-    /// Returns true if the call has no secrets, as every call of a tool.
+    /// Returns true if there are no secrets, as in every call of a tool.
     pub(crate) fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }
 
     /// Returns a redactor for the secrets.
     pub(crate) fn redactor(&self) -> Redactor {
-        let long_enough = |secret: &&Secret| REDACTED_SECRET_BYTES.contains(&secret.expose().len());
-        Redactor::new(self.by_name.values().filter(long_enough).take(MAX_SECRETS))
+        let secrets = self.by_name.values();
+        let long_enough =
+            secrets.filter(|secret| REDACTED_SECRET_BYTES.contains(&secret.expose().len()));
+        Redactor::new(long_enough.take(MAX_SECRETS))
     }
 
     fn verify(
@@ -215,37 +213,41 @@ pub(crate) fn redacted(
     else {
         return Ok(output);
     };
-    let clean = |bytes: bytes::Bytes| {
-        redactor.find(&bytes).map(|ranges| match ranges.as_slice() {
-            [] => bytes,
-            ranges => crate::toolkit::redact::replace_ranges(&bytes, ranges)
-                .into_owned()
-                .into(),
-        })
-    };
-    let withheld = |StepsExhausted| {
-        failure::invalid("the result is withheld: searching it for secrets takes too many steps")
-    };
     for event in &mut events {
         event.id = redactor.redact_text(&event.id);
-        event.payload = clean(std::mem::take(&mut event.payload)).map_err(withheld)?;
+        event.payload = redacted_bytes(std::mem::take(&mut event.payload), redactor)?;
     }
-    let body = clean(body).map_err(withheld)?;
     Ok(Output::Received {
         events,
         status,
         media_type,
-        body,
+        body: redacted_bytes(body, redactor)?,
+    })
+}
+
+fn redacted_bytes(
+    bytes: bytes::Bytes,
+    redactor: &Redactor,
+) -> std::result::Result<bytes::Bytes, Failure> {
+    let ranges = redactor.find(&bytes).map_err(|StepsExhausted| {
+        failure::invalid("the result is withheld: searching it for secrets takes too many steps")
+    })?;
+    Ok(match ranges.as_slice() {
+        [] => bytes,
+        ranges => crate::toolkit::redact::replace_ranges(&bytes, ranges)
+            .into_owned()
+            .into(),
     })
 }
 
 /// Removes secrets from the error of a guest, because the sender of a webhook request gets its
 /// message.
 pub(crate) fn redacted_error(error: ToolError, redactor: &Redactor) -> ToolError {
-    let clean = |details: Vec<u8>| redactor.redact_bytes(&details).into_owned();
     ToolError {
         message: redactor.redact_text(&error.message),
-        details: error.details.map(clean),
+        details: error
+            .details
+            .map(|details| redactor.redact_bytes(&details).into_owned()),
         ..error
     }
 }
@@ -256,13 +258,13 @@ fn is_mac<M: KeyInit + Mac>(key: &[u8], message: &[u8], signature: &[u8]) -> boo
         .is_ok_and(|mac| mac.chain_update(message).verify_slice(signature).is_ok())
 }
 
-/// Returns the key that a secret of Standard Webhooks encodes; none if it is not base64.
+/// Returns the key that a secret of Standard Webhooks encodes; `None` if it is not base64.
 fn standard_webhooks_key(secret: &str) -> Option<Vec<u8>> {
     let base64 = secret.strip_prefix(STANDARD_WEBHOOKS_PREFIX);
     STANDARD.decode(base64.unwrap_or(secret)).ok()
 }
 
-/// Returns the MAC of a message; none for an algorithm without a MAC, and for a malformed secret.
+/// Returns the MAC of a message; `None` for an algorithm without a MAC, and for a malformed secret.
 pub(crate) fn sign(algorithm: Algorithm, secret: &str, message: &[u8]) -> Option<Vec<u8>> {
     let key = secret.as_bytes();
     match algorithm {
@@ -287,6 +289,13 @@ fn is_token(secret: &[u8], token: &[u8]) -> bool {
         Hmac::<Sha256>::new_from_slice(secret).map(|mac| mac.chain_update(text).finalize())
     };
     mac(secret).is_ok_and(|secret| mac(token).is_ok_and(|token| token == secret))
+}
+
+fn path_below(path: &str, name: &str) -> String {
+    match path {
+        "" => name.to_owned(),
+        path => format!("{path}/{name}"),
+    }
 }
 
 fn error(kind: &str, message: String) -> Error {

@@ -11,11 +11,11 @@
 //! not searched for: they are no secrets, and removing them would destroy the response.
 //!
 //! Crafted texts and secrets can make almost every position of the text a partial match. The number
-//! of search steps is therefore limited by the size of the text. A text that needs more steps is
+//! of search steps is therefore limited by the size of the text. Beyond this limit, the text is
 //! withheld completely.
 //!
-//! Written by hand, except for the fixed spellings (`aho-corasick`): no crate finds a text whose
-//! characters are each escaped in another way.
+//! Written by hand, except for the fixed spellings (`aho-corasick`): no crate finds a string whose
+//! characters are each escaped in a different way.
 
 mod search;
 mod spelling;
@@ -39,7 +39,7 @@ pub(crate) use search::StepsExhausted;
 
 /// Replacement for a secret.
 pub(crate) const REDACTED_TEXT: &str = "[redacted]";
-/// Replacement for a text that takes too many steps to search.
+/// Replacement for text that takes too many steps to search.
 pub(crate) const WITHHELD_TEXT: &str = "[withheld: it takes too long to search for secrets]";
 /// Minimum length of a secret, in bytes.
 const MIN_SECRET_BYTES: usize = 4;
@@ -149,7 +149,7 @@ impl Redactor {
             .is_ok_and(|ranges| ranges.is_empty())
     }
 
-    /// Returns `bytes` without secrets; borrowed if there are none.
+    /// Returns `bytes` without secrets; borrowed if it contains none.
     pub(crate) fn redact_bytes<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
         match self.find_with_case(bytes, Case::Exact) {
             Ok(ranges) => replace_ranges(bytes, &ranges),
@@ -206,7 +206,7 @@ impl Redactor {
             .filter(|redactor| !redactor.secrets.is_empty())
     }
 
-    /// Returns the secrets that begin with a character, ignoring ASCII case.
+    /// Returns the secrets that start with a character, ignoring ASCII case.
     fn beginning_with(&self, first: char) -> &[Zeroizing<Vec<char>>] {
         let first = first.to_ascii_lowercase();
         let from = self

@@ -4,8 +4,8 @@ use std::{ops::Range, sync::atomic::Ordering::Relaxed};
 
 use super::{Redactor, spelling::readings};
 
-/// Search steps available for each byte of a text. A step compares one position of the text with
-/// one character of one secret. An ordinary text takes less than one step for each byte.
+/// Search steps available for each byte of text. A step compares one position of the text with one
+/// character of one secret. Ordinary text takes less than one step for each byte.
 pub const STEPS_PER_BYTE: u64 = 32;
 /// Number of spare steps that a search takes at a time.
 const SPARE_STEPS_TAKEN_AT_ONCE: u64 = 4 << 10;
@@ -39,7 +39,7 @@ pub(super) struct Search<'r> {
     steps: u64,
     /// Positions and steps so far.
     done: u64,
-    /// Positions at which the current character may begin, and those for the next one.
+    /// Positions at which the current character may start, and those for the next one.
     ranges: Vec<usize>,
     next: Vec<usize>,
 }
@@ -83,7 +83,7 @@ impl<'r> Search<'r> {
         Ok(self.at == self.bytes.len())
     }
 
-    /// Returns the end of the longest secret that begins at `start`, with each character in any
+    /// Returns the end of the longest secret that starts at `start`, with each character in any
     /// encoding.
     fn longest(&mut self, start: usize) -> Result<Option<usize>, StepsExhausted> {
         let mut longest = None;
@@ -98,7 +98,7 @@ impl<'r> Search<'r> {
         Ok(longest)
     }
 
-    /// Returns the end of a secret whose remaining characters begin at `start`. A position can be
+    /// Returns the end of a secret whose remaining characters start at `start`. A position can be
     /// read in several ways (`%25` is one character or three), so all ways are followed in
     /// parallel.
     fn end(&mut self, start: usize, others: &[char]) -> Result<Option<usize>, StepsExhausted> {

@@ -1,15 +1,15 @@
 //! Encodings in which a response may repeat a secret: those of the whole secret, which are listed,
-//! and those of one character, which are read wherever a text could contain them.
+//! and those of one character, which are read wherever they could occur.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
 use zeroize::Zeroizing;
 
 /// Minimum length of a base64 fragment to search for; a shorter one would match by chance.
 const MIN_BASE64_CHARS: usize = 6;
-/// Minimum length of a secret that is also searched for as hexadecimal, in bytes.
+/// Minimum length of a secret to also search for as hexadecimal, in bytes.
 const MIN_HEX_SECRET_BYTES: usize = 4;
 
-/// Maximum length of the introducers before one character, in bytes. A text nested three times has
+/// Maximum length of the introducers before one character, in bytes. Three levels of nesting need
 /// eight. Without a limit, a response of backslashes alone would be read again from each of them.
 const MAX_INTRODUCER_BYTES: usize = 16;
 

@@ -85,8 +85,8 @@ fn new(server: &Server, body: Create) -> ApiResult<NewAuthConfig> {
     })
 }
 
-/// Returns the values for every account from the newer name of the member, or else from the older one.
-/// `place` is the path of the object, with a dot at the end.
+/// Returns the values for every account from the newer name of the property, or else from the older
+/// one. `place` is the path of the object, with a dot at the end.
 fn shared_fields(
     place: &str,
     newer: Option<Value>,

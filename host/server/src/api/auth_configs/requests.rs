@@ -78,7 +78,7 @@ pub(crate) struct CreateSettings {
     /// Older name of `shared_connection_fields`.
     #[schema(value_type = Option<Object>)]
     pub shared_credentials: Option<Value>,
-    /// Refused: this server has no keyring whose key opens them.
+    /// Refused: this server lacks a keyring whose key opens them.
     #[schema(schema_with = refused, required = false)]
     #[expect(dead_code, reason = "refused while it is read")]
     sealed_credentials: Option<Unimplemented>,
@@ -126,8 +126,8 @@ pub(crate) struct Update {
     /// Merged into the existing credentials, name by name.
     #[schema(value_type = Option<Object>)]
     pub credentials: Option<Value>,
-    /// A text with commas or spaces, or a list; with `default`, the scopes requested in addition to
-    /// the operator's.
+    /// A string with commas or spaces, or a list; with `default`, the scopes requested in addition
+    /// to the operator's.
     #[serde(default, deserialize_with = "present")]
     pub scopes: Option<Value>,
     #[serde(default, deserialize_with = "present")]
@@ -138,7 +138,7 @@ pub(crate) struct Update {
     /// Older name of `shared_connection_fields`.
     #[schema(value_type = Option<Object>)]
     pub shared_credentials: Option<Value>,
-    /// Refused: this server has no keyring whose key opens them.
+    /// Refused: this server lacks a keyring whose key opens them.
     #[schema(schema_with = refused, required = false)]
     #[expect(dead_code, reason = "refused while it is read")]
     sealed_credentials: Option<Unimplemented>,
@@ -168,14 +168,14 @@ pub(crate) enum Kind {
     Default,
 }
 
-/// Reads a member that is present, null included.
+/// Reads a present property, null included.
 pub(crate) fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     from: D,
 ) -> Result<Option<T>, D::Error> {
     T::deserialize(from).map(Some)
 }
 
-/// Reads a list that is present; null is read as an empty list.
+/// Reads a present list; null is read as an empty list.
 fn cleared<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<String>>, D::Error> {
     texts(from).map(Some)
 }

@@ -113,7 +113,7 @@ view! {
 }
 
 view! {
-    /// A field of a form; `default` is absent if it has none.
+    /// A field of a form; without a default value, `default` is absent.
     #[derive(Clone)]
     struct ExpectedField from field: &Field {
         name: String = field.name.clone(),
@@ -148,13 +148,13 @@ view! {
 /// Masks every value except the scopes and the fields that the toolkit declares and that are not
 /// secret.
 fn masked(scheme: Option<&AuthScheme>, values: &Map<String, Value>) -> Map<String, Value> {
-    let shown = |name: &str, value: &Value| match name {
-        "scopes" | "user_scopes" => value.clone(),
-        _ if scheme.is_some_and(|scheme| shows_field(scheme, name)) => value.clone(),
-        _ => mask(value),
-    };
     values
         .iter()
-        .map(|(name, value)| (name.clone(), shown(name, value)))
+        .map(|(name, value)| {
+            let is_shown = matches!(name.as_str(), "scopes" | "user_scopes")
+                || scheme.is_some_and(|scheme| shows_field(scheme, name));
+            let shown = if is_shown { value.clone() } else { mask(value) };
+            (name.clone(), shown)
+        })
         .collect()
 }

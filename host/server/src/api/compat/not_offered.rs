@@ -48,7 +48,7 @@ pub(crate) fn routes() -> impl Iterator<Item = (&'static str, MethodRouter<Arc<S
             what: operation.what,
             instead: operation.instead,
         };
-        let refuse = async move || ApiError::Http(error);
-        (operation.path, on(operation.method, refuse))
+        let handler = on(operation.method, async move || ApiError::Http(error));
+        (operation.path, handler)
     })
 }

@@ -94,11 +94,12 @@ fn components(rows: &[Row]) -> Components {
         (ORGANIZATION_KEY_SCHEME, auth::ORGANIZATION_KEY_HEADER),
         (USER_KEY_SCHEME, auth::USER_KEY_HEADER),
     ];
-    let with_key = |components: ComponentsBuilder, (name, header): (&str, &str)| {
-        let value = ApiKeyValue::with_description(header, &format!("Key of the {name}"));
-        components.security_scheme(name, SecurityScheme::ApiKey(ApiKey::Header(value)))
-    };
-    keys.into_iter().fold(components, with_key).build()
+    keys.into_iter()
+        .fold(components, |components, (name, header)| {
+            let value = ApiKeyValue::with_description(header, &format!("Key of the {name}"));
+            components.security_scheme(name, SecurityScheme::ApiKey(ApiKey::Header(value)))
+        })
+        .build()
 }
 
 fn info() -> Info {
@@ -135,7 +136,7 @@ fn complete(row: &Row) -> Operation {
     let errors = errors(row, &operation);
     let responses = &mut operation.responses.responses;
     for (status, response) in responses.iter_mut() {
-        // A response with a body of its own has no envelope.
+        // A response with its own body lacks the envelope.
         if let RefOr::T(own) = response
             && status.starts_with(['4', '5'])
             && own.content.is_empty()

@@ -1,13 +1,13 @@
-//! Adds the texts and examples that stand in files beside this one: descriptions of members, most of
-//! which mean the same in many schemas, path parameters, and an example body for every operation.
+//! Adds the texts and examples in files next to this one: descriptions of properties, most of which
+//! mean the same in many schemas, path parameters, and an example body for every operation.
 //!
-//! A member's own doc comment takes precedence.
+//! A property's own doc comment takes precedence.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-/// Descriptions of members, by `Schema.member` or by `member` alone.
+/// Descriptions of properties, by `Schema.property` or by `property` alone.
 const MEMBER_TEXTS: &str = include_str!("members.json");
 /// Path parameters by the path up to them, and required query parameters by `path?name`.
 const PARAMETER_TEXTS: &str = include_str!("parameters.json");
@@ -90,13 +90,13 @@ fn complete_parameter(parameter: &mut Value, path: &str, parameters: &Object) {
 }
 
 fn complete_schemas(schemas: &mut Object) {
-    let described = |(name, schema): (&String, &Value)| {
+    let described = schemas.iter().filter_map(|(name, schema)| {
         let text = schema["description"].as_str()?.to_owned();
         Some((format!("#/components/schemas/{name}"), text))
-    };
+    });
     let texts = Texts {
         members: entries(MEMBER_TEXTS),
-        schemas: schemas.iter().filter_map(described).collect(),
+        schemas: described.collect(),
     };
     for (name, schema) in schemas {
         texts.complete(name, schema);
@@ -144,7 +144,7 @@ impl Texts {
         }
     }
 
-    /// Returns the description of the schema that a member refers to.
+    /// Returns the description of the schema that a property refers to.
     fn of_target(&self, member: &Value) -> Option<String> {
         if let Some(text) = member["description"].as_str() {
             return Some(text.to_owned());

@@ -19,7 +19,7 @@ pub(crate) struct ListQuery {
     pub tool_slug: Option<String>,
 }
 
-/// Properties of a file that is to be uploaded.
+/// Properties of a file to upload.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = RequestUpload)]
 pub(crate) struct UploadBody {

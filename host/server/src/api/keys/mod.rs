@@ -48,7 +48,7 @@ pub(super) async fn views(key: &OrganizationKey, project: &ProjectId) -> ApiResu
         .collect())
 }
 
-/// Deletes a key at once.
+/// Deletes a key immediately.
 #[utoipa::path(delete, path = IN_TABLE, operation_id = "remove_key")]
 pub(crate) async fn remove(
     key: OrganizationKey,

@@ -13,16 +13,16 @@ use utoipa::ToSchema;
 
 use crate::http::errors;
 
-/// Number of characters shown of a key that is not shown in full.
+/// Number of characters shown of a shortened key.
 const SHOWN_CHARS: usize = 4;
 
-// An unknown member is refused, because a misspelled restriction would permit everything.
+// An unknown field is refused, because a misspelled restriction would permit everything.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = CreateKey)]
 pub(crate) struct Create {
     pub name: String,
-    /// Permissions of the key; all of them without it, none if it is empty.
+    /// Permissions of the key: all of them without the list, none if it is empty.
     pub permissions: Option<Vec<Permission>>,
     /// Addresses and ranges from which the key may be used; any address without it.
     pub allowed_ips: Option<Vec<String>>,

@@ -86,8 +86,8 @@ pub(super) fn stored_value(key: &ProjectKey, field: Field, value: String) -> Str
     named.map_or(value, |tool| tool.slug().to_owned())
 }
 
-/// Returns the part of the list that is on a page. The cursor contains the id of the last record of
-/// the page before.
+/// Returns the part of the list on a page. The cursor contains the id of the last record of the
+/// page before.
 fn part(page: &Page) -> ApiResult<ListPart> {
     let after = page.state.as_deref().map(LogId::parse).transpose();
     let after = after.map_err(|_| errors::cursor_invalid())?;
@@ -142,13 +142,14 @@ pub(super) fn check_conditions(member: &str, count: usize) -> ApiResult<()> {
 
 /// Returns the field that a condition names.
 pub(super) fn named_field<F: Copy>(member: &str, fields: &[(&str, F)], name: &str) -> ApiResult<F> {
-    let named = fields.iter().find(|(known, _)| *known == name);
-    let unknown = || errors::invalid(format!("{member}: `{name}` is not a field of the log"));
-    let (_, field) = named.ok_or_else(unknown)?;
+    let (_, field) = fields
+        .iter()
+        .find(|(known, _)| *known == name)
+        .ok_or_else(|| errors::invalid(format!("{member}: `{name}` is not a field of the log")))?;
     Ok(*field)
 }
 
-/// Refuses a text that is too long to be searched for.
+/// Refuses a string that is too long to search for.
 pub(super) fn searched_text(place: &str, text: String) -> ApiResult<String> {
     if text.chars().count() > MAX_VALUE_CHARS {
         let problem = format!("{place} has at most {MAX_VALUE_CHARS} characters");

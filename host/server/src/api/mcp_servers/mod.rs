@@ -16,7 +16,7 @@ use self::{
 };
 use crate::http::{ApiResult, Created, IN_TABLE, Json, OptionalJson, Path, ProjectKey, Query};
 
-/// Creates an MCP server of auth configs and of toolkits that need none.
+/// Creates an MCP server of auth configs and of toolkits that need no auth config.
 #[utoipa::path(post, path = IN_TABLE)]
 pub(crate) async fn create(key: ProjectKey, Json(body): Json<Create>) -> ApiResult<Created<View>> {
     let new = body.into_changes(&key.server.branding);

@@ -42,9 +42,10 @@ impl Create {
     /// Returns the content of the new server.
     pub(crate) fn into_changes(self, branding: &Branding) -> Changes {
         let operator: Vec<_> = OPERATOR_TOOLKITS.map(|slug| branding.rename(slug)).into();
-        let is_operator = |slug: &String| operator.iter().any(|own| own.eq_ignore_ascii_case(slug));
-        let (helpers, toolkits): (Vec<_>, Vec<_>) =
-            self.no_auth_apps.into_iter().partition(is_operator);
+        let (helpers, toolkits): (Vec<_>, Vec<_>) = self
+            .no_auth_apps
+            .into_iter()
+            .partition(|slug| operator.iter().any(|own| own.eq_ignore_ascii_case(slug)));
         let with_helper_tools = self.managed_auth_via_service == Some(true) || !helpers.is_empty();
         Changes {
             name: Some(self.name),
@@ -63,7 +64,7 @@ impl Create {
 pub(crate) struct CreateCustom {
     /// 4 to 30 letters, digits, blanks and hyphens.
     name: String,
-    /// Toolkits, besides those of the auth configs and of the tools.
+    /// Toolkits, in addition to those of the auth configs and of the tools.
     toolkits: Option<Vec<String>>,
     /// Auth configs, each of another toolkit. Tools use accounts of these.
     auth_config_ids: Option<Vec<String>>,

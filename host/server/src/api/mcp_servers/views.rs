@@ -89,12 +89,15 @@ view! {
         let mcp_url = address(&url, "user_id", DEFAULT_USER, with_helper_tools, branding);
         let needs_key = key.project.stored.config.require_mcp_key;
         let commands = Added::new(&body.name, mcp_url.clone(), needs_key);
-        let logo = |slug: &String| {
-            let toolkit = catalog.toolkit(slug);
-            toolkit.map_or_else(String::new, |toolkit| logo_url(toolkit.current()))
-        };
-        let toolkit_icons = body.toolkits.iter().map(|slug| (slug.clone(), logo(slug)));
-        let toolkit_icons = toolkit_icons.collect();
+        let toolkit_icons = body
+            .toolkits
+            .iter()
+            .map(|slug| {
+                let toolkit = catalog.toolkit(slug);
+                let logo = toolkit.map_or_else(String::new, |toolkit| logo_url(toolkit.current()));
+                (slug.clone(), logo)
+            })
+            .collect();
     } {
         id: String = record.id,
         name: String = body.name,

@@ -75,7 +75,7 @@ pub(crate) async fn list(key: OrganizationKey, page: Page) -> ApiResult<Json<Lis
     Ok(Json(Listed::after(found, &page)))
 }
 
-/// Removes a member. The member's key stops working at once.
+/// Removes a member. The member's key stops working immediately.
 #[utoipa::path(delete, path = IN_TABLE, operation_id = "remove_member")]
 pub(crate) async fn remove(
     key: OrganizationKey,

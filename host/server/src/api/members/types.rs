@@ -36,7 +36,7 @@ view! {
         email: String = member.stored.email,
         name: String = member.stored.name,
         role: Role = member.stored.role.into(),
-        /// The project used when a request names none; null for the oldest.
+        /// The project used when a request does not name one; null for the oldest.
         project_id!: Option<String> = member.stored.project.map(|project| project.to_string()),
         #[schema(format = DateTime)] created_at: String = iso(member.created_at),
     }

@@ -21,7 +21,9 @@ pub(crate) async fn update(
     OptionalJson(update): OptionalJson<Update>,
 ) -> ApiResult<Json<View>> {
     update.check()?;
-    let change = |config: &mut Config| update.apply(config);
-    let config = projects::configure(key.app(), &key.project, change).await?;
+    let config = projects::configure(key.app(), &key.project, |config: &mut Config| {
+        update.apply(config)
+    })
+    .await?;
     Ok(Json(config.into()))
 }

@@ -72,7 +72,7 @@ fn set<T>(setting: &mut T, given: Option<T>) {
     }
 }
 
-/// Sets a text; an empty one clears the setting.
+/// Sets a string; an empty one clears the setting.
 fn set_text(setting: &mut Option<String>, given: Option<&str>) {
     if let Some(text) = given.map(str::trim) {
         *setting = Some(text.to_owned()).filter(|text| !text.is_empty());

@@ -50,7 +50,7 @@ pub(crate) async fn read(
     }))
 }
 
-/// Deletes a project. Its keys stop working at once; its credentials and files are erased.
+/// Deletes a project. Its keys stop working immediately; its credentials and files are erased.
 #[utoipa::path(delete, path = IN_TABLE)]
 pub(crate) async fn remove(
     key: OrganizationKey,

@@ -16,7 +16,7 @@ use crate::{
     http::{Page, Position},
 };
 
-// An unknown member is refused, because a misspelled restriction of the key would permit everything.
+// An unknown field is refused, because a misspelled restriction of the key would permit everything.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = CreateProject)]
@@ -64,7 +64,7 @@ view! {
     pub(crate) struct CreatedView from (project: Project, key: Option<ShownKey>) {
         id: String = project.id.to_string(),
         name: String = project.stored.name,
-        /// The key in full; null if none was requested.
+        /// The key in full; null if no key was requested.
         api_key!: Option<String> = key.map(|key| key.secret.to_string()),
     }
 }

@@ -14,7 +14,7 @@ use crate::http::{
 };
 
 /// Permissions of calls, by which the user has to approve them or the session does not permit them.
-// An unknown member is refused, because a misspelled one would permit everything.
+// An unknown field is refused, because a misspelled one would permit everything.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = SessionPermissions)]

@@ -88,7 +88,7 @@ view! {
         error!: Option<String>,
         #[schema(value_type = String)] log_id: LogId,
         result_type: ResultType,
-        /// Questions for the user; only with `input_required`. Nothing ran, and the log has no record.
+        /// Questions for the user; only with `input_required`. Nothing ran, and nothing was logged.
         input_requests?: Option<BTreeMap<&'static str, InputRequest>>,
         /// State that the repeated call sends with the answers; only with `input_required`.
         request_state?: Option<String>,
@@ -245,9 +245,11 @@ async fn execute_meta_call(
 async fn reply(key: &ProjectKey, outcome: Approvable) -> ApiResult<SerializedJson<ResultView>> {
     let view = ResultView::new(key.app(), outcome);
     let size = view.data.0.len();
-    let serialize = move || SerializedJson::new(&view);
     let turns = &key.app().large_work;
-    Ok(turns.scan(&key.project.tenant, size, serialize).await?)
+    let reply = turns.scan(&key.project.tenant, size, move || {
+        SerializedJson::new(&view)
+    });
+    Ok(reply.await?)
 }
 
 fn parse<'a, T: Deserialize<'a>>(bytes: &'a Bytes) -> ApiResult<(T, Vec<Warning>)> {

@@ -74,7 +74,7 @@ struct InlineToolkitView {
 }
 
 view! {
-    /// A text for assistants, and the client's own tools.
+    /// Text for assistants, and the client's own tools.
     #[schema(as = SessionExtras)]
     pub(crate) struct ExtrasView {
         /// Text for the system prompt of an assistant that works in the session.
@@ -89,7 +89,7 @@ view! {
 }
 
 impl InlineTools {
-    /// Checks the tools of a request. Returns none if it has none.
+    /// Checks the tools of a request. Returns `None` if there are no tools.
     pub(super) fn new(
         toolkits: Vec<InlineToolkit>,
         tools: Vec<InlineTool>,
@@ -171,8 +171,10 @@ impl InlineToolkit {
 }
 
 fn check_texts(slug: &str, name: &str, description: &str, problems: &mut Vec<String>) {
-    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    let is_slug = (1..=MAX_NAME_CHARS).contains(&slug.len()) && slug.bytes().all(is_part);
+    let is_slug = (1..=MAX_NAME_CHARS).contains(&slug.len())
+        && slug
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
     let has = |text: &str, most| (1..=most).contains(&text.chars().count());
     if !is_slug || !has(name, MAX_NAME_CHARS) || !has(description, MAX_DESCRIPTION_CHARS) {
         let shown: String = slug.chars().take(80).collect();

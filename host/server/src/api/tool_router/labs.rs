@@ -21,7 +21,7 @@ pub(crate) struct LabsBody {
 struct LabsConfig {
     /// True if the assistant does not manage connections.
     manually_manage_connections: Option<bool>,
-    /// All of them without it, and none if it is empty.
+    /// All of them if it is absent, none if it is empty.
     toolkits: Option<Vec<LabsToolkit>>,
 }
 

@@ -60,8 +60,8 @@ pub(crate) async fn read(
 
 /// Changes parts of the configuration of a session, which raises its version.
 ///
-/// A part that is absent stays as it is, and null restores its default. Lists and maps are replaced
-/// whole; of the blocks of settings, what is absent stays. A request that changes nothing makes no
+/// An absent part stays as it is, and null restores its default. Lists and maps are replaced whole;
+/// of the blocks of settings, what is absent stays. A request that changes nothing makes no
 /// version.
 #[utoipa::path(patch, path = IN_TABLE, responses(
     (status = 409, description = "The session has another version than `expected_config_version`"),

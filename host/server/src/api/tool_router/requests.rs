@@ -57,7 +57,7 @@ macro_rules! session_body {
             /// Use of several accounts of one toolkit. An absent field of a change stays as it is.
             #[serde(default, deserialize_with = "present")]
             multi_account: Option<Option<MultiAccountBody>>,
-            /// Tools that are shown beside the meta tools.
+            /// Tools shown in addition to the meta tools.
             #[serde(default, deserialize_with = "present")]
             preload: Option<Option<PreloadBody>>,
             /// The search for tools.
@@ -69,12 +69,12 @@ macro_rules! session_body {
             /// Proxy requests.
             #[serde(default, deserialize_with = "present")]
             proxy_execute: Option<Option<SwitchBody>>,
-            /// Always refused: this server has no hooks.
+            /// Always refused: this server does not support hooks.
             #[serde(default)]
             #[schema(schema_with = refused, required = false)]
             #[expect(dead_code, reason = "refused while it is read")]
             hooks: Unimplemented,
-            /// No effect: this server has no billed accounts of its own.
+            /// No effect: this server does not offer billed accounts of its own.
             #[schema(schema_with = ignored, required = false)]
             #[expect(dead_code, reason = "accepted without effect")]
             instant: Option<IgnoredAny>,
@@ -146,11 +146,11 @@ struct PatchedExperiment {
     #[schema(schema_with = ignored, required = false)]
     #[expect(dead_code, reason = "accepted without effect")]
     fast_mode: Option<bool>,
-    /// No effect: this server has no tool for feedback.
+    /// No effect: this server does not offer a tool for feedback.
     #[schema(schema_with = ignored, required = false)]
     #[expect(dead_code, reason = "accepted without effect")]
     submit_feedback: Option<SubmitFeedback>,
-    /// Always refused: this server has no saved configurations.
+    /// Always refused: this server does not support saved configurations.
     #[serde(default)]
     #[schema(schema_with = refused, required = false)]
     #[expect(dead_code, reason = "refused while it is read")]
@@ -235,11 +235,11 @@ struct Experiment {
     #[schema(schema_with = ignored, required = false)]
     #[expect(dead_code, reason = "accepted without effect")]
     fast_mode: Option<bool>,
-    /// No effect: this server has no tool for feedback.
+    /// No effect: this server does not offer a tool for feedback.
     #[schema(schema_with = ignored, required = false)]
     #[expect(dead_code, reason = "accepted without effect")]
     submit_feedback: Option<SubmitFeedback>,
-    /// Always refused: this server has no saved configurations.
+    /// Always refused: this server does not support saved configurations.
     #[serde(default)]
     #[schema(schema_with = refused, required = false)]
     #[expect(dead_code, reason = "refused while it is read")]

@@ -73,9 +73,11 @@ pub(crate) async fn search(
     let sizes = schemas.filter_map(|tool| tool.input_schema.as_ref());
     let size = sizes.map(|schema| schema.get().len()).sum();
     let branding = key.server.branding.clone();
-    let serialize = move || SerializedJson::new(&SearchView::new(&branding, found));
     let turns = &key.app().large_work;
-    Ok(turns.run(&key.project.tenant, size, serialize).await?)
+    let reply = turns.run(&key.project.tenant, size, move || {
+        SerializedJson::new(&SearchView::new(&branding, found))
+    });
+    Ok(reply.await?)
 }
 
 view! {

@@ -22,7 +22,7 @@ view! {
             logo: logo_url(release),
             description: release.description.clone(),
         },
-        /// Null if the user has no active account that the session may use.
+        /// Null without an active account of the user that the session may use.
         connected_account!: Option<AccountView> = view.account.as_deref().map(AccountView::from),
     }
 }

@@ -28,7 +28,7 @@ use crate::http::{
 /// Maximum number of toolkits that one request may name.
 const MAX_NAMED_TOOLKITS: usize = 1_000;
 
-/// Returns the URL of the logo of a toolkit; empty if it has none.
+/// Returns the URL of the logo of a toolkit; empty if the toolkit lacks one.
 pub(crate) fn logo_url(release: &Release) -> String {
     if release.logo.is_empty() {
         return String::new();

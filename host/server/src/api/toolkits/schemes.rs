@@ -74,7 +74,7 @@ pub(super) fn modes(release: &Release) -> Vec<AuthMode> {
     release.auth.iter().map(|scheme| scheme.mode).collect()
 }
 
-/// Returns true if the forms of a scheme have a field of this name that is not secret.
+/// Returns true if the forms of a scheme have a non-secret field of this name.
 pub(crate) fn shows_field(scheme: &AuthScheme, name: &str) -> bool {
     let own = FieldGroup::of_auth_config(scheme);
     let of_account = scheme.fields.iter();
@@ -169,7 +169,7 @@ impl FieldView {
         self
     }
 
-    /// Makes the field optional. An empty default is none.
+    /// Makes the field optional. An empty default becomes `None`.
     fn optional(mut self, default: String) -> Self {
         self.required = false;
         self.default = Some(default).filter(|text| !text.is_empty());

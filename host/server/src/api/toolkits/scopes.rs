@@ -29,13 +29,14 @@ view! {
     pub(crate) struct GrantContextView from (mode: AuthMode, release: &Release) {
         auth_scheme: &'static str = mode.as_str(),
         toolkit_version: String = release.version.as_str().to_owned(),
-        /// Factors that scopes depend on besides the tools. Always empty.
+        /// Factors that scopes depend on in addition to the tools. Always empty.
         grant_context_dimensions: Vec<Map<String, Value>> = Vec::new(),
         default_grant_context: Map<String, Value> = Map::new(),
     }
 }
 
-/// Returns the factors that scopes depend on besides the tools. There are none for any toolkit.
+/// Returns the factors that scopes depend on in addition to the tools. The list is empty for every
+/// toolkit.
 #[utoipa::path(get, path = IN_TABLE)]
 pub(crate) async fn grant_context(
     key: ProjectKey,

@@ -32,8 +32,8 @@ const KEYWORDS_OF_TYPES: [(&str, &[&str]); 3] = [
     ("string", &["format", "maxLength", "minLength", "pattern"]),
 ];
 
-/// Simplifies a schema and all schemas inside it. `name` becomes the title of an object, and of a schema
-/// without a type, that has none.
+/// Simplifies a schema and all schemas inside it. `name` becomes the title of an object, and of a
+/// schema without a type, unless it has a title.
 pub(super) fn simplify(schema: &mut Value, name: &str) {
     let Value::Object(members) = schema else {
         return;
@@ -73,8 +73,8 @@ pub(super) fn simplify(schema: &mut Value, name: &str) {
     }
 }
 
-/// Replaces an alternative that is null by `nullable`. A single other alternative becomes part of the
-/// schema itself.
+/// Replaces a null alternative by `nullable`. A single other alternative becomes part of the schema
+/// itself.
 fn take_null(members: &mut Map<String, Value>, keyword: &str) {
     let Some(Value::Array(all)) = members.get_mut(keyword) else {
         return;
@@ -107,8 +107,10 @@ fn join_constants(members: &mut Map<String, Value>, keyword: &str) {
     let Some(Value::Array(all)) = members.get(keyword) else {
         return;
     };
-    let constants = |one: &Value| one["enum"].as_array().cloned();
-    let lists: Option<Vec<_>> = all.iter().map(constants).collect();
+    let lists: Option<Vec<_>> = all
+        .iter()
+        .map(|one| one["enum"].as_array().cloned())
+        .collect();
     let Some(lists) = lists.filter(|_| !members.contains_key("enum")) else {
         return;
     };
@@ -176,8 +178,8 @@ fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// Turns `"type": ["string", "null"]` into `"type": "string", "nullable": true`. Several other types
-/// become alternatives, which take the keywords of their types. A type that is not stated follows from
+/// Turns `"type": ["string", "null"]` into `"type": "string", "nullable": true`. Several other
+/// types become alternatives, which take the keywords of their types. A missing type follows from
 /// the keywords.
 fn use_single_type(members: &mut Map<String, Value>) {
     let types = match members.get("type") {
@@ -232,7 +234,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the simplified schema of a property that is called `p`.
+    /// Returns the simplified schema of a property called `p`.
     fn simple(property: Value) -> Value {
         let mut schema = json!({ "type": "object", "properties": { "p": property } });
         simplify(&mut schema, "Top");

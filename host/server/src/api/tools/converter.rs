@@ -80,7 +80,7 @@ impl FromRequestParts<Arc<Server>> for Converter {
     }
 }
 
-/// Removes what the message has no field for from all schemas inside a schema. Of the schema itself, the
+/// Removes what the message cannot hold from all schemas inside a schema. Of the schema itself, the
 /// converter reads only the properties.
 fn restrict_inside(schema: &mut Value) {
     let Value::Object(members) = schema else {
@@ -101,12 +101,12 @@ fn restrict_inside(schema: &mut Value) {
     }
 }
 
-/// Removes what the message has no field for from a schema and from all schemas inside it.
+/// Removes what the message cannot hold from a schema and from all schemas inside it.
 fn restrict(schema: &mut Value) {
     if let Value::Object(members) = schema {
         members.retain(|keyword, value| has_field(keyword, value));
     } else {
-        // A schema that is true or false is no message.
+        // A boolean schema is not a message.
         *schema = Map::new().into();
     }
     restrict_inside(schema);

@@ -29,7 +29,7 @@ struct AuthParameter {
     value: Value,
 }
 
-/// Place of a parameter in a request to the provider.
+/// Position of a parameter in a request to the provider.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = AuthPlace)]
@@ -113,7 +113,7 @@ pub(super) fn custom_credential(
     }
 }
 
-/// Refuses a text with NUL, which not every store can hold.
+/// Refuses a string with NUL, which not every store can hold.
 pub(super) fn refuse_nul(name: &str, text: Option<&str>) -> ApiResult<()> {
     match text {
         Some(text) if text.contains('\0') => {

@@ -21,9 +21,9 @@ use crate::http::{
     UnparsedJson, body::borrowed_object, errors, request_id, unknown::Warning,
 };
 
-/// Header with the version that was executed, if an older client named none.
+/// Header with the version that was executed, if an older client did not name one.
 const EXECUTED_VERSION: HeaderName = HeaderName::from_static("x-toolhost-tool-version");
-/// Header with the latest version of the toolkit, beside [`EXECUTED_VERSION`].
+/// Header with the latest version of the toolkit, in addition to [`EXECUTED_VERSION`].
 const LATEST_VERSION: HeaderName = HeaderName::from_static("x-toolhost-latest-tool-version");
 
 /// The body of an execution.
@@ -95,8 +95,11 @@ pub(crate) async fn execute(
     let tells_versions = prefix == Prefix::V3 && !notes.names_version;
     let versions = tells_versions.then(|| versions(&key.app().catalog.snapshot(), &execution));
     let size = execution.data.len();
-    let serialize = move || SerializedJson::new(&ExecutionView::from(execution));
-    let reply = turns.scan(project, size, serialize).await?;
+    let reply = turns
+        .scan(project, size, move || {
+            SerializedJson::new(&ExecutionView::from(execution))
+        })
+        .await?;
     Ok(match versions.flatten() {
         Some((executed, latest)) => reply
             .with_header(EXECUTED_VERSION, &executed)
@@ -109,11 +112,13 @@ pub(crate) async fn execute(
 fn versions(catalog: &Snapshot, execution: &Execution) -> Option<(String, String)> {
     let executed = execution.release.as_ref()?;
     let latest = catalog.toolkit(&executed.slug)?.current();
-    let text = |release: &Release| release.version.as_str().to_owned();
-    Some((text(executed), text(latest)))
+    Some((
+        executed.version.as_str().to_owned(),
+        latest.version.as_str().to_owned(),
+    ))
 }
 
-/// Facts about the body of an execution besides the request itself.
+/// Facts about the body of an execution, in addition to the request itself.
 struct BodyNotes {
     names_version: bool,
     warnings: Vec<Warning>,

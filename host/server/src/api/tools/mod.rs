@@ -66,8 +66,8 @@ pub(crate) async fn list(
     Ok(Json(Listed::counted(views, &page, total)))
 }
 
-/// Returns the toolkits of the given auth configs, restricted to those asked for. If none
-/// remain, the list holds an empty name, which matches no toolkit.
+/// Returns the toolkits of the given auth configs, restricted to those asked for. If no toolkit
+/// remains, the list holds an empty name, which matches no toolkit.
 async fn toolkits_of_auth_configs(
     key: &ProjectKey,
     ids: &[String],
@@ -117,8 +117,8 @@ pub(crate) async fn read(
     Ok(Json(View::new(&catalog, &found, converter)?))
 }
 
-/// Value of `connected_account_id` for an account that a vendor's service bills. This server has none,
-/// and uses no other account instead.
+/// Value of `connected_account_id` for an account that a vendor's service bills. This server does
+/// not have such accounts, and uses no other account instead.
 const INSTANT_ACCOUNT: &str = "instant_account";
 
 /// Returns the account that a request names.
@@ -138,7 +138,7 @@ fn named_account(given: Option<String>) -> ApiResult<Option<AccountId>> {
     Ok(Some(AccountId::parse(given.trim())?))
 }
 
-/// Returns a text unless it is empty or white space.
+/// Returns a string unless it is empty or white space.
 pub(crate) fn not_blank(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.trim().is_empty())
 }

@@ -83,7 +83,7 @@ view! {
 }
 
 view! {
-    /// A body that is not text, stored as a file.
+    /// A non-text body, stored as a file.
     #[schema(as = ProxiedFile)]
     struct FileView from link: Link {
         /// Link to download the file.

@@ -14,7 +14,7 @@ use crate::{
     http::branding::{self, Branding},
 };
 
-/// Title of the schema of a response, if it has none.
+/// Title of the schema of a response without a title.
 const RESPONSE_TITLE: &str = "Answer";
 /// Status of every tool.
 const ACTIVE_STATUS: &str = "active";

@@ -29,19 +29,20 @@ pub(crate) struct Action {
     tool_slug: String,
     /// Version of the tool; `latest` without it.
     version: Option<String>,
-    /// The account with which the tool runs. If it and `user_id` are null, that of the trigger instance
-    /// if the tool belongs to the same toolkit, or else the newest active account of the user. Without
-    /// this member, that of the action that is replaced, if both tools belong to one toolkit.
+    /// The account with which the tool runs. If it and `user_id` are null, that of the trigger
+    /// instance if the tool belongs to the same toolkit, or else the newest active account of the
+    /// user. Without this property, that of the replaced action, if both tools belong to one
+    /// toolkit.
     #[serde(default, deserialize_with = "present")]
     #[schema(value_type = Option<String>)]
     connected_account_id: Option<Option<String>>,
-    /// The user for whom the tool runs; if null, that of the trigger instance. Without this member,
-    /// that of the action that is replaced.
+    /// The user for whom the tool runs; if null, that of the trigger instance. Without this
+    /// property, that of the replaced action.
     #[serde(default, deserialize_with = "present")]
     #[schema(value_type = Option<String>)]
     user_id: Option<Option<String>>,
-    /// Arguments of the tool. `{{event.data.name}}` stands for a value of the event, in the third
-    /// version of messages.
+    /// Arguments of the tool. `{{event.data.name}}` is replaced by a value of the event, in the
+    /// third version of messages.
     #[serde(default)]
     arguments: Map<String, Value>,
     /// True if the events of the instance are not sent to webhook subscriptions.
@@ -94,7 +95,8 @@ pub(crate) struct ListQuery {
 }
 
 mirror! {
-    /// Status of the run of an action: `pending` while an attempt is due, `failed` when none follows.
+    /// Status of the run of an action: `pending` while an attempt is due, `failed` when no attempt
+    /// follows.
     #[serde(rename_all = "snake_case")]
     #[schema(as = TriggerActionStatus)]
     enum Status of RunStatus {
@@ -118,7 +120,7 @@ view! {
         #[schema(format = DateTime)] next_attempt_at!: Option<String> = next_attempt_at.map(iso),
         /// Log of the last attempt.
         log_id!: Option<String> = run.log_id.map(|id| id.to_string()),
-        /// Error of the last attempt, or the reason why there was none.
+        /// Error of the last attempt, or the reason why there was no attempt.
         error!: Option<String> = view.error,
         #[schema(format = DateTime)] created_at: String = iso(view.record.created_at),
         #[schema(format = DateTime)] updated_at: String = iso(view.record.updated_at),

@@ -131,7 +131,7 @@ pub(crate) struct UpsertBody {
     #[schema(schema_with = refused, required = false)]
     #[expect(dead_code, reason = "refused while it is read")]
     egress_url: Option<Unimplemented>,
-    /// Tool that runs for every event of the instance; null for none. Without this member, an
+    /// Tool that runs for every event of the instance; null for no tool. Without this property, an
     /// existing instance keeps its own.
     #[serde(default, deserialize_with = "present")]
     pub action: Option<Option<Action>>,
@@ -184,7 +184,7 @@ impl UpsertBody {
 #[derive(Deserialize, ToSchema)]
 #[schema(as = ChangeTriggerInstance)]
 pub(crate) struct Change {
-    /// State that the instance is to have. Required while no other member can be changed.
+    /// State that the instance is to have. Required while no other property can be changed.
     #[schema(inline)]
     pub status: Option<WantedStatus>,
     /// The user that the caller expects.

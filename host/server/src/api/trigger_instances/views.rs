@@ -53,7 +53,7 @@ view! {
     pub(crate) struct PolledView from polled: Polled {
         /// Number of new events.
         events: u64 = polled.events as u64,
-        /// True if another poll follows at once.
+        /// True if another poll follows immediately.
         more: bool = polled.more,
         /// Error of the poll, if it failed.
         error!: Option<String> = polled.error,
@@ -155,7 +155,7 @@ view! {
         /// Id of the message.
         id: String = event.message_id,
         #[schema(format = DateTime)] created_at: String = iso(event.at),
-        /// Status of the delivery by webhook; null if there is none.
+        /// Status of the delivery by webhook; null without a delivery.
         delivery_status!: Option<DeliveryStatus> = event.delivery.map(Into::into),
     }
 }

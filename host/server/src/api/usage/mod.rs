@@ -91,16 +91,15 @@ async fn count_organization(
 ) -> ApiResult<BTreeMap<String, u64>> {
     let filters = request.filters.as_ref();
     let only = filters.and_then(|filters| filters.project_id.as_ref());
-    let is_counted = |project: &&Project| {
-        only.is_none_or(|only| only.iter().any(|id| id == project.id.as_str()))
-    };
     let mut counts = BTreeMap::new();
     let mut window = Window::first(PROJECTS_PER_QUERY);
     loop {
         let Listed { items, next, .. } =
             projects::list(key.app(), &key.organization, window.clone()).await?;
-        for project in items.iter().filter(is_counted) {
-            count(key.app(), project, request, &mut counts).await?;
+        for project in &items {
+            if only.is_none_or(|only| only.iter().any(|id| id == project.id.as_str())) {
+                count(key.app(), project, request, &mut counts).await?;
+            }
         }
         let Some(last) = next else { return Ok(counts) };
         window = window.after(last);

@@ -51,7 +51,7 @@ view! {
         client_id!: Option<String> = Some(endpoint.record.body.client_id),
         /// Address at which the provider delivers events; enter it there.
         webhook_url: String = endpoint.url,
-        /// Values that are set, masked; null if none was ever set.
+        /// Values that are set, masked; null if no value was ever set.
         data!: Option<BTreeMap<String, String>> = endpoint.values,
         #[schema(format = DateTime)] created_at: String = iso(endpoint.record.created_at),
     }

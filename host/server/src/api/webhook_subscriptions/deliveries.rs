@@ -84,7 +84,7 @@ view! {
     struct AttemptView from attempt: Attempt {
         #[schema(format = DateTime)] at: String = iso(attempt.at),
         duration_ms: u64 = u64::try_from(attempt.duration.as_millis()).unwrap_or(u64::MAX),
-        /// Status of the response; null if there was none.
+        /// Status of the response; null without a response.
         status!: Option<u16> = attempt.status,
         /// Reason why there was no response.
         error!: Option<String> = attempt.error,
@@ -101,7 +101,7 @@ pub(crate) struct Test {
     data: Option<Map<String, Value>>,
 }
 
-/// Destination of an event that is sent again.
+/// Destination of an event to send again.
 #[derive(Default, Deserialize, ToSchema)]
 #[schema(as = ReplayWebhook)]
 pub(crate) struct ReplayOne {
@@ -174,8 +174,8 @@ pub(crate) async fn replay(
 
 /// Sends the events of a time range again that the endpoint has not acknowledged.
 ///
-/// These are the events whose delivery failed, and those that have none because the subscription did
-/// not exist, did not want them, or was disabled.
+/// These are the events whose delivery failed, and those without a delivery because the
+/// subscription did not exist, did not want them, or was disabled.
 #[utoipa::path(post, path = IN_TABLE, operation_id = "replay_deliveries")]
 pub(crate) async fn replay_range(
     key: ProjectKey,

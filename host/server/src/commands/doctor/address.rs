@@ -15,8 +15,8 @@ use crate::{
     open::Stop,
 };
 
-/// Checks the address of a running server, or the one of the settings if none runs. `addresses` are
-/// unknown for a server of an earlier version.
+/// Checks the address of a running server, or the one of the settings if no server runs.
+/// `addresses` are unknown for a server of an earlier version.
 pub(super) async fn address(
     config: &Config,
     running: bool,
@@ -67,10 +67,10 @@ async fn of_running(config: &Config, addresses: &Addresses) -> Result<Finding, S
 
 /// Returns true if the settings name the address of a server.
 async fn is_set(config: &Config, listen: SocketAddr) -> bool {
-    let is_it =
-        |set: SocketAddr| set.ip() == listen.ip() && [0, listen.port()].contains(&set.port());
     let resolved = lookup_host(&config.listen).await;
-    resolved.is_ok_and(|mut addresses| addresses.any(is_it))
+    resolved.is_ok_and(|mut addresses| {
+        addresses.any(|set| set.ip() == listen.ip() && [0, listen.port()].contains(&set.port()))
+    })
 }
 
 async fn free_address(listen: &str) -> Finding {

@@ -26,16 +26,17 @@ pub(super) fn disk(config: &Config) -> Finding {
         |space| format_bytes(space.free),
     );
     let refused = try_write(folder).err();
-    let has_no_space = |cause: &std::io::Error| {
-        matches!(
-            cause.kind(),
-            ErrorKind::StorageFull | ErrorKind::QuotaExceeded
-        )
-    };
     match refused {
-        Some(cause) if !has_no_space(&cause) => Bad(format!(
-            "cannot write in {shown}: {cause}; give the user of the server access, or set `data` to another folder"
-        )),
+        Some(cause)
+            if !matches!(
+                cause.kind(),
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded
+            ) =>
+        {
+            Bad(format!(
+                "cannot write in {shown}: {cause}; give the user of the server access, or set `data` to another folder"
+            ))
+        }
         None if !space.is_some_and(|space| space.is_full) => Good(format!(
             "a file can be written in {shown}; {free} of its disk are free"
         )),

@@ -106,11 +106,10 @@ pub(super) fn embedded(config: &Config, running: bool) -> (Finding, Records, Ref
 
 /// Returns the time of the newest file in a folder.
 fn last_write(folder: &Path) -> Option<Time> {
-    let modified = |entry: std::fs::DirEntry| entry.metadata().ok()?.modified().ok();
     let newest: SystemTime = folder
         .read_dir()
         .ok()?
-        .filter_map(|entry| modified(entry.ok()?))
+        .filter_map(|entry| entry.ok()?.metadata().ok()?.modified().ok())
         .max()?;
     let since = newest.duration_since(UNIX_EPOCH).ok()?;
     i64::try_from(since.as_millis()).ok().map(Time)

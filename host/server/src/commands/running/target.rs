@@ -78,7 +78,7 @@ impl ProjectArgs {
 }
 
 impl ServerArgs {
-    /// Returns true if a server is named that is not known to be the one of the data directory.
+    /// Returns true if a server is named and not known to be the one of the data directory.
     pub(in crate::commands) fn names_another(&self, config: &Config) -> bool {
         let Some(url) = &self.url else {
             return false;

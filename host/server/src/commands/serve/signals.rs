@@ -16,7 +16,7 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Begins to listen for signals.
+    /// Starts listening for signals.
     pub(super) fn new(until_stdin_ends: bool) -> Result<Self, Stop> {
         let on = |kind| {
             signal(kind)

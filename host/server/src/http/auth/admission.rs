@@ -51,7 +51,8 @@ pub(crate) fn admit(server: &Server, holder: &Holder, project: Option<&Arc<str>>
         }
         match project {
             Some(project) => context.set_owner(&server.app.shares, project),
-            // It has no share of the processors: its rare requests would halve that of the projects.
+            // It gets no share of the processors: its rare requests would halve that of the
+            // projects.
             None => context.set_organization(holder.organization().as_str()),
         }
         Ok(())
@@ -85,7 +86,7 @@ pub(crate) async fn admit_without_key(server: &Server, project: &SharedProject) 
     acquire(server, project, Some(address)).await
 }
 
-/// Acquires a concurrency permit of the project, and goes on at the threads for the project.
+/// Acquires a concurrency permit of the project, and continues on the threads for the project.
 async fn acquire(
     server: &Server,
     project: &SharedProject,

@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-/// Limits on reading the rest of a body that is refused for its size, in bytes and time.
+/// Limits on reading the rest of a body refused for its size, in bytes and time.
 const MAX_DRAINED_BYTES: usize = 128 << 20;
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -79,8 +79,8 @@ pub(crate) async fn read_file(
     Ok((bytes, memory))
 }
 
-/// Reads a body. One that is not complete is waited for without concurrency permits; `count` makes
-/// the function that counts its bytes in the meantime, from those that are here already.
+/// Reads a body. An incomplete one is waited for without concurrency permits; `count` makes the
+/// function that counts its bytes in the meantime, from those that are here already.
 async fn receive<'a, Grow: FnMut(usize) -> Result<(), Error> + 'a>(
     server: &'a Server,
     mut upload: Upload,
@@ -122,7 +122,7 @@ fn arrival(server: &Server) -> Result<Arrival, Error> {
     server.limiter.arrivals.acquire(address, owner)
 }
 
-/// Body that is arriving, and its bytes so far.
+/// Arriving body, and its bytes so far.
 struct Upload {
     body: Body,
     limit: usize,
@@ -227,8 +227,8 @@ impl Upload {
         self.bytes.into()
     }
 
-    /// Reads and discards the rest of the body within limits. A client that is still sending when
-    /// the connection closes would never see the error.
+    /// Reads and discards the rest of the body within limits. A client still sending when the
+    /// connection closes would never see the error.
     async fn refuse(mut self, server: &Server, refusal: HttpError) -> ApiError {
         permits::leave();
         self.bytes = Vec::new();

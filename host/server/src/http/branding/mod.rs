@@ -14,7 +14,7 @@ use serde_json::Value;
 
 pub(crate) use self::serializer::Branded;
 
-/// The operator word in the code, and of an installation that configures none.
+/// The operator word in the code, and of an installation that does not configure one.
 pub(crate) const DEFAULT_BRAND: &str = "service";
 
 /// Members of request bodies that contain the word.
@@ -55,13 +55,14 @@ impl Branding {
         if self.is_default() || identifier.ends_with("SERVICE_ACCOUNT") {
             return identifier.into();
         }
-        // The upper case is replaced first: its replacement has no lower-case letters that could
+        // The upper case is replaced first: its replacement lacks lower-case letters that could
         // match the word.
         let upper = identifier.replace(&DEFAULT_BRAND.to_ascii_uppercase(), &self.upper);
         upper.replace(DEFAULT_BRAND, &self.lower).into()
     }
 
-    /// Returns a text in which the slugs of meta tools have this installation's word. It may be JSON.
+    /// Returns a string in which the slugs of meta tools have this installation's word. It may be
+    /// JSON.
     pub(crate) fn rename_slugs<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut text = Cow::Borrowed(text);
         if !self.is_default() {
@@ -108,8 +109,8 @@ impl Branding {
         }
     }
 
-    /// Returns an API description with this installation's identifiers in every text that is one
-    /// identifier.
+    /// Returns an API description with this installation's identifiers in every string that
+    /// consists of one identifier.
     pub(crate) fn render(&self, described: Value) -> Value {
         match described {
             Value::String(text) => self.rendered(text).into(),

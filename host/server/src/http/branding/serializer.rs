@@ -12,7 +12,7 @@ use serde::{
 
 use super::Branding;
 
-/// A value that is serialized with the names of an installation.
+/// A value serialized with the names of an installation.
 pub(crate) struct Branded<'a, T: ?Sized>(pub &'a T, pub &'a Branding);
 
 impl<T: Serialize + ?Sized> Serialize for Branded<'_, T> {

@@ -14,8 +14,8 @@ use crate::{config::Limits, http::errors};
 const BODY_BASE_DIVISOR: u64 = 32;
 /// Part of this memory that one project has at most.
 const OWNER_DIVISOR: u64 = 2;
-/// Part of this memory that requests without a key have besides, and the part of that that one address
-/// has at most.
+/// Part of this memory that requests without a key have in addition, and the largest part of it for
+/// one address.
 const STRANGER_DIVISOR: u64 = 4;
 
 /// Bodies that are arriving.

@@ -32,13 +32,13 @@ use crate::{config::Limits, http::errors};
 
 /// Part of all requests that a project takes whenever they are free.
 const REQUEST_BASE_DIVISOR: u64 = 32;
-/// Part of the requests and of the rate of a project that callers without a key have besides, at its
-/// public addresses.
+/// Part of the requests and of the rate of a project that callers without a key have in addition,
+/// at its public addresses.
 pub(crate) const STRANGER_DIVISOR: usize = 2;
 /// Part of both that one address has.
 pub(crate) const STRANGER_ADDRESS_DIVISOR: usize = 4;
 
-/// Shares of projects in the pages of lists that are built at once. Each may hold some MiB.
+/// Shares of projects in the pages of lists that are built concurrently. Each may hold some MiB.
 pub(crate) const PAGE_SHARES: Shares = Shares {
     total: 32,
     reserve: 8,
@@ -48,7 +48,7 @@ pub(crate) const PAGE_SHARES: Shares = Shares {
 /// Maximum time that a request waits to build a page.
 pub(crate) const MAX_PAGE_WAIT: Duration = Duration::from_secs(10);
 
-/// Returns the shares of projects in the requests that are answered at once.
+/// Returns the shares of projects in the requests that are answered concurrently.
 pub(crate) const fn request_shares(limits: &Limits) -> Shares {
     let per_project = limits.in_flight_per_project as u64;
     Shares::new(limits.in_flight as u64, REQUEST_BASE_DIVISOR, per_project)
@@ -79,8 +79,8 @@ pub(crate) struct CallerPermit {
 /// Permit to build a page of a list.
 pub(crate) type PagePermit = Permit<Arc<str>>;
 
-/// Returns the address that is counted: an IPv6 address counts as its /64, which belongs to one
-/// caller as a whole.
+/// Returns the address to count: an IPv6 address counts as its /64, which belongs to one caller as
+/// a whole.
 pub(crate) fn counted_as(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,
@@ -98,7 +98,7 @@ pub(crate) struct RequestLimiter {
     pub arrivals: Arrivals,
     /// Streams of announcements that are open.
     pub streams: Streams,
-    /// Requests whose project is not known yet, or that are of none.
+    /// Requests without a project, or whose project is not known yet.
     arrived: Arc<Semaphore>,
     projects: Gate<Arc<str>>,
     /// Requests without a key, by project.
@@ -136,7 +136,7 @@ impl RequestLimiter {
     /// Acquires a concurrency permit for a request whose project is not known.
     ///
     /// # Errors
-    /// [`errors::NODE_BUSY`] if none becomes free in time.
+    /// [`errors::NODE_BUSY`] if no permit becomes free in time.
     pub(crate) async fn acquire(&self) -> Result<OwnedSemaphorePermit, Error> {
         // Most requests find a permit and set no timer.
         if let Ok(permit) = self.arrived.clone().try_acquire_owned() {
@@ -162,8 +162,8 @@ impl RequestLimiter {
     /// Acquires a concurrency permit for a request to a project.
     ///
     /// # Errors
-    /// [`errors::PROJECT_BUSY`], [`errors::ADDRESS_BUSY`] or [`errors::NODE_BUSY`] if none becomes free
-    /// in time.
+    /// [`errors::PROJECT_BUSY`], [`errors::ADDRESS_BUSY`] or [`errors::NODE_BUSY`] if no permit
+    /// becomes free in time.
     pub(crate) async fn acquire_for_project(&self, caller: &Caller) -> Result<CallerPermit, Error> {
         let (projects, of_address) = self.gate_of(caller)?;
         let permit = projects.acquire(&caller.tenant, Queue::time(self.wait));
@@ -177,7 +177,8 @@ impl RequestLimiter {
     /// Acquires a permit to build a page of a list for a project or an organization.
     ///
     /// # Errors
-    /// [`errors::PROJECT_BUSY`] or [`errors::NODE_BUSY`] if none becomes free within [`MAX_PAGE_WAIT`].
+    /// [`errors::PROJECT_BUSY`] or [`errors::NODE_BUSY`] if no permit becomes free within
+    /// [`MAX_PAGE_WAIT`].
     pub(crate) async fn acquire_page(&self, owner: &Arc<str>) -> Result<PagePermit, Error> {
         let permit = self.pages.acquire(owner, Queue::time(MAX_PAGE_WAIT));
         permit

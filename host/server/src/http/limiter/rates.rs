@@ -36,13 +36,13 @@ pub(crate) struct Rates {
     keys: Rate<String>,
     /// Requests of providers, by address.
     webhooks: Rate<String>,
-    /// Rate limit that is reported before a request is counted.
+    /// Rate limit reported before a request is counted.
     pub allowance: Allowance,
 }
 
-/// Rate limit of requests for each key: it may be used up at once and is restored evenly. 0 means
-/// no limit. What is not an address of a client has a record, so there are no more counters than
-/// records.
+/// Rate limit of requests for each key: it may be used up in one burst and is restored evenly. 0
+/// means no limit. What is not an address of a client has a record, so there are no more counters
+/// than records.
 struct Rate<K: Clone + Hash + Eq> {
     who: &'static str,
     limit: u32,
@@ -61,7 +61,7 @@ pub(crate) struct Allowance {
 /// Outcome of counting a request.
 #[derive(Debug)]
 pub(crate) struct Counted {
-    /// Rate limit that is reported to the client.
+    /// Rate limit reported to the client.
     pub allowance: Allowance,
     /// Reason why the request is refused, if it is.
     pub refused: Option<Error>,
@@ -164,7 +164,7 @@ impl<K: Clone + Hash + Eq> Rate<K> {
         }
     }
 
-    /// Takes one request from the rate limit of a key; returns none if there is no limit.
+    /// Takes one request from the rate limit of a key; returns `None` without a limit.
     fn take(&self, key: &K) -> Option<Counted> {
         Some(match self.count(key)? {
             Ok(allowance) => Counted {

@@ -24,7 +24,7 @@ pub(crate) const SUSPECTS_AT_ONCE: usize = 8;
 const SUSPECT_WAIT: Duration = Duration::from_secs(5);
 
 /// Counts events in a sliding window: all events of this window, and the share of the previous one
-/// that is still in reach.
+/// still in reach.
 #[derive(Debug, Default, Clone, Copy)]
 struct Window {
     index: i64,
@@ -71,7 +71,7 @@ impl Counters {
         }
     }
 
-    /// Returns the remaining number of events, or `None` if there is no limit.
+    /// Returns the remaining number of events, or `None` without a limit.
     fn left(&self, key: &IpAddr, now: Time) -> Option<u32> {
         if self.limit == 0 {
             return None;
@@ -95,7 +95,7 @@ impl Counters {
                 window.roll(now, length);
                 window.count(now, length) > 0
             });
-            // So many addresses at once belong to one caller, who could force a scan of all
+            // So many concurrent addresses belong to one caller, who could force a scan of all
             // counters for each one.
             if windows.len() >= MAX_KEPT_WINDOWS {
                 windows.clear();
@@ -139,7 +139,7 @@ impl Suspects {
         }
     }
 
-    /// Returns the time until an address with too many wrong secrets is trusted again; none for
+    /// Returns the time until an address with too many wrong secrets is trusted again; `None` for
     /// any other address.
     pub(crate) fn suspected(&self, address: IpAddr, now: Time) -> Option<Duration> {
         let failures = &self.failures;

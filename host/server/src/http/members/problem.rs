@@ -108,7 +108,7 @@ fn kind(expected: &str) -> &str {
     }
 }
 
-/// Describes a value. A text could be a secret in the wrong place, so it is not repeated.
+/// Describes a value. A string could be a secret in the wrong field, so it is not repeated.
 fn got(found: Unexpected<'_>) -> String {
     match found {
         Unexpected::Bool(value) => value.to_string(),

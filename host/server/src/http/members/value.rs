@@ -17,14 +17,14 @@ use crate::http::unknown::{Warning, add_warning, member_warning};
 /// Notes taken while a body is read.
 #[derive(Default)]
 pub(super) struct Noted {
-    /// Path to the value that is being read.
+    /// Path to the value being read.
     path: Vec<Step>,
     /// Warnings about unknown members, up to the maximum number of them.
     pub(super) warnings: Vec<Warning>,
 }
 
 impl Noted {
-    /// Reads a value that is one step inside the current one.
+    /// Reads a value one step inside the current one.
     fn step<'de, S: DeserializeSeed<'de>>(
         &mut self,
         step: Step,

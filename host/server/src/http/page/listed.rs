@@ -11,7 +11,7 @@ use utoipa::{
 
 use super::Page;
 
-/// Place of a page in its list.
+/// Position of a page in its list.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Position {
     /// Cursor of the next page; null on the last one.

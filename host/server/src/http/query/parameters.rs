@@ -188,7 +188,7 @@ fn short(text: &str) -> Result<&str, Invalid> {
     Ok(text)
 }
 
-/// Reads a number. `NaN` is none, because no limit of a range applies to it.
+/// Reads a number. `NaN` is not accepted, because no limit of a range applies to it.
 pub(super) fn finite(text: &str) -> Option<f64> {
     let number: Option<f64> = text.parse().ok();
     number.filter(|number| number.is_finite())

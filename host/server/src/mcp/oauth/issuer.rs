@@ -17,7 +17,7 @@ use crate::{
 /// An issuer of tokens.
 pub(crate) struct Issuer<'a> {
     base: &'a str,
-    /// Encoded path and query of the endpoint, and the endpoint; none for the installation.
+    /// Encoded path and query of the endpoint, and the endpoint; `None` for the installation.
     endpoint: Option<(String, Resource)>,
 }
 
@@ -49,8 +49,9 @@ impl<'a> Issuer<'a> {
         let segment = segment.and_then(|rest| rest.strip_prefix('/'));
         let endpoint = segment.and_then(|segment| BASE64.decode(segment).ok());
         let endpoint = endpoint.and_then(|bytes| String::from_utf8(bytes).ok());
-        let missing = || errors::mcp_target_invalid("it is not the issuer of an MCP endpoint");
-        Self::of_endpoint(server, &endpoint.ok_or_else(missing)?)
+        let endpoint = endpoint
+            .ok_or_else(|| errors::mcp_target_invalid("it is not the issuer of an MCP endpoint"))?;
+        Self::of_endpoint(server, &endpoint)
     }
 
     /// Returns the issuer whose page is at a path of this server.

@@ -3,7 +3,7 @@
 //! An assistant learns from the metadata of its endpoint ([`metadata`]) where to register
 //! ([`register`]), sends its user to the page on which a project member signs in with a key and
 //! consents (`web/consent`), and exchanges the code for tokens ([`token`]). Clients are public: each
-//! proves by PKCE that it began the authorization. The tokens work at one MCP endpoint, and nowhere in
+//! proves by PKCE that it started the authorization. The tokens work at one MCP endpoint, and nowhere in
 //! the API.
 
 mod issuer;

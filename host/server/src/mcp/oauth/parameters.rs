@@ -35,7 +35,7 @@ impl Parameters {
 
     /// Returns a parameter that the request needs.
     pub(crate) fn required(&self, name: &str) -> Result<&str, Error> {
-        let missing = || errors::mcp_authorization_invalid(format!("{name} is missing"));
-        self.get(name).ok_or_else(missing)
+        self.get(name)
+            .ok_or_else(|| errors::mcp_authorization_invalid(format!("{name} is missing")))
     }
 }

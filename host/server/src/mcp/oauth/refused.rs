@@ -46,10 +46,11 @@ pub(super) fn response(refused: ApiError) -> Response {
 /// Returns message and suggested fix, in the characters that OAuth permits.
 fn description(error: &Error) -> String {
     let text = format!("{error}; {}", error.info().hint);
-    let plain = |c: char| match c {
-        '"' | '\\' | '`' => '\'',
-        c if c.is_ascii_graphic() || c == ' ' => c,
-        _ => '?',
-    };
-    text.chars().map(plain).collect()
+    text.chars()
+        .map(|c| match c {
+            '"' | '\\' | '`' => '\'',
+            c if c.is_ascii_graphic() || c == ' ' => c,
+            _ => '?',
+        })
+        .collect()
 }

@@ -66,8 +66,9 @@ async fn accept_form(server: &Arc<Server>, request: Request) -> ApiResult<Respon
     let form = Parameters::parse(&String::from_utf8_lossy(&body))?;
     let form_token = form.get(FORM_TOKEN_FIELD).unwrap_or_default();
     // The expected value is a keyed hash over the secret id of the browser.
-    let is_own = |browser: String| server.app.form_token(&own(&uri), &browser) == form_token;
-    if !browser.is_some_and(is_own) {
+    let is_own =
+        browser.is_some_and(|browser| server.app.form_token(&own(&uri), &browser) == form_token);
+    if !is_own {
         let problem = "the form was opened in another browser";
         return Err(errors::mcp_authorization_invalid(problem).into());
     }

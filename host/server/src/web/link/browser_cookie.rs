@@ -17,7 +17,7 @@ pub(in crate::web) fn random_id() -> String {
     ids::random_text(ID_CHARS)
 }
 
-/// Returns the id from the cookie of a request; none if the cookie is missing or malformed.
+/// Returns the id from the cookie of a request; `None` if the cookie is missing or malformed.
 pub(in crate::web) fn read(server: &Server, headers: &HeaderMap) -> Option<String> {
     id_in(headers, is_https(server))
 }

@@ -31,11 +31,13 @@ pub(super) struct Scope {
 
 /// Returns scopes in words.
 pub(super) fn in_words(scopes: &[String]) -> Vec<Scope> {
-    let scope = |name: &String| Scope {
-        words: words(name),
-        name: name.clone(),
-    };
-    scopes.iter().map(scope).collect()
+    scopes
+        .iter()
+        .map(|name| Scope {
+            words: words(name),
+            name: name.clone(),
+        })
+        .collect()
 }
 
 /// Turns `https://api.example.com/auth/mail.readonly` and `mail:read` into "Read mail".

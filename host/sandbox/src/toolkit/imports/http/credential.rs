@@ -26,11 +26,6 @@ const MIN_SECRET_BYTES: usize = 8;
 
 /// Returns the names of the headers that a credential fills, in lower case.
 pub(super) fn header_names(credential: &Credential) -> Vec<String> {
-    let name = |placement: &Placement| match placement {
-        Placement::Header { name, .. } => Some(name.to_ascii_lowercase()),
-        Placement::Basic { .. } => Some(AUTHORIZATION.as_str().to_owned()),
-        Placement::Query { .. } | Placement::Path { .. } => None,
-    };
     let signed = credential
         .sign
         .iter()
@@ -39,7 +34,11 @@ pub(super) fn header_names(credential: &Credential) -> Vec<String> {
     credential
         .placements
         .iter()
-        .filter_map(name)
+        .filter_map(|placement| match placement {
+            Placement::Header { name, .. } => Some(name.to_ascii_lowercase()),
+            Placement::Basic { .. } => Some(AUTHORIZATION.as_str().to_owned()),
+            Placement::Query { .. } | Placement::Path { .. } => None,
+        })
         .chain(signed)
         .collect()
 }
@@ -113,27 +112,30 @@ pub(super) fn apply(
     Ok(())
 }
 
+fn likely_secret(value: &str) -> Option<Secret> {
+    (value.len() >= MIN_SECRET_BYTES).then(|| Secret::from(value))
+}
+
 /// Returns every value that this credential puts into a request.
 pub(super) fn secrets(credential: &Credential) -> Vec<Secret> {
     let mut secrets = credential.secrets.clone();
-    let likely = |value: &str| (value.len() >= MIN_SECRET_BYTES).then(|| Secret::from(value));
     for placement in &credential.placements {
         match placement {
             // In `Bearer x` the last word is the secret and the first is a scheme name.
             Placement::Header { value, .. } => {
-                secrets.extend(value.rsplit(' ').next().and_then(likely))
+                secrets.extend(value.rsplit(' ').next().and_then(likely_secret))
             }
             // The encoded value also counts, because a provider may return it in base64.
             Placement::Query { value, .. } => {
                 let sent: String = form_urlencoded::byte_serialize(value.as_bytes()).collect();
-                secrets.extend(likely(value).into_iter().chain(likely(&sent)));
+                secrets.extend(likely_secret(value).into_iter().chain(likely_secret(&sent)));
             }
             Placement::Path { value, .. } => {
                 let sent = utf8_percent_encode(value, PATH_SEGMENT).to_string();
-                secrets.extend(likely(value).into_iter().chain(likely(&sent)));
+                secrets.extend(likely_secret(value).into_iter().chain(likely_secret(&sent)));
             }
             Placement::Basic { username, password } => {
-                secrets.extend(likely(password));
+                secrets.extend(likely_secret(password));
                 let pair = format!("{username}:{password}");
                 secrets.push(STANDARD.encode(&pair).into());
                 secrets.push(pair.into());

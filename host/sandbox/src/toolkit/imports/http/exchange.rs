@@ -177,7 +177,7 @@ impl Outgoing {
             into_blob: false,
             ..*checked
         };
-        // A server that refuses the reply decides itself whether it goes on.
+        // A server that refuses the reply decides itself whether it continues.
         let _ = self.exchange_once(&reply, credential, None).await;
     }
 
@@ -243,23 +243,22 @@ impl Outgoing {
                 return Err(unsigned);
             }
         };
-        let follow = |next: &mut net::Request| {
-            let again = if next.url.origin() == checked.url.origin() {
-                sign(credential, next)
-            } else {
-                Ok(Vec::new())
-            };
-            let follows = self.may_follow(checked, &next.method, &next.url) && again.is_ok();
-            signatures.extend(again.unwrap_or_default());
-            follows
-        };
         let net = self
             .net
             .with_identity(identity)
             .with_memory_budget(Arc::new(BodyMemory(memory.clone())))
             .with_body_reader(stream.map(|stream| stream as _));
         let sent = net
-            .send_following(request, MAX_REDIRECTS, &names, follow)
+            .send_following(request, MAX_REDIRECTS, &names, |next: &mut net::Request| {
+                let again = if next.url.origin() == checked.url.origin() {
+                    sign(credential, next)
+                } else {
+                    Ok(Vec::new())
+                };
+                let follows = self.may_follow(checked, &next.method, &next.url) && again.is_ok();
+                signatures.extend(again.unwrap_or_default());
+                follows
+            })
             .await;
         match sent {
             Ok(answer) => {
@@ -287,8 +286,8 @@ impl Outgoing {
         }
     }
 
-    /// Records the span of a traced request, and adds its `traceparent` if providers get it. It takes
-    /// the place of a header of the guest, and is a part of the signature.
+    /// Records the span of a traced request, and adds its `traceparent` if providers get it. It
+    /// replaces a header of the guest, and is a part of the signature.
     fn add_span(&self, record: usize, started: Instant, url: &Url, headers: &mut HeaderMap) {
         let Some(run_trace) = self.run_trace else {
             return;
@@ -320,20 +319,22 @@ impl Outgoing {
     /// Returns true if a redirect may be followed. It must satisfy the egress rules, and neither
     /// its URL nor its body may carry a secret to another origin.
     fn may_follow(&self, checked: &Checked, method: &Method, url: &Url) -> bool {
-        let same = url.origin() == checked.url.origin();
-        let carries = || {
-            let in_body = checked
-                .credential
-                .as_ref()
-                .is_some_and(|credential| !credential.body.is_empty());
-            in_body
-                || self.policy.webhook_secret.is_some()
-                || self
-                    .trace
-                    .redactor()
-                    .may_contain_secret(url.as_str().as_bytes())
-        };
-        rules::is_permitted(&self.policy, method, url) && (same || !carries())
+        if !rules::is_permitted(&self.policy, method, url) {
+            return false;
+        }
+        if url.origin() == checked.url.origin() {
+            return true;
+        }
+        let is_in_body = checked
+            .credential
+            .as_ref()
+            .is_some_and(|credential| !credential.body.is_empty());
+        !is_in_body
+            && self.policy.webhook_secret.is_none()
+            && !self
+                .trace
+                .redactor()
+                .may_contain_secret(url.as_str().as_bytes())
     }
 
     /// Returns a fresh credential if the provider rejected the sent one and another is available.

@@ -3,7 +3,7 @@
 //! A request passes these steps in order: the rules of the contract and the egress rules of the
 //! call (`rules`), the guard against private networks (`net`), the credential (`credential`), the
 //! limits on size, number and time (`outgoing`), and the redaction of the response (`redaction`).
-//! `exchange` takes them one after the other. A refusal is a value, and nothing was sent.
+//! `exchange` performs them in sequence. A refusal is a value, and nothing was sent.
 
 mod credential;
 mod exchange;
@@ -92,17 +92,16 @@ impl State {
         let left = self.remaining_time();
         // Each request starts only when its turn comes, because a list may exceed the request limit
         // of the call by far.
-        let begin = |request| {
-            start(
-                outgoing.clone(),
-                files.clone(),
-                meter.clone(),
-                left,
-                request,
-            )
-        };
         stream::iter(requests)
-            .map(begin)
+            .map(|request| {
+                start(
+                    outgoing.clone(),
+                    files.clone(),
+                    meter.clone(),
+                    left,
+                    request,
+                )
+            })
             .buffered(concurrency)
             .collect()
             .await

@@ -32,7 +32,7 @@ pub(crate) struct Outgoing {
     /// Runtime of the guest threads; `cpu_permits` limits the tenant's turns on it.
     pub(super) threads: Handle,
     pub(super) cpu_permits: Arc<Semaphore>,
-    /// Maximum size of a text body that is decoded although it becomes a file, in bytes.
+    /// Maximum size of a textual body to decode although it becomes a file, in bytes.
     pub(super) max_decoded_file_bytes: usize,
     pub(super) concurrency: Semaphore,
     requests: AtomicU32,
@@ -66,12 +66,12 @@ pub(crate) struct OutgoingParts {
     pub(crate) run_trace: Option<RunTrace>,
     /// Runtime of the caller. A long call is on another one when it sends its first request.
     pub(crate) caller_runtime: Handle,
-    /// Maximum size of a text body that is decoded although it becomes a file, in bytes: 0 for a guest, which
-    /// gets files unchanged; more for a proxy request, whose every response is a file.
+    /// Maximum size of a textual body to decode although it becomes a file, in bytes: 0 for a
+    /// guest, which gets files unchanged; more for a proxy request, whose every response is a file.
     pub(crate) max_decoded_file_bytes: usize,
 }
 
-/// [`Outgoing`] of a call, made at its first request. Most calls send none.
+/// [`Outgoing`] of a call, made at its first request. Most calls send no request.
 pub(crate) struct LazyOutgoing {
     parts: OutgoingParts,
     made: OnceLock<Arc<Outgoing>>,
@@ -153,15 +153,14 @@ impl Outgoing {
     /// Counts a received response. Concurrent responses may together exceed the limit.
     pub(super) fn count_response(&self, into_blob: bool, bytes: u64) -> Result<(), Error> {
         let limit = self.limits.responses;
-        let fits = |response_bytes: u64| {
-            response_bytes
-                .checked_add(bytes)
-                .filter(|sum| *sum <= limit)
-        };
         if into_blob
             || self
                 .response_bytes
-                .fetch_update(Relaxed, Relaxed, fits)
+                .fetch_update(Relaxed, Relaxed, |response_bytes| {
+                    response_bytes
+                        .checked_add(bytes)
+                        .filter(|sum| *sum <= limit)
+                })
                 .is_ok()
         {
             Ok(())

@@ -87,20 +87,12 @@ pub(super) fn to_payload(
     files: &Files,
     limits: &Limits,
 ) -> Result<Payload, Error> {
-    let missing = |missing: blob::Error| error("invalid_request", missing.message);
-    let size = |content: &http::Content| match content {
-        http::Content::Bytes(bytes) if bytes.len() as u64 > limits.request_body => {
-            Err(too_large(limits.request_body))
-        }
-        http::Content::Bytes(bytes) => Ok(bytes.len() as u64),
-        http::Content::Blob(id) => files.size(id).map_err(missing),
-    };
     let all: u64 = match &body {
         http::Body::Empty => 0,
-        http::Body::Content(one) => size(one)?,
+        http::Body::Content(one) => content_size(one, files, limits)?,
         http::Body::Multipart(parts) => parts
             .iter()
-            .map(|part| size(&part.content))
+            .map(|part| content_size(&part.content, files, limits))
             .sum::<Result<_, Error>>()?,
     };
     let most = limits.file.max(limits.request_body);
@@ -108,31 +100,44 @@ pub(super) fn to_payload(
         let problem = format!("the body of a request has at most {most} bytes with its files");
         return Err(error("too_large", problem));
     }
-    let content = |content: http::Content| match content {
-        http::Content::Bytes(bytes) => Ok(Bytes::from(bytes)),
-        http::Content::Blob(id) => files.content(&id).map_err(missing),
-    };
     Ok(match body {
         http::Body::Empty => Payload::Empty,
-        http::Body::Content(one) => Payload::Bytes(content(one)?),
-        http::Body::Multipart(parts) => {
-            let part = |part: http::Part| {
-                let http::Part {
-                    name,
-                    filename,
-                    media_type,
-                    content: held,
-                } = part;
-                Ok(Part {
-                    name,
-                    filename,
-                    media_type,
-                    bytes: content(held)?,
+        http::Body::Content(one) => Payload::Bytes(content_bytes(one, files)?),
+        http::Body::Multipart(parts) => Payload::Multipart(
+            parts
+                .into_iter()
+                .map(|part| {
+                    Ok(Part {
+                        name: part.name,
+                        filename: part.filename,
+                        media_type: part.media_type,
+                        bytes: content_bytes(part.content, files)?,
+                    })
                 })
-            };
-            Payload::Multipart(parts.into_iter().map(part).collect::<Result<_, Error>>()?)
-        }
+                .collect::<Result<_, Error>>()?,
+        ),
     })
+}
+
+fn content_size(content: &http::Content, files: &Files, limits: &Limits) -> Result<u64, Error> {
+    match content {
+        http::Content::Bytes(bytes) if bytes.len() as u64 > limits.request_body => {
+            Err(too_large(limits.request_body))
+        }
+        http::Content::Bytes(bytes) => Ok(bytes.len() as u64),
+        http::Content::Blob(id) => files.size(id).map_err(missing_file),
+    }
+}
+
+fn content_bytes(content: http::Content, files: &Files) -> Result<Bytes, Error> {
+    match content {
+        http::Content::Bytes(bytes) => Ok(Bytes::from(bytes)),
+        http::Content::Blob(id) => files.content(&id).map_err(missing_file),
+    }
+}
+
+fn missing_file(cause: blob::Error) -> Error {
+    error("invalid_request", cause.message)
 }
 
 fn too_large(limit: u64) -> Error {

@@ -82,16 +82,14 @@ pub(crate) async fn send_proxy_request(
     }
     let sent = Arc::new(outgoing).send(guest_request, files.clone(), limits.wall);
     let all = limits.wall + OVERHEAD_TIMEOUT;
-    let response = timeout(all, sent).await;
-    let late = |_| {
+    let sent = timeout(all, sent).await.unwrap_or_else(|_| {
         Err(error(
             "timeout",
             format!("the whole request exceeded its timeout of {all:?}; try again later"),
         ))
-    };
-    let response = response.unwrap_or_else(late);
+    });
     let observer = ScopeGuard::into_inner(running);
-    let response = match response {
+    let response = match sent {
         Ok(response) => response,
         Err(error) => return observer.outcome(Err(failure::from_request_error(error))),
     };

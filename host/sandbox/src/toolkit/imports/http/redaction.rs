@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// Maximum size of a response that is searched for secrets on the caller's thread, in bytes.
+/// Maximum size of a response to search for secrets on the caller's thread, in bytes.
 const MAX_INLINE_SEARCH_BYTES: usize = 64 << 10;
 /// Maximum total size of the secrets whose redactor is built on the caller's thread, in bytes.
 const MAX_INLINE_SECRET_BYTES: usize = 2 << 10;
@@ -125,8 +125,10 @@ impl Outgoing {
         let headers = answer.headers.iter().filter_map(|(name, value)| {
             let hidden = matches!(name.as_str(), "set-cookie" | "set-cookie2")
                 || redactor.name_may_contain_secret(name.as_str());
-            let value = || redactor.redact_text(&text::decode_header(value));
-            (!hidden).then(|| (name.as_str().to_owned(), value()))
+            (!hidden).then(|| {
+                let value = redactor.redact_text(&text::decode_header(value));
+                (name.as_str().to_owned(), value)
+            })
         });
         let mut response = Response {
             status: answer.status.as_u16(),
@@ -198,7 +200,7 @@ impl Outgoing {
 /// Body on its way to the guest.
 struct Body {
     bytes: Bytes,
-    /// Media type of a body that is decoded if it is text; none for a body that is not decoded.
+    /// Media type of a body to decode if it is text; `None` for a body that stays as it is.
     media_type: Option<String>,
     memory: Arc<Reservation>,
 }
@@ -247,10 +249,9 @@ fn without_secrets(
 
 /// Returns true if a body has an encoding that was not undone when it was received.
 fn is_encoded(headers: &HeaderMap) -> bool {
-    let is_plain = |encoding: &[u8]| {
-        let mut plain = PLAIN_ENCODINGS.iter();
-        plain.any(|plain| encoding.eq_ignore_ascii_case(plain.as_bytes()))
-    };
     let mut encodings = headers.get_all(CONTENT_ENCODING).iter();
-    encodings.any(|encoding| !is_plain(encoding.as_bytes()))
+    encodings.any(|encoding| {
+        let mut plain = PLAIN_ENCODINGS.iter();
+        !plain.any(|plain| encoding.as_bytes().eq_ignore_ascii_case(plain.as_bytes()))
+    })
 }

@@ -4,7 +4,7 @@ use manifest::Rejection;
 use net::{HeaderMap, Response, StatusCode};
 use serde_json::Value;
 
-/// Maximum size of a body that is searched for a rejection, in bytes. Errors are short.
+/// Maximum size of a body to search for a rejection, in bytes. Errors are short.
 const MAX_SEARCHED_BYTES: usize = 64 << 10;
 
 /// Returns true if the provider rejects the token of a request because it is expired, revoked or

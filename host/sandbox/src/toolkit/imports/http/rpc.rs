@@ -1,7 +1,7 @@
 //! Event streams of servers that speak JSON-RPC (Model Context Protocol, streamable HTTP).
 //!
-//! Problem: a guest gets whole responses. A server may keep its stream open after the response to the
-//! guest's request, or wait for a reply to a `ping` in the stream before it goes on.
+//! Problem: a guest gets whole responses. A server may keep its stream open after the response to
+//! the guest's request, or wait for a reply to a `ping` in the stream before it continues.
 //!
 //! Guarantee: a stream ends for the guest with the event that has the response. Requests of the server
 //! in the stream get their replies, sent as the guest's request was.
@@ -41,8 +41,8 @@ struct Request {
 }
 
 impl ResponseStream {
-    /// Returns the reader of the response to a request, and the replies that it finds due; `None` if the
-    /// request is none of JSON-RPC that accepts an event stream.
+    /// Returns the reader of the response to a request, and the replies that it finds due; `None`
+    /// unless it is a request of JSON-RPC that accepts an event stream.
     pub(super) fn of(
         headers: &HeaderMap,
         payload: &Payload,

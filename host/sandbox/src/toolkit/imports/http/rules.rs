@@ -35,23 +35,26 @@ pub(super) fn method(text: &str) -> Result<Method, Error> {
     })
 }
 
+fn invalid_url(text: &str, problem: &str) -> Error {
+    error(
+        "invalid_request",
+        format!("the URL `{}` {problem}", for_message(without_query(text))),
+    )
+}
+
 /// Parses a URL that a guest may use.
 pub(super) fn url(text: &str) -> Result<Url, Error> {
-    let invalid = |why: &str| {
-        error(
-            "invalid_request",
-            format!("the URL `{}` {why}", for_message(without_query(text))),
-        )
-    };
     if text.len() > MAX_URL_BYTES {
-        return Err(invalid("is longer than 8 KiB"));
+        return Err(invalid_url(text, "is longer than 8 KiB"));
     }
-    let mut url = Url::parse(text).map_err(|cause| invalid(&format!("is not valid: {cause}")))?;
+    let mut url =
+        Url::parse(text).map_err(|cause| invalid_url(text, &format!("is not valid: {cause}")))?;
     if url.scheme() != "https" {
-        return Err(invalid("does not begin with https://"));
+        return Err(invalid_url(text, "does not begin with https://"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(invalid(
+        return Err(invalid_url(
+            text,
             "contains a user name or password; the host adds credentials",
         ));
     }
@@ -63,7 +66,7 @@ pub(super) fn url(text: &str) -> Result<Url, Error> {
             ));
         }
         Some(name) if name.is_empty() || name.ends_with('.') => {
-            return Err(invalid("has no valid host name"));
+            return Err(invalid_url(text, "has no valid host name"));
         }
         Some(_) => {}
     }
@@ -163,7 +166,7 @@ pub(super) fn check_redirect(policy: &Policy, answer: &net::Response) -> Result<
     ))
 }
 
-/// Returns true if a rule names the host and the port of a URL. `*.` is no glob: it stands for one
+/// Returns true if a rule names the host and the port of a URL. `*.` is not a glob: it matches one
 /// or more whole labels.
 pub(super) fn host_matches(rule: &EgressRule, url: &Url) -> bool {
     let Some(name) = url.domain() else {

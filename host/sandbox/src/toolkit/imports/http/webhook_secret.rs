@@ -1,6 +1,6 @@
 //! Puts the signing secret of a webhook into the request that subscribes at the provider.
 //!
-//! The guest writes a placeholder at the place that its manifest declares. No other place of a
+//! The guest writes a placeholder at the position that its manifest declares. No other part of a
 //! request, and no request without the account's credential, gets the secret.
 
 use std::borrow::Cow;

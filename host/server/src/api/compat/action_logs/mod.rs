@@ -64,12 +64,12 @@ pub(crate) async fn list(
     };
     let filter = filter(&key, body)?;
     let (records, more) = log::list(key.app(), &key.project, &filter, &part).await?;
-    let item = |record| {
+    let items = records.into_iter().map(|record| {
         let toolkit = toolkit(key.app(), &record);
         ItemView::new(toolkit, branded(&key, record))
-    };
+    });
     Ok(Json(ListView {
-        data: records.into_iter().map(item).collect(),
+        data: items.collect(),
         next_cursor: more.then_some(part.skip + part.limit),
     }))
 }

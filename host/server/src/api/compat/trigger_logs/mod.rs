@@ -38,9 +38,13 @@ pub(crate) async fn list(
     let limit = page.limit;
     let found = trigger_log::list(key.app(), &key.project, &filter, after, limit, with_payload);
     let found = found.await?;
-    let view = |entry| View::new(entry, &key.server.config.operator_word);
+    let word = &key.server.config.operator_word;
+    let views = found
+        .entries
+        .into_iter()
+        .map(|entry| View::new(entry, word));
     Ok(Json(ListView {
-        data: found.entries.into_iter().map(view).collect(),
+        data: views.collect(),
         next_cursor: found.next.map(|last| page.next_after(last)),
     }))
 }

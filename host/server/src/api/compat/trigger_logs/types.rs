@@ -72,7 +72,7 @@ pub(crate) enum Period {
 }
 
 impl Period {
-    /// Returns the time at which the period began.
+    /// Returns the start of the period.
     pub(crate) fn since(self, now: Time) -> Time {
         const MINUTE_MS: i64 = 60_000;
         const DAY_MS: i64 = 24 * 60 * MINUTE_MS;

@@ -199,15 +199,17 @@ fn approval(
 }
 
 fn auth_configs(body: BTreeMap<String, String>) -> ApiResult<BTreeMap<String, AuthConfigId>> {
-    let parse = |(toolkit, id): (String, String)| Ok((toolkit, AuthConfigId::parse(&id)?));
-    body.into_iter().map(parse).collect()
+    body.into_iter()
+        .map(|(toolkit, id)| Ok((toolkit, AuthConfigId::parse(&id)?)))
+        .collect()
 }
 
 fn accounts(body: BTreeMap<String, OneOrMany>) -> ApiResult<BTreeMap<String, Vec<AccountId>>> {
-    let parse = |(toolkit, ids): (String, OneOrMany)| {
-        let ids = ids.into_vec();
-        let ids = ids.iter().map(|id| AccountId::parse(id));
-        Ok((toolkit, ids.collect::<Result<_, _>>()?))
-    };
-    body.into_iter().map(parse).collect()
+    body.into_iter()
+        .map(|(toolkit, ids)| {
+            let ids = ids.into_vec();
+            let accounts = ids.iter().map(|id| AccountId::parse(id));
+            Ok((toolkit, accounts.collect::<Result<_, _>>()?))
+        })
+        .collect()
 }

@@ -16,7 +16,7 @@ use crate::http::{ApiResult, errors};
 
 view! {
     /// Selection of toolkits: those to enable, or those to disable.
-    // An unknown member is refused, because a misspelled one would permit everything.
+    // An unknown field is refused, because a misspelled one would permit everything.
     #[derive(Debug, Clone, Default, Deserialize)]
     #[serde(deny_unknown_fields)]
     #[schema(as = SessionToolkitsRequest)]

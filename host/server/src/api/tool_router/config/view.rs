@@ -49,7 +49,7 @@ view! {
             enable_multi_execute: !config.multi_execute_disabled,
         },
         proxy_execute?: Option<SwitchView> = config.proxy_execute.map(|enable| SwitchView { enable }),
-        /// Always false: this server has no billed accounts of its own.
+        /// Always false: this server does not offer billed accounts of its own.
         instant: bool = false,
     }
 }
