@@ -71,7 +71,7 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>
 }
 
 /// Returns the manifest of a workspace of the packed crates: the repository's, without the members
-/// and dependencies of other crates. Each dependency stands on one line.
+/// and dependencies of other crates. Each dependency takes one line.
 fn inherited(workspace: &str, manifests: &str) -> String {
     let is_named = |line: &str| {
         let name = line.split(' ').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `toolkit check`: reports all problems of a toolkit at once.
+//! `toolkit check`: reports all problems of a toolkit in one run.
 //!
 //! The manifest is validated as on a server, schemas are compiled, and examples are validated
 //! against them. Each case runs through the real component in the production sandbox, with the
@@ -36,7 +36,7 @@ use crate::{
 /// Check a toolkit: manifest, schemas, examples, and every case.
 ///
 /// PATH may also be a component; its cases are then named with --cases. A failing case shows the
-/// observed result beside the expected one; with --bless the observed result is written into it.
+/// observed result next to the expected one; with --bless the observed result is written into it.
 ///
 /// Examples:
 ///   toolkit check
@@ -284,7 +284,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Indents all lines of a text but the first.
+/// Indents all lines except the first.
 fn indent(text: &str) -> String {
     text.replace('\n', "\n  ")
 }

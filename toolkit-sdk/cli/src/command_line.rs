@@ -48,7 +48,7 @@ pub(crate) fn with_headings(mut command: Command) -> Command {
 /// Print the completions of this command for a shell.
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
-    /// Shell that is to complete commands.
+    /// Shell to complete commands in.
     shell: Shell,
 }
 

@@ -1,4 +1,4 @@
-//! `toolkit new`: creates a toolkit that builds and passes `toolkit check` at once.
+//! `toolkit new`: creates a toolkit that builds and passes `toolkit check` without changes.
 
 use std::path::{Path, PathBuf};
 
@@ -219,7 +219,7 @@ fn surrounding_repository(folder: &Path) -> Result<Option<PathBuf>> {
     Ok(candidates.find(|sdk| sdk.join("Cargo.toml").is_file()))
 }
 
-/// Returns true if cargo treats the new crate as a member of a workspace above it.
+/// Returns true if cargo adds the new crate to a workspace above it.
 fn belongs_to_a_workspace(folder: &Path) -> Result<bool> {
     let mut command = toolchain::clean_command("cargo");
     command

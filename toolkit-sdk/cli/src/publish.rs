@@ -28,9 +28,9 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Publish a component or a toolkit to a running server.
 ///
-/// A toolkit is built first.
-/// Every case is run first, as `toolkit check` does. Nothing is published if one of them fails. If
-/// neither --version nor the source names a version, it is the first of today that is free.
+/// A toolkit is built first. Every case is run first, as `toolkit check` does. Nothing is published
+/// if one of them fails. If neither --version nor the source names a version, it is the first free
+/// one of today.
 #[derive(Debug, Args)]
 pub(crate) struct Publish {
     #[command(flatten)]
@@ -197,7 +197,7 @@ impl Server {
         })
     }
 
-    /// Publishes a component under the version of its manifest, or under the next one that is free.
+    /// Publishes a component under the version of its manifest, or under the next free one.
     pub(crate) async fn publish_next(
         &self,
         code: &[u8],

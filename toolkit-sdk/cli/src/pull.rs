@@ -18,7 +18,7 @@ const HELP_EXAMPLES: &str = "Examples:
 pub(crate) struct Pull {
     /// Source: HOST[:PORT]/PATH[:TAG][@sha256:…]. A tag and a digest together must mean the same.
     reference: String,
-    /// File to write [default: SLUG.wasm]. A signature is written beside it.
+    /// File to write [default: SLUG.wasm]. A signature is written next to it.
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Refuse a component that this public key, or the key in this file, did not sign.

@@ -70,7 +70,7 @@ pub(crate) struct CallOptions {
         value_name = "JSON"
     )]
     config: Option<String>,
-    /// Cursor that the last poll returned, as JSON or @FILE; none for the first poll.
+    /// Cursor that the last poll returned, as JSON or @FILE. Omit it for the first poll.
     #[arg(
         long,
         requires = "trigger",
@@ -235,7 +235,7 @@ fn entry(
         }
         let input = TriggerInput::new(options, case)?;
         let received = input.request.is_some();
-        // A toolkit that receives a webhook seldom sends a request.
+        // A toolkit that receives a webhook rarely sends a request.
         return Ok((trigger(input, manifest, name)?, !received, None));
     }
     let name = options.tool.as_deref().context("name a tool")?;

@@ -1,7 +1,7 @@
 //! `toolkit sign`: creates minisign signatures of components, and key pairs.
 //!
 //! The format is minisign's, so that each tool can verify the signatures of the other. The
-//! signature is stored beside the component as `SLUG.wasm.minisig`. `toolkit publish` and `toolkit
+//! signature is stored next to the component as `SLUG.wasm.minisig`. `toolkit publish` and `toolkit
 //! push` send it along.
 
 use std::{
@@ -44,7 +44,7 @@ pub(crate) struct Sign {
         default_value = "toolkit.key"
     )]
     key: PathBuf,
-    /// Make the secret key, and the public key beside it, ending in `.pub`.
+    /// Make the secret key, and the public key next to it, ending in `.pub`.
     #[arg(long, conflicts_with_all = ["path", "all"])]
     generate: bool,
     /// Make a key without a password, for machines.
@@ -152,7 +152,7 @@ fn secret_key(file: &Path, password: Option<String>) -> Result<SecretKey> {
     })
 }
 
-/// Writes the signature beside a file. Its trusted comment identifies the signed content.
+/// Writes the signature next to a file. Its trusted comment identifies the signed content.
 fn sign(key: &SecretKey, file: &Path) -> Result<PathBuf> {
     let (bytes, comment) = content(file)?;
     let signed = minisign::sign(None, key, Cursor::new(&bytes), Some(&comment), None);
@@ -190,7 +190,7 @@ pub(crate) fn beside(component: &Path) -> PathBuf {
     name.into()
 }
 
-/// Returns the signature beside a component, if there is one.
+/// Returns the signature next to a component, if there is one.
 ///
 /// # Errors
 /// Fails if the signature's own comment names other bytes.

@@ -219,7 +219,7 @@ pub(crate) fn is_debian_recent() -> bool {
     is_recent(clean_command("apt-cache").args(package))
 }
 
-/// Returns true if a command prints the version of a compiler that is not older than [`MIN_RUST`].
+/// Returns true if a command prints a compiler version not older than [`MIN_RUST`].
 fn is_recent(command: &mut Command) -> bool {
     let output = command.stderr(Stdio::null()).output();
     output.is_ok_and(|output| names_recent_version(&String::from_utf8_lossy(&output.stdout)))

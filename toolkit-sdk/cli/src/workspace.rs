@@ -72,7 +72,7 @@ struct Target {
 #[derive(Deserialize)]
 struct Dependency {
     name: String,
-    /// Registry or repository; none for a path.
+    /// Registry or repository. `None` for a path.
     source: Option<String>,
 }
 

@@ -118,7 +118,7 @@ fn default<'a>(name: &str, server: &'a Server) -> Option<&'a str> {
         .or_else(|| variable.choices.first().map(String::as_str))
 }
 
-/// Returns the names of the variables in a text.
+/// Returns the names of the variables in a template.
 fn variable_names(text: &str) -> Vec<&str> {
     let after = text.split('{').skip(1);
     after

@@ -1,8 +1,8 @@
 //! Builds the arguments of a tool, and the part of the request that each of them goes into.
 //!
-//! Parameters and the members of the body become arguments of one flat object, since agents handle
-//! that best. If a name appears twice, a suffix for its place is added. A body that is not an
-//! object with members stays one argument.
+//! Parameters and the properties of the body become arguments of one flat object, since agents
+//! handle that best. If a name appears twice, a suffix for its location is added. A body that is
+//! not an object with properties stays one argument.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,8 +19,7 @@ const MAX_INPUT_SCHEMA_BYTES: usize = 24 << 10;
 /// Largest size in bytes of one argument's schema. With many arguments the limit is lower.
 const MAX_ARGUMENT_SCHEMA_BYTES: usize = 12 << 10;
 const MIN_ARGUMENT_SCHEMA_BYTES: usize = 200;
-/// Name that no argument can have. It stands for hidden values, which are sent but are not
-/// arguments.
+/// Name that no argument can have. It marks hidden values, which are sent but are not arguments.
 const HIDDEN_ARGUMENT: &str = "\u{0}";
 
 /// The arguments of one operation.
@@ -224,7 +223,7 @@ impl Builder<'_> {
             .collect()
     }
 
-    /// Adds the members of the body. Returns the name of each member and of its argument.
+    /// Adds the properties of the body. Returns the name of each property and of its argument.
     fn members(&mut self, body: &Body) -> Vec<(String, String)> {
         let Merged {
             schema: whole,
@@ -378,8 +377,8 @@ fn allows_object(whole: &Value) -> bool {
     }
 }
 
-/// Returns the encoding of a form's value if the description states none (`OpenAPI` 3.1, Encoding
-/// Object).
+/// Returns the default encoding of a form's value if the description does not state one (`OpenAPI`
+/// 3.1, Encoding Object).
 fn default_encoding(schema: &Value, media: &Media) -> FieldEncoding {
     let kind = schema
         .get("type")

@@ -35,8 +35,8 @@ fn introspection() -> Value {
     ] } })
 }
 
-/// Reads arbitrary bytes. An input that can be read must become a toolkit without problems, or
-/// none.
+/// Reads arbitrary bytes. A readable input must become a toolkit without problems, or must be
+/// refused.
 fn survive(reader: Reader, bytes: &[u8]) {
     let Ok(api) = reader(bytes) else { return };
     let overlay = Overlay {

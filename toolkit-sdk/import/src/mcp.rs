@@ -71,7 +71,7 @@ struct Annotations {
     open_world_hint: Option<bool>,
 }
 
-/// Reads a member for which some servers write null.
+/// Reads a property for which some servers write null.
 fn null_as_absent<'de, D, T>(given: D) -> std::result::Result<T, D::Error>
 where
     D: Deserializer<'de>,

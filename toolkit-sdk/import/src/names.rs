@@ -33,7 +33,7 @@ pub(crate) fn slugs(
     }
     let distinct = |(slug, operation): (&String, &Operation)| match seen[slug.as_str()] {
         1 => slug.clone(),
-        // Several operations have the same name. None of them takes precedence, so all get a hash.
+        // Several operations have the same name. They are equal in rank, so all get a hash.
         _ => hashed(
             slug,
             &format!("{} {} {}", operation.id, operation.method, operation.path),
@@ -62,7 +62,7 @@ fn slug(toolkit: &str, operation: &Operation, given: &BTreeMap<String, String>) 
     }
 }
 
-/// Reduces a text to A-Z, 0-9 and single `_` between words.
+/// Reduces a name to A-Z, 0-9 and single `_` between words.
 fn plain(text: &str) -> String {
     let words = text
         .split(|letter: char| !letter.is_ascii_alphanumeric())
@@ -126,7 +126,7 @@ pub(crate) fn argument(name: &str) -> String {
     }
 }
 
-/// Returns a name that is not yet taken, with `suffix` added until it is unique.
+/// Returns a unique name: `suffix` is added until the name is not taken.
 pub(crate) fn distinct(name: String, suffix: &str, taken: &BTreeSet<String>) -> String {
     let mut name = name;
     while taken.contains(&name) {

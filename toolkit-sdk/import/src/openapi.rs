@@ -171,7 +171,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Returns true if a member of a path is an operation.
+/// Returns true if a property of a path item is an operation.
 fn is_method(word: &str) -> bool {
     manifest::HTTP_METHODS
         .iter()
@@ -179,7 +179,7 @@ fn is_method(word: &str) -> bool {
 }
 
 /// Returns true if an OPTIONS operation is only a preflight of browsers and not part of the API: it
-/// has no id, summary or description.
+/// lacks id, summary and description.
 fn is_preflight(operation: &Map<String, Value>) -> bool {
     ["operationId", "summary", "description"]
         .iter()

@@ -36,8 +36,8 @@ pub struct Overlay {
     pub server: Option<String>,
     /// Values of variables of the address that are the same for every account.
     pub variables: BTreeMap<String, String>,
-    /// Hosts that may be reached besides those of the addresses, for example for files on another
-    /// host.
+    /// Hosts that may be reached in addition to those of the addresses, for example for files on
+    /// another host.
     pub egress: Vec<EgressRule>,
     /// Ways to connect an account that replace those of the description.
     pub auth: Option<Vec<AuthScheme>>,
@@ -111,9 +111,9 @@ pub struct Change {
     pub hide: Vec<String>,
     /// Changes to arguments.
     pub arguments: BTreeMap<String, Argument>,
-    /// Patch that is merged into the input schema (RFC 7396) after all other changes.
+    /// Patch merged into the input schema (RFC 7396) after all other changes.
     pub input: Option<Value>,
-    /// Patch that is merged into the output schema.
+    /// Patch merged into the output schema.
     pub output: Option<Value>,
     /// Examples of valid arguments.
     pub examples: Vec<Value>,
@@ -141,9 +141,9 @@ pub struct Argument {
     pub name: Option<String>,
     /// Description for agents.
     pub description: Option<String>,
-    /// Value that is sent if the agent gives none.
+    /// Value to send if the agent does not pass one.
     pub default: Option<Value>,
-    /// Value that is always sent. The agent is not asked for the argument.
+    /// Fixed value, always sent. The agent does not see the argument.
     pub fixed: Option<Value>,
     /// True if the agent is not asked for the argument.
     pub hide: bool,
@@ -151,7 +151,7 @@ pub struct Argument {
     pub required: Option<bool>,
     /// True if the value is a path of several segments that keeps its `/`.
     pub segments: Option<bool>,
-    /// Patch that is merged into the argument's schema (RFC 7396).
+    /// Patch merged into the argument's schema (RFC 7396).
     pub schema: Option<Value>,
 }
 

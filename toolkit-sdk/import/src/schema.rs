@@ -18,7 +18,7 @@ use crate::text;
 /// Schemas that others refer to.
 pub(crate) type Shared = BTreeMap<String, Value>;
 
-/// Direction of a value. A member that the provider only returns is not an argument, and the
+/// Direction of a value. A property that the provider only returns is not an argument, and the
 /// reverse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
@@ -125,7 +125,7 @@ pub(crate) fn flat(schema: &Value, shared: &Shared) -> Value {
 
 pub(crate) use alternatives::{Merged, merged};
 
-/// Returns true if a member is read-only and therefore not an argument.
+/// Returns true if a property is read-only and therefore not an argument.
 pub(crate) fn is_read_only(member: &Value, shared: &Shared) -> bool {
     has_flag(member, "readOnly", shared)
 }
@@ -157,7 +157,7 @@ fn flatten(schema: &Value, shared: &Shared, depth: usize, parts_left: &mut usize
         let found =
             target_of(target, shared).map(|found| flatten(found, shared, depth + 1, parts_left));
         let mut found = found.unwrap_or_else(|| json!({}));
-        // Keywords beside a reference say more about this use of it.
+        // Keywords next to a reference say more about this use of it.
         if let Some(found) = found.as_object_mut() {
             let beside = own.iter().filter(|(keyword, _)| *keyword != "$ref");
             found.extend(beside.map(|(keyword, value)| (keyword.clone(), value.clone())));
@@ -244,7 +244,7 @@ struct Inliner<'a> {
     shared: &'a Shared,
     direction: Direction,
     limits: SizeLimits,
-    /// Bytes that may still be written. If none are left, no further schema is inlined.
+    /// Bytes that may still be written. At zero, no further schema is inlined.
     left: isize,
     /// References that enclose the current schema.
     path: Vec<String>,
@@ -281,7 +281,7 @@ impl Inliner<'_> {
         self.path.push(reference.to_owned());
         let mut closed = self.schema(found, depth);
         self.path.pop();
-        // Keywords beside a reference say more about this use of it.
+        // Keywords next to a reference say more about this use of it.
         if let Some(closed) = closed.as_object_mut().filter(|_| own.len() > 1) {
             closed.extend(keywords::values(
                 own,
@@ -293,7 +293,7 @@ impl Inliner<'_> {
         closed
     }
 
-    /// Inlines a schema that is not a reference.
+    /// Inlines a schema other than a reference.
     fn open(&mut self, schema: &Value, depth: usize) -> Value {
         let joined = schema
             .get("allOf")
@@ -374,7 +374,8 @@ impl Inliner<'_> {
         }
     }
 
-    /// Returns true if a member of an input is read-only, or a member of an output is write-only.
+    /// Returns true if a property of an input is read-only, or a property of an output is
+    /// write-only.
     fn is_other_direction(&self, member: &Value) -> bool {
         has_flag(
             member,

@@ -66,7 +66,7 @@ pub(crate) struct Call {
 struct Mode {
     variant: &'static str,
     name: &'static str,
-    /// Name, title and secrecy of the fields if the author lists none.
+    /// Default fields: name, title and secrecy. They apply if the author does not list any.
     fields: &'static [(&'static str, &'static str, bool)],
     value: &'static str,
 }

@@ -143,7 +143,7 @@ pub(crate) fn object(text: &LitStr) -> syn::Result<&LitStr> {
     }
 }
 
-/// Returns the variant of a text that is one of these words. Without a text it is the first.
+/// Returns the variant that a string names, or the first one if there is no string.
 fn choice(
     scheme: &Scheme,
     key: &str,

@@ -25,7 +25,7 @@ pub fn at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
 }
 
 impl Pick {
-    /// Returns the text that it selects from a response. An empty text counts as none.
+    /// Returns the string that it selects from a response. An empty string counts as missing.
     #[must_use]
     pub fn of(&self, answer: &Value) -> Option<String> {
         let text = match at(answer, &self.path)? {

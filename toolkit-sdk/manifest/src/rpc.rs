@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 
-/// Character that some servers write before a text.
+/// Character that some servers write at the start of a message.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 /// Prefix of a line with data of an event.
 const DATA_FIELD: &str = "data:";
@@ -40,8 +40,8 @@ pub fn is_response(message: &Value, id: &Value) -> bool {
     message.get("id") == Some(id) && (message.get("result").is_some() || has("error"))
 }
 
-/// Returns the response to a request that a server sends while it works on one of its client, or `None`
-/// for any other message. The client has no capabilities, so it knows only `ping`.
+/// Returns the response to a request that a server sends while it works on one of its client, or
+/// `None` for any other message. The client declares no capabilities, so it supports only `ping`.
 #[must_use]
 pub fn reply(message: &Value) -> Option<Value> {
     let id = message.get("id").filter(|id| !id.is_null())?;
@@ -54,12 +54,12 @@ pub fn reply(message: &Value) -> Option<Value> {
     })
 }
 
-/// Reader of an event stream that is still arriving. Every byte is examined once.
+/// Reader of an incomplete event stream. Every byte is examined once.
 #[derive(Debug, Default)]
 pub struct EventReader {
     /// Number of bytes whose lines are known.
     scanned: usize,
-    /// True if the line at `scanned` has begun.
+    /// True if the line at `scanned` has started.
     in_line: bool,
     /// Number of bytes whose events were returned.
     returned: usize,
@@ -96,7 +96,7 @@ impl EventReader {
     }
 }
 
-/// Parses the data of each event that is JSON.
+/// Parses the data of each event. Data other than JSON is skipped.
 fn of_events(stream: &str) -> Vec<Value> {
     let stream = stream.replace("\r\n", "\n").replace('\r', "\n");
     let data = |event: &str| {

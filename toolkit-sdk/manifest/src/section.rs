@@ -24,7 +24,7 @@ pub enum ReadError {
     CoreModule,
     /// A section is longer than the file.
     Truncated,
-    /// The component has no manifest section.
+    /// The component lacks the manifest section.
     Missing,
     /// The component has more than one manifest section.
     Duplicate,
@@ -65,7 +65,7 @@ pub fn extract(component: &[u8]) -> Result<Manifest, ReadError> {
     Manifest::from_json(found.ok_or(ReadError::Missing)?).map_err(ReadError::Invalid)
 }
 
-/// Adds the manifest to a component that has none.
+/// Adds the manifest to a component without one.
 #[must_use]
 pub fn embed(mut component: Vec<u8>, manifest: &Manifest) -> Vec<u8> {
     let json = serde_json::to_vec(manifest).unwrap_or_default();

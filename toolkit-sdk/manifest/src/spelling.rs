@@ -3,8 +3,8 @@
 /// Maximum number of characters of a name that are compared.
 const MAX_NAME_CHARS: usize = 64;
 
-/// Returns the known name that is most similar to a name, if one is similar. Case, `_` and `-` make
-/// no difference.
+/// Returns the known name that is most similar to a name, if one is similar. Case, `_` and `-` are
+/// ignored.
 pub fn nearest<K: AsRef<str>>(name: &str, known: impl IntoIterator<Item = K>) -> Option<K> {
     let name = letters(name);
     known
@@ -32,7 +32,7 @@ pub fn is_same(one: &str, other: &str) -> bool {
     letters(one) == letters(other)
 }
 
-/// Returns the part of a name that is compared: in lower case, without `_` and `-`.
+/// Returns the form of a name used for comparisons: in lower case, without `_` and `-`.
 fn letters(name: &str) -> String {
     let letters = name.chars().take(MAX_NAME_CHARS);
     let letters = letters.filter(|c| !matches!(c, '_' | '-'));

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[serde(try_from = "String", into = "String")]
 pub struct Version(String);
 
-/// The error for a text that is not `YYYYMMDD_NN`.
+/// The error for a string that is not `YYYYMMDD_NN`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidVersion(String);
 

@@ -62,7 +62,7 @@ pub struct ComponentInfo {
     pub slug: String,
     /// Description for users.
     pub description: String,
-    /// Dated version, `YYYYMMDD_NN`. It is the tag if the reference has none.
+    /// Dated version, `YYYYMMDD_NN`. It is the tag if the reference lacks one.
     pub version: String,
 }
 

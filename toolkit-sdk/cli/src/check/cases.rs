@@ -37,8 +37,8 @@ use crate::{
 /// Timeout of a case for a response that its script never sends.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Runs the cases one after the other. With `bless`, files whose expectations differ from the
-/// result are rewritten.
+/// Runs the cases sequentially. With `bless`, files whose expectations differ from the result are
+/// rewritten.
 pub(super) async fn run(
     manifest: &Manifest,
     component: Bytes,

@@ -58,7 +58,7 @@ impl ObservedResult {
         ))
     }
 
-    /// Returns the corrected file; none if the file is already correct.
+    /// Returns the corrected file, or `None` if the file is already correct.
     ///
     /// # Errors
     /// Fails if the file can no longer be read.

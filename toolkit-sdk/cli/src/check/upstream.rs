@@ -3,8 +3,8 @@
 //! Each origin that a case or the manifest names gets its own server. The sandbox reaches it
 //! through a rewrite of the origin: the component addresses the real host, the policy sees the real
 //! host, and no request to a declared host leaves the machine. Requests are matched in any order,
-//! because a toolkit may send several at once. A request that matches no exchange consumes the next
-//! one and gets its response, so that one difference is reported once and the rest of the case
+//! because a toolkit may send several concurrently. A request that matches no exchange consumes the
+//! next one and gets its response, so that one difference is reported once and the rest of the case
 //! still runs.
 
 use std::{collections::BTreeSet, sync::Arc};
@@ -53,7 +53,7 @@ pub(super) struct Mismatches {
     pub(super) changed: Vec<(usize, ExpectedRequest)>,
     /// Indexes of the exchanges whose requests were not sent.
     pub(super) unsent: Vec<usize>,
-    /// Requests after the last exchange, for which the case has no response.
+    /// Requests after the last exchange, for which the case defines no response.
     pub(super) unanswered: Vec<String>,
 }
 
@@ -112,7 +112,7 @@ impl Upstream {
         self.rewrites.clone()
     }
 
-    /// Begins a case. Exchanges that the sandbox itself refuses are not expected to arrive.
+    /// Starts a case. Exchanges that the sandbox itself refuses are not expected to arrive.
     pub(super) fn begin(&self, exchanges: &[Exchange], context: CompareContext) {
         let expected = exchanges
             .iter()

@@ -129,7 +129,7 @@ async fn read_log(log: ChildStderr, console: Console) {
     }
 }
 
-/// Formats an entry of the log for people; none if it is not an entry.
+/// Formats a log entry for people. Returns `None` if the value is not an entry.
 fn log_line(entry: &Value) -> Option<String> {
     let mut fields = entry.as_object()?.clone();
     let mut take = |name: &str| Some(fields.shift_remove(name)?.as_str()?.to_owned());

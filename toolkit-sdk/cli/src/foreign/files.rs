@@ -144,7 +144,7 @@ impl Language {
         }
     }
 
-    /// Returns the files of the library that is compiled into a toolkit.
+    /// Returns the files of the library compiled into a toolkit.
     fn library(self) -> &'static [File] {
         match self {
             Self::Js => &JS_LIBRARY,

@@ -84,7 +84,7 @@ impl Source {
     }
 }
 
-/// Reads the overlay of a folder; an empty one if there is no file.
+/// Reads the overlay of a folder. Returns an empty one if the file does not exist.
 fn overlay(folder: &Path) -> Result<Overlay> {
     let Some(file) = OVERLAY_FILES
         .iter()
@@ -135,7 +135,8 @@ pub(crate) struct Guest {
     pub(crate) report: Option<Report>,
 }
 
-/// Adds the import of a folder to a guest. The guest stays unchanged if the folder has no import.
+/// Adds the import of a folder to a guest. The guest stays unchanged if the folder does not contain
+/// an import.
 pub(crate) fn added(folder: &Path, core: Vec<u8>, described: Value) -> Result<Guest> {
     let Some(source) = Source::read(folder)? else {
         return Ok(Guest {
@@ -160,8 +161,8 @@ pub(crate) fn added(folder: &Path, core: Vec<u8>, described: Value) -> Result<Gu
     })
 }
 
-/// Returns the description of a toolkit that consists only of its import. It has no version unless
-/// the overlay gives one.
+/// Returns the description of a toolkit that consists only of its import. It has a version only if
+/// the overlay specifies one.
 fn described_alone(made: Imported) -> Result<Value> {
     let mut described = serde_json::to_value(made.manifest)?;
     if let Some(described) = described.as_object_mut().filter(|_| !made.stamped) {

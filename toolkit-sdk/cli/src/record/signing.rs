@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use crate::run::FinishedCall;
 
-/// Minimum length of a secret that is replaced inside other text, in bytes.
+/// Minimum length of a secret to replace inside other text, in bytes.
 const MIN_SECRET_BYTES: usize = 8;
 
 /// Returns the configuration and the request of a recorded webhook with a placeholder of the secret.

@@ -6,8 +6,8 @@ use anyhow::{Context, Result, bail};
 use sandbox::File;
 use serde_json::{Map, Value, json};
 
-/// Parses arguments. A repeated name makes a list. `@file` stands for the text of a file, or for
-/// the file itself if the schema expects one.
+/// Parses arguments. A repeated name makes a list. `@file` means the text of a file, or for the
+/// file itself if the schema expects one.
 pub(crate) fn read(schema: &Value, given: &[String], files: &mut Vec<File>) -> Result<Value> {
     let mut arguments = Map::new();
     for one in given {

@@ -106,7 +106,7 @@ impl<'a> Reader<'a> {
         operation
     }
 
-    /// Returns the body of a method, or `None` if it has no members.
+    /// Returns the body of a method, or `None` if the body is empty.
     fn body(&self, method: &Method) -> Option<Body> {
         let name = method.request.as_ref()?.name.as_str();
         let whole = self.document.schemas.get(name)?;
@@ -275,8 +275,8 @@ fn fixed(name: &str, value: &str) -> Parameter {
     }
 }
 
-/// Returns true if a method requires a member of its body: it is annotated so, or its description
-/// begins with `Required.`. A change of a resource requires only the changed members, so the
+/// Returns true if a method requires a property of its body: it is annotated so, or its description
+/// starts with `Required.`. A change of a resource requires only the changed properties, so the
 /// description counts only for methods that create a resource or take a request message.
 fn is_required(member: &Value, method: &Method, schema: &str) -> bool {
     let annotated = member["annotations"]["required"]

@@ -87,7 +87,7 @@ pub(super) fn convert(schema: &Value) -> Value {
 
 fn member((name, schema): (&String, &Value)) -> (String, Value) {
     let mut made = convert(schema);
-    // This member names the kind of the resource and has a fixed value.
+    // This property names the kind of the resource and has a fixed value.
     let fixed = schema
         .get("default")
         .and_then(Value::as_str)
@@ -98,7 +98,7 @@ fn member((name, schema): (&String, &Value)) -> (String, Value) {
     (name.clone(), made)
 }
 
-/// Returns true if the description marks a member as output only. Documents state this in words.
+/// Returns true if the description marks a property as output only. Documents state this in words.
 fn is_output(description: &str) -> bool {
     let start: String = description
         .chars()

@@ -3,7 +3,8 @@
 //! A document lists scopes, any one of which suffices. They range from one that grants access to
 //! everything to some that grant access to only a part of a user's data. A tool names exactly one
 //! scope, since all scopes of a manifest are required. It is chosen by these rules:
-//! 1. none of those that grant only a part ([`PARTIAL_SCOPE_SUFFIXES`]), as long as another exists;
+//! 1. not one of those that grant only a part ([`PARTIAL_SCOPE_SUFFIXES`]), as long as another
+//!    exists;
 //! 2. not the one that grants the whole cloud, as long as another exists;
 //! 3. for a read-only tool, one that only grants reading, if it exists;
 //! 4. of the remaining ones, the one that grants the fewest methods of the document;

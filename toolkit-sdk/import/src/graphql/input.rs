@@ -1,10 +1,10 @@
-//! Arguments: their description for an agent, and their place in a document.
+//! Arguments: their description for an agent, and their position in a document.
 //!
 //! | Type | JSON Schema |
 //! |---|---|
 //! | `Int`, `Float`, `Boolean`, `String`, `ID` | integer, number, boolean, string, string |
 //! | an enumeration | its values |
-//! | an input object | an object; with `@oneOf` an object of exactly one member |
+//! | an input object | an object; with `@oneOf` an object of exactly one property |
 //! | `Date`, `DateTime`, `Time`, `URI`, `UUID`, `Email` and similar | string with that `format` |
 //! | `BigInt`, `Long`, `Decimal` and similar | a number, or a string of digits |
 //! | `JSON`, `Any` and similar | any value |
@@ -115,8 +115,8 @@ fn object(members: &[&Argument], of: impl Fn(&Argument) -> Value) -> Value {
     made
 }
 
-/// Returns the schema of one argument or member. In input objects null removes a value, so null
-/// stays allowed there.
+/// Returns the schema of one argument or input field. In input objects null removes a value, so
+/// null stays allowed there.
 fn member(schema: &Schema, argument: &Argument, nullable: bool) -> Value {
     let mut made = type_schema(schema, &argument.ty);
     let open = nullable && !matches!(argument.ty, Ref::NonNull(_));

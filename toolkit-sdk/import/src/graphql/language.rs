@@ -13,7 +13,8 @@ use crate::{Error, Result};
 const MAX_DEPTH: usize = 100;
 const MAX_TOKENS: usize = 5_000_000;
 
-/// Parses a text of definitions. Extensions are merged into the types that they extend.
+/// Parses definitions in the schema language. Extensions are merged into the types that they
+/// extend.
 pub(super) fn read(source: &str) -> Result<Schema> {
     let parsed = Parser::new()
         .recursion_limit(MAX_DEPTH)

@@ -244,8 +244,8 @@ impl<'a> Selector<'a> {
         }
     }
 
-    /// Selects the values of each possible type beside the common fields. Values with the same name
-    /// but different types cannot be part of one response.
+    /// Selects the values of each possible type in addition to the common fields. Values with the
+    /// same name but different types cannot be part of one response.
     fn kinds(
         &mut self,
         common: &[Field],
@@ -294,7 +294,7 @@ impl<'a> Selector<'a> {
     }
 }
 
-/// Returns true if a field is not deprecated and has no required arguments.
+/// Returns true if a field is not deprecated and does not require arguments.
 fn is_free(field: &Field) -> bool {
     field.deprecated.is_none()
         && !field

@@ -147,7 +147,7 @@ impl<'a> Reader<'a> {
         encodings.filter_map(field).collect()
     }
 
-    /// Returns the members of a multipart form, with a file for each binary member.
+    /// Returns the fields of a multipart form, with a file for each binary field.
     fn with_files(&mut self, read: &Value) -> Value {
         let mut whole = self.flat(read);
         let Some(members) = whole.get_mut("properties").and_then(Value::as_object_mut) else {

@@ -107,7 +107,7 @@ pub(super) fn detect(
     })
 }
 
-/// Returns the place of the list in a page, if it is unambiguous.
+/// Returns the pointer to the list in a page, if it is unambiguous.
 fn list(page: &Value, flat: &mut dyn FnMut(&Value) -> Value) -> Option<String> {
     if page["type"] == "array" {
         return Some(String::new());
@@ -170,7 +170,7 @@ fn by_number(made: &Operation) -> Option<Next> {
     })
 }
 
-/// Returns the place of a member with one of these names, at the top of a page or in an object
+/// Returns the pointer to a property with one of these names, at the top of a page or in an object
 /// about pagination.
 fn member(
     page: &Value,

@@ -15,7 +15,7 @@ use crate::{Api, Unsupported, names, parse, text};
 
 const MAX_HELP_BYTES: usize = 600;
 
-/// Place of a scheme's credential in a request.
+/// Location of a scheme's credential in a request.
 #[derive(Debug, Clone, PartialEq)]
 enum Kind {
     Header(String),
@@ -99,8 +99,8 @@ impl<'a> Security<'a> {
                     .collect()
             })
             .collect();
-        // A requirement that is empty, or names only undescribed schemes, is met with or without an
-        // account.
+        // An empty requirement, or one that names only undescribed schemes, is met with or without
+        // an account.
         let open = sets
             .iter()
             .any(|set| set.keys().all(|name| !self.schemes.contains_key(name)));
@@ -215,7 +215,7 @@ impl<'a> Security<'a> {
                 api.auth.push(self.scheme(AuthMode::BearerToken, &own));
             }
         }
-        // The API has no way to connect an account, so `no_auth` has no meaning.
+        // The API does not support accounts, so `no_auth` is meaningless.
         if api.auth.is_empty() {
             api.operations
                 .iter_mut()

@@ -52,8 +52,8 @@ impl Change {
     }
 }
 
-/// Changes an argument, which is a parameter or a member of the body. Returns false if the
-/// operation has no argument with this name.
+/// Changes an argument, which is a parameter or a property of the body. Returns false if the
+/// operation does not have an argument with this name.
 pub(super) fn argument(
     operation: &mut Operation,
     name: &str,
@@ -116,7 +116,7 @@ fn member(operation: &mut Operation, name: &str, change: &Argument, shared: &Sha
     if let (Some(required), Some(whole)) = (required, whole.as_object_mut()) {
         require(whole, &key, required);
     }
-    // A body that may be missing cannot have a required member.
+    // An optional body cannot have a required property.
     body.required |= change.required == Some(true);
     body.schema = whole;
     true

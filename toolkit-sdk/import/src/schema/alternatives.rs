@@ -18,8 +18,8 @@ pub(crate) struct Merged {
     pub(crate) choices: Vec<Vec<String>>,
 }
 
-/// Resolves the references at the top of a schema, and merges its parts and alternatives. A member that
-/// only some alternatives require is optional.
+/// Resolves the references at the top of a schema, and merges its parts and alternatives. A
+/// property that only some alternatives require is optional.
 pub(crate) fn merged(schema: &Value, shared: &Shared) -> Merged {
     merged_at(schema, shared, 0, &mut MAX_MERGED_PARTS.clone())
 }
@@ -81,7 +81,7 @@ fn add_members(whole: &mut Map<String, Value>, all: &[Map<String, Value>]) {
     }
 }
 
-/// Returns the schema of a member that alternatives describe in these ways.
+/// Returns the schema of a property that alternatives describe in these ways.
 fn one_of(mut schemas: Value) -> Value {
     let all = schemas.as_array_mut().map(std::mem::take);
     let mut all = all.unwrap_or_default();

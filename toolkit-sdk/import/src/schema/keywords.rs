@@ -132,8 +132,8 @@ fn description(own: &Map<String, Value>, max_description: usize) -> Option<Value
         .map(Value::from)
 }
 
-/// Returns the possible values. A list that is too long is left out: it would be the longest part
-/// of the schema.
+/// Returns the possible values. An overlong list is left out: it would be the longest part of the
+/// schema.
 fn choices(own: &Map<String, Value>, kind: Option<&Value>, max_values: usize) -> Option<Value> {
     let given = own.get("enum")?.as_array()?;
     if given.is_empty()

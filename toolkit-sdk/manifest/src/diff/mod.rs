@@ -2,8 +2,8 @@
 //!
 //! Problem: programs that call a tool and connected accounts both outlive the version they were
 //! made for. Guarantee: everything that worked with the old version and may fail with the new one
-//! has a line that is marked as breaking. Parts that cannot be compared are marked as breaking.
-//! Equal manifests have no differences. Manifests that differ in more than their version have some.
+//! has a line marked as breaking. Parts that cannot be compared are marked as breaking. Equal
+//! manifests have no differences. Manifests that differ in more than their version have some.
 //!
 //! The guarantee rests on one assumption: callers send the arguments that a schema declares, and
 //! read the data that it declares. Therefore a new optional argument breaks no caller, although an
@@ -21,7 +21,7 @@ use crate::{EgressRule, Hints, Manifest, Tool, Trigger};
 /// One difference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// Place of the change, for example `tools.EXAMPLE_GET_ITEM.input.id`.
+    /// Path of the change, for example `tools.EXAMPLE_GET_ITEM.input.id`.
     pub place: String,
     /// Description of the change.
     pub change: String,
@@ -208,7 +208,7 @@ fn hints(report: &mut Report, old: Hints, new: Hints) {
     }
 }
 
-/// The changes found so far, and the place of the next ones.
+/// The changes so far, and the path of the next ones.
 struct Report {
     place: String,
     changes: Vec<Change>,
@@ -240,7 +240,7 @@ impl Report {
         });
     }
 
-    /// Adds a change of the place itself.
+    /// Adds a change of the current path itself.
     fn add_here(&mut self, change: String, breaks: &[Party]) {
         self.changes.push(Change {
             place: self.place.clone(),

@@ -2,8 +2,8 @@
 //!
 //! The schemas are compared in both directions, each time by structure: each demand of the second
 //! schema must follow from a demand of the first. A demand that does not follow is a finding, and
-//! so is a demand that is not understood. Schemas come from toolkits, so the work is bounded. A
-//! pair that takes more work is a finding too.
+//! so is an unknown one. Schemas come from toolkits, so the work is bounded. A pair that takes more
+//! work is a finding too.
 
 mod node;
 
@@ -79,10 +79,10 @@ struct Finding {
     tolerated: bool,
 }
 
-/// Findings by place and keyword.
+/// Findings by path and keyword.
 type Findings = BTreeMap<(String, &'static str), Finding>;
 
-/// Reports the differences at the place of the report.
+/// Reports the differences at the path of the report.
 pub(super) fn compare(old: &Value, new: &Value, direction: Direction, report: &mut Report) {
     if old == new {
         return;
@@ -512,7 +512,7 @@ fn is_as_strict(own: &Value, other: &Value, more: bool) -> bool {
     order.is_some_and(|order| order.is_eq() || order.is_gt() == more)
 }
 
-/// Returns true if a schema contains no references and so means the same in any place.
+/// Returns true if a schema contains no references and so means the same at any path.
 fn has_no_references(schema: &Value) -> bool {
     match schema {
         Value::Object(members) => {

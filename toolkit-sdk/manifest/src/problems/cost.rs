@@ -53,9 +53,8 @@ pub struct SchemaCost<'a> {
 /// Measures a schema.
 ///
 /// # Errors
-/// An error if the schema refers to itself for the same value, is nested too deep
-/// for one value, or uses keywords that make references depend on more than its text. The message
-/// names the place.
+/// An error if the schema refers to itself for the same value, is nested too deep for one value, or
+/// uses keywords that make references depend on more than its text. The message names the path.
 pub fn schema_cost(schema: &Value) -> Result<SchemaCost<'_>, String> {
     let mut survey = Survey {
         root: schema,
@@ -201,7 +200,7 @@ impl<'a> Survey<'a> {
         })
     }
 
-    /// Returns the target of a reference, or none if the target does not exist, which is refused
+    /// Returns the target of a reference, or `None` if the target does not exist, which is refused
     /// elsewhere.
     fn target(&self, reference: &'a Value, place: &str) -> Result<Option<&'a Value>, String> {
         let local = reference

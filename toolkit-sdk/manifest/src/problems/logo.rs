@@ -194,7 +194,7 @@ struct Rebuild {
     problems: Vec<String>,
     /// Names of the open elements.
     open: Vec<String>,
-    /// Number of open elements, counted from the first one that is left out.
+    /// Number of open elements, counted from the first omitted one.
     left_out: usize,
     /// True if the root element was read.
     complete: bool,
@@ -320,8 +320,8 @@ fn is_allowed(name: &str, value: &str) -> bool {
     }
 }
 
-/// Returns true if a value has no character that begins an escape, a string or an address in CSS,
-/// and calls only [`ALLOWED_FUNCTIONS`], or `url` with an element of the same document.
+/// Returns true if a value contains no character that starts an escape, a string or an address in
+/// CSS, and calls only [`ALLOWED_FUNCTIONS`], or `url` with an element of the same document.
 fn is_plain(value: &str) -> bool {
     let letter =
         |letter: char| letter.is_ascii_alphanumeric() || " \t\n\r#.,()%+-_".contains(letter);

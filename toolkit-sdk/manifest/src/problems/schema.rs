@@ -86,7 +86,7 @@ pub(super) fn check_object(schema: &Value, report: &mut Report) {
     check(schema, report);
 }
 
-/// Checks a schema that describes an object or has no type.
+/// Checks a schema that describes an object or lacks a type.
 pub(super) fn check_answer(schema: &Value, report: &mut Report) {
     if schema.get("type").is_some_and(|kind| kind != "object") {
         report.add("an output must be an object, so that fields can be added later; put the value into a field");
@@ -281,8 +281,7 @@ fn is_list_of_names(value: &Value) -> bool {
     names.len() == list.len()
 }
 
-/// Checks that a reference leads to a place in the same schema, and not into a cycle of references
-/// only.
+/// Checks that a reference leads into the same schema, and not into a cycle of references only.
 fn check_reference(reference: &Value, root: &Value, report: &mut Report) {
     let mut report = report.at("$ref");
     let mut seen = BTreeSet::new();

@@ -37,7 +37,7 @@ pub(super) fn check(manifest: &Manifest, report: &mut Report) {
     }
 }
 
-/// Returns the report for an item of a list. It is named by its slug if that is well formed,
+/// Returns the report for an item of a list. It is named by its slug if the slug is well formed,
 /// otherwise by its number.
 fn place<'a>(report: &'a mut Report<'_>, list: &str, index: usize, slug: &str) -> Report<'a> {
     if is_upper(slug) {

@@ -9,7 +9,7 @@ use crate::{ToolError, clock};
 /// Longest message in characters. A longer one is cut: it is meant for people, and the details hold
 /// the whole body.
 const MAX_MESSAGE_CHARS: usize = 500;
-/// Largest body in bytes that is kept as details.
+/// Maximum size of a body kept as details, in bytes.
 const MAX_DETAILS_BYTES: usize = 32 * 1024;
 const PLAIN_TEXT: &str = "text/plain";
 

@@ -9,10 +9,10 @@ use super::{Arguments, style};
 use crate::http::{Multipart, Request};
 use crate::{File, Result, ToolError};
 
-/// Largest number of bytes that is copied at once.
+/// Largest number of bytes copied in one step.
 const CHUNK_BYTES: u32 = 1 << 20;
 
-/// Adds the body that is built from the arguments.
+/// Adds the body built from the arguments.
 pub(super) fn write(request: Request, body: &Body, arguments: &mut Arguments) -> Result<Request> {
     match body {
         Body::Json {

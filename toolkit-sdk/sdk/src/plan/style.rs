@@ -160,7 +160,7 @@ pub(super) fn joined(value: &Value, separator: &str, pairs: bool) -> String {
     }
 }
 
-/// Returns a text as it is, null as an empty text, and any other value as JSON.
+/// Returns a string as it is, null as an empty string, and any other value as JSON.
 pub(super) fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -253,7 +253,7 @@ impl Host {
         given.map(file).collect()
     }
 
-    /// Returns the body in the form of case files: JSON, a text, or an object of parts.
+    /// Returns the body in the form of case files: JSON, a string, or an object of parts.
     fn body_value(&self, body: &Body) -> Value {
         match body {
             Body::Empty => Value::Null,
@@ -306,7 +306,7 @@ fn origin_and_path(url: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Returns a URL with the path `/` if it has none. Both mean the same.
+/// Returns a URL, with the path `/` if the path is missing. Both forms mean the same.
 fn with_path(url: &str) -> String {
     match origin_and_path(url) {
         (_, Some(_)) => url.to_owned(),

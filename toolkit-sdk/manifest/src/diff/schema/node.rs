@@ -1,4 +1,4 @@
-//! A schema at one place: all demands there, gathered through references and `allOf`.
+//! A schema at one path: all demands there, gathered through references and `allOf`.
 
 use std::collections::BTreeSet;
 
@@ -42,7 +42,7 @@ pub(super) struct Node<'a> {
     pub(super) never: bool,
     /// Accepted kinds of values.
     kinds: u8,
-    /// The only accepted value, if the node stands for one.
+    /// The only accepted value, if the node accepts exactly one.
     value: Option<&'a Value>,
 }
 
@@ -110,7 +110,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Returns a choice that is still open.
+    /// Returns an open choice.
     pub(super) fn choice(&self) -> Option<Choice<'a>> {
         self.choices.last().copied()
     }
@@ -244,8 +244,8 @@ impl<'a> Node<'a> {
         self.property(name).accepts_nothing()
     }
 
-    /// Returns the demands on undeclared properties, or none if undeclared properties cannot occur.
-    /// A schema with properties is read as if it declared all of them.
+    /// Returns the demands on undeclared properties, or `None` if undeclared properties cannot
+    /// occur. A schema with properties is read as if it declared all of them.
     pub(super) fn more(&self) -> Option<Self> {
         let rest: Vec<_> = self
             .values("additionalProperties")
@@ -264,7 +264,8 @@ impl<'a> Node<'a> {
         Some(node)
     }
 
-    /// Returns the demands on every item of a list, or none if positions have schemas of their own.
+    /// Returns the demands on every item of a list, or `None` if positions have schemas of their
+    /// own.
     pub(super) fn items(&self) -> Option<Self> {
         if self.keyword("prefixItems").is_some() || self.values("items").any(Value::is_array) {
             return None;
