@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use serde_json::Value;
 
-/// Place of the line on which the bars stand, and the height of the highest one.
+/// Position of the bars' baseline, and the height of the highest bar.
 const BASELINE_Y: f64 = 230.0;
 const MAX_BAR_HEIGHT: f64 = 140.0;
 const BAR_WIDTH: f64 = 44.0;
@@ -45,7 +45,7 @@ struct Panel<'a> {
     /// Names below the bars, and their values.
     bars: Vec<(String, f64)>,
     decimals: usize,
-    /// Value at which a line stands for the bare handler.
+    /// Value of the bare handler, drawn as a line.
     bare: Option<f64>,
 }
 

@@ -146,7 +146,7 @@ fn count_allocations(host: &Host, target: &Target, connections: usize) -> Result
 }
 
 /// Counts events of the server while this program, started a second time, sends calls. Returns the
-/// number of each event for one call, or none of those that this machine does not count.
+/// number of each event for one call. Events that this machine does not count are `None`.
 fn count(
     host: &Host,
     target: &Target,

@@ -1421,7 +1421,7 @@ async fn sender(address: &str, with_body: bool) -> Greedy {
             send(content)
         )
     } else {
-        // Each response overwrites the previous one, so the guest keeps none.
+        // Each response overwrites the previous one, so the guest does not keep any.
         let nothing = "(i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0)";
         format!(
             "(local.set $j (global.get $top))

@@ -58,7 +58,7 @@ async fn published(host: &Host, dice: &mut Dice, toolkits: u64) -> Vec<Tool> {
     all
 }
 
-/// A query condition, and the predicate that it stands for.
+/// A query condition, and the equivalent predicate.
 type Condition = (String, Box<dyn Fn(&Tool) -> bool>);
 
 fn condition(dice: &mut Dice, toolkits: &[String]) -> Condition {

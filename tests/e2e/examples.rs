@@ -117,7 +117,7 @@ impl<'a> Objects<'a> {
         self.delivery.get_or_init(make).await.clone()
     }
 
-    /// Begins a connection whose user the application is to verify, and returns its `session_uri`.
+    /// Starts a connection whose user the application is to verify, and returns its `session_uri`.
     async fn pending_connection(&self) -> String {
         let verifier = json!({ "oauth_callback_verifier_url": "https://app.example/verify" });
         let changed = self.project.patch("/org/project/config", &verifier).await;
@@ -201,7 +201,7 @@ impl<'a> Objects<'a> {
         }
     }
 
-    /// Replaces the example ids in a text by those of new objects.
+    /// Replaces the ids in an example by those of new objects.
     async fn fill(&self, operation: &Operation, example: String) -> String {
         let mut filled = example;
         for (id, kind) in EXAMPLE_IDS {
@@ -424,7 +424,7 @@ async fn every_value_of_a_described_filter_is_accepted() {
     assert!(sent > 20, "{sent}");
 }
 
-/// Returns the values that a member of a schema can have.
+/// Returns the values that a property of a schema can have.
 fn values(pointer: &str) -> Vec<&'static str> {
     let member = API_DESCRIPTION.pointer(&format!("/components/schemas/{pointer}"));
     let values = member.unwrap()["enum"].as_array().unwrap().iter();

@@ -20,7 +20,7 @@ use crate::{
 /// A kind of key, its header, and a key of that kind.
 type SentKey<'a> = (Key, &'static str, &'a str);
 
-/// Settings of the program. A refusal for a feature that is not configured is not a server error.
+/// Settings of the program. A refusal for an unconfigured feature is not a server error.
 const PROGRAM_SETTINGS: &str = r#"
 [checks.not_a_server_error]
 expected-statuses = ["2xx", "3xx", "4xx", "501"]

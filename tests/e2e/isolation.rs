@@ -119,7 +119,7 @@ fn kinds() -> BTreeSet<&'static str> {
         .collect()
 }
 
-/// Returns the kind of an id; none for another parameter.
+/// Returns the kind of an id, or `None` for another parameter.
 fn kind(unknown: &'static str) -> Option<&'static str> {
     unknown.strip_suffix("_AAAAAAAAAAAA")
 }

@@ -425,8 +425,8 @@ async fn invalid_arguments_are_a_failure_of_the_tool() {
     assert!(failure(&called).contains("word"), "{called:#}");
 }
 
-/// Publishes a toolkit with many tools, whose schemas of arguments have a text of this size. Returns the
-/// address of an MCP server of it.
+/// Publishes a toolkit with many tools, whose argument schemas have a description of this size.
+/// Returns the address of an MCP server of it.
 async fn server_of_many(project: &Client, tools: usize, size: usize) -> String {
     let host = Host::shared().await;
     let slug = given::slug();
@@ -500,7 +500,7 @@ async fn foreign_hosts_and_web_pages_are_refused() {
         let response = request(&given.project, &given.url, "ping", json!({}), &headers).await;
         assert_eq!(response.status, status, "{headers:?}");
     }
-    // A page that was given a key is no stranger.
+    // A page with a key is not a stranger.
     let key = ("x-api-key", given.project.key());
     for (host, status) in [(&*own, 200), ("evil.example.com", 403)] {
         let headers = [("host", host), ("origin", foreign), key];

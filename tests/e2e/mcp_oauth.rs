@@ -36,7 +36,7 @@ struct Given {
     echo: &'static str,
 }
 
-/// An authorization that a client has begun.
+/// An authorization that a client has started.
 struct Attempt {
     client_id: String,
     verifier: String,
@@ -87,7 +87,7 @@ impl Given {
             .await
     }
 
-    /// Begins an authorization for an endpoint.
+    /// Starts an authorization for an endpoint.
     async fn begin(&self, resource: &str) -> Attempt {
         let client_id = self.register().await;
         let verifier = unique(43);

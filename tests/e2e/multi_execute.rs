@@ -115,7 +115,7 @@ async fn results_without_memory_begin_no_call() {
     batch(1).await.expect(200);
 }
 
-/// Event that ends the calls of a batch that have not begun.
+/// Event that ends the calls of a batch that have not started.
 #[derive(Clone, Copy, PartialEq)]
 enum End {
     SessionDeleted,

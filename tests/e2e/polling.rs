@@ -302,7 +302,7 @@ async fn resumed_instance_continues_from_its_cursor() {
     given.set(&id, "disable").await.expect(200);
     let before = given.read(&id).await["last_poll_at"].clone();
     given.set(&id, "enable").await.expect(200);
-    // The server polls it at once. The guest reports an event only after its first poll.
+    // The server polls it immediately. The guest reports an event only after its first poll.
     let polled = |read: &Value| read["last_poll_at"] != before;
     given
         .wait_until(&id, "the instance was polled", polled)

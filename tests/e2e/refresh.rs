@@ -121,7 +121,7 @@ async fn lifetime_is_kept_if_a_refresh_states_none() {
     oauth.issuer.set(|settings| settings.lifetime = 1);
     oauth.connect(&project).await;
     oauth.issuer.fault(Fault::NoExpiry, 2);
-    // Each token counts as expired at once, so each call needs another one.
+    // Each token counts as expired immediately, so each call needs another one.
     for number in 1..=3 {
         oauth.execute(&project).await.data();
         assert_eq!(oauth.refreshes(), number);

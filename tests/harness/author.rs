@@ -106,10 +106,10 @@ impl Author {
         .expect("the toolkit's folder can be written");
     }
 
-    /// Replaces a text in a file.
+    /// Replaces a string in a file.
     ///
     /// # Panics
-    /// If the text does not occur in the file.
+    /// If the string does not occur in the file.
     pub fn edit(&self, file: &str, from: &str, to: &str) {
         let path = self.path(file);
         let text = fs::read_to_string(&path).expect("the file can be read");

@@ -57,9 +57,9 @@ struct Shared {
 pub struct Sentinel(Arc<AtomicUsize>);
 
 impl Names {
-    /// Starts a name server, with the provider behind these names on port 443. Returns none if this
-    /// user may not use ports below 1024, or may not replace the file that configures the system's
-    /// name server.
+    /// Starts a name server, with the provider behind these names on port 443. Returns `None` if
+    /// this user may not use ports below 1024, or may not replace the file that configures the
+    /// system's name server.
     ///
     /// # Panics
     /// If `openssl` is not installed.
@@ -257,7 +257,7 @@ impl Shared {
         Some(answer)
     }
 
-    /// Returns the records of a name, following aliases; none if the name is unknown.
+    /// Returns the records of a name, following aliases, or `None` if the name is unknown.
     fn records(&self, name: &str, kind: u16) -> Option<Vec<(String, u16, Vec<u8>)>> {
         let turn = self
             .asked

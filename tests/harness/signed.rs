@@ -426,7 +426,7 @@ fn pairs(query: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Percent-encodes a text (RFC 5849, section 3.6).
+/// Percent-encodes a string (RFC 5849, section 3.6).
 fn encoded(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     text.bytes()

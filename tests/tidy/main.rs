@@ -17,7 +17,7 @@ use std::{
 
 use toml::{Table, Value};
 
-/// Workspace crates that each crate may depend on. A crate that is not listed may depend on none.
+/// Workspace crates that each crate may depend on. A crate outside this list may not depend on any.
 const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 13] = [
     (
         "host-server",
@@ -77,7 +77,7 @@ const WORKSPACE_CRATES: [&str; 13] = [
     "toolkit-sdk-macros",
 ];
 
-/// Member of the toolkits' workspace that is not a toolkit: code shared by the tests of several
+/// Crate of the toolkits' workspace that contains no toolkit: code shared by the tests of several
 /// toolkits.
 const TEST_SUPPORT_TOOLKIT: &str = "discovery";
 
@@ -301,7 +301,7 @@ fn only_the_server_depends_on_http() {
 
 #[test]
 fn app_names_no_status_and_no_header() {
-    // A name in a text is written in quotation marks or backticks.
+    // Messages quote a name in quotation marks or backticks.
     let words = ["StatusCode", "Idempotency-Key", "\"x-", "`x-"];
     let mut found = Vec::new();
     // Webhooks are requests to other servers, whose responses have a status.

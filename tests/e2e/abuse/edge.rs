@@ -206,7 +206,7 @@ async fn arriving_bodies_share_their_memory() {
         assert!(["400", "429", "503"].contains(&&answer[9..12]), "{answer}");
         answer.contains(expected)
     };
-    // A probe that is there first makes the server refuse the body: then it is sent again.
+    // A probe that arrives first makes the server refuse the body, which is then sent again.
     let arrived = async |project: &Client, sent: usize, probe: (&Client, usize, &str)| {
         let arriving = async {
             loop {

@@ -18,7 +18,7 @@ use crate::{
 
 /// Number of concurrent writers of one record: as many requests as a project may have.
 const WRITER_COUNT: usize = 64;
-/// Number of records in a list that is read page by page.
+/// Number of records in a list read page by page.
 const LISTED_RECORDS: usize = 16;
 
 fn on_its_own_database() -> Setup {
