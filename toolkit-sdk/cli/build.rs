@@ -83,8 +83,10 @@ fn inherited(workspace: &str, manifests: &str) -> String {
     };
     let mut kept = format!("[workspace]\nresolver = \"3\"\nmembers = {LIBRARY_CRATES:?}\n");
     let mut section = "";
-    let is_text = |line: &&str| !line.is_empty() && !line.starts_with('#');
-    for line in workspace.lines().filter(is_text) {
+    for line in workspace
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+    {
         if line.starts_with('[') {
             section = line;
         }

@@ -224,12 +224,14 @@ fn build_crates(
     let modules = workspace.compile(mode, what.profile, &packages)?;
     let out = out.map_or_else(|| workspace.root.join("dist"), Path::to_owned);
     let counter = progress::counter("encoding", modules.len());
-    let build = |module: &Module| {
-        let (made, report) = encode(module, version, &workspace.cache(mode, what.profile))?;
-        counter.step();
-        finish(made, report, &module.package.folder, &out)
-    };
-    modules.iter().map(build).collect()
+    modules
+        .iter()
+        .map(|module| {
+            let (made, report) = encode(module, version, &workspace.cache(mode, what.profile))?;
+            counter.step();
+            finish(made, report, &module.package.folder, &out)
+        })
+        .collect()
 }
 
 /// Lists the folders in a folder, sorted by name.
@@ -251,18 +253,20 @@ fn build_imports(
     out: Option<&Path>,
 ) -> Result<Vec<Built>> {
     let _spinner = progress::spinner("making tools");
-    let build = |folder: &&PathBuf| {
-        let (made, report) = folder::added(
-            folder,
-            interpreter::INTERPRETER_MODULE.to_vec(),
-            serde_json::Value::Null,
-        )
-        .and_then(|guest| component_of(guest, version))
-        .with_context(|| format!("cannot build {}", folder.display()))?;
-        let out = out.map_or_else(|| folder.join("dist"), Path::to_owned);
-        finish(made, report, folder, &out)
-    };
-    folders.iter().map(build).collect()
+    folders
+        .iter()
+        .map(|folder| {
+            let (made, report) = folder::added(
+                folder,
+                interpreter::INTERPRETER_MODULE.to_vec(),
+                serde_json::Value::Null,
+            )
+            .and_then(|guest| component_of(guest, version))
+            .with_context(|| format!("cannot build {}", folder.display()))?;
+            let out = out.map_or_else(|| folder.join("dist"), Path::to_owned);
+            finish(made, report, folder, &out)
+        })
+        .collect()
 }
 
 fn component_of(

@@ -28,7 +28,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
-    build::{self, BuildTarget, Built},
+    build::{self, BuildTarget},
     progress::counted,
     schema,
 };
@@ -123,22 +123,26 @@ pub(crate) fn subjects(
             folder.display()
         );
     }
-    let given = |file| Subject {
-        file,
-        cases: cases.map(Path::to_owned),
-        is_dated: false,
-    };
     if target.file().is_some() {
         let files = target.components(version)?;
-        return Ok(files.into_iter().map(given).collect());
+        return Ok(files
+            .into_iter()
+            .map(|file| Subject {
+                file,
+                cases: cases.map(Path::to_owned),
+                is_dated: false,
+            })
+            .collect());
     }
-    let beside = |built: Built| Subject {
-        cases: Some(cases.map_or_else(|| built.folder.join("cases"), Path::to_owned)),
-        file: built.file,
-        is_dated: built.is_dated,
-    };
     let built = build::build(target, version, None)?;
-    Ok(built.into_iter().map(beside).collect())
+    Ok(built
+        .into_iter()
+        .map(|built| Subject {
+            cases: Some(cases.map_or_else(|| built.folder.join("cases"), Path::to_owned)),
+            file: built.file,
+            is_dated: built.is_dated,
+        })
+        .collect())
 }
 
 /// Checks one component.

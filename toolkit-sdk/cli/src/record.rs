@@ -90,8 +90,10 @@ pub(crate) async fn run(options: &Record) -> Result<ExitCode> {
 }
 
 fn check_name(name: &str) -> Result<()> {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    if name.is_empty() || !name.bytes().all(plain) {
+    let is_plain = name
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    if name.is_empty() || !is_plain {
         bail!("`{name}` cannot name a case; use letters, digits, `_` and `-`");
     }
     Ok(())

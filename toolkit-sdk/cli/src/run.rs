@@ -280,8 +280,9 @@ impl TriggerInput {
             });
         }
         let given = |text: &Option<String>, what| {
-            let json = |text: &String| arguments::json(text, what);
-            text.as_ref().map(json).transpose()
+            text.as_ref()
+                .map(|text| arguments::json(text, what))
+                .transpose()
         };
         Ok(Self {
             config: given(&options.config, "the configuration")?.unwrap_or_else(|| json!({})),
@@ -435,13 +436,9 @@ fn find_account(options: &CallOptions, schemes: &[AuthScheme], needed: bool) -> 
         .as_deref()
         .map(read_credentials)
         .transpose()?;
-    let given = |name: &str| match &file {
-        Some(file) => file.get(name).and_then(Value::as_str).map(str::to_owned),
-        None => from_environment(name),
-    };
     let mut lacking = Vec::new();
     for scheme in account::schemes(schemes) {
-        match account::complete(scheme, given) {
+        match account::complete(scheme, |name| credential(file.as_ref(), name)) {
             Ok(values) => return Ok(Account::new(scheme, &values)),
             Err(problems) => lacking.push(format!(
                 "{}\n    {}",
@@ -466,11 +463,20 @@ pub(crate) fn read_credentials(file: &Path) -> Result<Value> {
     serde_json::from_str(&text).with_context(|| format!("{} is not JSON", file.display()))
 }
 
+/// Returns a field of the account, from the credentials file if there is one, otherwise from the
+/// environment.
+pub(crate) fn credential(file: Option<&Value>, field: &str) -> Option<String> {
+    match file {
+        Some(file) => file.get(field).and_then(Value::as_str).map(str::to_owned),
+        None => from_environment(field),
+    }
+}
+
 #[expect(
     clippy::disallowed_methods,
     reason = "the names depend on the toolkit, so they cannot be declared as options"
 )]
-pub(crate) fn from_environment(field: &str) -> Option<String> {
+fn from_environment(field: &str) -> Option<String> {
     env::var(format!("TOOLKIT_{}", field.to_ascii_uppercase())).ok()
 }
 

@@ -99,11 +99,10 @@ pub(crate) fn not_a_toolkit(folder: &Path) -> Error {
 
 impl MetadataPackage {
     fn takes_packed_sdk(&self) -> bool {
-        let is_it = |dependency: &Dependency| {
+        self.dependencies.iter().any(|dependency| {
             let source = dependency.source.as_deref().unwrap_or_default();
             dependency.name == sdk::LIBRARY_NAME && source.starts_with("registry+")
-        };
-        self.dependencies.iter().any(is_it)
+        })
     }
 }
 

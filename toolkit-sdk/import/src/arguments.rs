@@ -257,12 +257,18 @@ impl Builder<'_> {
                 added.push((name, argument));
             }
         }
-        let argument = |member: &String| {
-            let found = added.iter().find(|(name, _)| name == member);
-            found.map(|(_, argument)| argument.clone())
-        };
-        let arguments = |choice: &Vec<String>| choice.iter().filter_map(argument).collect();
-        self.choices = choices.iter().map(arguments).collect();
+        self.choices = choices
+            .iter()
+            .map(|choice| {
+                choice
+                    .iter()
+                    .filter_map(|member| {
+                        let (_, argument) = added.iter().find(|(name, _)| name == member)?;
+                        Some(argument.clone())
+                    })
+                    .collect()
+            })
+            .collect();
         added
     }
 

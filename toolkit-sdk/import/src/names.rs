@@ -31,15 +31,17 @@ pub(crate) fn slugs(
     for slug in &own {
         *seen.entry(slug.as_str()).or_insert(0) += 1;
     }
-    let distinct = |(slug, operation): (&String, &Operation)| match seen[slug.as_str()] {
-        1 => slug.clone(),
-        // Several operations have the same name. They are equal in rank, so all get a hash.
-        _ => hashed(
-            slug,
-            &format!("{} {} {}", operation.id, operation.method, operation.path),
-        ),
-    };
-    own.iter().zip(operations).map(distinct).collect()
+    own.iter()
+        .zip(operations)
+        .map(|(slug, operation)| match seen[slug.as_str()] {
+            1 => slug.clone(),
+            // Several operations have the same name. They are equal in rank, so all get a hash.
+            _ => hashed(
+                slug,
+                &format!("{} {} {}", operation.id, operation.method, operation.path),
+            ),
+        })
+        .collect()
 }
 
 fn slug(toolkit: &str, operation: &Operation, given: &BTreeMap<String, String>) -> String {
@@ -99,14 +101,17 @@ fn digest(text: &str) -> String {
 /// Returns the name of an argument: letters, digits, `_`, `.` and `-`. A keyword of Python gets an
 /// underscore at its end.
 pub(crate) fn argument(name: &str) -> String {
-    let safe = |letter: char| {
-        if letter.is_ascii_alphanumeric() || "_.-".contains(letter) {
-            letter
-        } else {
-            '_'
-        }
-    };
-    let words: String = name.trim_end_matches("[]").chars().map(safe).collect();
+    let words: String = name
+        .trim_end_matches("[]")
+        .chars()
+        .map(|letter| {
+            if letter.is_ascii_alphanumeric() || "_.-".contains(letter) {
+                letter
+            } else {
+                '_'
+            }
+        })
+        .collect();
     let plain = words.trim_matches('_');
     match plain {
         "" => format!("value_{}", digest(name)),

@@ -215,13 +215,12 @@ fn servers(holder: &Value) -> Vec<Server> {
     let mut servers: Vec<Server> = servers.iter().take(100).filter_map(server).collect();
     // A server that can be called as it is comes first, and a production server comes before a test
     // server.
-    let rank = |server: &Server| {
+    servers.sort_by_key(|server| {
         let play = ["sandbox", "staging", "localhost", "127.0.0.1", "test"]
             .iter()
             .any(|word| server.url.contains(word));
         (!server.url.starts_with("https://"), play)
-    };
-    servers.sort_by_key(rank);
+    });
     servers
 }
 
@@ -232,18 +231,6 @@ fn server(server: &Value) -> Option<Server> {
         .and_then(Value::as_object)
         .into_iter()
         .flatten();
-    let variable = |(name, about): (&String, &Value)| Variable {
-        name: name.clone(),
-        default: about.get("default").map(parse::text),
-        choices: about
-            .get("enum")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .map(parse::text)
-            .collect(),
-        description: text::block(about["description"].as_str().unwrap_or_default(), 500),
-    };
     let url = if let Some(rest) = url.strip_prefix("//") {
         format!("https://{rest}")
     } else {
@@ -251,7 +238,20 @@ fn server(server: &Value) -> Option<Server> {
     };
     Some(Server {
         url: url.trim_end_matches('/').to_owned(),
-        variables: variables.map(variable).collect(),
+        variables: variables
+            .map(|(name, about)| Variable {
+                name: name.clone(),
+                default: about.get("default").map(parse::text),
+                choices: about
+                    .get("enum")
+                    .and_then(Value::as_array)
+                    .into_iter()
+                    .flatten()
+                    .map(parse::text)
+                    .collect(),
+                description: text::block(about["description"].as_str().unwrap_or_default(), 500),
+            })
+            .collect(),
     })
 }
 

@@ -236,11 +236,16 @@ impl Builder<'_> {
                 .as_ref()
                 .is_some_and(|body| matches!(body.media, Media::Mcp { .. }));
             methods.extend(mcp.then(|| "DELETE".to_owned()));
-            let rule = |rule: &EgressRule| EgressRule {
-                methods: methods.clone(),
-                ..rule.clone()
-            };
-            tool.egress = Some(address.egress.iter().map(rule).collect());
+            tool.egress = Some(
+                address
+                    .egress
+                    .iter()
+                    .map(|rule| EgressRule {
+                        methods: methods.clone(),
+                        ..rule.clone()
+                    })
+                    .collect(),
+            );
         }
         tool
     }
@@ -403,11 +408,13 @@ fn title(operation: &Operation) -> String {
 /// Returns the description, or the name of the tool, followed by a sentence about alternatives: arguments
 /// of which one set must be given.
 fn description(operation: &Operation, name: &str, choices: &[Vec<String>]) -> String {
-    let all_of = |choice: &Vec<String>| {
-        let names: Vec<_> = choice.iter().map(|name| format!("`{name}`")).collect();
-        names.join(" and ")
-    };
-    let sets: Vec<_> = choices.iter().map(all_of).collect();
+    let sets: Vec<_> = choices
+        .iter()
+        .map(|choice| {
+            let names: Vec<_> = choice.iter().map(|name| format!("`{name}`")).collect();
+            names.join(" and ")
+        })
+        .collect();
     let note = match sets.iter().any(String::is_empty) || sets.len() < 2 {
         true => String::new(),
         false => text::cut(

@@ -22,8 +22,9 @@ pub fn nearest<K: AsRef<str>>(name: &str, known: impl IntoIterator<Item = K>) ->
 /// Returns the question after an error about an unknown name; empty if no known name is similar.
 #[must_use]
 pub fn did_you_mean<K: AsRef<str>>(name: &str, known: impl IntoIterator<Item = K>) -> String {
-    let question = |known: K| format!("; did you mean `{}`?", known.as_ref());
-    nearest(name, known).map_or_else(String::new, question)
+    nearest(name, known).map_or_else(String::new, |known| {
+        format!("; did you mean `{}`?", known.as_ref())
+    })
 }
 
 /// Returns true if two names differ at most in case, `_` and `-`.

@@ -94,12 +94,9 @@ struct RunResult {
 
 impl RunResult {
     fn ran(self, case: String, blessed: Option<String>) -> CaseReport {
-        let differs = |file: CorrectedFile| {
-            format!("it differs (- expected, + observed):\n{}", file.difference)
-        };
         let mut problems: Vec<_> = self
             .corrected
-            .map(differs)
+            .map(|file| format!("it differs (- expected, + observed):\n{}", file.difference))
             .into_iter()
             .chain(self.problems)
             .collect();

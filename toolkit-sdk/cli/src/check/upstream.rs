@@ -157,10 +157,10 @@ fn lock(script: &Mutex<Script>) -> MutexGuard<'_, Script> {
 
 impl Script {
     fn reply(&mut self, received: &ReceivedRequest) -> Reaction {
-        let fits = |(_, exchange): &(usize, Exchange)| {
-            compare::fits(&exchange.request, received, &self.context)
-        };
-        let fitting = self.expected.iter().position(fits);
+        let fitting = self
+            .expected
+            .iter()
+            .position(|(_, exchange)| compare::fits(&exchange.request, received, &self.context));
         if fitting.is_none() && self.expected.is_empty() {
             self.mismatches.unanswered.push(received.describe());
             return Reaction::NotExpected;

@@ -115,10 +115,13 @@ impl Secrets<'_> {
     /// Returns the placeholder of a secret, which is base64 if the secret has to be.
     fn placeholder(&self, secret: &str) -> String {
         let encoded = STANDARD.encode(SECRET_PLACEHOLDER);
-        let needs_base64 = |signed: &SignedMessage| signed.sign(SECRET_PLACEHOLDER).is_none();
         if secret.starts_with(STANDARD_WEBHOOKS_PREFIX) {
             format!("{STANDARD_WEBHOOKS_PREFIX}{encoded}")
-        } else if self.signed.iter().any(needs_base64) {
+        } else if self
+            .signed
+            .iter()
+            .any(|signed| signed.sign(SECRET_PLACEHOLDER).is_none())
+        {
             encoded
         } else {
             SECRET_PLACEHOLDER.to_owned()
@@ -161,14 +164,15 @@ fn encodings(signature: &[u8]) -> [String; 6] {
 }
 
 fn replace_all(text: &str, replacements: &[Replacement]) -> String {
-    let replaced = |text: String, (old, new): &Replacement| {
-        if text == *old {
-            new.clone()
-        } else if old.len() >= MIN_SECRET_BYTES {
-            text.replace(old, new)
-        } else {
-            text
-        }
-    };
-    replacements.iter().fold(text.to_owned(), replaced)
+    replacements
+        .iter()
+        .fold(text.to_owned(), |text, (old, new)| {
+            if text == *old {
+                new.clone()
+            } else if old.len() >= MIN_SECRET_BYTES {
+                text.replace(old, new)
+            } else {
+                text
+            }
+        })
 }

@@ -54,27 +54,29 @@ pub(super) fn count(document: &Document) -> Counts<'_> {
 
 /// Returns the one scope that a tool requests, or `None` if the method lists no scopes.
 pub(super) fn chosen(scopes: &[String], read_only: bool, counts: &Counts<'_>) -> Option<String> {
-    let rank = |scope: &&String| {
-        let name = name(scope);
-        let words: Vec<&str> = name.split(['.', '-', '_']).collect();
-        let partial = words
-            .iter()
-            .any(|word| PARTIAL_SCOPE_SUFFIXES.contains(word));
-        let widest = name.starts_with("cloud-platform");
-        let reads = ["readonly", "read-only", "read_only"]
-            .iter()
-            .any(|end| name.ends_with(end));
-        let count = counts.get(scope.as_str()).copied().unwrap_or_default();
-        (
-            partial,
-            widest,
-            read_only && !reads,
-            count,
-            scope.len(),
-            (*scope).clone(),
-        )
-    };
-    scopes.iter().min_by_key(rank).cloned()
+    scopes
+        .iter()
+        .min_by_key(|scope| {
+            let name = name(scope);
+            let words: Vec<&str> = name.split(['.', '-', '_']).collect();
+            let partial = words
+                .iter()
+                .any(|word| PARTIAL_SCOPE_SUFFIXES.contains(word));
+            let widest = name.starts_with("cloud-platform");
+            let reads = ["readonly", "read-only", "read_only"]
+                .iter()
+                .any(|end| name.ends_with(end));
+            let count = counts.get(scope.as_str()).copied().unwrap_or_default();
+            (
+                partial,
+                widest,
+                read_only && !reads,
+                count,
+                scope.len(),
+                (*scope).clone(),
+            )
+        })
+        .cloned()
 }
 
 /// Returns the last part of `https://www.googleapis.com/auth/calendar.events`.

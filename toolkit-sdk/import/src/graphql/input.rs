@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::model::{Argument, Kind, Ref, Schema, Type};
+use super::model::{Argument, Kind, Ref, Schema};
 use crate::text;
 
 /// The arguments of a field.
@@ -69,35 +69,38 @@ fn declared(argument: &Argument) -> String {
 
 /// Returns the schemas of the types that arguments refer to.
 pub(super) fn shared(schema: &Schema) -> BTreeMap<String, Value> {
-    let described = |(name, ty): (&String, &Type)| {
-        let mut made = match &ty.kind {
-            Kind::Enum(choices) => {
-                let values: Vec<&str> = choices
-                    .iter()
-                    .filter(|it| !it.deprecated)
-                    .map(|it| it.name.as_str())
-                    .collect();
-                json!({ "type": "string", "enum": values })
-            }
-            Kind::Input { fields, one_of } => {
-                let fields: Vec<&Argument> = fields
-                    .iter()
-                    .filter(|it| !it.deprecated || it.is_required())
-                    .collect();
-                let mut made = object(&fields, |field| member(schema, field, !one_of));
-                made["additionalProperties"] = false.into();
-                if *one_of {
-                    made["minProperties"] = 1.into();
-                    made["maxProperties"] = 1.into();
+    schema
+        .types
+        .iter()
+        .filter_map(|(name, ty)| {
+            let mut made = match &ty.kind {
+                Kind::Enum(choices) => {
+                    let values: Vec<&str> = choices
+                        .iter()
+                        .filter(|it| !it.deprecated)
+                        .map(|it| it.name.as_str())
+                        .collect();
+                    json!({ "type": "string", "enum": values })
                 }
-                made
-            }
-            _ => return None,
-        };
-        describe(&mut made, &ty.description);
-        Some((name.clone(), made))
-    };
-    schema.types.iter().filter_map(described).collect()
+                Kind::Input { fields, one_of } => {
+                    let fields: Vec<&Argument> = fields
+                        .iter()
+                        .filter(|it| !it.deprecated || it.is_required())
+                        .collect();
+                    let mut made = object(&fields, |field| member(schema, field, !one_of));
+                    made["additionalProperties"] = false.into();
+                    if *one_of {
+                        made["minProperties"] = 1.into();
+                        made["maxProperties"] = 1.into();
+                    }
+                    made
+                }
+                _ => return None,
+            };
+            describe(&mut made, &ty.description);
+            Some((name.clone(), made))
+        })
+        .collect()
 }
 
 fn object(members: &[&Argument], of: impl Fn(&Argument) -> Value) -> Value {

@@ -120,19 +120,16 @@ fn kind(ty: Type) -> Option<(String, model::Type)> {
             possible: possible(),
         },
         "UNION" => Kind::Union(possible()),
-        "ENUM" => {
-            let choice = |it: EnumValue| Choice {
-                name: it.name,
-                deprecated: it.is_deprecated,
-            };
-            Kind::Enum(
-                ty.enum_values
-                    .unwrap_or_default()
-                    .into_iter()
-                    .map(choice)
-                    .collect(),
-            )
-        }
+        "ENUM" => Kind::Enum(
+            ty.enum_values
+                .unwrap_or_default()
+                .into_iter()
+                .map(|it| Choice {
+                    name: it.name,
+                    deprecated: it.is_deprecated,
+                })
+                .collect(),
+        ),
         "INPUT_OBJECT" => Kind::Input {
             fields: ty
                 .input_fields

@@ -196,34 +196,38 @@ fn choices(values: &[apollo_compiler::Node<ast::EnumValueDefinition>]) -> Vec<Ch
 }
 
 fn fields(fields: &[apollo_compiler::Node<ast::FieldDefinition>]) -> Vec<Field> {
-    let field = |it: &apollo_compiler::Node<ast::FieldDefinition>| Field {
-        name: it.name.to_string(),
-        description: it
-            .description
-            .as_ref()
-            .map(|it| it.to_string())
-            .unwrap_or_default(),
-        arguments: arguments(&it.arguments),
-        ty: reference(&it.ty),
-        deprecated: deprecated(&it.directives),
-    };
-    fields.iter().map(field).collect()
+    fields
+        .iter()
+        .map(|it| Field {
+            name: it.name.to_string(),
+            description: it
+                .description
+                .as_ref()
+                .map(|it| it.to_string())
+                .unwrap_or_default(),
+            arguments: arguments(&it.arguments),
+            ty: reference(&it.ty),
+            deprecated: deprecated(&it.directives),
+        })
+        .collect()
 }
 
 fn arguments(arguments: &[apollo_compiler::Node<ast::InputValueDefinition>]) -> Vec<Argument> {
-    let argument = |it: &apollo_compiler::Node<ast::InputValueDefinition>| Argument {
-        name: it.name.to_string(),
-        description: it
-            .description
-            .as_ref()
-            .map(|it| it.to_string())
-            .unwrap_or_default(),
-        ty: reference(&it.ty),
-        has_default: it.default_value.is_some(),
-        default: it.default_value.as_ref().and_then(|value| json(value)),
-        deprecated: it.directives.has("deprecated"),
-    };
-    arguments.iter().map(argument).collect()
+    arguments
+        .iter()
+        .map(|it| Argument {
+            name: it.name.to_string(),
+            description: it
+                .description
+                .as_ref()
+                .map(|it| it.to_string())
+                .unwrap_or_default(),
+            ty: reference(&it.ty),
+            has_default: it.default_value.is_some(),
+            default: it.default_value.as_ref().and_then(|value| json(value)),
+            deprecated: it.directives.has("deprecated"),
+        })
+        .collect()
 }
 
 fn deprecated(directives: &DirectiveList) -> Option<String> {
@@ -260,13 +264,12 @@ fn json(value: &ast::Value) -> Option<Value> {
             .map(|item| json(item))
             .collect::<Option<Vec<_>>>()?
             .into(),
-        ast::Value::Object(members) => {
-            let member =
-                |(name, value): &(apollo_compiler::Name, apollo_compiler::Node<ast::Value>)| {
-                    Some((name.to_string(), json(value)?))
-                };
-            Value::Object(members.iter().map(member).collect::<Option<_>>()?)
-        }
+        ast::Value::Object(members) => Value::Object(
+            members
+                .iter()
+                .map(|(name, value)| Some((name.to_string(), json(value)?)))
+                .collect::<Option<_>>()?,
+        ),
     })
 }
 

@@ -259,17 +259,16 @@ impl<'a> Selector<'a> {
             let Some(Kind::Object(fields)) = schema.types.get(name).map(|it| &it.kind) else {
                 continue;
             };
-            let fits = |field: &&'a Field| {
-                is_plain(field, schema)
-                    && common.iter().all(|it| it.name != field.name)
-                    && told
-                        .get(field.name.as_str())
-                        .is_none_or(|ty| **ty == field.ty)
-            };
             let plain: Vec<&Field> = fields
                 .iter()
                 .take(MAX_EXAMINED_FIELDS)
-                .filter(fits)
+                .filter(|field| {
+                    is_plain(field, schema)
+                        && common.iter().all(|it| it.name != field.name)
+                        && told
+                            .get(field.name.as_str())
+                            .is_none_or(|ty| **ty == field.ty)
+                })
                 .collect();
             let chosen = first(
                 plain,
@@ -310,15 +309,14 @@ fn is_plain(field: &Field, schema: &Schema) -> bool {
 /// Keeps at most this many fields in the order of the schema. Identifying fields take precedence.
 fn first(mut fields: Vec<&Field>, most: usize) -> Vec<&Field> {
     if fields.len() > most {
-        let place = |field: &&Field| {
-            IDENTIFYING_NAMES
-                .iter()
-                .position(|name| *name == field.name)
-                .unwrap_or(IDENTIFYING_NAMES.len())
-        };
         let mut ranked: Vec<(usize, usize)> = fields
             .iter()
-            .map(place)
+            .map(|field| {
+                IDENTIFYING_NAMES
+                    .iter()
+                    .position(|name| *name == field.name)
+                    .unwrap_or(IDENTIFYING_NAMES.len())
+            })
             .enumerate()
             .map(|(at, rank)| (rank, at))
             .collect();

@@ -130,12 +130,11 @@ fn list(page: &Value, flat: &mut dyn FnMut(&Value) -> Value) -> Option<String> {
 }
 
 fn query<'a>(made: &'a Operation, names: &[&str]) -> Option<&'a crate::Parameter> {
-    let named = |name: &&str| {
+    names.iter().find_map(|name| {
         made.parameters
             .iter()
             .find(|it| it.place == ParameterIn::Query && it.name == **name)
-    };
-    names.iter().find_map(named)
+    })
 }
 
 fn by_cursor(

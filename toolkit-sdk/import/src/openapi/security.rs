@@ -60,18 +60,22 @@ pub(super) struct Requirements {
 impl<'a> Security<'a> {
     pub(super) fn new(document: &'a Document<'a>) -> Self {
         let all = document.root["components"]["securitySchemes"].as_object();
-        let scheme = |(name, about): (&'a String, &'a Value)| {
-            let about = document.follow(about);
-            (
-                name.as_str(),
-                Scheme {
-                    name,
-                    kind: kind(about),
-                    about,
-                },
-            )
-        };
-        let schemes: BTreeMap<_, _> = all.into_iter().flatten().take(100).map(scheme).collect();
+        let schemes: BTreeMap<_, _> = all
+            .into_iter()
+            .flatten()
+            .take(100)
+            .map(|(name, about)| {
+                let about = document.follow(about);
+                (
+                    name.as_str(),
+                    Scheme {
+                        name,
+                        kind: kind(about),
+                        about,
+                    },
+                )
+            })
+            .collect();
         let general = document
             .root
             .get("security")
@@ -113,13 +117,6 @@ impl<'a> Security<'a> {
             })
         };
         let first = sets.iter().find(|set| !set.is_empty() && usable(set));
-        let is_flow = |set: &&BTreeMap<&'a str, &'a Value>| {
-            usable(set)
-                && set.keys().any(|name| {
-                    let scheme = self.schemes.get(name);
-                    scheme.is_some_and(|scheme| matches!(scheme.kind, Kind::Flow(..)))
-                })
-        };
         let unsupported = match first {
             None if !open => sets.iter().flat_map(BTreeMap::keys).find_map(|name| {
                 matches!(self.schemes.get(name)?.kind, Kind::Unknown(_)).then(|| (*name).to_owned())
@@ -127,7 +124,16 @@ impl<'a> Security<'a> {
             _ => None,
         };
         // Scopes are granted by a flow, which need not be the first alternative.
-        let granting = sets.iter().find(is_flow).or(first);
+        let granting = sets
+            .iter()
+            .find(|set| {
+                usable(set)
+                    && set.keys().any(|name| {
+                        let scheme = self.schemes.get(name);
+                        scheme.is_some_and(|scheme| matches!(scheme.kind, Kind::Flow(..)))
+                    })
+            })
+            .or(first);
         let scopes = granting
             .into_iter()
             .flat_map(BTreeMap::values)
@@ -413,8 +419,10 @@ fn kind(about: &Value) -> Kind {
         }
         "apikey" => {
             let name = parse::text(&about["name"]).trim().to_owned();
-            let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.[]$".contains(&byte);
-            if name.is_empty() || name.len() > 64 || !name.bytes().all(plain) {
+            let is_plain = name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_.[]$".contains(&byte));
+            if name.is_empty() || name.len() > 64 || !is_plain {
                 return Kind::Unknown(format!(
                     "`{}` is not a supported place of a key",
                     text::line(&name, 80)

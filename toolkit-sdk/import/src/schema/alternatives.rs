@@ -72,11 +72,11 @@ fn add_members(whole: &mut Map<String, Value>, all: &[Map<String, Value>]) {
             }
         }
     }
-    let is_open = |one: &Map<String, Value>| {
-        let more = one.get("additionalProperties");
-        more.is_some_and(|more| more.is_object() || *more == Value::Bool(true))
-    };
-    if !whole.contains_key("additionalProperties") && all.iter().any(is_open) {
+    let is_open = all.iter().any(|one| {
+        one.get("additionalProperties")
+            .is_some_and(|more| more.is_object() || *more == Value::Bool(true))
+    });
+    if is_open && !whole.contains_key("additionalProperties") {
         whole.insert("additionalProperties".to_owned(), true.into());
     }
 }
@@ -99,9 +99,11 @@ fn one_of(mut schemas: Value) -> Value {
     };
     let mut member = json!({ "enum": lists.concat() });
     for keyword in ["type", "description"] {
-        let value = all.first().and_then(|one| one.get(keyword));
-        let is_common = |value: &&Value| all.iter().all(|one| one.get(keyword) == Some(*value));
-        if let Some(value) = value.filter(is_common) {
+        let common = all
+            .first()
+            .and_then(|one| one.get(keyword))
+            .filter(|value| all.iter().all(|one| one.get(keyword) == Some(*value)));
+        if let Some(value) = common {
             member[keyword] = value.clone();
         }
     }

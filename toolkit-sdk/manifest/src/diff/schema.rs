@@ -367,14 +367,13 @@ impl Comparison {
             .any(|keyword| keyword.starts_with("unevaluated"));
         let follows = |keywords: &[&str]| {
             first.maps.iter().any(|own| {
-                let alike = |keyword: &&str| {
-                    own.get(*keyword) == demand.get(*keyword)
-                        && has_no_references(&demand[*keyword])
-                };
                 if lone {
                     *own == demand && demand.values().all(has_no_references)
                 } else {
-                    keywords.iter().all(alike)
+                    keywords.iter().all(|keyword| {
+                        own.get(*keyword) == demand.get(*keyword)
+                            && has_no_references(&demand[*keyword])
+                    })
                 }
             })
         };
@@ -489,12 +488,12 @@ impl Comparison {
             // The positions of a list have schemas of their own. A demand follows only from the
             // same schemas.
             None => {
-                let alike = |own: &&Map<String, Value>| {
+                let is_implied = first.maps.iter().any(|own| {
                     ["items", "prefixItems", "additionalItems"]
                         .iter()
                         .all(|keyword| own.get(*keyword) == demand.get(*keyword))
-                };
-                if !(first.maps.iter().any(alike) && has_no_references(schema)) {
+                });
+                if !(is_implied && has_no_references(schema)) {
                     self.find(place, "items", first.keyword("items"), Some(schema));
                 }
             }

@@ -169,8 +169,10 @@ fn check_data(data: &str, report: &mut Report) {
             IMAGE_TYPES.join(", ")
         ));
     }
-    let digit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
-    if content.is_empty() || !content.bytes().all(digit) {
+    let is_base64 = content
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'='));
+    if content.is_empty() || !is_base64 {
         report.add("the `data:` URL is not base64");
     }
 }

@@ -185,11 +185,11 @@ fn check_keywords(keywords: &Map<String, Value>, root: &Value, report: &mut Repo
         check_reference(reference, root, report);
     }
     if let Some(dialect) = keywords.get("$schema") {
-        let known = |text: &str| {
-            text.starts_with("http://json-schema.org/")
-                || text.starts_with("https://json-schema.org/")
-        };
-        if !dialect.as_str().is_some_and(known) {
+        let is_known = dialect.as_str().is_some_and(|dialect| {
+            dialect.starts_with("http://json-schema.org/")
+                || dialect.starts_with("https://json-schema.org/")
+        });
+        if !is_known {
             report.add(format_args!(
                 "`$schema` {dialect} is not a dialect of JSON Schema; remove it"
             ));

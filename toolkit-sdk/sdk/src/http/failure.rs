@@ -108,12 +108,11 @@ pub(crate) fn message(body: &Value) -> Option<&str> {
     if let Value::String(text) = body {
         return Some(text);
     }
-    let text = |place: &&str| {
+    MESSAGE_POINTERS.iter().find_map(|place| {
         body.pointer(place)
             .and_then(Value::as_str)
             .filter(|text| !text.trim().is_empty())
-    };
-    MESSAGE_POINTERS.iter().find_map(text)
+    })
 }
 
 fn plain_text(response: &Response) -> Option<&str> {

@@ -26,19 +26,17 @@ pub(super) fn after(response: &Response, now_ms: u64) -> Option<Duration> {
         .header("retry-after-ms")
         .and_then(|value| value.trim().parse().ok())
         .map(Duration::from_millis);
-    let standard = || {
-        response
-            .header("retry-after")
-            .and_then(|value| read(value, now_ms))
-    };
-    let habit = || {
-        RESET_HEADERS
-            .iter()
-            .find_map(|name| response.header(name).and_then(|value| read(value, now_ms)))
-    };
     exact
-        .or_else(standard)
-        .or_else(habit)
+        .or_else(|| {
+            response
+                .header("retry-after")
+                .and_then(|value| read(value, now_ms))
+        })
+        .or_else(|| {
+            RESET_HEADERS
+                .iter()
+                .find_map(|name| response.header(name).and_then(|value| read(value, now_ms)))
+        })
         .filter(|wait| *wait <= MAX_RETRY_AFTER)
 }
 

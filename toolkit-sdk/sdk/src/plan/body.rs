@@ -115,13 +115,15 @@ fn given_fields<'a>(
     fields: &'a [FormField],
     arguments: &mut Arguments,
 ) -> Vec<(&'a FormField, Value)> {
-    let value = |field: &'a FormField| {
-        let given = arguments
-            .remove(field.argument.as_ref().unwrap_or(&field.name))
-            .filter(|value| !value.is_null());
-        Some((field, given.or_else(|| field.default.clone())?))
-    };
-    fields.iter().filter_map(value).collect()
+    fields
+        .iter()
+        .filter_map(|field| {
+            let given = arguments
+                .remove(field.argument.as_ref().unwrap_or(&field.name))
+                .filter(|value| !value.is_null());
+            Some((field, given.or_else(|| field.default.clone())?))
+        })
+        .collect()
 }
 
 fn push(pairs: &mut Vec<(String, String)>, field: &FormField, value: &Value) {

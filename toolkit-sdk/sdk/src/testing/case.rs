@@ -188,11 +188,13 @@ fn run(toolkit: &Toolkit, name: &str, case: &Case) -> Result<Value> {
 }
 
 fn events(events: Vec<(String, Vec<u8>)>) -> Result<Vec<Value>> {
-    let event = |(id, payload): (String, Vec<u8>)| {
-        let payload: Value = serde_json::from_slice(&payload)?;
-        Ok(json!({ "id": id, "payload": payload }))
-    };
-    events.into_iter().map(event).collect()
+    events
+        .into_iter()
+        .map(|(id, payload)| {
+            let payload: Value = serde_json::from_slice(&payload)?;
+            Ok(json!({ "id": id, "payload": payload }))
+        })
+        .collect()
 }
 
 fn inbound(case: &Case) -> Inbound {

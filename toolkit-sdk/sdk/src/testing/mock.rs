@@ -7,7 +7,7 @@ use manifest::cases::{self, Exchange, ExpectedRequest, GivenFile, GivenResponse}
 use serde_json::Value;
 
 use crate::context::{self, Context};
-use crate::host::{Body, Content, Failure, Info, Part, Request, Response};
+use crate::host::{Body, Content, Failure, Info, Request, Response};
 use crate::log::Level;
 
 /// A line of the log.
@@ -143,8 +143,10 @@ impl Host {
     }
 
     fn answer(&mut self, request: &Request) -> Result<Response, Failure> {
-        let fits = |exchange: &Exchange| self.difference(&exchange.request, request).is_none();
-        let place = self.script.iter().position(fits);
+        let place = self
+            .script
+            .iter()
+            .position(|exchange| self.difference(&exchange.request, request).is_none());
         let place = place.filter(|_| self.any_order).unwrap_or(0);
         let Some(Exchange {
             request: expected,
@@ -244,13 +246,14 @@ impl Host {
     /// Returns the files that were given to the call.
     fn given(&self) -> Vec<GivenFile> {
         let given = self.blobs.iter().filter(|(_, blob)| !blob.created);
-        let file = |(id, blob): (&String, &Blob)| GivenFile {
-            id: id.clone(),
-            name: blob.name.clone(),
-            mimetype: blob.media_type.clone(),
-            text: String::from_utf8_lossy(&blob.bytes).into_owned(),
-        };
-        given.map(file).collect()
+        given
+            .map(|(id, blob)| GivenFile {
+                id: id.clone(),
+                name: blob.name.clone(),
+                mimetype: blob.media_type.clone(),
+                text: String::from_utf8_lossy(&blob.bytes).into_owned(),
+            })
+            .collect()
     }
 
     /// Returns the body in the form of case files: JSON, a string, or an object of parts.
@@ -258,19 +261,21 @@ impl Host {
         match body {
             Body::Empty => Value::Null,
             Body::Content(content) => self.content_value(content),
-            Body::Multipart(parts) => {
-                let part = |part: &Part| {
-                    let content = self.content_value(&part.content);
-                    let value = match part.filename.as_ref() {
-                        None => content,
-                        Some(filename) => {
-                            serde_json::json!({ "filename": filename, "content": content })
-                        }
-                    };
-                    (part.name.clone(), value)
-                };
-                Value::Object(parts.iter().map(part).collect())
-            }
+            Body::Multipart(parts) => Value::Object(
+                parts
+                    .iter()
+                    .map(|part| {
+                        let content = self.content_value(&part.content);
+                        let value = match part.filename.as_ref() {
+                            None => content,
+                            Some(filename) => {
+                                serde_json::json!({ "filename": filename, "content": content })
+                            }
+                        };
+                        (part.name.clone(), value)
+                    })
+                    .collect(),
+            ),
         }
     }
 
@@ -358,11 +363,12 @@ pub(crate) mod calls {
 
     pub(crate) fn random(length: u32) -> Vec<u8> {
         CURRENT_HOST.with_borrow_mut(|host| {
-            let next = || {
+            std::iter::repeat_with(|| {
                 host.random = host.random.wrapping_add(1);
                 host.random
-            };
-            std::iter::repeat_with(next).take(length as usize).collect()
+            })
+            .take(length as usize)
+            .collect()
         })
     }
 

@@ -289,12 +289,13 @@ impl<'a> Node<'a> {
             .filter_map(Value::as_array)
             .flatten()
             .filter_map(Value::as_str);
-        let apart = |name: &str| match (self.property(name).finite(), other.property(name).finite())
-        {
-            (Some(own), Some(others)) => !own.iter().any(|value| others.contains(value)),
-            _ => false,
-        };
-        self.mask() & other.mask() != 0 && !needed.filter(|name| other.requires(name)).any(apart)
+        self.mask() & other.mask() != 0
+            && !needed.filter(|name| other.requires(name)).any(|name| {
+                match (self.property(name).finite(), other.property(name).finite()) {
+                    (Some(own), Some(others)) => !own.iter().any(|value| others.contains(value)),
+                    _ => false,
+                }
+            })
     }
 
     fn is_apart(&self, other: &Self, depth: usize) -> bool {
