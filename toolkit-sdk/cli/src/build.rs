@@ -284,11 +284,9 @@ fn encode(
     version: Option<&Version>,
     cache: &Path,
 ) -> Result<(Component, Option<import::Report>)> {
-    let read =
-        |file: &Path| fs::read(file).with_context(|| format!("cannot read {}", file.display()));
-    let core = read(&module.file)?;
+    let core = read_file(&module.file)?;
     let lean = compiler::lean(&module.file)
-        .map(|file| read(&file))
+        .map(|file| read_file(&file))
         .transpose()?;
     component::describe(&core, cache)
         .and_then(|described| {
@@ -296,6 +294,10 @@ fn encode(
         })
         .and_then(|guest| component_of(guest, version))
         .with_context(|| format!("cannot build `{}`", module.package.name))
+}
+
+fn read_file(file: &Path) -> Result<Vec<u8>> {
+    fs::read(file).with_context(|| format!("cannot read {}", file.display()))
 }
 
 fn build_foreign(source: &Source, version: Option<&Version>, out: Option<&Path>) -> Result<Built> {

@@ -102,7 +102,8 @@ fn compile(
 
 /// Returns flags that replace the crate's folders by the crate's name.
 fn remap_flags(variable: impl Fn(&str) -> Option<OsString>) -> Vec<OsString> {
-    let part = |name: &str| variable(name).unwrap_or_default();
+    let name = variable("CARGO_PKG_NAME").unwrap_or_default();
+    let version = variable("CARGO_PKG_VERSION").unwrap_or_default();
     let mut flags = Vec::new();
     // The last matching flag wins, and the crate's output folder may be inside its source folder.
     for (folder, below) in REMAPPED_FOLDERS.into_iter().rev() {
@@ -112,9 +113,9 @@ fn remap_flags(variable: impl Fn(&str) -> Option<OsString>) -> Vec<OsString> {
         let mut flag = OsString::from("--remap-path-prefix=");
         flag.push(folder);
         flag.push("=");
-        flag.push(part("CARGO_PKG_NAME"));
+        flag.push(&name);
         flag.push("-");
-        flag.push(part("CARGO_PKG_VERSION"));
+        flag.push(&version);
         flag.push(below);
         flags.push(flag);
     }

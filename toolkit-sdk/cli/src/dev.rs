@@ -206,13 +206,16 @@ impl BuildLoop<'_> {
 /// Signals that end the command: ctrl-c and others.
 struct Stop([tokio::signal::unix::Signal; 3]);
 
+fn listen(kind: SignalKind) -> Result<tokio::signal::unix::Signal> {
+    signal(kind).context("cannot listen for signals")
+}
+
 impl Stop {
     fn listen() -> Result<Self> {
-        let on = |kind| signal(kind).context("cannot listen for signals");
         Ok(Self([
-            on(SignalKind::interrupt())?,
-            on(SignalKind::terminate())?,
-            on(SignalKind::hangup())?,
+            listen(SignalKind::interrupt())?,
+            listen(SignalKind::terminate())?,
+            listen(SignalKind::hangup())?,
         ]))
     }
 

@@ -322,11 +322,7 @@ pub(crate) fn client() -> Result<Client> {
 
 /// Returns the URL of a version. Slug and version must be safe in a path.
 fn address(server: &Url, slug: &str, version: &str) -> Result<Url> {
-    let plain = |text: &str| {
-        text.bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-    };
-    if !plain(slug) || !plain(version) {
+    if !is_plain(slug) || !is_plain(version) {
         bail!(
             "`{slug}@{version}` is not a toolkit's slug and a version, for example example@20261121_00"
         );
@@ -336,6 +332,11 @@ fn address(server: &Url, slug: &str, version: &str) -> Result<Url> {
     address
         .parse()
         .with_context(|| format!("{address} is not an address"))
+}
+
+fn is_plain(text: &str) -> bool {
+    text.bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 fn print(published: &Published) {

@@ -279,17 +279,17 @@ impl TriggerInput {
                 request: case.request.map(serde_json::to_value).transpose()?,
             });
         }
-        let given = |text: &Option<String>, what| {
-            text.as_ref()
-                .map(|text| arguments::json(text, what))
-                .transpose()
-        };
         Ok(Self {
-            config: given(&options.config, "the configuration")?.unwrap_or_else(|| json!({})),
-            cursor: given(&options.cursor, "the cursor")?,
-            request: given(&options.request, "the request")?,
+            config: option_json(options.config.as_ref(), "the configuration")?
+                .unwrap_or_else(|| json!({})),
+            cursor: option_json(options.cursor.as_ref(), "the cursor")?,
+            request: option_json(options.request.as_ref(), "the request")?,
         })
     }
+}
+
+fn option_json(text: Option<&String>, what: &str) -> Result<Option<Value>> {
+    text.map(|text| arguments::json(text, what)).transpose()
 }
 
 fn find_trigger<'a>(manifest: &'a Manifest, name: &str) -> Result<&'a Trigger> {
@@ -404,21 +404,23 @@ fn post() -> String {
     "POST".to_owned()
 }
 
+/// Returns a string as it is, and any other value as JSON.
+fn plain_text(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}
+
 impl From<Webhook> for Inbound {
     fn from(webhook: Webhook) -> Self {
-        let text = |value: Value| {
-            value
-                .as_str()
-                .map_or_else(|| value.to_string(), str::to_owned)
-        };
         let headers = webhook
             .headers
             .into_iter()
-            .map(|(name, value)| (name.to_ascii_lowercase(), text(value)));
+            .map(|(name, value)| (name.to_ascii_lowercase(), plain_text(&value)));
         let body = if webhook.body.is_null() {
             String::new()
         } else {
-            text(webhook.body)
+            plain_text(&webhook.body)
         };
         Self {
             method: webhook.method,
@@ -484,11 +486,14 @@ pub(crate) fn rewrite(text: &str) -> Result<Rewrite, String> {
     let (from, to) = text
         .split_once('=')
         .ok_or("write FROM=TO, for example https://api.example.com=http://127.0.0.1:4010")?;
-    let origin = |text: &str| text.parse::<Origin>().map_err(|cause| cause.to_string());
     Ok(Rewrite {
         from: origin(from)?,
         to: origin(to)?,
     })
+}
+
+fn origin(text: &str) -> Result<Origin, String> {
+    text.parse::<Origin>().map_err(|cause| cause.to_string())
 }
 
 fn keep_files(folder: &Path, files: &[File]) -> Result<()> {

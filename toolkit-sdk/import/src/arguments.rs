@@ -234,8 +234,6 @@ impl Builder<'_> {
             .and_then(Value::as_array)
             .cloned()
             .unwrap_or_default();
-        let is_required =
-            |name: &str| body.required && required.iter().any(|it| it.as_str() == Some(name));
         self.open |= whole
             .get("additionalProperties")
             .is_some_and(|more| more.is_object() || *more == Value::Bool(true));
@@ -247,11 +245,13 @@ impl Builder<'_> {
         let mut added = Vec::new();
         for (name, schema) in members {
             if !schema::is_read_only(&schema, self.shared) {
+                let is_required =
+                    body.required && required.iter().any(|it| it.as_str() == Some(name.as_str()));
                 let argument = self.add(
                     &name,
                     "body",
                     &schema,
-                    is_required(&name),
+                    is_required,
                     body.defaults.get(&name),
                 );
                 added.push((name, argument));
@@ -288,13 +288,15 @@ impl Builder<'_> {
                 stated.unwrap_or_else(|| default_encoding(&schema, &body.media))
             }
         };
-        let field = |(name, argument): (String, String)| FormField {
-            argument: (argument != name).then_some(argument),
-            carries: carries(&name),
-            default: body.defaults.get(&name).cloned(),
-            name,
-        };
-        let mut fields: Vec<_> = added.into_iter().map(field).collect();
+        let mut fields: Vec<_> = added
+            .into_iter()
+            .map(|(name, argument)| FormField {
+                argument: (argument != name).then_some(argument),
+                carries: carries(&name),
+                default: body.defaults.get(&name).cloned(),
+                name,
+            })
+            .collect();
         // Members that the overlay hides have no argument but are still sent.
         let hidden: Vec<_> = body
             .defaults

@@ -255,19 +255,20 @@ fn server(server: &Value) -> Option<Server> {
     })
 }
 
+fn trimmed<'a>(operation: &'a Map<String, Value>, name: &str) -> &'a str {
+    operation
+        .get(name)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .trim()
+}
+
 impl Reader<'_> {
     /// Returns the title and the description for an agent, made from the summary and the
     /// description.
     fn title_and_description(operation: &Map<String, Value>) -> (String, String) {
-        let said = |name: &str| {
-            operation
-                .get(name)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .trim()
-        };
-        let summary = said("summary");
-        let description = said("description");
+        let summary = trimmed(operation, "summary");
+        let description = trimmed(operation, "description");
         let both = match (summary, description) {
             (summary, "") => summary.to_owned(),
             ("", description) => description.to_owned(),

@@ -271,24 +271,27 @@ impl Overlay {
     }
 }
 
+fn fits_any(globs: &[String], text: &str) -> bool {
+    globs.iter().any(|glob| glob::fits(glob, text))
+}
+
 impl Choose {
     fn chooses(&self, operation: &Operation) -> bool {
-        let any = |globs: &[String], text: &str| globs.iter().any(|glob| glob::fits(glob, text));
         let path = |globs: &[String]| {
             globs
                 .iter()
                 .any(|glob| glob::fits_path(glob, &operation.path))
         };
-        let tag = |globs: &[String]| operation.tags.iter().any(|tag| any(globs, tag));
+        let tag = |globs: &[String]| operation.tags.iter().any(|tag| fits_any(globs, tag));
         let all = self.operations.is_empty() && self.tags.is_empty() && self.paths.is_empty();
-        let named = any(&self.operations, &operation.id);
+        let named = fits_any(&self.operations, &operation.id);
         let chosen = all || named || tag(&self.tags) || path(&self.paths);
         let method = self.methods.is_empty()
             || self
                 .methods
                 .iter()
                 .any(|it| it.eq_ignore_ascii_case(&operation.method));
-        let except = any(&self.except.operations, &operation.id)
+        let except = fits_any(&self.except.operations, &operation.id)
             || tag(&self.except.tags)
             || path(&self.except.paths);
         let wanted = !operation.deprecated || self.deprecated || named;
@@ -308,14 +311,13 @@ impl Choose {
                 "choose: no operation has the id `{glob}`{question}"
             ));
         }
-        let tagged = |glob: &str| {
-            operations
-                .iter()
-                .any(|it| it.tags.iter().any(|tag| glob::fits(glob, tag)))
-        };
-        for glob in self.tags.iter().filter(|glob| !tagged(glob)) {
-            let tags = operations.iter().flat_map(|operation| &operation.tags);
-            let question = similar(glob, tags);
+        let tags = operations.iter().flat_map(|operation| &operation.tags);
+        for glob in self
+            .tags
+            .iter()
+            .filter(|glob| !tags.clone().any(|tag| glob::fits(glob, tag)))
+        {
+            let question = similar(glob, tags.clone());
             problems.push(format!(
                 "choose: no operation has the tag `{glob}`{question}"
             ));

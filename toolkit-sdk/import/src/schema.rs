@@ -131,13 +131,13 @@ pub(crate) fn is_read_only(member: &Value, shared: &Shared) -> bool {
 }
 
 fn has_flag(member: &Value, word: &str, shared: &Shared) -> bool {
-    let is = |schema: &Value| schema.get(word).and_then(Value::as_bool) == Some(true);
-    is(member)
+    let is_set = |schema: &Value| schema.get(word).and_then(Value::as_bool) == Some(true);
+    is_set(member)
         || member
             .get("$ref")
             .and_then(Value::as_str)
             .and_then(|it| target_of(it, shared))
-            .is_some_and(is)
+            .is_some_and(is_set)
 }
 
 /// Longest chain of references to references.
@@ -303,14 +303,11 @@ impl Inliner<'_> {
         let Value::Object(own) = schema else {
             return json!({});
         };
-        let nested = |keyword: &str| {
-            own.get(keyword)
-                .is_some_and(|value| value.is_object() || value.is_array())
-        };
         if depth >= self.limits.depth
             && ["properties", "items", "anyOf", "oneOf", "prefixItems"]
                 .iter()
-                .any(|it| nested(it))
+                .filter_map(|keyword| own.get(*keyword))
+                .any(|value| value.is_object() || value.is_array())
         {
             self.cut = true;
             return self.described(kind_only(schema), own);

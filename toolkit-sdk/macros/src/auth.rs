@@ -296,14 +296,12 @@ impl Scheme {
             () if self.is_oauth1() => "flow",
             () => "",
         };
-        let known = |key: &Ident| {
-            KNOWN_KEYS
+        for (index, (key, _)) in self.keys.iter().enumerate() {
+            let is_known = KNOWN_KEYS
                 .split(", ")
                 .chain(flow.split(", "))
-                .any(|known| key == known)
-        };
-        for (index, (key, _)) in self.keys.iter().enumerate() {
-            if !known(key) {
+                .any(|known| key == known);
+            if !is_known {
                 let more = if flow.is_empty() { "" } else { ", " };
                 problems.add(
                     key,
@@ -399,8 +397,9 @@ impl Scheme {
                 &value,
             )?]),
             "Basic" => {
-                let part = |text| LitStr::new(text, self.mode.span());
-                Ok(vec![basic(&part("{username}"), &part("{password}"))])
+                let username = LitStr::new("{username}", self.mode.span());
+                let password = LitStr::new("{password}", self.mode.span());
+                Ok(vec![basic(&username, &password)])
             }
             "NoAuth" => Ok(Vec::new()),
             _ => {

@@ -313,27 +313,34 @@ pub fn write(calls: &BTreeMap<String, Call>) -> Result<Vec<u8>, std::num::TryFro
 /// does not contain the call or is not a plan.
 #[must_use]
 pub fn find(plan: &[u8], name: &str) -> Option<Call> {
-    let number = |place: usize| -> Option<usize> {
-        let bytes = plan.get(place..place + 4)?.try_into().ok()?;
-        usize::try_from(u32::from_le_bytes(bytes)).ok()
-    };
-    let text =
-        |place: usize| -> Option<&[u8]> { plan.get(number(place)?..)?.get(..number(place + 4)?) };
     if !plan.starts_with(&PLAN_MAGIC) {
         return None;
     }
     let mut low = 0;
-    let mut high = number(4)?;
+    let mut high = number_at(plan, 4)?;
     while low < high {
         let middle = low + (high - low) / 2;
         let entry = HEADER_BYTES.checked_add(middle.checked_mul(ENTRY_BYTES)?)?;
-        match text(entry)?.cmp(name.as_bytes()) {
+        match bytes_at(plan, entry)?.cmp(name.as_bytes()) {
             std::cmp::Ordering::Less => low = middle + 1,
             std::cmp::Ordering::Greater => high = middle,
-            std::cmp::Ordering::Equal => return serde_json::from_slice(text(entry + 8)?).ok(),
+            std::cmp::Ordering::Equal => {
+                return serde_json::from_slice(bytes_at(plan, entry + 8)?).ok();
+            }
         }
     }
     None
+}
+
+fn number_at(plan: &[u8], position: usize) -> Option<usize> {
+    let bytes = plan.get(position..position + 4)?.try_into().ok()?;
+    usize::try_from(u32::from_le_bytes(bytes)).ok()
+}
+
+/// Returns the bytes whose offset and length are stored at a position.
+fn bytes_at(plan: &[u8], position: usize) -> Option<&[u8]> {
+    plan.get(number_at(plan, position)?..)?
+        .get(..number_at(plan, position + 4)?)
 }
 
 #[cfg(test)]

@@ -43,10 +43,13 @@ impl FromStr for Version {
     type Err = InvalidVersion;
 
     fn from_str(text: &str) -> Result<Self, InvalidVersion> {
-        let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
         let valid = match text.split_once('_') {
             Some((day, number)) => {
-                day.len() == 8 && number.len() == 2 && digits(day) && digits(number) && is_day(day)
+                day.len() == 8
+                    && number.len() == 2
+                    && has_only_digits(day)
+                    && has_only_digits(number)
+                    && is_day(day)
             }
             None => false,
         };
@@ -56,6 +59,10 @@ impl FromStr for Version {
             Err(InvalidVersion(text.to_owned()))
         }
     }
+}
+
+fn has_only_digits(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn is_day(day: &str) -> bool {

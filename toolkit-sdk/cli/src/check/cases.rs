@@ -259,27 +259,28 @@ fn schema_problems(subject: Subject<'_>, case: &Case, data: &Value) -> Vec<Strin
         Subject::Tool(tool) => (&tool.input, (!tool.loose_output).then_some(&tool.output)),
         Subject::Trigger(trigger) => (&trigger.config, None),
     };
-    let against = |schema: &Value, value: &Value, what: &str| {
-        // Invalid schemas are reported together with the manifest.
-        let problems = schema::compile(schema)
-            .map(|validator| schema::problems(&validator, value))
-            .unwrap_or_default();
-        problems
-            .into_iter()
-            .map(|problem| format!("{what}: {problem}"))
-            .collect::<Vec<_>>()
-    };
-    let mut problems = against(
+    let mut problems = mismatches(
         input,
         &case.arguments,
         "the arguments do not match the input schema",
     );
     problems.extend(
         output
-            .map(|output| against(output, data, "the data does not match the output schema"))
+            .map(|output| mismatches(output, data, "the data does not match the output schema"))
             .unwrap_or_default(),
     );
     problems
+}
+
+/// Reports differences between a value and a schema. Invalid schemas are reported together with the
+/// manifest.
+fn mismatches(schema: &Value, value: &Value, what: &str) -> Vec<String> {
+    schema::compile(schema)
+        .map(|validator| schema::problems(&validator, value))
+        .unwrap_or_default()
+        .into_iter()
+        .map(|problem| format!("{what}: {problem}"))
+        .collect()
 }
 
 /// Returns details that help to understand a failure.

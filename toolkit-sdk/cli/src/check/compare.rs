@@ -92,12 +92,11 @@ fn address(received: &ReceivedRequest, placements: &[Placement]) -> Url {
 /// Removes one parameter from a query and keeps the spelling of the others.
 fn without(url: &mut Url, name: &str, value: &str) {
     let Some(query) = url.query() else { return };
-    let is_it = |pair: &str| {
-        form_urlencoded::parse(pair.as_bytes()).next() == Some((name.into(), value.into()))
-    };
     let rest = query
         .split('&')
-        .filter(|pair| !is_it(pair))
+        .filter(|pair| {
+            form_urlencoded::parse(pair.as_bytes()).next() != Some((name.into(), value.into()))
+        })
         .collect::<Vec<_>>()
         .join("&");
     url.set_query((!rest.is_empty()).then_some(&rest));

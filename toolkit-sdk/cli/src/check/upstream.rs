@@ -192,12 +192,13 @@ async fn answer(State(server): State<Server>, request: Request) -> Response {
     let Ok(url) = Url::parse(&format!("{}{target}", server.origin)) else {
         return plain(400, "not an address");
     };
-    let text =
-        |value: &axum::http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let headers = head
         .headers
         .iter()
-        .map(|(name, value)| (name.as_str().to_owned(), text(value)))
+        .map(|(name, value)| {
+            let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
+            (name.as_str().to_owned(), value)
+        })
         .collect();
     let received = ReceivedRequest {
         method: head.method.to_string(),

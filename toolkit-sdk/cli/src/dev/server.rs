@@ -61,15 +61,11 @@ impl Server {
         let Some(url) = &options.server else {
             return start(options, console).await;
         };
-        let given = |key: &Option<String>, name: &str| {
-            let key = key.clone().filter(|key| !key.is_empty());
-            key.with_context(|| format!("--server needs the keys of that server; set {name}"))
-        };
-        let org_key = given(&options.org_key, "TOOLHOST_ORG_API_KEY")?;
+        let org_key = required_key(options.org_key.as_ref(), "TOOLHOST_ORG_API_KEY")?;
         let api = Api::new(
             url.clone(),
             org_key,
-            given(&options.key, "TOOLHOST_API_KEY")?,
+            required_key(options.key.as_ref(), "TOOLHOST_API_KEY")?,
         )?;
         Ok(Self { api, owned: None })
     }
@@ -127,6 +123,13 @@ async fn read_log(log: ChildStderr, console: Console) {
             eprintln!("{}", log_line(&entry).unwrap_or(line));
         }
     }
+}
+
+/// Returns a key of the server that the options name.
+fn required_key(key: Option<&String>, name: &str) -> Result<String> {
+    key.filter(|key| !key.is_empty())
+        .cloned()
+        .with_context(|| format!("--server needs the keys of that server; set {name}"))
 }
 
 /// Formats a log entry for people. Returns `None` if the value is not an entry.

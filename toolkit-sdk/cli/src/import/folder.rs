@@ -186,21 +186,20 @@ fn joined(mut described: Value, imported: Manifest) -> Result<Value> {
         .tools
         .iter()
         .filter(|tool| !taken.contains(&tool.slug))
-        .map(serde_json::to_value);
-    let tools = tools.collect::<Result<Vec<_>, _>>()?;
+        .map(serde_json::to_value)
+        .collect::<Result<Vec<_>, _>>()?;
     extend(&mut described["tools"], tools);
     // For a host that the crate names, only the crate's rules apply.
-    let named = |host: &str| {
-        described["egress"]
-            .as_array()
-            .is_some_and(|own| own.iter().any(|rule| rule["host"] == host))
-    };
     let rules = imported
         .egress
         .iter()
-        .filter(|rule| !named(&rule.host))
-        .map(serde_json::to_value);
-    let rules = rules.collect::<Result<Vec<_>, _>>()?;
+        .filter(|added| {
+            !described["egress"]
+                .as_array()
+                .is_some_and(|own| own.iter().any(|rule| rule["host"] == *added.host))
+        })
+        .map(serde_json::to_value)
+        .collect::<Result<Vec<_>, _>>()?;
     extend(&mut described["egress"], rules);
     if described["auth"].as_array().is_none_or(Vec::is_empty) {
         described["auth"] = serde_json::to_value(imported.auth)?;

@@ -133,15 +133,14 @@ impl<'a> Reader<'a> {
     }
 
     fn parameters(&self, id: &str, method: &Method, api: &mut Api) -> Vec<Parameter> {
-        let ordered = |name: &str| {
+        let mut all: Vec<(&String, &document::Parameter)> = method.parameters.iter().collect();
+        all.sort_by_key(|(name, _)| {
             method
                 .parameter_order
                 .iter()
-                .position(|it| it == name)
+                .position(|it| it == *name)
                 .unwrap_or(usize::MAX)
-        };
-        let mut all: Vec<(&String, &document::Parameter)> = method.parameters.iter().collect();
-        all.sort_by_key(|(name, _)| ordered(name));
+        });
         let mut made = Vec::new();
         for (name, about) in all {
             if about.deprecated && !about.required && about.location != "path" {

@@ -42,18 +42,20 @@ pub(super) fn arguments(schema: &Schema, arguments: &[Argument]) -> Arguments {
         .iter()
         .map(|it| format!("{0}: ${0}", it.name))
         .collect();
-    let brackets = |parts: Vec<String>| {
-        if parts.is_empty() {
-            String::new()
-        } else {
-            format!("({})", parts.join(", "))
-        }
-    };
     Arguments {
         schema: object(&sent, |argument| member(schema, argument, false)),
-        variables: brackets(declared),
-        passed: brackets(passed),
+        variables: brackets(&declared),
+        passed: brackets(&passed),
         unsupported: files.iter().map(|it| it.name.clone()).collect(),
+    }
+}
+
+/// Returns the parts in brackets, or an empty string if there are no parts.
+fn brackets(parts: &[String]) -> String {
+    if parts.is_empty() {
+        String::new()
+    } else {
+        format!("({})", parts.join(", "))
     }
 }
 
@@ -162,19 +164,18 @@ fn type_schema(schema: &Schema, ty: &Ref) -> Value {
 /// Returns the schema of a scalar by its name, since a GraphQL schema says nothing else about its
 /// values.
 pub(super) fn scalar(name: &str, description: &str) -> Value {
-    let with = |format: &str| json!({ "type": "string", "format": format });
     match name.to_ascii_lowercase().as_str() {
         "int" => json!({ "type": "integer" }),
         "float" => json!({ "type": "number" }),
         "boolean" => json!({ "type": "boolean" }),
         "string" | "id" => json!({ "type": "string" }),
         "datetime" | "datetimeiso" | "timestamptz" | "isodatetime" | "iso8601datetime"
-        | "precisedatetime" => with("date-time"),
-        "date" | "iso8601date" | "localdate" => with("date"),
-        "time" | "localtime" => with("time"),
-        "uri" | "url" => with("uri"),
-        "uuid" => with("uuid"),
-        "email" | "emailaddress" => with("email"),
+        | "precisedatetime" => formatted("date-time"),
+        "date" | "iso8601date" | "localdate" => formatted("date"),
+        "time" | "localtime" => formatted("time"),
+        "uri" | "url" => formatted("uri"),
+        "uuid" => formatted("uuid"),
+        "email" | "emailaddress" => formatted("email"),
         "bigint" | "long" | "int64" | "unsignedint64" | "decimal" | "bigdecimal" => {
             json!({ "type": ["number", "string"], "description": name })
         }
@@ -182,4 +183,8 @@ pub(super) fn scalar(name: &str, description: &str) -> Value {
         "jsonobject" => json!({ "type": "object" }),
         _ => json!({ "description": text::block(&format!("{name}. {description}"), 300) }),
     }
+}
+
+fn formatted(format: &str) -> Value {
+    json!({ "type": "string", "format": format })
 }

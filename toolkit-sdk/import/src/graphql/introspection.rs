@@ -89,11 +89,10 @@ pub(super) fn read(document: &Value) -> Result<Schema> {
     })?;
     let root = Root::deserialize(root)
         .map_err(|cause| Error::new(format!("the introspection response is not valid: {cause}")))?;
-    let name = |named: Option<Named>| named.map(|named| named.name);
     Ok(Schema {
-        query: name(root.query_type),
-        mutation: name(root.mutation_type),
-        subscription: name(root.subscription_type),
+        query: root.query_type.map(|ty| ty.name),
+        mutation: root.mutation_type.map(|ty| ty.name),
+        subscription: root.subscription_type.map(|ty| ty.name),
         types: root.types.into_iter().filter_map(kind).collect(),
     })
 }
@@ -178,10 +177,9 @@ fn argument(argument: Argument) -> Option<model::Argument> {
 }
 
 fn reference(ty: TypeRef) -> Option<Ref> {
-    let inner = |ty: Option<Box<TypeRef>>| reference(*ty?).map(Box::new);
     match ty.kind.as_str() {
-        "NON_NULL" => Some(Ref::NonNull(inner(ty.of_type)?)),
-        "LIST" => Some(Ref::List(inner(ty.of_type)?)),
+        "NON_NULL" => Some(Ref::NonNull(Box::new(reference(*ty.of_type?)?))),
+        "LIST" => Some(Ref::List(Box::new(reference(*ty.of_type?)?))),
         _ => ty.name.map(Ref::Named),
     }
 }
@@ -189,15 +187,15 @@ fn reference(ty: TypeRef) -> Option<Ref> {
 /// Parses a default in the syntax of the schema language. Only values that are also JSON, and
 /// values of an enumeration, are supported.
 fn literal(text: &str) -> Option<Value> {
-    let is_name = |text: &str| {
-        !text.is_empty()
-            && text
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-    };
     match serde_json::from_str(text) {
         Ok(Value::Null) => None,
         Ok(value) => Some(value),
-        Err(_) => is_name(text).then(|| text.into()),
+        Err(_) => {
+            let is_name = !text.is_empty()
+                && text
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+            is_name.then(|| text.into())
+        }
     }
 }

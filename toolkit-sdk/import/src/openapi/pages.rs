@@ -187,10 +187,11 @@ fn member(
     for (place, holder) in holders {
         for name in names {
             let schema = flat(&holder["properties"][*name]);
-            let fits = |kind: &Value| kinds.iter().any(|known| kind == known);
             let fits = match &schema["type"] {
-                Value::Array(several) => several.iter().any(fits),
-                one => fits(one),
+                Value::Array(several) => {
+                    several.iter().any(|kind| kinds.iter().any(|it| kind == it))
+                }
+                one => kinds.iter().any(|it| one == it),
             };
             // A link at the top called `href` is that of the page itself.
             if fits && (*name != "href" || place.ends_with("/next")) {

@@ -138,11 +138,11 @@ impl<'a> Security<'a> {
             .into_iter()
             .flat_map(BTreeMap::values)
             .filter_map(|scopes| scopes.as_array())
-            .flatten();
-        let scopes = scopes
+            .flatten()
             .filter_map(Value::as_str)
-            .filter(|scope| !scope.is_empty() && !scope.contains(char::is_whitespace));
-        let scopes = scopes.map(str::to_owned).collect();
+            .filter(|scope| !scope.is_empty() && !scope.contains(char::is_whitespace))
+            .map(str::to_owned)
+            .collect();
         for set in sets.iter().filter(usable) {
             let names: BTreeSet<&'a str> = set
                 .keys()
@@ -161,14 +161,13 @@ impl<'a> Security<'a> {
     }
 
     pub(super) fn fills_header(&self, name: &str) -> bool {
-        let fills = |kind: &Kind| match kind {
+        self.schemes.values().any(|scheme| match &scheme.kind {
             Kind::Header(own) => own.eq_ignore_ascii_case(name),
             Kind::Bearer | Kind::Flow(..) | Kind::Basic => {
                 name.eq_ignore_ascii_case("authorization")
             }
             _ => false,
-        };
-        self.schemes.values().any(|scheme| fills(&scheme.kind))
+        })
     }
 
     pub(super) fn fills_query(&self, name: &str) -> bool {
@@ -241,15 +240,12 @@ impl<'a> Security<'a> {
     }
 
     fn mode(&self, set: &BTreeSet<&str>) -> AuthMode {
-        let has = |kind: &Kind| set.iter().any(|name| self.schemes[name].kind == *kind);
-        if set
-            .iter()
-            .any(|name| matches!(self.schemes[name].kind, Kind::Flow(..)))
-        {
+        let kinds: Vec<&Kind> = set.iter().map(|name| &self.schemes[name].kind).collect();
+        if kinds.iter().any(|kind| matches!(kind, Kind::Flow(..))) {
             AuthMode::Oauth2
-        } else if has(&Kind::Bearer) {
+        } else if kinds.contains(&&Kind::Bearer) {
             AuthMode::BearerToken
-        } else if has(&Kind::Basic) {
+        } else if kinds.contains(&&Kind::Basic) {
             AuthMode::Basic
         } else {
             AuthMode::ApiKey
@@ -278,8 +274,15 @@ impl<'a> Security<'a> {
             name: name.to_owned(),
             ..AuthScheme::default()
         };
-        let key = |kind: &Kind| matches!(kind, Kind::Header(_) | Kind::Query(_) | Kind::Cookie(_));
-        let keys = all.iter().filter(|scheme| key(&scheme.kind)).count();
+        let keys = all
+            .iter()
+            .filter(|scheme| {
+                matches!(
+                    scheme.kind,
+                    Kind::Header(_) | Kind::Query(_) | Kind::Cookie(_)
+                )
+            })
+            .count();
         for scheme in all.iter().take(15) {
             let everywhere = sets.iter().all(|set| {
                 set.iter()

@@ -131,10 +131,12 @@ fn operation<'a>(
         all.retain(|known| known["name"] != own["name"] || known["in"] != own["in"]);
         all.push(own);
     }
-    let is_in =
-        |place: &'static str| move |parameter: &&&Value| parameter["in"].as_str() == Some(place);
-    let body = all.iter().find(is_in("body"));
-    let form: Vec<&Value> = all.iter().filter(is_in("formData")).copied().collect();
+    let body = all.iter().find(|it| it["in"] == "body");
+    let form: Vec<&Value> = all
+        .iter()
+        .filter(|it| it["in"] == "formData")
+        .copied()
+        .collect();
     let rest = all
         .iter()
         .filter(|it| !matches!(it["in"].as_str(), Some("body" | "formData")));
@@ -142,24 +144,13 @@ fn operation<'a>(
         "parameters".to_owned(),
         rest.map(|parameter| parameter_of(parameter)).collect(),
     );
-    let media_types = |word: &str| -> Vec<String> {
-        let list = old
-            .get(word)
-            .or_else(|| document.root.get(word))
-            .and_then(Value::as_array);
-        list.into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .map(str::to_owned)
-            .collect()
-    };
-    let consumes = media_types("consumes");
+    let consumes = media_types(document, old, "consumes");
     if let Some(body) = body {
         new.insert("requestBody".to_owned(), body_of(body, &consumes));
     } else if !form.is_empty() {
         new.insert("requestBody".to_owned(), form_of(&form, &consumes));
     }
-    let produces = media_types("produces");
+    let produces = media_types(document, old, "produces");
     let responses = old
         .get("responses")
         .and_then(Value::as_object)
@@ -175,6 +166,19 @@ fn operation<'a>(
         .collect();
     new.insert("responses".to_owned(), responses.into());
     Value::Object(new)
+}
+
+/// Returns a list of media types of an operation, otherwise that of the document.
+fn media_types(document: &Document<'_>, operation: &Map<String, Value>, word: &str) -> Vec<String> {
+    operation
+        .get(word)
+        .or_else(|| document.root.get(word))
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect()
 }
 
 fn parameter_of(old: &Value) -> Value {

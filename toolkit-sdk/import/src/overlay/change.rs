@@ -15,13 +15,12 @@ impl Change {
         shared: &Shared,
         problems: &mut Vec<String>,
     ) {
-        let set = |target: &mut String, value: &Option<String>| {
-            if let Some(value) = value {
-                target.clone_from(value);
-            }
-        };
-        set(&mut operation.title, &self.title);
-        set(&mut operation.description, &self.description);
+        if let Some(title) = &self.title {
+            operation.title.clone_from(title);
+        }
+        if let Some(description) = &self.description {
+            operation.description.clone_from(description);
+        }
         if let Some(tags) = &self.tags {
             operation.tags.clone_from(tags);
         }
@@ -60,11 +59,10 @@ pub(super) fn argument(
     change: &Argument,
     shared: &Shared,
 ) -> bool {
-    let is = |own: &str| own == name || names::argument(own) == name;
     let Some(parameter) = operation
         .parameters
         .iter_mut()
-        .find(|parameter| is(&parameter.name))
+        .find(|parameter| parameter.name == name || names::argument(&parameter.name) == name)
     else {
         return member(operation, name, change, shared);
     };

@@ -88,11 +88,6 @@ fn one_of(mut schemas: Value) -> Value {
     if all.len() == 1 {
         return all.remove(0);
     }
-    let values = |schema: &Value| match (schema.get("const"), schema.get("enum")) {
-        (Some(value), _) => Some(vec![value.clone()]),
-        (None, Some(Value::Array(values))) => Some(values.clone()),
-        _ => None,
-    };
     // The values that distinguish the alternatives.
     let Some(lists) = all.iter().map(values).collect::<Option<Vec<_>>>() else {
         return json!({ "anyOf": all });
@@ -110,15 +105,19 @@ fn one_of(mut schemas: Value) -> Value {
     member
 }
 
+/// Returns the only values that a schema allows, if it lists them.
+fn values(schema: &Value) -> Option<Vec<Value>> {
+    match (schema.get("const"), schema.get("enum")) {
+        (Some(value), _) => Some(vec![value.clone()]),
+        (None, Some(Value::Array(values))) => Some(values.clone()),
+        _ => None,
+    }
+}
+
 /// Adds the names that all alternatives require. Returns what each requires beyond them.
 fn add_required(whole: &mut Map<String, Value>, all: &[Map<String, Value>]) -> Vec<Vec<String>> {
-    let names = |one: &Map<String, Value>| {
-        let names = one.get("required").and_then(Value::as_array).into_iter();
-        let names = names.flatten().filter_map(Value::as_str);
-        names.map(str::to_owned).collect::<Vec<_>>()
-    };
-    let mut required = names(whole);
-    let lists: Vec<_> = all.iter().map(names).collect();
+    let mut required = required_names(whole);
+    let lists: Vec<_> = all.iter().map(required_names).collect();
     for name in lists.first().into_iter().flatten() {
         if lists.iter().all(|list| list.contains(name)) && !required.contains(name) {
             required.push(name.clone());
@@ -138,4 +137,15 @@ fn add_required(whole: &mut Map<String, Value>, all: &[Map<String, Value>]) -> V
         return Vec::new();
     }
     choices
+}
+
+fn required_names(schema: &Map<String, Value>) -> Vec<String> {
+    schema
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect()
 }

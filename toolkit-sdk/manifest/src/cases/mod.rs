@@ -281,7 +281,6 @@ impl Case {
     /// for all others that an account has.
     #[must_use]
     pub fn account_values(&self, scheme: &AuthScheme) -> BTreeMap<String, String> {
-        let generated = |name: &str| format!("case-{name}");
         let fields = scheme.fields.iter().filter_map(|field| {
             let is_needed = field.secret || !field.optional;
             let value = self
@@ -297,6 +296,10 @@ impl Case {
             .map(|name| (name.to_owned(), generated(name)));
         fields.chain(granted).collect()
     }
+}
+
+fn generated(name: &str) -> String {
+    format!("case-{name}")
 }
 
 impl Default for GivenResponse {
@@ -315,8 +318,11 @@ impl GivenResponse {
     /// derived from the body.
     #[must_use]
     pub fn parts(&self) -> (Vec<(String, String)>, Vec<u8>) {
-        let name = |(name, value): (&String, &String)| (name.to_ascii_lowercase(), value.clone());
-        let mut headers: Vec<_> = self.headers.iter().map(name).collect();
+        let mut headers: Vec<_> = self
+            .headers
+            .iter()
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.clone()))
+            .collect();
         let media_type = self.body.as_ref().map(|body| {
             if body.is_string() {
                 "text/plain"

@@ -309,12 +309,11 @@ impl Report {
     /// Compares egress rules. A credential may go wherever a toolkit may, so an added host is one
     /// that the owners of accounts did not know about.
     fn egress(&mut self, part: &str, old: &[EgressRule], new: &[EgressRule], credentials: bool) {
-        let known = |rule: &EgressRule| {
-            old.iter()
-                .any(|old| crate::problems::covers(&old.host, &rule.host))
-        };
         for rule in new.iter().filter(|rule| !old.contains(rule)) {
-            let breaks: &[Party] = if credentials && !known(rule) {
+            let is_known = old
+                .iter()
+                .any(|old| crate::problems::covers(&old.host, &rule.host));
+            let breaks: &[Party] = if credentials && !is_known {
                 &[Accounts]
             } else {
                 &[]
@@ -360,9 +359,8 @@ impl Report {
             {
                 report.add(name(other), "is new".to_owned(), &[]);
             }
-            let names = |list: &[T]| list.iter().map(|one| name(one).clone()).collect::<Vec<_>>();
-            let mut before = names(old);
-            let mut after = names(new);
+            let mut before: Vec<_> = old.iter().map(&name).collect();
+            let mut after: Vec<_> = new.iter().map(&name).collect();
             let moved = before != after;
             before.sort();
             after.sort();

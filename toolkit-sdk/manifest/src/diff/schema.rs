@@ -111,13 +111,11 @@ fn line(
     direction: Direction,
     report: &mut Report,
 ) {
-    let strict =
-        |finding: &Option<Finding>| finding.as_ref().is_some_and(|finding| !finding.tolerated);
     let breaking = match (direction, keyword) {
         // A property that callers sent or read is gone, even if it is still tolerated.
         (_, "property") if narrow.is_some() => true,
-        (Direction::In, _) => strict(&narrow),
-        (Direction::Out, _) => strict(&wide),
+        (Direction::In, _) => narrow.as_ref().is_some_and(|finding| !finding.tolerated),
+        (Direction::Out, _) => wide.as_ref().is_some_and(|finding| !finding.tolerated),
     };
     let gone = narrow.is_some();
     let came = wide.is_some();
@@ -358,10 +356,6 @@ impl Comparison {
 
     /// Compares the keywords that are only understood as a whole.
     fn whole(&mut self, first: &Node<'_>, demand: &Map<String, Value>, place: &str) {
-        let is_whole = |keyword: &str| {
-            KEYWORDS_COMPARED_WHOLE.contains(&keyword)
-                || (keyword == "items" && demand[keyword].is_array())
-        };
         let lone = demand
             .keys()
             .any(|keyword| keyword.starts_with("unevaluated"));
@@ -380,7 +374,10 @@ impl Comparison {
         let together: Vec<_> = demand
             .keys()
             .map(String::as_str)
-            .filter(|keyword| is_whole(keyword))
+            .filter(|keyword| {
+                KEYWORDS_COMPARED_WHOLE.contains(keyword)
+                    || (*keyword == "items" && demand[*keyword].is_array())
+            })
             .collect();
         let (free, bound): (Vec<_>, Vec<_>) = together.into_iter().partition(|keyword| {
             ["format", "multipleOf", "not", "pattern", "uniqueItems"].contains(keyword)

@@ -219,12 +219,7 @@ impl<'a> Survey<'a> {
     /// Refuses keywords that give a reference another meaning than its text has. A reference may
     /// lead into data, where other rules do not apply. In old dialects, `id` is such a keyword.
     fn check_dialect(&self, keywords: &Map<String, Value>, place: &str) -> Result<(), String> {
-        let names_old = |dialect: &Value| {
-            dialect
-                .as_str()
-                .is_some_and(|name| name.contains("draft-03") || name.contains("draft-04"))
-        };
-        let old = names_old(&self.root["$schema"]);
+        let old = is_old_dialect(&self.root["$schema"]);
         let foreign = IDENTITY_KEYWORDS
             .into_iter()
             .find(|keyword| keywords.contains_key(*keyword));
@@ -236,7 +231,7 @@ impl<'a> Survey<'a> {
                 place_or_schema(place)
             ));
         }
-        if !old && keywords.get("$schema").is_some_and(names_old) {
+        if !old && keywords.get("$schema").is_some_and(is_old_dialect) {
             return Err(format!(
                 "{}: remove `$schema`; the top of the schema names the dialect",
                 place_or_schema(place)
@@ -244,6 +239,12 @@ impl<'a> Survey<'a> {
         }
         Ok(())
     }
+}
+
+fn is_old_dialect(dialect: &Value) -> bool {
+    dialect
+        .as_str()
+        .is_some_and(|name| name.contains("draft-03") || name.contains("draft-04"))
 }
 
 /// Returns the schemas below a keyword.

@@ -325,9 +325,10 @@ fn is_allowed(name: &str, value: &str) -> bool {
 /// Returns true if a value contains no character that starts an escape, a string or an address in
 /// CSS, and calls only [`ALLOWED_FUNCTIONS`], or `url` with an element of the same document.
 fn is_plain(value: &str) -> bool {
-    let letter =
-        |letter: char| letter.is_ascii_alphanumeric() || " \t\n\r#.,()%+-_".contains(letter);
-    if !value.chars().all(letter) {
+    let is_plain = value
+        .chars()
+        .all(|letter| letter.is_ascii_alphanumeric() || " \t\n\r#.,()%+-_".contains(letter));
+    if !is_plain {
         return false;
     }
     let mut rest = value;

@@ -124,25 +124,26 @@ fn categories(manifest: &Manifest, report: &mut Report) {
             manifest.categories.len()
         ));
     }
-    let word = |text: &str| {
-        (1..=MAX_SLUG_BYTES).contains(&text.len())
-            && text.split('-').all(|part| {
-                !part.is_empty()
-                    && part
-                        .bytes()
-                        .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
-            })
-    };
     for category in manifest
         .categories
         .iter()
-        .filter(|category| !word(category))
+        .filter(|category| !is_category(category))
     {
         report.add(format_args!(
             "`{category}` is not a category; write lower-case words, for example developer-tools"
         ));
     }
     unique(&manifest.categories, &mut report);
+}
+
+fn is_category(text: &str) -> bool {
+    (1..=MAX_SLUG_BYTES).contains(&text.len())
+        && text.split('-').all(|part| {
+            !part.is_empty()
+                && part
+                    .bytes()
+                    .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        })
 }
 
 fn counts(manifest: &Manifest, report: &mut Report) {

@@ -211,17 +211,7 @@ fn check_keywords(keywords: &Map<String, Value>, root: &Value, report: &mut Repo
 
 /// Checks the keywords that hold values and not schemas.
 fn check_values(keywords: &Map<String, Value>, report: &mut Report) {
-    let names = |value: &Value| match value {
-        Value::String(name) => JSON_TYPES.contains(&name.as_str()),
-        Value::Array(names) => {
-            !names.is_empty()
-                && names
-                    .iter()
-                    .all(|name| name.as_str().is_some_and(|name| JSON_TYPES.contains(&name)))
-        }
-        _ => false,
-    };
-    if let Some(kind) = keywords.get("type").filter(|kind| !names(kind)) {
+    if let Some(kind) = keywords.get("type").filter(|kind| !names_types(kind)) {
         report.at("type").add(format_args!(
             "{kind} is not one of {}, or a list of them",
             JSON_TYPES.join(", ")
@@ -270,6 +260,20 @@ fn check_values(keywords: &Map<String, Value>, report: &mut Report) {
         {
             report.at(keyword).add("must be a text");
         }
+    }
+}
+
+/// Returns true if a value is the name of a type, or a list of such names.
+fn names_types(value: &Value) -> bool {
+    match value {
+        Value::String(name) => JSON_TYPES.contains(&name.as_str()),
+        Value::Array(names) => {
+            !names.is_empty()
+                && names
+                    .iter()
+                    .all(|name| name.as_str().is_some_and(|name| JSON_TYPES.contains(&name)))
+        }
+        _ => false,
     }
 }
 

@@ -323,7 +323,6 @@ pub fn send_all(requests: impl IntoIterator<Item = Request>) -> Vec<Result<Respo
         }
     }
     let mut sent = host::send_all(ready).into_iter();
-    let missing = || ToolError::internal("the platform returned fewer responses than requests");
     answers
         .into_iter()
         .zip(errors)
@@ -332,7 +331,9 @@ pub fn send_all(requests: impl IntoIterator<Item = Request>) -> Vec<Result<Respo
             None => match sent.next() {
                 Some(Ok(response)) => Response::new(response).checked(errors),
                 Some(Err(failure)) => Err(failure::from_transport(failure)),
-                None => Err(missing()),
+                None => Err(ToolError::internal(
+                    "the platform returned fewer responses than requests",
+                )),
             },
         })
         .collect()

@@ -127,15 +127,17 @@ fn given_fields<'a>(
 }
 
 fn push(pairs: &mut Vec<(String, String)>, field: &FormField, value: &Value) {
-    let name = || field.name.clone();
+    let name = &field.name;
     match (field.carries, value) {
-        (FieldEncoding::Json, value) => pairs.push((name(), value.to_string())),
-        (FieldEncoding::Brackets, value) => style::brackets(pairs, &field.name, value),
-        (FieldEncoding::Joined, value) => pairs.push((name(), style::joined(value, ",", false))),
-        (_, Value::Array(items)) => {
-            pairs.extend(items.iter().map(|item| (name(), style::plain(item))))
+        (FieldEncoding::Json, value) => pairs.push((name.clone(), value.to_string())),
+        (FieldEncoding::Brackets, value) => style::brackets(pairs, name, value),
+        (FieldEncoding::Joined, value) => {
+            pairs.push((name.clone(), style::joined(value, ",", false)))
         }
-        (_, value) => pairs.push((name(), style::plain(value))),
+        (_, Value::Array(items)) => {
+            pairs.extend(items.iter().map(|item| (name.clone(), style::plain(item))))
+        }
+        (_, value) => pairs.push((name.clone(), style::plain(value))),
     }
 }
 

@@ -135,21 +135,19 @@ fn slug(toolkit: &Toolkit, suffix: &str) -> String {
 }
 
 fn run(toolkit: &Toolkit, name: &str, case: &Case) -> Result<Value> {
-    let named = |function: &str, suffix: &str| is_called(name, function, suffix);
-    let slug = |suffix: &str| slug(toolkit, suffix);
     let arguments = case.arguments.to_string().into_bytes();
     if let Some(tool) = toolkit
         .tools
         .iter()
-        .find(|tool| named(tool.function, tool.suffix))
+        .find(|tool| is_called(name, tool.function, tool.suffix))
     {
-        let data = rt::execute(toolkit, &slug(tool.suffix), arguments)?;
+        let data = rt::execute(toolkit, &slug(toolkit, tool.suffix), arguments)?;
         return Ok(serde_json::from_slice(&data)?);
     }
     let Some(trigger) = toolkit
         .triggers
         .iter()
-        .find(|trigger| named(trigger.function, trigger.suffix))
+        .find(|trigger| is_called(name, trigger.function, trigger.suffix))
     else {
         return Err(ToolError::internal(format!(
             "no tool or trigger is called `{name}`"
@@ -157,7 +155,7 @@ fn run(toolkit: &Toolkit, name: &str, case: &Case) -> Result<Value> {
     };
     if let Some(subscription) = &case.subscription {
         let call = serde_json::to_vec(&subscription.call(&case.arguments))?;
-        let data = rt::execute(toolkit, &slug(trigger.suffix), call)?;
+        let data = rt::execute(toolkit, &slug(toolkit, trigger.suffix), call)?;
         return Ok(serde_json::from_slice(&data)?);
     }
     match &trigger.source {
@@ -169,7 +167,7 @@ fn run(toolkit: &Toolkit, name: &str, case: &Case) -> Result<Value> {
                 .unwrap_or_default();
             let polled = rt::poll_trigger(
                 toolkit,
-                &slug(trigger.suffix),
+                &slug(toolkit, trigger.suffix),
                 &arguments,
                 cursor.as_bytes(),
             )?;
@@ -177,8 +175,12 @@ fn run(toolkit: &Toolkit, name: &str, case: &Case) -> Result<Value> {
             Ok(json!({ "events": events(polled.events)?, "cursor": cursor, "more": polled.more }))
         }
         rt::Source::Webhook(_) => {
-            let received =
-                rt::receive_trigger(toolkit, &slug(trigger.suffix), &arguments, inbound(case))?;
+            let received = rt::receive_trigger(
+                toolkit,
+                &slug(toolkit, trigger.suffix),
+                &arguments,
+                inbound(case),
+            )?;
             let body = String::from_utf8_lossy(&received.body).into_owned();
             Ok(
                 json!({ "events": events(received.events)?, "status": received.status, "body": body }),

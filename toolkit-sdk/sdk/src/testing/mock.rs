@@ -215,11 +215,10 @@ impl Host {
     /// Returns the difference between the expected and the sent request, if there is one. Only the
     /// expected headers are compared, and the body only if one is expected.
     fn difference(&self, expected: &ExpectedRequest, sent: &Request) -> Option<String> {
-        let line = |method: &str, url: &str| format!("{method} {url}\n");
         if expected.method != sent.method || with_path(&expected.url) != with_path(&sent.url) {
             return Some(cases::lines(
-                &line(&expected.method, &expected.url),
-                &line(&sent.method, &sent.url),
+                &format!("{} {}\n", expected.method, expected.url),
+                &format!("{} {}\n", sent.method, sent.url),
             ));
         }
         for (name, value) in &expected.headers {

@@ -126,10 +126,11 @@ impl<'a> Node<'a> {
 
     /// Returns true if the node's values have already passed the same choice.
     pub(super) fn was_in(&self, choice: Choice<'_>) -> bool {
-        let closed = |choice: Choice<'_>| choice.forms.iter().all(super::has_no_references);
-        self.decided
-            .iter()
-            .any(|decided| decided.exactly_one && decided.forms == choice.forms && closed(choice))
+        self.decided.iter().any(|decided| {
+            decided.exactly_one
+                && decided.forms == choice.forms
+                && choice.forms.iter().all(super::has_no_references)
+        })
     }
 
     /// Returns a key that identifies the node.
@@ -328,7 +329,15 @@ fn property_of<'a>(map: &'a Map<String, Value>, name: &str) -> Option<&'a Value>
 
 /// Returns the kinds of values that the `type` of a schema allows.
 pub(super) fn mask_of(map: &Map<String, Value>) -> u8 {
-    let mask = |name: &Value| match name.as_str() {
+    match map.get("type") {
+        None => ALL_KINDS,
+        Some(Value::Array(names)) => names.iter().fold(0, |all, name| all | mask_of_type(name)),
+        Some(name) => mask_of_type(name),
+    }
+}
+
+fn mask_of_type(name: &Value) -> u8 {
+    match name.as_str() {
         Some("null") => NULL_KIND,
         Some("boolean") => BOOLEAN_KIND,
         Some("integer") => INTEGER_KIND,
@@ -337,11 +346,6 @@ pub(super) fn mask_of(map: &Map<String, Value>) -> u8 {
         Some("array") => ARRAY_KIND,
         Some("object") => OBJECT_KIND,
         _ => 0,
-    };
-    match map.get("type") {
-        None => ALL_KINDS,
-        Some(Value::Array(names)) => names.iter().fold(0, |all, name| all | mask(name)),
-        Some(name) => mask(name),
     }
 }
 
