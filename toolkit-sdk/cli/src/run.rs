@@ -293,8 +293,10 @@ fn option_json(text: Option<&String>, what: &str) -> Result<Option<Value>> {
 }
 
 fn find_trigger<'a>(manifest: &'a Manifest, name: &str) -> Result<&'a Trigger> {
-    let slugs = manifest.triggers.iter();
-    let slugs = slugs.map(|trigger| trigger.slug.as_str());
+    let slugs = manifest
+        .triggers
+        .iter()
+        .map(|trigger| trigger.slug.as_str());
     manifest
         .trigger(name)
         .or_else(|| manifest.trigger(&full_slug(manifest, name)))
@@ -305,8 +307,10 @@ fn find_trigger<'a>(manifest: &'a Manifest, name: &str) -> Result<&'a Trigger> {
 /// placeholder of the secret.
 fn subscription(case: &Case, manifest: &Manifest, name: &str) -> Result<Entry> {
     let found = find_trigger(manifest, name)?;
-    let call = case.subscription.as_ref();
-    let call = call.map(|subscription| subscription.call(&case.arguments));
+    let call = case
+        .subscription
+        .as_ref()
+        .map(|subscription| subscription.call(&case.arguments));
     Ok(Entry::subscription(
         manifest,
         found,

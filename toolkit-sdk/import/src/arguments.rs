@@ -53,8 +53,9 @@ pub(crate) fn build(operation: &Operation, shared: &Shared) -> Arguments {
         (ParameterIn::Path, "path"),
         (ParameterIn::Query, "query"),
         (ParameterIn::Header, "header"),
-    ];
-    let parameters = parameters.into_iter().flat_map(|(place, suffix)| {
+    ]
+    .into_iter()
+    .flat_map(|(place, suffix)| {
         operation
             .parameters
             .iter()

@@ -89,8 +89,7 @@ pub fn mcp(bytes: &[u8]) -> Result<Api> {
     let places = ["/result", ""];
     let found = places
         .iter()
-        .find_map(|place| root.pointer(place).filter(|it| it["tools"].is_array()));
-    let found = found
+        .find_map(|place| root.pointer(place).filter(|it| it["tools"].is_array()))
         .ok_or_else(|| Error::new("this is not the response to `tools/list`: it has no `tools`"))?;
     let listing = Listing::deserialize(found)
         .map_err(|cause| Error::new(format!("the list of tools is not valid: {cause}")))?;

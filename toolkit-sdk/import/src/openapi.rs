@@ -114,8 +114,11 @@ impl<'a> Reader<'a> {
     }
 
     fn paths(&mut self) -> Result<()> {
-        let paths = self.document.root.get("paths").and_then(Value::as_object);
-        let paths: Vec<(&'a String, &'a Map<String, Value>)> = paths
+        let paths: Vec<(&'a String, &'a Map<String, Value>)> = self
+            .document
+            .root
+            .get("paths")
+            .and_then(Value::as_object)
             .into_iter()
             .flatten()
             .filter_map(|(path, item)| Some((path, self.document.follow(item).as_object()?)))
@@ -207,12 +210,15 @@ fn ambiguous<'a>(paths: &[(&'a String, &'a Map<String, Value>)]) -> BTreeSet<&'a
 
 /// Returns the servers of a document, a path or an operation.
 fn servers(holder: &Value) -> Vec<Server> {
-    let servers = holder
+    let mut servers: Vec<Server> = holder
         .get("servers")
         .and_then(Value::as_array)
         .map(Vec::as_slice)
-        .unwrap_or_default();
-    let mut servers: Vec<Server> = servers.iter().take(100).filter_map(server).collect();
+        .unwrap_or_default()
+        .iter()
+        .take(100)
+        .filter_map(server)
+        .collect();
     // A server that can be called as it is comes first, and a production server comes before a test
     // server.
     servers.sort_by_key(|server| {

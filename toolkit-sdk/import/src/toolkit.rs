@@ -282,11 +282,12 @@ impl Builder<'_> {
         }
         let mut auth = api.auth;
         for scheme in &mut auth {
-            let missing = self
+            let missing: Vec<_> = self
                 .fields
                 .iter()
-                .filter(|field| scheme.fields.iter().all(|known| known.name != field.name));
-            let missing: Vec<_> = missing.cloned().collect();
+                .filter(|field| scheme.fields.iter().all(|known| known.name != field.name))
+                .cloned()
+                .collect();
             scheme.fields.extend(missing);
         }
         let name = text::line(&api.name, MAX_NAME_BYTES);
@@ -327,12 +328,12 @@ impl Builder<'_> {
         let mut unsupported = self.unsupported;
         loop {
             if manifest.tools.is_empty() {
-                let why = unsupported
+                let why: BTreeSet<String> = unsupported
                     .iter()
                     .filter(|it| it.unusable)
                     .take(5)
-                    .map(|it| format!("\n  {}", it.what));
-                let why: BTreeSet<String> = why.collect();
+                    .map(|it| format!("\n  {}", it.what))
+                    .collect();
                 let not_chosen = match report.not_chosen {
                     0 => String::new(),
                     count => {

@@ -35,8 +35,10 @@ pub fn is_same(one: &str, other: &str) -> bool {
 
 /// Returns the form of a name used for comparisons: in lower case, without `_` and `-`.
 fn letters(name: &str) -> String {
-    let letters = name.chars().take(MAX_NAME_CHARS);
-    let letters = letters.filter(|c| !matches!(c, '_' | '-'));
+    let letters = name
+        .chars()
+        .take(MAX_NAME_CHARS)
+        .filter(|c| !matches!(c, '_' | '-'));
     letters.flat_map(char::to_lowercase).collect()
 }
 

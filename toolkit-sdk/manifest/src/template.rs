@@ -150,8 +150,8 @@ impl<'a> Template<'a> {
             let inner = &rest[start + 1..];
             let end = unquoted(inner)
                 .find(|&(_, byte, depth)| byte == b'}' && depth == 0)
-                .map(|(at, ..)| at);
-            let end = end.ok_or("`{` without `}`")?;
+                .map(|(at, ..)| at)
+                .ok_or("`{` without `}`")?;
             let terms = split(&inner[..end], "||")
                 .into_iter()
                 .map(|term| Term::parse(term.trim(), depth));
@@ -270,8 +270,8 @@ impl<'a> Term<'a> {
         };
         let filled = arguments
             .iter()
-            .map(|argument| argument.fill(source, &|text| text));
-        let filled = filled.collect::<Option<Vec<_>>>()?;
+            .map(|argument| argument.fill(source, &|text| text))
+            .collect::<Option<Vec<_>>>()?;
         match function {
             Function::Base64 => Some(STANDARD.encode(filled.first()?)),
             Function::Base64Url => Some(URL_SAFE_NO_PAD.encode(filled.first()?)),

@@ -75,8 +75,10 @@ pub(super) fn load<'a>(
             .chain(triggers)
             .flat_map(|slug| missing(manifest, slug, &files)),
     );
-    let subscribing = manifest.triggers.iter();
-    let subscribing = subscribing.filter(|trigger| trigger.subscription.is_some());
+    let subscribing = manifest
+        .triggers
+        .iter()
+        .filter(|trigger| trigger.subscription.is_some());
     problems
         .extend(subscribing.flat_map(|trigger| missing_subscriptions(manifest, trigger, &files)));
     files

@@ -52,8 +52,10 @@ pub(super) fn sign_again(cassette: &Cassette, done: &FinishedCall) -> Result<(Va
         // Other credentials are replaced in the recorded text.
         if new == original { recorded } else { new }
     };
-    let headers = request.headers.iter().zip(&recorded.headers);
-    let headers = headers
+    let headers = request
+        .headers
+        .iter()
+        .zip(&recorded.headers)
         .map(|((name, value), (_, recorded))| (name.clone(), replace(value, recorded.clone())));
     let body = std::str::from_utf8(&request.body).map_or_else(
         |_| request.body.clone(),
@@ -131,16 +133,20 @@ impl Secrets<'_> {
     /// Returns the signatures of the call and those that replace them, in each encoding. A toolkit
     /// that verifies by itself usually verifies the body.
     fn signatures(&self, body: &Bytes) -> Vec<Replacement> {
-        let by_toolkit = self.replaced.iter();
-        let by_toolkit = by_toolkit
+        let by_toolkit = self
+            .replaced
+            .iter()
             .flat_map(|(secret, placeholder)| {
                 let signed = SignedMessage::of(body, secret).into_iter();
                 signed.map(move |signed| (signed, placeholder.as_str()))
             })
             .filter(|_| self.signed.is_empty());
         let (_, placeholder) = self.replaced.first().cloned().unwrap_or_default();
-        let by_platform = self.signed.iter().cloned();
-        let by_platform = by_platform.map(|signed| (signed, placeholder.as_str()));
+        let by_platform = self
+            .signed
+            .iter()
+            .cloned()
+            .map(|signed| (signed, placeholder.as_str()));
         by_platform
             .chain(by_toolkit)
             .filter_map(|(signed, placeholder)| {

@@ -115,11 +115,12 @@ impl<'a> Reader<'a> {
         if !open && members.is_none_or(Map::is_empty) {
             return None;
         }
-        let required = members
+        let required: Vec<&String> = members
             .into_iter()
             .flatten()
-            .filter(|(_, member)| is_required(member, method, name));
-        let required: Vec<&String> = required.map(|(member, _)| member).collect();
+            .filter(|(_, member)| is_required(member, method, name))
+            .map(|(member, _)| member)
+            .collect();
         let mut schema = schema::reference(name);
         if !required.is_empty() {
             schema["required"] = json!(required);

@@ -33,14 +33,18 @@ pub(super) fn upgraded(old: Value) -> Value {
     if let Some(security) = old.get("security") {
         new["security"] = security.clone();
     }
-    let schemes = old["securityDefinitions"].as_object().into_iter().flatten();
-    let schemes: Map<String, Value> = schemes
+    let schemes: Map<String, Value> = old["securityDefinitions"]
+        .as_object()
+        .into_iter()
+        .flatten()
         .map(|(name, about)| (name.clone(), scheme(about)))
         .collect();
     new["components"] = json!({ "securitySchemes": schemes });
     let document = Document::new(&old);
-    let paths = old["paths"].as_object().into_iter().flatten();
-    let paths: Map<String, Value> = paths
+    let paths: Map<String, Value> = old["paths"]
+        .as_object()
+        .into_iter()
+        .flatten()
         .map(|(path, item)| (path.clone(), item_of(&document, document.follow(item))))
         .collect();
     new["paths"] = Value::Object(paths);
@@ -151,12 +155,11 @@ fn operation<'a>(
         new.insert("requestBody".to_owned(), form_of(&form, &consumes));
     }
     let produces = media_types(document, old, "produces");
-    let responses = old
+    let responses: Map<String, Value> = old
         .get("responses")
         .and_then(Value::as_object)
         .into_iter()
-        .flatten();
-    let responses: Map<String, Value> = responses
+        .flatten()
         .map(|(status, response)| {
             (
                 status.clone(),

@@ -83,8 +83,10 @@ fn add_members(whole: &mut Map<String, Value>, all: &[Map<String, Value>]) {
 
 /// Returns the schema of a property that alternatives describe in these ways.
 fn one_of(mut schemas: Value) -> Value {
-    let all = schemas.as_array_mut().map(std::mem::take);
-    let mut all = all.unwrap_or_default();
+    let mut all = schemas
+        .as_array_mut()
+        .map(std::mem::take)
+        .unwrap_or_default();
     if all.len() == 1 {
         return all.remove(0);
     }

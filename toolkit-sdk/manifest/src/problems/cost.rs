@@ -222,8 +222,7 @@ impl<'a> Survey<'a> {
         let old = is_old_dialect(&self.root["$schema"]);
         let foreign = IDENTITY_KEYWORDS
             .into_iter()
-            .find(|keyword| keywords.contains_key(*keyword));
-        let foreign = foreign
+            .find(|keyword| keywords.contains_key(*keyword))
             .or_else(|| (old && keywords.get("id").is_some_and(Value::is_string)).then_some("id"));
         if let Some(keyword) = foreign {
             return Err(format!(

@@ -84,8 +84,8 @@ impl Session {
 
 /// Returns the result of the request with this id.
 fn result(response: &Response, id: u64) -> Result<Value> {
-    let answer = rpc::response_to(&id.into(), rpc::messages(response.bytes()));
-    let mut answer = answer.ok_or_else(|| unreadable("it has no result for the request"))?;
+    let mut answer = rpc::response_to(&id.into(), rpc::messages(response.bytes()))
+        .ok_or_else(|| unreadable("it has no result for the request"))?;
     match answer.get("error").filter(|error| !error.is_null()) {
         Some(error) => Err(refusal(error)),
         None => Ok(answer["result"].take()),

@@ -112,8 +112,9 @@ fn scripted(toolkit: &Toolkit, name: &str, case: &Case) -> Host {
 fn fields(toolkit: &Toolkit, name: &str, case: &Case) -> BTreeMap<String, String> {
     let manifest = (toolkit.describe)();
     let mut tools = toolkit.tools.iter();
-    let tool = tools.find(|tool| is_called(name, tool.function, tool.suffix));
-    let tool = tool.and_then(|tool| manifest.tool(&slug(toolkit, tool.suffix)));
+    let tool = tools
+        .find(|tool| is_called(name, tool.function, tool.suffix))
+        .and_then(|tool| manifest.tool(&slug(toolkit, tool.suffix)));
     let anonymous = tool.is_some_and(|tool| tool.no_auth);
     let mut schemes = manifest.auth.iter();
     let scheme = schemes.find(|scheme| scheme.mode != AuthMode::NoAuth);

@@ -146,8 +146,9 @@ impl Host {
         let place = self
             .script
             .iter()
-            .position(|exchange| self.difference(&exchange.request, request).is_none());
-        let place = place.filter(|_| self.any_order).unwrap_or(0);
+            .position(|exchange| self.difference(&exchange.request, request).is_none())
+            .filter(|_| self.any_order)
+            .unwrap_or(0);
         let Some(Exchange {
             request: expected,
             response,
