@@ -237,13 +237,13 @@ fn build_crates(
 /// Lists the folders in a folder, sorted by name.
 fn folders_in(folder: &Path) -> Result<Vec<PathBuf>> {
     let read = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
-    let mut found: Vec<_> = read
+    let mut folders: Vec<_> = read
         .flatten()
         .map(|entry| entry.path())
         .filter(|path| path.is_dir())
         .collect();
-    found.sort();
-    Ok(found)
+    folders.sort();
+    Ok(folders)
 }
 
 /// Builds imports without a crate. All of them share one guest, which is part of this command.

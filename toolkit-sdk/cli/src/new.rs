@@ -228,11 +228,11 @@ fn belongs_to_a_workspace(folder: &Path) -> Result<bool> {
     let Ok(output) = command.output() else {
         return Ok(false);
     };
-    let found = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
-    let own = folder
+    let manifest = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
+    let folder = folder
         .canonicalize()
         .with_context(|| format!("cannot read {}", folder.display()))?;
-    Ok(output.status.success() && found.parent().is_some_and(|root| root != own))
+    Ok(output.status.success() && manifest.parent().is_some_and(|root| root != folder))
 }
 
 #[cfg(test)]

@@ -226,12 +226,10 @@ impl Server {
         version: &str,
         undo: bool,
     ) -> Result<(u16, Value)> {
-        let request = self.request(Method::DELETE, slug, version)?;
-        let request = if undo {
-            request.query(&[("undo", "true")])
-        } else {
-            request
-        };
+        let mut request = self.request(Method::DELETE, slug, version)?;
+        if undo {
+            request = request.query(&[("undo", "true")]);
+        }
         self.answer(request).await
     }
 

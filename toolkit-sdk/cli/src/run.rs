@@ -306,50 +306,50 @@ fn find_trigger<'a>(manifest: &'a Manifest, name: &str) -> Result<&'a Trigger> {
 /// Returns the call of a case that subscribes at the provider, or unsubscribes. Its request holds the
 /// placeholder of the secret.
 fn subscription(case: &Case, manifest: &Manifest, name: &str) -> Result<Entry> {
-    let found = find_trigger(manifest, name)?;
+    let trigger = find_trigger(manifest, name)?;
     let call = case
         .subscription
         .as_ref()
         .map(|subscription| subscription.call(&case.arguments));
     Ok(Entry::subscription(
         manifest,
-        found,
+        trigger,
         json!(call).to_string().into(),
     ))
 }
 
 fn trigger(input: TriggerInput, manifest: &Manifest, name: &str) -> Result<Entry> {
-    let found = find_trigger(manifest, name)?;
+    let trigger = find_trigger(manifest, name)?;
     let TriggerInput {
         config,
         cursor,
         request,
     } = input;
     check_schema(
-        &found.config,
+        &trigger.config,
         &config,
         "the configuration does not match the trigger's schema",
     )?;
     let config = config.to_string().into();
-    match (found.kind, request) {
+    match (trigger.kind, request) {
         (TriggerKind::Poll, None) => {
             let cursor = cursor
                 .map(|cursor| cursor.to_string().into())
                 .unwrap_or_default();
-            Ok(Entry::poll(manifest, found, config, cursor))
+            Ok(Entry::poll(manifest, trigger, config, cursor))
         }
         (TriggerKind::Webhook, Some(request)) => {
             let request: Webhook = serde_json::from_value(request)
                 .context("the request needs `method`, `path`, `headers` and `body`")?;
-            Ok(Entry::receive(manifest, found, config, request.into()))
+            Ok(Entry::receive(manifest, trigger, config, request.into()))
         }
         (TriggerKind::Poll, Some(_)) => bail!(
             "{} is a polling trigger; use --cursor instead of --request",
-            found.slug
+            trigger.slug
         ),
         (TriggerKind::Webhook, None) => bail!(
             "{} is a webhook trigger; give the webhook request with --request",
-            found.slug
+            trigger.slug
         ),
     }
 }

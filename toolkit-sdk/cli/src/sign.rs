@@ -97,19 +97,19 @@ fn generate(options: &Sign) -> Result<()> {
     let pair = match &options.password {
         _ if options.no_password => KeyPair::generate_unencrypted_keypair(),
         password => KeyPair::generate_encrypted_keypair(password.clone()),
-    };
-    let pair = pair.context(
+    }
+    .context(
         "cannot make a key; without a terminal give TOOLKIT_SIGN_PASSWORD, or --no-password",
     )?;
-    let written = write_private(secret, &pair.sk.to_box(None)?.to_bytes());
-    written.with_context(|| format!("cannot write {}", secret.display()))?;
+    write_private(secret, &pair.sk.to_box(None)?.to_bytes())
+        .with_context(|| format!("cannot write {}", secret.display()))?;
     fs::write(&public, pair.pk.to_box()?.to_bytes())
         .with_context(|| format!("cannot write {}", public.display()))?;
     let id = id(pair.pk.keynum());
     let line = pair.pk.to_base64();
     if options.json {
-        let pair = json!({ "key": id, "secret_key_file": secret, "public_key_file": public, "public_key": line });
-        println!("{pair:#}");
+        let created = json!({ "key": id, "secret_key_file": secret, "public_key_file": public, "public_key": line });
+        println!("{created:#}");
     } else {
         println!(
             "key {id}: secret in {}, public in {}",
@@ -206,10 +206,10 @@ pub(crate) fn read_beside(component: &Path, bytes: &[u8]) -> Result<Option<Strin
     let comment = signature
         .trusted_comment()
         .with_context(|| format!("cannot read {shown}"))?;
-    let own = digest(bytes);
+    let expected = digest(bytes);
     if comment
         .split_whitespace()
-        .any(|word| word.starts_with("sha256:") && word != own)
+        .any(|word| word.starts_with("sha256:") && word != expected)
     {
         bail!(
             "{shown} does not match the bytes of {component}; sign that file again with `toolkit sign {component}` and publish it as it is, or remove the signature",

@@ -47,13 +47,13 @@ pub(crate) fn parse(server: &Server) -> Result<Address, String> {
     let (authority, path) = rest
         .find('/')
         .map_or((rest.as_str(), ""), |slash| rest.split_at(slash));
-    let authority = authority
+    let without_user = authority
         .rsplit_once('@')
         .map_or(authority, |(_, host)| host);
-    let authority = default_port(authority, server)?;
-    let (host, port) = match authority.rsplit_once(':') {
+    let host_and_port = default_port(without_user, server)?;
+    let (host, port) = match host_and_port.rsplit_once(':') {
         Some((host, port)) => (host, port.parse::<u16>().ok()),
-        None => (authority.as_str(), None),
+        None => (host_and_port.as_str(), None),
     };
     let host = address.host(&host.to_ascii_lowercase(), server)?;
     let path = address.path(path.trim_end_matches('/'), server);

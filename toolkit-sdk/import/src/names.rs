@@ -23,15 +23,16 @@ pub(crate) fn slugs(
     operations: &[Operation],
     given: &BTreeMap<String, String>,
 ) -> Vec<String> {
-    let own: Vec<String> = operations
+    let slugs: Vec<String> = operations
         .iter()
         .map(|operation| slug(toolkit, operation, given))
         .collect();
     let mut seen = BTreeMap::new();
-    for slug in &own {
+    for slug in &slugs {
         *seen.entry(slug.as_str()).or_insert(0) += 1;
     }
-    own.iter()
+    slugs
+        .iter()
         .zip(operations)
         .map(|(slug, operation)| match seen[slug.as_str()] {
             1 => slug.clone(),
@@ -50,13 +51,10 @@ fn slug(toolkit: &str, operation: &Operation, given: &BTreeMap<String, String>) 
         Some(given) => plain(given),
         None => plain(&operation.id.to_shouty_snake_case()),
     };
-    let name = name.strip_prefix(&format!("{prefix}_")).unwrap_or(&name);
-    let name = if name.is_empty() {
-        hashed("TOOL", &operation.id)
-    } else {
-        name.to_owned()
+    let whole = match name.strip_prefix(&format!("{prefix}_")).unwrap_or(&name) {
+        "" => format!("{prefix}_{}", hashed("TOOL", &operation.id)),
+        suffix => format!("{prefix}_{suffix}"),
     };
-    let whole = format!("{prefix}_{name}");
     if whole.len() <= MAX_SLUG_BYTES {
         whole
     } else {
@@ -77,9 +75,11 @@ fn plain(text: &str) -> String {
 
 /// Keeps the words that fit, and appends a hash of the whole.
 fn hashed(slug: &str, whole: &str) -> String {
-    let room = MAX_SLUG_BYTES - HASH_CHARS - 1;
+    let max_length = MAX_SLUG_BYTES - HASH_CHARS - 1;
     let kept = match slug.get(..room) {
-        Some(kept) if slug.len() > room => kept.rsplit_once('_').map_or(kept, |(words, _)| words),
+        Some(kept) if slug.len() > max_length => {
+            kept.rsplit_once('_').map_or(kept, |(words, _)| words)
+        }
         _ => slug,
     };
     format!(

@@ -162,12 +162,12 @@ impl<'a> Reader<'a> {
 
     /// Returns the id of an operation, which stays the same when the document grows.
     fn id(&self, path: &str, method: &str, operation: &Map<String, Value>) -> String {
-        let own = operation
+        let stated = operation
             .get("operationId")
             .and_then(Value::as_str)
             .map(str::trim)
-            .filter(|id| !id.is_empty());
-        match own.filter(|id| id.len() <= 200 && !self.ambiguous.contains(id)) {
+            .filter(|id| !id.is_empty() && id.len() <= 200 && !self.ambiguous.contains(id));
+        match stated {
             Some(id) => manifest::cleaned(id),
             None => manifest::cleaned(&format!("{method} {path}")),
         }

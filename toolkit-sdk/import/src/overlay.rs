@@ -232,11 +232,11 @@ impl Overlay {
     fn change(&self, api: &mut Api, problems: &mut Vec<String>) {
         for (name, argument) in &self.arguments {
             let shared = &api.schemas;
-            let mut found = false;
+            let mut matched = false;
             for operation in &mut api.operations {
-                found |= change::argument(operation, name, argument, shared);
+                matched |= change::argument(operation, name, argument, shared);
             }
-            if !found {
+            if !matched {
                 let parameters = api.operations.iter().flat_map(|it| &it.parameters);
                 let question = similar(name, parameters.map(|parameter| &parameter.name));
                 problems.push(format!("no operation has an argument `{name}`{question}"));
@@ -244,16 +244,16 @@ impl Overlay {
         }
         for (pattern, change) in &self.operations {
             let shared = &api.schemas;
-            let mut found = false;
+            let mut matched = false;
             for operation in api
                 .operations
                 .iter_mut()
                 .filter(|operation| glob::fits(pattern, &operation.id))
             {
-                found = true;
+                matched = true;
                 change.apply(operation, shared, problems);
             }
-            if !found {
+            if !matched {
                 let question = similar_id(pattern, &api.operations);
                 problems.push(format!(
                     "no chosen operation has the id `{pattern}`{question}"

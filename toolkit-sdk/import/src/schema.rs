@@ -154,15 +154,15 @@ fn flatten(schema: &Value, shared: &Shared, depth: usize, parts_left: &mut usize
     }
     *parts_left -= 1;
     if let Some(target) = own.get("$ref").and_then(Value::as_str) {
-        let found =
-            target_of(target, shared).map(|found| flatten(found, shared, depth + 1, parts_left));
-        let mut found = found.unwrap_or_else(|| json!({}));
+        let mut resolved = target_of(target, shared)
+            .map(|target| flatten(target, shared, depth + 1, parts_left))
+            .unwrap_or_else(|| json!({}));
         // Keywords next to a reference say more about this use of it.
-        if let Some(found) = found.as_object_mut() {
-            let beside = own.iter().filter(|(keyword, _)| *keyword != "$ref");
-            found.extend(beside.map(|(keyword, value)| (keyword.clone(), value.clone())));
+        if let Some(resolved) = resolved.as_object_mut() {
+            let siblings = own.iter().filter(|(keyword, _)| *keyword != "$ref");
+            resolved.extend(siblings.map(|(keyword, value)| (keyword.clone(), value.clone())));
         }
-        return found;
+        return resolved;
     }
     let Some(Value::Array(parts)) = own.get("allOf") else {
         return schema.clone();
@@ -272,14 +272,14 @@ impl Inliner<'_> {
             || self.path.len() > MAX_REFERENCE_CHAIN * 4
         {
             self.cut = true;
-            let found = target_of(reference, self.shared).map_or_else(|| json!({}), kind_only);
-            return self.described(found, own);
+            let kind = target_of(reference, self.shared).map_or_else(|| json!({}), kind_only);
+            return self.described(kind, own);
         }
-        let Some(found) = target_of(reference, self.shared) else {
+        let Some(target) = target_of(reference, self.shared) else {
             return self.described(json!({}), own);
         };
         self.path.push(reference.to_owned());
-        let mut closed = self.schema(found, depth);
+        let mut closed = self.schema(target, depth);
         self.path.pop();
         // Keywords next to a reference say more about this use of it.
         if let Some(closed) = closed.as_object_mut().filter(|_| own.len() > 1) {

@@ -152,7 +152,7 @@ impl Builder<'_> {
         operations: &[Operation],
         main: Option<&Address>,
     ) -> (Vec<Tool>, BTreeMap<String, Call>, BTreeMap<String, String>) {
-        let given = operations.iter().filter_map(|operation| {
+        let renamed = operations.iter().filter_map(|operation| {
             let slug = self
                 .overlay
                 .changes_of(&operation.id)
@@ -160,7 +160,7 @@ impl Builder<'_> {
                 .last()?;
             Some((operation.id.clone(), slug))
         });
-        let slugs = names::slugs(self.slug, operations, &given.collect());
+        let slugs = names::slugs(self.slug, operations, &renamed.collect());
         let mut tools = Vec::new();
         let mut calls = BTreeMap::new();
         let mut taken = BTreeMap::new();
@@ -290,12 +290,10 @@ impl Builder<'_> {
                 .collect();
             scheme.fields.extend(missing);
         }
-        let name = text::line(&api.name, MAX_NAME_BYTES);
-        let name = if name.is_empty() {
-            self.slug.to_owned()
-        } else {
-            name
-        };
+        let mut name = text::line(&api.name, MAX_NAME_BYTES);
+        if name.is_empty() {
+            name.push_str(self.slug);
+        }
         let description = text::block(&api.description, 1000);
         Manifest {
             abi: ABI_VERSION.to_owned(),

@@ -38,8 +38,8 @@ impl Pick {
             return Some(text).filter(|text| !text.is_empty());
         };
         let pattern = Regex::new(&format!("^(?:{pattern})$")).ok()?;
-        let found = pattern.captures(&text)?;
-        let part = found.get(1).or_else(|| found.get(0))?.as_str();
+        let captures = pattern.captures(&text)?;
+        let part = captures.get(1).or_else(|| captures.get(0))?.as_str();
         (!part.is_empty()).then(|| part.to_owned())
     }
 }

@@ -140,11 +140,11 @@ fn log_line(entry: &Value) -> Option<String> {
     let level = take("level")?;
     let target = take("target")?;
     let message = take("message")?;
-    let fields = fields
+    let rest: String = fields
         .iter()
-        .map(|(name, value)| format!(" {name}={value}"));
-    let fields: String = fields.collect();
-    Some(format!("{timestamp} {level} {target}: {message}{fields}"))
+        .map(|(name, value)| format!(" {name}={value}"))
+        .collect();
+    Some(format!("{timestamp} {level} {target}: {message}{rest}"))
 }
 
 async fn start(options: &Dev, console: Console) -> Result<Server> {

@@ -79,15 +79,17 @@ struct TypeRef {
 
 pub(super) fn read(document: &Value) -> Result<Schema> {
     let places = ["/data/__schema", "/__schema", ""];
-    let root = places.iter().find_map(|place| {
-        document
-            .pointer(place)
-            .filter(|it| it.get("types").is_some())
-    });
-    let root = root.ok_or_else(|| {
-        Error::new("this is not the response to an introspection query: it has no `__schema`")
-    })?;
-    let root = Root::deserialize(root)
+    let introspected = places
+        .iter()
+        .find_map(|place| {
+            document
+                .pointer(place)
+                .filter(|it| it.get("types").is_some())
+        })
+        .ok_or_else(|| {
+            Error::new("this is not the response to an introspection query: it has no `__schema`")
+        })?;
+    let root = Root::deserialize(introspected)
         .map_err(|cause| Error::new(format!("the introspection response is not valid: {cause}")))?;
     Ok(Schema {
         query: root.query_type.map(|ty| ty.name),

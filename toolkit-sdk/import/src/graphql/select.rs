@@ -209,17 +209,17 @@ impl<'a> Selector<'a> {
         let objects = fields
             .iter()
             .filter(|field| is_free(field) && !schema.is_leaf(field.ty.name()));
-        let mut room = MAX_OBJECTS_BY_LEVEL[level];
+        let mut remaining = MAX_OBJECTS_BY_LEVEL[level];
         for field in objects {
             let name = field.ty.name();
             if schema.connection(name).is_some() {
                 self.count(field, set);
                 continue;
             }
-            if room == 0 || self.left == 0 || self.path.contains(&name) {
+            if remaining == 0 || self.left == 0 || self.path.contains(&name) {
                 continue;
             }
-            room -= 1;
+            remaining -= 1;
             self.left -= 1;
             let (text, inner) = self.object(name, level + 1);
             set.add(

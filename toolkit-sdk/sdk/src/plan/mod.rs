@@ -154,10 +154,10 @@ fn fill_fields(url: &mut String, call: &Call) {
 }
 
 fn method(name: &str) -> Result<&'static str> {
-    let found = manifest::HTTP_METHODS
+    manifest::HTTP_METHODS
         .into_iter()
-        .find(|known| *known == name);
-    found.ok_or_else(|| ToolError::internal(format!("the plan has the unknown method `{name}`")))
+        .find(|known| *known == name)
+        .ok_or_else(|| ToolError::internal(format!("the plan has the unknown method `{name}`")))
 }
 
 #[cfg(test)]

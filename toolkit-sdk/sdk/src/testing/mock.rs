@@ -143,7 +143,7 @@ impl Host {
     }
 
     fn answer(&mut self, request: &Request) -> Result<Response, Failure> {
-        let place = self
+        let position = self
             .script
             .iter()
             .position(|exchange| self.difference(&exchange.request, request).is_none())
@@ -152,7 +152,7 @@ impl Host {
         let Some(Exchange {
             request: expected,
             response,
-        }) = self.script.remove(place)
+        }) = self.script.remove(position)
         else {
             panic!(
                 "the toolkit sent a request that was not expected:\n{}",
@@ -378,8 +378,8 @@ pub(crate) mod calls {
 
     pub(crate) fn state_set(key: &str, value: &[u8]) -> bool {
         CURRENT_HOST.with_borrow_mut(|host| {
-            let room = host.state.len() < MAX_STATE_KEYS || host.state.contains_key(key);
-            let fits = room && key.len() <= 256 && value.len() <= MAX_STATE_BYTES;
+            let has_capacity = host.state.len() < MAX_STATE_KEYS || host.state.contains_key(key);
+            let fits = has_capacity && key.len() <= 256 && value.len() <= MAX_STATE_BYTES;
             if fits {
                 host.state.insert(key.to_owned(), value.to_vec());
             }
