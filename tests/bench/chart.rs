@@ -55,11 +55,6 @@ pub(crate) fn svg(lines: &Value) -> Result<String> {
         let lines = lines.as_array().into_iter().flatten();
         lines.filter(move |line| line["part"] == part)
     };
-    let ratio = |line: &Value| {
-        let ratio = line["result"].as_object();
-        let ratio = ratio.filter(|result| result["name"] == "b/a")?;
-        Some((line["connections"].to_string(), ratio["value"].as_f64()?))
-    };
     let time = |line: &Value| {
         let (count, _) = line["what"].as_str()?.split_once(' ')?;
         Some((count.to_owned(), line["cpu_us"].as_f64()?))
@@ -70,7 +65,13 @@ pub(crate) fn svg(lines: &Value) -> Result<String> {
             title: "Calls per second, where a bare echo has 1",
             subtitle: "tools/execute: key, schema, sandbox and log",
             axis: "connections",
-            bars: of("b").filter_map(ratio).collect(),
+            bars: of("b")
+                .filter_map(|line| {
+                    let ratio = line["result"].as_object();
+                    let ratio = ratio.filter(|result| result["name"] == "b/a")?;
+                    Some((line["connections"].to_string(), ratio["value"].as_f64()?))
+                })
+                .collect(),
             decimals: 2,
             bare: Some(1.0),
         },

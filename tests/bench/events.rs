@@ -126,8 +126,11 @@ impl Triggers {
 
 /// Returns a number as letters, because the guest reads the digits of its configuration.
 fn letters(number: u64) -> String {
-    let letter = |digit: u8| char::from(digit - b'0' + b'a');
-    number.to_string().bytes().map(letter).collect()
+    number
+        .to_string()
+        .bytes()
+        .map(|digit| char::from(digit - b'0' + b'a'))
+        .collect()
 }
 
 /// Returns the times of the last polls of all instances, in epoch milliseconds. Instances without a

@@ -115,27 +115,27 @@ impl Target {
     /// Sends `requests` requests in total.
     pub(crate) async fn times(&self, connections: usize, requests: usize) -> Result<()> {
         let each = requests.div_ceil(connections);
-        let send = |_| async {
+        try_join_all((0..connections).map(|_| async {
             let mut connection = Connection::open(self.address).await?;
             for _ in 0..each {
                 connection.exchange(self).await?;
             }
             anyhow::Ok(())
-        };
-        try_join_all((0..connections).map(send)).await.map(drop)
+        }))
+        .await
+        .map(drop)
     }
 
     /// Sends requests for ever, also after errors of the server.
     pub(crate) async fn send_until_killed(&self, connections: usize) -> Result<()> {
-        let send = |_| async {
+        try_join_all((0..connections).map(|_| async {
             loop {
                 let mut connection = Connection::open(self.address).await?;
                 while connection.send(self).await.is_ok() {}
             }
-        };
-        try_join_all((0..connections).map(send))
-            .await
-            .map(|_: Vec<()>| ())
+        }))
+        .await
+        .map(|_: Vec<()>| ())
     }
 }
 

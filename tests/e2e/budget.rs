@@ -1557,8 +1557,10 @@ fn schema(bytes: usize) -> Value {
 
 /// Returns a schema with `levels` levels.
 fn nested(levels: usize) -> Value {
-    let inside = |inner, _| json!({ "type": "object", "properties": { "a": inner } });
-    (1..levels).fold(json!({ "type": "object" }), inside)
+    (1..levels).fold(
+        json!({ "type": "object" }),
+        |inner, _| json!({ "type": "object", "properties": { "a": inner } }),
+    )
 }
 
 #[tokio::test]
@@ -1610,13 +1612,11 @@ async fn call_file_limits_are_enforced() {
     host.publish(Guest::echo().component(), &manifest).await;
     let tool = guest::tool(&slug);
     let run = async |keys: Vec<String>| {
-        let named = |key: &String| json!({ "name": "n", "mimetype": "text/plain", "s3key": key });
-        project
-            .execute(
-                &tool,
-                json!({ "files": keys.iter().map(named).collect::<Vec<_>>() }),
-            )
-            .await
+        let files: Vec<_> = keys
+            .iter()
+            .map(|key| json!({ "name": "n", "mimetype": "text/plain", "s3key": key }))
+            .collect();
+        project.execute(&tool, json!({ "files": files })).await
     };
     // The number of files is checked before the files are looked up.
     let keys = |count: usize| {

@@ -89,8 +89,10 @@ impl<'a> Objects<'a> {
         let settings =
             json!({ "type": "use_custom_auth", "authScheme": "BEARER_TOKEN", "credentials": {} });
         let body = json!({ "toolkit": { "slug": TOOLKIT_SLUG }, "auth_config": settings });
-        let make = || self.post("/auth_configs", body, "/auth_config/id");
-        self.config.get_or_init(make).await.clone()
+        self.config
+            .get_or_init(|| self.post("/auth_configs", body, "/auth_config/id"))
+            .await
+            .clone()
     }
 
     async fn account(&self) -> String {
@@ -100,21 +102,27 @@ impl<'a> Objects<'a> {
             "auth_config": { "id": self.config().await },
             "connection": { "user_id": USER_ID, "state": state },
         });
-        let make = || self.post("/connected_accounts", body, "/id");
-        self.account.get_or_init(make).await.clone()
+        self.account
+            .get_or_init(|| self.post("/connected_accounts", body, "/id"))
+            .await
+            .clone()
     }
 
     async fn subscription(&self) -> String {
         let events = ["service.trigger.message"];
         let body = json!({ "webhook_url": "https://hooks.example.com/", "enabled_events": events });
-        let make = || self.post("/webhook_subscriptions", body, "/id");
-        self.subscription.get_or_init(make).await.clone()
+        self.subscription
+            .get_or_init(|| self.post("/webhook_subscriptions", body, "/id"))
+            .await
+            .clone()
     }
 
     async fn delivery(&self) -> String {
         let path = format!("/webhook_subscriptions/{}/test", self.subscription().await);
-        let make = || self.post(&path, json!({}), "/id");
-        self.delivery.get_or_init(make).await.clone()
+        self.delivery
+            .get_or_init(|| self.post(&path, json!({}), "/id"))
+            .await
+            .clone()
     }
 
     /// Starts a connection whose user the application is to verify, and returns its `session_uri`.

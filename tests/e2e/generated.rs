@@ -13,7 +13,7 @@ use harness::{
 use tempfile::TempDir;
 
 use crate::{
-    description::{CLIENT_OPERATIONS, Clients, Key, Operation, Takes},
+    description::{CLIENT_OPERATIONS, Clients, Key, Takes},
     given,
 };
 
@@ -86,9 +86,10 @@ fn try_out(host: &Host, keys: &[SentKey<'_>]) -> Finished {
     ]);
     // The program cannot generate components, and waits for the end of a stream. Invalid components
     // are tested in `refused`, streams in `event_stream`.
-    let made =
-        |operation: &&Operation| operation.takes() != Takes::Component && !operation.is_stream();
-    for operation in CLIENT_OPERATIONS.iter().filter(made) {
+    for operation in CLIENT_OPERATIONS
+        .iter()
+        .filter(|operation| operation.takes() != Takes::Component && !operation.is_stream())
+    {
         let key = keys.iter().find(|(kind, ..)| *kind == operation.key());
         let Some((_, header, secret)) = key else {
             continue;

@@ -155,17 +155,19 @@ fn places(wanted: &str) -> Vec<(&'static str, String, Value)> {
         {
             continue;
         }
-        let with_id = |(name, unknown)| {
-            (
-                name,
-                if kind(unknown) == Some(wanted) {
-                    "ID"
-                } else {
-                    unknown
-                },
-            )
-        };
-        let values: Vec<_> = unknown.into_iter().map(with_id).collect();
+        let values: Vec<_> = unknown
+            .into_iter()
+            .map(|(name, unknown)| {
+                (
+                    name,
+                    if kind(unknown) == Some(wanted) {
+                        "ID"
+                    } else {
+                        unknown
+                    },
+                )
+            })
+            .collect();
         let body = if let Body::Json(body) = operation.body(false) {
             body
         } else {

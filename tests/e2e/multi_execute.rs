@@ -172,8 +172,14 @@ async fn closed_session_begins_no_further_call() {
         };
         let (results, ()) = tokio::join!(called, closed);
         let results = results.as_array().unwrap();
-        let refused = |result: &&Value| result["error"].is_string();
-        assert_eq!(results.iter().filter(refused).count(), 4, "{results:#?}");
+        assert_eq!(
+            results
+                .iter()
+                .filter(|result| result["error"].is_string())
+                .count(),
+            4,
+            "{results:#?}"
+        );
         assert!(Host::application().seen(&waiting).is_empty());
     }
 }

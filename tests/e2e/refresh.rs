@@ -156,8 +156,10 @@ async fn refused_refresh_is_shown_and_logged() {
     assert!(reason.contains("invalid_client"), "{reason}");
     let log = host.output();
     let mut lines = log.lines().filter(|line| line.contains(&id));
-    let is_warning = |line: &str| line.contains("WARN") && line.contains("invalid_client");
-    assert!(lines.any(is_warning), "{log}");
+    assert!(
+        lines.any(|line| line.contains("WARN") && line.contains("invalid_client")),
+        "{log}"
+    );
 }
 
 #[tokio::test]

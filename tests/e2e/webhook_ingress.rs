@@ -48,12 +48,13 @@ struct GitHub {
 /// Returns the server with the toolkits of GitHub and Slack that the tests share.
 async fn shared_host() -> &'static Host {
     static WEBHOOKS_HOST: OnceCell<&Host> = OnceCell::const_new();
-    let start = || async {
-        let toolkits = documents::folder_with(&["github", "slack"]);
-        let setup = Setup::new().with("toolkits", toolkits.path().to_str().unwrap());
-        setup.start().await.until_exit()
-    };
-    WEBHOOKS_HOST.get_or_init(start).await
+    WEBHOOKS_HOST
+        .get_or_init(|| async {
+            let toolkits = documents::folder_with(&["github", "slack"]);
+            let setup = Setup::new().with("toolkits", toolkits.path().to_str().unwrap());
+            setup.start().await.until_exit()
+        })
+        .await
 }
 
 /// Returns the headers of a delivery with a signature.

@@ -134,12 +134,14 @@ impl Setup {
     pub async fn installed() -> Self {
         static SHARED_INSTALLATION: tokio::sync::OnceCell<Setup> =
             tokio::sync::OnceCell::const_new();
-        let install = || async {
-            let (setup, status) = Self::new().start().await.terminate().await;
-            assert!(status.success(), "{status}");
-            setup
-        };
-        SHARED_INSTALLATION.get_or_init(install).await.copy()
+        SHARED_INSTALLATION
+            .get_or_init(|| async {
+                let (setup, status) = Self::new().start().await.terminate().await;
+                assert!(status.success(), "{status}");
+                setup
+            })
+            .await
+            .copy()
     }
 
     /// Gives the server the components that another server has compiled. It loads them if both have
@@ -527,16 +529,17 @@ impl Host {
     /// reaches [`Host::application`] under the names in [`crate::fake_app::FAKE_APP_HOSTS`].
     pub async fn shared() -> &'static Self {
         static SHARED_HOST: tokio::sync::OnceCell<&Host> = tokio::sync::OnceCell::const_new();
-        let start = || async {
-            let setup = Setup::installed()
-                .await
-                .with_application(&crate::fake_app::FAKE_APP_HOSTS, Self::application())
-                // A large component is compiled concurrently with other compilers, and with the
-                // least priority.
-                .with("sandbox.compile_wall_s", "600");
-            setup.start().await.until_exit()
-        };
-        SHARED_HOST.get_or_init(start).await
+        SHARED_HOST
+            .get_or_init(|| async {
+                let setup = Setup::installed()
+                    .await
+                    .with_application(&crate::fake_app::FAKE_APP_HOSTS, Self::application())
+                    // A large component is compiled concurrently with other compilers, and with the
+                    // least priority.
+                    .with("sandbox.compile_wall_s", "600");
+                setup.start().await.until_exit()
+            })
+            .await
     }
 
     /// Keeps the server running until this process ends. The search for secrets runs at that point:

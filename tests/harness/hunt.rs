@@ -208,12 +208,14 @@ pub fn files_below(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return Vec::new();
     };
-    let below = |entry: std::fs::DirEntry| match entry.file_type() {
-        Ok(kind) if kind.is_dir() => files_below(&entry.path()),
-        Ok(kind) if kind.is_file() => vec![entry.path()],
-        _ => Vec::new(),
-    };
-    entries.flatten().flat_map(below).collect()
+    entries
+        .flatten()
+        .flat_map(|entry| match entry.file_type() {
+            Ok(kind) if kind.is_dir() => files_below(&entry.path()),
+            Ok(kind) if kind.is_file() => vec![entry.path()],
+            _ => Vec::new(),
+        })
+        .collect()
 }
 
 /// Asserts that a string contains no secret of a test.

@@ -83,15 +83,14 @@ pub fn steps(page: &Path) -> Vec<Step> {
 pub fn rows(page: &Path) -> Vec<Row> {
     let text =
         fs::read_to_string(page).unwrap_or_else(|cause| panic!("{}: {cause}", page.display()));
-    let cells = |line: &str| {
-        line.trim_matches('|')
-            .split(" | ")
-            .map(|cell| cell.trim().to_owned())
-            .collect()
-    };
     text.lines()
         .filter(|line| line.starts_with("| `"))
-        .map(cells)
+        .map(|line| {
+            line.trim_matches('|')
+                .split(" | ")
+                .map(|cell| cell.trim().to_owned())
+                .collect()
+        })
         .collect()
 }
 

@@ -301,12 +301,14 @@ impl Shared {
 
 /// Encodes a name in wire format.
 fn written(name: &str) -> Vec<u8> {
-    let label = |label: &str| {
-        std::iter::once(label.len() as u8)
-            .chain(label.bytes())
-            .collect::<Vec<_>>()
-    };
-    name.split('.').flat_map(label).chain([0]).collect()
+    name.split('.')
+        .flat_map(|label| {
+            std::iter::once(label.len() as u8)
+                .chain(label.bytes())
+                .collect::<Vec<_>>()
+        })
+        .chain([0])
+        .collect()
 }
 
 /// Returns spellings of a private address, each of which some parser accepts.

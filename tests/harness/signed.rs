@@ -195,8 +195,7 @@ impl State {
     }
 
     fn request(&mut self, seen: &ReceivedRequest) -> Response {
-        let nobody = |_: &Self, token: &str| token.is_empty().then(String::new);
-        let given = match self.signed(seen, nobody) {
+        let given = match self.signed(seen, |_, token| token.is_empty().then(String::new)) {
             Ok(given) if given.contains_key("oauth_callback") => given,
             Ok(_) => return oauth1_error("there is no callback"),
             Err(why) => return oauth1_error(&why),

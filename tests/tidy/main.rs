@@ -384,16 +384,15 @@ fn examples_in_docs_are_tested() {
 
 /// Returns the names that follow the name of a source file in a cell of a table: those of its tests.
 fn tests_named(cell: &str) -> impl Iterator<Item = &str> {
-    let is_name = |code: &&str| {
-        code.contains('_')
-            && code
-                .bytes()
-                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
-    };
     let codes = cell.split('`').skip(1).step_by(2);
     codes
         .skip_while(|code| !code.ends_with(".rs"))
-        .filter(is_name)
+        .filter(|code| {
+            code.contains('_')
+                && code
+                    .bytes()
+                    .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+        })
 }
 
 #[test]
@@ -681,13 +680,14 @@ fn check_toolkit(name: &str, folder: &Path) {
 /// Returns the names of functions under `#[tool…]`.
 fn tools_in(text: &str) -> Vec<String> {
     let after = text.split("\n#[tool").skip(1);
-    let name = |rest: &str| {
-        let (_, from) = rest.split_once("fn ")?;
-        from.split(|c: char| !c.is_alphanumeric() && c != '_')
-            .next()
-            .map(str::to_owned)
-    };
-    after.filter_map(name).collect()
+    after
+        .filter_map(|rest| {
+            let (_, from) = rest.split_once("fn ")?;
+            from.split(|c: char| !c.is_alphanumeric() && c != '_')
+                .next()
+                .map(str::to_owned)
+        })
+        .collect()
 }
 
 /// First words of doc comments that are clauses instead of statements.

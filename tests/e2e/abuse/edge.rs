@@ -359,8 +359,8 @@ async fn one_project_leaves_transfers_to_others() {
     uploads.push(Box::pin(to_the_end(begin(&more).await)));
     uploads.push(Box::pin(to_the_end(begin(&thirds).await)));
     let ends: Vec<String> = uploads.collect().await;
-    let with = |text: &str| ends.iter().filter(|end| end.contains(text)).count();
-    let counts = ["Server_ProjectBusy", "Server_Busy", "HTTP_RequestTimeout"].map(with);
+    let counts = ["Server_ProjectBusy", "Server_Busy", "HTTP_RequestTimeout"]
+        .map(|text| ends.iter().filter(|end| end.contains(text)).count());
     assert_eq!(counts, [1, 1, 2], "{ends:#?}");
 }
 

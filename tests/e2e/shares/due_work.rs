@@ -155,8 +155,10 @@ async fn newcomer_subscribes_while_others_hold_all() {
         hostile[0].wait_for(&id, "subscribed").await;
     }
     let hang = async |given: &webhook_subscribing::Given| drop(subscribe(given, "hanging").await);
-    let hanging = || provider.hanging(&owner);
-    fill(&hostile, (1, MOST_SUBSCRIPTIONS), hang, hanging).await;
+    fill(&hostile, (1, MOST_SUBSCRIPTIONS), hang, || {
+        provider.hanging(&owner)
+    })
+    .await;
     let id = subscribe(&newcomer, "quick").await;
     let subscribed = newcomer.wait_for(&id, "subscribed");
     let subscribed = timeout(PLACE_DEADLINE, subscribed).await;
