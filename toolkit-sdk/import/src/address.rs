@@ -79,11 +79,11 @@ pub(crate) fn parse(server: &Server) -> Result<Address, String> {
 /// `/v1`.
 fn with_path_variable(rest: &str, server: &Server) -> String {
     let authority = rest.split('/').next().unwrap_or_default();
-    let path = |name: &str| default(name, server).filter(|value| value.starts_with('/'));
-    match variable_names(authority)
-        .into_iter()
-        .find_map(|name| Some((name, path(name)?)))
-    {
+    let variable = variable_names(authority).into_iter().find_map(|name| {
+        let path = default(name, server).filter(|value| value.starts_with('/'))?;
+        Some((name, path))
+    });
+    match variable {
         Some((name, path)) => rest.replacen(&format!("{{{name}}}"), path, 1),
         None => rest.to_owned(),
     }

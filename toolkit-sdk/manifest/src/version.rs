@@ -25,7 +25,6 @@ impl Version {
     /// read, because earlier servers accepted it, but cannot be published.
     #[must_use]
     pub fn is_on_calendar(&self) -> bool {
-        let number = |digits: &str| digits.parse::<u32>().unwrap_or_default();
         let year = number(&self.0[..4]);
         let leap =
             year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
@@ -37,6 +36,10 @@ impl Version {
         };
         number(&self.0[6..8]) <= days
     }
+}
+
+fn number(digits: &str) -> u32 {
+    digits.parse().unwrap_or_default()
 }
 
 impl FromStr for Version {

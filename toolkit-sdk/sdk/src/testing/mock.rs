@@ -452,10 +452,6 @@ pub(crate) mod calls {
             M::new_from_slice(key)
                 .is_ok_and(|mac| mac.chain_update(message).verify_slice(signature).is_ok())
         }
-        let unusable = |problem: &str| Failure {
-            kind: "unusable".to_owned(),
-            message: problem.to_owned(),
-        };
         if secret.is_empty() {
             return Err(unusable("the secret is empty"));
         }
@@ -473,6 +469,14 @@ pub(crate) mod calls {
             }
             Algorithm::Token => key == signature,
         })
+    }
+
+    #[cfg(feature = "webhook")]
+    fn unusable(problem: &str) -> Failure {
+        Failure {
+            kind: "unusable".to_owned(),
+            message: problem.to_owned(),
+        }
     }
 
     fn missing(id: &str) -> Failure {
