@@ -23,7 +23,7 @@ const SEARCH_FIGURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/sea
 const CONCURRENT_CALLERS: usize = 64;
 const LISTED_TOOLS: usize = 1_000;
 const PARALLEL_CALLS: usize = 50;
-/// Meta calls of a session that another project's calls run beside.
+/// Meta calls of a session that run concurrently with another project's calls.
 const CONCURRENT_META_CALLS: usize = 200;
 /// Toolkits and tools of each, of which one is searched for.
 const SEARCHED_TOOLKITS: usize = 10;
@@ -148,8 +148,8 @@ impl Bench {
         Ok(())
     }
 
-    /// Measures calls of a project alone, and beside meta calls of another project's session. The limits
-    /// of a project are the default ones, because they protect its neighbors.
+    /// Measures calls of a project alone, and concurrently with meta calls of another project's
+    /// session. The limits of a project are the default ones, because they protect its neighbors.
     async fn neighbors(&mut self) -> Result<()> {
         let host = serving_echo(Setup::new().with("logs.wait", "false")).await?;
         let busy = host.as_project();

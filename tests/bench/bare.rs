@@ -82,7 +82,7 @@ pub(crate) fn serve() -> Result<()> {
         })
 }
 
-/// Responds with a text of a number of megabytes.
+/// Responds with text of a number of megabytes.
 async fn large(Path(mb): Path<usize>) -> String {
     "x".repeat(mb * 1_000_000)
 }

@@ -23,7 +23,7 @@ use super::{
     small,
 };
 
-/// Hidden argument that makes this program send one request again and again.
+/// Hidden argument that makes this program send one request repeatedly.
 pub(crate) const SENDER_ARGUMENT: &str = "sender";
 
 const ROUND_DURATION: Duration = Duration::from_secs(4);
@@ -32,7 +32,7 @@ const WARM_UP: Duration = Duration::from_millis(500);
 const WRONG_NUMBER_COUNT: usize = 2_000_000;
 const SECRET_COUNT: usize = 300_000;
 const LARGE_RESPONSE_MB: usize = 60;
-/// Default memory of a node, and what the server may take besides it.
+/// Default memory of a node, and what the server may take in addition to it.
 const MAX_MEMORY_MIB: f64 = 1024.0 + 512.0;
 
 /// Requests of a project, sent by a number of callers in a process of their own. Dropping it ends the

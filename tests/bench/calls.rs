@@ -28,7 +28,7 @@ const SIZE_GOALS: [(usize, Option<f64>); 5] = [
 ];
 
 impl Bench {
-    /// Measures small calls beside the bare handler.
+    /// Measures small calls, compared with the bare handler.
     pub(crate) async fn small_calls(&mut self) -> Result<()> {
         let host = serving_echo(setup()).await?;
         let bare = self.bare(&call(&small()))?;
@@ -59,7 +59,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Measures calls with large arguments, which the tool returns, beside the bare handler.
+    /// Measures calls with large arguments, which the tool returns, compared with the bare handler.
     pub(crate) async fn large_calls(&mut self) -> Result<()> {
         let host = serving_echo(setup()).await?;
         for (kib, goal) in SIZE_GOALS {

@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use serde_json::Value;
 
-/// Place of the line on which the bars stand, and the height of the highest one.
+/// Position of the bars' baseline, and the height of the highest bar.
 const BASELINE_Y: f64 = 230.0;
 const MAX_BAR_HEIGHT: f64 = 140.0;
 const BAR_WIDTH: f64 = 44.0;
@@ -45,7 +45,7 @@ struct Panel<'a> {
     /// Names below the bars, and their values.
     bars: Vec<(String, f64)>,
     decimals: usize,
-    /// Value at which a line stands for the bare handler.
+    /// Value of the bare handler, drawn as a line.
     bare: Option<f64>,
 }
 
@@ -54,11 +54,6 @@ pub(crate) fn svg(lines: &Value) -> Result<String> {
     let of = |part: &'static str| {
         let lines = lines.as_array().into_iter().flatten();
         lines.filter(move |line| line["part"] == part)
-    };
-    let ratio = |line: &Value| {
-        let ratio = line["result"].as_object();
-        let ratio = ratio.filter(|result| result["name"] == "b/a")?;
-        Some((line["connections"].to_string(), ratio["value"].as_f64()?))
     };
     let time = |line: &Value| {
         let (count, _) = line["what"].as_str()?.split_once(' ')?;
@@ -70,7 +65,13 @@ pub(crate) fn svg(lines: &Value) -> Result<String> {
             title: "Calls per second, where a bare echo has 1",
             subtitle: "tools/execute: key, schema, sandbox and log",
             axis: "connections",
-            bars: of("b").filter_map(ratio).collect(),
+            bars: of("b")
+                .filter_map(|line| {
+                    let ratio = line["result"].as_object();
+                    let ratio = ratio.filter(|result| result["name"] == "b/a")?;
+                    Some((line["connections"].to_string(), ratio["value"].as_f64()?))
+                })
+                .collect(),
             decimals: 2,
             bare: Some(1.0),
         },

@@ -146,7 +146,7 @@ fn count_allocations(host: &Host, target: &Target, connections: usize) -> Result
 }
 
 /// Counts events of the server while this program, started a second time, sends calls. Returns the
-/// number of each event for one call, or none of those that this machine does not count.
+/// number of each event for one call. Events that this machine does not count are `None`.
 fn count(
     host: &Host,
     target: &Target,
@@ -162,13 +162,16 @@ fn count(
         .args([SENDER_ARGUMENT, &target.address()])
         .args([connections, calls].map(|number| number.to_string()));
     let table = run(perf, target.request())?;
-    let count = |event: &String| {
-        let line = table.lines().find(|line| line.contains(event.as_str()));
-        let line = line.with_context(|| format!("no {event} in the answer of perf: {table}"))?;
-        let count: Option<f64> = line.split(';').next().and_then(|count| count.parse().ok());
-        Ok(count.map(|count| count / calls as f64))
-    };
-    events.iter().map(count).collect()
+    events
+        .iter()
+        .map(|event| {
+            let line = table.lines().find(|line| line.contains(event.as_str()));
+            let line =
+                line.with_context(|| format!("no {event} in the answer of perf: {table}"))?;
+            let count: Option<f64> = line.split(';').next().and_then(|count| count.parse().ok());
+            Ok(count.map(|count| count / calls as f64))
+        })
+        .collect()
 }
 
 /// Runs a command of `perf` and returns what it printed to standard error.

@@ -29,7 +29,7 @@ const TEST_EVENTS: usize = 300;
 const DUE_INSTANCES: u64 = 5_000;
 /// Interval between two polls of these instances, in seconds. It is longer than all polls take.
 const INTERVAL_S: u64 = 20;
-/// Trigger instances that are due every second, and those beside them that are not due.
+/// Trigger instances that are due every second, and further ones that are not due.
 const ACTIVE_INSTANCES: u64 = 200;
 const IDLE_INSTANCES: u64 = 19_800;
 const DAY_S: u64 = 86_400;
@@ -126,12 +126,15 @@ impl Triggers {
 
 /// Returns a number as letters, because the guest reads the digits of its configuration.
 fn letters(number: u64) -> String {
-    let letter = |digit: u8| char::from(digit - b'0' + b'a');
-    number.to_string().bytes().map(letter).collect()
+    number
+        .to_string()
+        .bytes()
+        .map(|digit| char::from(digit - b'0' + b'a'))
+        .collect()
 }
 
-/// Returns the times of the last polls of all instances, in epoch milliseconds; none for those that
-/// were not polled.
+/// Returns the times of the last polls of all instances, in epoch milliseconds. Instances without a
+/// poll are `None`.
 async fn last_polls(project: &Client) -> Result<Vec<Option<i64>>> {
     let mut times = Vec::new();
     let mut cursor = String::new();

@@ -65,7 +65,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Measures calls of a server with an almost empty execution log beside those of one with a
+    /// Measures calls of a server with an almost empty execution log, compared with one with a
     /// large log.
     pub(crate) async fn large_log(&mut self) -> Result<()> {
         let goals = StartGoals {
@@ -120,8 +120,8 @@ impl Bench {
         Ok(host)
     }
 
-    /// Measures calls of one of many toolkits beside those of a server that has no other. The speed of
-    /// the machine varies, so both are measured at the same time.
+    /// Measures calls of one of many toolkits, compared with a server with only this one. The speed
+    /// of the machine varies, so both are measured at the same time.
     async fn crowded(&mut self, host: &Host, what: &str) -> Result<()> {
         let other = serving_echo(setup()).await?;
         let (alone, among) = self

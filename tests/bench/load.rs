@@ -115,31 +115,31 @@ impl Target {
     /// Sends `requests` requests in total.
     pub(crate) async fn times(&self, connections: usize, requests: usize) -> Result<()> {
         let each = requests.div_ceil(connections);
-        let send = |_| async {
+        try_join_all((0..connections).map(|_| async {
             let mut connection = Connection::open(self.address).await?;
             for _ in 0..each {
                 connection.exchange(self).await?;
             }
             anyhow::Ok(())
-        };
-        try_join_all((0..connections).map(send)).await.map(drop)
+        }))
+        .await
+        .map(drop)
     }
 
     /// Sends requests for ever, also after errors of the server.
     pub(crate) async fn send_until_killed(&self, connections: usize) -> Result<()> {
-        let send = |_| async {
+        try_join_all((0..connections).map(|_| async {
             loop {
                 let mut connection = Connection::open(self.address).await?;
                 while connection.send(self).await.is_ok() {}
             }
-        };
-        try_join_all((0..connections).map(send))
-            .await
-            .map(|_: Vec<()>| ())
+        }))
+        .await
+        .map(|_: Vec<()>| ())
     }
 }
 
-/// Sends requests to targets of one server in turn on `connections` connections for the given time.
+/// Sends requests to targets of one server in rotation, on `connections` connections for this time.
 pub(crate) async fn round_robin(
     targets: &[Target],
     connections: usize,
@@ -154,7 +154,7 @@ pub(crate) async fn at_once(clients: &[Target], time: Duration) -> Result<Round>
     on_connections(&connections, time).await
 }
 
-/// Sends requests to one server on a connection for each list of targets, which are taken in turn.
+/// Sends requests to one server on a connection for each list of targets, in rotation.
 async fn on_connections(connections: &[&[Target]], time: Duration) -> Result<Round> {
     let first = connections.first().and_then(|targets| targets.first());
     let first = first.context("no targets")?;
@@ -203,7 +203,7 @@ impl Connection {
         })
     }
 
-    /// Sends requests to the targets in turn, which all connections share, until the end time.
+    /// Sends requests to the targets in rotation, shared by all connections, until the end time.
     /// Returns the latencies in nanoseconds.
     async fn repeat(
         mut self,
@@ -265,7 +265,8 @@ impl Connection {
     }
 }
 
-/// Returns the length of head and body; none while the head, or a body in chunks, is incomplete.
+/// Returns the length of head and body, or `None` while the head, or a body in chunks, is
+/// incomplete.
 fn whole_length(answer: &[u8]) -> Result<Option<usize>> {
     let Some(end) = answer.windows(4).position(|window| window == b"\r\n\r\n") else {
         return Ok(None);

@@ -40,7 +40,7 @@ use serde_json::{Value, json};
 
 const ROUND_DURATION: Duration = Duration::from_millis(1_200);
 
-/// Measures the server beside a bare handler.
+/// Measures the server in comparison with a bare handler.
 #[derive(Debug, Parser)]
 struct Options {
     /// Parts to run: b (with a, the bare handler), c to n [default: all]
@@ -60,7 +60,7 @@ struct Options {
     /// SVG file into which the ratios of b and the times of l are drawn
     #[arg(long)]
     chart: Option<PathBuf>,
-    /// JSON of an earlier run that is drawn, instead of measuring
+    /// JSON of an earlier run to draw, instead of measuring
     #[arg(long, requires = "chart")]
     from: Option<PathBuf>,
     /// Folder in which `make bench-peers` installed the servers of n

@@ -1,4 +1,4 @@
-//! Calls of many toolkits in turn, as a server with many customers gets them.
+//! Calls of many toolkits in rotation, as on a server with many customers.
 
 use anyhow::{Context, Result};
 use harness::{Host, guest};
@@ -12,8 +12,8 @@ use crate::{
     setup,
 };
 
-/// Number of toolkits that are called in turn, and the most that a call may cost then, as a
-/// multiple of a call of one toolkit.
+/// Number of toolkits called in rotation, and the most that a call may cost then, as a multiple of
+/// a call of one toolkit.
 const TOOLKIT_GOALS: [(usize, Option<f64>); 4] = [
     (1, None),
     (10, Some(1.3)),

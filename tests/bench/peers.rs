@@ -1,5 +1,5 @@
-//! The echo tool on other servers of WebAssembly, beside ours: as a component of `wasmtime serve`,
-//! and as a plugin of hyper-mcp. `make bench-peers` installs both.
+//! The echo tool on other servers of WebAssembly, compared with ours: as a component of `wasmtime
+//! serve`, and as a plugin of hyper-mcp. `make bench-peers` installs both.
 
 use std::{
     path::PathBuf,
@@ -35,7 +35,7 @@ const MCP_HEADERS: [(&str, &str); 2] = [
 ];
 
 impl Bench {
-    /// Measures the tool on each installed server beside the same call here.
+    /// Measures the tool on each installed server, compared with the same call here.
     pub(crate) async fn peers(&mut self) -> Result<()> {
         let host = serving_echo(setup()).await?;
         if let Some(program) = self.installed("wasmtime") {

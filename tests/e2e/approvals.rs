@@ -619,7 +619,7 @@ async fn client_without_forms_gets_a_failure() {
     let call = json!({ "name": tool, "arguments": {} });
     for (library, mode, answer) in [
         (Library::Python, "auto", Value::Null),
-        // Before 2026-07-28 a question is no result of a call.
+        // Before 2026-07-28, a question is not a result of a call.
         (Library::JavaScript, "legacy", json!("accept")),
     ] {
         let options = json!({

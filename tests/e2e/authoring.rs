@@ -74,7 +74,7 @@ fn toolkit(name: &str) -> Author {
     author
 }
 
-/// Returns the request of a webhook whose body is no compact JSON.
+/// Returns the request of a webhook whose body is not compact JSON.
 fn request(secret: &str) -> Value {
     let body = "{ \"text\": \"hello\",\n  \"at\": 1.0e2 }";
     let signature = format!("sha256={}", hmac_sha256(secret, body));

@@ -261,8 +261,8 @@ async fn commands_of_a_session_take_turns() {
     assert_eq!(run(&project, &session, "cat n").await["stdout"], "6\n");
 }
 
-/// The commands of two other sessions hold all places of the project. The database shows which commands have
-/// begun to wait for one.
+/// The commands of two other sessions hold all permits of the project. The database shows which
+/// commands are waiting for one.
 #[tokio::test]
 async fn command_that_waits_ends_with_its_session() {
     let setup = Setup::embedded().on(Postgres::database_with_tables());

@@ -1423,7 +1423,7 @@ async fn sender(address: &str, with_body: bool) -> Greedy {
             send(content)
         )
     } else {
-        // Each response overwrites the previous one, so the guest keeps none.
+        // Each response overwrites the previous one, so the guest does not keep any.
         let nothing = "(i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0)";
         format!(
             "(local.set $j (global.get $top))
@@ -1559,8 +1559,10 @@ fn schema(bytes: usize) -> Value {
 
 /// Returns a schema with `levels` levels.
 fn nested(levels: usize) -> Value {
-    let inside = |inner, _| json!({ "type": "object", "properties": { "a": inner } });
-    (1..levels).fold(json!({ "type": "object" }), inside)
+    (1..levels).fold(
+        json!({ "type": "object" }),
+        |inner, _| json!({ "type": "object", "properties": { "a": inner } }),
+    )
 }
 
 #[tokio::test]
@@ -1612,13 +1614,11 @@ async fn call_file_limits_are_enforced() {
     host.publish(Guest::echo().component(), &manifest).await;
     let tool = guest::tool(&slug);
     let run = async |keys: Vec<String>| {
-        let named = |key: &String| json!({ "name": "n", "mimetype": "text/plain", "s3key": key });
-        project
-            .execute(
-                &tool,
-                json!({ "files": keys.iter().map(named).collect::<Vec<_>>() }),
-            )
-            .await
+        let files: Vec<_> = keys
+            .iter()
+            .map(|key| json!({ "name": "n", "mimetype": "text/plain", "s3key": key }))
+            .collect();
+        project.execute(&tool, json!({ "files": files })).await
     };
     // The number of files is checked before the files are looked up.
     let keys = |count: usize| {

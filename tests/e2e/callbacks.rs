@@ -417,8 +417,10 @@ async fn concurrent_callbacks_on_three_servers_exchange_once() {
     let hosts = [&one, &two, &three];
     for host in hosts {
         let path = format!("/toolkits/{}", oauth.slug);
-        let known = || async { host.with_key(project.key()).get(&path).await.status == 200 };
-        wait_until("the toolkit is seen", known).await;
+        wait_until("the toolkit is seen", || async {
+            host.with_key(project.key()).get(&path).await.status == 200
+        })
+        .await;
     }
     let made = oauth
         .begin(&project, &format!("https://app.example/{}", unique(4)))

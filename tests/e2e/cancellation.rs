@@ -235,7 +235,7 @@ async fn mcp_calls_may_outlive_their_clients() {
     assert_eq!(record["status"], "success", "{record:#}");
 }
 
-/// Since protocol version 2026-07-28, a client has no other way to cancel a call.
+/// Since protocol version 2026-07-28, this is the only way for a client to cancel a call.
 #[tokio::test]
 async fn newer_client_always_cancels_by_disconnecting() {
     let setup = given::with_application().with("sandbox.cancel_on_disconnect", "false");
@@ -312,7 +312,7 @@ async fn only_caller_of_an_address_cancels_its_calls() {
     cancel(&stranger, &mcp_server(&stranger).await, None).await;
     let other_user = url.replace("user_id=default", "user_id=amy");
     cancel(&scene.project, &other_user, None).await;
-    // The call began without a key.
+    // The call started without a key.
     cancel(&scene.project, &url, Some(scene.project.key())).await;
     for _ in 0..3 {
         let event = stream.next().await.unwrap().data;

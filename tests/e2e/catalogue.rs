@@ -58,7 +58,7 @@ async fn published(host: &Host, dice: &mut Dice, toolkits: u64) -> Vec<Tool> {
     all
 }
 
-/// A query condition, and the predicate that it stands for.
+/// A query condition, and the equivalent predicate.
 type Condition = (String, Box<dyn Fn(&Tool) -> bool>);
 
 fn condition(dice: &mut Dice, toolkits: &[String]) -> Condition {
@@ -77,10 +77,13 @@ fn condition(dice: &mut Dice, toolkits: &[String]) -> Condition {
                 pick(dice, &DRAWN_TAGS),
                 pick(dice, &["readOnlyHint", "none"]),
             ];
-            let lets = move |tool: &Tool| {
-                tool.tags.contains(&wanted[0]) || (wanted[1] == "readOnlyHint" && tool.read_only)
-            };
-            (format!("tags={}", wanted.join("&tags=")), Box::new(lets))
+            (
+                format!("tags={}", wanted.join("&tags=")),
+                Box::new(move |tool| {
+                    tool.tags.contains(&wanted[0])
+                        || (wanted[1] == "readOnlyHint" && tool.read_only)
+                }),
+            )
         }
         2 => {
             let wanted = dice.below(2) == 0;
@@ -91,10 +94,9 @@ fn condition(dice: &mut Dice, toolkits: &[String]) -> Condition {
         }
         3 => {
             let wanted = [pick(dice, &DRAWN_SCOPES), pick(dice, &DRAWN_SCOPES)];
-            let lets = move |tool: &Tool| wanted.iter().any(|scope| tool.scopes.contains(scope));
             (
                 format!("scopes[]={}&scopes[]={}", wanted[0], wanted[1]),
-                Box::new(lets),
+                Box::new(move |tool| wanted.iter().any(|scope| tool.scopes.contains(scope))),
             )
         }
         _ => {
@@ -226,17 +228,19 @@ async fn toolkit_lists_match_a_plain_filter() {
             dice.below(2) == 0,
         );
         let by_name = dice.below(2) == 0;
-        let fits = |(manifest, is_gone): &&(Value, bool)| {
-            let folded = category.to_lowercase().replace(' ', "-");
-            (category.is_empty()
-                || manifest["categories"]
-                    .as_array()
-                    .unwrap()
-                    .contains(&json!(folded)))
-                && (search.is_empty() || text(manifest, "description") == search)
-                && (gone || !is_gone)
-        };
-        let mut expected: Vec<_> = toolkits.iter().filter(fits).collect();
+        let mut expected: Vec<_> = toolkits
+            .iter()
+            .filter(|(manifest, is_gone)| {
+                let folded = category.to_lowercase().replace(' ', "-");
+                (category.is_empty()
+                    || manifest["categories"]
+                        .as_array()
+                        .unwrap()
+                        .contains(&json!(folded)))
+                    && (search.is_empty() || text(manifest, "description") == search)
+                    && (gone || !is_gone)
+            })
+            .collect();
         if by_name {
             expected.sort_by_key(|(manifest, _)| {
                 (

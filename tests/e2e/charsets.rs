@@ -80,7 +80,7 @@ async fn responses_are_read_in_their_charset() {
         let answer = proxied(&project, &account, media_type, &body).await;
         assert_eq!(answer["data"], data, "{media_type}");
     }
-    // What is no text stays as it is.
+    // Anything other than text stays unchanged.
     for (media_type, body) in [
         ("image/png; charset=utf-8", &b"\xef\xbb\xbf\xff"[..]),
         ("text/plain; charset=utf-8", b"\x00\x01\xff"),

@@ -348,8 +348,9 @@ async fn rows_of_a_page_are_read_at_once() {
     // Recurring jobs read pages only.
     let count = |log: &str, collection: &str| {
         let collection = format!("collection=\"{collection}\"");
-        let read = |line: &&str| line.contains(&collection) && !line.contains("kind=\"page\"");
-        log.lines().filter(read).count()
+        log.lines()
+            .filter(|line| line.contains(&collection) && !line.contains("kind=\"page\""))
+            .count()
     };
     let before = host.output().len();
     let accounts = project.get("/connected_accounts").await.expect(200);

@@ -243,7 +243,7 @@ impl ReceivedRequest {
             operation.statuses().any(|status| status == answer.status),
             "{named} does not tell of {answer:#?}"
         );
-        // A redirect has no body to check.
+        // A redirect lacks a body to check.
         let schema = if answer.status == 302 {
             json!(true)
         } else {
@@ -1162,7 +1162,7 @@ async fn with_a_model(seen: &mut ReceivedRequest) {
 }
 
 /// Provokes the responses that need a provider: one that responds, one that does not respond in
-/// time, and one that is unreachable.
+/// time, and an unreachable one.
 async fn with_an_application(host: &Host, seen: &mut ReceivedRequest) {
     let (project, no) = (host.as_project(), &[][..]);
     let slug = given::slug();

@@ -212,13 +212,12 @@ impl Worker {
     }
 
     fn creation(&mut self) -> Change {
-        let usable = |(name, thing): (&Name, &Thing)| {
-            (name.0 == Kind::Config && thing.state == State::Enabled).then(|| thing.id.clone())
-        };
         let config = self
             .things
             .iter()
-            .find_map(usable)
+            .find_map(|(name, thing)| {
+                (name.0 == Kind::Config && thing.state == State::Enabled).then(|| thing.id.clone())
+            })
             .filter(|_| self.dice.below(4) > 0);
         let own = unique(8);
         let (kind, body) = match config {

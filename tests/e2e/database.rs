@@ -234,13 +234,13 @@ async fn frozen_database_is_reported_within_bounded_time() {
     server.thaw();
     for client in clients {
         let name = unique(8);
-        let recovered = || async {
+        wait_for(ANSWERED_WITHIN, "it is used again", || async {
             answered(&client, Method::POST, "/auth_configs", config(&name))
                 .await
                 .status
                 == 201
-        };
-        wait_for(ANSWERED_WITHIN, "it is used again", recovered).await;
+        })
+        .await;
     }
     assert_eq!(
         one.anonymous().try_get_root("/health/ready").await,

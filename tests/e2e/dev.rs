@@ -156,7 +156,7 @@ async fn signal_leaves_no_server_and_no_folder() {
             .unwrap()
             .map(|entry| entry.unwrap().path())
             .collect();
-        // A compiler that is still running may end later; its files are elsewhere.
+        // A running compiler may end later; its files are elsewhere.
         let ours: Vec<_> = left
             .iter()
             .filter(|path| path.join("data").exists())

@@ -96,11 +96,10 @@ async fn full_disk_refuses_writes_until_space_returns() {
     assert_eq!(client.try_get_root("/health/ready").await, Some(503));
     assert_there(&client, &accounts).await;
     disk.clear();
-    let resumed = || async { connect(&client, &config).await.unwrap().status == 201 };
     wait_for(
         RESUMED_WITHIN,
         "there is space again, and it is used",
-        resumed,
+        || async { connect(&client, &config).await.unwrap().status == 201 },
     )
     .await;
     assert_eq!(client.try_get_root("/health/ready").await, Some(200));

@@ -1,5 +1,5 @@
-//! `toolhost doctor` and `toolhost health` tell the truth, beside a running server too, and change
-//! nothing.
+//! `toolhost doctor` and `toolhost health` tell the truth, also next to a running server, and
+//! change nothing.
 
 use std::{
     collections::BTreeMap,

@@ -63,7 +63,7 @@ async fn toolkit_folder_is_published_idempotently_at_start() {
         .with("toolkits", folder.path().to_str().unwrap())
         .start()
         .await;
-    // The URLs of logos begin with the address of the server, and its port changes with a restart.
+    // The URLs of logos start with the address of the server, and its port changes with a restart.
     let list = async |host: &Host| {
         let listed = host.as_project().get("/toolkits").await.expect(200);
         listed.text.replace(&host.url, "")

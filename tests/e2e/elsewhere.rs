@@ -11,11 +11,13 @@ use crate::description::CLIENT_OPERATIONS;
 /// Returns method, path and documented state of each operation on the page.
 fn told() -> Vec<(String, String, String)> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/api.md");
-    let operation = |row: Vec<String>| {
-        let (method, path) = row[0].trim_matches('`').split_once(' ').unwrap();
-        (method.to_owned(), path.to_owned(), row[1].clone())
-    };
-    rows(&page).into_iter().map(operation).collect()
+    rows(&page)
+        .into_iter()
+        .map(|row| {
+            let (method, path) = row[0].trim_matches('`').split_once(' ').unwrap();
+            (method.to_owned(), path.to_owned(), row[1].clone())
+        })
+        .collect()
 }
 
 #[test]

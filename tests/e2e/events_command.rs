@@ -78,7 +78,7 @@ async fn tail_misses_nothing_when_server_restarts() {
         });
         lines.into_iter().min().unwrap()
     };
-    // A tail begins with the next event after it has connected.
+    // A tail starts with the next event after it has connected.
     wait_until("the tails print an event", async || {
         send(&host.as_project(), &subscription, 0).await;
         prints(0) > 0

@@ -89,8 +89,10 @@ impl<'a> Objects<'a> {
         let settings =
             json!({ "type": "use_custom_auth", "authScheme": "BEARER_TOKEN", "credentials": {} });
         let body = json!({ "toolkit": { "slug": TOOLKIT_SLUG }, "auth_config": settings });
-        let make = || self.post("/auth_configs", body, "/auth_config/id");
-        self.config.get_or_init(make).await.clone()
+        self.config
+            .get_or_init(|| self.post("/auth_configs", body, "/auth_config/id"))
+            .await
+            .clone()
     }
 
     async fn account(&self) -> String {
@@ -100,24 +102,30 @@ impl<'a> Objects<'a> {
             "auth_config": { "id": self.config().await },
             "connection": { "user_id": USER_ID, "state": state },
         });
-        let make = || self.post("/connected_accounts", body, "/id");
-        self.account.get_or_init(make).await.clone()
+        self.account
+            .get_or_init(|| self.post("/connected_accounts", body, "/id"))
+            .await
+            .clone()
     }
 
     async fn subscription(&self) -> String {
         let events = ["service.trigger.message"];
         let body = json!({ "webhook_url": "https://hooks.example.com/", "enabled_events": events });
-        let make = || self.post("/webhook_subscriptions", body, "/id");
-        self.subscription.get_or_init(make).await.clone()
+        self.subscription
+            .get_or_init(|| self.post("/webhook_subscriptions", body, "/id"))
+            .await
+            .clone()
     }
 
     async fn delivery(&self) -> String {
         let path = format!("/webhook_subscriptions/{}/test", self.subscription().await);
-        let make = || self.post(&path, json!({}), "/id");
-        self.delivery.get_or_init(make).await.clone()
+        self.delivery
+            .get_or_init(|| self.post(&path, json!({}), "/id"))
+            .await
+            .clone()
     }
 
-    /// Begins a connection whose user the application is to verify, and returns its `session_uri`.
+    /// Starts a connection whose user the application is to verify, and returns its `session_uri`.
     async fn pending_connection(&self) -> String {
         let verifier = json!({ "oauth_callback_verifier_url": "https://app.example/verify" });
         let changed = self.project.patch("/org/project/config", &verifier).await;
@@ -201,7 +209,7 @@ impl<'a> Objects<'a> {
         }
     }
 
-    /// Replaces the example ids in a text by those of new objects.
+    /// Replaces the ids in an example by those of new objects.
     async fn fill(&self, operation: &Operation, example: String) -> String {
         let mut filled = example;
         for (id, kind) in EXAMPLE_IDS {
@@ -424,7 +432,7 @@ async fn every_value_of_a_described_filter_is_accepted() {
     assert!(sent > 20, "{sent}");
 }
 
-/// Returns the values that a member of a schema can have.
+/// Returns the values that a property of a schema can have.
 fn values(pointer: &str) -> Vec<&'static str> {
     let member = API_DESCRIPTION.pointer(&format!("/components/schemas/{pointer}"));
     let values = member.unwrap()["enum"].as_array().unwrap().iter();

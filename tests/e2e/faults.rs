@@ -1,5 +1,5 @@
-//! A refresh that is interrupted, overtaken or late: an account keeps the token that its provider
-//! knows, and no other token is used.
+//! An interrupted, overtaken or late refresh: an account keeps the token that its provider knows,
+//! and no other token is used.
 
 use harness::{
     Answer, BucketService, Client, Database, Host, Issuer, Postgres, client::Body, fake_app, guest,

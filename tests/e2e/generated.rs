@@ -13,14 +13,14 @@ use harness::{
 use tempfile::TempDir;
 
 use crate::{
-    description::{CLIENT_OPERATIONS, Clients, Key, Operation, Takes},
+    description::{CLIENT_OPERATIONS, Clients, Key, Takes},
     given,
 };
 
 /// A kind of key, its header, and a key of that kind.
 type SentKey<'a> = (Key, &'static str, &'a str);
 
-/// Settings of the program. A refusal for a feature that is not configured is not a server error.
+/// Settings of the program. A refusal for an unconfigured feature is not a server error.
 const PROGRAM_SETTINGS: &str = r#"
 [checks.not_a_server_error]
 expected-statuses = ["2xx", "3xx", "4xx", "501"]
@@ -86,9 +86,10 @@ fn try_out(host: &Host, keys: &[SentKey<'_>]) -> Finished {
     ]);
     // The program cannot generate components, and waits for the end of a stream. Invalid components
     // are tested in `refused`, streams in `event_stream`.
-    let made =
-        |operation: &&Operation| operation.takes() != Takes::Component && !operation.is_stream();
-    for operation in CLIENT_OPERATIONS.iter().filter(made) {
+    for operation in CLIENT_OPERATIONS
+        .iter()
+        .filter(|operation| operation.takes() != Takes::Component && !operation.is_stream())
+    {
         let key = keys.iter().find(|(kind, ..)| *kind == operation.key());
         let Some((_, header, secret)) = key else {
             continue;

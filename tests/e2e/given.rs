@@ -128,7 +128,8 @@ pub(crate) fn webhook_trigger(toolkit: &str, name: &str) -> Value {
     webhook
 }
 
-/// Manifest whose accounts have a note besides their key. A note may be large; secrets may not.
+/// Manifest whose accounts have a note in addition to their key. A note may be large; secrets may
+/// not.
 pub(crate) fn manifest_with_note(slug: &str) -> Value {
     let mut manifest = guest::manifest_with_key(slug, bearer());
     let note = json!({ "name": "note", "title": "Note", "secret": false });

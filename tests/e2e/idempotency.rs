@@ -232,8 +232,10 @@ async fn disconnected_client_can_fetch_the_response_later() {
         answer = send(&project, &path, &body, &tag) => panic!("it was too quick: {answer:#?}"),
         () = wait_until("the application is asked", reached) => {}
     }
-    let answered = || async { send(&project, &path, &body, &tag).await.status == 200 };
-    wait_until("the answer is there", answered).await;
+    wait_until("the answer is there", || async {
+        send(&project, &path, &body, &tag).await.status == 200
+    })
+    .await;
     assert_eq!(application.seen(&tag).len(), 1);
 }
 

@@ -16,8 +16,8 @@ use serde_json::json;
 use crate::given;
 
 /// Instructions in user space for one call of a tool that returns its arguments: the server as
-/// `cargo build` makes it, on x86-64. After a change that is meant to cost or to save, this prints
-/// the new number: `cargo test --workspace --test e2e instructions:: -- --nocapture`
+/// `cargo build` makes it, on x86-64. After a change intended to cost or save instructions, this
+/// prints the new number: `cargo test --workspace --test e2e instructions:: -- --nocapture`
 const INSTRUCTIONS_PER_CALL: u64 = 1_030_000;
 /// Deviation from it, in percent, that calls for a new number, upwards and downwards.
 const TOLERANCE_PERCENT: u64 = 10;
@@ -61,7 +61,7 @@ async fn counted(folder: &Path) -> Host {
         "python3",
         VALGRIND_SCRIPT,
         "--quiet",
-        // Threads take turns, so that none leaves its work to a later round.
+        // Threads are scheduled fairly, so that each one completes its work in its own round.
         "--fair-sched=yes",
         "--tool=callgrind",
         "--instr-atstart=no",

@@ -119,7 +119,7 @@ fn kinds() -> BTreeSet<&'static str> {
         .collect()
 }
 
-/// Returns the kind of an id; none for another parameter.
+/// Returns the kind of an id, or `None` for another parameter.
 fn kind(unknown: &'static str) -> Option<&'static str> {
     unknown.strip_suffix("_AAAAAAAAAAAA")
 }
@@ -155,17 +155,19 @@ fn places(wanted: &str) -> Vec<(&'static str, String, Value)> {
         {
             continue;
         }
-        let with_id = |(name, unknown)| {
-            (
-                name,
-                if kind(unknown) == Some(wanted) {
-                    "ID"
-                } else {
-                    unknown
-                },
-            )
-        };
-        let values: Vec<_> = unknown.into_iter().map(with_id).collect();
+        let values: Vec<_> = unknown
+            .into_iter()
+            .map(|(name, unknown)| {
+                (
+                    name,
+                    if kind(unknown) == Some(wanted) {
+                        "ID"
+                    } else {
+                        unknown
+                    },
+                )
+            })
+            .collect();
         let body = if let Body::Json(body) = operation.body(false) {
             body
         } else {

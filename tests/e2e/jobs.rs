@@ -148,7 +148,7 @@ impl Watched {
             .say("select who from notes where what = 'taken' order by number")
     }
 
-    /// Asserts that no page was erased twice, and none by a server without the lease.
+    /// Asserts that no page was erased twice, or by a server without the lease.
     fn assert_fenced(&self) {
         let [taken, erased] = ["taken", "erased"].map(|what| {
             self.database().say(&format!(

@@ -181,7 +181,7 @@ async fn keep_recipe(project: &Client, session: &str, toolkit: &str) -> Value {
     recipe
 }
 
-/// Creates a trigger instance that is subscribed at its provider, and returns its id.
+/// Creates a trigger instance subscribed at its provider, and returns its id.
 async fn keep_subscribed_instance(host: &Host, project: &Client) -> String {
     let toolkit = given::slug();
     let mut manifest = guest::manifest_with_key(&toolkit, given::bearer());

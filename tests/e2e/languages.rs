@@ -97,7 +97,8 @@ fn build(elsewhere: &Elsewhere, language: &str, name: &str) -> PathBuf {
     folder.join(built[0]["file"].as_str().unwrap())
 }
 
-/// Returns the place of the broken tool's error as its trace names it, in the spelling of JSON.
+/// Returns the source location of the broken tool's error as its trace names it, in the spelling of
+/// JSON.
 fn place_of_error(folder: &Path, language: &str) -> String {
     let (file, before_line) = if language == "js" {
         ("tools.js", ":")
@@ -109,8 +110,8 @@ fn place_of_error(folder: &Path, language: &str) -> String {
     format!("{file}{before_line}{}", line.unwrap() + 1)
 }
 
-/// Publishes a toolkit. Returns its project, the beginning of its slugs, and the place of the
-/// broken tool's error.
+/// Publishes a toolkit. Returns its project, the prefix of its slugs, and the source location of
+/// the broken tool's error.
 async fn published(language: &str) -> (Client, String, String) {
     let name = format!("{language}-t{}", unique(4));
     let elsewhere = Elsewhere::new();
@@ -266,7 +267,7 @@ fn toolkits_share_compiled_library_but_no_module() {
     }
 }
 
-/// Tool that sends two requests at once, one with a file, and makes a file of a response.
+/// Tool that sends two requests concurrently, one with a file, and makes a file of a response.
 const RUST_LABEL_TOOL: &str = r#"
 #[derive(Deserialize, JsonSchema)]
 struct Label {

@@ -84,7 +84,7 @@ pub(crate) async fn link(project: &Client, config: &str, more: Value) -> (String
     )
 }
 
-/// Returns the address at which the user of a pending account goes on, as lists and the account
+/// Returns the address at which the user of a pending account continues, as lists and the account
 /// itself show it.
 async fn shown_url(project: &Client, id: &str) -> Value {
     let read = project.get(&format!("/connected_accounts/{id}")).await;

@@ -130,15 +130,14 @@ async fn log_lists_match_a_plain_filter() {
         let conditions: Vec<_> = (0..dice.below(3))
             .map(|_| condition(&mut dice, &runs))
             .collect();
-        let fits = |run: &&Run| {
-            conditions
-                .iter()
-                .all(|(field, operator, value)| run.fits(field, operator, value))
-        };
         let expected: Vec<_> = runs
             .iter()
             .rev()
-            .filter(fits)
+            .filter(|run| {
+                conditions
+                    .iter()
+                    .all(|(field, operator, value)| run.fits(field, operator, value))
+            })
             .map(|run| run.id.clone())
             .collect();
         let filters: Vec<_> = conditions

@@ -176,7 +176,7 @@ fn left(page: &[Step]) -> Vec<&str> {
         .collect()
 }
 
-/// Starts a server with the toolkits of a folder, and a shell beside its data.
+/// Starts a server with the toolkits of a folder, and a shell next to its data.
 async fn served(folder: &Path, toolkits: &Path, rewrite: &str) -> Shell {
     let mut known = variables(rewrite);
     known.extend([
@@ -202,7 +202,7 @@ async fn served(folder: &Path, toolkits: &Path, rewrite: &str) -> Shell {
 /// Returns the first of these texts that occurs in a block of commands.
 ///
 /// # Panics
-/// If none does: the block is new.
+/// If no text occurs: the block is new.
 fn known_by<'a>(commands: &str, marks: &[&'a str]) -> &'a str {
     marks
         .iter()

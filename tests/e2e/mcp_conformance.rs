@@ -15,8 +15,8 @@ use tokio::sync::OnceCell;
 
 use crate::given;
 
-/// Checks that do not apply: a line for each, with the kind of endpoint (`server`, `session` or `any`) and
-/// `SCENARIO` or `SCENARIO:CHECK`. Lines that begin with `#` have the reasons.
+/// Checks that do not apply: a line for each, with the kind of endpoint (`server`, `session` or
+/// `any`) and `SCENARIO` or `SCENARIO:CHECK`. Lines that start with `#` state the reasons.
 const NOT_APPLICABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/node/conformance.txt");
 /// Versions of the protocol.
 const PROTOCOL_VERSIONS: [&str; 3] = ["2025-06-18", "2025-11-25", "2026-07-28"];

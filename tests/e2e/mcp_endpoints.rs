@@ -425,23 +425,24 @@ async fn invalid_arguments_are_a_failure_of_the_tool() {
     assert!(failure(&called).contains("word"), "{called:#}");
 }
 
-/// Publishes a toolkit with many tools, whose schemas of arguments have a text of this size. Returns the
-/// address of an MCP server of it.
+/// Publishes a toolkit with many tools, whose argument schemas have a description of this size.
+/// Returns the address of an MCP server of it.
 async fn server_of_many(project: &Client, tools: usize, size: usize) -> String {
     let host = Host::shared().await;
     let slug = given::slug();
     let mut manifest = guest::manifest(&slug);
     let tool = manifest["tools"][0].clone();
-    let named = |number: usize| {
-        let mut tool = tool.clone();
-        tool["slug"] = json!(format!("{}_RUN_{number:03}", slug.to_uppercase()));
-        let described = json!({ "type": "string", "description": "x".repeat(500) });
-        let members = (0..size / 500).map(|number| (format!("b{number}"), described.clone()));
-        let members: serde_json::Map<_, _> = members.collect();
-        tool["input"] = json!({ "type": "object", "properties": members });
-        tool
-    };
-    manifest["tools"] = (0..tools).map(named).collect();
+    manifest["tools"] = (0..tools)
+        .map(|number| {
+            let mut tool = tool.clone();
+            tool["slug"] = json!(format!("{}_RUN_{number:03}", slug.to_uppercase()));
+            let described = json!({ "type": "string", "description": "x".repeat(500) });
+            let members = (0..size / 500).map(|number| (format!("b{number}"), described.clone()));
+            let members: serde_json::Map<_, _> = members.collect();
+            tool["input"] = json!({ "type": "object", "properties": members });
+            tool
+        })
+        .collect();
     host.publish(Guest::echo().component(), &manifest).await;
     let body = json!({ "name": "Many", "auth_config_ids": [], "no_auth_apps": [slug] });
     given::mcp_server(project, &body).await
@@ -500,7 +501,7 @@ async fn foreign_hosts_and_web_pages_are_refused() {
         let response = request(&given.project, &given.url, "ping", json!({}), &headers).await;
         assert_eq!(response.status, status, "{headers:?}");
     }
-    // A page that was given a key is no stranger.
+    // A page with a key is not a stranger.
     let key = ("x-api-key", given.project.key());
     for (host, status) in [(&*own, 200), ("evil.example.com", 403)] {
         let headers = [("host", host), ("origin", foreign), key];
@@ -726,9 +727,10 @@ async fn bridge_answers_every_faulty_line() {
             .collect();
         assert_eq!(answers.len(), lines.len(), "{output}");
         let count = |code: i32| {
-            let refused =
-                |answer: &&Value| answer["id"].is_null() && answer["error"]["code"] == code;
-            answers.iter().filter(refused).count()
+            answers
+                .iter()
+                .filter(|answer| answer["id"].is_null() && answer["error"]["code"] == code)
+                .count()
         };
         assert_eq!(count(-32700), 3, "{output}");
         assert_eq!(count(-32600), 2 + batch_code.iter().count(), "{output}");

@@ -36,7 +36,7 @@ struct Given {
     echo: &'static str,
 }
 
-/// An authorization that a client has begun.
+/// An authorization that a client has started.
 struct Attempt {
     client_id: String,
     verifier: String,
@@ -87,7 +87,7 @@ impl Given {
             .await
     }
 
-    /// Begins an authorization for an endpoint.
+    /// Starts an authorization for an endpoint.
     async fn begin(&self, resource: &str) -> Attempt {
         let client_id = self.register().await;
         let verifier = unique(43);
@@ -318,8 +318,10 @@ async fn page_shows_invisible_characters_of_addresses() {
         let page = browser.open(&attempt.url).await;
         let page = String::from_utf8_lossy(&page.bytes);
         assert!(page.contains(shown), "{page}");
-        let is_hidden = |c| matches!(c, '\u{202e}' | '\u{2800}' | '\u{fe0f}');
-        assert!(!page.contains(is_hidden), "{page}");
+        assert!(
+            !page.contains(|c: char| matches!(c, '\u{202e}' | '\u{2800}' | '\u{fe0f}')),
+            "{page}"
+        );
     }
 }
 

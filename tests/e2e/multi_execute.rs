@@ -115,7 +115,7 @@ async fn results_without_memory_begin_no_call() {
     batch(1).await.expect(200);
 }
 
-/// Event that ends the calls of a batch that have not begun.
+/// Event that ends the calls of a batch that have not started.
 #[derive(Clone, Copy, PartialEq)]
 enum End {
     SessionDeleted,
@@ -172,8 +172,14 @@ async fn closed_session_begins_no_further_call() {
         };
         let (results, ()) = tokio::join!(called, closed);
         let results = results.as_array().unwrap();
-        let refused = |result: &&Value| result["error"].is_string();
-        assert_eq!(results.iter().filter(refused).count(), 4, "{results:#?}");
+        assert_eq!(
+            results
+                .iter()
+                .filter(|result| result["error"].is_string())
+                .count(),
+            4,
+            "{results:#?}"
+        );
         assert!(Host::application().seen(&waiting).is_empty());
     }
 }

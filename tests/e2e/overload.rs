@@ -1,4 +1,4 @@
-//! Overload: accepted requests complete, the others are refused at once with an error, and no
+//! Overload: accepted requests complete, the others are refused immediately with an error, and no
 //! request hangs.
 
 use std::collections::BTreeMap;
@@ -174,7 +174,7 @@ async fn excess_runs_wait_or_are_refused() {
     let (full, other) = (host.new_project().await, host.new_project().await);
     let mut waiting = Vec::new();
     {
-        // The last slot is left to a project that has none.
+        // The last slot is left to a project without one.
         let full_was_refused = Notify::new();
         let last_slot = async {
             full_was_refused.notified().await;
@@ -191,7 +191,7 @@ async fn excess_runs_wait_or_are_refused() {
                 (&full, 429, "Server_ProjectBusy"),
                 (&other, 503, "Server_Busy"),
             ] {
-                // An arbitrary one of several calls waits. The others are refused at once.
+                // An arbitrary one of several calls waits. The others are refused immediately.
                 let mut calls: stream::FuturesUnordered<_> = (0..4)
                     .map(|_| Box::pin(project.execute(&echo, json!({}))))
                     .collect();

@@ -117,7 +117,7 @@ fn release_answers_first_call_without_rust() {
     fs::create_dir(folder.path().join("unpacked")).unwrap();
     run(Path::new("tar"), &["-xf", "archive.tar", "-C", "unpacked"]);
     let mut command = Command::new(packaging("try-first-call"));
-    // This build is slower than a release, and other tests run beside it.
+    // This build is slower than a release, and other tests run concurrently.
     command
         .arg("unpacked/toolhost")
         .current_dir(folder.path())

@@ -142,14 +142,18 @@ async fn cron_expression_sets_the_next_poll() {
     let made = given.upsert(&path, yearly).await.expect(201);
     let id = made["trigger_id"].as_str().unwrap();
     let is_next = |read: &Value, time: &str| read["next_poll_at"].as_str().unwrap().contains(time);
-    let january = |read: &Value| is_next(read, "-01-01T00:00:");
     given
-        .wait_until(id, "the next poll is in January", january)
+        .wait_until(id, "the next poll is in January", |read| {
+            is_next(read, "-01-01T00:00:")
+        })
         .await;
     let other = json!({ "poll_cron": "0 0 1 7 *", "poll_time_zone": "Asia/Tokyo" });
     given.upsert(&path, other).await.expect(200);
-    let june = |read: &Value| is_next(read, "-06-30T15:00:");
-    given.wait_until(id, "the next poll is in June", june).await;
+    given
+        .wait_until(id, "the next poll is in June", |read| {
+            is_next(read, "-06-30T15:00:")
+        })
+        .await;
     given.upsert(&path, json!({})).await.expect(200);
     let read = given.read(id).await;
     assert_eq!(read["poll_cron"], "0 0 1 7 *");
@@ -247,9 +251,10 @@ async fn instance_follows_the_status_of_its_account() {
     given.wait_for_first_poll(&id).await;
     given.set(&paused, "disable").await.expect(200);
     given.set_account(false).await;
-    let expired = |read: &Value| read["disabled_reason"] == "connection_expired";
     given
-        .wait_until(&id, "the instance is disabled", expired)
+        .wait_until(&id, "the instance is disabled", |read| {
+            read["disabled_reason"] == "connection_expired"
+        })
         .await;
     given.set(&id, "enable").await.expect(422);
     given.set_account(true).await;
@@ -302,7 +307,7 @@ async fn resumed_instance_continues_from_its_cursor() {
     given.set(&id, "disable").await.expect(200);
     let before = given.read(&id).await["last_poll_at"].clone();
     given.set(&id, "enable").await.expect(200);
-    // The server polls it at once. The guest reports an event only after its first poll.
+    // The server polls it immediately. The guest reports an event only after its first poll.
     let polled = |read: &Value| read["last_poll_at"] != before;
     given
         .wait_until(&id, "the instance was polled", polled)

@@ -418,7 +418,7 @@ async fn script_is_a_step_of_a_recipe() {
     assert!(refused.contains("no workbench"), "{refused}");
 }
 
-/// The database says that another server has the turn while the script waits for its tool.
+/// The database says that another server has claimed the run while the script waits for its tool.
 #[tokio::test]
 async fn script_that_lost_its_turn_is_not_repeated() {
     let setup = if on_postgres() {
@@ -773,7 +773,7 @@ async fn trigger_runs_recipe_for_its_event() {
     assert_eq!(given.wait_for_end(&slug).await["status"], "succeeded");
 }
 
-/// A server is killed while a step runs, for each step of a recipe in turn.
+/// A server is killed while a step runs, for each step of a recipe.
 #[tokio::test]
 async fn kill_at_any_step_repeats_no_effect() {
     const STEP_KINDS: [&str; 4] = ["change", "read", "change", "read"];

@@ -121,7 +121,7 @@ async fn lifetime_is_kept_if_a_refresh_states_none() {
     oauth.issuer.set(|settings| settings.lifetime = 1);
     oauth.connect(&project).await;
     oauth.issuer.fault(Fault::NoExpiry, 2);
-    // Each token counts as expired at once, so each call needs another one.
+    // Each token counts as expired immediately, so each call needs another one.
     for number in 1..=3 {
         oauth.execute(&project).await.data();
         assert_eq!(oauth.refreshes(), number);
@@ -156,8 +156,10 @@ async fn refused_refresh_is_shown_and_logged() {
     assert!(reason.contains("invalid_client"), "{reason}");
     let log = host.output();
     let mut lines = log.lines().filter(|line| line.contains(&id));
-    let is_warning = |line: &str| line.contains("WARN") && line.contains("invalid_client");
-    assert!(lines.any(is_warning), "{log}");
+    assert!(
+        lines.any(|line| line.contains("WARN") && line.contains("invalid_client")),
+        "{log}"
+    );
 }
 
 #[tokio::test]

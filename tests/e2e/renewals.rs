@@ -1,5 +1,5 @@
-//! Many tokens that expire at once on several servers, and providers that are slow or unavailable
-//! for long: each account costs one request, and no account is lost.
+//! Many tokens that expire at the same time on several servers, and providers that are slow or
+//! unavailable for long: each account costs one request, and no account is lost.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ async fn three(bucket: &BucketService) -> ([Host; 3], [Client; 3]) {
     ([one, two, three], projects)
 }
 
-/// Publishes a toolkit visible to all servers, whose access tokens expire at once.
+/// Publishes a toolkit visible to all servers, whose access tokens expire immediately.
 async fn toolkit(host: &Host, projects: &[Client]) -> Oauth {
     let oauth = Oauth::of(host, &projects[0], Issuer::credentials(), Issuer::scheme).await;
     oauth.issuer.set(|settings| settings.lifetime = 1);

@@ -164,8 +164,10 @@ async fn misspelled_restrictions_are_refused() {
         let refused = project.send(method, path, Body::Json(body), &[]).await;
         let problems = refused.expect(400).problems();
         let expected = format!("{wrong}: is unknown; the nearest known name is `{right}`, ");
-        let named = |line: &String| line.starts_with(&expected);
-        assert!(problems.iter().any(named), "{path}: {problems:?}");
+        assert!(
+            problems.iter().any(|line| line.starts_with(&expected)),
+            "{path}: {problems:?}"
+        );
     }
     let misplaced = [
         (
@@ -191,8 +193,12 @@ async fn misspelled_restrictions_are_refused() {
     ];
     for (path, body, wrong) in misplaced {
         let problems = project.post(path, &body).await.expect(400).problems();
-        let named = |line: &String| line.contains(&format!("{wrong}: has no meaning here"));
-        assert!(problems.iter().any(named), "{path}: {problems:?}");
+        assert!(
+            problems
+                .iter()
+                .any(|line| line.contains(&format!("{wrong}: has no meaning here"))),
+            "{path}: {problems:?}"
+        );
     }
     let newer = json!({ "theme": {}, "enable_instant": true });
     let patched = project.patch("/org/project/config", &newer).await;

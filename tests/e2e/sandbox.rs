@@ -46,7 +46,8 @@ async fn publish(host: &Host, guest: &Hostile) -> Option<String> {
     Some(answer["error"]["message"].to_string() + &answer.problems().join("\n"))
 }
 
-/// Publishes a guest and returns the correct endings of its run; none if it was correctly refused.
+/// Publishes a guest and returns the correct endings of its run, or `None` if it was correctly
+/// refused.
 async fn right_ends(
     host: &Host,
     guest: &Hostile,
@@ -60,7 +61,7 @@ async fn right_ends(
     }
 }
 
-/// Runs a guest and returns its ending if that is not correct.
+/// Runs a guest and returns its ending if it is not correct.
 async fn wrong_end(host: &Host, guest: &Hostile, right: &[&str]) -> Option<String> {
     let tool = guest::tool(guest.manifest["slug"].as_str().unwrap());
     let answer = host

@@ -28,7 +28,7 @@ struct Row {
     /// Name of the row in the table.
     name: String,
     mode: &'static str,
-    /// Auth scheme of the manifest; null for none.
+    /// Auth scheme of the manifest, or null.
     scheme: Value,
     /// Credentials of the auth config.
     credentials: Value,

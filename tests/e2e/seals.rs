@@ -1,4 +1,5 @@
-//! Encrypted values: they decrypt only in place, unaltered and with the right key.
+//! Encrypted values: they decrypt only in their original position, unaltered and with the right
+//! key.
 
 use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD as BASE64};
 use harness::{
@@ -22,10 +23,10 @@ use crate::{
 /// Secret that no response may contain if decryption fails.
 const SEALED_SECRET: &str = "k-canary-0123456789";
 
-/// An encrypted member in the records of a table, and a request that needs one of them.
+/// An encrypted property in the records of a table, and a request that needs one of them.
 struct Kept {
     table: &'static str,
-    /// Path of the member in PostgreSQL's notation.
+    /// Path of the property in PostgreSQL's notation.
     member: &'static str,
     client: Client,
     method: Method,
@@ -34,7 +35,7 @@ struct Kept {
     headers: Vec<(&'static str, String)>,
 }
 
-/// Returns every encrypted member of every table of a database, as table and path.
+/// Returns every encrypted property in every table of a database, as table and path.
 fn sealed(database: &Database) -> Vec<String> {
     let tables = database.say("select tablename from pg_tables where schemaname = 'public'");
     let of = |table: &String| {
@@ -111,7 +112,7 @@ impl Kept {
     }
 }
 
-/// Returns a text with one byte of its ciphertext changed.
+/// Returns an encrypted value with one byte of its ciphertext changed.
 fn flipped(text: &str, at: usize) -> String {
     let (head, value) = text.rsplit_once('.').unwrap();
     let mut bytes = BASE64.decode(value).unwrap();

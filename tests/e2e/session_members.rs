@@ -12,7 +12,7 @@ use crate::{
     tool_router_sessions::{SESSION_PATH, create},
 };
 
-/// Name that is similar to none.
+/// Name that is not similar to any other.
 const UNKNOWN_NAME: &str = "zzzzzzzz";
 
 /// Operation ids of requests whose unknown members are refused.

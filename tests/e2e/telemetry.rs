@@ -213,8 +213,11 @@ async fn providers_get_traceparent_by_setting() {
         );
         if flags == "00" {
             let begin = format!("00-{}-", caller.trace);
-            let follows = |sent: &String| sent.starts_with(&begin) && sent.ends_with("-00");
-            assert!(sent.iter().all(follows), "{sent:?}");
+            assert!(
+                sent.iter()
+                    .all(|sent| sent.starts_with(&begin) && sent.ends_with("-00")),
+                "{sent:?}"
+            );
             continue;
         }
         let mut spans = collector.spans(&caller.trace, 6).await;

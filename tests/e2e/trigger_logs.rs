@@ -44,11 +44,12 @@ impl Given {
 /// Returns the payloads of the entries on a page.
 fn payloads(page: &Answer) -> Vec<Value> {
     let entries = page["data"].as_array().unwrap().iter();
-    let payload = |entry: &Value| {
-        let text = entry["meta"]["triggerProviderPayload"].as_str().unwrap();
-        serde_json::from_str(text).unwrap()
-    };
-    entries.map(payload).collect()
+    entries
+        .map(|entry| {
+            let text = entry["meta"]["triggerProviderPayload"].as_str().unwrap();
+            serde_json::from_str(text).unwrap()
+        })
+        .collect()
 }
 
 #[tokio::test]

@@ -61,7 +61,7 @@ impl Scene {
     async fn answer(&self, arguments: Value) -> Answer {
         loop {
             let answer = wait(&self.project, &self.session, arguments.clone()).await;
-            // A call of `until_full` takes the place of another one for a moment.
+            // A call of `until_full` takes the slot of another one for a moment.
             if answer.status != 429 {
                 return answer;
             }

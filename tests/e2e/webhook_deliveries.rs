@@ -114,8 +114,8 @@ async fn attempt_counts(project: &Client, deliveries: &str) -> BTreeMap<String, 
     }
 }
 
-/// Checks the record of the attempts against the messages that arrived: none is missing, except those
-/// that a kill cut off, and only the last one was acknowledged.
+/// Checks the record of the attempts against the messages that arrived: it is complete, except for
+/// attempts that a kill cut off, and only the last one was acknowledged.
 async fn check_attempts(
     project: &Client,
     deliveries: &str,
@@ -165,7 +165,7 @@ async fn check_attempts(
             );
         }
     }
-    // A response that did not arrive in time is like none.
+    // A response that did not arrive in time counts as missing.
     assert!(
         repeated.len() as u64 <= kills * MAX_OPEN_MESSAGES + unanswered,
         "{} messages were accepted twice",

@@ -48,12 +48,13 @@ struct GitHub {
 /// Returns the server with the toolkits of GitHub and Slack that the tests share.
 async fn shared_host() -> &'static Host {
     static WEBHOOKS_HOST: OnceCell<&Host> = OnceCell::const_new();
-    let start = || async {
-        let toolkits = documents::folder_with(&["github", "slack"]);
-        let setup = Setup::new().with("toolkits", toolkits.path().to_str().unwrap());
-        setup.start().await.until_exit()
-    };
-    WEBHOOKS_HOST.get_or_init(start).await
+    WEBHOOKS_HOST
+        .get_or_init(|| async {
+            let toolkits = documents::folder_with(&["github", "slack"]);
+            let setup = Setup::new().with("toolkits", toolkits.path().to_str().unwrap());
+            setup.start().await.until_exit()
+        })
+        .await
 }
 
 /// Returns the headers of a delivery with a signature.
@@ -384,7 +385,7 @@ async fn repeated_webhook_is_one_event() {
     let mut stream = github.stream().await;
     let repeated = (0..100).map(|_| github.deliver("d1", 1));
     for answer in futures::future::join_all(repeated).await {
-        // A request that the server has no time for is to be repeated.
+        // A request that the server cannot handle in time is to be repeated.
         assert!([200, 429, 503].contains(&answer.status), "{answer:#?}");
     }
     for (delivery, number) in [("d1", 1), ("d2", 2)] {
@@ -418,7 +419,7 @@ async fn values_of_endpoint_precede_the_configuration() {
     }
     let trigger = |event: &Value| event["metadata"]["trigger_id"].clone();
     assert_ne!(trigger(&first.data), trigger(&second.data));
-    // The older address has no values. The instance without a secret refuses everything.
+    // The older address lacks values. The instance without a secret refuses everything.
     let project = github.project.project_id().await;
     let older = format!("/trigger_instances/github/{project}/handle");
     send(&github.project, &older, &headers, &body)
@@ -661,7 +662,7 @@ async fn handshakes_are_answered() {
     }
 }
 
-/// Returns the headers of a request of Slack that is signed at a Unix time.
+/// Returns the headers of a request of Slack, signed at a Unix time.
 fn slack_headers(secret: &str, time: i64, body: &str) -> [(&'static str, String); 2] {
     let digits = hmac_sha256(secret, &format!("v0:{time}:{body}"));
     [

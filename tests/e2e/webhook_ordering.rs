@@ -106,7 +106,7 @@ async fn ordered_messages_keep_their_order_despite_kills() {
 
 #[tokio::test]
 async fn stuck_message_delays_only_its_own_instance() {
-    // The numbers up to 12 are those of the instance that is stuck.
+    // The numbers up to 12 are those of the stuck instance.
     let inbox = Inbox::with(|message| match message.path.as_str() {
         "/" if number(message) == 3 && message.json()["metadata"]["user_id"] == "amy" => {
             Reply::With(429, "retry-after", "3600".to_owned())

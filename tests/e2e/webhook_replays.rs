@@ -39,7 +39,7 @@ async fn replay_to_another_url_leaves_the_endpoint_alone() {
     let plain = wait_for(&project, &first, "delivered").await;
     assert_eq!(plain["webhook_url"], Value::Null);
 
-    // A URL that is gone fails, and the subscription goes on.
+    // A removed URL fails, and the subscription continues.
     let gone = json!({ "webhook_url": format!("{INBOX_ORIGIN}/gone") });
     let replay = format!("{first}/replay");
     project.post(&replay, &gone).await.expect(200);
@@ -48,7 +48,7 @@ async fn replay_to_another_url_leaves_the_endpoint_alone() {
     let read = project.get(&subscription).await.expect(200);
     assert_eq!(read["disabled_at"], Value::Null);
 
-    // A subscription that is disabled can be replayed to another URL.
+    // A disabled subscription can be replayed to another URL.
     let second = send(&project, &subscription, 2).await;
     wait_for(&project, &second, "failed").await;
     let read = project.get(&subscription).await.expect(200);

@@ -255,7 +255,7 @@ async fn given_secret_is_not_subscribed() {
     let config = json!({ "repository": repository, "secret": harness::secret() });
     let id = given.instance(GITHUB_TRIGGER, config).await;
     assert_eq!(given.read(&id).await["subscription"], Value::Null);
-    // Without a repository there is no webhook to create, so that the secret is needed.
+    // Without a repository, no webhook can be created, so that the secret is needed.
     let body = json!({ "connected_account_id": given.account, "trigger_config": {} });
     let path = format!("/trigger_instances/{GITHUB_TRIGGER}/upsert");
     given.project.post(&path, &body).await.expect(400);

@@ -73,8 +73,10 @@ impl Subscription {
 
     /// Waits until a delivery has a status, and returns it.
     async fn wait_for(&self, sent: &Answer, status: &str) -> Answer {
-        let reached = || async { self.delivery(sent).await["status"] == status };
-        wait_until(&format!("the delivery is {status}"), reached).await;
+        wait_until(&format!("the delivery is {status}"), || async {
+            self.delivery(sent).await["status"] == status
+        })
+        .await;
         self.delivery(sent).await
     }
 
@@ -525,8 +527,10 @@ async fn endpoint_may_ask_to_wait() {
     for (wait, least) in [("3600", 3_600), ("9999999", 86_400)] {
         let subscription = Subscription::new(host.new_project().await).await;
         let sent = subscription.send(json!({ "wait": wait })).await;
-        let attempted = || async { subscription.delivery(&sent).await["attempt_count"] == 1 };
-        wait_until("the endpoint has answered", attempted).await;
+        wait_until("the endpoint has answered", || async {
+            subscription.delivery(&sent).await["attempt_count"] == 1
+        })
+        .await;
         let delivery = subscription.delivery(&sent).await;
         let seconds = |value: &Value| {
             let time = DateTime::parse_from_rfc3339(value.as_str().unwrap());
@@ -628,8 +632,10 @@ async fn endpoint_that_keeps_failing_is_disabled() {
         read["disabled_reason"] == "failing"
     };
     wait_until("the subscription is disabled", disabled).await;
-    let ended = || async { subscription.count("pending").await == 0 };
-    wait_until("no delivery is left", ended).await;
+    wait_until("no delivery is left", || async {
+        subscription.count("pending").await == 0
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -697,12 +703,11 @@ async fn hanging_endpoints_delay_no_other() {
     for number in 0..50 {
         healthy.send(json!({ "number": number })).await;
     }
-    let arrived = || async { healthy.count("delivered").await == 50 };
     // The hanging endpoints answer nothing before their timeout of five minutes.
     wait_for(
         Duration::from_secs(120),
         "the healthy endpoint has all",
-        arrived,
+        || async { healthy.count("delivered").await == 50 },
     )
     .await;
     for subscription in hanging {
@@ -760,8 +765,10 @@ async fn deleted_subscription_gets_no_more_messages() {
     let host = inbox.setup().start().await;
     let subscription = Subscription::new(host.as_project()).await;
     subscription.send(json!({})).await;
-    let tried = || async { !inbox.received().is_empty() };
-    wait_until("an attempt failed", tried).await;
+    wait_until("an attempt failed", || async {
+        !inbox.received().is_empty()
+    })
+    .await;
     host.as_project()
         .delete(&subscription.at(""))
         .await
@@ -807,8 +814,10 @@ async fn change_applies_to_unfinished_deliveries() {
     let host = inbox.setup().start().await;
     let subscription = Subscription::new(host.as_project()).await;
     let sent = subscription.send(json!({ "n": 1 })).await;
-    let tried = || async { !inbox.received().is_empty() };
-    wait_until("an attempt failed", tried).await;
+    wait_until("an attempt failed", || async {
+        !inbox.received().is_empty()
+    })
+    .await;
     let new = format!("{}/new", subscription.path);
     let change = json!({ "webhook_url": format!("{INBOX_ORIGIN}{new}"), "version": "V1" });
     host.as_project()
@@ -833,8 +842,10 @@ async fn finished_delivery_is_replayed() {
     let path = subscription.at(&format!("/deliveries/{id}/replay"));
     let replayed = host.as_project().post(&path, &json!({})).await.expect(200);
     assert_eq!(replayed["message_id"], delivered["message_id"]);
-    let twice = || async { subscription.received(&inbox).len() == 2 };
-    wait_until("it arrives again", twice).await;
+    wait_until("it arrives again", || async {
+        subscription.received(&inbox).len() == 2
+    })
+    .await;
     let all = json!({ "include_delivered": true });
     subscription.wait_for(&sent, "delivered").await;
     let path = subscription.at("/deliveries/replay");
@@ -893,11 +904,10 @@ async fn no_event_is_lost_when_servers_are_killed() {
         host = host.kill().start().await;
         subscription.client = host.as_project();
     }
-    let none_left = || async { subscription.count("pending").await == 0 };
     wait_for(
         Duration::from_secs(480),
         "every delivery has ended",
-        none_left,
+        || async { subscription.count("pending").await == 0 },
     )
     .await;
     assert_eq!(subscription.count("delivered").await, event_count);

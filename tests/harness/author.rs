@@ -106,10 +106,10 @@ impl Author {
         .expect("the toolkit's folder can be written");
     }
 
-    /// Replaces a text in a file.
+    /// Replaces a string in a file.
     ///
     /// # Panics
-    /// If the text does not occur in the file.
+    /// If the string does not occur in the file.
     pub fn edit(&self, file: &str, from: &str, to: &str) {
         let path = self.path(file);
         let text = fs::read_to_string(&path).expect("the file can be read");
@@ -191,12 +191,14 @@ impl Dev {
     #[must_use]
     pub fn events(&self) -> Vec<Value> {
         let printed = self.printed();
-        let event = |line: &str| {
-            serde_json::from_str(line).unwrap_or_else(|cause| panic!("{cause}: {line}"))
-        };
         // The last line may be incomplete.
         let whole = printed.rfind('\n').map_or("", |end| &printed[..end]);
-        whole.lines().map(event).collect()
+        whole
+            .lines()
+            .map(|line| {
+                serde_json::from_str(line).unwrap_or_else(|cause| panic!("{cause}: {line}"))
+            })
+            .collect()
     }
 
     /// Returns the events with this name.
@@ -213,7 +215,6 @@ impl Dev {
     /// # Panics
     /// If the event does not occur in time.
     pub async fn event(&self, name: &str, number: usize) -> Value {
-        let come = || async { self.all(name).len() > number };
         wait_for(
             BUILD_TIMEOUT,
             &format!(
@@ -221,7 +222,7 @@ impl Dev {
                 self.printed(),
                 self.errors()
             ),
-            come,
+            || async { self.all(name).len() > number },
         )
         .await;
         self.all(name).swap_remove(number)

@@ -16,8 +16,8 @@ use crate::host::{Process, spawn};
 pub struct Browser {
     /// The page as presented to a user: `title`, the `focused` element with its `label`,
     /// `description` and `outline`, an `alert`, its `background`, the number of `images` that were
-    /// loaded, the flag `wide` for a page that is too wide, `url`, `problems` reported by the
-    /// browser, and the `violations` of the last audit.
+    /// loaded, the flag `wide` for an overly wide page, `url`, `problems` reported by the browser,
+    /// and the `violations` of the last audit.
     pub page: Value,
     orders: ChildStdin,
     told: BufReader<ChildStdout>,
@@ -26,8 +26,8 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Opens an address. Screenshots go into a folder that is deleted with the browser, or into the
-    /// folder that `TEST_PICTURES` names.
+    /// Opens an address. Screenshots go into a folder deleted with the browser, or into the folder
+    /// that `TEST_PICTURES` names.
     ///
     /// # Panics
     /// If no browser is installed. `tests/setup` downloads one.
@@ -60,7 +60,7 @@ impl Browser {
         browser
     }
 
-    /// Types a text into the focused element.
+    /// Types into the focused element.
     pub fn write(&mut self, text: &str) {
         self.order("type", text);
     }
@@ -101,7 +101,7 @@ impl Browser {
         self.page["violations"].clone()
     }
 
-    /// Returns a text property of the page; empty if the page does not have it.
+    /// Returns a string property of the page, or an empty string if it is missing.
     pub fn says(&self, what: &str) -> &str {
         self.page[what].as_str().unwrap_or_default()
     }

@@ -28,7 +28,7 @@ pub const SECRET_KEY: &str = "bucket-secret-zqcanaryqz";
 pub struct BucketService {
     address: SocketAddr,
     folder: TempDir,
-    /// Runtime of the service; none while it is stopped. Ending the runtime closes every
+    /// Runtime of the service. `None` while it is stopped. Ending the runtime closes every
     /// connection.
     running: Mutex<Option<Runtime>>,
 }

@@ -278,7 +278,7 @@ impl Client {
         }
     }
 
-    /// Returns the status of a path outside the prefixes; none if the server does not respond.
+    /// Returns the status of a path outside the prefixes, or `None` if the server does not respond.
     pub async fn try_get_root(&self, path: &str) -> Option<u16> {
         let answer = self
             .http

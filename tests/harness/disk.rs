@@ -13,8 +13,8 @@ pub struct LimitedDisk {
 }
 
 impl LimitedDisk {
-    /// Mounts a disk of `mib` MiB at the data directory. Returns none if the system does not allow
-    /// this user to create a namespace, as in some containers.
+    /// Mounts a disk of `mib` MiB at the data directory. Returns `None` if the system does not
+    /// allow this user to create a namespace, as in some containers.
     ///
     /// # Panics
     /// If the data directory already exists.

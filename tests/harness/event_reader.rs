@@ -33,7 +33,7 @@ impl EventReader {
         value.map_or("", |value| value.to_str().expect("it is text"))
     }
 
-    /// Waits for the next event. Returns none at the end of the stream.
+    /// Waits for the next event. Returns `None` at the end of the stream.
     ///
     /// # Panics
     /// If no event comes within [`CONDITION_TIMEOUT`](crate::CONDITION_TIMEOUT).
@@ -42,7 +42,7 @@ impl EventReader {
         next.await.expect("an event comes in time")
     }
 
-    /// Waits for the id of the beginning of the stream, after which another one can begin.
+    /// Waits for the id at the start of the stream, after which another one can start.
     ///
     /// # Panics
     /// If the stream ends before.

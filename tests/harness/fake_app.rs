@@ -355,8 +355,8 @@ async fn answer(
 }
 
 /// Responds as a Model Context Protocol server. The result of a call is its argument `result`. All
-/// results but the first of a session come in a stream that begins with a `ping`, goes on when the reply
-/// has come, and stays open. The list of tools repeats its cursor.
+/// results but the first of a session come in a stream that starts with a `ping`, continues when
+/// the reply has come, and stays open. The list of tools repeats its cursor.
 fn mcp_response(shared: Arc<Shared>, seen: &ReceivedRequest, before: usize) -> Response {
     let message: Value = serde_json::from_slice(&seen.body).unwrap_or_default();
     let response =
@@ -419,7 +419,7 @@ impl Drop for Hanging<'_> {
     }
 }
 
-/// Percent-encodes every byte that is not a letter or digit.
+/// Percent-encodes every byte except letters and digits.
 pub fn percent(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric();
     text.bytes()

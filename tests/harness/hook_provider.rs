@@ -2,11 +2,11 @@
 //! Google Calendar.
 //!
 //! The name of a repository or calendar selects the behavior. A name that contains `refused` is
-//! answered with 403, and `broken` with 500 once the first subscription exists. The first creation for
-//! a name that contains `silent` succeeds and has no response, and every creation for one that contains
-//! `hanging` waits. A removal for a name that contains
-//! `stuck` is answered with 500. A channel of a calendar whose name
-//! contains `brief` expires after [`BRIEF_LIFE_MS`], any other after a week.
+//! answered with 403, and `broken` with 500 once the first subscription exists. The first creation
+//! for a name that contains `silent` succeeds without a response, and every creation for one that
+//! contains `hanging` waits. A removal for a name that contains `stuck` is answered with 500. A
+//! channel of a calendar whose name contains `brief` expires after [`BRIEF_LIFE_MS`], any other
+//! after a week.
 
 use std::{
     collections::BTreeSet,
@@ -123,7 +123,7 @@ impl Shared {
         hook
     }
 
-    /// Returns the response to a creation that is to fail.
+    /// Returns the response to a creation intended to fail.
     fn failure(&mut self, place: &str) -> Option<Response> {
         let is_first = self.seen.insert(place.to_owned());
         let status = match place {

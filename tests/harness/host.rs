@@ -64,7 +64,7 @@ pub struct Host {
 #[derive(Debug)]
 pub struct Process(pub(crate) Child);
 
-/// A command that runs beside a test. Dropping it kills the process.
+/// A command that runs during a test. Dropping it kills the process.
 #[derive(Debug)]
 pub struct LeftRunning {
     pub process: Process,
@@ -74,7 +74,7 @@ pub struct LeftRunning {
 /// A server that ended before it served requests.
 #[derive(Debug)]
 pub struct Refused {
-    /// Exit code; none if a signal ended the process.
+    /// Exit code. `None` if a signal ended the process.
     pub code: Option<i32>,
     /// Signal that ended the process.
     pub signal: Option<i32>,
@@ -134,12 +134,14 @@ impl Setup {
     pub async fn installed() -> Self {
         static SHARED_INSTALLATION: tokio::sync::OnceCell<Setup> =
             tokio::sync::OnceCell::const_new();
-        let install = || async {
-            let (setup, status) = Self::new().start().await.terminate().await;
-            assert!(status.success(), "{status}");
-            setup
-        };
-        SHARED_INSTALLATION.get_or_init(install).await.copy()
+        SHARED_INSTALLATION
+            .get_or_init(|| async {
+                let (setup, status) = Self::new().start().await.terminate().await;
+                assert!(status.success(), "{status}");
+                setup
+            })
+            .await
+            .copy()
     }
 
     /// Gives the server the components that another server has compiled. It loads them if both have
@@ -166,7 +168,7 @@ impl Setup {
         self
     }
 
-    /// Sets an environment variable that is not a setting of the server.
+    /// Sets an environment variable other than a setting of the server.
     pub fn with_variable(mut self, name: &str, value: impl Into<String>) -> Self {
         self.settings.insert(name.to_owned(), value.into());
         self
@@ -495,8 +497,8 @@ pub fn on_postgres() -> bool {
     std::env::var_os("TEST_STORE").is_some_and(|store| store == "postgres")
 }
 
-/// Returns the log level of servers whose test sets none: the value of `TEST_LOG`. The output goes
-/// to a file, so it does not accumulate in memory.
+/// Returns the log level of servers whose test does not set one: the value of `TEST_LOG`. The
+/// output goes to a file, so it does not accumulate in memory.
 fn level() -> Option<String> {
     #[expect(
         clippy::disallowed_methods,
@@ -527,19 +529,21 @@ impl Host {
     /// reaches [`Host::application`] under the names in [`crate::fake_app::FAKE_APP_HOSTS`].
     pub async fn shared() -> &'static Self {
         static SHARED_HOST: tokio::sync::OnceCell<&Host> = tokio::sync::OnceCell::const_new();
-        let start = || async {
-            let setup = Setup::installed()
-                .await
-                .with_application(&crate::fake_app::FAKE_APP_HOSTS, Self::application())
-                // A large component is compiled beside other compilers, and with the least priority.
-                .with("sandbox.compile_wall_s", "600");
-            setup.start().await.until_exit()
-        };
-        SHARED_HOST.get_or_init(start).await
+        SHARED_HOST
+            .get_or_init(|| async {
+                let setup = Setup::installed()
+                    .await
+                    .with_application(&crate::fake_app::FAKE_APP_HOSTS, Self::application())
+                    // A large component is compiled concurrently with other compilers, and with the
+                    // least priority.
+                    .with("sandbox.compile_wall_s", "600");
+                setup.start().await.until_exit()
+            })
+            .await
     }
 
     /// Keeps the server running until this process ends. The search for secrets runs at that point:
-    /// it fails the process instead of a test, and its message names the place where the secret was
+    /// it fails the process instead of a test, and its message names the line where the secret was
     /// made.
     pub fn until_exit(self) -> &'static Self {
         let host: &Self = Box::leak(Box::new(self));
@@ -595,14 +599,14 @@ impl Host {
         self.with_key(made["api_key"].as_str().expect("the new project has a key"))
     }
 
-    /// Creates a member with this role and returns its client.
+    /// Creates a user with this role and returns its client.
     pub async fn new_member(&self, role: &str) -> Client {
         let body = json!({ "email": format!("{}@example.com", unique(8)), "role": role });
         let made = self.as_org().post("/org/members", &body).await.expect(201);
         self.with_user_key(made["key"].as_str().expect("the new member has a key"))
     }
 
-    /// Returns a client with the key of any member.
+    /// Returns a client with the key of any user.
     pub fn with_user_key(&self, key: &str) -> Client {
         self.setup.note(key);
         Client::new(&self.url, Some(("x-user-api-key", key)))
@@ -628,8 +632,8 @@ impl Host {
         signal(name, self.pid());
     }
 
-    /// Stops the process with `SIGSTOP` and waits until none of its threads runs. On a busy machine
-    /// that takes a moment.
+    /// Stops the process with `SIGSTOP` and waits until all of its threads have stopped. On a busy
+    /// machine, this takes a moment.
     pub async fn suspend(&self) {
         self.signal("STOP");
         let tasks = PathBuf::from(format!("/proc/{}/task", self.pid()));
@@ -839,7 +843,7 @@ pub fn author() -> PathBuf {
     found
 }
 
-/// Starts a process that is killed when this process ends, for any reason.
+/// Starts a process, which is killed when this process ends, for any reason.
 pub(crate) fn spawn(command: Command) -> Child {
     type SpawnRequest = (Command, mpsc::Sender<std::io::Result<Child>>);
     // The kernel ties the child to the thread that started it, not to the process. This thread

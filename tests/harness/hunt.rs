@@ -42,7 +42,7 @@ static CREATED_AT: Mutex<BTreeMap<String, &'static Location<'static>>> =
     Mutex::new(BTreeMap::new());
 static MARK_SEARCH: LazyLock<Hunt> = LazyLock::new(|| Hunt::for_mark_and(&[]));
 
-/// Returns a unique secret of letters and digits that begins with the mark.
+/// Returns a unique secret of letters and digits that starts with the mark.
 #[track_caller]
 pub fn secret() -> String {
     let secret = format!("{SECRET_MARK}{}", unique(8));
@@ -53,7 +53,7 @@ pub fn secret() -> String {
     secret
 }
 
-/// Returns the encodings of a text with their names. For base64, only the characters that do not
+/// Returns the encodings of a string with their names. For base64, only the characters that do not
 /// depend on the neighboring bytes are included.
 pub fn spellings(text: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let hex = hex::encode(text);
@@ -126,7 +126,7 @@ impl Hunt {
     /// Searches bytes.
     ///
     /// # Errors
-    /// A description of the match: the place, the encoding, the line, and where the secret was
+    /// A description of the match: the location, the encoding, the line, and where the secret was
     /// made.
     pub fn within(&self, place: &str, bytes: &[u8]) -> Result<(), String> {
         let Some(found) = self.automaton.find(bytes) else {
@@ -208,15 +208,17 @@ pub fn files_below(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return Vec::new();
     };
-    let below = |entry: std::fs::DirEntry| match entry.file_type() {
-        Ok(kind) if kind.is_dir() => files_below(&entry.path()),
-        Ok(kind) if kind.is_file() => vec![entry.path()],
-        _ => Vec::new(),
-    };
-    entries.flatten().flat_map(below).collect()
+    entries
+        .flatten()
+        .flat_map(|entry| match entry.file_type() {
+            Ok(kind) if kind.is_dir() => files_below(&entry.path()),
+            Ok(kind) if kind.is_file() => vec![entry.path()],
+            _ => Vec::new(),
+        })
+        .collect()
 }
 
-/// Asserts that a text contains no secret of a test.
+/// Asserts that a string contains no secret of a test.
 ///
 /// # Panics
 /// If it contains one.

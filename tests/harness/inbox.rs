@@ -60,7 +60,7 @@ pub struct Message {
     pub body: Vec<u8>,
     /// Number of messages before it with the same id.
     pub repetition: usize,
-    /// Status of the response; none if there was none.
+    /// Status of the response. `None` if there was no response.
     pub answered: Option<u16>,
 }
 

@@ -99,7 +99,7 @@ pub struct Settings {
     pub rotate: bool,
     /// True if clients must send a code challenge.
     pub pkce: bool,
-    /// `client_secret_expires_at` of a registered client; none for a public client.
+    /// `client_secret_expires_at` of a registered client. `None` for a public client.
     pub client_secret: Option<i64>,
     /// True if callbacks carry `iss` (RFC 9207).
     pub names_issuer: bool,
@@ -115,9 +115,9 @@ pub struct Settings {
 /// Decision of the user at the authorization page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consent {
-    /// Agrees at once.
+    /// Agrees immediately.
     Agree,
-    /// Denies at once.
+    /// Denies immediately.
     Deny,
     /// Is shown a page with two links.
     Ask,
@@ -152,7 +152,7 @@ pub enum Fault {
     Onward,
     /// The token endpoint responds with a form instead of JSON.
     Form,
-    /// The response has no `expires_in`.
+    /// The response lacks `expires_in`.
     NoExpiry,
     /// `expires_in` in the response is text.
     TextExpiry,
@@ -502,7 +502,7 @@ impl Issuer {
         as_json(StatusCode::CREATED, &answer.to_string())
     }
 
-    /// Reads the metadata document of a client at the URL that is its id.
+    /// Reads the metadata document of a client at its id, which is a URL.
     async fn read_client(&self, id: &str, redirect_uri: Option<&String>) {
         let client = plain_http().build().expect("a client can be made");
         let Ok(answer) = client.get(id).send().await else {

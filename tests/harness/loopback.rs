@@ -10,8 +10,8 @@ use crate::Dice;
 /// Ports that the operating system gives to no socket by itself.
 const NAMED_PORTS: Range<u64> = 20_000..32_000;
 
-/// Returns a port for a server that is told its port, each port once. Another socket does not get it
-/// before that server listens, or while it is restarted.
+/// Returns a port for a server with a configured port. Each port is returned once. Another socket
+/// does not get it before that server listens, or while it is restarted.
 pub fn free_port() -> u16 {
     static GIVEN_PORTS: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
     let mut given = GIVEN_PORTS.lock().expect("no panic holds it");

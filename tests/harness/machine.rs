@@ -13,8 +13,8 @@ pub struct MachineSettings {
 }
 
 impl MachineSettings {
-    /// Replaces `/etc` by a folder with this settings file. Returns none if the system does not allow
-    /// this user to create a namespace, as in some containers.
+    /// Replaces `/etc` by a folder with this settings file. Returns `None` if the system does not
+    /// allow this user to create a namespace, as in some containers.
     ///
     /// # Panics
     /// If the file cannot be written.

@@ -74,7 +74,7 @@ pub fn steps(page: &Path) -> Vec<Step> {
     steps
 }
 
-/// Returns the rows of a page's tables that begin with code, for example with a command or a
+/// Returns the rows of a page's tables that start with code, for example with a command or a
 /// setting.
 ///
 /// # Panics
@@ -83,15 +83,14 @@ pub fn steps(page: &Path) -> Vec<Step> {
 pub fn rows(page: &Path) -> Vec<Row> {
     let text =
         fs::read_to_string(page).unwrap_or_else(|cause| panic!("{}: {cause}", page.display()));
-    let cells = |line: &str| {
-        line.trim_matches('|')
-            .split(" | ")
-            .map(|cell| cell.trim().to_owned())
-            .collect()
-    };
     text.lines()
         .filter(|line| line.starts_with("| `"))
-        .map(cells)
+        .map(|line| {
+            line.trim_matches('|')
+                .split(" | ")
+                .map(|cell| cell.trim().to_owned())
+                .collect()
+        })
         .collect()
 }
 
@@ -184,7 +183,7 @@ impl Shell {
         said.replace(&mark, "")
     }
 
-    /// Leaves a command running, as in another terminal, and waits until it has printed a text.
+    /// Leaves a command running, as in another terminal, and waits until it has printed a string.
     /// Returns the file that holds its output.
     ///
     /// # Panics
@@ -201,7 +200,7 @@ impl Shell {
         file
     }
 
-    /// Waits until a running command has printed a text.
+    /// Waits until a running command has printed a string.
     ///
     /// # Panics
     /// If the command does not print the text in time.
@@ -222,7 +221,7 @@ impl Shell {
 
 impl Drop for Shell {
     fn drop(&mut self) {
-        // A shell that is still busy is killed below.
+        // A busy shell is killed below.
         let _ = self.input.write_all(b"exit\n");
         let begun = Instant::now();
         while matches!(self.process.0.try_wait(), Ok(None)) && begun.elapsed() < STOP_TIMEOUT {

@@ -82,7 +82,7 @@ impl Metrics {
         printed().unwrap_or_default()
     }
 
-    /// Returns the value of the sample with exactly these labels; none if there is no such sample.
+    /// Returns the value of the sample with exactly these labels, or `None` if it does not exist.
     #[must_use]
     pub fn value(&self, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
         let labels: BTreeMap<_, _> = labels

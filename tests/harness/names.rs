@@ -57,9 +57,9 @@ struct Shared {
 pub struct Sentinel(Arc<AtomicUsize>);
 
 impl Names {
-    /// Starts a name server, with the provider behind these names on port 443. Returns none if this
-    /// user may not use ports below 1024, or may not replace the file that configures the system's
-    /// name server.
+    /// Starts a name server, with the provider behind these names on port 443. Returns `None` if
+    /// this user may not use ports below 1024, or may not replace the file that configures the
+    /// system's name server.
     ///
     /// # Panics
     /// If `openssl` is not installed.
@@ -257,7 +257,7 @@ impl Shared {
         Some(answer)
     }
 
-    /// Returns the records of a name, following aliases; none if the name is unknown.
+    /// Returns the records of a name, following aliases, or `None` if the name is unknown.
     fn records(&self, name: &str, kind: u16) -> Option<Vec<(String, u16, Vec<u8>)>> {
         let turn = self
             .asked
@@ -301,12 +301,14 @@ impl Shared {
 
 /// Encodes a name in wire format.
 fn written(name: &str) -> Vec<u8> {
-    let label = |label: &str| {
-        std::iter::once(label.len() as u8)
-            .chain(label.bytes())
-            .collect::<Vec<_>>()
-    };
-    name.split('.').flat_map(label).chain([0]).collect()
+    name.split('.')
+        .flat_map(|label| {
+            std::iter::once(label.len() as u8)
+                .chain(label.bytes())
+                .collect::<Vec<_>>()
+        })
+        .chain([0])
+        .collect()
 }
 
 /// Returns spellings of a private address, each of which some parser accepts.

@@ -15,7 +15,7 @@ use crate::{
     wait_until,
 };
 
-/// Place of the program in Debian, which is not in the path of all users.
+/// Path of the program in Debian, which is not in the `PATH` of all users.
 const PROGRAM_PATH: &str = "/usr/sbin/pgbouncer";
 
 /// A pooler. Dropping it kills the process.

@@ -138,7 +138,7 @@ impl Postgres {
         DATABASE_WITH_TABLES.copy()
     }
 
-    /// Creates an empty database, or a copy of one that has no connections.
+    /// Creates an empty database, or a copy of one without connections.
     #[must_use]
     pub fn database(self: &Arc<Self>, like: Option<&Database>) -> Database {
         static NEXT_DATABASE_NUMBER: AtomicU32 = AtomicU32::new(0);
@@ -224,7 +224,8 @@ impl Database {
         say(&self.url(), statements)
     }
 
-    /// Returns every row of every table as text, one per line; none if the server does not respond.
+    /// Returns every row of every table as text, one per line, or `None` if the server does not
+    /// respond.
     #[must_use]
     pub fn rows(&self) -> Option<Vec<u8>> {
         const SELECT_ALL_ROWS: &str = r"select format('select t::text from %I t', tablename) from pg_tables where schemaname = 'public' \gexec";

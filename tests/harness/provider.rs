@@ -117,7 +117,7 @@ impl IdentityProvider {
         panic!("{url} leads through more than {MAX_PAGES} pages");
     }
 
-    /// Returns the user of an access token; none if the token is not valid.
+    /// Returns the user of an access token, or `None` if the token is not valid.
     pub async fn owner(&self, access_token: &str) -> Option<String> {
         let request = http()
             .get(format!("{}/me", self.origin))

@@ -23,9 +23,9 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// Creates a namespace prepared by a script with these arguments (`$0`, `$1`, …). Returns none
-    /// if the script fails, or if the system does not allow this user to create a namespace, as in
-    /// some containers.
+    /// Creates a namespace prepared by a script with these arguments (`$0`, `$1`, …). Returns
+    /// `None` if the script fails, or if the system does not allow this user to create a namespace,
+    /// as in some containers.
     pub(crate) fn prepare<A: AsRef<OsStr>>(script: &str, arguments: &[A]) -> Option<Self> {
         let ways = [
             (&["--mount"][..], &["--mount"][..]),

@@ -195,8 +195,7 @@ impl State {
     }
 
     fn request(&mut self, seen: &ReceivedRequest) -> Response {
-        let nobody = |_: &Self, token: &str| token.is_empty().then(String::new);
-        let given = match self.signed(seen, nobody) {
+        let given = match self.signed(seen, |_, token| token.is_empty().then(String::new)) {
             Ok(given) if given.contains_key("oauth_callback") => given,
             Ok(_) => return oauth1_error("there is no callback"),
             Err(why) => return oauth1_error(&why),
@@ -426,7 +425,7 @@ fn pairs(query: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Percent-encodes a text (RFC 5849, section 3.6).
+/// Percent-encodes a string (RFC 5849, section 3.6).
 fn encoded(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     text.bytes()

@@ -137,7 +137,7 @@ impl Tunnel {
 }
 
 struct Proxy {
-    /// TLS acceptor; none if the provider itself serves TLS.
+    /// TLS acceptor. `None` if the provider itself serves TLS.
     acceptor: Option<TlsAcceptor>,
     application: String,
     authorization: Option<String>,

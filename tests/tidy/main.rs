@@ -20,7 +20,7 @@ use std::{
 
 use toml::{Table, Value};
 
-/// Workspace crates that each crate may depend on. A crate that is not listed may depend on none.
+/// Workspace crates that each crate may depend on. A crate outside this list may not depend on any.
 const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 13] = [
     (
         "host-server",
@@ -80,7 +80,7 @@ const WORKSPACE_CRATES: [&str; 13] = [
     "toolkit-sdk-macros",
 ];
 
-/// Member of the toolkits' workspace that is not a toolkit: code shared by the tests of several
+/// Crate of the toolkits' workspace that contains no toolkit: code shared by the tests of several
 /// toolkits.
 const TEST_SUPPORT_TOOLKIT: &str = "discovery";
 
@@ -235,7 +235,7 @@ fn only_the_server_depends_on_http() {
 
 #[test]
 fn app_names_no_status_and_no_header() {
-    // A name in a text is written in quotation marks or backticks.
+    // Messages quote a name in quotation marks or backticks.
     let words = ["StatusCode", "Idempotency-Key", "\"x-", "`x-"];
     let mut found = Vec::new();
     // Webhooks are requests to other servers, whose responses have a status.
@@ -318,16 +318,15 @@ fn examples_in_docs_are_tested() {
 
 /// Returns the names that follow the name of a source file in a cell of a table: those of its tests.
 fn tests_named(cell: &str) -> impl Iterator<Item = &str> {
-    let is_name = |code: &&str| {
-        code.contains('_')
-            && code
-                .bytes()
-                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
-    };
     let codes = cell.split('`').skip(1).step_by(2);
     codes
         .skip_while(|code| !code.ends_with(".rs"))
-        .filter(is_name)
+        .filter(|code| {
+            code.contains('_')
+                && code
+                    .bytes()
+                    .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+        })
 }
 
 #[test]
@@ -657,11 +656,12 @@ fn check_toolkit(name: &str, folder: &Path) {
 /// Returns the names of functions under `#[tool…]`.
 fn tools_in(text: &str) -> Vec<String> {
     let after = text.split("\n#[tool").skip(1);
-    let name = |rest: &str| {
-        let (_, from) = rest.split_once("fn ")?;
-        from.split(|c: char| !c.is_alphanumeric() && c != '_')
-            .next()
-            .map(str::to_owned)
-    };
-    after.filter_map(name).collect()
+    after
+        .filter_map(|rest| {
+            let (_, from) = rest.split_once("fn ")?;
+            from.split(|c: char| !c.is_alphanumeric() && c != '_')
+                .next()
+                .map(str::to_owned)
+        })
+        .collect()
 }

@@ -71,26 +71,20 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>
 }
 
 /// Returns the manifest of a workspace of the packed crates: the repository's, without the members
-/// and dependencies of other crates. Each dependency stands on one line.
+/// and dependencies of other crates. Each dependency takes one line.
 fn inherited(workspace: &str, manifests: &str) -> String {
-    let is_named = |line: &str| {
-        let name = line.split(' ').next().unwrap_or_default();
-        manifests.lines().any(|line| {
-            line.strip_prefix(name).is_some_and(|rest| {
-                rest.starts_with(".workspace") || rest.starts_with(" = { workspace")
-            })
-        })
-    };
     let mut kept = format!("[workspace]\nresolver = \"3\"\nmembers = {LIBRARY_CRATES:?}\n");
     let mut section = "";
-    let is_text = |line: &&str| !line.is_empty() && !line.starts_with('#');
-    for line in workspace.lines().filter(is_text) {
+    for line in workspace
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+    {
         if line.starts_with('[') {
             section = line;
         }
         let is_kept = match section {
             "[workspace.package]" => true,
-            "[workspace.dependencies]" => line == section || is_named(line),
+            "[workspace.dependencies]" => line == section || is_inherited(line, manifests),
             _ => section.starts_with("[workspace.lints"),
         };
         if is_kept {
@@ -99,6 +93,16 @@ fn inherited(workspace: &str, manifests: &str) -> String {
         }
     }
     kept
+}
+
+/// Returns true if one of the manifests inherits the dependency in this line of the workspace.
+fn is_inherited(line: &str, manifests: &str) -> bool {
+    let name = line.split(' ').next().unwrap_or_default();
+    manifests.lines().any(|line| {
+        line.strip_prefix(name).is_some_and(|rest| {
+            rest.starts_with(".workspace") || rest.starts_with(" = { workspace")
+        })
+    })
 }
 
 #[expect(

@@ -206,7 +206,7 @@ async fn arriving_bodies_share_their_memory() {
         assert!(["400", "429", "503"].contains(&&answer[9..12]), "{answer}");
         answer.contains(expected)
     };
-    // A probe that is there first makes the server refuse the body: then it is sent again.
+    // A probe that arrives first makes the server refuse the body, which is then sent again.
     let arrived = async |project: &Client, sent: usize, probe: (&Client, usize, &str)| {
         let arriving = async {
             loop {
@@ -359,8 +359,8 @@ async fn one_project_leaves_transfers_to_others() {
     uploads.push(Box::pin(to_the_end(begin(&more).await)));
     uploads.push(Box::pin(to_the_end(begin(&thirds).await)));
     let ends: Vec<String> = uploads.collect().await;
-    let with = |text: &str| ends.iter().filter(|end| end.contains(text)).count();
-    let counts = ["Server_ProjectBusy", "Server_Busy", "HTTP_RequestTimeout"].map(with);
+    let counts = ["Server_ProjectBusy", "Server_Busy", "HTTP_RequestTimeout"]
+        .map(|text| ends.iter().filter(|end| end.contains(text)).count());
     assert_eq!(counts, [1, 1, 2], "{ends:#?}");
 }
 

@@ -259,7 +259,7 @@ async fn records_past_a_projects_daily_quota_are_refused() {
         let headers = [("idempotency-key", key.as_str())];
         project.send(Method::POST, &path, body, &headers).await
     };
-    // What is left is less than a session, and room for a few keys.
+    // The remaining quota is too small for a session, but enough for a few keys.
     let mut refused = keyed("0".to_owned()).await;
     for key in 1..8 {
         refused = keyed(key.to_string()).await;

@@ -18,7 +18,7 @@ use crate::{
 
 /// Number of concurrent writers of one record: as many requests as a project may have.
 const WRITER_COUNT: usize = 64;
-/// Number of records in a list that is read page by page.
+/// Number of records in a list read page by page.
 const LISTED_RECORDS: usize = 16;
 
 fn on_its_own_database() -> Setup {
@@ -164,8 +164,10 @@ async fn published_together(hosts: &[Host; 2], manifests: [&Value; 2]) -> [Answe
     let held_up = async |count: &str| {
         let waiting = "select count(*) from pg_stat_activity where datname = current_database() \
                        and (wait_event_type = 'Lock' or wait_event = 'PgSleep')";
-        let is_reached = || async { database.say(waiting) == [count] };
-        wait_until("publications are held up", is_reached).await;
+        wait_until("publications are held up", || async {
+            database.say(waiting) == [count]
+        })
+        .await;
     };
     database.say("update gate set shut = true");
     let second = async {
@@ -234,10 +236,9 @@ async fn accounts_are_made_while_their_auth_config_changes() {
     assert!(made.iter().all(|answer| answer.status == 201), "{made:?}");
     let (deleted, raced) = tokio::join!(project.delete(&path), join_all((16..32).map(create)));
     deleted.expect(200);
-    let lost = |answer: &&Answer| answer.status != 201;
     let slugs: Vec<_> = raced
         .iter()
-        .filter(lost)
+        .filter(|answer| answer.status != 201)
         .map(|answer| answer["error"]["slug"].clone())
         .collect();
     assert!(

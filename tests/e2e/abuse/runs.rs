@@ -392,7 +392,8 @@ async fn files_of_calls_count_toward_shared_run_memory() {
         ended = holding => panic!("the provider never answers: {ended:#?}"),
         refused = attack => refused,
     };
-    // The first call holds 30 of the 64 MiB, and a further one needs as much besides its own memory.
+    // The first call holds 30 of the 64 MiB, and a further one needs as much in addition to its own
+    // memory.
     for answer in answers {
         assert_refused("files of executions", &answer, 429, "Server_ProjectBusy");
     }

@@ -225,7 +225,7 @@ async fn toolkits_own_the_names_below_their_slug() {
     });
     let (inner, upper) = (format!("{slug}_b"), slug.to_uppercase());
     publish(host, &guest::manifest(&inner)).await.expect(201);
-    // The shorter slug may be published, but with none of the names that belong to the longer one.
+    // The shorter slug may be published, but without the names that belong to the longer one.
     assert_refused(
         &publish(host, &with_tool(&slug, &format!("{upper}_B_OTHER"))).await,
         &format!("by toolkit {inner}"),

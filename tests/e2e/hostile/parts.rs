@@ -149,7 +149,7 @@ pub(super) fn wasi() -> Vec<Hostile> {
             (import "wasi:io/poll@0.2.0" "[method]pollable.ready" (func $ready (param i32) (result i32)))"#,
         "(local.set $i (call $after (i64.const -1))) (loop $l (br_if $l (i32.eqz (call $ready (local.get $i))))) unreachable",
     );
-    // Both functions return a list. A list that is not empty traps.
+    // Both functions return a list. A nonempty list traps.
     let nothing = format!(
         "(call $list (i32.const 1280)) (if (i32.load (i32.const 1284)) (then unreachable)) {ANSWER_ARGUMENTS}"
     );

@@ -106,19 +106,20 @@ pub(crate) fn compile_bombs() -> Vec<Hostile> {
 /// cost, of the kind in their names.
 pub(crate) fn quiet_bombs() -> Vec<Hostile> {
     use Instruction::{BrIf, Drop, End, I32Const, I32Mul, I32Xor, LocalGet, LocalSet, Loop};
-    // Five hundred values are live at once and mixed repeatedly, which is far more than the number
-    // of registers.
+    // Five hundred values are live at the same time and mixed repeatedly, which is far more than
+    // the number of registers.
     let begin =
         (1..500).flat_map(|local| [LocalGet(0), I32Const(local), I32Xor, LocalSet(local as u32)]);
-    let mix = |local| {
-        [
-            LocalGet(local),
-            LocalGet(local * 7 % 500),
-            I32Mul,
-            LocalSet(local),
-        ]
-    };
-    let mixed = (0..150).flat_map(|_| (0..500).flat_map(mix));
+    let mixed = (0..150).flat_map(|_| {
+        (0..500).flat_map(|local| {
+            [
+                LocalGet(local),
+                LocalGet(local * 7 % 500),
+                I32Mul,
+                LocalSet(local),
+            ]
+        })
+    });
     let ask = (0..500).flat_map(|local| [LocalGet(local), BrIf(0)]);
     let values: Vec<_> = begin.chain(mixed).chain(ask).collect();
     // Ten thousand loops, each of which carries ten thousand locals.

@@ -23,7 +23,7 @@ fn connect_in_browser(link: &Value) {
     assert_eq!(browser.says("alert"), "", "{}", browser.page);
 }
 
-/// Returns a part of what a block prints, if that is not JSON.
+/// Returns a part of a block's output, if the output is not JSON.
 fn printed_text(mark: &str) -> Option<&'static str> {
     match mark {
         "toolhost oauth-apps set" => Some("projects can connect accounts of github"),

@@ -1,5 +1,5 @@
-//! The pages of other languages: the toolkit that each of them shows builds and passes its cases, and
-//! so does the toolkit of the template, with which each page begins.
+//! The pages of other languages: the toolkit that each of them shows builds and passes its cases,
+//! and so does the toolkit of the template, with which each page starts.
 
 use std::{fs, path::Path};
 
@@ -105,7 +105,7 @@ struct Language {
     page: &'static str,
     /// Source file of the template.
     source: &'static str,
-    /// Part of the source, and a mistake in its place.
+    /// Part of the source, and the mistake that replaces it.
     mistake: [&'static str; 2],
     /// Part of the error that names the mistake.
     complaint: &'static str,

@@ -46,15 +46,17 @@ pub(crate) async fn items() -> String {
 /// Starts a Hacker News on which a story is posted before each request for the newest ones.
 pub(crate) async fn news() -> String {
     let posted = Arc::new(AtomicU64::new(0));
-    let newest = move || {
-        let newest = posted.fetch_add(1, Ordering::Relaxed);
-        async move { Json((0..=newest).collect::<Vec<_>>()) }
-    };
     let story = async |InPath(file): InPath<String>| {
         let id: u64 = file.trim_end_matches(".json").parse().unwrap();
         Json(json!({ "id": id, "type": "story", "title": "A story" }))
     };
-    let router = Router::new().route("/v0/newstories.json", get(newest));
+    let router = Router::new().route(
+        "/v0/newstories.json",
+        get(move || {
+            let newest = posted.fetch_add(1, Ordering::Relaxed);
+            async move { Json((0..=newest).collect::<Vec<_>>()) }
+        }),
+    );
     serve(router.route("/v0/item/{file}", get(story))).await
 }
 

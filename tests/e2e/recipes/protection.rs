@@ -89,7 +89,7 @@ async fn action_runs_the_recipe_that_was_set() {
     assert_eq!(seen(&tags[2]), 0);
 }
 
-/// An action of an earlier version has no copy of its recipe.
+/// An action of an earlier version lacks a copy of its recipe.
 #[tokio::test]
 async fn older_action_keeps_recipe_of_upgrade() {
     let setup = given::with_application().on(Postgres::database_with_tables());

@@ -1,4 +1,5 @@
-//! Background work that is due: while eight projects hold all that they may, that of one more begins.
+//! Background work that is due: while eight projects use all of their shares, the work of one more
+//! starts.
 
 use std::cell::RefCell;
 
@@ -25,7 +26,7 @@ fn seen(tag: &str) -> usize {
     Host::application().seen(tag).len()
 }
 
-/// Waits until the work of the newcomer has begun, although that of others hangs.
+/// Waits until the work of the newcomer has started, although that of others hangs.
 async fn assert_begins(begun: impl Fn() -> bool) {
     wait_for(PLACE_DEADLINE, "the newcomer's work begins", async || {
         begun()
@@ -33,7 +34,7 @@ async fn assert_begins(begun: impl Fn() -> bool) {
     .await;
 }
 
-/// Lets one project begin more work than the `cap` that it may hold, and the others more than their
+/// Lets one project start more work than the `cap` that it may hold, and the others more than their
 /// `base`. Waits until all of it hangs that they may hold.
 async fn fill<P>(
     hostile: &[P],
@@ -94,7 +95,7 @@ async fn newcomer_is_polled_while_others_hold_all() {
             .instance(&format!("/{kind}/{tag}/{}", unique(8)))
             .await;
     };
-    // The room of a project grows with the polls that succeed.
+    // The share of a project grows with the polls that succeed.
     join_all((0..MOST_POLLS).map(|_| instance(&hostile[0], "echo", &quick))).await;
     wait_until("polls succeed", async || seen(&quick) >= MOST_POLLS).await;
     let hang = async |given: &polling::Given| instance(given, "hang", &hangs).await;
@@ -121,7 +122,7 @@ async fn newcomers_action_runs_while_others_hold_all() {
         given.wait_for_first_poll(id).await;
         given.poll(id).await.expect(200);
     };
-    // The room of a project grows with the actions that succeed.
+    // The share of a project grows with the actions that succeed.
     join_all((0..MOST_ACTIONS).map(|_| act(&hostile[0], "echo", &quick))).await;
     wait_until("actions succeed", async || seen(&quick) >= MOST_ACTIONS).await;
     let hang = async |given: &polling::Given| act(given, "hang", &hangs).await;
@@ -148,14 +149,16 @@ async fn newcomer_subscribes_while_others_hold_all() {
         let config = json!({ "repository": repository });
         given.instance(GITHUB_TRIGGER, config).await
     };
-    // The room of a project grows with the subscriptions that succeed.
+    // The share of a project grows with the subscriptions that succeed.
     for _ in 0..MOST_SUBSCRIPTIONS {
         let id = subscribe(&hostile[0], "quick").await;
         hostile[0].wait_for(&id, "subscribed").await;
     }
     let hang = async |given: &webhook_subscribing::Given| drop(subscribe(given, "hanging").await);
-    let hanging = || provider.hanging(&owner);
-    fill(&hostile, (1, MOST_SUBSCRIPTIONS), hang, hanging).await;
+    fill(&hostile, (1, MOST_SUBSCRIPTIONS), hang, || {
+        provider.hanging(&owner)
+    })
+    .await;
     let id = subscribe(&newcomer, "quick").await;
     let subscribed = newcomer.wait_for(&id, "subscribed");
     let subscribed = timeout(PLACE_DEADLINE, subscribed).await;

@@ -55,8 +55,12 @@ async fn newcomer_uploads_while_others_hold_all() {
     // They wait for half of the time of a transfer.
     let refused = uploads.len() - HELD_COUNT;
     for answer in uploads.take(refused).collect::<Vec<_>>().await {
-        let is_busy = |status| answer.starts_with(&format!("HTTP/1.1 {status}"));
-        assert!([429, 503].into_iter().any(is_busy), "{answer}");
+        assert!(
+            [429, 503]
+                .into_iter()
+                .any(|status| answer.starts_with(&format!("HTTP/1.1 {status}"))),
+            "{answer}"
+        );
     }
     let placed = timeout(PLACE_DEADLINE, uploaded(&newcomer, &slug, b"a note")).await;
     placed.expect("the newcomer has a place at once");

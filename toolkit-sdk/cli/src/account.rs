@@ -69,7 +69,7 @@ impl Account {
 }
 
 /// Returns the values of a scheme with defaults, or one line for each value that is missing or
-/// wrong. Values that otherwise come from the provider, such as tokens, are given like fields.
+/// wrong. Values that otherwise come from the provider, such as tokens, are passed like fields.
 pub(crate) fn complete(
     scheme: &AuthScheme,
     given: impl Fn(&str) -> Option<String>,

@@ -224,24 +224,26 @@ fn build_crates(
     let modules = workspace.compile(mode, what.profile, &packages)?;
     let out = out.map_or_else(|| workspace.root.join("dist"), Path::to_owned);
     let counter = progress::counter("encoding", modules.len());
-    let build = |module: &Module| {
-        let (made, report) = encode(module, version, &workspace.cache(mode, what.profile))?;
-        counter.step();
-        finish(made, report, &module.package.folder, &out)
-    };
-    modules.iter().map(build).collect()
+    modules
+        .iter()
+        .map(|module| {
+            let (made, report) = encode(module, version, &workspace.cache(mode, what.profile))?;
+            counter.step();
+            finish(made, report, &module.package.folder, &out)
+        })
+        .collect()
 }
 
 /// Lists the folders in a folder, sorted by name.
 fn folders_in(folder: &Path) -> Result<Vec<PathBuf>> {
     let read = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
-    let mut found: Vec<_> = read
+    let mut folders: Vec<_> = read
         .flatten()
         .map(|entry| entry.path())
         .filter(|path| path.is_dir())
         .collect();
-    found.sort();
-    Ok(found)
+    folders.sort();
+    Ok(folders)
 }
 
 /// Builds imports without a crate. All of them share one guest, which is part of this command.
@@ -251,18 +253,20 @@ fn build_imports(
     out: Option<&Path>,
 ) -> Result<Vec<Built>> {
     let _spinner = progress::spinner("making tools");
-    let build = |folder: &&PathBuf| {
-        let (made, report) = folder::added(
-            folder,
-            interpreter::INTERPRETER_MODULE.to_vec(),
-            serde_json::Value::Null,
-        )
-        .and_then(|guest| component_of(guest, version))
-        .with_context(|| format!("cannot build {}", folder.display()))?;
-        let out = out.map_or_else(|| folder.join("dist"), Path::to_owned);
-        finish(made, report, folder, &out)
-    };
-    folders.iter().map(build).collect()
+    folders
+        .iter()
+        .map(|folder| {
+            let (made, report) = folder::added(
+                folder,
+                interpreter::INTERPRETER_MODULE.to_vec(),
+                serde_json::Value::Null,
+            )
+            .and_then(|guest| component_of(guest, version))
+            .with_context(|| format!("cannot build {}", folder.display()))?;
+            let out = out.map_or_else(|| folder.join("dist"), Path::to_owned);
+            finish(made, report, folder, &out)
+        })
+        .collect()
 }
 
 fn component_of(
@@ -280,11 +284,9 @@ fn encode(
     version: Option<&Version>,
     cache: &Path,
 ) -> Result<(Component, Option<import::Report>)> {
-    let read =
-        |file: &Path| fs::read(file).with_context(|| format!("cannot read {}", file.display()));
-    let core = read(&module.file)?;
+    let core = read_file(&module.file)?;
     let lean = compiler::lean(&module.file)
-        .map(|file| read(&file))
+        .map(|file| read_file(&file))
         .transpose()?;
     component::describe(&core, cache)
         .and_then(|described| {
@@ -292,6 +294,10 @@ fn encode(
         })
         .and_then(|guest| component_of(guest, version))
         .with_context(|| format!("cannot build `{}`", module.package.name))
+}
+
+fn read_file(file: &Path) -> Result<Vec<u8>> {
+    fs::read(file).with_context(|| format!("cannot read {}", file.display()))
 }
 
 fn build_foreign(source: &Source, version: Option<&Version>, out: Option<&Path>) -> Result<Built> {

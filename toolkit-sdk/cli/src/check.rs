@@ -1,4 +1,4 @@
-//! `toolkit check`: reports all problems of a toolkit at once.
+//! `toolkit check`: reports all problems of a toolkit in one run.
 //!
 //! The manifest is validated as on a server, schemas are compiled, and examples are validated
 //! against them. Each case runs through the real component in the production sandbox, with the
@@ -28,7 +28,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
-    build::{self, BuildTarget, Built},
+    build::{self, BuildTarget},
     progress::counted,
     schema,
 };
@@ -36,7 +36,7 @@ use crate::{
 /// Check a toolkit: manifest, schemas, examples, and every case.
 ///
 /// PATH may also be a component; its cases are then named with --cases. A failing case shows the
-/// observed result beside the expected one; with --bless the observed result is written into it.
+/// observed result next to the expected one; with --bless the observed result is written into it.
 ///
 /// Examples:
 ///   toolkit check
@@ -123,22 +123,26 @@ pub(crate) fn subjects(
             folder.display()
         );
     }
-    let given = |file| Subject {
-        file,
-        cases: cases.map(Path::to_owned),
-        is_dated: false,
-    };
     if target.file().is_some() {
         let files = target.components(version)?;
-        return Ok(files.into_iter().map(given).collect());
+        return Ok(files
+            .into_iter()
+            .map(|file| Subject {
+                file,
+                cases: cases.map(Path::to_owned),
+                is_dated: false,
+            })
+            .collect());
     }
-    let beside = |built: Built| Subject {
-        cases: Some(cases.map_or_else(|| built.folder.join("cases"), Path::to_owned)),
-        file: built.file,
-        is_dated: built.is_dated,
-    };
     let built = build::build(target, version, None)?;
-    Ok(built.into_iter().map(beside).collect())
+    Ok(built
+        .into_iter()
+        .map(|built| Subject {
+            cases: Some(cases.map_or_else(|| built.folder.join("cases"), Path::to_owned)),
+            file: built.file,
+            is_dated: built.is_dated,
+        })
+        .collect())
 }
 
 /// Checks one component.
@@ -284,7 +288,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Indents all lines of a text but the first.
+/// Indents all lines except the first.
 fn indent(text: &str) -> String {
     text.replace('\n', "\n  ")
 }

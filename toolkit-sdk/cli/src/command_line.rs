@@ -33,8 +33,11 @@ pub(crate) fn with_headings(mut command: Command) -> Command {
         // Writing to a string cannot fail.
         let _ = writeln!(list, "{header}{heading}:{header:#}");
         for name in names {
-            let about = command.find_subcommand(name).and_then(Command::get_about);
-            let about = about.map(ToString::to_string).unwrap_or_default();
+            let about = command
+                .find_subcommand(name)
+                .and_then(Command::get_about)
+                .map(ToString::to_string)
+                .unwrap_or_default();
             let _ = writeln!(list, "  {literal}{name:<width$}{literal:#}  {about}");
         }
         list.push('\n');
@@ -48,7 +51,7 @@ pub(crate) fn with_headings(mut command: Command) -> Command {
 /// Print the completions of this command for a shell.
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
-    /// Shell that is to complete commands.
+    /// Shell to complete commands in.
     shell: Shell,
 }
 

@@ -5,14 +5,14 @@
 //! third of a small toolkit, but it runs only once, in `toolkit build`, and is dead weight in the
 //! published component.
 //!
-//! Guarantee: source files are named by crate and version. Each module has a lean variant beside
+//! Guarantee: source files are named by crate and version. Each module has a lean variant next to
 //! it, linked from the same objects without the describing export, so that the linker drops all
 //! code that only this export reaches.
 //!
-//! Basis: cargo runs `RUSTC_WRAPPER` in place of the compiler, and the compiler runs the linker
-//! that it is told to use. This command plays both roles if [`LINKER_VARIABLE`] is set in the environment. A
-//! changed wrapper is no reason for cargo to compile again, so that toolkits of several workspaces
-//! share compiled crates. Another wrapper set by the author is not used here.
+//! Basis: cargo runs `RUSTC_WRAPPER` instead of the compiler, and the compiler runs the linker that
+//! it is told to use. This command plays both roles if [`LINKER_VARIABLE`] is set in the
+//! environment. Cargo does not compile again if the wrapper changes, so toolkits of several
+//! workspaces share compiled crates. Another wrapper set by the author is not used here.
 
 use std::{
     env,
@@ -25,8 +25,7 @@ use anyhow::{Context, Result};
 
 use crate::{component::MANIFEST_EXPORT, toolchain::GUEST_TARGET};
 
-/// Environment variable that is set while this command acts as wrapper; its value is the linker to
-/// use.
+/// Environment variable set while this command acts as wrapper. Its value is the linker to use.
 const LINKER_VARIABLE: &str = "TOOLKIT_LINKER";
 /// File extension of a lean module.
 const LEAN_EXTENSION: &str = "lean";
@@ -103,7 +102,8 @@ fn compile(
 
 /// Returns flags that replace the crate's folders by the crate's name.
 fn remap_flags(variable: impl Fn(&str) -> Option<OsString>) -> Vec<OsString> {
-    let part = |name: &str| variable(name).unwrap_or_default();
+    let name = variable("CARGO_PKG_NAME").unwrap_or_default();
+    let version = variable("CARGO_PKG_VERSION").unwrap_or_default();
     let mut flags = Vec::new();
     // The last matching flag wins, and the crate's output folder may be inside its source folder.
     for (folder, below) in REMAPPED_FOLDERS.into_iter().rev() {
@@ -113,9 +113,9 @@ fn remap_flags(variable: impl Fn(&str) -> Option<OsString>) -> Vec<OsString> {
         let mut flag = OsString::from("--remap-path-prefix=");
         flag.push(folder);
         flag.push("=");
-        flag.push(part("CARGO_PKG_NAME"));
+        flag.push(&name);
         flag.push("-");
-        flag.push(part("CARGO_PKG_VERSION"));
+        flag.push(&version);
         flag.push(below);
         flags.push(flag);
     }
@@ -136,7 +136,7 @@ fn link(linker: &OsStr, arguments: &[OsString]) -> Result<ExitStatus> {
     }
 }
 
-/// Returns the arguments that link the lean module; none if the module is no toolkit.
+/// Returns the arguments that link the lean module, or `None` if the module is not a toolkit.
 fn without_description(arguments: &[OsString]) -> Option<Vec<OsString>> {
     let export = arguments
         .windows(2)

@@ -198,8 +198,10 @@ fn stamp(mut described: Value, version: Option<&Version>, today: &Version) -> Re
     let object = described
         .as_object_mut()
         .context("the manifest that the module describes is not a JSON object")?;
-    let own = object.get("version").is_some_and(|own| !own.is_null());
-    if let Some(version) = version.or_else(|| (!own).then_some(today)) {
+    let has_version = object
+        .get("version")
+        .is_some_and(|version| !version.is_null());
+    if let Some(version) = version.or_else(|| (!has_version).then_some(today)) {
         object.insert("version".to_owned(), version.as_str().into());
     }
     serde_json::from_value(described).context(

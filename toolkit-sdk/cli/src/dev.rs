@@ -3,11 +3,11 @@
 //! Problem: to try a tool as an agent calls it, an author needs a server, a project, a key, and a
 //! new published version after each edit.
 //!
-//! Guarantee: the served version is the newest source that compiled. A failed build leaves the last
-//! good one in place. A change during a build is built next. The same source is not built twice,
-//! and the same component is not published twice.
+//! Guarantee: the served version is the newest source that compiled. A failed build does not
+//! replace the last good one. A change during a build is built next. The same source is not built
+//! twice, and the same component is not published twice.
 //!
-//! Basis: `toolhost`, the production server, runs beside this command on a temporary folder. The
+//! Basis: `toolhost`, the production server, runs alongside this command on a temporary folder. The
 //! command uses only its API: each good build is published as a new version.
 
 mod accounts;
@@ -189,8 +189,8 @@ impl BuildLoop<'_> {
             .with_profile(Profile::Quick);
         let out = self.out.to_owned();
         let (done, built) = oneshot::channel::<Result<Vec<Built>>>();
-        // This is a separate thread and none of the runtime's, so that the command can end without
-        // waiting for the compiler.
+        // This thread does not belong to the runtime, so that the command can end without waiting
+        // for the compiler.
         thread::spawn(move || done.send(build::build(&what, None, Some(&out))));
         let mut served = Vec::new();
         for one in built
@@ -206,13 +206,16 @@ impl BuildLoop<'_> {
 /// Signals that end the command: ctrl-c and others.
 struct Stop([tokio::signal::unix::Signal; 3]);
 
+fn listen(kind: SignalKind) -> Result<tokio::signal::unix::Signal> {
+    signal(kind).context("cannot listen for signals")
+}
+
 impl Stop {
     fn listen() -> Result<Self> {
-        let on = |kind| signal(kind).context("cannot listen for signals");
         Ok(Self([
-            on(SignalKind::interrupt())?,
-            on(SignalKind::terminate())?,
-            on(SignalKind::hangup())?,
+            listen(SignalKind::interrupt())?,
+            listen(SignalKind::terminate())?,
+            listen(SignalKind::hangup())?,
         ]))
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Limits, policy and credentials of a call have the same meaning as on a server. Only two things
 //! differ. Components are compiled in this process, because they are the author's own. The key that
-//! seals compiled components is stored beside them, because both belong to the same user.
+//! seals compiled components is stored next to them, because both belong to the same user.
 
 use std::{
     collections::BTreeMap,

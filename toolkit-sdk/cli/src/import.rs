@@ -55,14 +55,14 @@ pub(crate) struct Import {
     /// Folder of the toolkit [default: the slug].
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Base address of the API, where the description has none or another.
+    /// Base address of the API, if the description lacks it or states another one.
     #[arg(long, value_name = "URL")]
     server: Option<String>,
-    /// Auth scheme, if the description names none: `bearer`, `basic`, `none`, `header:NAME`,
+    /// Auth scheme, if the description does not name one: `bearer`, `basic`, `none`, `header:NAME`,
     /// `query:NAME`.
     #[arg(long, value_name = "HOW")]
     auth: Option<String>,
-    /// Token for an MCP server that is asked for its tools. It is not kept.
+    /// Token for an MCP server whose tools are listed. It is not stored.
     #[arg(long, env = "TOOLKIT_MCP_TOKEN", hide_env_values = true)]
     token: Option<String>,
     /// Dated version to build.

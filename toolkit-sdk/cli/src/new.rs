@@ -1,4 +1,4 @@
-//! `toolkit new`: creates a toolkit that builds and passes `toolkit check` at once.
+//! `toolkit new`: creates a toolkit that builds and passes `toolkit check` without changes.
 
 use std::path::{Path, PathBuf};
 
@@ -219,7 +219,7 @@ fn surrounding_repository(folder: &Path) -> Result<Option<PathBuf>> {
     Ok(candidates.find(|sdk| sdk.join("Cargo.toml").is_file()))
 }
 
-/// Returns true if cargo treats the new crate as a member of a workspace above it.
+/// Returns true if cargo adds the new crate to a workspace above it.
 fn belongs_to_a_workspace(folder: &Path) -> Result<bool> {
     let mut command = toolchain::clean_command("cargo");
     command
@@ -228,11 +228,11 @@ fn belongs_to_a_workspace(folder: &Path) -> Result<bool> {
     let Ok(output) = command.output() else {
         return Ok(false);
     };
-    let found = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
-    let own = folder
+    let manifest = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
+    let folder = folder
         .canonicalize()
         .with_context(|| format!("cannot read {}", folder.display()))?;
-    Ok(output.status.success() && found.parent().is_some_and(|root| root != own))
+    Ok(output.status.success() && manifest.parent().is_some_and(|root| root != folder))
 }
 
 #[cfg(test)]

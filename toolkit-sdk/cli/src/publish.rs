@@ -28,9 +28,9 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Publish a component or a toolkit to a running server.
 ///
-/// A toolkit is built first.
-/// Every case is run first, as `toolkit check` does. Nothing is published if one of them fails. If
-/// neither --version nor the source names a version, it is the first of today that is free.
+/// A toolkit is built first. Every case is run first, as `toolkit check` does. Nothing is published
+/// if one of them fails. If neither --version nor the source names a version, it is the first free
+/// one of today.
 #[derive(Debug, Args)]
 pub(crate) struct Publish {
     #[command(flatten)]
@@ -197,7 +197,7 @@ impl Server {
         })
     }
 
-    /// Publishes a component under the version of its manifest, or under the next one that is free.
+    /// Publishes a component under the version of its manifest, or under the next free one.
     pub(crate) async fn publish_next(
         &self,
         code: &[u8],
@@ -226,12 +226,10 @@ impl Server {
         version: &str,
         undo: bool,
     ) -> Result<(u16, Value)> {
-        let request = self.request(Method::DELETE, slug, version)?;
-        let request = if undo {
-            request.query(&[("undo", "true")])
-        } else {
-            request
-        };
+        let mut request = self.request(Method::DELETE, slug, version)?;
+        if undo {
+            request = request.query(&[("undo", "true")]);
+        }
         self.answer(request).await
     }
 
@@ -322,11 +320,7 @@ pub(crate) fn client() -> Result<Client> {
 
 /// Returns the URL of a version. Slug and version must be safe in a path.
 fn address(server: &Url, slug: &str, version: &str) -> Result<Url> {
-    let plain = |text: &str| {
-        text.bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-    };
-    if !plain(slug) || !plain(version) {
+    if !is_plain(slug) || !is_plain(version) {
         bail!(
             "`{slug}@{version}` is not a toolkit's slug and a version, for example example@20261121_00"
         );
@@ -336,6 +330,11 @@ fn address(server: &Url, slug: &str, version: &str) -> Result<Url> {
     address
         .parse()
         .with_context(|| format!("{address} is not an address"))
+}
+
+fn is_plain(text: &str) -> bool {
+    text.bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 fn print(published: &Published) {

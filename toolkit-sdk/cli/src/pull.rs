@@ -1,6 +1,10 @@
 //! `toolkit pull`: pulls a component from a registry.
 
-use std::{fs, path::PathBuf, process::ExitCode};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -18,7 +22,7 @@ const HELP_EXAMPLES: &str = "Examples:
 pub(crate) struct Pull {
     /// Source: HOST[:PORT]/PATH[:TAG][@sha256:…]. A tag and a digest together must mean the same.
     reference: String,
-    /// File to write [default: SLUG.wasm]. A signature is written beside it.
+    /// File to write [default: SLUG.wasm]. A signature is written next to it.
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Refuse a component that this public key, or the key in this file, did not sign.
@@ -48,9 +52,6 @@ pub(crate) async fn run(options: &Pull) -> Result<ExitCode> {
         .out
         .clone()
         .unwrap_or_else(|| format!("{}.wasm", manifest.slug).into());
-    let write = |file: &PathBuf, bytes: &[u8]| {
-        fs::write(file, bytes).with_context(|| format!("cannot write {}", file.display()))
-    };
     write(&file, &pulled.component)?;
     if let Some(signature) = signature {
         write(&sign::beside(&file), signature.as_bytes())?;
@@ -78,4 +79,8 @@ pub(crate) async fn run(options: &Pull) -> Result<ExitCode> {
         (None, _) => println!("not signed"),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn write(file: &Path, bytes: &[u8]) -> Result<()> {
+    fs::write(file, bytes).with_context(|| format!("cannot write {}", file.display()))
 }

@@ -72,8 +72,9 @@ pub(crate) async fn run(options: &Record) -> Result<ExitCode> {
         let text = serde_json::to_string_pretty(cassette)? + "\n";
         fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?;
     }
-    let case = options.case.as_deref();
-    let case = case
+    let case = options
+        .case
+        .as_deref()
         .map(|name| write_case(&options.call.target, name, &done))
         .transpose()?;
     let ended = print_call(&options.call, &done)?;
@@ -90,8 +91,10 @@ pub(crate) async fn run(options: &Record) -> Result<ExitCode> {
 }
 
 fn check_name(name: &str) -> Result<()> {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    if name.is_empty() || !name.bytes().all(plain) {
+    let is_plain = name
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    if name.is_empty() || !is_plain {
         bail!("`{name}` cannot name a case; use letters, digits, `_` and `-`");
     }
     Ok(())
@@ -101,8 +104,11 @@ fn check_name(name: &str) -> Result<()> {
 fn write_case(toolkit: &Path, name: &str, done: &FinishedCall) -> Result<PathBuf> {
     let cassette = done.cassette.as_ref().context("nothing was recorded")?;
     let folder = check::folder_name(&done.toolkit, case::slug(cassette));
-    let file = toolkit.join("cases").join(folder).join(name);
-    let file = file.with_extension("json");
+    let file = toolkit
+        .join("cases")
+        .join(folder)
+        .join(name)
+        .with_extension("json");
     if file.exists() {
         bail!(
             "{} exists; choose another name, or correct it with `toolkit check --bless`",

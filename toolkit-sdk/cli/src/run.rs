@@ -70,7 +70,7 @@ pub(crate) struct CallOptions {
         value_name = "JSON"
     )]
     config: Option<String>,
-    /// Cursor that the last poll returned, as JSON or @FILE; none for the first poll.
+    /// Cursor that the last poll returned, as JSON or @FILE. Omit it for the first poll.
     #[arg(
         long,
         requires = "trigger",
@@ -235,7 +235,7 @@ fn entry(
         }
         let input = TriggerInput::new(options, case)?;
         let received = input.request.is_some();
-        // A toolkit that receives a webhook seldom sends a request.
+        // A toolkit that receives a webhook rarely sends a request.
         return Ok((trigger(input, manifest, name)?, !received, None));
     }
     let name = options.tool.as_deref().context("name a tool")?;
@@ -279,21 +279,24 @@ impl TriggerInput {
                 request: case.request.map(serde_json::to_value).transpose()?,
             });
         }
-        let given = |text: &Option<String>, what| {
-            let json = |text: &String| arguments::json(text, what);
-            text.as_ref().map(json).transpose()
-        };
         Ok(Self {
-            config: given(&options.config, "the configuration")?.unwrap_or_else(|| json!({})),
-            cursor: given(&options.cursor, "the cursor")?,
-            request: given(&options.request, "the request")?,
+            config: option_json(options.config.as_ref(), "the configuration")?
+                .unwrap_or_else(|| json!({})),
+            cursor: option_json(options.cursor.as_ref(), "the cursor")?,
+            request: option_json(options.request.as_ref(), "the request")?,
         })
     }
 }
 
+fn option_json(text: Option<&String>, what: &str) -> Result<Option<Value>> {
+    text.map(|text| arguments::json(text, what)).transpose()
+}
+
 fn find_trigger<'a>(manifest: &'a Manifest, name: &str) -> Result<&'a Trigger> {
-    let slugs = manifest.triggers.iter();
-    let slugs = slugs.map(|trigger| trigger.slug.as_str());
+    let slugs = manifest
+        .triggers
+        .iter()
+        .map(|trigger| trigger.slug.as_str());
     manifest
         .trigger(name)
         .or_else(|| manifest.trigger(&full_slug(manifest, name)))
@@ -303,48 +306,50 @@ fn find_trigger<'a>(manifest: &'a Manifest, name: &str) -> Result<&'a Trigger> {
 /// Returns the call of a case that subscribes at the provider, or unsubscribes. Its request holds the
 /// placeholder of the secret.
 fn subscription(case: &Case, manifest: &Manifest, name: &str) -> Result<Entry> {
-    let found = find_trigger(manifest, name)?;
-    let call = case.subscription.as_ref();
-    let call = call.map(|subscription| subscription.call(&case.arguments));
+    let trigger = find_trigger(manifest, name)?;
+    let call = case
+        .subscription
+        .as_ref()
+        .map(|subscription| subscription.call(&case.arguments));
     Ok(Entry::subscription(
         manifest,
-        found,
+        trigger,
         json!(call).to_string().into(),
     ))
 }
 
 fn trigger(input: TriggerInput, manifest: &Manifest, name: &str) -> Result<Entry> {
-    let found = find_trigger(manifest, name)?;
+    let trigger = find_trigger(manifest, name)?;
     let TriggerInput {
         config,
         cursor,
         request,
     } = input;
     check_schema(
-        &found.config,
+        &trigger.config,
         &config,
         "the configuration does not match the trigger's schema",
     )?;
     let config = config.to_string().into();
-    match (found.kind, request) {
+    match (trigger.kind, request) {
         (TriggerKind::Poll, None) => {
             let cursor = cursor
                 .map(|cursor| cursor.to_string().into())
                 .unwrap_or_default();
-            Ok(Entry::poll(manifest, found, config, cursor))
+            Ok(Entry::poll(manifest, trigger, config, cursor))
         }
         (TriggerKind::Webhook, Some(request)) => {
             let request: Webhook = serde_json::from_value(request)
                 .context("the request needs `method`, `path`, `headers` and `body`")?;
-            Ok(Entry::receive(manifest, found, config, request.into()))
+            Ok(Entry::receive(manifest, trigger, config, request.into()))
         }
         (TriggerKind::Poll, Some(_)) => bail!(
             "{} is a polling trigger; use --cursor instead of --request",
-            found.slug
+            trigger.slug
         ),
         (TriggerKind::Webhook, None) => bail!(
             "{} is a webhook trigger; give the webhook request with --request",
-            found.slug
+            trigger.slug
         ),
     }
 }
@@ -403,21 +408,23 @@ fn post() -> String {
     "POST".to_owned()
 }
 
+/// Returns a string as it is, and any other value as JSON.
+fn plain_text(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}
+
 impl From<Webhook> for Inbound {
     fn from(webhook: Webhook) -> Self {
-        let text = |value: Value| {
-            value
-                .as_str()
-                .map_or_else(|| value.to_string(), str::to_owned)
-        };
         let headers = webhook
             .headers
             .into_iter()
-            .map(|(name, value)| (name.to_ascii_lowercase(), text(value)));
+            .map(|(name, value)| (name.to_ascii_lowercase(), plain_text(&value)));
         let body = if webhook.body.is_null() {
             String::new()
         } else {
-            text(webhook.body)
+            plain_text(&webhook.body)
         };
         Self {
             method: webhook.method,
@@ -435,13 +442,9 @@ fn find_account(options: &CallOptions, schemes: &[AuthScheme], needed: bool) -> 
         .as_deref()
         .map(read_credentials)
         .transpose()?;
-    let given = |name: &str| match &file {
-        Some(file) => file.get(name).and_then(Value::as_str).map(str::to_owned),
-        None => from_environment(name),
-    };
     let mut lacking = Vec::new();
     for scheme in account::schemes(schemes) {
-        match account::complete(scheme, given) {
+        match account::complete(scheme, |name| credential(file.as_ref(), name)) {
             Ok(values) => return Ok(Account::new(scheme, &values)),
             Err(problems) => lacking.push(format!(
                 "{}\n    {}",
@@ -466,11 +469,20 @@ pub(crate) fn read_credentials(file: &Path) -> Result<Value> {
     serde_json::from_str(&text).with_context(|| format!("{} is not JSON", file.display()))
 }
 
+/// Returns a field of the account, from the credentials file if there is one, otherwise from the
+/// environment.
+pub(crate) fn credential(file: Option<&Value>, field: &str) -> Option<String> {
+    match file {
+        Some(file) => file.get(field).and_then(Value::as_str).map(str::to_owned),
+        None => from_environment(field),
+    }
+}
+
 #[expect(
     clippy::disallowed_methods,
     reason = "the names depend on the toolkit, so they cannot be declared as options"
 )]
-pub(crate) fn from_environment(field: &str) -> Option<String> {
+fn from_environment(field: &str) -> Option<String> {
     env::var(format!("TOOLKIT_{}", field.to_ascii_uppercase())).ok()
 }
 
@@ -478,11 +490,14 @@ pub(crate) fn rewrite(text: &str) -> Result<Rewrite, String> {
     let (from, to) = text
         .split_once('=')
         .ok_or("write FROM=TO, for example https://api.example.com=http://127.0.0.1:4010")?;
-    let origin = |text: &str| text.parse::<Origin>().map_err(|cause| cause.to_string());
     Ok(Rewrite {
         from: origin(from)?,
         to: origin(to)?,
     })
+}
+
+fn origin(text: &str) -> Result<Origin, String> {
+    text.parse::<Origin>().map_err(|cause| cause.to_string())
 }
 
 fn keep_files(folder: &Path, files: &[File]) -> Result<()> {

@@ -10,11 +10,13 @@ pub(crate) fn compile(schema: &Value) -> Result<Validator, String> {
 
 /// Lists all problems of a value with their positions.
 pub(crate) fn problems(validator: &Validator, value: &Value) -> Vec<String> {
-    let line = |error: jsonschema::ValidationError<'_>| match error.instance_path().as_str() {
-        "" => error.to_string(),
-        place => format!("{}: {error}", place.trim_start_matches('/')),
-    };
-    validator.iter_errors(value).map(line).collect()
+    validator
+        .iter_errors(value)
+        .map(|error| match error.instance_path().as_str() {
+            "" => error.to_string(),
+            place => format!("{}: {error}", place.trim_start_matches('/')),
+        })
+        .collect()
 }
 
 #[cfg(test)]

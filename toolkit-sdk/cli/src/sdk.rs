@@ -24,7 +24,7 @@ pub(crate) const LIBRARY_VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Sources by their path in the repository.
 pub(crate) const LIBRARY_FILES: &[files::File] =
     include!(concat!(env!("OUT_DIR"), "/sdk_sources.rs"));
-/// Lock file with tested versions of the dependencies of the library. Toolkits that begin with it
+/// Lock file with tested versions of the dependencies of the library. Toolkits that start with it
 /// share the compiled dependencies.
 pub(crate) const LOCK_FILE: &str = include_str!("../interpreter/Cargo.lock");
 
@@ -35,11 +35,11 @@ const NEW_DEPENDENCIES: [&str; 3] = ["schemars", "serde", "serde_json"];
 
 /// Folder of the library among the sources.
 const LIBRARY_FOLDER: &str = "toolkit-sdk/sdk";
-/// Configuration of cargo beside the unpacked sources.
+/// Configuration of cargo next to the unpacked sources.
 const CONFIG_FILE: &str = "config.toml";
 /// File in which cargo looks for the configuration of a toolkit.
 const TOOLKIT_CONFIG_FILE: &str = ".cargo/config.toml";
-/// First line of the configuration. A file that does not begin with it is the author's.
+/// First line of the configuration. A file that does not start with it is the author's.
 const CONFIG_MARK: &str =
     "# Written by `toolkit`, which contains the SDK. Keep it out of version control.";
 

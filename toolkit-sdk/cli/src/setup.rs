@@ -67,8 +67,8 @@ pub(crate) fn run(options: &Setup) -> Result<()> {
     Ok(())
 }
 
-/// Lets cargo find the SDK from the toolkit in a folder. Returns false if there is no toolkit that
-/// takes it from this command.
+/// Lets cargo find the SDK from the toolkit in a folder. Returns false if no toolkit takes it from
+/// this command.
 fn link_sdk(mode: Mode, folder: &Path) -> Result<bool> {
     if !folder.join("Cargo.toml").is_file() {
         return Ok(false);
@@ -115,7 +115,7 @@ fn search() -> Result<Mode> {
     }
 }
 
-/// Adds the target with rustup. A failure is no error: the search continues with its next step.
+/// Adds the target with rustup. A failure is ignored: the search continues with its next step.
 fn add_target() {
     let _spinner = progress::spinner(&format!("rustup target add {GUEST_TARGET}"));
     let mut command = toolchain::clean_command("rustup");

@@ -22,7 +22,7 @@ use crate::{
     workspace::{Module, Package},
 };
 
-/// File that is locked while a toolkit is compiled.
+/// File locked while a toolkit is compiled.
 const LOCK_FILE: &str = "toolkit.lock";
 /// Folder with a file for each module, which names the folder of its crate.
 const OWNERS_FOLDER: &str = "owners";

@@ -1,7 +1,7 @@
 //! `toolkit sign`: creates minisign signatures of components, and key pairs.
 //!
 //! The format is minisign's, so that each tool can verify the signatures of the other. The
-//! signature is stored beside the component as `SLUG.wasm.minisig`. `toolkit publish` and `toolkit
+//! signature is stored next to the component as `SLUG.wasm.minisig`. `toolkit publish` and `toolkit
 //! push` send it along.
 
 use std::{
@@ -44,7 +44,7 @@ pub(crate) struct Sign {
         default_value = "toolkit.key"
     )]
     key: PathBuf,
-    /// Make the secret key, and the public key beside it, ending in `.pub`.
+    /// Make the secret key, and the public key next to it, ending in `.pub`.
     #[arg(long, conflicts_with_all = ["path", "all"])]
     generate: bool,
     /// Make a key without a password, for machines.
@@ -97,19 +97,19 @@ fn generate(options: &Sign) -> Result<()> {
     let pair = match &options.password {
         _ if options.no_password => KeyPair::generate_unencrypted_keypair(),
         password => KeyPair::generate_encrypted_keypair(password.clone()),
-    };
-    let pair = pair.context(
+    }
+    .context(
         "cannot make a key; without a terminal give TOOLKIT_SIGN_PASSWORD, or --no-password",
     )?;
-    let written = write_private(secret, &pair.sk.to_box(None)?.to_bytes());
-    written.with_context(|| format!("cannot write {}", secret.display()))?;
+    write_private(secret, &pair.sk.to_box(None)?.to_bytes())
+        .with_context(|| format!("cannot write {}", secret.display()))?;
     fs::write(&public, pair.pk.to_box()?.to_bytes())
         .with_context(|| format!("cannot write {}", public.display()))?;
     let id = id(pair.pk.keynum());
     let line = pair.pk.to_base64();
     if options.json {
-        let pair = json!({ "key": id, "secret_key_file": secret, "public_key_file": public, "public_key": line });
-        println!("{pair:#}");
+        let created = json!({ "key": id, "secret_key_file": secret, "public_key_file": public, "public_key": line });
+        println!("{created:#}");
     } else {
         println!(
             "key {id}: secret in {}, public in {}",
@@ -152,7 +152,7 @@ fn secret_key(file: &Path, password: Option<String>) -> Result<SecretKey> {
     })
 }
 
-/// Writes the signature beside a file. Its trusted comment identifies the signed content.
+/// Writes the signature next to a file. Its trusted comment identifies the signed content.
 fn sign(key: &SecretKey, file: &Path) -> Result<PathBuf> {
     let (bytes, comment) = content(file)?;
     let signed = minisign::sign(None, key, Cursor::new(&bytes), Some(&comment), None);
@@ -190,7 +190,7 @@ pub(crate) fn beside(component: &Path) -> PathBuf {
     name.into()
 }
 
-/// Returns the signature beside a component, if there is one.
+/// Returns the signature next to a component, if there is one.
 ///
 /// # Errors
 /// Fails if the signature's own comment names other bytes.
@@ -206,10 +206,10 @@ pub(crate) fn read_beside(component: &Path, bytes: &[u8]) -> Result<Option<Strin
     let comment = signature
         .trusted_comment()
         .with_context(|| format!("cannot read {shown}"))?;
-    let own = digest(bytes);
+    let expected = digest(bytes);
     if comment
         .split_whitespace()
-        .any(|word| word.starts_with("sha256:") && word != own)
+        .any(|word| word.starts_with("sha256:") && word != expected)
     {
         bail!(
             "{shown} does not match the bytes of {component}; sign that file again with `toolkit sign {component}` and publish it as it is, or remove the signature",

@@ -219,7 +219,7 @@ pub(crate) fn is_debian_recent() -> bool {
     is_recent(clean_command("apt-cache").args(package))
 }
 
-/// Returns true if a command prints the version of a compiler that is not older than [`MIN_RUST`].
+/// Returns true if a command prints a compiler version not older than [`MIN_RUST`].
 fn is_recent(command: &mut Command) -> bool {
     let output = command.stderr(Stdio::null()).output();
     output.is_ok_and(|output| names_recent_version(&String::from_utf8_lossy(&output.stdout)))
@@ -228,17 +228,19 @@ fn is_recent(command: &mut Command) -> bool {
 /// Returns true if the version in `rustc 1.95.0 (…)`, or in the line `Version: 1.95.0+dfsg1-1` of a
 /// package, is not older than [`MIN_RUST`].
 fn names_recent_version(text: &str) -> bool {
-    let numbers = |version: &str| {
-        let mut parts = version.split(|c: char| !c.is_ascii_digit());
-        let mut next = || parts.next()?.parse::<u32>().ok();
-        Some((next()?, next()?))
-    };
     let line = text.lines().find_map(|line| {
         line.strip_prefix("rustc ")
             .or(line.strip_prefix("Version: "))
     });
-    line.and_then(numbers)
-        .is_some_and(|found| Some(found) >= numbers(MIN_RUST))
+    line.and_then(major_and_minor)
+        .is_some_and(|version| Some(version) >= major_and_minor(MIN_RUST))
+}
+
+fn major_and_minor(version: &str) -> Option<(u32, u32)> {
+    let mut numbers = version
+        .split(|c: char| !c.is_ascii_digit())
+        .map(|number| number.parse::<u32>().ok());
+    Some((numbers.next()??, numbers.next()??))
 }
 
 fn has_core(folder: &Path) -> bool {

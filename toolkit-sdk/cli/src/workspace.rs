@@ -72,7 +72,7 @@ struct Target {
 #[derive(Deserialize)]
 struct Dependency {
     name: String,
-    /// Registry or repository; none for a path.
+    /// Registry or repository. `None` for a path.
     source: Option<String>,
 }
 
@@ -99,11 +99,10 @@ pub(crate) fn not_a_toolkit(folder: &Path) -> Error {
 
 impl MetadataPackage {
     fn takes_packed_sdk(&self) -> bool {
-        let is_it = |dependency: &Dependency| {
+        self.dependencies.iter().any(|dependency| {
             let source = dependency.source.as_deref().unwrap_or_default();
             dependency.name == sdk::LIBRARY_NAME && source.starts_with("registry+")
-        };
-        self.dependencies.iter().any(is_it)
+        })
     }
 }
 
@@ -150,14 +149,14 @@ impl Workspace {
         let folder = folder
             .canonicalize()
             .with_context(|| format!("cannot read {}", folder.display()))?;
-        let own: Vec<_> = self
+        let matches: Vec<_> = self
             .toolkits
             .iter()
             .filter(|package| same_folder(&package.folder, &folder))
             .cloned()
             .collect();
-        match own.is_empty() {
-            false => Ok(own),
+        match matches.is_empty() {
+            false => Ok(matches),
             true if same_folder(&self.root, &folder) => self.all(),
             true => bail!(
                 "{} is a crate but not a toolkit; its Cargo.toml needs `[lib]` with `crate-type = [\"cdylib\"]`",
@@ -198,16 +197,16 @@ impl Workspace {
         packages: &[Package],
     ) -> Result<Vec<Module>> {
         let folder = mode.folder_for(profile);
-        let own = self.target.join(&folder);
+        let target = self.target.join(&folder);
         let command = mode.cargo_build(profile);
         if !self.shares_target() {
-            return self.compile_in(&own, command, packages);
+            return self.compile_in(&target, command, packages);
         }
         let shared = SharedTarget::lock(&folder, packages)?;
         let modules = self.compile_in(&shared.folder, command, packages)?;
         modules
             .into_iter()
-            .map(|module| shared.copy(module, &own))
+            .map(|module| shared.copy(module, &target))
             .collect()
     }
 

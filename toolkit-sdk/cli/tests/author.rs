@@ -23,7 +23,7 @@ struct Author {
 }
 
 impl Author {
-    /// Uses a cache that is shared by all runs, so that the SDK is compiled only once.
+    /// Uses a cache shared by all runs, so that the SDK is compiled only once.
     fn new() -> Self {
         Self {
             folder: tempfile::tempdir().expect("a folder for temporary files"),

@@ -47,13 +47,13 @@ pub(crate) fn parse(server: &Server) -> Result<Address, String> {
     let (authority, path) = rest
         .find('/')
         .map_or((rest.as_str(), ""), |slash| rest.split_at(slash));
-    let authority = authority
+    let without_user = authority
         .rsplit_once('@')
         .map_or(authority, |(_, host)| host);
-    let authority = default_port(authority, server)?;
-    let (host, port) = match authority.rsplit_once(':') {
+    let host_and_port = default_port(without_user, server)?;
+    let (host, port) = match host_and_port.rsplit_once(':') {
         Some((host, port)) => (host, port.parse::<u16>().ok()),
-        None => (authority.as_str(), None),
+        None => (host_and_port.as_str(), None),
     };
     let host = address.host(&host.to_ascii_lowercase(), server)?;
     let path = address.path(path.trim_end_matches('/'), server);
@@ -79,11 +79,11 @@ pub(crate) fn parse(server: &Server) -> Result<Address, String> {
 /// `/v1`.
 fn with_path_variable(rest: &str, server: &Server) -> String {
     let authority = rest.split('/').next().unwrap_or_default();
-    let path = |name: &str| default(name, server).filter(|value| value.starts_with('/'));
-    match variable_names(authority)
-        .into_iter()
-        .find_map(|name| Some((name, path(name)?)))
-    {
+    let variable = variable_names(authority).into_iter().find_map(|name| {
+        let path = default(name, server).filter(|value| value.starts_with('/'))?;
+        Some((name, path))
+    });
+    match variable {
         Some((name, path)) => rest.replacen(&format!("{{{name}}}"), path, 1),
         None => rest.to_owned(),
     }
@@ -118,7 +118,7 @@ fn default<'a>(name: &str, server: &'a Server) -> Option<&'a str> {
         .or_else(|| variable.choices.first().map(String::as_str))
 }
 
-/// Returns the names of the variables in a text.
+/// Returns the names of the variables in a template.
 fn variable_names(text: &str) -> Vec<&str> {
     let after = text.split('{').skip(1);
     after
@@ -138,12 +138,6 @@ fn filled(text: &str, server: &Server) -> Option<String> {
 impl Address {
     /// Returns the host. It keeps variables only if its end is fixed.
     fn host(&mut self, host: &str, server: &Server) -> Result<String, String> {
-        let missing = || {
-            format!(
-                "the server `{}` may be a host of any owner; name one with --server",
-                server.url
-            )
-        };
         let fixed = host.rsplit_once('}').map_or(host, |(_, end)| end);
         let labels = fixed
             .trim_start_matches('.')
@@ -152,7 +146,12 @@ impl Address {
             .count();
         let open = host.contains('}') && (!fixed.starts_with('.') || labels < 2);
         let settled = if open {
-            filled(host, server).ok_or_else(missing)?
+            filled(host, server).ok_or_else(|| {
+                format!(
+                    "the server `{}` may be a host of any owner; name one with --server",
+                    server.url
+                )
+            })?
         } else {
             host.to_owned()
         };
@@ -230,14 +229,15 @@ fn template(text: &str, server: &Server, address: &mut Address) -> String {
         let choices = about
             .map(|variable| variable.choices.as_slice())
             .unwrap_or_default();
-        let safe = |value: &String| {
-            value
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
-        };
         let pattern = match choices {
             [] => "[A-Za-z0-9._-]+".to_owned(),
-            some if some.len() <= MAX_HOSTS && some.iter().all(safe) => {
+            some if some.len() <= MAX_HOSTS
+                && some.iter().all(|value| {
+                    value
+                        .bytes()
+                        .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+                }) =>
+            {
                 some.join("|").replace('.', "\\.")
             }
             _ => "[A-Za-z0-9._-]+".to_owned(),
@@ -273,15 +273,17 @@ mod tests {
     use super::*;
 
     fn server(url: &str, variables: &[(&str, Option<&str>, &[&str])]) -> Server {
-        let variable = |(name, default, choices): &(&str, Option<&str>, &[&str])| Variable {
-            name: (*name).to_owned(),
-            default: default.map(str::to_owned),
-            choices: choices.iter().map(|choice| (*choice).to_owned()).collect(),
-            description: String::new(),
-        };
         Server {
             url: url.to_owned(),
-            variables: variables.iter().map(variable).collect(),
+            variables: variables
+                .iter()
+                .map(|(name, default, choices)| Variable {
+                    name: (*name).to_owned(),
+                    default: default.map(str::to_owned),
+                    choices: choices.iter().map(|choice| (*choice).to_owned()).collect(),
+                    description: String::new(),
+                })
+                .collect(),
         }
     }
 

@@ -29,7 +29,7 @@ pub struct Api {
     /// One or two sentences; may be empty.
     pub description: String,
     /// Base addresses of the API. The first is used unless an operation names another. Empty if the
-    /// description states none.
+    /// description does not state any.
     pub servers: Vec<Server>,
     /// Ways to connect an account, the most common first, at most one of each mode.
     pub auth: Vec<AuthScheme>,
@@ -59,7 +59,7 @@ pub struct Server {
 pub struct Variable {
     /// Name as it appears in the URL.
     pub name: String,
-    /// Value if the account gives none.
+    /// Value if the account does not specify one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
     /// All possible values; empty means any.
@@ -70,7 +70,7 @@ pub struct Variable {
     pub description: String,
 }
 
-/// An operation that is called with one request.
+/// An operation, called with one request.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Operation {
@@ -152,7 +152,7 @@ pub struct Parameter {
     pub required: bool,
     /// Schema of the value, including its description.
     pub schema: Value,
-    /// Value that is sent if the argument is missing. Set by the overlay.
+    /// Value to send if the argument is missing. Set by the overlay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
     /// True if the parameter is not an argument and only its default is sent. Set by the overlay.
@@ -166,8 +166,9 @@ pub struct Parameter {
 pub struct Body {
     /// Encoding of the body.
     pub media: Media,
-    /// Schema of the whole body. The members of an object become arguments beside the parameters,
-    /// with a suffix if a name appears twice. Any other body becomes the argument `body`.
+    /// Schema of the whole body. The properties of an object become arguments in addition to the
+    /// parameters, with a suffix if a name appears twice. Any other body becomes the argument
+    /// `body`.
     pub schema: Value,
     /// True if a call requires the body.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -195,7 +196,7 @@ pub enum Media {
     },
     /// `multipart/form-data`; the schema is an object.
     Multipart {
-        /// Encoding of the members that are not plain. A member whose schema is [`crate::file`] is
+        /// Encoding of the fields that are not plain. A field whose schema is [`crate::file`] is
         /// always a file.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         fields: Vec<Field>,
@@ -211,7 +212,7 @@ pub enum Media {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         media_type: Option<String>,
     },
-    /// A text; the schema is a string.
+    /// Plain text. The schema is a string.
     Text {
         /// Media type, for example `text/plain`.
         media_type: String,
@@ -228,11 +229,11 @@ pub enum Media {
     },
 }
 
-/// Encoding of one member of a form.
+/// Encoding of one field of a form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Field {
-    /// Name of the member.
+    /// Name of the field.
     pub name: String,
     /// Encoding of its value.
     pub carries: FieldEncoding,
@@ -248,12 +249,12 @@ pub struct Answer {
     /// JSON pointer to the relevant part; empty means all.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub pick: String,
-    /// Schema of that part. Absent if it is not known, or if there is no response.
+    /// Schema of that part. Absent if it is unknown, or if there is no response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
 }
 
-/// A part of the description that is not carried over.
+/// A part of the description that the import omits.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Unsupported {
@@ -268,7 +269,7 @@ pub struct Unsupported {
 }
 
 impl Error {
-    /// Creates an error from a text that states the problem and the remedy.
+    /// Creates an error from a message that states the problem and the remedy.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }

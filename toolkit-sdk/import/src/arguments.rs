@@ -1,8 +1,8 @@
 //! Builds the arguments of a tool, and the part of the request that each of them goes into.
 //!
-//! Parameters and the members of the body become arguments of one flat object, since agents handle
-//! that best. If a name appears twice, a suffix for its place is added. A body that is not an
-//! object with members stays one argument.
+//! Parameters and the properties of the body become arguments of one flat object, since agents
+//! handle that best. If a name appears twice, a suffix for its location is added. A body that is
+//! not an object with properties stays one argument.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,8 +19,7 @@ const MAX_INPUT_SCHEMA_BYTES: usize = 24 << 10;
 /// Largest size in bytes of one argument's schema. With many arguments the limit is lower.
 const MAX_ARGUMENT_SCHEMA_BYTES: usize = 12 << 10;
 const MIN_ARGUMENT_SCHEMA_BYTES: usize = 200;
-/// Name that no argument can have. It stands for hidden values, which are sent but are not
-/// arguments.
+/// Name that no argument can have. It marks hidden values, which are sent but are not arguments.
 const HIDDEN_ARGUMENT: &str = "\u{0}";
 
 /// The arguments of one operation.
@@ -54,8 +53,9 @@ pub(crate) fn build(operation: &Operation, shared: &Shared) -> Arguments {
         (ParameterIn::Path, "path"),
         (ParameterIn::Query, "query"),
         (ParameterIn::Header, "header"),
-    ];
-    let parameters = parameters.into_iter().flat_map(|(place, suffix)| {
+    ]
+    .into_iter()
+    .flat_map(|(place, suffix)| {
         operation
             .parameters
             .iter()
@@ -224,7 +224,7 @@ impl Builder<'_> {
             .collect()
     }
 
-    /// Adds the members of the body. Returns the name of each member and of its argument.
+    /// Adds the properties of the body. Returns the name of each property and of its argument.
     fn members(&mut self, body: &Body) -> Vec<(String, String)> {
         let Merged {
             schema: whole,
@@ -235,8 +235,6 @@ impl Builder<'_> {
             .and_then(Value::as_array)
             .cloned()
             .unwrap_or_default();
-        let is_required =
-            |name: &str| body.required && required.iter().any(|it| it.as_str() == Some(name));
         self.open |= whole
             .get("additionalProperties")
             .is_some_and(|more| more.is_object() || *more == Value::Bool(true));
@@ -248,22 +246,30 @@ impl Builder<'_> {
         let mut added = Vec::new();
         for (name, schema) in members {
             if !schema::is_read_only(&schema, self.shared) {
+                let is_required =
+                    body.required && required.iter().any(|it| it.as_str() == Some(name.as_str()));
                 let argument = self.add(
                     &name,
                     "body",
                     &schema,
-                    is_required(&name),
+                    is_required,
                     body.defaults.get(&name),
                 );
                 added.push((name, argument));
             }
         }
-        let argument = |member: &String| {
-            let found = added.iter().find(|(name, _)| name == member);
-            found.map(|(_, argument)| argument.clone())
-        };
-        let arguments = |choice: &Vec<String>| choice.iter().filter_map(argument).collect();
-        self.choices = choices.iter().map(arguments).collect();
+        self.choices = choices
+            .iter()
+            .map(|choice| {
+                choice
+                    .iter()
+                    .filter_map(|member| {
+                        let (_, argument) = added.iter().find(|(name, _)| name == member)?;
+                        Some(argument.clone())
+                    })
+                    .collect()
+            })
+            .collect();
         added
     }
 
@@ -283,13 +289,15 @@ impl Builder<'_> {
                 stated.unwrap_or_else(|| default_encoding(&schema, &body.media))
             }
         };
-        let field = |(name, argument): (String, String)| FormField {
-            argument: (argument != name).then_some(argument),
-            carries: carries(&name),
-            default: body.defaults.get(&name).cloned(),
-            name,
-        };
-        let mut fields: Vec<_> = added.into_iter().map(field).collect();
+        let mut fields: Vec<_> = added
+            .into_iter()
+            .map(|(name, argument)| FormField {
+                argument: (argument != name).then_some(argument),
+                carries: carries(&name),
+                default: body.defaults.get(&name).cloned(),
+                name,
+            })
+            .collect();
         // Members that the overlay hides have no argument but are still sent.
         let hidden: Vec<_> = body
             .defaults
@@ -378,8 +386,8 @@ fn allows_object(whole: &Value) -> bool {
     }
 }
 
-/// Returns the encoding of a form's value if the description states none (`OpenAPI` 3.1, Encoding
-/// Object).
+/// Returns the default encoding of a form's value if the description does not state one (`OpenAPI`
+/// 3.1, Encoding Object).
 fn default_encoding(schema: &Value, media: &Media) -> FieldEncoding {
     let kind = schema
         .get("type")

@@ -123,26 +123,8 @@ fn server(url: &str) -> Server {
 /// Returns the auth schemes. An API with scopes is connected by OAuth 2.0 or an existing token, an
 /// API without scopes by an API key.
 fn auth(document: &Document) -> Vec<AuthScheme> {
-    let field = |name: &str, title: &str| Field {
-        name: name.to_owned(),
-        title: title.to_owned(),
-        secret: true,
-        ..Field::default()
-    };
-    let scheme = |mode, name: &str, fields, placement| AuthScheme {
-        mode,
-        name: name.to_owned(),
-        fields,
-        request: vec![placement],
-        oauth2: (mode == AuthMode::Oauth2).then(flow),
-        ..AuthScheme::default()
-    };
-    let bearer = |value: &str| Placement::Header {
-        name: "authorization".to_owned(),
-        value: value.to_owned(),
-    };
     if !document.auth.oauth2.scopes.is_empty() {
-        let token = vec![field("token", "Access token")];
+        let token = vec![secret("token", "Access token")];
         return vec![
             scheme(
                 AuthMode::Oauth2,
@@ -165,13 +147,40 @@ fn auth(document: &Document) -> Vec<AuthScheme> {
     let key = scheme(
         AuthMode::ApiKey,
         "API key",
-        vec![field("api_key", "API key")],
+        vec![secret("api_key", "API key")],
         key,
     );
     if document.parameters.contains_key("key") {
         vec![key]
     } else {
         Vec::new()
+    }
+}
+
+fn secret(name: &str, title: &str) -> Field {
+    Field {
+        name: name.to_owned(),
+        title: title.to_owned(),
+        secret: true,
+        ..Field::default()
+    }
+}
+
+fn scheme(mode: AuthMode, name: &str, fields: Vec<Field>, placement: Placement) -> AuthScheme {
+    AuthScheme {
+        mode,
+        name: name.to_owned(),
+        fields,
+        request: vec![placement],
+        oauth2: (mode == AuthMode::Oauth2).then(flow),
+        ..AuthScheme::default()
+    }
+}
+
+fn bearer(value: &str) -> Placement {
+    Placement::Header {
+        name: "authorization".to_owned(),
+        value: value.to_owned(),
     }
 }
 

@@ -35,8 +35,8 @@ fn introspection() -> Value {
     ] } })
 }
 
-/// Reads arbitrary bytes. An input that can be read must become a toolkit without problems, or
-/// none.
+/// Reads arbitrary bytes. A readable input must become a toolkit without problems, or must be
+/// refused.
 fn survive(reader: Reader, bytes: &[u8]) {
     let Ok(api) = reader(bytes) else { return };
     let overlay = Overlay {
@@ -52,12 +52,12 @@ fn survive(reader: Reader, bytes: &[u8]) {
 /// Collects the JSON pointers of all values in a document.
 fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     found.push(at.to_owned());
-    let escaped = |name: &str| name.replace('~', "~0").replace('/', "~1");
     match value {
         Value::Object(members) => {
-            members
-                .iter()
-                .for_each(|(name, value)| places(value, &format!("{at}/{}", escaped(name)), found));
+            members.iter().for_each(|(name, value)| {
+                let name = name.replace('~', "~0").replace('/', "~1");
+                places(value, &format!("{at}/{name}"), found);
+            });
         }
         Value::Array(items) => items
             .iter()

@@ -71,7 +71,7 @@ struct Annotations {
     open_world_hint: Option<bool>,
 }
 
-/// Reads a member for which some servers write null.
+/// Reads a property for which some servers write null.
 fn null_as_absent<'de, D, T>(given: D) -> std::result::Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -87,12 +87,11 @@ where
 pub fn mcp(bytes: &[u8]) -> Result<Api> {
     let root = parse::document(bytes)?;
     let places = ["/result", ""];
-    let found = places
+    let result = places
         .iter()
-        .find_map(|place| root.pointer(place).filter(|it| it["tools"].is_array()));
-    let found = found
+        .find_map(|place| root.pointer(place).filter(|it| it["tools"].is_array()))
         .ok_or_else(|| Error::new("this is not the response to `tools/list`: it has no `tools`"))?;
-    let listing = Listing::deserialize(found)
+    let listing = Listing::deserialize(result)
         .map_err(|cause| Error::new(format!("the list of tools is not valid: {cause}")))?;
     if listing.tools.len() > MAX_TOOLS {
         return Err(Error::new(format!(

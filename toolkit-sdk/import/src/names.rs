@@ -23,23 +23,26 @@ pub(crate) fn slugs(
     operations: &[Operation],
     given: &BTreeMap<String, String>,
 ) -> Vec<String> {
-    let own: Vec<String> = operations
+    let slugs: Vec<String> = operations
         .iter()
         .map(|operation| slug(toolkit, operation, given))
         .collect();
     let mut seen = BTreeMap::new();
-    for slug in &own {
+    for slug in &slugs {
         *seen.entry(slug.as_str()).or_insert(0) += 1;
     }
-    let distinct = |(slug, operation): (&String, &Operation)| match seen[slug.as_str()] {
-        1 => slug.clone(),
-        // Several operations have the same name. None of them takes precedence, so all get a hash.
-        _ => hashed(
-            slug,
-            &format!("{} {} {}", operation.id, operation.method, operation.path),
-        ),
-    };
-    own.iter().zip(operations).map(distinct).collect()
+    slugs
+        .iter()
+        .zip(operations)
+        .map(|(slug, operation)| match seen[slug.as_str()] {
+            1 => slug.clone(),
+            // Several operations have the same name. They are equal in rank, so all get a hash.
+            _ => hashed(
+                slug,
+                &format!("{} {} {}", operation.id, operation.method, operation.path),
+            ),
+        })
+        .collect()
 }
 
 fn slug(toolkit: &str, operation: &Operation, given: &BTreeMap<String, String>) -> String {
@@ -48,13 +51,10 @@ fn slug(toolkit: &str, operation: &Operation, given: &BTreeMap<String, String>) 
         Some(given) => plain(given),
         None => plain(&operation.id.to_shouty_snake_case()),
     };
-    let name = name.strip_prefix(&format!("{prefix}_")).unwrap_or(&name);
-    let name = if name.is_empty() {
-        hashed("TOOL", &operation.id)
-    } else {
-        name.to_owned()
+    let whole = match name.strip_prefix(&format!("{prefix}_")).unwrap_or(&name) {
+        "" => format!("{prefix}_{}", hashed("TOOL", &operation.id)),
+        suffix => format!("{prefix}_{suffix}"),
     };
-    let whole = format!("{prefix}_{name}");
     if whole.len() <= MAX_SLUG_BYTES {
         whole
     } else {
@@ -62,7 +62,7 @@ fn slug(toolkit: &str, operation: &Operation, given: &BTreeMap<String, String>) 
     }
 }
 
-/// Reduces a text to A-Z, 0-9 and single `_` between words.
+/// Reduces a name to A-Z, 0-9 and single `_` between words.
 fn plain(text: &str) -> String {
     let words = text
         .split(|letter: char| !letter.is_ascii_alphanumeric())
@@ -75,9 +75,11 @@ fn plain(text: &str) -> String {
 
 /// Keeps the words that fit, and appends a hash of the whole.
 fn hashed(slug: &str, whole: &str) -> String {
-    let room = MAX_SLUG_BYTES - HASH_CHARS - 1;
+    let max_length = MAX_SLUG_BYTES - HASH_CHARS - 1;
     let kept = match slug.get(..room) {
-        Some(kept) if slug.len() > room => kept.rsplit_once('_').map_or(kept, |(words, _)| words),
+        Some(kept) if slug.len() > max_length => {
+            kept.rsplit_once('_').map_or(kept, |(words, _)| words)
+        }
         _ => slug,
     };
     format!(
@@ -99,14 +101,17 @@ fn digest(text: &str) -> String {
 /// Returns the name of an argument: letters, digits, `_`, `.` and `-`. A keyword of Python gets an
 /// underscore at its end.
 pub(crate) fn argument(name: &str) -> String {
-    let safe = |letter: char| {
-        if letter.is_ascii_alphanumeric() || "_.-".contains(letter) {
-            letter
-        } else {
-            '_'
-        }
-    };
-    let words: String = name.trim_end_matches("[]").chars().map(safe).collect();
+    let words: String = name
+        .trim_end_matches("[]")
+        .chars()
+        .map(|letter| {
+            if letter.is_ascii_alphanumeric() || "_.-".contains(letter) {
+                letter
+            } else {
+                '_'
+            }
+        })
+        .collect();
     let plain = words.trim_matches('_');
     match plain {
         "" => format!("value_{}", digest(name)),
@@ -126,7 +131,7 @@ pub(crate) fn argument(name: &str) -> String {
     }
 }
 
-/// Returns a name that is not yet taken, with `suffix` added until it is unique.
+/// Returns a unique name: `suffix` is added until the name is not taken.
 pub(crate) fn distinct(name: String, suffix: &str, taken: &BTreeSet<String>) -> String {
     let mut name = name;
     while taken.contains(&name) {

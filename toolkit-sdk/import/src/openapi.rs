@@ -114,8 +114,11 @@ impl<'a> Reader<'a> {
     }
 
     fn paths(&mut self) -> Result<()> {
-        let paths = self.document.root.get("paths").and_then(Value::as_object);
-        let paths: Vec<(&'a String, &'a Map<String, Value>)> = paths
+        let paths: Vec<(&'a String, &'a Map<String, Value>)> = self
+            .document
+            .root
+            .get("paths")
+            .and_then(Value::as_object)
             .into_iter()
             .flatten()
             .filter_map(|(path, item)| Some((path, self.document.follow(item).as_object()?)))
@@ -159,19 +162,19 @@ impl<'a> Reader<'a> {
 
     /// Returns the id of an operation, which stays the same when the document grows.
     fn id(&self, path: &str, method: &str, operation: &Map<String, Value>) -> String {
-        let own = operation
+        let stated = operation
             .get("operationId")
             .and_then(Value::as_str)
             .map(str::trim)
-            .filter(|id| !id.is_empty());
-        match own.filter(|id| id.len() <= 200 && !self.ambiguous.contains(id)) {
+            .filter(|id| !id.is_empty() && id.len() <= 200 && !self.ambiguous.contains(id));
+        match stated {
             Some(id) => manifest::cleaned(id),
             None => manifest::cleaned(&format!("{method} {path}")),
         }
     }
 }
 
-/// Returns true if a member of a path is an operation.
+/// Returns true if a property of a path item is an operation.
 fn is_method(word: &str) -> bool {
     manifest::HTTP_METHODS
         .iter()
@@ -179,7 +182,7 @@ fn is_method(word: &str) -> bool {
 }
 
 /// Returns true if an OPTIONS operation is only a preflight of browsers and not part of the API: it
-/// has no id, summary or description.
+/// lacks id, summary and description.
 fn is_preflight(operation: &Map<String, Value>) -> bool {
     ["operationId", "summary", "description"]
         .iter()
@@ -207,21 +210,23 @@ fn ambiguous<'a>(paths: &[(&'a String, &'a Map<String, Value>)]) -> BTreeSet<&'a
 
 /// Returns the servers of a document, a path or an operation.
 fn servers(holder: &Value) -> Vec<Server> {
-    let servers = holder
+    let mut servers: Vec<Server> = holder
         .get("servers")
         .and_then(Value::as_array)
         .map(Vec::as_slice)
-        .unwrap_or_default();
-    let mut servers: Vec<Server> = servers.iter().take(100).filter_map(server).collect();
+        .unwrap_or_default()
+        .iter()
+        .take(100)
+        .filter_map(server)
+        .collect();
     // A server that can be called as it is comes first, and a production server comes before a test
     // server.
-    let rank = |server: &Server| {
+    servers.sort_by_key(|server| {
         let play = ["sandbox", "staging", "localhost", "127.0.0.1", "test"]
             .iter()
             .any(|word| server.url.contains(word));
         (!server.url.starts_with("https://"), play)
-    };
-    servers.sort_by_key(rank);
+    });
     servers
 }
 
@@ -232,18 +237,6 @@ fn server(server: &Value) -> Option<Server> {
         .and_then(Value::as_object)
         .into_iter()
         .flatten();
-    let variable = |(name, about): (&String, &Value)| Variable {
-        name: name.clone(),
-        default: about.get("default").map(parse::text),
-        choices: about
-            .get("enum")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .map(parse::text)
-            .collect(),
-        description: text::block(about["description"].as_str().unwrap_or_default(), 500),
-    };
     let url = if let Some(rest) = url.strip_prefix("//") {
         format!("https://{rest}")
     } else {
@@ -251,23 +244,37 @@ fn server(server: &Value) -> Option<Server> {
     };
     Some(Server {
         url: url.trim_end_matches('/').to_owned(),
-        variables: variables.map(variable).collect(),
+        variables: variables
+            .map(|(name, about)| Variable {
+                name: name.clone(),
+                default: about.get("default").map(parse::text),
+                choices: about
+                    .get("enum")
+                    .and_then(Value::as_array)
+                    .into_iter()
+                    .flatten()
+                    .map(parse::text)
+                    .collect(),
+                description: text::block(about["description"].as_str().unwrap_or_default(), 500),
+            })
+            .collect(),
     })
+}
+
+fn trimmed<'a>(operation: &'a Map<String, Value>, name: &str) -> &'a str {
+    operation
+        .get(name)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .trim()
 }
 
 impl Reader<'_> {
     /// Returns the title and the description for an agent, made from the summary and the
     /// description.
     fn title_and_description(operation: &Map<String, Value>) -> (String, String) {
-        let said = |name: &str| {
-            operation
-                .get(name)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .trim()
-        };
-        let summary = said("summary");
-        let description = said("description");
+        let summary = trimmed(operation, "summary");
+        let description = trimmed(operation, "description");
         let both = match (summary, description) {
             (summary, "") => summary.to_owned(),
             ("", description) => description.to_owned(),

@@ -36,8 +36,8 @@ pub struct Overlay {
     pub server: Option<String>,
     /// Values of variables of the address that are the same for every account.
     pub variables: BTreeMap<String, String>,
-    /// Hosts that may be reached besides those of the addresses, for example for files on another
-    /// host.
+    /// Hosts that may be reached in addition to those of the addresses, for example for files on
+    /// another host.
     pub egress: Vec<EgressRule>,
     /// Ways to connect an account that replace those of the description.
     pub auth: Option<Vec<AuthScheme>>,
@@ -111,9 +111,9 @@ pub struct Change {
     pub hide: Vec<String>,
     /// Changes to arguments.
     pub arguments: BTreeMap<String, Argument>,
-    /// Patch that is merged into the input schema (RFC 7396) after all other changes.
+    /// Patch merged into the input schema (RFC 7396) after all other changes.
     pub input: Option<Value>,
-    /// Patch that is merged into the output schema.
+    /// Patch merged into the output schema.
     pub output: Option<Value>,
     /// Examples of valid arguments.
     pub examples: Vec<Value>,
@@ -141,9 +141,9 @@ pub struct Argument {
     pub name: Option<String>,
     /// Description for agents.
     pub description: Option<String>,
-    /// Value that is sent if the agent gives none.
+    /// Value to send if the agent does not pass one.
     pub default: Option<Value>,
-    /// Value that is always sent. The agent is not asked for the argument.
+    /// Fixed value, always sent. The agent does not see the argument.
     pub fixed: Option<Value>,
     /// True if the agent is not asked for the argument.
     pub hide: bool,
@@ -151,7 +151,7 @@ pub struct Argument {
     pub required: Option<bool>,
     /// True if the value is a path of several segments that keeps its `/`.
     pub segments: Option<bool>,
-    /// Patch that is merged into the argument's schema (RFC 7396).
+    /// Patch merged into the argument's schema (RFC 7396).
     pub schema: Option<Value>,
 }
 
@@ -232,11 +232,11 @@ impl Overlay {
     fn change(&self, api: &mut Api, problems: &mut Vec<String>) {
         for (name, argument) in &self.arguments {
             let shared = &api.schemas;
-            let mut found = false;
+            let mut matched = false;
             for operation in &mut api.operations {
-                found |= change::argument(operation, name, argument, shared);
+                matched |= change::argument(operation, name, argument, shared);
             }
-            if !found {
+            if !matched {
                 let parameters = api.operations.iter().flat_map(|it| &it.parameters);
                 let question = similar(name, parameters.map(|parameter| &parameter.name));
                 problems.push(format!("no operation has an argument `{name}`{question}"));
@@ -244,16 +244,16 @@ impl Overlay {
         }
         for (pattern, change) in &self.operations {
             let shared = &api.schemas;
-            let mut found = false;
+            let mut matched = false;
             for operation in api
                 .operations
                 .iter_mut()
                 .filter(|operation| glob::fits(pattern, &operation.id))
             {
-                found = true;
+                matched = true;
                 change.apply(operation, shared, problems);
             }
-            if !found {
+            if !matched {
                 let question = similar_id(pattern, &api.operations);
                 problems.push(format!(
                     "no chosen operation has the id `{pattern}`{question}"
@@ -271,24 +271,27 @@ impl Overlay {
     }
 }
 
+fn fits_any(globs: &[String], text: &str) -> bool {
+    globs.iter().any(|glob| glob::fits(glob, text))
+}
+
 impl Choose {
     fn chooses(&self, operation: &Operation) -> bool {
-        let any = |globs: &[String], text: &str| globs.iter().any(|glob| glob::fits(glob, text));
         let path = |globs: &[String]| {
             globs
                 .iter()
                 .any(|glob| glob::fits_path(glob, &operation.path))
         };
-        let tag = |globs: &[String]| operation.tags.iter().any(|tag| any(globs, tag));
+        let tag = |globs: &[String]| operation.tags.iter().any(|tag| fits_any(globs, tag));
         let all = self.operations.is_empty() && self.tags.is_empty() && self.paths.is_empty();
-        let named = any(&self.operations, &operation.id);
+        let named = fits_any(&self.operations, &operation.id);
         let chosen = all || named || tag(&self.tags) || path(&self.paths);
         let method = self.methods.is_empty()
             || self
                 .methods
                 .iter()
                 .any(|it| it.eq_ignore_ascii_case(&operation.method));
-        let except = any(&self.except.operations, &operation.id)
+        let except = fits_any(&self.except.operations, &operation.id)
             || tag(&self.except.tags)
             || path(&self.except.paths);
         let wanted = !operation.deprecated || self.deprecated || named;
@@ -308,14 +311,13 @@ impl Choose {
                 "choose: no operation has the id `{glob}`{question}"
             ));
         }
-        let tagged = |glob: &str| {
-            operations
-                .iter()
-                .any(|it| it.tags.iter().any(|tag| glob::fits(glob, tag)))
-        };
-        for glob in self.tags.iter().filter(|glob| !tagged(glob)) {
-            let tags = operations.iter().flat_map(|operation| &operation.tags);
-            let question = similar(glob, tags);
+        let tags = operations.iter().flat_map(|operation| &operation.tags);
+        for glob in self
+            .tags
+            .iter()
+            .filter(|glob| !tags.clone().any(|tag| glob::fits(glob, tag)))
+        {
+            let question = similar(glob, tags.clone());
             problems.push(format!(
                 "choose: no operation has the tag `{glob}`{question}"
             ));

@@ -18,7 +18,7 @@ use crate::text;
 /// Schemas that others refer to.
 pub(crate) type Shared = BTreeMap<String, Value>;
 
-/// Direction of a value. A member that the provider only returns is not an argument, and the
+/// Direction of a value. A property that the provider only returns is not an argument, and the
 /// reverse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
@@ -125,19 +125,19 @@ pub(crate) fn flat(schema: &Value, shared: &Shared) -> Value {
 
 pub(crate) use alternatives::{Merged, merged};
 
-/// Returns true if a member is read-only and therefore not an argument.
+/// Returns true if a property is read-only and therefore not an argument.
 pub(crate) fn is_read_only(member: &Value, shared: &Shared) -> bool {
     has_flag(member, "readOnly", shared)
 }
 
 fn has_flag(member: &Value, word: &str, shared: &Shared) -> bool {
-    let is = |schema: &Value| schema.get(word).and_then(Value::as_bool) == Some(true);
-    is(member)
+    let is_set = |schema: &Value| schema.get(word).and_then(Value::as_bool) == Some(true);
+    is_set(member)
         || member
             .get("$ref")
             .and_then(Value::as_str)
             .and_then(|it| target_of(it, shared))
-            .is_some_and(is)
+            .is_some_and(is_set)
 }
 
 /// Longest chain of references to references.
@@ -154,15 +154,15 @@ fn flatten(schema: &Value, shared: &Shared, depth: usize, parts_left: &mut usize
     }
     *parts_left -= 1;
     if let Some(target) = own.get("$ref").and_then(Value::as_str) {
-        let found =
-            target_of(target, shared).map(|found| flatten(found, shared, depth + 1, parts_left));
-        let mut found = found.unwrap_or_else(|| json!({}));
-        // Keywords beside a reference say more about this use of it.
-        if let Some(found) = found.as_object_mut() {
-            let beside = own.iter().filter(|(keyword, _)| *keyword != "$ref");
-            found.extend(beside.map(|(keyword, value)| (keyword.clone(), value.clone())));
+        let mut resolved = target_of(target, shared)
+            .map(|target| flatten(target, shared, depth + 1, parts_left))
+            .unwrap_or_else(|| json!({}));
+        // Keywords next to a reference say more about this use of it.
+        if let Some(resolved) = resolved.as_object_mut() {
+            let siblings = own.iter().filter(|(keyword, _)| *keyword != "$ref");
+            resolved.extend(siblings.map(|(keyword, value)| (keyword.clone(), value.clone())));
         }
-        return found;
+        return resolved;
     }
     let Some(Value::Array(parts)) = own.get("allOf") else {
         return schema.clone();
@@ -244,7 +244,7 @@ struct Inliner<'a> {
     shared: &'a Shared,
     direction: Direction,
     limits: SizeLimits,
-    /// Bytes that may still be written. If none are left, no further schema is inlined.
+    /// Bytes that may still be written. At zero, no further schema is inlined.
     left: isize,
     /// References that enclose the current schema.
     path: Vec<String>,
@@ -272,16 +272,16 @@ impl Inliner<'_> {
             || self.path.len() > MAX_REFERENCE_CHAIN * 4
         {
             self.cut = true;
-            let found = target_of(reference, self.shared).map_or_else(|| json!({}), kind_only);
-            return self.described(found, own);
+            let kind = target_of(reference, self.shared).map_or_else(|| json!({}), kind_only);
+            return self.described(kind, own);
         }
-        let Some(found) = target_of(reference, self.shared) else {
+        let Some(target) = target_of(reference, self.shared) else {
             return self.described(json!({}), own);
         };
         self.path.push(reference.to_owned());
-        let mut closed = self.schema(found, depth);
+        let mut closed = self.schema(target, depth);
         self.path.pop();
-        // Keywords beside a reference say more about this use of it.
+        // Keywords next to a reference say more about this use of it.
         if let Some(closed) = closed.as_object_mut().filter(|_| own.len() > 1) {
             closed.extend(keywords::values(
                 own,
@@ -293,7 +293,7 @@ impl Inliner<'_> {
         closed
     }
 
-    /// Inlines a schema that is not a reference.
+    /// Inlines a schema other than a reference.
     fn open(&mut self, schema: &Value, depth: usize) -> Value {
         let joined = schema
             .get("allOf")
@@ -303,14 +303,11 @@ impl Inliner<'_> {
         let Value::Object(own) = schema else {
             return json!({});
         };
-        let nested = |keyword: &str| {
-            own.get(keyword)
-                .is_some_and(|value| value.is_object() || value.is_array())
-        };
         if depth >= self.limits.depth
             && ["properties", "items", "anyOf", "oneOf", "prefixItems"]
                 .iter()
-                .any(|it| nested(it))
+                .filter_map(|keyword| own.get(*keyword))
+                .any(|value| value.is_object() || value.is_array())
         {
             self.cut = true;
             return self.described(kind_only(schema), own);
@@ -374,7 +371,8 @@ impl Inliner<'_> {
         }
     }
 
-    /// Returns true if a member of an input is read-only, or a member of an output is write-only.
+    /// Returns true if a property of an input is read-only, or a property of an output is
+    /// write-only.
     fn is_other_direction(&self, member: &Value) -> bool {
         has_flag(
             member,

@@ -152,7 +152,7 @@ impl Builder<'_> {
         operations: &[Operation],
         main: Option<&Address>,
     ) -> (Vec<Tool>, BTreeMap<String, Call>, BTreeMap<String, String>) {
-        let given = operations.iter().filter_map(|operation| {
+        let renamed = operations.iter().filter_map(|operation| {
             let slug = self
                 .overlay
                 .changes_of(&operation.id)
@@ -160,7 +160,7 @@ impl Builder<'_> {
                 .last()?;
             Some((operation.id.clone(), slug))
         });
-        let slugs = names::slugs(self.slug, operations, &given.collect());
+        let slugs = names::slugs(self.slug, operations, &renamed.collect());
         let mut tools = Vec::new();
         let mut calls = BTreeMap::new();
         let mut taken = BTreeMap::new();
@@ -236,11 +236,16 @@ impl Builder<'_> {
                 .as_ref()
                 .is_some_and(|body| matches!(body.media, Media::Mcp { .. }));
             methods.extend(mcp.then(|| "DELETE".to_owned()));
-            let rule = |rule: &EgressRule| EgressRule {
-                methods: methods.clone(),
-                ..rule.clone()
-            };
-            tool.egress = Some(address.egress.iter().map(rule).collect());
+            tool.egress = Some(
+                address
+                    .egress
+                    .iter()
+                    .map(|rule| EgressRule {
+                        methods: methods.clone(),
+                        ..rule.clone()
+                    })
+                    .collect(),
+            );
         }
         tool
     }
@@ -277,19 +282,18 @@ impl Builder<'_> {
         }
         let mut auth = api.auth;
         for scheme in &mut auth {
-            let missing = self
+            let missing: Vec<_> = self
                 .fields
                 .iter()
-                .filter(|field| scheme.fields.iter().all(|known| known.name != field.name));
-            let missing: Vec<_> = missing.cloned().collect();
+                .filter(|field| scheme.fields.iter().all(|known| known.name != field.name))
+                .cloned()
+                .collect();
             scheme.fields.extend(missing);
         }
-        let name = text::line(&api.name, MAX_NAME_BYTES);
-        let name = if name.is_empty() {
-            self.slug.to_owned()
-        } else {
-            name
-        };
+        let mut name = text::line(&api.name, MAX_NAME_BYTES);
+        if name.is_empty() {
+            name.push_str(self.slug);
+        }
         let description = text::block(&api.description, 1000);
         Manifest {
             abi: ABI_VERSION.to_owned(),
@@ -322,12 +326,12 @@ impl Builder<'_> {
         let mut unsupported = self.unsupported;
         loop {
             if manifest.tools.is_empty() {
-                let why = unsupported
+                let why: BTreeSet<String> = unsupported
                     .iter()
                     .filter(|it| it.unusable)
                     .take(5)
-                    .map(|it| format!("\n  {}", it.what));
-                let why: BTreeSet<String> = why.collect();
+                    .map(|it| format!("\n  {}", it.what))
+                    .collect();
                 let not_chosen = match report.not_chosen {
                     0 => String::new(),
                     count => {
@@ -403,11 +407,13 @@ fn title(operation: &Operation) -> String {
 /// Returns the description, or the name of the tool, followed by a sentence about alternatives: arguments
 /// of which one set must be given.
 fn description(operation: &Operation, name: &str, choices: &[Vec<String>]) -> String {
-    let all_of = |choice: &Vec<String>| {
-        let names: Vec<_> = choice.iter().map(|name| format!("`{name}`")).collect();
-        names.join(" and ")
-    };
-    let sets: Vec<_> = choices.iter().map(all_of).collect();
+    let sets: Vec<_> = choices
+        .iter()
+        .map(|choice| {
+            let names: Vec<_> = choice.iter().map(|name| format!("`{name}`")).collect();
+            names.join(" and ")
+        })
+        .collect();
     let note = match sets.iter().any(String::is_empty) || sets.len() < 2 {
         true => String::new(),
         false => text::cut(

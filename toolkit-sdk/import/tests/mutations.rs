@@ -55,7 +55,7 @@ fn older() -> Value {
     })
 }
 
-/// Values that a mistake or an attack may put in any place.
+/// Values that a mistake or an attack may put anywhere.
 fn odd() -> impl Strategy<Value = Value> {
     let references = [
         "#/components/schemas/Item",
@@ -84,7 +84,7 @@ fn odd() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Replaces the value that is reached after this many steps.
+/// Replaces the value reached after this many steps.
 fn change(value: &mut Value, steps: &mut usize, odd: &Value) {
     if *steps == 0 {
         *value = odd.clone();

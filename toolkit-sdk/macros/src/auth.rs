@@ -66,7 +66,7 @@ pub(crate) struct Call {
 struct Mode {
     variant: &'static str,
     name: &'static str,
-    /// Name, title and secrecy of the fields if the author lists none.
+    /// Default fields: name, title and secrecy. They apply if the author does not list any.
     fields: &'static [(&'static str, &'static str, bool)],
     value: &'static str,
 }
@@ -296,14 +296,12 @@ impl Scheme {
             () if self.is_oauth1() => "flow",
             () => "",
         };
-        let known = |key: &Ident| {
-            KNOWN_KEYS
+        for (index, (key, _)) in self.keys.iter().enumerate() {
+            let is_known = KNOWN_KEYS
                 .split(", ")
                 .chain(flow.split(", "))
-                .any(|known| key == known)
-        };
-        for (index, (key, _)) in self.keys.iter().enumerate() {
-            if !known(key) {
+                .any(|known| key == known);
+            if !is_known {
                 let more = if flow.is_empty() { "" } else { ", " };
                 problems.add(
                     key,
@@ -399,8 +397,9 @@ impl Scheme {
                 &value,
             )?]),
             "Basic" => {
-                let part = |text| LitStr::new(text, self.mode.span());
-                Ok(vec![basic(&part("{username}"), &part("{password}"))])
+                let username = LitStr::new("{username}", self.mode.span());
+                let password = LitStr::new("{password}", self.mode.span());
+                Ok(vec![basic(&username, &password)])
             }
             "NoAuth" => Ok(Vec::new()),
             _ => {
@@ -425,7 +424,6 @@ struct Placement {
 }
 
 fn field(call: &Call) -> syn::Result<Field> {
-    let fail = |span: Span, message: &str| Err(syn::Error::new(span, message));
     let secret = match call.name.to_string().as_str() {
         "secret" => true,
         "text" => false,
@@ -482,26 +480,32 @@ fn field(call: &Call) -> syn::Result<Field> {
     Ok(Field { name, tokens })
 }
 
+fn fail(span: Span, message: &str) -> syn::Result<Field> {
+    Err(syn::Error::new(span, message))
+}
+
 /// Returns the rarely used properties of a field.
 fn more_tokens(
     call: &Call,
     get: &impl Fn(&str) -> Option<String>,
     hidden: bool,
 ) -> syn::Result<TokenStream> {
-    let text = |text: String| quote!(::std::string::String::from(#text));
     let mut tokens = TokenStream::new();
     for name in ["default", "pattern"] {
         let key = Ident::new(name, Span::call_site());
-        let value = get(name).map(text);
+        let value = get(name).map(string_tokens);
         tokens.extend(value.map(|value| quote!(#key: ::core::option::Option::Some(#value),)));
     }
     for name in ["prefix", "suffix"] {
         let key = Ident::new(name, Span::call_site());
-        let value = get(name).map(text);
+        let value = get(name).map(string_tokens);
         tokens.extend(value.map(|value| quote!(#key: #value,)));
     }
     if let Some(all) = get("one_of") {
-        let all = all.split(',').map(|one| one.trim().to_owned()).map(text);
+        let all = all
+            .split(',')
+            .map(|one| one.trim().to_owned())
+            .map(string_tokens);
         tokens.extend(quote!(one_of: ::std::vec![#(#all),*],));
     }
     if let Some(format) = get("format") {
@@ -521,6 +525,10 @@ fn more_tokens(
         tokens.extend(quote!(format: ::core::option::Option::Some(::toolkit_sdk::rt::manifest::FieldFormat::#kind),));
     }
     Ok(quote!(#tokens hidden: #hidden,))
+}
+
+fn string_tokens(text: String) -> TokenStream {
+    quote!(::std::string::String::from(#text))
 }
 
 /// Converts a name to words: `api_key` to `API key`, `site` to `Site`.

@@ -1,8 +1,8 @@
 //! The macros of `toolkit-sdk`: `toolkit!`, `#[tool]` and `#[trigger]`.
 //!
-//! They turn a single declaration by the author (a doc comment, a struct, a word in an attribute)
-//! into a manifest and a dispatch table. Everything that can be checked at compile time is checked
-//! here. Each error points at the author's own line and says what to write instead.
+//! They convert a single declaration by the author (a doc comment, a struct, a word in an
+//! attribute) into a manifest and a dispatch table. Everything that can be checked at compile time
+//! is checked here. Each error points at the author's own line and says what to write instead.
 //! `Manifest::problems` checks the rest.
 //!
 //! A tool `fn greet` comes with a module `greet` of the same name, which holds its registration.

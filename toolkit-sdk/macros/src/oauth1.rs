@@ -7,7 +7,7 @@ use quote::quote;
 use crate::auth::Scheme;
 use crate::oauth2::object;
 
-/// Values that templates of the scheme may name besides its fields.
+/// Values that templates of the scheme may name in addition to its fields.
 pub(crate) const TEMPLATE_VALUES: [&str; 4] = [
     "consumer_key",
     "consumer_secret",

@@ -96,12 +96,13 @@ fn url<'a>(scheme: &'a Scheme, key: &str, fields: &[String]) -> syn::Result<&'a 
 }
 
 fn texts<'a>(scheme: &'a Scheme, key: &str) -> syn::Result<&'a [LitStr]> {
-    let read = |value: &'a Value| match value {
-        Value::Texts(texts) => Some(texts.as_slice()),
-        Value::List(calls) if calls.is_empty() => Some(&[][..]),
-        _ => None,
-    };
-    Ok(scheme.value(key, "[\"…\"]", read)?.unwrap_or_default())
+    Ok(scheme
+        .value(key, "[\"…\"]", |value| match value {
+            Value::Texts(texts) => Some(texts.as_slice()),
+            Value::List(calls) if calls.is_empty() => Some(&[][..]),
+            _ => None,
+        })?
+        .unwrap_or_default())
 }
 
 /// Parses `param("access_type", "offline")`.
@@ -143,7 +144,7 @@ pub(crate) fn object(text: &LitStr) -> syn::Result<&LitStr> {
     }
 }
 
-/// Returns the variant of a text that is one of these words. Without a text it is the first.
+/// Returns the variant that a string names, or the first one if there is no string.
 fn choice(
     scheme: &Scheme,
     key: &str,

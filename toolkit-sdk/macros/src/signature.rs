@@ -211,7 +211,7 @@ impl Parse for Attribute {
 }
 
 impl Attribute {
-    /// Reads a word that stands alone.
+    /// Reads a word without a value.
     pub(crate) fn flag(self) -> syn::Result<bool> {
         match self.value {
             Given::Nothing => Ok(true),
@@ -254,7 +254,7 @@ pub(crate) fn attribute_list(attributes: TokenStream) -> syn::Result<Vec<Attribu
     Ok(words.into_iter().collect())
 }
 
-/// Collects errors, so that the author sees all of them at once.
+/// Collects errors, so that the author sees all of them together.
 #[derive(Default)]
 pub(crate) struct Problems(Option<syn::Error>);
 

@@ -283,10 +283,14 @@ fn is_slug(text: &str) -> bool {
 }
 
 fn is_version(text: &str) -> bool {
-    let digits =
-        |part: &str, length| part.len() == length && part.bytes().all(|byte| byte.is_ascii_digit());
-    let is_day =
-        |day: &str| ("01"..="12").contains(&&day[4..6]) && ("01"..="31").contains(&&day[6..8]);
-    text.split_once('_')
-        .is_some_and(|(day, number)| digits(day, 8) && digits(number, 2) && is_day(day))
+    text.split_once('_').is_some_and(|(day, number)| {
+        is_number(day, 8)
+            && is_number(number, 2)
+            && ("01"..="12").contains(&&day[4..6])
+            && ("01"..="31").contains(&&day[6..8])
+    })
+}
+
+fn is_number(text: &str, length: usize) -> bool {
+    text.len() == length && text.bytes().all(|byte| byte.is_ascii_digit())
 }

@@ -154,7 +154,7 @@ impl AuthScheme {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClientCertificate {
-    /// Name of the field with the certificate as PEM, or with a chain that begins with it.
+    /// Name of the field with the certificate as PEM, or with a chain that starts with it.
     pub certificate: String,
     /// Name of the secret field with the certificate's key, as PEM.
     pub key: String,
@@ -178,7 +178,7 @@ pub struct Field {
     /// True if the account works without a value.
     #[serde(default)]
     pub optional: bool,
-    /// Value that is used when the user leaves the field empty.
+    /// Value used when the user leaves the field empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
     /// Regular expression that the whole value must match.
@@ -216,8 +216,8 @@ pub enum FieldFormat {
     Email,
 }
 
-/// A place in a request that a credential is written to. Values are templates: `{field}` stands for
-/// the value of a field.
+/// A location in a request that a credential is written to. Values are templates: `{field}` is
+/// replaced by the value of a field.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "in", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Placement {

@@ -1,6 +1,6 @@
 //! OAuth flows: OAuth 2.0 with the variations of real providers, and similar ways to obtain tokens.
 //!
-//! Defaults follow the standards. Each member here describes a point in which providers differ.
+//! Defaults follow the standards. Each field here describes a point in which providers differ.
 //! Values are templates over the scheme's fields and over the values that the flow knows:
 //! `client_id`, `client_secret`, `client_private_key` and `client_key_id` (of the auth config),
 //! `code`, `redirect_uri`, `code_verifier`, `scope`, `access_token`, `refresh_token`, `assertion`,
@@ -164,7 +164,7 @@ pub struct Call {
     /// Headers, by name in lower case.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// Further parameters. In JSON only, a dot in the name makes a member of an object.
+    /// Further parameters. In JSON only, a dot in the name makes a property of an object.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub params: BTreeMap<String, String>,
     /// Standard parameters that are not sent.
@@ -208,7 +208,7 @@ pub struct TokenResponse {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub root: String,
     /// Path of that part in responses without an access token at `root`, for example `authed_user`
-    /// if a provider issues a token of the user in place of one of its own.
+    /// if a provider issues a token of the user instead of one of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback_root: Option<String>,
     /// Condition that holds for responses with tokens. Other responses are refusals regardless of
@@ -247,7 +247,7 @@ pub struct Condition {
 pub struct Rejection {
     /// Status of the response.
     pub status: u16,
-    /// Path of a text in its body, which is JSON.
+    /// Path of a string in its body, which is JSON.
     pub path: String,
     /// Values of the text.
     pub one_of: Vec<String>,

@@ -14,7 +14,7 @@ use crate::{
     template::{Template, fill},
 };
 
-/// A field that is missing or invalid. It prints as one line that does not contain the value.
+/// A missing or invalid field. It prints as one line that does not contain the value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FieldProblem<'a> {
     /// The field.
@@ -36,10 +36,10 @@ pub struct Filled {
 
 impl AuthScheme {
     /// Returns a value for each field that has one, including defaults. An empty value counts as
-    /// none. Names that are not fields are ignored: the caller decides about them.
+    /// missing. Names that are not fields are ignored: the caller decides about them.
     ///
     /// # Errors
-    /// Every field that is missing or does not accept its value.
+    /// Every missing field, and every field that does not accept its value.
     pub fn complete(
         &self,
         given: impl Fn(&str) -> Option<String>,
@@ -112,8 +112,8 @@ impl AuthScheme {
         }
     }
 
-    /// Returns the client certificate and its key, or none if the scheme has no certificate or
-    /// lacks a value for it.
+    /// Returns the client certificate and its key, or `None` if the scheme does not use a
+    /// certificate or lacks a value for it.
     #[must_use]
     pub fn filled_certificate(
         &self,
@@ -123,8 +123,8 @@ impl AuthScheme {
         Some((value(&about.certificate)?, value(&about.key)?))
     }
 
-    /// Returns the base URL of the provider's API, or none if the scheme has none or lacks a value
-    /// for it.
+    /// Returns the base URL of the provider's API, or `None` if the scheme does not define one or
+    /// lacks a value for it.
     #[must_use]
     pub fn filled_base_url(&self, value: impl Fn(&str) -> Option<String>) -> Option<String> {
         fill(self.base_url.as_deref()?, &value)

@@ -1,8 +1,8 @@
 //! The manifest: a toolkit's description of itself.
 //!
-//! The manifest is stored in a custom section of the component ([`SECTION_NAME`]), so listing toolkits
-//! never runs guest code. It is untrusted data: [`Manifest::from_json`] refuses anything that is
-//! not JSON of this shape, and [`Manifest::problems`] lists all other errors at once.
+//! The manifest is stored in a custom section of the component ([`SECTION_NAME`]), so listing
+//! toolkits never runs guest code. It is untrusted data: [`Manifest::from_json`] refuses anything
+//! that is not JSON of this shape, and [`Manifest::problems`] lists all other errors.
 
 mod auth;
 #[cfg(not(target_arch = "wasm32"))]
@@ -158,7 +158,7 @@ pub struct Tool<S = Value> {
     pub examples: Vec<S>,
 }
 
-/// Hints after the Model Context Protocol. For a hint that is not set, the worse case is assumed.
+/// Hints after the Model Context Protocol. If a hint is not set, the worse case is assumed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hints {
@@ -204,7 +204,7 @@ impl Manifest {
     /// Reads a manifest from JSON.
     ///
     /// # Errors
-    /// An error if the bytes are not JSON of this shape. The message names the place.
+    /// An error if the bytes are not JSON of this shape. The message names the position.
     pub fn from_json(bytes: &[u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(bytes)
     }

@@ -25,7 +25,7 @@ pub fn at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
 }
 
 impl Pick {
-    /// Returns the text that it selects from a response. An empty text counts as none.
+    /// Returns the string that it selects from a response. An empty string counts as missing.
     #[must_use]
     pub fn of(&self, answer: &Value) -> Option<String> {
         let text = match at(answer, &self.path)? {
@@ -38,8 +38,8 @@ impl Pick {
             return Some(text).filter(|text| !text.is_empty());
         };
         let pattern = Regex::new(&format!("^(?:{pattern})$")).ok()?;
-        let found = pattern.captures(&text)?;
-        let part = found.get(1).or_else(|| found.get(0))?.as_str();
+        let captures = pattern.captures(&text)?;
+        let part = captures.get(1).or_else(|| captures.get(0))?.as_str();
         (!part.is_empty()).then(|| part.to_owned())
     }
 }

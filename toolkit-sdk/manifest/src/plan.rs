@@ -5,9 +5,9 @@
 //! the module. A guest reads only one tool's call, so the memory pages of the other calls are never
 //! touched and cost no memory.
 //!
-//! Layout: [`PLAN_MAGIC`], the number of tools, and for each tool (in the order of names) offset and
-//! length of its name and of its call, followed by the texts. Numbers are 32 bits, little endian.
-//! Offsets count from the beginning. A call is JSON.
+//! Layout: [`PLAN_MAGIC`], the number of tools, and for each tool (in the order of names) offset
+//! and length of its name and of its call, followed by the names and calls themselves. Numbers are
+//! 32 bits, little endian. Offsets count from the start. A call is JSON.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +54,7 @@ pub struct Call {
     pub anonymous: bool,
 }
 
-/// One argument, and its place in the request.
+/// One argument, and its location in the request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parameter {
@@ -82,7 +82,7 @@ pub struct Parameter {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ParameterIn {
-    /// Path, in place of `{name}` in the address.
+    /// Path, replacing `{name}` in the address.
     Path,
     /// Query, after `?`.
     Query,
@@ -120,13 +120,13 @@ pub enum Style {
 pub enum Body {
     /// JSON.
     Json {
-        /// Argument that is the whole body.
+        /// Argument used as the whole body.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         argument: Option<String>,
         /// Media type, instead of `application/json`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         media_type: Option<String>,
-        /// True if the body is sent even when none of its arguments is given.
+        /// True if the body is sent even when all of its arguments are missing.
         #[serde(default, skip_serializing_if = "is_false")]
         required: bool,
         /// Values of members that are missing.
@@ -167,7 +167,7 @@ pub enum Body {
     },
     /// Text as it is.
     Text {
-        /// Argument that is the text.
+        /// Argument with the text.
         argument: String,
         /// Media type, for example `text/plain`.
         media_type: String,
@@ -257,12 +257,12 @@ pub enum Next {
     Link,
     /// Address in the page.
     Url {
-        /// Place of the address.
+        /// Location of the address.
         place: String,
     },
     /// Cursor in the page, sent back in a parameter.
     Cursor {
-        /// Place of the cursor.
+        /// Location of the cursor.
         place: String,
         /// Name of the parameter.
         parameter: String,
@@ -310,30 +310,37 @@ pub fn write(calls: &BTreeMap<String, Call>) -> Result<Vec<u8>, std::num::TryFro
 }
 
 /// Finds the call of one tool by its slug, without reading the others. Returns `None` if the plan
-/// has no such call or is not a plan.
+/// does not contain the call or is not a plan.
 #[must_use]
 pub fn find(plan: &[u8], name: &str) -> Option<Call> {
-    let number = |place: usize| -> Option<usize> {
-        let bytes = plan.get(place..place + 4)?.try_into().ok()?;
-        usize::try_from(u32::from_le_bytes(bytes)).ok()
-    };
-    let text =
-        |place: usize| -> Option<&[u8]> { plan.get(number(place)?..)?.get(..number(place + 4)?) };
     if !plan.starts_with(&PLAN_MAGIC) {
         return None;
     }
     let mut low = 0;
-    let mut high = number(4)?;
+    let mut high = number_at(plan, 4)?;
     while low < high {
         let middle = low + (high - low) / 2;
         let entry = HEADER_BYTES.checked_add(middle.checked_mul(ENTRY_BYTES)?)?;
-        match text(entry)?.cmp(name.as_bytes()) {
+        match bytes_at(plan, entry)?.cmp(name.as_bytes()) {
             std::cmp::Ordering::Less => low = middle + 1,
             std::cmp::Ordering::Greater => high = middle,
-            std::cmp::Ordering::Equal => return serde_json::from_slice(text(entry + 8)?).ok(),
+            std::cmp::Ordering::Equal => {
+                return serde_json::from_slice(bytes_at(plan, entry + 8)?).ok();
+            }
         }
     }
     None
+}
+
+fn number_at(plan: &[u8], position: usize) -> Option<usize> {
+    let bytes = plan.get(position..position + 4)?.try_into().ok()?;
+    usize::try_from(u32::from_le_bytes(bytes)).ok()
+}
+
+/// Returns the bytes whose offset and length are stored at a position.
+fn bytes_at(plan: &[u8], position: usize) -> Option<&[u8]> {
+    plan.get(number_at(plan, position)?..)?
+        .get(..number_at(plan, position + 4)?)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 
-/// Character that some servers write before a text.
+/// Character that some servers write at the start of a message.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 /// Prefix of a line with data of an event.
 const DATA_FIELD: &str = "data:";
@@ -35,13 +35,14 @@ pub fn response_to(id: &Value, messages: Vec<Value>) -> Option<Value> {
 /// Returns true if a message is the response to the request with an id.
 #[must_use]
 pub fn is_response(message: &Value, id: &Value) -> bool {
-    let has = |member: &str| message.get(member).is_some_and(|value| !value.is_null());
     // A result of null is one, too.
-    message.get("id") == Some(id) && (message.get("result").is_some() || has("error"))
+    message.get("id") == Some(id)
+        && (message.get("result").is_some()
+            || message.get("error").is_some_and(|error| !error.is_null()))
 }
 
-/// Returns the response to a request that a server sends while it works on one of its client, or `None`
-/// for any other message. The client has no capabilities, so it knows only `ping`.
+/// Returns the response to a request that a server sends while it works on one of its client, or
+/// `None` for any other message. The client declares no capabilities, so it supports only `ping`.
 #[must_use]
 pub fn reply(message: &Value) -> Option<Value> {
     let id = message.get("id").filter(|id| !id.is_null())?;
@@ -54,12 +55,12 @@ pub fn reply(message: &Value) -> Option<Value> {
     })
 }
 
-/// Reader of an event stream that is still arriving. Every byte is examined once.
+/// Reader of an incomplete event stream. Every byte is examined once.
 #[derive(Debug, Default)]
 pub struct EventReader {
     /// Number of bytes whose lines are known.
     scanned: usize,
-    /// True if the line at `scanned` has begun.
+    /// True if the line at `scanned` has started.
     in_line: bool,
     /// Number of bytes whose events were returned.
     returned: usize,
@@ -96,24 +97,25 @@ impl EventReader {
     }
 }
 
-/// Parses the data of each event that is JSON.
+/// Parses the data of each event. Data other than JSON is skipped.
 fn of_events(stream: &str) -> Vec<Value> {
     let stream = stream.replace("\r\n", "\n").replace('\r', "\n");
-    let data = |event: &str| {
-        let event = event.trim_start_matches(BYTE_ORDER_MARK);
-        let lines = event
-            .lines()
-            .filter_map(|line| line.strip_prefix(DATA_FIELD));
-        lines
-            .map(|line| line.strip_prefix(' ').unwrap_or(line))
-            .collect::<Vec<_>>()
-            .join("\n")
-    };
     stream
         .split("\n\n")
-        .filter_map(|event| serde_json::from_str(&data(event)).ok())
+        .filter_map(|event| serde_json::from_str(&data_of(event)).ok())
         .flat_map(single)
         .collect()
+}
+
+/// Returns the data of an event, whose lines are joined.
+fn data_of(event: &str) -> String {
+    event
+        .trim_start_matches(BYTE_ORDER_MARK)
+        .lines()
+        .filter_map(|line| line.strip_prefix(DATA_FIELD))
+        .map(|line| line.strip_prefix(' ').unwrap_or(line))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// Returns the messages of a batch, which an earlier version of the protocol allowed, or the message.

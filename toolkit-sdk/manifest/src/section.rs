@@ -24,7 +24,7 @@ pub enum ReadError {
     CoreModule,
     /// A section is longer than the file.
     Truncated,
-    /// The component has no manifest section.
+    /// The component lacks the manifest section.
     Missing,
     /// The component has more than one manifest section.
     Duplicate,
@@ -47,7 +47,7 @@ pub fn extract(component: &[u8]) -> Result<Manifest, ReadError> {
     if header != COMPONENT_HEADER {
         return Err(ReadError::NotWasm);
     }
-    let mut found = None;
+    let mut section = None;
     let mut rest = &component[8..];
     while let Some((&id, after)) = rest.split_first() {
         let (length, after) = leb128(after).ok_or(ReadError::Truncated)?;
@@ -58,14 +58,14 @@ pub fn extract(component: &[u8]) -> Result<Manifest, ReadError> {
         }
         let (name_length, named) = leb128(content).ok_or(ReadError::Truncated)?;
         let name = named.get(..name_length).ok_or(ReadError::Truncated)?;
-        if name == SECTION_NAME.as_bytes() && found.replace(&named[name_length..]).is_some() {
+        if name == SECTION_NAME.as_bytes() && section.replace(&named[name_length..]).is_some() {
             return Err(ReadError::Duplicate);
         }
     }
-    Manifest::from_json(found.ok_or(ReadError::Missing)?).map_err(ReadError::Invalid)
+    Manifest::from_json(section.ok_or(ReadError::Missing)?).map_err(ReadError::Invalid)
 }
 
-/// Adds the manifest to a component that has none.
+/// Adds the manifest to a component without one.
 #[must_use]
 pub fn embed(mut component: Vec<u8>, manifest: &Manifest) -> Vec<u8> {
     let json = serde_json::to_vec(manifest).unwrap_or_default();

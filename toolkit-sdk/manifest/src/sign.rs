@@ -73,7 +73,7 @@ pub enum Sign {
         access_key_id: String,
         /// Template of the secret access key.
         secret_access_key: String,
-        /// Template of the session token of temporary keys. Left out when it has no value.
+        /// Template of the session token of temporary keys. Left out when its value is missing.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         session_token: Option<String>,
         /// Template of the region, for example `{region}`.
@@ -136,7 +136,7 @@ impl Sign {
         }
     }
 
-    /// Returns every template that is used, with the name of its member.
+    /// Returns every template in use, with the name of its field.
     #[must_use]
     pub fn templates(&self) -> Vec<(&str, &str)> {
         match self {

@@ -3,8 +3,8 @@
 /// Maximum number of characters of a name that are compared.
 const MAX_NAME_CHARS: usize = 64;
 
-/// Returns the known name that is most similar to a name, if one is similar. Case, `_` and `-` make
-/// no difference.
+/// Returns the known name that is most similar to a name, if one is similar. Case, `_` and `-` are
+/// ignored.
 pub fn nearest<K: AsRef<str>>(name: &str, known: impl IntoIterator<Item = K>) -> Option<K> {
     let name = letters(name);
     known
@@ -22,8 +22,9 @@ pub fn nearest<K: AsRef<str>>(name: &str, known: impl IntoIterator<Item = K>) ->
 /// Returns the question after an error about an unknown name; empty if no known name is similar.
 #[must_use]
 pub fn did_you_mean<K: AsRef<str>>(name: &str, known: impl IntoIterator<Item = K>) -> String {
-    let question = |known: K| format!("; did you mean `{}`?", known.as_ref());
-    nearest(name, known).map_or_else(String::new, question)
+    nearest(name, known).map_or_else(String::new, |known| {
+        format!("; did you mean `{}`?", known.as_ref())
+    })
 }
 
 /// Returns true if two names differ at most in case, `_` and `-`.
@@ -32,10 +33,12 @@ pub fn is_same(one: &str, other: &str) -> bool {
     letters(one) == letters(other)
 }
 
-/// Returns the part of a name that is compared: in lower case, without `_` and `-`.
+/// Returns the form of a name used for comparisons: in lower case, without `_` and `-`.
 fn letters(name: &str) -> String {
-    let letters = name.chars().take(MAX_NAME_CHARS);
-    let letters = letters.filter(|c| !matches!(c, '_' | '-'));
+    let letters = name
+        .chars()
+        .take(MAX_NAME_CHARS)
+        .filter(|c| !matches!(c, '_' | '-'));
     letters.flat_map(char::to_lowercase).collect()
 }
 

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Text that stands for the signing secret in a request of a guest. The platform replaces it.
+/// Placeholder of the signing secret in a request of a guest. The platform replaces it.
 pub const SECRET_PLACEHOLDER: &str = "toolhost:webhook-secret";
 /// Address in case files.
 pub const CASE_URL: &str = "https://toolhost.example/webhook";
@@ -16,9 +16,10 @@ pub const CASE_URL: &str = "https://toolhost.example/webhook";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Subscribing {
-    /// Property of the configuration that is the signing secret. The platform makes the secret.
+    /// Property of the configuration that contains the signing secret. The platform creates the
+    /// secret.
     pub secret: String,
-    /// JSON pointer to the place in the body of a request at which the provider takes the secret.
+    /// JSON pointer to the property of a request's body in which the provider expects the secret.
     pub pointer: String,
     /// Properties of the configuration without which it cannot subscribe.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -40,11 +41,11 @@ pub enum SubscriptionAction {
 pub struct SubscriptionCall<C = Value> {
     /// Part of the subscription's life.
     pub action: SubscriptionAction,
-    /// Configuration of the trigger, with the name of each secret in place of its value.
+    /// Configuration of the trigger, with the name of each secret instead of its value.
     pub config: C,
     /// Address to which the provider sends events.
     pub url: String,
-    /// Text that stands for the signing secret.
+    /// Placeholder of the signing secret.
     pub secret: String,
     /// Result of the last subscribing, if it is known.
     #[serde(default)]

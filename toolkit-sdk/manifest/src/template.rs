@@ -1,6 +1,6 @@
 //! Templates: text with expressions in braces.
 //!
-//! `{field}` is the value of a field, `{field.part}` a part of a value that is JSON, `{a || b ||
+//! `{field}` is the value of a field, `{field.part}` a part of a JSON value, `{a || b ||
 //! "text"}` the first of several values that exists, and `{base64({id}:{secret})}` the result of a
 //! function on templates. The functions are `base64`, `base64url` (without padding), `sha1`,
 //! `sha256`, `sha512`, and with a key `hmac_sha1(key, text)`, `hmac_sha256` and `hmac_sha512`.
@@ -103,7 +103,7 @@ impl<F: Fn(&str) -> Option<String>> Source for F {
     }
 }
 
-/// Fills a template. Returns none if a value is missing.
+/// Fills a template. Returns `None` if a value is missing.
 #[must_use]
 pub fn fill(template: &str, source: &impl Source) -> Option<String> {
     fill_each(template, source, |text| text)
@@ -150,8 +150,8 @@ impl<'a> Template<'a> {
             let inner = &rest[start + 1..];
             let end = unquoted(inner)
                 .find(|&(_, byte, depth)| byte == b'}' && depth == 0)
-                .map(|(at, ..)| at);
-            let end = end.ok_or("`{` without `}`")?;
+                .map(|(at, ..)| at)
+                .ok_or("`{` without `}`")?;
             let terms = split(&inner[..end], "||")
                 .into_iter()
                 .map(|term| Term::parse(term.trim(), depth));
@@ -270,8 +270,8 @@ impl<'a> Term<'a> {
         };
         let filled = arguments
             .iter()
-            .map(|argument| argument.fill(source, &|text| text));
-        let filled = filled.collect::<Option<Vec<_>>>()?;
+            .map(|argument| argument.fill(source, &|text| text))
+            .collect::<Option<Vec<_>>>()?;
         match function {
             Function::Base64 => Some(STANDARD.encode(filled.first()?)),
             Function::Base64Url => Some(URL_SAFE_NO_PAD.encode(filled.first()?)),
@@ -317,7 +317,7 @@ fn unquoted(text: &str) -> impl Iterator<Item = (usize, u8, usize)> {
     })
 }
 
-/// Splits a text at separators outside of quotes and brackets.
+/// Splits a string at separators outside of quotes and brackets.
 fn split<'a>(text: &'a str, separator: &str) -> Vec<&'a str> {
     let mut pieces = Vec::new();
     let mut from = 0;

@@ -44,8 +44,8 @@ pub enum TriggerKind {
     Webhook,
 }
 
-/// Returns the names of the properties that a schema marks as `writeOnly`, at any place in it.
-/// Their values are secrets.
+/// Returns the names of the properties that a schema marks as `writeOnly`, at any depth. Their
+/// values are secrets.
 #[must_use]
 pub fn write_only_names(schema: &Value) -> BTreeSet<String> {
     let mut names = BTreeSet::new();

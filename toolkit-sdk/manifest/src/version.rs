@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[serde(try_from = "String", into = "String")]
 pub struct Version(String);
 
-/// The error for a text that is not `YYYYMMDD_NN`.
+/// The error for a string that is not `YYYYMMDD_NN`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidVersion(String);
 
@@ -25,7 +25,6 @@ impl Version {
     /// read, because earlier servers accepted it, but cannot be published.
     #[must_use]
     pub fn is_on_calendar(&self) -> bool {
-        let number = |digits: &str| digits.parse::<u32>().unwrap_or_default();
         let year = number(&self.0[..4]);
         let leap =
             year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
@@ -39,14 +38,21 @@ impl Version {
     }
 }
 
+fn number(digits: &str) -> u32 {
+    digits.parse().unwrap_or_default()
+}
+
 impl FromStr for Version {
     type Err = InvalidVersion;
 
     fn from_str(text: &str) -> Result<Self, InvalidVersion> {
-        let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
         let valid = match text.split_once('_') {
             Some((day, number)) => {
-                day.len() == 8 && number.len() == 2 && digits(day) && digits(number) && is_day(day)
+                day.len() == 8
+                    && number.len() == 2
+                    && has_only_digits(day)
+                    && has_only_digits(number)
+                    && is_day(day)
             }
             None => false,
         };
@@ -56,6 +62,10 @@ impl FromStr for Version {
             Err(InvalidVersion(text.to_owned()))
         }
     }
+}
+
+fn has_only_digits(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn is_day(day: &str) -> bool {

@@ -62,7 +62,7 @@ pub struct ComponentInfo {
     pub slug: String,
     /// Description for users.
     pub description: String,
-    /// Dated version, `YYYYMMDD_NN`. It is the tag if the reference has none.
+    /// Dated version, `YYYYMMDD_NN`. It is the tag if the reference lacks one.
     pub version: String,
 }
 
@@ -273,7 +273,7 @@ impl RegistryReference {
 
     /// Converts a failed pull to an error that names the existing tags.
     async fn missing(&self, cause: OciDistributionError) -> anyhow::Error {
-        let unknown = |cause: &OciDistributionError| match cause {
+        let is_unknown = match &cause {
             OciDistributionError::ImageManifestNotFoundError(_) => true,
             OciDistributionError::RegistryError { envelope, .. } => envelope
                 .errors
@@ -281,7 +281,7 @@ impl RegistryReference {
                 .any(|error| error.code == OciErrorCode::ManifestUnknown),
             _ => false,
         };
-        if !unknown(&cause) {
+        if !is_unknown {
             return self.explain(cause, "pull");
         }
         let tags = self

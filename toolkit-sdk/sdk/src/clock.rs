@@ -16,7 +16,7 @@ pub fn now_seconds() -> u64 {
     now() / 1000
 }
 
-/// Returns the time since this call began.
+/// Returns the time since this call started.
 #[must_use]
 pub fn elapsed() -> Duration {
     Duration::from_millis(host::elapsed())

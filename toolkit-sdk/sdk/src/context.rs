@@ -10,7 +10,7 @@ pub(crate) struct Context {
     pub(crate) run_id: String,
     pub(crate) user_id: String,
     pub(crate) fields: Vec<(String, String)>,
-    /// Wall-clock time that the call had when it began, in milliseconds.
+    /// Wall-clock time that the call had when it started, in milliseconds.
     pub(crate) deadline_ms: u64,
 }
 
@@ -39,7 +39,7 @@ pub fn field(name: &str) -> Option<String> {
 /// Returns a non-secret field of the connected account that the call cannot do without.
 ///
 /// # Errors
-/// `unauthorized` if the connected account has no such field.
+/// `unauthorized` if the connected account lacks the field.
 pub fn require(name: &str) -> crate::Result<String> {
     let hint = "connect the account again and enter a value for it";
     field(name).ok_or_else(|| {

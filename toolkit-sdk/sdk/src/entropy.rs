@@ -10,7 +10,7 @@ use getrandom::Error;
 
 use crate::random;
 
-/// Largest number of random bytes that the platform returns at once.
+/// Largest number of random bytes that the platform returns per request.
 const CHUNK_BYTES: usize = 64 * 1024;
 
 /// Fills `length` bytes from `start`. Versions 0.3 and 0.4 of `getrandom` call this function; their

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{Result, ToolError, host};
 
-/// Returns the value that is stored under a key, or `None` if the key is not set.
+/// Returns the value stored under a key, or `None` if the key is not set.
 ///
 /// # Errors
 /// `internal` if the stored value cannot be read as `T`, for example after the type changed.

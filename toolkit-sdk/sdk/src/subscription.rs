@@ -66,8 +66,8 @@ use crate::Result;
 pub struct Endpoint {
     /// The address. No other instance has it.
     pub url: String,
-    /// Text that stands for the signing secret. The platform makes the secret and puts it in place
-    /// of the text, at [`Subscribe::SECRET_POINTER`] of the body of a JSON request.
+    /// Placeholder of the signing secret. The platform creates the secret and replaces the
+    /// placeholder with it, at [`Subscribe::SECRET_POINTER`] of the body of a JSON request.
     pub secret: String,
     /// Slug of the trigger without the toolkit's name, for example `ISSUE_CHANGED`.
     pub trigger: &'static str,
@@ -76,13 +76,13 @@ pub struct Endpoint {
 /// Subscribing at a provider.
 ///
 /// The platform may not have stored the result of a call, for example if a server died. Both
-/// functions therefore begin with what they find at the provider, where it lists subscriptions.
+/// functions therefore start with the existing subscriptions, if the provider lists them.
 pub trait Subscribe {
     /// Configuration of the trigger.
     type Config: DeserializeOwned;
-    /// Property of the configuration that is the signing secret.
+    /// Property of the configuration that contains the signing secret.
     const SECRET: &'static str;
-    /// JSON pointer to the place of the secret in the body of a request.
+    /// JSON pointer to the secret in the body of a request.
     const SECRET_POINTER: &'static str;
     /// Properties of the configuration without which it cannot subscribe. Users of instances without
     /// them enter the address at the provider.

@@ -113,7 +113,7 @@ impl<T> Received<T> {
         self
     }
 
-    /// Sets a text as the response body, for example the challenge of a handshake.
+    /// Sets the text of the response body, for example the challenge of a handshake.
     pub fn answer(mut self, text: impl Into<String>) -> Self {
         self.body = text.into().into_bytes();
         self

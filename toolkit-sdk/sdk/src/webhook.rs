@@ -5,8 +5,8 @@
 //! of the header, are in the provider's documentation: [`Signature`] describes both.
 //!
 //! The platform keeps a secret of type [`Secret`] and verifies with it, so that the toolkit never
-//! sees it. A secret that is a text is in the toolkit's own memory. Use a text only if the key has
-//! to be derived from the secret in a way that no [`Algorithm`] has.
+//! sees it. A secret passed as a string is in the toolkit's own memory. Use a string only if the
+//! key has to be derived from the secret in a way that no [`Algorithm`] supports.
 //!
 //! Needs the SDK's feature `webhook`.
 
@@ -22,7 +22,7 @@ use crate::{Inbound, Result, ToolError, host};
 
 /// Number of bytes of an HMAC-SHA256.
 const SIGNATURE_BYTES: usize = 32;
-/// Kind of the platform's failure for a secret that is empty or malformed.
+/// Kind of the platform's failure for an empty or malformed secret.
 const UNUSABLE_SECRET: &str = "unusable";
 
 /// Secret of a trigger's configuration, which the platform keeps. Its schema has `writeOnly`.
@@ -112,7 +112,7 @@ pub enum Algorithm {
     Token,
 }
 
-/// Key of a [`Signature`]: a [`Secret`], or a text that the toolkit holds.
+/// Key of a [`Signature`]: a [`Secret`], or a string in the toolkit's memory.
 pub trait Key: sealed::Sealed {}
 
 impl Key for &Secret {}
@@ -250,7 +250,7 @@ impl Signature {
     }
 }
 
-/// Decodes the hexadecimal digits of a signature. Returns none for any other text.
+/// Decodes the hexadecimal digits of a signature. Returns `None` for any other string.
 fn decode_hex(digits: &str) -> Option<[u8; SIGNATURE_BYTES]> {
     let digits = digits.as_bytes();
     if digits.len() != 2 * SIGNATURE_BYTES {

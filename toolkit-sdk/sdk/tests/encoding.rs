@@ -1,4 +1,4 @@
-//! A value stays one value in one place, whatever it contains.
+//! A value stays one value in one position, whatever it contains.
 
 #![expect(
     clippy::unwrap_used,

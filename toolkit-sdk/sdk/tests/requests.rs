@@ -185,7 +185,7 @@ fn hints_to_wait_are_kept_where_waiting_helps() {
         wait(json!({ "status": 429, "headers": { "retry-after": "7" } })),
         seconds(7)
     );
-    // The scripted clock stands at 1767225600.
+    // The scripted clock is fixed at 1767225600.
     assert_eq!(
         wait(json!({ "status": 429, "headers": { "x-ratelimit-reset": "1767225630" } })),
         seconds(30)

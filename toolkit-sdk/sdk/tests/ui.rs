@@ -1,6 +1,6 @@
 //! Compile errors that authors see. Each error points at the author's line and says what to write
-//! instead. `ui/valid.rs` has none: it is a test target, so that the dependencies of the others need no
-//! code.
+//! instead. `ui/valid.rs` compiles: it is a test target, so that the dependencies of the others
+//! need no code.
 
 #[test]
 fn compile_errors_point_at_authors_line() {

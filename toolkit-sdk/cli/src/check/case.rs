@@ -75,8 +75,10 @@ pub(super) fn load<'a>(
             .chain(triggers)
             .flat_map(|slug| missing(manifest, slug, &files)),
     );
-    let subscribing = manifest.triggers.iter();
-    let subscribing = subscribing.filter(|trigger| trigger.subscription.is_some());
+    let subscribing = manifest
+        .triggers
+        .iter()
+        .filter(|trigger| trigger.subscription.is_some());
     problems
         .extend(subscribing.flat_map(|trigger| missing_subscriptions(manifest, trigger, &files)));
     files
@@ -84,19 +86,19 @@ pub(super) fn load<'a>(
 
 /// Reports a missing success case or failure case of a tool or trigger.
 fn missing(manifest: &Manifest, slug: &str, files: &[CaseFile<'_>]) -> Vec<String> {
-    let of = |file: &&CaseFile<'_>| file.subject.slug() == slug;
     let folder = folder_name(&manifest.slug, slug);
+    let cases: Vec<_> = files
+        .iter()
+        .filter(|file| file.subject.slug() == slug)
+        .map(|file| &file.case)
+        .collect();
     let mut problems = Vec::new();
-    if !files.iter().filter(of).any(|file| file.case.data.is_some()) {
+    if cases.iter().all(|case| case.data.is_none()) {
         problems.push(format!(
             "{slug}: no case expects a success; write cases/{folder}/success.json with `data`"
         ));
     }
-    if !files
-        .iter()
-        .filter(of)
-        .any(|file| file.case.error.is_some())
-    {
+    if cases.iter().all(|case| case.error.is_none()) {
         problems.push(format!(
             "{slug}: no case expects a failure; write cases/{folder}/failure.json with `error`"
         ));
@@ -110,14 +112,6 @@ fn missing_subscriptions(
     trigger: &Trigger,
     files: &[CaseFile<'_>],
 ) -> Vec<String> {
-    let has = |action: SubscriptionAction, fails: bool| {
-        files.iter().any(|file| {
-            let subscription = file.case.subscription.as_ref();
-            file.subject.slug() == trigger.slug
-                && subscription.is_some_and(|given| given.action == action)
-                && file.case.error.is_some() == fails
-        })
-    };
     let folder = folder_name(&manifest.slug, &trigger.slug);
     [
         ("subscribe", SubscriptionAction::Subscribe, false),
@@ -125,7 +119,14 @@ fn missing_subscriptions(
         ("subscribe_failure", SubscriptionAction::Subscribe, true),
     ]
     .into_iter()
-    .filter(|(_, action, fails)| !has(*action, *fails))
+    .filter(|(_, action, fails)| {
+        !files.iter().any(|file| {
+            let subscription = file.case.subscription.as_ref();
+            file.subject.slug() == trigger.slug
+                && subscription.is_some_and(|given| given.action == *action)
+                && file.case.error.is_some() == *fails
+        })
+    })
     .map(|(name, action, fails)| {
         let slug = &trigger.slug;
         let (action, end) = match action {

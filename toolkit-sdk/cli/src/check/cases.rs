@@ -37,8 +37,8 @@ use crate::{
 /// Timeout of a case for a response that its script never sends.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Runs the cases one after the other. With `bless`, files whose expectations differ from the
-/// result are rewritten.
+/// Runs the cases sequentially. With `bless`, files whose expectations differ from the result are
+/// rewritten.
 pub(super) async fn run(
     manifest: &Manifest,
     component: Bytes,
@@ -94,12 +94,9 @@ struct RunResult {
 
 impl RunResult {
     fn ran(self, case: String, blessed: Option<String>) -> CaseReport {
-        let differs = |file: CorrectedFile| {
-            format!("it differs (- expected, + observed):\n{}", file.difference)
-        };
         let mut problems: Vec<_> = self
             .corrected
-            .map(differs)
+            .map(|file| format!("it differs (- expected, + observed):\n{}", file.difference))
             .into_iter()
             .chain(self.problems)
             .collect();
@@ -262,27 +259,28 @@ fn schema_problems(subject: Subject<'_>, case: &Case, data: &Value) -> Vec<Strin
         Subject::Tool(tool) => (&tool.input, (!tool.loose_output).then_some(&tool.output)),
         Subject::Trigger(trigger) => (&trigger.config, None),
     };
-    let against = |schema: &Value, value: &Value, what: &str| {
-        // Invalid schemas are reported together with the manifest.
-        let problems = schema::compile(schema)
-            .map(|validator| schema::problems(&validator, value))
-            .unwrap_or_default();
-        problems
-            .into_iter()
-            .map(|problem| format!("{what}: {problem}"))
-            .collect::<Vec<_>>()
-    };
-    let mut problems = against(
+    let mut problems = mismatches(
         input,
         &case.arguments,
         "the arguments do not match the input schema",
     );
     problems.extend(
         output
-            .map(|output| against(output, data, "the data does not match the output schema"))
+            .map(|output| mismatches(output, data, "the data does not match the output schema"))
             .unwrap_or_default(),
     );
     problems
+}
+
+/// Reports differences between a value and a schema. Invalid schemas are reported together with the
+/// manifest.
+fn mismatches(schema: &Value, value: &Value, what: &str) -> Vec<String> {
+    schema::compile(schema)
+        .map(|validator| schema::problems(&validator, value))
+        .unwrap_or_default()
+        .into_iter()
+        .map(|problem| format!("{what}: {problem}"))
+        .collect()
 }
 
 /// Returns details that help to understand a failure.

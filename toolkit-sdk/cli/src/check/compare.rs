@@ -50,7 +50,6 @@ pub(super) fn observed(
     let url = address(received, &context.placements);
     // The spelling of the case file is kept if both URLs are equal.
     let same = Url::parse(&expected.url).is_ok_and(|expected| expected == url);
-    let header = |name: &String| Some((name.clone(), received.header(name)?.clone()));
     ExpectedRequest {
         method: received.method.clone(),
         url: if same {
@@ -58,7 +57,11 @@ pub(super) fn observed(
         } else {
             url.into()
         },
-        headers: expected.headers.keys().filter_map(header).collect(),
+        headers: expected
+            .headers
+            .keys()
+            .filter_map(|name| Some((name.clone(), received.header(name)?.clone())))
+            .collect(),
         body: expected
             .body
             .as_ref()
@@ -89,12 +92,11 @@ fn address(received: &ReceivedRequest, placements: &[Placement]) -> Url {
 /// Removes one parameter from a query and keeps the spelling of the others.
 fn without(url: &mut Url, name: &str, value: &str) {
     let Some(query) = url.query() else { return };
-    let is_it = |pair: &str| {
-        form_urlencoded::parse(pair.as_bytes()).next() == Some((name.into(), value.into()))
-    };
     let rest = query
         .split('&')
-        .filter(|pair| !is_it(pair))
+        .filter(|pair| {
+            form_urlencoded::parse(pair.as_bytes()).next() != Some((name.into(), value.into()))
+        })
         .collect::<Vec<_>>()
         .join("&");
     url.set_query((!rest.is_empty()).then_some(&rest));
@@ -120,15 +122,19 @@ impl ReceivedRequest {
         let Some(parts) = multipart::parts(media_type, &self.body) else {
             return body_value(&self.body);
         };
-        let value = |part: multipart::Part<'_>| {
-            let content = body_value(part.content);
-            let value = match part.filename {
-                Some(filename) => json!({ "filename": filename, "content": content }),
-                None => content,
-            };
-            (part.name, value)
-        };
-        Value::Object(parts.into_iter().map(value).collect::<Map<_, _>>())
+        Value::Object(
+            parts
+                .into_iter()
+                .map(|part| {
+                    let content = body_value(part.content);
+                    let value = match part.filename {
+                        Some(filename) => json!({ "filename": filename, "content": content }),
+                        None => content,
+                    };
+                    (part.name, value)
+                })
+                .collect::<Map<_, _>>(),
+        )
     }
 
     /// Describes the request for the report.

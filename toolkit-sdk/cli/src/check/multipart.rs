@@ -9,7 +9,7 @@ pub(super) struct Part<'a> {
     pub(super) content: &'a [u8],
 }
 
-/// Returns the parts in order; none if the body is not such a form.
+/// Returns the parts in order, or `None` if the body is not such a form.
 pub(super) fn parts<'a>(media_type: &str, body: &'a [u8]) -> Option<Vec<Part<'a>>> {
     let boundary = media_type
         .strip_prefix("multipart/form-data")?
@@ -17,7 +17,7 @@ pub(super) fn parts<'a>(media_type: &str, body: &'a [u8]) -> Option<Vec<Part<'a>
         .1
         .trim_matches('"');
     let delimiter = format!("\r\n--{boundary}");
-    // The first delimiter lacks the line end with which the others begin.
+    // The first delimiter lacks the leading line break of the others.
     let mut rest = body.strip_prefix(&delimiter.as_bytes()[2..])?;
     let mut parts = Vec::new();
     while !rest.starts_with(b"--") {

@@ -41,10 +41,13 @@ impl ObservedResult {
 
     /// Reports requests that no exchange answers. A case file cannot express them.
     pub(super) fn unanswered(&self) -> Vec<String> {
-        let problem = |request: &String| {
-            format!("unexpected request; add an exchange with its response:\n{request}")
-        };
-        self.mismatches.unanswered.iter().map(problem).collect()
+        self.mismatches
+            .unanswered
+            .iter()
+            .map(|request| {
+                format!("unexpected request; add an exchange with its response:\n{request}")
+            })
+            .collect()
     }
 
     /// Reports the failure of a case that expects a success. To write it as the expected result would
@@ -58,7 +61,7 @@ impl ObservedResult {
         ))
     }
 
-    /// Returns the corrected file; none if the file is already correct.
+    /// Returns the corrected file, or `None` if the file is already correct.
     ///
     /// # Errors
     /// Fails if the file can no longer be read.

@@ -3,8 +3,8 @@
 //! Each origin that a case or the manifest names gets its own server. The sandbox reaches it
 //! through a rewrite of the origin: the component addresses the real host, the policy sees the real
 //! host, and no request to a declared host leaves the machine. Requests are matched in any order,
-//! because a toolkit may send several at once. A request that matches no exchange consumes the next
-//! one and gets its response, so that one difference is reported once and the rest of the case
+//! because a toolkit may send several concurrently. A request that matches no exchange consumes the
+//! next one and gets its response, so that one difference is reported once and the rest of the case
 //! still runs.
 
 use std::{collections::BTreeSet, sync::Arc};
@@ -53,7 +53,7 @@ pub(super) struct Mismatches {
     pub(super) changed: Vec<(usize, ExpectedRequest)>,
     /// Indexes of the exchanges whose requests were not sent.
     pub(super) unsent: Vec<usize>,
-    /// Requests after the last exchange, for which the case has no response.
+    /// Requests after the last exchange, for which the case defines no response.
     pub(super) unanswered: Vec<String>,
 }
 
@@ -112,7 +112,7 @@ impl Upstream {
         self.rewrites.clone()
     }
 
-    /// Begins a case. Exchanges that the sandbox itself refuses are not expected to arrive.
+    /// Starts a case. Exchanges that the sandbox itself refuses are not expected to arrive.
     pub(super) fn begin(&self, exchanges: &[Exchange], context: CompareContext) {
         let expected = exchanges
             .iter()
@@ -157,10 +157,10 @@ fn lock(script: &Mutex<Script>) -> MutexGuard<'_, Script> {
 
 impl Script {
     fn reply(&mut self, received: &ReceivedRequest) -> Reaction {
-        let fits = |(_, exchange): &(usize, Exchange)| {
-            compare::fits(&exchange.request, received, &self.context)
-        };
-        let fitting = self.expected.iter().position(fits);
+        let fitting = self
+            .expected
+            .iter()
+            .position(|(_, exchange)| compare::fits(&exchange.request, received, &self.context));
         if fitting.is_none() && self.expected.is_empty() {
             self.mismatches.unanswered.push(received.describe());
             return Reaction::NotExpected;
@@ -192,12 +192,13 @@ async fn answer(State(server): State<Server>, request: Request) -> Response {
     let Ok(url) = Url::parse(&format!("{}{target}", server.origin)) else {
         return plain(400, "not an address");
     };
-    let text =
-        |value: &axum::http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let headers = head
         .headers
         .iter()
-        .map(|(name, value)| (name.as_str().to_owned(), text(value)))
+        .map(|(name, value)| {
+            let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
+            (name.as_str().to_owned(), value)
+        })
         .collect();
     let received = ReceivedRequest {
         method: head.method.to_string(),

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, anyhow};
 use manifest::AuthScheme;
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
     Api, Dev,
@@ -55,12 +55,10 @@ fn find<'m>(options: &Dev, schemes: &'m [AuthScheme]) -> Result<Option<(&'m Auth
         .as_deref()
         .map(run::read_credentials)
         .transpose()?;
-    let given = |name: &str| match &file {
-        Some(file) => file.get(name).and_then(Value::as_str).map(str::to_owned),
-        None => run::from_environment(name),
-    };
-    Ok(account::schemes(schemes)
-        .find_map(|scheme| Some((scheme, account::complete(scheme, given).ok()?))))
+    Ok(account::schemes(schemes).find_map(|scheme| {
+        let values = account::complete(scheme, |name| run::credential(file.as_ref(), name));
+        Some((scheme, values.ok()?))
+    }))
 }
 
 async fn create(api: &Api, toolkit: &str, scheme: &AuthScheme, values: &Values) -> Result<String> {

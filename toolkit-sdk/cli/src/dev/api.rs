@@ -43,7 +43,7 @@ impl Api {
         self.url.as_str().trim_end_matches('/')
     }
 
-    /// Sends a request with the project's key. Returns none if the resource does not exist.
+    /// Sends a request with the project's key. Returns `None` if the resource does not exist.
     pub(crate) async fn ask(
         &self,
         method: Method,

@@ -177,12 +177,9 @@ fn example_command(served: &Served, api: &Api) -> Option<String> {
 
 /// Formats a call: one line for the call, and one line each for its requests, log lines and error.
 fn call(record: &Value) -> Vec<String> {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let about = &record["metadata"];
     let metrics = &record["metrics"];
     let data = &record["data"];
-    let time =
-        |name: &str| progress::time(Duration::from_micros(metrics[name].as_u64().unwrap_or(0)));
     let mark = mark(record["status"] == "success");
     let at = time_of_day(record["timestamp"].as_str().unwrap_or_default());
     let account = match &about["connected_account_id"] {
@@ -190,9 +187,9 @@ fn call(record: &Value) -> Vec<String> {
         _ => "no account",
     };
     let memory = progress::size(metrics["peak_memory_bytes"].as_u64().unwrap_or(0));
-    let tool = text(&about["tool_slug"]);
-    let wall = time("wall_us");
-    let cpu = time("cpu_us");
+    let tool = about["tool_slug"].as_str().unwrap_or_default();
+    let wall = micros(&metrics["wall_us"]);
+    let cpu = micros(&metrics["cpu_us"]);
     let mut lines = vec![format!(
         "{mark} {} {}  {wall}, cpu {cpu}, {memory}  {account}",
         style(at).dim(),
@@ -207,23 +204,26 @@ fn call(record: &Value) -> Vec<String> {
 
 /// Formats a call of a trigger in the same way.
 fn trigger_call(trigger: &str, kind: &str, timestamp: &str, call: &Value) -> Vec<String> {
-    let number = |name: &str| call[name].as_u64().unwrap_or(0);
-    let time = |name: &str| progress::time(Duration::from_micros(number(name)));
     let mut lines = vec![format!(
         "{} {} {}  {kind}, {}  {}, cpu {}, {}",
         mark(call["error"].is_null()),
         style(time_of_day(timestamp)).dim(),
         style(trigger).bold(),
-        progress::counted(number("events") as usize, "event"),
-        time("wall_us"),
-        time("cpu_us"),
-        progress::size(number("peak_memory_bytes")),
+        progress::counted(call["events"].as_u64().unwrap_or(0) as usize, "event"),
+        micros(&call["wall_us"]),
+        micros(&call["cpu_us"]),
+        progress::size(call["peak_memory_bytes"].as_u64().unwrap_or(0)),
     )];
     lines.extend(details(call));
     if let Value::String(error) = &call["error"] {
         lines.push(format!("    {}", style(error).red()));
     }
     lines
+}
+
+/// Formats a number of microseconds.
+fn micros(value: &Value) -> String {
+    progress::time(Duration::from_micros(value.as_u64().unwrap_or(0)))
 }
 
 fn mark(worked: bool) -> StyledObject<&'static str> {
@@ -241,15 +241,14 @@ fn time_of_day(timestamp: &str) -> &str {
 
 /// Formats the requests and log lines of a call.
 fn details(data: &Value) -> Vec<String> {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut lines = Vec::new();
     for request in data["requests"].as_array().into_iter().flatten() {
         let ended = match &request["status"] {
             Value::Number(status) => status.to_string(),
-            _ => text(&request["error"]),
+            _ => request["error"].as_str().unwrap_or_default().to_owned(),
         };
-        let method = text(&request["method"]);
-        let url = text(&request["url"]);
+        let method = request["method"].as_str().unwrap_or_default();
+        let url = request["url"].as_str().unwrap_or_default();
         lines.push(format!(
             "    {method} {url}  {ended}  {} ms",
             request["elapsed_ms"]

@@ -73,7 +73,7 @@ impl<'d> Releases<'d> {
         Ok(served)
     }
 
-    /// Publishes under the manifest's version, or under a later one if that is taken.
+    /// Publishes under the manifest's version, or under a later one if that one is taken.
     async fn publish(&self, code: &[u8], manifest: &mut Manifest) -> Result<()> {
         // Compatibility is not checked between two saves of a toolkit in development.
         let publisher = self.api.publisher();

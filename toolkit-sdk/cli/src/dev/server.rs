@@ -61,15 +61,11 @@ impl Server {
         let Some(url) = &options.server else {
             return start(options, console).await;
         };
-        let given = |key: &Option<String>, name: &str| {
-            let key = key.clone().filter(|key| !key.is_empty());
-            key.with_context(|| format!("--server needs the keys of that server; set {name}"))
-        };
-        let org_key = given(&options.org_key, "TOOLHOST_ORG_API_KEY")?;
+        let org_key = required_key(options.org_key.as_ref(), "TOOLHOST_ORG_API_KEY")?;
         let api = Api::new(
             url.clone(),
             org_key,
-            given(&options.key, "TOOLHOST_API_KEY")?,
+            required_key(options.key.as_ref(), "TOOLHOST_API_KEY")?,
         )?;
         Ok(Self { api, owned: None })
     }
@@ -129,7 +125,14 @@ async fn read_log(log: ChildStderr, console: Console) {
     }
 }
 
-/// Formats an entry of the log for people; none if it is not an entry.
+/// Returns a key of the server that the options name.
+fn required_key(key: Option<&String>, name: &str) -> Result<String> {
+    key.filter(|key| !key.is_empty())
+        .cloned()
+        .with_context(|| format!("--server needs the keys of that server; set {name}"))
+}
+
+/// Formats a log entry for people. Returns `None` if the value is not an entry.
 fn log_line(entry: &Value) -> Option<String> {
     let mut fields = entry.as_object()?.clone();
     let mut take = |name: &str| Some(fields.shift_remove(name)?.as_str()?.to_owned());
@@ -137,11 +140,11 @@ fn log_line(entry: &Value) -> Option<String> {
     let level = take("level")?;
     let target = take("target")?;
     let message = take("message")?;
-    let fields = fields
+    let rest: String = fields
         .iter()
-        .map(|(name, value)| format!(" {name}={value}"));
-    let fields: String = fields.collect();
-    Some(format!("{timestamp} {level} {target}: {message}{fields}"))
+        .map(|(name, value)| format!(" {name}={value}"))
+        .collect();
+    Some(format!("{timestamp} {level} {target}: {message}{rest}"))
 }
 
 async fn start(options: &Dev, console: Console) -> Result<Server> {

@@ -22,7 +22,7 @@ use tokio::{sync::mpsc, time::timeout};
 const QUIET_PERIOD: Duration = Duration::from_millis(50);
 /// Maximum number of notifications to wait for, because a program may write without end.
 const MAX_NOTIFICATIONS: usize = 20;
-/// Interval of comparisons without a notification, for file systems that send none.
+/// Interval of comparisons without a notification, for file systems that do not send any.
 const SCAN_INTERVAL: Duration = Duration::from_secs(2);
 /// Maximum size in bytes of files that are compared by content. Larger files are compared by size
 /// and time.
@@ -36,7 +36,7 @@ const LOCK_FILE: &str = "Cargo.lock";
 /// A watched folder.
 pub(crate) struct Sources {
     root: PathBuf,
-    /// File system watcher; none if the system does not support it.
+    /// File system watcher, or `None` if the system does not support it.
     watcher: Option<RecommendedWatcher>,
     reports: mpsc::Receiver<()>,
 }
@@ -50,7 +50,7 @@ impl Sources {
     pub(crate) fn watch(root: PathBuf) -> Self {
         let (report, reports) = mpsc::channel(1);
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            // Read access is no change, and this command reads files itself. If the channel is
+            // Read access is not a change, and this command reads files itself. If the channel is
             // full, a notification is already pending.
             if !matches!(
                 event,

@@ -188,8 +188,8 @@ fn texts(data: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 impl Declaration {
-    /// Builds the manifest as JSON, without a version if the author gave none. `folder` contains
-    /// the logo.
+    /// Builds the manifest as JSON, without a version if the author did not specify one. `folder`
+    /// contains the logo.
     pub(super) fn manifest(self, folder: &Path, sdk: &str) -> Result<Value> {
         let slug = self.slug;
         let logo = self.logo.map(|logo| read_logo(folder, &logo)).transpose()?;

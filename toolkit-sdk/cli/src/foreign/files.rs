@@ -144,7 +144,7 @@ impl Language {
         }
     }
 
-    /// Returns the files of the library that is compiled into a toolkit.
+    /// Returns the files of the library compiled into a toolkit.
     fn library(self) -> &'static [File] {
         match self {
             Self::Js => &JS_LIBRARY,
@@ -198,8 +198,11 @@ pub(super) fn digest(folder: &Path, language: Language) -> Result<String> {
         let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
         texts.push((file.to_string_lossy().into_owned(), bytes));
     }
-    let ours = language.library().iter().chain(language.compiler());
-    let ours = ours.map(|(path, text)| (*path, text.as_bytes()));
+    let ours = language
+        .library()
+        .iter()
+        .chain(language.compiler())
+        .map(|(path, text)| (*path, text.as_bytes()));
     Ok(digest_of(
         texts
             .iter()

@@ -54,10 +54,10 @@ pub(crate) struct Source {
     entry: &'static str,
 }
 
-/// A toolkit as a component that has no manifest yet.
+/// A toolkit as a component without a manifest.
 pub(crate) struct Compiled {
     pub(crate) component: Vec<u8>,
-    /// The manifest, without a version if the author gave none.
+    /// The manifest, without a version if the author did not specify one.
     pub(crate) described: Value,
 }
 

@@ -180,17 +180,20 @@ fn exported((interface, function): &(String, String)) -> String {
 }
 
 fn signature(resolve: &Resolve, function: &wit_parser::Function) -> (Vec<ValType>, Vec<ValType>) {
-    let core = |ty: &WasmType| match ty {
+    let signature = resolve.wasm_signature(AbiVariant::GuestImport, function);
+    (
+        signature.params.iter().map(core_type).collect(),
+        signature.results.iter().map(core_type).collect(),
+    )
+}
+
+fn core_type(ty: &WasmType) -> ValType {
+    match ty {
         WasmType::I64 | WasmType::PointerOrI64 => ValType::I64,
         WasmType::F32 => ValType::F32,
         WasmType::F64 => ValType::F64,
         WasmType::I32 | WasmType::Pointer | WasmType::Length => ValType::I32,
-    };
-    let signature = resolve.wasm_signature(AbiVariant::GuestImport, function);
-    (
-        signature.params.iter().map(core).collect(),
-        signature.results.iter().map(core).collect(),
-    )
+    }
 }
 
 /// State of the rewriting. One core module and one core instance are added before the component's

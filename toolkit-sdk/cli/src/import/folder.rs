@@ -84,7 +84,7 @@ impl Source {
     }
 }
 
-/// Reads the overlay of a folder; an empty one if there is no file.
+/// Reads the overlay of a folder. Returns an empty one if the file does not exist.
 fn overlay(folder: &Path) -> Result<Overlay> {
     let Some(file) = OVERLAY_FILES
         .iter()
@@ -135,7 +135,8 @@ pub(crate) struct Guest {
     pub(crate) report: Option<Report>,
 }
 
-/// Adds the import of a folder to a guest. The guest stays unchanged if the folder has no import.
+/// Adds the import of a folder to a guest. The guest stays unchanged if the folder does not contain
+/// an import.
 pub(crate) fn added(folder: &Path, core: Vec<u8>, described: Value) -> Result<Guest> {
     let Some(source) = Source::read(folder)? else {
         return Ok(Guest {
@@ -160,8 +161,8 @@ pub(crate) fn added(folder: &Path, core: Vec<u8>, described: Value) -> Result<Gu
     })
 }
 
-/// Returns the description of a toolkit that consists only of its import. It has no version unless
-/// the overlay gives one.
+/// Returns the description of a toolkit that consists only of its import. It has a version only if
+/// the overlay specifies one.
 fn described_alone(made: Imported) -> Result<Value> {
     let mut described = serde_json::to_value(made.manifest)?;
     if let Some(described) = described.as_object_mut().filter(|_| !made.stamped) {
@@ -185,21 +186,20 @@ fn joined(mut described: Value, imported: Manifest) -> Result<Value> {
         .tools
         .iter()
         .filter(|tool| !taken.contains(&tool.slug))
-        .map(serde_json::to_value);
-    let tools = tools.collect::<Result<Vec<_>, _>>()?;
+        .map(serde_json::to_value)
+        .collect::<Result<Vec<_>, _>>()?;
     extend(&mut described["tools"], tools);
     // For a host that the crate names, only the crate's rules apply.
-    let named = |host: &str| {
-        described["egress"]
-            .as_array()
-            .is_some_and(|own| own.iter().any(|rule| rule["host"] == host))
-    };
     let rules = imported
         .egress
         .iter()
-        .filter(|rule| !named(&rule.host))
-        .map(serde_json::to_value);
-    let rules = rules.collect::<Result<Vec<_>, _>>()?;
+        .filter(|added| {
+            !described["egress"]
+                .as_array()
+                .is_some_and(|own| own.iter().any(|rule| rule["host"] == *added.host))
+        })
+        .map(serde_json::to_value)
+        .collect::<Result<Vec<_>, _>>()?;
     extend(&mut described["egress"], rules);
     if described["auth"].as_array().is_none_or(Vec::is_empty) {
         described["auth"] = serde_json::to_value(imported.auth)?;

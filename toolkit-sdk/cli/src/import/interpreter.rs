@@ -1,9 +1,9 @@
-//! Guest of imported toolkits, which is part of this command as a compiled module.
+//! Guest of imported toolkits, embedded in this command as a compiled module.
 //!
-//! Problem: an import has no code, so that its author should need no compiler.
+//! Problem: an import contains no code, so its author should not need a compiler.
 //!
-//! Guarantee: the module lies beside its sources in the repository, together with a digest of them
-//! and of the SDK's. A test compares the digest, and the hidden command `toolkit interpreter`
+//! Guarantee: the module is stored next to its sources in the repository, together with a digest of
+//! them and of the SDK's. A test compares the digest, and the hidden command `toolkit interpreter`
 //! compiles the module again.
 
 use std::{fs, path::PathBuf};

@@ -76,8 +76,8 @@ impl Session<'_> {
         let mut params = json!({});
         for _ in 0..MAX_PAGES {
             let mut page = self.ask("tools/list", params).await?;
-            let found = page["tools"].take();
-            for tool in found.as_array().into_iter().flatten() {
+            let listed = page["tools"].take();
+            for tool in listed.as_array().into_iter().flatten() {
                 if !tools.contains(tool) {
                     tools.push(tool.clone());
                 }
@@ -176,13 +176,13 @@ impl Session<'_> {
 
 /// Returns the result of the request, if its response is among the messages.
 fn answer(messages: Vec<Value>) -> Option<Result<Value>> {
-    let mut found = rpc::response_to(&REQUEST_ID.into(), messages)?;
-    match found.get("error").filter(|error| !error.is_null()) {
+    let mut response = rpc::response_to(&REQUEST_ID.into(), messages)?;
+    match response.get("error").filter(|error| !error.is_null()) {
         Some(error) => Some(Err(anyhow::anyhow!(
             "the server responded with an error: {}",
             error["message"].as_str().unwrap_or("no reason")
         ))),
-        None => Some(Ok(found["result"].take())),
+        None => Some(Ok(response["result"].take())),
     }
 }
 

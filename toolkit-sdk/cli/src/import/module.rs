@@ -25,7 +25,7 @@ struct Layout {
     place: Option<u32>,
 }
 
-/// Adds a plan to a module that reserves a place for it.
+/// Adds a plan to a module that reserves a slot for it.
 pub(crate) fn with_plan(module: &[u8], plan: &[u8]) -> Result<Vec<u8>> {
     let layout = read(module).context("cannot read the module")?;
     let place = layout.place.with_context(|| {
@@ -79,7 +79,7 @@ pub(crate) fn with_plan(module: &[u8], plan: &[u8]) -> Result<Vec<u8>> {
 }
 
 /// Appends the plan's segments to the existing data. Where segments overlap, the later one wins,
-/// which is intended for the place of the plan's address and length.
+/// which is intended for the slot of the plan's address and length.
 fn data(
     section: wasmparser::DataSectionReader<'_>,
     segments: &[(u32, &[u8])],

@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use crate::run::FinishedCall;
 
-/// Minimum length of a secret that is replaced inside other text, in bytes.
+/// Minimum length of a secret to replace inside other text, in bytes.
 const MIN_SECRET_BYTES: usize = 8;
 
 /// Returns the configuration and the request of a recorded webhook with a placeholder of the secret.
@@ -52,8 +52,10 @@ pub(super) fn sign_again(cassette: &Cassette, done: &FinishedCall) -> Result<(Va
         // Other credentials are replaced in the recorded text.
         if new == original { recorded } else { new }
     };
-    let headers = request.headers.iter().zip(&recorded.headers);
-    let headers = headers
+    let headers = request
+        .headers
+        .iter()
+        .zip(&recorded.headers)
         .map(|((name, value), (_, recorded))| (name.clone(), replace(value, recorded.clone())));
     let body = std::str::from_utf8(&request.body).map_or_else(
         |_| request.body.clone(),
@@ -115,10 +117,13 @@ impl Secrets<'_> {
     /// Returns the placeholder of a secret, which is base64 if the secret has to be.
     fn placeholder(&self, secret: &str) -> String {
         let encoded = STANDARD.encode(SECRET_PLACEHOLDER);
-        let needs_base64 = |signed: &SignedMessage| signed.sign(SECRET_PLACEHOLDER).is_none();
         if secret.starts_with(STANDARD_WEBHOOKS_PREFIX) {
             format!("{STANDARD_WEBHOOKS_PREFIX}{encoded}")
-        } else if self.signed.iter().any(needs_base64) {
+        } else if self
+            .signed
+            .iter()
+            .any(|signed| signed.sign(SECRET_PLACEHOLDER).is_none())
+        {
             encoded
         } else {
             SECRET_PLACEHOLDER.to_owned()
@@ -128,16 +133,20 @@ impl Secrets<'_> {
     /// Returns the signatures of the call and those that replace them, in each encoding. A toolkit
     /// that verifies by itself usually verifies the body.
     fn signatures(&self, body: &Bytes) -> Vec<Replacement> {
-        let by_toolkit = self.replaced.iter();
-        let by_toolkit = by_toolkit
+        let by_toolkit = self
+            .replaced
+            .iter()
             .flat_map(|(secret, placeholder)| {
                 let signed = SignedMessage::of(body, secret).into_iter();
                 signed.map(move |signed| (signed, placeholder.as_str()))
             })
             .filter(|_| self.signed.is_empty());
         let (_, placeholder) = self.replaced.first().cloned().unwrap_or_default();
-        let by_platform = self.signed.iter().cloned();
-        let by_platform = by_platform.map(|signed| (signed, placeholder.as_str()));
+        let by_platform = self
+            .signed
+            .iter()
+            .cloned()
+            .map(|signed| (signed, placeholder.as_str()));
         by_platform
             .chain(by_toolkit)
             .filter_map(|(signed, placeholder)| {
@@ -161,14 +170,15 @@ fn encodings(signature: &[u8]) -> [String; 6] {
 }
 
 fn replace_all(text: &str, replacements: &[Replacement]) -> String {
-    let replaced = |text: String, (old, new): &Replacement| {
-        if text == *old {
-            new.clone()
-        } else if old.len() >= MIN_SECRET_BYTES {
-            text.replace(old, new)
-        } else {
-            text
-        }
-    };
-    replacements.iter().fold(text.to_owned(), replaced)
+    replacements
+        .iter()
+        .fold(text.to_owned(), |text, (old, new)| {
+            if text == *old {
+                new.clone()
+            } else if old.len() >= MIN_SECRET_BYTES {
+                text.replace(old, new)
+            } else {
+                text
+            }
+        })
 }

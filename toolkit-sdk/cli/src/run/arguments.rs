@@ -6,8 +6,8 @@ use anyhow::{Context, Result, bail};
 use sandbox::File;
 use serde_json::{Map, Value, json};
 
-/// Parses arguments. A repeated name makes a list. `@file` stands for the text of a file, or for
-/// the file itself if the schema expects one.
+/// Parses arguments. A repeated name makes a list. `@file` means the text of a file, or for the
+/// file itself if the schema expects one.
 pub(crate) fn read(schema: &Value, given: &[String], files: &mut Vec<File>) -> Result<Value> {
     let mut arguments = Map::new();
     for one in given {
@@ -129,25 +129,29 @@ fn property<'a>(schema: &'a Value, name: &str) -> Result<&'a Value> {
 fn value(root: &Value, schema: &Value, text: &str) -> Result<Value> {
     let mut types = Vec::new();
     collect(root, schema, 0, &mut types);
-    let allows = |kind: &str| types.contains(&kind);
     let parsed = serde_json::from_str::<Value>(text).ok();
-    let fits = |value: &Value| match value {
+    match parsed {
+        Some(parsed) if types.is_empty() || fits(&types, &parsed) => Ok(parsed),
+        _ if types.is_empty() || types.contains(&"string") => Ok(Value::String(text.to_owned())),
+        _ if types.contains(&"array") => Ok(Value::Array(vec![element(root, schema, text)?])),
+        _ => bail!(
+            "`{}` is not {}",
+            text.chars().take(60).collect::<String>(),
+            types.join(" or ")
+        ),
+    }
+}
+
+/// Returns true if a value that is not a string has one of the types.
+fn fits(types: &[&str], value: &Value) -> bool {
+    let allows = |kind: &str| types.contains(&kind);
+    match value {
         Value::Number(_) => allows("number") || (allows("integer") && !value.is_f64()),
         Value::Bool(_) => allows("boolean"),
         Value::Null => allows("null") && !allows("string"),
         Value::Array(_) => allows("array"),
         Value::Object(_) => allows("object"),
         Value::String(_) => false,
-    };
-    match parsed {
-        Some(parsed) if types.is_empty() || fits(&parsed) => Ok(parsed),
-        _ if types.is_empty() || allows("string") => Ok(Value::String(text.to_owned())),
-        _ if allows("array") => Ok(Value::Array(vec![element(root, schema, text)?])),
-        _ => bail!(
-            "`{}` is not {}",
-            text.chars().take(60).collect::<String>(),
-            types.join(" or ")
-        ),
     }
 }
 

@@ -106,7 +106,7 @@ impl<'a> Reader<'a> {
         operation
     }
 
-    /// Returns the body of a method, or `None` if it has no members.
+    /// Returns the body of a method, or `None` if the body is empty.
     fn body(&self, method: &Method) -> Option<Body> {
         let name = method.request.as_ref()?.name.as_str();
         let whole = self.document.schemas.get(name)?;
@@ -115,11 +115,12 @@ impl<'a> Reader<'a> {
         if !open && members.is_none_or(Map::is_empty) {
             return None;
         }
-        let required = members
+        let required: Vec<&String> = members
             .into_iter()
             .flatten()
-            .filter(|(_, member)| is_required(member, method, name));
-        let required: Vec<&String> = required.map(|(member, _)| member).collect();
+            .filter(|(_, member)| is_required(member, method, name))
+            .map(|(member, _)| member)
+            .collect();
         let mut schema = schema::reference(name);
         if !required.is_empty() {
             schema["required"] = json!(required);
@@ -133,15 +134,14 @@ impl<'a> Reader<'a> {
     }
 
     fn parameters(&self, id: &str, method: &Method, api: &mut Api) -> Vec<Parameter> {
-        let ordered = |name: &str| {
+        let mut all: Vec<(&String, &document::Parameter)> = method.parameters.iter().collect();
+        all.sort_by_key(|(name, _)| {
             method
                 .parameter_order
                 .iter()
-                .position(|it| it == name)
+                .position(|it| it == *name)
                 .unwrap_or(usize::MAX)
-        };
-        let mut all: Vec<(&String, &document::Parameter)> = method.parameters.iter().collect();
-        all.sort_by_key(|(name, _)| ordered(name));
+        });
         let mut made = Vec::new();
         for (name, about) in all {
             if about.deprecated && !about.required && about.location != "path" {
@@ -275,8 +275,8 @@ fn fixed(name: &str, value: &str) -> Parameter {
     }
 }
 
-/// Returns true if a method requires a member of its body: it is annotated so, or its description
-/// begins with `Required.`. A change of a resource requires only the changed members, so the
+/// Returns true if a method requires a property of its body: it is annotated so, or its description
+/// starts with `Required.`. A change of a resource requires only the changed properties, so the
 /// description counts only for methods that create a resource or take a request message.
 fn is_required(member: &Value, method: &Method, schema: &str) -> bool {
     let annotated = member["annotations"]["required"]

@@ -37,12 +37,11 @@ pub(super) fn detect(operation: &Operation, resource: &str, shared: &Shared) -> 
 
 /// Returns the list that the page is about, if it is unambiguous.
 fn list<'a>(members: &'a Map<String, Value>, resource: &str) -> Option<&'a String> {
-    let is_list = |(name, member): &(&String, &Value)| {
-        member["type"] == "array" && !METADATA_MEMBERS.contains(&name.as_str())
-    };
     let lists: Vec<&String> = members
         .iter()
-        .filter(is_list)
+        .filter(|(name, member)| {
+            member["type"] == "array" && !METADATA_MEMBERS.contains(&name.as_str())
+        })
         .map(|(name, _)| name)
         .collect();
     let named = lists

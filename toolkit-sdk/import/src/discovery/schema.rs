@@ -87,7 +87,7 @@ pub(super) fn convert(schema: &Value) -> Value {
 
 fn member((name, schema): (&String, &Value)) -> (String, Value) {
     let mut made = convert(schema);
-    // This member names the kind of the resource and has a fixed value.
+    // This property names the kind of the resource and has a fixed value.
     let fixed = schema
         .get("default")
         .and_then(Value::as_str)
@@ -98,7 +98,7 @@ fn member((name, schema): (&String, &Value)) -> (String, Value) {
     (name.clone(), made)
 }
 
-/// Returns true if the description marks a member as output only. Documents state this in words.
+/// Returns true if the description marks a property as output only. Documents state this in words.
 fn is_output(description: &str) -> bool {
     let start: String = description
         .chars()
@@ -141,15 +141,9 @@ fn typed(value: &Value, kind: &str) -> Option<Value> {
 
 /// Returns the values that are not deprecated, and their meanings if these fit.
 fn choices(own: &Map<String, Value>) -> (Value, String) {
-    let list = |name: &str| {
-        own.get(name)
-            .and_then(Value::as_array)
-            .map(Vec::as_slice)
-            .unwrap_or_default()
-    };
-    let all = list("enum");
-    let meanings = list("enumDescriptions");
-    let deprecated = list("enumDeprecated");
+    let all = list(own, "enum");
+    let meanings = list(own, "enumDescriptions");
+    let deprecated = list(own, "enumDeprecated");
     let kept = |index: usize| deprecated.get(index).and_then(Value::as_bool) != Some(true);
     let values: Vec<Value> = all
         .iter()
@@ -176,4 +170,12 @@ fn choices(own: &Map<String, Value>) -> (Value, String) {
             String::new()
         },
     )
+}
+
+fn list<'a>(schema: &'a Map<String, Value>, name: &str) -> &'a [Value] {
+    schema
+        .get(name)
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
 }

@@ -3,7 +3,8 @@
 //! A document lists scopes, any one of which suffices. They range from one that grants access to
 //! everything to some that grant access to only a part of a user's data. A tool names exactly one
 //! scope, since all scopes of a manifest are required. It is chosen by these rules:
-//! 1. none of those that grant only a part ([`PARTIAL_SCOPE_SUFFIXES`]), as long as another exists;
+//! 1. not one of those that grant only a part ([`PARTIAL_SCOPE_SUFFIXES`]), as long as another
+//!    exists;
 //! 2. not the one that grants the whole cloud, as long as another exists;
 //! 3. for a read-only tool, one that only grants reading, if it exists;
 //! 4. of the remaining ones, the one that grants the fewest methods of the document;
@@ -53,27 +54,29 @@ pub(super) fn count(document: &Document) -> Counts<'_> {
 
 /// Returns the one scope that a tool requests, or `None` if the method lists no scopes.
 pub(super) fn chosen(scopes: &[String], read_only: bool, counts: &Counts<'_>) -> Option<String> {
-    let rank = |scope: &&String| {
-        let name = name(scope);
-        let words: Vec<&str> = name.split(['.', '-', '_']).collect();
-        let partial = words
-            .iter()
-            .any(|word| PARTIAL_SCOPE_SUFFIXES.contains(word));
-        let widest = name.starts_with("cloud-platform");
-        let reads = ["readonly", "read-only", "read_only"]
-            .iter()
-            .any(|end| name.ends_with(end));
-        let count = counts.get(scope.as_str()).copied().unwrap_or_default();
-        (
-            partial,
-            widest,
-            read_only && !reads,
-            count,
-            scope.len(),
-            (*scope).clone(),
-        )
-    };
-    scopes.iter().min_by_key(rank).cloned()
+    scopes
+        .iter()
+        .min_by_key(|scope| {
+            let name = name(scope);
+            let words: Vec<&str> = name.split(['.', '-', '_']).collect();
+            let partial = words
+                .iter()
+                .any(|word| PARTIAL_SCOPE_SUFFIXES.contains(word));
+            let widest = name.starts_with("cloud-platform");
+            let reads = ["readonly", "read-only", "read_only"]
+                .iter()
+                .any(|end| name.ends_with(end));
+            let count = counts.get(scope.as_str()).copied().unwrap_or_default();
+            (
+                partial,
+                widest,
+                read_only && !reads,
+                count,
+                scope.len(),
+                (*scope).clone(),
+            )
+        })
+        .cloned()
 }
 
 /// Returns the last part of `https://www.googleapis.com/auth/calendar.events`.

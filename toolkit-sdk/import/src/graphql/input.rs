@@ -1,10 +1,10 @@
-//! Arguments: their description for an agent, and their place in a document.
+//! Arguments: their description for an agent, and their position in a document.
 //!
 //! | Type | JSON Schema |
 //! |---|---|
 //! | `Int`, `Float`, `Boolean`, `String`, `ID` | integer, number, boolean, string, string |
 //! | an enumeration | its values |
-//! | an input object | an object; with `@oneOf` an object of exactly one member |
+//! | an input object | an object; with `@oneOf` an object of exactly one property |
 //! | `Date`, `DateTime`, `Time`, `URI`, `UUID`, `Email` and similar | string with that `format` |
 //! | `BigInt`, `Long`, `Decimal` and similar | a number, or a string of digits |
 //! | `JSON`, `Any` and similar | any value |
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::model::{Argument, Kind, Ref, Schema, Type};
+use super::model::{Argument, Kind, Ref, Schema};
 use crate::text;
 
 /// The arguments of a field.
@@ -42,18 +42,20 @@ pub(super) fn arguments(schema: &Schema, arguments: &[Argument]) -> Arguments {
         .iter()
         .map(|it| format!("{0}: ${0}", it.name))
         .collect();
-    let brackets = |parts: Vec<String>| {
-        if parts.is_empty() {
-            String::new()
-        } else {
-            format!("({})", parts.join(", "))
-        }
-    };
     Arguments {
         schema: object(&sent, |argument| member(schema, argument, false)),
-        variables: brackets(declared),
-        passed: brackets(passed),
+        variables: brackets(&declared),
+        passed: brackets(&passed),
         unsupported: files.iter().map(|it| it.name.clone()).collect(),
+    }
+}
+
+/// Returns the parts in brackets, or an empty string if there are no parts.
+fn brackets(parts: &[String]) -> String {
+    if parts.is_empty() {
+        String::new()
+    } else {
+        format!("({})", parts.join(", "))
     }
 }
 
@@ -69,35 +71,38 @@ fn declared(argument: &Argument) -> String {
 
 /// Returns the schemas of the types that arguments refer to.
 pub(super) fn shared(schema: &Schema) -> BTreeMap<String, Value> {
-    let described = |(name, ty): (&String, &Type)| {
-        let mut made = match &ty.kind {
-            Kind::Enum(choices) => {
-                let values: Vec<&str> = choices
-                    .iter()
-                    .filter(|it| !it.deprecated)
-                    .map(|it| it.name.as_str())
-                    .collect();
-                json!({ "type": "string", "enum": values })
-            }
-            Kind::Input { fields, one_of } => {
-                let fields: Vec<&Argument> = fields
-                    .iter()
-                    .filter(|it| !it.deprecated || it.is_required())
-                    .collect();
-                let mut made = object(&fields, |field| member(schema, field, !one_of));
-                made["additionalProperties"] = false.into();
-                if *one_of {
-                    made["minProperties"] = 1.into();
-                    made["maxProperties"] = 1.into();
+    schema
+        .types
+        .iter()
+        .filter_map(|(name, ty)| {
+            let mut made = match &ty.kind {
+                Kind::Enum(choices) => {
+                    let values: Vec<&str> = choices
+                        .iter()
+                        .filter(|it| !it.deprecated)
+                        .map(|it| it.name.as_str())
+                        .collect();
+                    json!({ "type": "string", "enum": values })
                 }
-                made
-            }
-            _ => return None,
-        };
-        describe(&mut made, &ty.description);
-        Some((name.clone(), made))
-    };
-    schema.types.iter().filter_map(described).collect()
+                Kind::Input { fields, one_of } => {
+                    let fields: Vec<&Argument> = fields
+                        .iter()
+                        .filter(|it| !it.deprecated || it.is_required())
+                        .collect();
+                    let mut made = object(&fields, |field| member(schema, field, !one_of));
+                    made["additionalProperties"] = false.into();
+                    if *one_of {
+                        made["minProperties"] = 1.into();
+                        made["maxProperties"] = 1.into();
+                    }
+                    made
+                }
+                _ => return None,
+            };
+            describe(&mut made, &ty.description);
+            Some((name.clone(), made))
+        })
+        .collect()
 }
 
 fn object(members: &[&Argument], of: impl Fn(&Argument) -> Value) -> Value {
@@ -115,8 +120,8 @@ fn object(members: &[&Argument], of: impl Fn(&Argument) -> Value) -> Value {
     made
 }
 
-/// Returns the schema of one argument or member. In input objects null removes a value, so null
-/// stays allowed there.
+/// Returns the schema of one argument or input field. In input objects null removes a value, so
+/// null stays allowed there.
 fn member(schema: &Schema, argument: &Argument, nullable: bool) -> Value {
     let mut made = type_schema(schema, &argument.ty);
     let open = nullable && !matches!(argument.ty, Ref::NonNull(_));
@@ -159,19 +164,18 @@ fn type_schema(schema: &Schema, ty: &Ref) -> Value {
 /// Returns the schema of a scalar by its name, since a GraphQL schema says nothing else about its
 /// values.
 pub(super) fn scalar(name: &str, description: &str) -> Value {
-    let with = |format: &str| json!({ "type": "string", "format": format });
     match name.to_ascii_lowercase().as_str() {
         "int" => json!({ "type": "integer" }),
         "float" => json!({ "type": "number" }),
         "boolean" => json!({ "type": "boolean" }),
         "string" | "id" => json!({ "type": "string" }),
         "datetime" | "datetimeiso" | "timestamptz" | "isodatetime" | "iso8601datetime"
-        | "precisedatetime" => with("date-time"),
-        "date" | "iso8601date" | "localdate" => with("date"),
-        "time" | "localtime" => with("time"),
-        "uri" | "url" => with("uri"),
-        "uuid" => with("uuid"),
-        "email" | "emailaddress" => with("email"),
+        | "precisedatetime" => formatted("date-time"),
+        "date" | "iso8601date" | "localdate" => formatted("date"),
+        "time" | "localtime" => formatted("time"),
+        "uri" | "url" => formatted("uri"),
+        "uuid" => formatted("uuid"),
+        "email" | "emailaddress" => formatted("email"),
         "bigint" | "long" | "int64" | "unsignedint64" | "decimal" | "bigdecimal" => {
             json!({ "type": ["number", "string"], "description": name })
         }
@@ -179,4 +183,8 @@ pub(super) fn scalar(name: &str, description: &str) -> Value {
         "jsonobject" => json!({ "type": "object" }),
         _ => json!({ "description": text::block(&format!("{name}. {description}"), 300) }),
     }
+}
+
+fn formatted(format: &str) -> Value {
+    json!({ "type": "string", "format": format })
 }

@@ -79,21 +79,22 @@ struct TypeRef {
 
 pub(super) fn read(document: &Value) -> Result<Schema> {
     let places = ["/data/__schema", "/__schema", ""];
-    let root = places.iter().find_map(|place| {
-        document
-            .pointer(place)
-            .filter(|it| it.get("types").is_some())
-    });
-    let root = root.ok_or_else(|| {
-        Error::new("this is not the response to an introspection query: it has no `__schema`")
-    })?;
-    let root = Root::deserialize(root)
+    let introspected = places
+        .iter()
+        .find_map(|place| {
+            document
+                .pointer(place)
+                .filter(|it| it.get("types").is_some())
+        })
+        .ok_or_else(|| {
+            Error::new("this is not the response to an introspection query: it has no `__schema`")
+        })?;
+    let root = Root::deserialize(introspected)
         .map_err(|cause| Error::new(format!("the introspection response is not valid: {cause}")))?;
-    let name = |named: Option<Named>| named.map(|named| named.name);
     Ok(Schema {
-        query: name(root.query_type),
-        mutation: name(root.mutation_type),
-        subscription: name(root.subscription_type),
+        query: root.query_type.map(|ty| ty.name),
+        mutation: root.mutation_type.map(|ty| ty.name),
+        subscription: root.subscription_type.map(|ty| ty.name),
         types: root.types.into_iter().filter_map(kind).collect(),
     })
 }
@@ -120,19 +121,16 @@ fn kind(ty: Type) -> Option<(String, model::Type)> {
             possible: possible(),
         },
         "UNION" => Kind::Union(possible()),
-        "ENUM" => {
-            let choice = |it: EnumValue| Choice {
-                name: it.name,
-                deprecated: it.is_deprecated,
-            };
-            Kind::Enum(
-                ty.enum_values
-                    .unwrap_or_default()
-                    .into_iter()
-                    .map(choice)
-                    .collect(),
-            )
-        }
+        "ENUM" => Kind::Enum(
+            ty.enum_values
+                .unwrap_or_default()
+                .into_iter()
+                .map(|it| Choice {
+                    name: it.name,
+                    deprecated: it.is_deprecated,
+                })
+                .collect(),
+        ),
         "INPUT_OBJECT" => Kind::Input {
             fields: ty
                 .input_fields
@@ -181,10 +179,9 @@ fn argument(argument: Argument) -> Option<model::Argument> {
 }
 
 fn reference(ty: TypeRef) -> Option<Ref> {
-    let inner = |ty: Option<Box<TypeRef>>| reference(*ty?).map(Box::new);
     match ty.kind.as_str() {
-        "NON_NULL" => Some(Ref::NonNull(inner(ty.of_type)?)),
-        "LIST" => Some(Ref::List(inner(ty.of_type)?)),
+        "NON_NULL" => Some(Ref::NonNull(Box::new(reference(*ty.of_type?)?))),
+        "LIST" => Some(Ref::List(Box::new(reference(*ty.of_type?)?))),
         _ => ty.name.map(Ref::Named),
     }
 }
@@ -192,15 +189,15 @@ fn reference(ty: TypeRef) -> Option<Ref> {
 /// Parses a default in the syntax of the schema language. Only values that are also JSON, and
 /// values of an enumeration, are supported.
 fn literal(text: &str) -> Option<Value> {
-    let is_name = |text: &str| {
-        !text.is_empty()
-            && text
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-    };
     match serde_json::from_str(text) {
         Ok(Value::Null) => None,
         Ok(value) => Some(value),
-        Err(_) => is_name(text).then(|| text.into()),
+        Err(_) => {
+            let is_name = !text.is_empty()
+                && text
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+            is_name.then(|| text.into())
+        }
     }
 }

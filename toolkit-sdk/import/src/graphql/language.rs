@@ -13,7 +13,8 @@ use crate::{Error, Result};
 const MAX_DEPTH: usize = 100;
 const MAX_TOKENS: usize = 5_000_000;
 
-/// Parses a text of definitions. Extensions are merged into the types that they extend.
+/// Parses definitions in the schema language. Extensions are merged into the types that they
+/// extend.
 pub(super) fn read(source: &str) -> Result<Schema> {
     let parsed = Parser::new()
         .recursion_limit(MAX_DEPTH)
@@ -65,19 +66,9 @@ fn define(
     schema: &mut Schema,
     implementors: &mut BTreeMap<String, Vec<String>>,
 ) {
-    let mut roots = |operations: &[apollo_compiler::Node<(OperationType, ast::NamedType)>]| {
-        for operation in operations {
-            let place = match operation.0 {
-                OperationType::Query => &mut schema.query,
-                OperationType::Mutation => &mut schema.mutation,
-                OperationType::Subscription => &mut schema.subscription,
-            };
-            *place = Some(operation.1.to_string());
-        }
-    };
     match definition {
-        Definition::SchemaDefinition(it) => return roots(&it.root_operations),
-        Definition::SchemaExtension(it) => return roots(&it.root_operations),
+        Definition::SchemaDefinition(it) => return add_roots(schema, &it.root_operations),
+        Definition::SchemaExtension(it) => return add_roots(schema, &it.root_operations),
         _ => {}
     }
     let objects = match definition {
@@ -107,28 +98,43 @@ fn define(
     made.kind.join(kind);
 }
 
+/// Sets the types of the operations that a definition or an extension of the schema names.
+fn add_roots(
+    schema: &mut Schema,
+    operations: &[apollo_compiler::Node<(OperationType, ast::NamedType)>],
+) {
+    for operation in operations {
+        let root = match operation.0 {
+            OperationType::Query => &mut schema.query,
+            OperationType::Mutation => &mut schema.mutation,
+            OperationType::Subscription => &mut schema.subscription,
+        };
+        *root = Some(operation.1.to_string());
+    }
+}
+
 fn kind(definition: &Definition) -> Option<(String, String, Kind)> {
-    let said = |text: &Option<apollo_compiler::Node<str>>| {
-        text.as_ref().map(|it| it.to_string()).unwrap_or_default()
-    };
-    let none = String::new;
     Some(match definition {
-        Definition::ScalarTypeDefinition(it) => {
-            (it.name.to_string(), said(&it.description), Kind::Scalar)
-        }
+        Definition::ScalarTypeDefinition(it) => (
+            it.name.to_string(),
+            description(it.description.as_ref()),
+            Kind::Scalar,
+        ),
         Definition::EnumTypeDefinition(it) => (
             it.name.to_string(),
-            said(&it.description),
+            description(it.description.as_ref()),
             Kind::Enum(choices(&it.values)),
         ),
-        Definition::EnumTypeExtension(it) => {
-            (it.name.to_string(), none(), Kind::Enum(choices(&it.values)))
-        }
+        Definition::EnumTypeExtension(it) => (
+            it.name.to_string(),
+            String::new(),
+            Kind::Enum(choices(&it.values)),
+        ),
         Definition::InputObjectTypeDefinition(it) => {
             let one_of = it.directives.has("oneOf");
             (
                 it.name.to_string(),
-                said(&it.description),
+                description(it.description.as_ref()),
                 Kind::Input {
                     fields: arguments(&it.fields),
                     one_of,
@@ -137,7 +143,7 @@ fn kind(definition: &Definition) -> Option<(String, String, Kind)> {
         }
         Definition::InputObjectTypeExtension(it) => (
             it.name.to_string(),
-            none(),
+            String::new(),
             Kind::Input {
                 fields: arguments(&it.fields),
                 one_of: false,
@@ -145,12 +151,12 @@ fn kind(definition: &Definition) -> Option<(String, String, Kind)> {
         ),
         Definition::ObjectTypeDefinition(it) => (
             it.name.to_string(),
-            said(&it.description),
+            description(it.description.as_ref()),
             Kind::Object(fields(&it.fields)),
         ),
         Definition::ObjectTypeExtension(it) => (
             it.name.to_string(),
-            none(),
+            String::new(),
             Kind::Object(fields(&it.fields)),
         ),
         Definition::InterfaceTypeDefinition(it) => {
@@ -158,11 +164,15 @@ fn kind(definition: &Definition) -> Option<(String, String, Kind)> {
                 fields: fields(&it.fields),
                 possible: Vec::new(),
             };
-            (it.name.to_string(), said(&it.description), kind)
+            (
+                it.name.to_string(),
+                description(it.description.as_ref()),
+                kind,
+            )
         }
         Definition::InterfaceTypeExtension(it) => (
             it.name.to_string(),
-            none(),
+            String::new(),
             Kind::Interface {
                 fields: fields(&it.fields),
                 possible: Vec::new(),
@@ -170,14 +180,20 @@ fn kind(definition: &Definition) -> Option<(String, String, Kind)> {
         ),
         Definition::UnionTypeDefinition(it) => (
             it.name.to_string(),
-            said(&it.description),
+            description(it.description.as_ref()),
             Kind::Union(names(&it.members)),
         ),
-        Definition::UnionTypeExtension(it) => {
-            (it.name.to_string(), none(), Kind::Union(names(&it.members)))
-        }
+        Definition::UnionTypeExtension(it) => (
+            it.name.to_string(),
+            String::new(),
+            Kind::Union(names(&it.members)),
+        ),
         _ => return None,
     })
+}
+
+fn description(text: Option<&apollo_compiler::Node<str>>) -> String {
+    text.map(|it| it.to_string()).unwrap_or_default()
 }
 
 fn names(names: &[ast::NamedType]) -> Vec<String> {
@@ -195,34 +211,30 @@ fn choices(values: &[apollo_compiler::Node<ast::EnumValueDefinition>]) -> Vec<Ch
 }
 
 fn fields(fields: &[apollo_compiler::Node<ast::FieldDefinition>]) -> Vec<Field> {
-    let field = |it: &apollo_compiler::Node<ast::FieldDefinition>| Field {
-        name: it.name.to_string(),
-        description: it
-            .description
-            .as_ref()
-            .map(|it| it.to_string())
-            .unwrap_or_default(),
-        arguments: arguments(&it.arguments),
-        ty: reference(&it.ty),
-        deprecated: deprecated(&it.directives),
-    };
-    fields.iter().map(field).collect()
+    fields
+        .iter()
+        .map(|it| Field {
+            name: it.name.to_string(),
+            description: description(it.description.as_ref()),
+            arguments: arguments(&it.arguments),
+            ty: reference(&it.ty),
+            deprecated: deprecated(&it.directives),
+        })
+        .collect()
 }
 
 fn arguments(arguments: &[apollo_compiler::Node<ast::InputValueDefinition>]) -> Vec<Argument> {
-    let argument = |it: &apollo_compiler::Node<ast::InputValueDefinition>| Argument {
-        name: it.name.to_string(),
-        description: it
-            .description
-            .as_ref()
-            .map(|it| it.to_string())
-            .unwrap_or_default(),
-        ty: reference(&it.ty),
-        has_default: it.default_value.is_some(),
-        default: it.default_value.as_ref().and_then(|value| json(value)),
-        deprecated: it.directives.has("deprecated"),
-    };
-    arguments.iter().map(argument).collect()
+    arguments
+        .iter()
+        .map(|it| Argument {
+            name: it.name.to_string(),
+            description: description(it.description.as_ref()),
+            ty: reference(&it.ty),
+            has_default: it.default_value.is_some(),
+            default: it.default_value.as_ref().and_then(|value| json(value)),
+            deprecated: it.directives.has("deprecated"),
+        })
+        .collect()
 }
 
 fn deprecated(directives: &DirectiveList) -> Option<String> {
@@ -234,10 +246,9 @@ fn deprecated(directives: &DirectiveList) -> Option<String> {
 }
 
 fn reference(ty: &ast::Type) -> Ref {
-    let named = |name: &ast::NamedType| Ref::Named(name.to_string());
     match ty {
-        ast::Type::Named(name) => named(name),
-        ast::Type::NonNullNamed(name) => Ref::NonNull(Box::new(named(name))),
+        ast::Type::Named(name) => Ref::Named(name.to_string()),
+        ast::Type::NonNullNamed(name) => Ref::NonNull(Box::new(Ref::Named(name.to_string()))),
         ast::Type::List(inner) => Ref::List(Box::new(reference(inner))),
         ast::Type::NonNullList(inner) => {
             Ref::NonNull(Box::new(Ref::List(Box::new(reference(inner)))))
@@ -259,13 +270,12 @@ fn json(value: &ast::Value) -> Option<Value> {
             .map(|item| json(item))
             .collect::<Option<Vec<_>>>()?
             .into(),
-        ast::Value::Object(members) => {
-            let member =
-                |(name, value): &(apollo_compiler::Name, apollo_compiler::Node<ast::Value>)| {
-                    Some((name.to_string(), json(value)?))
-                };
-            Value::Object(members.iter().map(member).collect::<Option<_>>()?)
-        }
+        ast::Value::Object(members) => Value::Object(
+            members
+                .iter()
+                .map(|(name, value)| Some((name.to_string(), json(value)?)))
+                .collect::<Option<_>>()?,
+        ),
     })
 }
 

@@ -209,17 +209,17 @@ impl<'a> Selector<'a> {
         let objects = fields
             .iter()
             .filter(|field| is_free(field) && !schema.is_leaf(field.ty.name()));
-        let mut room = MAX_OBJECTS_BY_LEVEL[level];
+        let mut remaining = MAX_OBJECTS_BY_LEVEL[level];
         for field in objects {
             let name = field.ty.name();
             if schema.connection(name).is_some() {
                 self.count(field, set);
                 continue;
             }
-            if room == 0 || self.left == 0 || self.path.contains(&name) {
+            if remaining == 0 || self.left == 0 || self.path.contains(&name) {
                 continue;
             }
-            room -= 1;
+            remaining -= 1;
             self.left -= 1;
             let (text, inner) = self.object(name, level + 1);
             set.add(
@@ -244,8 +244,8 @@ impl<'a> Selector<'a> {
         }
     }
 
-    /// Selects the values of each possible type beside the common fields. Values with the same name
-    /// but different types cannot be part of one response.
+    /// Selects the values of each possible type in addition to the common fields. Values with the
+    /// same name but different types cannot be part of one response.
     fn kinds(
         &mut self,
         common: &[Field],
@@ -259,17 +259,16 @@ impl<'a> Selector<'a> {
             let Some(Kind::Object(fields)) = schema.types.get(name).map(|it| &it.kind) else {
                 continue;
             };
-            let fits = |field: &&'a Field| {
-                is_plain(field, schema)
-                    && common.iter().all(|it| it.name != field.name)
-                    && told
-                        .get(field.name.as_str())
-                        .is_none_or(|ty| **ty == field.ty)
-            };
             let plain: Vec<&Field> = fields
                 .iter()
                 .take(MAX_EXAMINED_FIELDS)
-                .filter(fits)
+                .filter(|field| {
+                    is_plain(field, schema)
+                        && common.iter().all(|it| it.name != field.name)
+                        && told
+                            .get(field.name.as_str())
+                            .is_none_or(|ty| **ty == field.ty)
+                })
                 .collect();
             let chosen = first(
                 plain,
@@ -294,7 +293,7 @@ impl<'a> Selector<'a> {
     }
 }
 
-/// Returns true if a field is not deprecated and has no required arguments.
+/// Returns true if a field is not deprecated and does not require arguments.
 fn is_free(field: &Field) -> bool {
     field.deprecated.is_none()
         && !field
@@ -310,15 +309,14 @@ fn is_plain(field: &Field, schema: &Schema) -> bool {
 /// Keeps at most this many fields in the order of the schema. Identifying fields take precedence.
 fn first(mut fields: Vec<&Field>, most: usize) -> Vec<&Field> {
     if fields.len() > most {
-        let place = |field: &&Field| {
-            IDENTIFYING_NAMES
-                .iter()
-                .position(|name| *name == field.name)
-                .unwrap_or(IDENTIFYING_NAMES.len())
-        };
         let mut ranked: Vec<(usize, usize)> = fields
             .iter()
-            .map(place)
+            .map(|field| {
+                IDENTIFYING_NAMES
+                    .iter()
+                    .position(|name| *name == field.name)
+                    .unwrap_or(IDENTIFYING_NAMES.len())
+            })
             .enumerate()
             .map(|(at, rank)| (rank, at))
             .collect();

@@ -72,7 +72,7 @@ fn member(name: &str, value: &Value, prefix: &str) -> Value {
     match part {
         Some(part) => format!("#/$defs/{prefix}.{part}").into(),
         None if reference == "#" => format!("#/$defs/{prefix}").into(),
-        // References to places inside members are not followed; such a part has no constraints.
+        // References into properties are not followed; such a part is unconstrained.
         None => reference.into(),
     }
 }

@@ -130,24 +130,25 @@ impl<'a> Reader<'a> {
     /// Returns the encodings of the members of a form that the description states.
     fn fields(&self, about: &Value) -> Vec<Field> {
         let encodings = about["encoding"].as_object().into_iter().flatten();
-        let field = |(name, encoding): (&String, &Value)| {
-            let media_type = encoding["contentType"].as_str().unwrap_or_default();
-            let carries = match (encoding["style"].as_str(), encoding["explode"].as_bool()) {
-                _ if is_json(media_type) => FieldEncoding::Json,
-                (Some("deepObject"), _) => FieldEncoding::Brackets,
-                (Some("form") | None, Some(false)) => FieldEncoding::Joined,
-                (Some("form"), _) => FieldEncoding::Plain,
-                _ => return None,
-            };
-            Some(Field {
-                name: name.clone(),
-                carries,
+        encodings
+            .filter_map(|(name, encoding)| {
+                let media_type = encoding["contentType"].as_str().unwrap_or_default();
+                let carries = match (encoding["style"].as_str(), encoding["explode"].as_bool()) {
+                    _ if is_json(media_type) => FieldEncoding::Json,
+                    (Some("deepObject"), _) => FieldEncoding::Brackets,
+                    (Some("form") | None, Some(false)) => FieldEncoding::Joined,
+                    (Some("form"), _) => FieldEncoding::Plain,
+                    _ => return None,
+                };
+                Some(Field {
+                    name: name.clone(),
+                    carries,
+                })
             })
-        };
-        encodings.filter_map(field).collect()
+            .collect()
     }
 
-    /// Returns the members of a multipart form, with a file for each binary member.
+    /// Returns the fields of a multipart form, with a file for each binary field.
     fn with_files(&mut self, read: &Value) -> Value {
         let mut whole = self.flat(read);
         let Some(members) = whole.get_mut("properties").and_then(Value::as_object_mut) else {

@@ -15,14 +15,14 @@ impl<'a> Reader<'a> {
         own: &'a Map<String, Value>,
     ) -> Operation {
         let mut made = self.outline(path, method, own);
-        let own_servers = |holder: &'a Map<String, Value>| {
-            holder
-                .get("servers")
-                .map(|it| servers(&serde_json::json!({ "servers": it })))
-        };
-        made.server = own_servers(own)
-            .or_else(|| own_servers(item))
-            .and_then(|servers| servers.into_iter().next());
+        made.server = own
+            .get("servers")
+            .or_else(|| item.get("servers"))
+            .and_then(|it| {
+                servers(&serde_json::json!({ "servers": it }))
+                    .into_iter()
+                    .next()
+            });
         self.parameters(&mut made, item, own);
         if let Some(body) = own.get("requestBody") {
             self.body(&mut made, body);

@@ -107,7 +107,7 @@ pub(super) fn detect(
     })
 }
 
-/// Returns the place of the list in a page, if it is unambiguous.
+/// Returns the pointer to the list in a page, if it is unambiguous.
 fn list(page: &Value, flat: &mut dyn FnMut(&Value) -> Value) -> Option<String> {
     if page["type"] == "array" {
         return Some(String::new());
@@ -130,12 +130,11 @@ fn list(page: &Value, flat: &mut dyn FnMut(&Value) -> Value) -> Option<String> {
 }
 
 fn query<'a>(made: &'a Operation, names: &[&str]) -> Option<&'a crate::Parameter> {
-    let named = |name: &&str| {
+    names.iter().find_map(|name| {
         made.parameters
             .iter()
             .find(|it| it.place == ParameterIn::Query && it.name == **name)
-    };
-    names.iter().find_map(named)
+    })
 }
 
 fn by_cursor(
@@ -170,7 +169,7 @@ fn by_number(made: &Operation) -> Option<Next> {
     })
 }
 
-/// Returns the place of a member with one of these names, at the top of a page or in an object
+/// Returns the pointer to a property with one of these names, at the top of a page or in an object
 /// about pagination.
 fn member(
     page: &Value,
@@ -188,10 +187,11 @@ fn member(
     for (place, holder) in holders {
         for name in names {
             let schema = flat(&holder["properties"][*name]);
-            let fits = |kind: &Value| kinds.iter().any(|known| kind == known);
             let fits = match &schema["type"] {
-                Value::Array(several) => several.iter().any(fits),
-                one => fits(one),
+                Value::Array(several) => {
+                    several.iter().any(|kind| kinds.iter().any(|it| kind == it))
+                }
+                one => kinds.iter().any(|it| one == it),
             };
             // A link at the top called `href` is that of the page itself.
             if fits && (*name != "href" || place.ends_with("/next")) {

@@ -33,6 +33,14 @@ const PLATFORM_HEADERS: [&str; 22] = [
 ];
 const MAX_PARAMETERS: usize = 500;
 
+/// Returns the name and the location of a parameter, which identify it.
+fn key(parameter: &Value) -> (String, String) {
+    (
+        parse::text(&parameter["name"]),
+        parse::text(&parameter["in"]),
+    )
+}
+
 impl<'a> Reader<'a> {
     /// Reads the parameters of a path and of an operation. Those of the operation take precedence.
     pub(super) fn parameters(
@@ -42,20 +50,15 @@ impl<'a> Reader<'a> {
         own: &'a Map<String, Value>,
     ) {
         let mut all: Vec<&'a Value> = Vec::new();
-        let key = |parameter: &Value| {
-            (
-                parse::text(&parameter["name"]),
-                parse::text(&parameter["in"]),
-            )
-        };
         for list in [item, own]
             .into_iter()
             .filter_map(|holder| holder.get("parameters")?.as_array())
         {
             for parameter in list.iter().take(MAX_PARAMETERS) {
-                let found = self.document.follow(parameter);
-                if !found.is_object() {
-                    let named = parameter["$ref"].as_str().unwrap_or("a parameter");
+                let reference = &parameter["$ref"];
+                let parameter = self.document.follow(parameter);
+                if !parameter.is_object() {
+                    let named = reference.as_str().unwrap_or("a parameter");
                     self.part(
                         &made.id,
                         format!(
@@ -65,8 +68,8 @@ impl<'a> Reader<'a> {
                     );
                     continue;
                 }
-                all.retain(|known| key(known) != key(found));
-                all.push(found);
+                all.retain(|known| key(known) != key(parameter));
+                all.push(parameter);
             }
         }
         for parameter in all {

@@ -123,8 +123,8 @@ impl<'a> Schemas<'a> {
         }
     }
 
-    /// Returns the name under which a reference's schema is shared. `None` if the reference has no
-    /// target.
+    /// Returns the name under which a reference's schema is shared. `None` if the target does not
+    /// exist.
     fn name(&mut self, reference: &str) -> Option<String> {
         if let Some(name) = self.names.get(reference) {
             return Some(name.clone());
@@ -182,7 +182,7 @@ impl<'a> Schemas<'a> {
     }
 }
 
-/// Converts exclusive bounds. Until 3.0 a flag beside a bound made it exclusive.
+/// Converts exclusive bounds. Until 3.0, a flag next to a bound made it exclusive.
 fn bounds(own: &Map<String, Value>, out: &mut Map<String, Value>) {
     for (flag, bound) in [
         ("exclusiveMaximum", "maximum"),

@@ -15,7 +15,7 @@ use crate::{Api, Unsupported, names, parse, text};
 
 const MAX_HELP_BYTES: usize = 600;
 
-/// Place of a scheme's credential in a request.
+/// Location of a scheme's credential in a request.
 #[derive(Debug, Clone, PartialEq)]
 enum Kind {
     Header(String),
@@ -60,18 +60,22 @@ pub(super) struct Requirements {
 impl<'a> Security<'a> {
     pub(super) fn new(document: &'a Document<'a>) -> Self {
         let all = document.root["components"]["securitySchemes"].as_object();
-        let scheme = |(name, about): (&'a String, &'a Value)| {
-            let about = document.follow(about);
-            (
-                name.as_str(),
-                Scheme {
-                    name,
-                    kind: kind(about),
-                    about,
-                },
-            )
-        };
-        let schemes: BTreeMap<_, _> = all.into_iter().flatten().take(100).map(scheme).collect();
+        let schemes: BTreeMap<_, _> = all
+            .into_iter()
+            .flatten()
+            .take(100)
+            .map(|(name, about)| {
+                let about = document.follow(about);
+                (
+                    name.as_str(),
+                    Scheme {
+                        name,
+                        kind: kind(about),
+                        about,
+                    },
+                )
+            })
+            .collect();
         let general = document
             .root
             .get("security")
@@ -99,8 +103,8 @@ impl<'a> Security<'a> {
                     .collect()
             })
             .collect();
-        // A requirement that is empty, or names only undescribed schemes, is met with or without an
-        // account.
+        // An empty requirement, or one that names only undescribed schemes, is met with or without
+        // an account.
         let open = sets
             .iter()
             .any(|set| set.keys().all(|name| !self.schemes.contains_key(name)));
@@ -113,13 +117,6 @@ impl<'a> Security<'a> {
             })
         };
         let first = sets.iter().find(|set| !set.is_empty() && usable(set));
-        let is_flow = |set: &&BTreeMap<&'a str, &'a Value>| {
-            usable(set)
-                && set.keys().any(|name| {
-                    let scheme = self.schemes.get(name);
-                    scheme.is_some_and(|scheme| matches!(scheme.kind, Kind::Flow(..)))
-                })
-        };
         let unsupported = match first {
             None if !open => sets.iter().flat_map(BTreeMap::keys).find_map(|name| {
                 matches!(self.schemes.get(name)?.kind, Kind::Unknown(_)).then(|| (*name).to_owned())
@@ -127,16 +124,25 @@ impl<'a> Security<'a> {
             _ => None,
         };
         // Scopes are granted by a flow, which need not be the first alternative.
-        let granting = sets.iter().find(is_flow).or(first);
+        let granting = sets
+            .iter()
+            .find(|set| {
+                usable(set)
+                    && set.keys().any(|name| {
+                        let scheme = self.schemes.get(name);
+                        scheme.is_some_and(|scheme| matches!(scheme.kind, Kind::Flow(..)))
+                    })
+            })
+            .or(first);
         let scopes = granting
             .into_iter()
             .flat_map(BTreeMap::values)
             .filter_map(|scopes| scopes.as_array())
-            .flatten();
-        let scopes = scopes
+            .flatten()
             .filter_map(Value::as_str)
-            .filter(|scope| !scope.is_empty() && !scope.contains(char::is_whitespace));
-        let scopes = scopes.map(str::to_owned).collect();
+            .filter(|scope| !scope.is_empty() && !scope.contains(char::is_whitespace))
+            .map(str::to_owned)
+            .collect();
         for set in sets.iter().filter(usable) {
             let names: BTreeSet<&'a str> = set
                 .keys()
@@ -155,14 +161,13 @@ impl<'a> Security<'a> {
     }
 
     pub(super) fn fills_header(&self, name: &str) -> bool {
-        let fills = |kind: &Kind| match kind {
+        self.schemes.values().any(|scheme| match &scheme.kind {
             Kind::Header(own) => own.eq_ignore_ascii_case(name),
             Kind::Bearer | Kind::Flow(..) | Kind::Basic => {
                 name.eq_ignore_ascii_case("authorization")
             }
             _ => false,
-        };
-        self.schemes.values().any(|scheme| fills(&scheme.kind))
+        })
     }
 
     pub(super) fn fills_query(&self, name: &str) -> bool {
@@ -215,7 +220,7 @@ impl<'a> Security<'a> {
                 api.auth.push(self.scheme(AuthMode::BearerToken, &own));
             }
         }
-        // The API has no way to connect an account, so `no_auth` has no meaning.
+        // The API does not support accounts, so `no_auth` is meaningless.
         if api.auth.is_empty() {
             api.operations
                 .iter_mut()
@@ -235,15 +240,12 @@ impl<'a> Security<'a> {
     }
 
     fn mode(&self, set: &BTreeSet<&str>) -> AuthMode {
-        let has = |kind: &Kind| set.iter().any(|name| self.schemes[name].kind == *kind);
-        if set
-            .iter()
-            .any(|name| matches!(self.schemes[name].kind, Kind::Flow(..)))
-        {
+        let kinds: Vec<&Kind> = set.iter().map(|name| &self.schemes[name].kind).collect();
+        if kinds.iter().any(|kind| matches!(kind, Kind::Flow(..))) {
             AuthMode::Oauth2
-        } else if has(&Kind::Bearer) {
+        } else if kinds.contains(&&Kind::Bearer) {
             AuthMode::BearerToken
-        } else if has(&Kind::Basic) {
+        } else if kinds.contains(&&Kind::Basic) {
             AuthMode::Basic
         } else {
             AuthMode::ApiKey
@@ -272,8 +274,15 @@ impl<'a> Security<'a> {
             name: name.to_owned(),
             ..AuthScheme::default()
         };
-        let key = |kind: &Kind| matches!(kind, Kind::Header(_) | Kind::Query(_) | Kind::Cookie(_));
-        let keys = all.iter().filter(|scheme| key(&scheme.kind)).count();
+        let keys = all
+            .iter()
+            .filter(|scheme| {
+                matches!(
+                    scheme.kind,
+                    Kind::Header(_) | Kind::Query(_) | Kind::Cookie(_)
+                )
+            })
+            .count();
         for scheme in all.iter().take(15) {
             let everywhere = sets.iter().all(|set| {
                 set.iter()
@@ -413,8 +422,10 @@ fn kind(about: &Value) -> Kind {
         }
         "apikey" => {
             let name = parse::text(&about["name"]).trim().to_owned();
-            let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.[]$".contains(&byte);
-            if name.is_empty() || name.len() > 64 || !name.bytes().all(plain) {
+            let is_plain = name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_.[]$".contains(&byte));
+            if name.is_empty() || name.len() > 64 || !is_plain {
                 return Kind::Unknown(format!(
                     "`{}` is not a supported place of a key",
                     text::line(&name, 80)

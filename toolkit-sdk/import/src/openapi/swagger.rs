@@ -33,14 +33,18 @@ pub(super) fn upgraded(old: Value) -> Value {
     if let Some(security) = old.get("security") {
         new["security"] = security.clone();
     }
-    let schemes = old["securityDefinitions"].as_object().into_iter().flatten();
-    let schemes: Map<String, Value> = schemes
+    let schemes: Map<String, Value> = old["securityDefinitions"]
+        .as_object()
+        .into_iter()
+        .flatten()
         .map(|(name, about)| (name.clone(), scheme(about)))
         .collect();
     new["components"] = json!({ "securitySchemes": schemes });
     let document = Document::new(&old);
-    let paths = old["paths"].as_object().into_iter().flatten();
-    let paths: Map<String, Value> = paths
+    let paths: Map<String, Value> = old["paths"]
+        .as_object()
+        .into_iter()
+        .flatten()
         .map(|(path, item)| (path.clone(), item_of(&document, document.follow(item))))
         .collect();
     new["paths"] = Value::Object(paths);
@@ -131,10 +135,12 @@ fn operation<'a>(
         all.retain(|known| known["name"] != own["name"] || known["in"] != own["in"]);
         all.push(own);
     }
-    let is_in =
-        |place: &'static str| move |parameter: &&&Value| parameter["in"].as_str() == Some(place);
-    let body = all.iter().find(is_in("body"));
-    let form: Vec<&Value> = all.iter().filter(is_in("formData")).copied().collect();
+    let body = all.iter().find(|it| it["in"] == "body");
+    let form: Vec<&Value> = all
+        .iter()
+        .filter(|it| it["in"] == "formData")
+        .copied()
+        .collect();
     let rest = all
         .iter()
         .filter(|it| !matches!(it["in"].as_str(), Some("body" | "formData")));
@@ -142,30 +148,18 @@ fn operation<'a>(
         "parameters".to_owned(),
         rest.map(|parameter| parameter_of(parameter)).collect(),
     );
-    let media_types = |word: &str| -> Vec<String> {
-        let list = old
-            .get(word)
-            .or_else(|| document.root.get(word))
-            .and_then(Value::as_array);
-        list.into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .map(str::to_owned)
-            .collect()
-    };
-    let consumes = media_types("consumes");
+    let consumes = media_types(document, old, "consumes");
     if let Some(body) = body {
         new.insert("requestBody".to_owned(), body_of(body, &consumes));
     } else if !form.is_empty() {
         new.insert("requestBody".to_owned(), form_of(&form, &consumes));
     }
-    let produces = media_types("produces");
-    let responses = old
+    let produces = media_types(document, old, "produces");
+    let responses: Map<String, Value> = old
         .get("responses")
         .and_then(Value::as_object)
         .into_iter()
-        .flatten();
-    let responses: Map<String, Value> = responses
+        .flatten()
         .map(|(status, response)| {
             (
                 status.clone(),
@@ -175,6 +169,19 @@ fn operation<'a>(
         .collect();
     new.insert("responses".to_owned(), responses.into());
     Value::Object(new)
+}
+
+/// Returns a list of media types of an operation, otherwise that of the document.
+fn media_types(document: &Document<'_>, operation: &Map<String, Value>, word: &str) -> Vec<String> {
+    operation
+        .get(word)
+        .or_else(|| document.root.get(word))
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect()
 }
 
 fn parameter_of(old: &Value) -> Value {

@@ -15,13 +15,12 @@ impl Change {
         shared: &Shared,
         problems: &mut Vec<String>,
     ) {
-        let set = |target: &mut String, value: &Option<String>| {
-            if let Some(value) = value {
-                target.clone_from(value);
-            }
-        };
-        set(&mut operation.title, &self.title);
-        set(&mut operation.description, &self.description);
+        if let Some(title) = &self.title {
+            operation.title.clone_from(title);
+        }
+        if let Some(description) = &self.description {
+            operation.description.clone_from(description);
+        }
         if let Some(tags) = &self.tags {
             operation.tags.clone_from(tags);
         }
@@ -52,19 +51,18 @@ impl Change {
     }
 }
 
-/// Changes an argument, which is a parameter or a member of the body. Returns false if the
-/// operation has no argument with this name.
+/// Changes an argument, which is a parameter or a property of the body. Returns false if the
+/// operation does not have an argument with this name.
 pub(super) fn argument(
     operation: &mut Operation,
     name: &str,
     change: &Argument,
     shared: &Shared,
 ) -> bool {
-    let is = |own: &str| own == name || names::argument(own) == name;
     let Some(parameter) = operation
         .parameters
         .iter_mut()
-        .find(|parameter| is(&parameter.name))
+        .find(|parameter| parameter.name == name || names::argument(&parameter.name) == name)
     else {
         return member(operation, name, change, shared);
     };
@@ -116,7 +114,7 @@ fn member(operation: &mut Operation, name: &str, change: &Argument, shared: &Sha
     if let (Some(required), Some(whole)) = (required, whole.as_object_mut()) {
         require(whole, &key, required);
     }
-    // A body that may be missing cannot have a required member.
+    // An optional body cannot have a required property.
     body.required |= change.required == Some(true);
     body.schema = whole;
     true

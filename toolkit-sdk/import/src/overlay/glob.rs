@@ -3,7 +3,7 @@
 //! Written by hand: for `globset`, `{owner}` in the path of a description is a choice and not text,
 //! and `/repos/**` excludes `/repos`.
 
-/// Returns true if a text matches a pattern, where `*` matches any letters.
+/// Returns true if a string matches a pattern, where `*` matches any characters.
 pub(super) fn fits(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else {
@@ -13,7 +13,7 @@ pub(super) fn fits(pattern: &str, text: &str) -> bool {
     let Some((last, middle)) = parts.split_last() else {
         return rest.is_empty();
     };
-    // The leftmost match is sufficient: the part after a `*` may begin anywhere after it.
+    // The leftmost match is sufficient: the part after a `*` may start anywhere after it.
     for part in middle {
         let Some(place) = rest.find(part) else {
             return false;

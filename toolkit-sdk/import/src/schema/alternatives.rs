@@ -18,8 +18,8 @@ pub(crate) struct Merged {
     pub(crate) choices: Vec<Vec<String>>,
 }
 
-/// Resolves the references at the top of a schema, and merges its parts and alternatives. A member that
-/// only some alternatives require is optional.
+/// Resolves the references at the top of a schema, and merges its parts and alternatives. A
+/// property that only some alternatives require is optional.
 pub(crate) fn merged(schema: &Value, shared: &Shared) -> Merged {
     merged_at(schema, shared, 0, &mut MAX_MERGED_PARTS.clone())
 }
@@ -72,51 +72,54 @@ fn add_members(whole: &mut Map<String, Value>, all: &[Map<String, Value>]) {
             }
         }
     }
-    let is_open = |one: &Map<String, Value>| {
-        let more = one.get("additionalProperties");
-        more.is_some_and(|more| more.is_object() || *more == Value::Bool(true))
-    };
-    if !whole.contains_key("additionalProperties") && all.iter().any(is_open) {
+    let is_open = all.iter().any(|one| {
+        one.get("additionalProperties")
+            .is_some_and(|more| more.is_object() || *more == Value::Bool(true))
+    });
+    if is_open && !whole.contains_key("additionalProperties") {
         whole.insert("additionalProperties".to_owned(), true.into());
     }
 }
 
-/// Returns the schema of a member that alternatives describe in these ways.
+/// Returns the schema of a property that alternatives describe in these ways.
 fn one_of(mut schemas: Value) -> Value {
-    let all = schemas.as_array_mut().map(std::mem::take);
-    let mut all = all.unwrap_or_default();
+    let mut all = schemas
+        .as_array_mut()
+        .map(std::mem::take)
+        .unwrap_or_default();
     if all.len() == 1 {
         return all.remove(0);
     }
-    let values = |schema: &Value| match (schema.get("const"), schema.get("enum")) {
-        (Some(value), _) => Some(vec![value.clone()]),
-        (None, Some(Value::Array(values))) => Some(values.clone()),
-        _ => None,
-    };
     // The values that distinguish the alternatives.
     let Some(lists) = all.iter().map(values).collect::<Option<Vec<_>>>() else {
         return json!({ "anyOf": all });
     };
     let mut member = json!({ "enum": lists.concat() });
     for keyword in ["type", "description"] {
-        let value = all.first().and_then(|one| one.get(keyword));
-        let is_common = |value: &&Value| all.iter().all(|one| one.get(keyword) == Some(*value));
-        if let Some(value) = value.filter(is_common) {
+        let common = all
+            .first()
+            .and_then(|one| one.get(keyword))
+            .filter(|value| all.iter().all(|one| one.get(keyword) == Some(*value)));
+        if let Some(value) = common {
             member[keyword] = value.clone();
         }
     }
     member
 }
 
+/// Returns the only values that a schema allows, if it lists them.
+fn values(schema: &Value) -> Option<Vec<Value>> {
+    match (schema.get("const"), schema.get("enum")) {
+        (Some(value), _) => Some(vec![value.clone()]),
+        (None, Some(Value::Array(values))) => Some(values.clone()),
+        _ => None,
+    }
+}
+
 /// Adds the names that all alternatives require. Returns what each requires beyond them.
 fn add_required(whole: &mut Map<String, Value>, all: &[Map<String, Value>]) -> Vec<Vec<String>> {
-    let names = |one: &Map<String, Value>| {
-        let names = one.get("required").and_then(Value::as_array).into_iter();
-        let names = names.flatten().filter_map(Value::as_str);
-        names.map(str::to_owned).collect::<Vec<_>>()
-    };
-    let mut required = names(whole);
-    let lists: Vec<_> = all.iter().map(names).collect();
+    let mut required = required_names(whole);
+    let lists: Vec<_> = all.iter().map(required_names).collect();
     for name in lists.first().into_iter().flatten() {
         if lists.iter().all(|list| list.contains(name)) && !required.contains(name) {
             required.push(name.clone());
@@ -136,4 +139,15 @@ fn add_required(whole: &mut Map<String, Value>, all: &[Map<String, Value>]) -> V
         return Vec::new();
     }
     choices
+}
+
+fn required_names(schema: &Map<String, Value>) -> Vec<String> {
+    schema
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect()
 }

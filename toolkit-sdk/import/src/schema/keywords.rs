@@ -32,11 +32,14 @@ const MAX_COMPILED_PATTERN_BYTES: usize = 1 << 20;
 const MAX_VALUE_BYTES: usize = 500;
 
 pub(super) fn is_type(kind: &Value) -> bool {
-    let known = |kind: &Value| kind.as_str().is_some_and(|kind| JSON_TYPES.contains(&kind));
     match kind {
-        Value::Array(kinds) => !kinds.is_empty() && kinds.iter().all(known),
-        kind => known(kind),
+        Value::Array(kinds) => !kinds.is_empty() && kinds.iter().all(is_type_name),
+        kind => is_type_name(kind),
     }
+}
+
+fn is_type_name(name: &Value) -> bool {
+    name.as_str().is_some_and(|name| JSON_TYPES.contains(&name))
 }
 
 /// Returns the keywords that are kept, with cleaned values. The caller handles nested schemas.
@@ -132,8 +135,8 @@ fn description(own: &Map<String, Value>, max_description: usize) -> Option<Value
         .map(Value::from)
 }
 
-/// Returns the possible values. A list that is too long is left out: it would be the longest part
-/// of the schema.
+/// Returns the possible values. An overlong list is left out: it would be the longest part of the
+/// schema.
 fn choices(own: &Map<String, Value>, kind: Option<&Value>, max_values: usize) -> Option<Value> {
     let given = own.get("enum")?.as_array()?;
     if given.is_empty()

@@ -34,14 +34,14 @@ pub fn lines(expected: &str, actual: &str) -> String {
     lines.join("\n")
 }
 
-/// Returns the differences between two values regardless of the order of their keys, or none if
+/// Returns the differences between two values regardless of the order of their keys, or `None` if
 /// they are equal.
 #[must_use]
 pub fn difference(expected: &Value, actual: &Value) -> Option<String> {
     (expected != actual).then(|| lines(&sorted(expected), &sorted(actual)))
 }
 
-/// Formats a value with its keys in order, so that the order itself is no difference.
+/// Formats a value with its keys in order, so that their order does not count as a difference.
 fn sorted(value: &Value) -> String {
     let mut value = value.clone();
     value.sort_all_objects();

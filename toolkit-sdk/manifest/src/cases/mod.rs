@@ -1,5 +1,5 @@
-//! Case files, `cases/<tool>/<case>.json`: the requests, responses and data that given arguments
-//! lead to.
+//! Case files, `cases/<tool>/<case>.json`: the requests, responses and data that follow from given
+//! arguments.
 //!
 //! The SDK runs cases natively against a scripted host. `toolkit check` runs them through the
 //! component in the production sandbox. Both read and judge them with this module, so a case means
@@ -85,8 +85,8 @@ pub struct ExpectedRequest {
     /// Headers that must be among the sent ones.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// Body: JSON, a text, or an object with the parts of a multipart form. When missing, any body
-    /// matches.
+    /// Body: JSON, a string, or an object with the parts of a multipart form. When missing, any
+    /// body matches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<Value>,
 }
@@ -101,7 +101,7 @@ pub struct GivenResponse {
     /// Headers. `content-type` is added when missing.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// Body: JSON, or a text that is sent as it is.
+    /// Body: JSON, or a string, which is sent unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<Value>,
     /// Kind of the platform's failure instead of a response, for example `timeout`.
@@ -147,7 +147,7 @@ pub struct GivenInbound {
     /// Headers.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
-    /// Body: JSON, or a text that is used as it is.
+    /// Body: JSON, or a string, which is used unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<Value>,
 }
@@ -235,7 +235,7 @@ impl Case {
         )
     }
 
-    /// Returns the difference between the expected and the actual outcome, or none if the case
+    /// Returns the difference between the expected and the actual outcome, or `None` if the case
     /// passes.
     #[must_use]
     pub fn judge(&self, result: CaseResult<'_>) -> Option<String> {
@@ -281,7 +281,6 @@ impl Case {
     /// for all others that an account has.
     #[must_use]
     pub fn account_values(&self, scheme: &AuthScheme) -> BTreeMap<String, String> {
-        let generated = |name: &str| format!("case-{name}");
         let fields = scheme.fields.iter().filter_map(|field| {
             let is_needed = field.secret || !field.optional;
             let value = self
@@ -297,6 +296,10 @@ impl Case {
             .map(|name| (name.to_owned(), generated(name)));
         fields.chain(granted).collect()
     }
+}
+
+fn generated(name: &str) -> String {
+    format!("case-{name}")
 }
 
 impl Default for GivenResponse {
@@ -315,8 +318,11 @@ impl GivenResponse {
     /// derived from the body.
     #[must_use]
     pub fn parts(&self) -> (Vec<(String, String)>, Vec<u8>) {
-        let name = |(name, value): (&String, &String)| (name.to_ascii_lowercase(), value.clone());
-        let mut headers: Vec<_> = self.headers.iter().map(name).collect();
+        let mut headers: Vec<_> = self
+            .headers
+            .iter()
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.clone()))
+            .collect();
         let media_type = self.body.as_ref().map(|body| {
             if body.is_string() {
                 "text/plain"
@@ -345,7 +351,7 @@ impl GivenInbound {
     }
 }
 
-/// Serializes a body: JSON, or a text as it is.
+/// Serializes a body: JSON, or a string unchanged.
 fn bytes(body: Option<&Value>) -> Vec<u8> {
     match body {
         None => Vec::new(),
@@ -355,7 +361,7 @@ fn bytes(body: Option<&Value>) -> Vec<u8> {
 }
 
 /// Converts a body to its form in case files: JSON objects and lists as they are, anything else as
-/// a text.
+/// a string.
 #[must_use]
 pub fn body_value(bytes: &[u8]) -> Value {
     let parsed = serde_json::from_slice(bytes)
@@ -364,7 +370,7 @@ pub fn body_value(bytes: &[u8]) -> Value {
     parsed.unwrap_or_else(|| Value::String(String::from_utf8_lossy(bytes).into_owned()))
 }
 
-/// Returns the case files in the folder of one tool, in order of their names. Returns none if the
+/// Returns the case files in the folder of one tool, in order of their names. Returns `None` if the
 /// folder does not exist.
 #[must_use]
 pub fn files(folder: &Path) -> Vec<PathBuf> {

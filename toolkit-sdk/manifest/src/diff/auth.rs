@@ -112,8 +112,7 @@ fn added(field: &Field, scheme: &AuthScheme, report: &mut Report) {
 }
 
 fn fields(old: &Field, new: &Field, report: &mut Report) {
-    let needed = |field: &Field| !field.optional && !field.hidden && field.default.is_none();
-    match (needed(old), needed(new)) {
+    match (is_needed(old), is_needed(new)) {
         (false, true) => report.add(
             "required",
             "is newly required".to_owned(),
@@ -148,65 +147,58 @@ fn fields(old: &Field, new: &Field, report: &mut Report) {
         (false, true) => report.add("secret", "is now secret".to_owned(), &[]),
         _ => {}
     }
-    let texts = |field: &Field| {
-        let Field {
-            title,
-            description,
-            default,
-            prefix,
-            suffix,
-            ..
-        } = field.clone();
-        (
-            title,
-            description,
-            default,
-            prefix,
-            suffix,
-            field.optional,
-            field.hidden,
-        )
-    };
-    let same = texts(old) == texts(new);
-    report.reworded("text", !same && needed(old) == needed(new));
+    let same = old.title == new.title
+        && old.description == new.description
+        && old.default == new.default
+        && old.prefix == new.prefix
+        && old.suffix == new.suffix
+        && old.optional == new.optional
+        && old.hidden == new.hidden;
+    report.reworded("text", !same && is_needed(old) == is_needed(new));
+}
+
+fn is_needed(field: &Field) -> bool {
+    !field.optional && !field.hidden && field.default.is_none()
 }
 
 fn flows(old: &OAuth2, new: &OAuth2, report: &mut Report) {
-    let issuer = |flow: &OAuth2| {
-        flow.issuer
-            .clone()
-            .or_else(|| flow.resource.clone())
-            .unwrap_or_default()
-    };
     for (part, old, new) in [
         ("authorize_url", &old.authorize_url, &new.authorize_url),
         ("token_url", &old.token_url, &new.token_url),
         ("issuer", &issuer(old), &issuer(new)),
     ] {
         if old != new {
-            let named = |url: &String| {
-                if url.is_empty() {
-                    "none".to_owned()
-                } else {
-                    url.clone()
-                }
-            };
             let text = format!(
                 "is {} instead of {}; tokens have another issuer",
-                named(new),
-                named(old)
+                or_none(new),
+                or_none(old)
             );
             report.add(part, text, &[Accounts]);
         }
     }
     report.lists("scopes", &old.scopes, &new.scopes, &[Accounts]);
-    let rest = |flow: &OAuth2| OAuth2 {
+    report.reworded("flow", rest(old) != rest(new));
+}
+
+fn issuer(flow: &OAuth2) -> String {
+    flow.issuer
+        .clone()
+        .or_else(|| flow.resource.clone())
+        .unwrap_or_default()
+}
+
+fn or_none(url: &str) -> &str {
+    if url.is_empty() { "none" } else { url }
+}
+
+/// Returns a flow without the settings that are compared one by one.
+fn rest(flow: &OAuth2) -> OAuth2 {
+    OAuth2 {
         authorize_url: String::new(),
         token_url: String::new(),
         issuer: None,
         resource: None,
         scopes: Vec::new(),
         ..flow.clone()
-    };
-    report.reworded("flow", rest(old) != rest(new));
+    }
 }

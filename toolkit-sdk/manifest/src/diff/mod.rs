@@ -2,8 +2,8 @@
 //!
 //! Problem: programs that call a tool and connected accounts both outlive the version they were
 //! made for. Guarantee: everything that worked with the old version and may fail with the new one
-//! has a line that is marked as breaking. Parts that cannot be compared are marked as breaking.
-//! Equal manifests have no differences. Manifests that differ in more than their version have some.
+//! has a line marked as breaking. Parts that cannot be compared are marked as breaking. Equal
+//! manifests have no differences. Manifests that differ in more than their version have some.
 //!
 //! The guarantee rests on one assumption: callers send the arguments that a schema declares, and
 //! read the data that it declares. Therefore a new optional argument breaks no caller, although an
@@ -21,7 +21,7 @@ use crate::{EgressRule, Hints, Manifest, Tool, Trigger};
 /// One difference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// Place of the change, for example `tools.EXAMPLE_GET_ITEM.input.id`.
+    /// Path of the change, for example `tools.EXAMPLE_GET_ITEM.input.id`.
     pub place: String,
     /// Description of the change.
     pub change: String,
@@ -208,7 +208,7 @@ fn hints(report: &mut Report, old: Hints, new: Hints) {
     }
 }
 
-/// The changes found so far, and the place of the next ones.
+/// The changes so far, and the path of the next ones.
 struct Report {
     place: String,
     changes: Vec<Change>,
@@ -240,7 +240,7 @@ impl Report {
         });
     }
 
-    /// Adds a change of the place itself.
+    /// Adds a change of the current path itself.
     fn add_here(&mut self, change: String, breaks: &[Party]) {
         self.changes.push(Change {
             place: self.place.clone(),
@@ -309,12 +309,11 @@ impl Report {
     /// Compares egress rules. A credential may go wherever a toolkit may, so an added host is one
     /// that the owners of accounts did not know about.
     fn egress(&mut self, part: &str, old: &[EgressRule], new: &[EgressRule], credentials: bool) {
-        let known = |rule: &EgressRule| {
-            old.iter()
-                .any(|old| crate::problems::covers(&old.host, &rule.host))
-        };
         for rule in new.iter().filter(|rule| !old.contains(rule)) {
-            let breaks: &[Party] = if credentials && !known(rule) {
+            let is_known = old
+                .iter()
+                .any(|old| crate::problems::covers(&old.host, &rule.host));
+            let breaks: &[Party] = if credentials && !is_known {
                 &[Accounts]
             } else {
                 &[]
@@ -360,9 +359,8 @@ impl Report {
             {
                 report.add(name(other), "is new".to_owned(), &[]);
             }
-            let names = |list: &[T]| list.iter().map(|one| name(one).clone()).collect::<Vec<_>>();
-            let mut before = names(old);
-            let mut after = names(new);
+            let mut before: Vec<_> = old.iter().map(&name).collect();
+            let mut after: Vec<_> = new.iter().map(&name).collect();
             let moved = before != after;
             before.sort();
             after.sort();

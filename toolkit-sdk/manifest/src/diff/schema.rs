@@ -2,8 +2,8 @@
 //!
 //! The schemas are compared in both directions, each time by structure: each demand of the second
 //! schema must follow from a demand of the first. A demand that does not follow is a finding, and
-//! so is a demand that is not understood. Schemas come from toolkits, so the work is bounded. A
-//! pair that takes more work is a finding too.
+//! so is an unknown one. Schemas come from toolkits, so the work is bounded. A pair that takes more
+//! work is a finding too.
 
 mod node;
 
@@ -79,10 +79,10 @@ struct Finding {
     tolerated: bool,
 }
 
-/// Findings by place and keyword.
+/// Findings by path and keyword.
 type Findings = BTreeMap<(String, &'static str), Finding>;
 
-/// Reports the differences at the place of the report.
+/// Reports the differences at the path of the report.
 pub(super) fn compare(old: &Value, new: &Value, direction: Direction, report: &mut Report) {
     if old == new {
         return;
@@ -111,13 +111,11 @@ fn line(
     direction: Direction,
     report: &mut Report,
 ) {
-    let strict =
-        |finding: &Option<Finding>| finding.as_ref().is_some_and(|finding| !finding.tolerated);
     let breaking = match (direction, keyword) {
         // A property that callers sent or read is gone, even if it is still tolerated.
         (_, "property") if narrow.is_some() => true,
-        (Direction::In, _) => strict(&narrow),
-        (Direction::Out, _) => strict(&wide),
+        (Direction::In, _) => narrow.as_ref().is_some_and(|finding| !finding.tolerated),
+        (Direction::Out, _) => wide.as_ref().is_some_and(|finding| !finding.tolerated),
     };
     let gone = narrow.is_some();
     let came = wide.is_some();
@@ -358,30 +356,28 @@ impl Comparison {
 
     /// Compares the keywords that are only understood as a whole.
     fn whole(&mut self, first: &Node<'_>, demand: &Map<String, Value>, place: &str) {
-        let is_whole = |keyword: &str| {
-            KEYWORDS_COMPARED_WHOLE.contains(&keyword)
-                || (keyword == "items" && demand[keyword].is_array())
-        };
         let lone = demand
             .keys()
             .any(|keyword| keyword.starts_with("unevaluated"));
         let follows = |keywords: &[&str]| {
             first.maps.iter().any(|own| {
-                let alike = |keyword: &&str| {
-                    own.get(*keyword) == demand.get(*keyword)
-                        && has_no_references(&demand[*keyword])
-                };
                 if lone {
                     *own == demand && demand.values().all(has_no_references)
                 } else {
-                    keywords.iter().all(alike)
+                    keywords.iter().all(|keyword| {
+                        own.get(*keyword) == demand.get(*keyword)
+                            && has_no_references(&demand[*keyword])
+                    })
                 }
             })
         };
         let together: Vec<_> = demand
             .keys()
             .map(String::as_str)
-            .filter(|keyword| is_whole(keyword))
+            .filter(|keyword| {
+                KEYWORDS_COMPARED_WHOLE.contains(keyword)
+                    || (*keyword == "items" && demand[*keyword].is_array())
+            })
             .collect();
         let (free, bound): (Vec<_>, Vec<_>) = together.into_iter().partition(|keyword| {
             ["format", "multipleOf", "not", "pattern", "uniqueItems"].contains(keyword)
@@ -489,12 +485,12 @@ impl Comparison {
             // The positions of a list have schemas of their own. A demand follows only from the
             // same schemas.
             None => {
-                let alike = |own: &&Map<String, Value>| {
+                let is_implied = first.maps.iter().any(|own| {
                     ["items", "prefixItems", "additionalItems"]
                         .iter()
                         .all(|keyword| own.get(*keyword) == demand.get(*keyword))
-                };
-                if !(first.maps.iter().any(alike) && has_no_references(schema)) {
+                });
+                if !(is_implied && has_no_references(schema)) {
                     self.find(place, "items", first.keyword("items"), Some(schema));
                 }
             }
@@ -512,7 +508,7 @@ fn is_as_strict(own: &Value, other: &Value, more: bool) -> bool {
     order.is_some_and(|order| order.is_eq() || order.is_gt() == more)
 }
 
-/// Returns true if a schema contains no references and so means the same in any place.
+/// Returns true if a schema contains no references and so means the same at any path.
 fn has_no_references(schema: &Value) -> bool {
     match schema {
         Value::Object(members) => {

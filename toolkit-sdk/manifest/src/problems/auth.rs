@@ -228,17 +228,18 @@ pub(super) fn check_target(placement: &Placement, report: &mut Report) {
     match placement {
         Placement::Header { name, .. } => check_header(name, report),
         Placement::Query { name, .. } => {
-            let plain = |byte: u8| byte.is_ascii_graphic() && !b"&=#?%+".contains(&byte);
-            if name.is_empty() || name.len() > 64 || !name.bytes().all(plain) {
+            let is_plain = name
+                .bytes()
+                .all(|byte| byte.is_ascii_graphic() && !b"&=#?%+".contains(&byte));
+            if name.is_empty() || name.len() > 64 || !is_plain {
                 report.add("is not the name of a query parameter");
             }
         }
         Placement::Path { marker, .. } => {
-            let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"~_.-".contains(&byte);
-            if !(3..=64).contains(&marker.len())
-                || !marker.bytes().all(plain)
-                || !marker.contains('~')
-            {
+            let is_plain = marker
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"~_.-".contains(&byte));
+            if !(3..=64).contains(&marker.len()) || !is_plain || !marker.contains('~') {
                 report.add("write the marker as 3 to 64 letters and digits with ~, for example ~credential~");
             }
         }
@@ -251,10 +252,10 @@ pub(super) fn check_target(placement: &Placement, report: &mut Report) {
 }
 
 pub(super) fn check_header(name: &str, report: &mut Report) {
-    let token = |byte: u8| {
+    let is_token = name.bytes().all(|byte| {
         byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"!#$%&'*+-.^_`|~".contains(&byte)
-    };
-    if name.is_empty() || name.len() > 64 || !name.bytes().all(token) {
+    });
+    if name.is_empty() || name.len() > 64 || !is_token {
         report.add("is not the name of a header; write it in lower case, for example x-api-key");
     }
     if PLATFORM_HEADERS.contains(&name) {

@@ -53,9 +53,8 @@ pub struct SchemaCost<'a> {
 /// Measures a schema.
 ///
 /// # Errors
-/// An error if the schema refers to itself for the same value, is nested too deep
-/// for one value, or uses keywords that make references depend on more than its text. The message
-/// names the place.
+/// An error if the schema refers to itself for the same value, is nested too deep for one value, or
+/// uses keywords that make references depend on more than its text. The message names the path.
 pub fn schema_cost(schema: &Value) -> Result<SchemaCost<'_>, String> {
     let mut survey = Survey {
         root: schema,
@@ -201,7 +200,7 @@ impl<'a> Survey<'a> {
         })
     }
 
-    /// Returns the target of a reference, or none if the target does not exist, which is refused
+    /// Returns the target of a reference, or `None` if the target does not exist, which is refused
     /// elsewhere.
     fn target(&self, reference: &'a Value, place: &str) -> Result<Option<&'a Value>, String> {
         let local = reference
@@ -220,16 +219,10 @@ impl<'a> Survey<'a> {
     /// Refuses keywords that give a reference another meaning than its text has. A reference may
     /// lead into data, where other rules do not apply. In old dialects, `id` is such a keyword.
     fn check_dialect(&self, keywords: &Map<String, Value>, place: &str) -> Result<(), String> {
-        let names_old = |dialect: &Value| {
-            dialect
-                .as_str()
-                .is_some_and(|name| name.contains("draft-03") || name.contains("draft-04"))
-        };
-        let old = names_old(&self.root["$schema"]);
+        let old = is_old_dialect(&self.root["$schema"]);
         let foreign = IDENTITY_KEYWORDS
             .into_iter()
-            .find(|keyword| keywords.contains_key(*keyword));
-        let foreign = foreign
+            .find(|keyword| keywords.contains_key(*keyword))
             .or_else(|| (old && keywords.get("id").is_some_and(Value::is_string)).then_some("id"));
         if let Some(keyword) = foreign {
             return Err(format!(
@@ -237,7 +230,7 @@ impl<'a> Survey<'a> {
                 place_or_schema(place)
             ));
         }
-        if !old && keywords.get("$schema").is_some_and(names_old) {
+        if !old && keywords.get("$schema").is_some_and(is_old_dialect) {
             return Err(format!(
                 "{}: remove `$schema`; the top of the schema names the dialect",
                 place_or_schema(place)
@@ -245,6 +238,12 @@ impl<'a> Survey<'a> {
         }
         Ok(())
     }
+}
+
+fn is_old_dialect(dialect: &Value) -> bool {
+    dialect
+        .as_str()
+        .is_some_and(|name| name.contains("draft-03") || name.contains("draft-04"))
 }
 
 /// Returns the schemas below a keyword.

@@ -294,8 +294,7 @@ impl<'a> Checked<'a, '_> {
             template::check
         };
         let named = check(value, &self.known, report);
-        let hidden = |name: &&&str| !secrets && self.is_secret(name);
-        for name in named.iter().filter(hidden) {
+        for name in named.iter().filter(|name| !secrets && self.is_secret(name)) {
             report.add(format_args!(
                 "`{{{name}}}` is secret; a URL may contain only non-secret fields"
             ));

@@ -152,7 +152,7 @@ fn is_label(label: &str) -> bool {
             .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
-/// Returns true if names below this domain can belong to anyone. This short rule stands in for the
+/// Returns true if names below this domain can belong to anyone. This short rule replaces the
 /// public suffix list: it covers the common suffixes, and the operator's policy decides in the end.
 fn is_public_suffix(labels: &[&str]) -> bool {
     let two = matches!(labels, [second, country] if country.len() == 2 && PUBLIC_SECOND_LEVELS.contains(second));

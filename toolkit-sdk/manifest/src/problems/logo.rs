@@ -169,8 +169,10 @@ fn check_data(data: &str, report: &mut Report) {
             IMAGE_TYPES.join(", ")
         ));
     }
-    let digit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
-    if content.is_empty() || !content.bytes().all(digit) {
+    let is_base64 = content
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'='));
+    if content.is_empty() || !is_base64 {
         report.add("the `data:` URL is not base64");
     }
 }
@@ -194,7 +196,7 @@ struct Rebuild {
     problems: Vec<String>,
     /// Names of the open elements.
     open: Vec<String>,
-    /// Number of open elements, counted from the first one that is left out.
+    /// Number of open elements, counted from the first omitted one.
     left_out: usize,
     /// True if the root element was read.
     complete: bool,
@@ -320,12 +322,13 @@ fn is_allowed(name: &str, value: &str) -> bool {
     }
 }
 
-/// Returns true if a value has no character that begins an escape, a string or an address in CSS,
-/// and calls only [`ALLOWED_FUNCTIONS`], or `url` with an element of the same document.
+/// Returns true if a value contains no character that starts an escape, a string or an address in
+/// CSS, and calls only [`ALLOWED_FUNCTIONS`], or `url` with an element of the same document.
 fn is_plain(value: &str) -> bool {
-    let letter =
-        |letter: char| letter.is_ascii_alphanumeric() || " \t\n\r#.,()%+-_".contains(letter);
-    if !value.chars().all(letter) {
+    let is_plain = value
+        .chars()
+        .all(|letter| letter.is_ascii_alphanumeric() || " \t\n\r#.,()%+-_".contains(letter));
+    if !is_plain {
         return false;
     }
     let mut rest = value;

@@ -1,4 +1,4 @@
-//! Validation of a manifest, with all errors listed at once.
+//! Validation of a manifest, which lists all errors.
 //!
 //! A manifest comes from the toolkit's author, and other parts rely on it later: agents read its
 //! texts, requests go to its hosts, credentials go into its templates. Therefore a manifest that
@@ -50,7 +50,7 @@ const MAX_CATEGORIES: usize = 20;
 const MAX_PROBLEMS: usize = 200;
 
 impl Manifest {
-    /// Returns every problem, each with its place. An empty list means that the manifest is valid.
+    /// Returns every problem, each with its path. An empty list means that the manifest is valid.
     #[must_use]
     pub fn problems(&self) -> Vec<String> {
         let mut report = Report::default();
@@ -67,8 +67,8 @@ impl Manifest {
     }
 }
 
-/// Returns every problem of a schema that is not a part of a manifest, under the same rules. Each line
-/// begins with the name of the schema. An empty list means that the schema is valid.
+/// Returns every problem of a schema outside a manifest, under the same rules. Each line starts
+/// with the name of the schema. An empty list means that the schema is valid.
 #[must_use]
 pub fn schema_problems(name: &str, schema: &Value) -> Vec<String> {
     let mut report = Report::default();
@@ -124,25 +124,26 @@ fn categories(manifest: &Manifest, report: &mut Report) {
             manifest.categories.len()
         ));
     }
-    let word = |text: &str| {
-        (1..=MAX_SLUG_BYTES).contains(&text.len())
-            && text.split('-').all(|part| {
-                !part.is_empty()
-                    && part
-                        .bytes()
-                        .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
-            })
-    };
     for category in manifest
         .categories
         .iter()
-        .filter(|category| !word(category))
+        .filter(|category| !is_category(category))
     {
         report.add(format_args!(
             "`{category}` is not a category; write lower-case words, for example developer-tools"
         ));
     }
     unique(&manifest.categories, &mut report);
+}
+
+fn is_category(text: &str) -> bool {
+    (1..=MAX_SLUG_BYTES).contains(&text.len())
+        && text.split('-').all(|part| {
+            !part.is_empty()
+                && part
+                    .bytes()
+                    .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        })
 }
 
 fn counts(manifest: &Manifest, report: &mut Report) {
@@ -171,7 +172,7 @@ fn counts(manifest: &Manifest, report: &mut Report) {
     }
 }
 
-/// Returns true if a text may be the slug of a toolkit, and thereby a part of file names and
+/// Returns true if a string may be the slug of a toolkit, and thereby a part of file names and
 /// addresses.
 #[must_use]
 pub fn is_slug(text: &str) -> bool {
@@ -195,8 +196,8 @@ fn unique<T: AsRef<str>>(values: &[T], report: &mut Report) {
     }
 }
 
-/// The problems found so far below one place. When a child report is dropped, its problems go to
-/// its parent.
+/// The problems so far below one path. When a child report is dropped, its problems go to its
+/// parent.
 #[derive(Default)]
 struct Report<'a> {
     place: String,
@@ -223,7 +224,7 @@ impl Report<'_> {
         self.problems.push(format!("{}: {problem}", self.place));
     }
 
-    /// Returns the number of problems of this place so far.
+    /// Returns the number of problems of this path so far.
     fn count(&self) -> usize {
         self.problems.len()
     }

@@ -86,7 +86,7 @@ pub(super) fn check_object(schema: &Value, report: &mut Report) {
     check(schema, report);
 }
 
-/// Checks a schema that describes an object or has no type.
+/// Checks a schema that describes an object or lacks a type.
 pub(super) fn check_answer(schema: &Value, report: &mut Report) {
     if schema.get("type").is_some_and(|kind| kind != "object") {
         report.add("an output must be an object, so that fields can be added later; put the value into a field");
@@ -185,11 +185,11 @@ fn check_keywords(keywords: &Map<String, Value>, root: &Value, report: &mut Repo
         check_reference(reference, root, report);
     }
     if let Some(dialect) = keywords.get("$schema") {
-        let known = |text: &str| {
-            text.starts_with("http://json-schema.org/")
-                || text.starts_with("https://json-schema.org/")
-        };
-        if !dialect.as_str().is_some_and(known) {
+        let is_known = dialect.as_str().is_some_and(|dialect| {
+            dialect.starts_with("http://json-schema.org/")
+                || dialect.starts_with("https://json-schema.org/")
+        });
+        if !is_known {
             report.add(format_args!(
                 "`$schema` {dialect} is not a dialect of JSON Schema; remove it"
             ));
@@ -211,17 +211,7 @@ fn check_keywords(keywords: &Map<String, Value>, root: &Value, report: &mut Repo
 
 /// Checks the keywords that hold values and not schemas.
 fn check_values(keywords: &Map<String, Value>, report: &mut Report) {
-    let names = |value: &Value| match value {
-        Value::String(name) => JSON_TYPES.contains(&name.as_str()),
-        Value::Array(names) => {
-            !names.is_empty()
-                && names
-                    .iter()
-                    .all(|name| name.as_str().is_some_and(|name| JSON_TYPES.contains(&name)))
-        }
-        _ => false,
-    };
-    if let Some(kind) = keywords.get("type").filter(|kind| !names(kind)) {
+    if let Some(kind) = keywords.get("type").filter(|kind| !names_types(kind)) {
         report.at("type").add(format_args!(
             "{kind} is not one of {}, or a list of them",
             JSON_TYPES.join(", ")
@@ -273,6 +263,20 @@ fn check_values(keywords: &Map<String, Value>, report: &mut Report) {
     }
 }
 
+/// Returns true if a value is the name of a type, or a list of such names.
+fn names_types(value: &Value) -> bool {
+    match value {
+        Value::String(name) => JSON_TYPES.contains(&name.as_str()),
+        Value::Array(names) => {
+            !names.is_empty()
+                && names
+                    .iter()
+                    .all(|name| name.as_str().is_some_and(|name| JSON_TYPES.contains(&name)))
+        }
+        _ => false,
+    }
+}
+
 fn is_list_of_names(value: &Value) -> bool {
     let Some(list) = value.as_array() else {
         return false;
@@ -281,8 +285,7 @@ fn is_list_of_names(value: &Value) -> bool {
     names.len() == list.len()
 }
 
-/// Checks that a reference leads to a place in the same schema, and not into a cycle of references
-/// only.
+/// Checks that a reference leads into the same schema, and not into a cycle of references only.
 fn check_reference(reference: &Value, root: &Value, report: &mut Report) {
     let mut report = report.at("$ref");
     let mut seen = BTreeSet::new();

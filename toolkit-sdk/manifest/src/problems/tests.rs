@@ -71,7 +71,7 @@ fn with(place: &str, value: Value) -> Vec<String> {
     problems(&manifest)
 }
 
-/// Replaces one value and expects one problem that begins with the place and contains the words.
+/// Replaces one value and expects one problem that starts with the path and contains the words.
 #[track_caller]
 fn refused(place: &str, value: Value, at: &str, words: &str) {
     let found = with(place, value.clone());

@@ -3,7 +3,7 @@
 
 use super::Report;
 
-/// Checks a text of one line: a name or a title.
+/// Checks a string of one line: a name or a title.
 pub(super) fn line(text: &str, longest: usize, report: &mut Report) {
     if text.contains(['\n', '\t']) {
         report.add("write it on one line, without tabs");
@@ -14,7 +14,7 @@ pub(super) fn line(text: &str, longest: usize, report: &mut Report) {
     block(text, longest, report);
 }
 
-/// Checks a text of any number of lines. `longest` is in bytes.
+/// Checks a string of any number of lines. `longest` is in bytes.
 pub(super) fn block(text: &str, longest: usize, report: &mut Report) {
     if text.trim().is_empty() {
         report.add("is empty");
@@ -22,7 +22,7 @@ pub(super) fn block(text: &str, longest: usize, report: &mut Report) {
     optional(text, longest, report);
 }
 
-/// Checks a text that may be empty.
+/// Checks a string that may be empty.
 pub(super) fn optional(text: &str, longest: usize, report: &mut Report) {
     if text.len() > longest {
         report.add(format_args!(
@@ -33,7 +33,7 @@ pub(super) fn optional(text: &str, longest: usize, report: &mut Report) {
     visible(text, report);
 }
 
-/// Reports the first character that is invisible or that changes how others are shown.
+/// Reports the first character that is invisible or changes how others are displayed.
 pub(super) fn visible(text: &str, report: &mut Report) {
     if let Some(hidden) = text.chars().find(|&letter| is_hidden(letter)) {
         report.add(format_args!(

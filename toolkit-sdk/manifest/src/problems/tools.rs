@@ -37,7 +37,7 @@ pub(super) fn check(manifest: &Manifest, report: &mut Report) {
     }
 }
 
-/// Returns the report for an item of a list. It is named by its slug if that is well formed,
+/// Returns the report for an item of a list. It is named by its slug if the slug is well formed,
 /// otherwise by its number.
 fn place<'a>(report: &'a mut Report<'_>, list: &str, index: usize, slug: &str) -> Report<'a> {
     if is_upper(slug) {
@@ -156,8 +156,11 @@ fn check_subscription(
     if manifest.tool(&trigger.slug).is_some() {
         report.add("a tool has the slug of the trigger; rename one of them");
     }
-    let property = |name: &String| trigger.config["properties"].get(name);
-    if property(&subscription.secret).is_none_or(|secret| secret["writeOnly"] != true) {
+    let properties = &trigger.config["properties"];
+    if properties
+        .get(&subscription.secret)
+        .is_none_or(|secret| secret["writeOnly"] != true)
+    {
         report.at("secret").add(format_args!(
             "`{}` is no property of the configuration with `writeOnly`",
             subscription.secret
@@ -170,7 +173,7 @@ fn check_subscription(
         ));
     }
     for name in &subscription.requires {
-        if property(name).is_none() {
+        if properties.get(name).is_none() {
             report
                 .at("requires")
                 .add(format_args!("`{name}` is no property of the configuration"));

@@ -41,25 +41,12 @@ pub(crate) mod calls {
             timeout_ms,
             into_blob,
         } = request;
-        let content = |content| match content {
-            Content::Bytes(bytes) => http::Content::Bytes(bytes),
-            Content::Blob(id) => http::Content::Blob(id),
-        };
-        let part = |Part {
-                        name,
-                        filename,
-                        media_type,
-                        content: body,
-                    }| http::Part {
-            name,
-            filename,
-            media_type,
-            content: content(body),
-        };
         let body = match body {
             Body::Empty => http::Body::Empty,
-            Body::Content(body) => http::Body::Content(content(body)),
-            Body::Multipart(parts) => http::Body::Multipart(parts.into_iter().map(part).collect()),
+            Body::Content(content) => http::Body::Content(lower_content(content)),
+            Body::Multipart(parts) => {
+                http::Body::Multipart(parts.into_iter().map(lower_part).collect())
+            }
         };
         http::Request {
             method,
@@ -69,6 +56,22 @@ pub(crate) mod calls {
             credential,
             timeout_ms,
             into_blob,
+        }
+    }
+
+    fn lower_content(content: Content) -> http::Content {
+        match content {
+            Content::Bytes(bytes) => http::Content::Bytes(bytes),
+            Content::Blob(id) => http::Content::Blob(id),
+        }
+    }
+
+    fn lower_part(part: Part) -> http::Part {
+        http::Part {
+            name: part.name,
+            filename: part.filename,
+            media_type: part.media_type,
+            content: lower_content(part.content),
         }
     }
 

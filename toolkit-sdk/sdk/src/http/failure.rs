@@ -9,7 +9,7 @@ use crate::{ToolError, clock};
 /// Longest message in characters. A longer one is cut: it is meant for people, and the details hold
 /// the whole body.
 const MAX_MESSAGE_CHARS: usize = 500;
-/// Largest body in bytes that is kept as details.
+/// Maximum size of a body kept as details, in bytes.
 const MAX_DETAILS_BYTES: usize = 32 * 1024;
 const PLAIN_TEXT: &str = "text/plain";
 
@@ -108,12 +108,11 @@ pub(crate) fn message(body: &Value) -> Option<&str> {
     if let Value::String(text) = body {
         return Some(text);
     }
-    let text = |place: &&str| {
+    MESSAGE_POINTERS.iter().find_map(|place| {
         body.pointer(place)
             .and_then(Value::as_str)
             .filter(|text| !text.trim().is_empty())
-    };
-    MESSAGE_POINTERS.iter().find_map(text)
+    })
 }
 
 fn plain_text(response: &Response) -> Option<&str> {

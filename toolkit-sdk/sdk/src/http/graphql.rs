@@ -85,8 +85,9 @@ fn refusal(errors: Vec<Value>) -> ToolError {
         .to_owned();
     let code = ["/extensions/code", "/type", "/extensions/type"]
         .iter()
-        .find_map(|place| first.pointer(place)?.as_str());
-    let code = code.unwrap_or_default().to_ascii_lowercase();
+        .find_map(|place| first.pointer(place)?.as_str())
+        .unwrap_or_default()
+        .to_ascii_lowercase();
     let kind = match code.as_str() {
         "unauthenticated" | "authentication_error" | "authentication error" => "unauthorized",
         "forbidden" | "access_denied" => "forbidden",

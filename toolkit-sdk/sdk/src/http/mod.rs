@@ -13,8 +13,8 @@
 //! ```
 //!
 //! The platform attaches the credential of the account and refuses requests that the manifest does
-//! not allow. A toolkit never sees or sets a credential. `send` returns an error for every status
-//! that is not a success, with the provider's own message.
+//! not allow. A toolkit never sees or sets a credential. `send` returns an error for every
+//! unsuccessful status, with the provider's own message.
 
 mod client;
 pub(crate) mod encode;

@@ -18,7 +18,7 @@ impl Multipart {
         Self::default()
     }
 
-    /// Adds a text part.
+    /// Adds a part with text.
     pub fn text(mut self, name: &str, value: impl Display) -> Self {
         let content = Content::Bytes(value.to_string().into_bytes());
         self.parts.push(Part {
@@ -30,7 +30,7 @@ impl Multipart {
         self
     }
 
-    /// Adds a text part if there is a value.
+    /// Adds a part with text if the value is present.
     pub fn text_opt(self, name: &str, value: Option<impl Display>) -> Self {
         match value {
             Some(value) => self.text(name, value),

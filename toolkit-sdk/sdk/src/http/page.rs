@@ -1,4 +1,4 @@
-//! Pagination: reads the pages of a list one after the other as one sequence of items.
+//! Pagination: reads the pages of a list sequentially, as one sequence of items.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;

@@ -323,14 +323,18 @@ pub fn send_all(requests: impl IntoIterator<Item = Request>) -> Vec<Result<Respo
         }
     }
     let mut sent = host::send_all(ready).into_iter();
-    let missing = || ToolError::internal("the platform returned fewer responses than requests");
-    let answer = |(answer, errors): (Option<Result<Response>>, _)| match answer {
-        Some(problem) => problem,
-        None => match sent.next() {
-            Some(Ok(response)) => Response::new(response).checked(errors),
-            Some(Err(failure)) => Err(failure::from_transport(failure)),
-            None => Err(missing()),
-        },
-    };
-    answers.into_iter().zip(errors).map(answer).collect()
+    answers
+        .into_iter()
+        .zip(errors)
+        .map(|(answer, errors)| match answer {
+            Some(problem) => problem,
+            None => match sent.next() {
+                Some(Ok(response)) => Response::new(response).checked(errors),
+                Some(Err(failure)) => Err(failure::from_transport(failure)),
+                None => Err(ToolError::internal(
+                    "the platform returned fewer responses than requests",
+                )),
+            },
+        })
+        .collect()
 }

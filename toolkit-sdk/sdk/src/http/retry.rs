@@ -1,5 +1,5 @@
-//! Time to wait before a retry, as the provider's response states it. Besides the one standard
-//! header, many others are in use.
+//! Time to wait before a retry, as the provider's response states it. Many headers are in use in
+//! addition to the one standard header.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -17,7 +17,7 @@ const RESET_HEADERS: [&str; 8] = [
     "rate-limit-reset",
 ];
 
-/// Longest wait that is still taken as a hint.
+/// Longest wait that counts as a hint.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Returns the time to wait, if the headers state it.
@@ -26,24 +26,22 @@ pub(super) fn after(response: &Response, now_ms: u64) -> Option<Duration> {
         .header("retry-after-ms")
         .and_then(|value| value.trim().parse().ok())
         .map(Duration::from_millis);
-    let standard = || {
-        response
-            .header("retry-after")
-            .and_then(|value| read(value, now_ms))
-    };
-    let habit = || {
-        RESET_HEADERS
-            .iter()
-            .find_map(|name| response.header(name).and_then(|value| read(value, now_ms)))
-    };
     exact
-        .or_else(standard)
-        .or_else(habit)
+        .or_else(|| {
+            response
+                .header("retry-after")
+                .and_then(|value| read(value, now_ms))
+        })
+        .or_else(|| {
+            RESET_HEADERS
+                .iter()
+                .find_map(|name| response.header(name).and_then(|value| read(value, now_ms)))
+        })
         .filter(|wait| *wait <= MAX_RETRY_AFTER)
 }
 
-/// Parses a number of seconds, a time as seconds or milliseconds since 1970, a date, or a text like
-/// `1m30s`.
+/// Parses a number of seconds, a time as seconds or milliseconds since 1970, a date, or a duration
+/// like `1m30s`.
 fn read(value: &str, now_ms: u64) -> Option<Duration> {
     let value = value.trim();
     if let Ok(number) = value.parse::<f64>() {

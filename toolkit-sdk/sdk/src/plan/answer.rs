@@ -37,7 +37,7 @@ pub(super) fn convert(request: Request, call: &Call) -> Result<Vec<u8>> {
     }
 }
 
-/// Serializes an object as it is. A list becomes the member `items`, any other value `value`.
+/// Serializes an object as it is. A list becomes the property `items`, any other value `value`.
 fn object(value: Value, next: Option<Value>) -> Result<Vec<u8>> {
     let mut told = match value {
         Value::Object(members) => return written(&Value::Object(members)),
@@ -49,7 +49,7 @@ fn object(value: Value, next: Option<Value>) -> Result<Vec<u8>> {
     written(&Value::Object(told))
 }
 
-/// Returns a body that is not JSON: an empty object, a text, or a file.
+/// Returns a body that is not JSON: an empty object, text, or a file.
 fn other(response: Response) -> Result<Vec<u8>> {
     if response.bytes().is_empty() {
         return written(&json!({}));
@@ -68,7 +68,7 @@ fn other(response: Response) -> Result<Vec<u8>> {
     }
 }
 
-/// Returns the arguments that request the next page, for a list whose pages have no place for them:
+/// Returns the arguments that request the next page, for a list whose pages do not contain them:
 /// the parameters of the next link.
 fn next(response: &Response, call: &Call) -> Option<Value> {
     let link = response.next_link()?;

@@ -9,10 +9,10 @@ use super::{Arguments, style};
 use crate::http::{Multipart, Request};
 use crate::{File, Result, ToolError};
 
-/// Largest number of bytes that is copied at once.
+/// Largest number of bytes copied in one step.
 const CHUNK_BYTES: u32 = 1 << 20;
 
-/// Adds the body that is built from the arguments.
+/// Adds the body built from the arguments.
 pub(super) fn write(request: Request, body: &Body, arguments: &mut Arguments) -> Result<Request> {
     match body {
         Body::Json {
@@ -115,25 +115,29 @@ fn given_fields<'a>(
     fields: &'a [FormField],
     arguments: &mut Arguments,
 ) -> Vec<(&'a FormField, Value)> {
-    let value = |field: &'a FormField| {
-        let given = arguments
-            .remove(field.argument.as_ref().unwrap_or(&field.name))
-            .filter(|value| !value.is_null());
-        Some((field, given.or_else(|| field.default.clone())?))
-    };
-    fields.iter().filter_map(value).collect()
+    fields
+        .iter()
+        .filter_map(|field| {
+            let given = arguments
+                .remove(field.argument.as_ref().unwrap_or(&field.name))
+                .filter(|value| !value.is_null());
+            Some((field, given.or_else(|| field.default.clone())?))
+        })
+        .collect()
 }
 
 fn push(pairs: &mut Vec<(String, String)>, field: &FormField, value: &Value) {
-    let name = || field.name.clone();
+    let name = &field.name;
     match (field.carries, value) {
-        (FieldEncoding::Json, value) => pairs.push((name(), value.to_string())),
-        (FieldEncoding::Brackets, value) => style::brackets(pairs, &field.name, value),
-        (FieldEncoding::Joined, value) => pairs.push((name(), style::joined(value, ",", false))),
-        (_, Value::Array(items)) => {
-            pairs.extend(items.iter().map(|item| (name(), style::plain(item))))
+        (FieldEncoding::Json, value) => pairs.push((name.clone(), value.to_string())),
+        (FieldEncoding::Brackets, value) => style::brackets(pairs, name, value),
+        (FieldEncoding::Joined, value) => {
+            pairs.push((name.clone(), style::joined(value, ",", false)))
         }
-        (_, value) => pairs.push((name(), style::plain(value))),
+        (_, Value::Array(items)) => {
+            pairs.extend(items.iter().map(|item| (name.clone(), style::plain(item))))
+        }
+        (_, value) => pairs.push((name.clone(), style::plain(value))),
     }
 }
 

@@ -4,7 +4,7 @@
 //! session, the end of the session. Nothing is kept between calls, so a server that loses its
 //! sessions does no harm. Servers respond with JSON or with an event stream; both end with the
 //! response: the host leaves a stream that stays open, and answers the server's requests in it.
-//! Protocol versions 2024-11-05 to 2025-11-25 begin with the handshake, and servers of all of them
+//! Protocol versions 2024-11-05 to 2025-11-25 start with the handshake, and servers of all of them
 //! know the requested version.
 
 use base64::Engine;
@@ -84,8 +84,8 @@ impl Session {
 
 /// Returns the result of the request with this id.
 fn result(response: &Response, id: u64) -> Result<Value> {
-    let answer = rpc::response_to(&id.into(), rpc::messages(response.bytes()));
-    let mut answer = answer.ok_or_else(|| unreadable("it has no result for the request"))?;
+    let mut answer = rpc::response_to(&id.into(), rpc::messages(response.bytes()))
+        .ok_or_else(|| unreadable("it has no result for the request"))?;
     match answer.get("error").filter(|error| !error.is_null()) {
         Some(error) => Err(refusal(error)),
         None => Ok(answer["result"].take()),
@@ -169,8 +169,8 @@ impl<'a> Parts<'a> {
         Ok(parts)
     }
 
-    /// Returns the parts of a result without structured content. A single text that is a JSON object is
-    /// the structured content of servers that know none.
+    /// Returns the parts of a result without structured content. A single text part that contains a
+    /// JSON object is the structured content of servers that do not support it.
     fn alone(self) -> Map<String, Value> {
         let has_one_text = self.texts.len() == 1 && self.lists().all(|(_, list)| list.is_empty());
         let object = self.texts.first().filter(|_| has_one_text);
@@ -180,8 +180,8 @@ impl<'a> Parts<'a> {
         self.added_to(Map::new())
     }
 
-    /// Returns the parts together with the structured content. A list becomes the member `items`, and a
-    /// single value `value`.
+    /// Returns the parts together with the structured content. A list becomes the property `items`,
+    /// and a single value `value`.
     fn beside(mut self, structured: Value) -> Map<String, Value> {
         self.texts.retain(|text| !is_told(&structured, text));
         self.added_to(match structured {
@@ -213,7 +213,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Adds a part. A member that the structured content has keeps its name.
+/// Adds a part. A property of the structured content keeps its name.
 fn add(output: &mut Map<String, Value>, name: &str, value: Value) {
     let mut name = name.to_owned();
     while output.contains_key(&name) {
@@ -222,7 +222,7 @@ fn add(output: &mut Map<String, Value>, name: &str, value: Value) {
     output.insert(name, value);
 }
 
-/// Returns true if a text repeats the structured content, one of its values, or an item of one.
+/// Returns true if the text repeats the structured content, one of its values, or an item of one.
 fn is_told(structured: &Value, text: &str) -> bool {
     let parsed = serde_json::from_str::<Value>(text).ok();
     let is_same = |value: &Value| Some(value) == parsed.as_ref() || value.as_str() == Some(text);

@@ -22,7 +22,7 @@ use crate::{Result, ToolError, context};
 /// Arguments of a call that no part of the request has used yet.
 type Arguments = Map<String, Value>;
 
-/// Place of the plan: address and length in the module's memory. `toolkit build` writes both.
+/// Location of the plan: address and length in the module's memory. `toolkit build` writes both.
 /// Without a plan they are 0.
 #[repr(C)]
 pub struct PlanPlace {
@@ -31,7 +31,7 @@ pub struct PlanPlace {
 }
 
 impl PlanPlace {
-    /// Returns the place of a toolkit that has no plan.
+    /// Returns the location of a toolkit without a plan.
     #[must_use]
     pub const fn empty() -> Self {
         // Atomics are never treated as constants, so the values that the build writes into the
@@ -66,7 +66,7 @@ impl PlanPlace {
     }
 }
 
-/// Runs a tool of the plan, or returns `None` if the plan has no such tool.
+/// Runs a tool of the plan, or returns `None` if the plan does not contain the tool.
 pub(crate) fn execute(
     place: &PlanPlace,
     client: Option<Client>,
@@ -154,10 +154,10 @@ fn fill_fields(url: &mut String, call: &Call) {
 }
 
 fn method(name: &str) -> Result<&'static str> {
-    let found = manifest::HTTP_METHODS
+    manifest::HTTP_METHODS
         .into_iter()
-        .find(|known| *known == name);
-    found.ok_or_else(|| ToolError::internal(format!("the plan has the unknown method `{name}`")))
+        .find(|known| *known == name)
+        .ok_or_else(|| ToolError::internal(format!("the plan has the unknown method `{name}`")))
 }
 
 #[cfg(test)]

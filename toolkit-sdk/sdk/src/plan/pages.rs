@@ -80,14 +80,14 @@ fn goes_on(next: &Next) -> impl Iterator<Item = &str> {
         Next::Cursor { place, .. } | Next::Url { place } => Some(place.as_str()),
         _ => None,
     };
-    // Connections of GraphQL state this beside their cursor.
+    // Connections of GraphQL state this next to their cursor.
     let more = place
         .filter(|place| place.ends_with("/pageInfo/endCursor"))
         .map(|_| "/pageInfo/hasNextPage");
     place.into_iter().chain(more)
 }
 
-/// Writes or removes the member at a JSON pointer.
+/// Writes or removes the value at a JSON pointer.
 fn put(page: &mut Value, place: &str, value: Option<Value>) {
     let Some((holder, name)) = place.rsplit_once('/') else {
         return;

@@ -62,12 +62,10 @@ fn path(parameter: &Parameter, value: &Value, separator: char) -> String {
     };
     let parts: Vec<String> = match value {
         Value::Array(items) => items.iter().map(|item| encoded(&plain(item))).collect(),
-        Value::Object(members) => {
-            let pair = |(name, value): (&String, &Value)| {
-                [encoded(name), encoded(&plain(value))].join(between)
-            };
-            members.iter().map(pair).collect()
-        }
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| [encoded(name), encoded(&plain(value))].join(between))
+            .collect(),
         other => vec![encoded(&plain(other))],
     };
     let separator = if pairs { separator } else { ',' };
@@ -152,15 +150,17 @@ pub(super) fn joined(value: &Value, separator: &str, pairs: bool) -> String {
         Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(separator),
         Value::Object(members) => {
             let between = if pairs { "=" } else { separator };
-            let pair =
-                |(name, value): (&String, &Value)| [name.as_str(), &plain(value)].join(between);
-            members.iter().map(pair).collect::<Vec<_>>().join(separator)
+            members
+                .iter()
+                .map(|(name, value)| [name.as_str(), &plain(value)].join(between))
+                .collect::<Vec<_>>()
+                .join(separator)
         }
         other => plain(other),
     }
 }
 
-/// Returns a text as it is, null as an empty text, and any other value as JSON.
+/// Returns a string as it is, null as an empty string, and any other value as JSON.
 pub(super) fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

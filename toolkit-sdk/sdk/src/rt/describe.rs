@@ -80,7 +80,7 @@ where
 }
 
 /// Adds `type` and `properties` to an object schema that lacks them. An empty struct has a schema
-/// without `properties`, but clients expect that member.
+/// without `properties`, but clients expect that keyword.
 fn object(mut schema: Value) -> Value {
     if let Value::Object(object) = &mut schema {
         if !object.contains_key("type") && object.is_empty() {

@@ -284,7 +284,7 @@ fn events<T: Serialize>(events: Vec<(String, T)>) -> Result<Vec<(String, Vec<u8>
         .collect()
 }
 
-/// Runs a tool of the plan at this place. Its requests share the settings of the client.
+/// Runs a tool of the plan at this location. Its requests share the settings of the client.
 pub fn imported(
     place: &PlanPlace,
     client: Option<Client>,
@@ -294,8 +294,8 @@ pub fn imported(
     crate::plan::execute(place, client, tool, arguments)
 }
 
-/// Declares the place of the plan. `toolkit build` finds it by its name, which the module exports
-/// as a global.
+/// Declares the location of the plan. `toolkit build` finds it by its name, which the module
+/// exports as a global.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __plan_place {

@@ -112,8 +112,9 @@ fn scripted(toolkit: &Toolkit, name: &str, case: &Case) -> Host {
 fn fields(toolkit: &Toolkit, name: &str, case: &Case) -> BTreeMap<String, String> {
     let manifest = (toolkit.describe)();
     let mut tools = toolkit.tools.iter();
-    let tool = tools.find(|tool| is_called(name, tool.function, tool.suffix));
-    let tool = tool.and_then(|tool| manifest.tool(&slug(toolkit, tool.suffix)));
+    let tool = tools
+        .find(|tool| is_called(name, tool.function, tool.suffix))
+        .and_then(|tool| manifest.tool(&slug(toolkit, tool.suffix)));
     let anonymous = tool.is_some_and(|tool| tool.no_auth);
     let mut schemes = manifest.auth.iter();
     let scheme = schemes.find(|scheme| scheme.mode != AuthMode::NoAuth);
@@ -135,21 +136,19 @@ fn slug(toolkit: &Toolkit, suffix: &str) -> String {
 }
 
 fn run(toolkit: &Toolkit, name: &str, case: &Case) -> Result<Value> {
-    let named = |function: &str, suffix: &str| is_called(name, function, suffix);
-    let slug = |suffix: &str| slug(toolkit, suffix);
     let arguments = case.arguments.to_string().into_bytes();
     if let Some(tool) = toolkit
         .tools
         .iter()
-        .find(|tool| named(tool.function, tool.suffix))
+        .find(|tool| is_called(name, tool.function, tool.suffix))
     {
-        let data = rt::execute(toolkit, &slug(tool.suffix), arguments)?;
+        let data = rt::execute(toolkit, &slug(toolkit, tool.suffix), arguments)?;
         return Ok(serde_json::from_slice(&data)?);
     }
     let Some(trigger) = toolkit
         .triggers
         .iter()
-        .find(|trigger| named(trigger.function, trigger.suffix))
+        .find(|trigger| is_called(name, trigger.function, trigger.suffix))
     else {
         return Err(ToolError::internal(format!(
             "no tool or trigger is called `{name}`"
@@ -157,7 +156,7 @@ fn run(toolkit: &Toolkit, name: &str, case: &Case) -> Result<Value> {
     };
     if let Some(subscription) = &case.subscription {
         let call = serde_json::to_vec(&subscription.call(&case.arguments))?;
-        let data = rt::execute(toolkit, &slug(trigger.suffix), call)?;
+        let data = rt::execute(toolkit, &slug(toolkit, trigger.suffix), call)?;
         return Ok(serde_json::from_slice(&data)?);
     }
     match &trigger.source {
@@ -169,7 +168,7 @@ fn run(toolkit: &Toolkit, name: &str, case: &Case) -> Result<Value> {
                 .unwrap_or_default();
             let polled = rt::poll_trigger(
                 toolkit,
-                &slug(trigger.suffix),
+                &slug(toolkit, trigger.suffix),
                 &arguments,
                 cursor.as_bytes(),
             )?;
@@ -177,8 +176,12 @@ fn run(toolkit: &Toolkit, name: &str, case: &Case) -> Result<Value> {
             Ok(json!({ "events": events(polled.events)?, "cursor": cursor, "more": polled.more }))
         }
         rt::Source::Webhook(_) => {
-            let received =
-                rt::receive_trigger(toolkit, &slug(trigger.suffix), &arguments, inbound(case))?;
+            let received = rt::receive_trigger(
+                toolkit,
+                &slug(toolkit, trigger.suffix),
+                &arguments,
+                inbound(case),
+            )?;
             let body = String::from_utf8_lossy(&received.body).into_owned();
             Ok(
                 json!({ "events": events(received.events)?, "status": received.status, "body": body }),
@@ -188,11 +191,13 @@ fn run(toolkit: &Toolkit, name: &str, case: &Case) -> Result<Value> {
 }
 
 fn events(events: Vec<(String, Vec<u8>)>) -> Result<Vec<Value>> {
-    let event = |(id, payload): (String, Vec<u8>)| {
-        let payload: Value = serde_json::from_slice(&payload)?;
-        Ok(json!({ "id": id, "payload": payload }))
-    };
-    events.into_iter().map(event).collect()
+    events
+        .into_iter()
+        .map(|(id, payload)| {
+            let payload: Value = serde_json::from_slice(&payload)?;
+            Ok(json!({ "id": id, "payload": payload }))
+        })
+        .collect()
 }
 
 fn inbound(case: &Case) -> Inbound {

@@ -7,7 +7,7 @@ use manifest::cases::{self, Exchange, ExpectedRequest, GivenFile, GivenResponse}
 use serde_json::Value;
 
 use crate::context::{self, Context};
-use crate::host::{Body, Content, Failure, Info, Part, Request, Response};
+use crate::host::{Body, Content, Failure, Info, Request, Response};
 use crate::log::Level;
 
 /// A line of the log.
@@ -143,13 +143,16 @@ impl Host {
     }
 
     fn answer(&mut self, request: &Request) -> Result<Response, Failure> {
-        let fits = |exchange: &Exchange| self.difference(&exchange.request, request).is_none();
-        let place = self.script.iter().position(fits);
-        let place = place.filter(|_| self.any_order).unwrap_or(0);
+        let position = self
+            .script
+            .iter()
+            .position(|exchange| self.difference(&exchange.request, request).is_none())
+            .filter(|_| self.any_order)
+            .unwrap_or(0);
         let Some(Exchange {
             request: expected,
             response,
-        }) = self.script.remove(place)
+        }) = self.script.remove(position)
         else {
             panic!(
                 "the toolkit sent a request that was not expected:\n{}",
@@ -213,11 +216,10 @@ impl Host {
     /// Returns the difference between the expected and the sent request, if there is one. Only the
     /// expected headers are compared, and the body only if one is expected.
     fn difference(&self, expected: &ExpectedRequest, sent: &Request) -> Option<String> {
-        let line = |method: &str, url: &str| format!("{method} {url}\n");
         if expected.method != sent.method || with_path(&expected.url) != with_path(&sent.url) {
             return Some(cases::lines(
-                &line(&expected.method, &expected.url),
-                &line(&sent.method, &sent.url),
+                &format!("{} {}\n", expected.method, expected.url),
+                &format!("{} {}\n", sent.method, sent.url),
             ));
         }
         for (name, value) in &expected.headers {
@@ -244,33 +246,36 @@ impl Host {
     /// Returns the files that were given to the call.
     fn given(&self) -> Vec<GivenFile> {
         let given = self.blobs.iter().filter(|(_, blob)| !blob.created);
-        let file = |(id, blob): (&String, &Blob)| GivenFile {
-            id: id.clone(),
-            name: blob.name.clone(),
-            mimetype: blob.media_type.clone(),
-            text: String::from_utf8_lossy(&blob.bytes).into_owned(),
-        };
-        given.map(file).collect()
+        given
+            .map(|(id, blob)| GivenFile {
+                id: id.clone(),
+                name: blob.name.clone(),
+                mimetype: blob.media_type.clone(),
+                text: String::from_utf8_lossy(&blob.bytes).into_owned(),
+            })
+            .collect()
     }
 
-    /// Returns the body in the form of case files: JSON, a text, or an object of parts.
+    /// Returns the body in the form of case files: JSON, a string, or an object of parts.
     fn body_value(&self, body: &Body) -> Value {
         match body {
             Body::Empty => Value::Null,
             Body::Content(content) => self.content_value(content),
-            Body::Multipart(parts) => {
-                let part = |part: &Part| {
-                    let content = self.content_value(&part.content);
-                    let value = match part.filename.as_ref() {
-                        None => content,
-                        Some(filename) => {
-                            serde_json::json!({ "filename": filename, "content": content })
-                        }
-                    };
-                    (part.name.clone(), value)
-                };
-                Value::Object(parts.iter().map(part).collect())
-            }
+            Body::Multipart(parts) => Value::Object(
+                parts
+                    .iter()
+                    .map(|part| {
+                        let content = self.content_value(&part.content);
+                        let value = match part.filename.as_ref() {
+                            None => content,
+                            Some(filename) => {
+                                serde_json::json!({ "filename": filename, "content": content })
+                            }
+                        };
+                        (part.name.clone(), value)
+                    })
+                    .collect(),
+            ),
         }
     }
 
@@ -306,7 +311,7 @@ fn origin_and_path(url: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Returns a URL with the path `/` if it has none. Both mean the same.
+/// Returns a URL, with the path `/` if the path is missing. Both forms mean the same.
 fn with_path(url: &str) -> String {
     match origin_and_path(url) {
         (_, Some(_)) => url.to_owned(),
@@ -358,11 +363,12 @@ pub(crate) mod calls {
 
     pub(crate) fn random(length: u32) -> Vec<u8> {
         CURRENT_HOST.with_borrow_mut(|host| {
-            let next = || {
+            std::iter::repeat_with(|| {
                 host.random = host.random.wrapping_add(1);
                 host.random
-            };
-            std::iter::repeat_with(next).take(length as usize).collect()
+            })
+            .take(length as usize)
+            .collect()
         })
     }
 
@@ -372,8 +378,8 @@ pub(crate) mod calls {
 
     pub(crate) fn state_set(key: &str, value: &[u8]) -> bool {
         CURRENT_HOST.with_borrow_mut(|host| {
-            let room = host.state.len() < MAX_STATE_KEYS || host.state.contains_key(key);
-            let fits = room && key.len() <= 256 && value.len() <= MAX_STATE_BYTES;
+            let has_capacity = host.state.len() < MAX_STATE_KEYS || host.state.contains_key(key);
+            let fits = has_capacity && key.len() <= 256 && value.len() <= MAX_STATE_BYTES;
             if fits {
                 host.state.insert(key.to_owned(), value.to_vec());
             }
@@ -446,10 +452,6 @@ pub(crate) mod calls {
             M::new_from_slice(key)
                 .is_ok_and(|mac| mac.chain_update(message).verify_slice(signature).is_ok())
         }
-        let unusable = |problem: &str| Failure {
-            kind: "unusable".to_owned(),
-            message: problem.to_owned(),
-        };
         if secret.is_empty() {
             return Err(unusable("the secret is empty"));
         }
@@ -467,6 +469,14 @@ pub(crate) mod calls {
             }
             Algorithm::Token => key == signature,
         })
+    }
+
+    #[cfg(feature = "webhook")]
+    fn unusable(problem: &str) -> Failure {
+        Failure {
+            kind: "unusable".to_owned(),
+            message: problem.to_owned(),
+        }
     }
 
     fn missing(id: &str) -> Failure {

@@ -27,7 +27,7 @@ pub use mock::{Host, Line};
 
 use crate::{Result, ToolError, rt};
 
-/// Creates a host without a script: the time stands at 2026-01-01T00:00:00Z, random bytes count
+/// Creates a host without a script: the time is fixed at 2026-01-01T00:00:00Z, random bytes count
 /// upwards, and any request panics.
 pub fn host() -> Host {
     Host::default()

@@ -1,4 +1,4 @@
-//! A schema at one place: all demands there, gathered through references and `allOf`.
+//! A schema at one path: all demands there, gathered through references and `allOf`.
 
 use std::collections::BTreeSet;
 
@@ -42,7 +42,7 @@ pub(super) struct Node<'a> {
     pub(super) never: bool,
     /// Accepted kinds of values.
     kinds: u8,
-    /// The only accepted value, if the node stands for one.
+    /// The only accepted value, if the node accepts exactly one.
     value: Option<&'a Value>,
 }
 
@@ -110,7 +110,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Returns a choice that is still open.
+    /// Returns an open choice.
     pub(super) fn choice(&self) -> Option<Choice<'a>> {
         self.choices.last().copied()
     }
@@ -126,10 +126,11 @@ impl<'a> Node<'a> {
 
     /// Returns true if the node's values have already passed the same choice.
     pub(super) fn was_in(&self, choice: Choice<'_>) -> bool {
-        let closed = |choice: Choice<'_>| choice.forms.iter().all(super::has_no_references);
-        self.decided
-            .iter()
-            .any(|decided| decided.exactly_one && decided.forms == choice.forms && closed(choice))
+        self.decided.iter().any(|decided| {
+            decided.exactly_one
+                && decided.forms == choice.forms
+                && choice.forms.iter().all(super::has_no_references)
+        })
     }
 
     /// Returns a key that identifies the node.
@@ -244,8 +245,8 @@ impl<'a> Node<'a> {
         self.property(name).accepts_nothing()
     }
 
-    /// Returns the demands on undeclared properties, or none if undeclared properties cannot occur.
-    /// A schema with properties is read as if it declared all of them.
+    /// Returns the demands on undeclared properties, or `None` if undeclared properties cannot
+    /// occur. A schema with properties is read as if it declared all of them.
     pub(super) fn more(&self) -> Option<Self> {
         let rest: Vec<_> = self
             .values("additionalProperties")
@@ -264,7 +265,8 @@ impl<'a> Node<'a> {
         Some(node)
     }
 
-    /// Returns the demands on every item of a list, or none if positions have schemas of their own.
+    /// Returns the demands on every item of a list, or `None` if positions have schemas of their
+    /// own.
     pub(super) fn items(&self) -> Option<Self> {
         if self.keyword("prefixItems").is_some() || self.values("items").any(Value::is_array) {
             return None;
@@ -288,12 +290,13 @@ impl<'a> Node<'a> {
             .filter_map(Value::as_array)
             .flatten()
             .filter_map(Value::as_str);
-        let apart = |name: &str| match (self.property(name).finite(), other.property(name).finite())
-        {
-            (Some(own), Some(others)) => !own.iter().any(|value| others.contains(value)),
-            _ => false,
-        };
-        self.mask() & other.mask() != 0 && !needed.filter(|name| other.requires(name)).any(apart)
+        self.mask() & other.mask() != 0
+            && !needed.filter(|name| other.requires(name)).any(|name| {
+                match (self.property(name).finite(), other.property(name).finite()) {
+                    (Some(own), Some(others)) => !own.iter().any(|value| others.contains(value)),
+                    _ => false,
+                }
+            })
     }
 
     fn is_apart(&self, other: &Self, depth: usize) -> bool {
@@ -326,7 +329,15 @@ fn property_of<'a>(map: &'a Map<String, Value>, name: &str) -> Option<&'a Value>
 
 /// Returns the kinds of values that the `type` of a schema allows.
 pub(super) fn mask_of(map: &Map<String, Value>) -> u8 {
-    let mask = |name: &Value| match name.as_str() {
+    match map.get("type") {
+        None => ALL_KINDS,
+        Some(Value::Array(names)) => names.iter().fold(0, |all, name| all | mask_of_type(name)),
+        Some(name) => mask_of_type(name),
+    }
+}
+
+fn mask_of_type(name: &Value) -> u8 {
+    match name.as_str() {
         Some("null") => NULL_KIND,
         Some("boolean") => BOOLEAN_KIND,
         Some("integer") => INTEGER_KIND,
@@ -335,11 +346,6 @@ pub(super) fn mask_of(map: &Map<String, Value>) -> u8 {
         Some("array") => ARRAY_KIND,
         Some("object") => OBJECT_KIND,
         _ => 0,
-    };
-    match map.get("type") {
-        None => ALL_KINDS,
-        Some(Value::Array(names)) => names.iter().fold(0, |all, name| all | mask(name)),
-        Some(name) => mask(name),
     }
 }
 
