@@ -145,9 +145,9 @@ impl AuthorizationRequest {
         let client = mcp_oauth::registered(&server.app, client_id)?;
         let given = parameters.required("redirect_uri")?;
         let invalid = errors::mcp_authorization_invalid;
-        let redirect_uri = Url::parse(given).ok();
-        let redirect_uri = redirect_uri.filter(|_| client.has_redirect_uri(given));
-        let redirect_uri = redirect_uri
+        let redirect_uri = Url::parse(given)
+            .ok()
+            .filter(|_| client.has_redirect_uri(given))
             .ok_or_else(|| invalid("redirect_uri is not one that the client registered"))?;
         if parameters.required("response_type")? != "code" {
             return Err(invalid("response_type must be `code`").into());
