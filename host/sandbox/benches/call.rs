@@ -58,14 +58,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         };
         let sandbox = Sandbox::open(settings)?;
         let installed = runtime.block_on(sandbox.install(component.clone()))?;
-        let tool = tool.clone().or_else(|| {
-            installed
-                .manifest
-                .tools
-                .first()
-                .map(|tool| tool.slug.as_str().into())
-        });
-        let tool = tool.ok_or("the component has no tool")?;
+        let tool = tool
+            .clone()
+            .or_else(|| {
+                installed
+                    .manifest
+                    .tools
+                    .first()
+                    .map(|tool| tool.slug.as_str().into())
+            })
+            .ok_or("the component has no tool")?;
         for tasks in [1, processors] {
             let figures =
                 runtime.block_on(measure(&sandbox, installed.digest, &tool, &input, tasks))?;

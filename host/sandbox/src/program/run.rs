@@ -96,8 +96,8 @@ pub(crate) async fn run(
         cpu_permits,
         deadline,
     )
-    .await;
-    let ended = ended.unwrap_or_else(|stopped| {
+    .await
+    .unwrap_or_else(|stopped| {
         if let Stopped::Panicked(text) = &stopped {
             tracing::error!(panic = text, "a host function of a program panicked");
         }

@@ -92,7 +92,7 @@ pub(crate) async fn export(config: &Config, args: &Export, terminal: Terminal) -
         bar.finish_and_clear();
         counts
     };
-    let counts = match open::store(config).await {
+    let exported = match open::store(config).await {
         Ok(store) => {
             let (ours, theirs) =
                 std::os::unix::net::UnixStream::pair().context("cannot create a socket pair")?;
@@ -127,7 +127,7 @@ pub(crate) async fn export(config: &Config, args: &Export, terminal: Terminal) -
         }
         Err(stop) => return Err(stop),
     };
-    let counts = counts.map_err(|cause| anyhow!(cause))?;
+    let counts = exported.map_err(|cause| anyhow!(cause))?;
     terminal.good(&format!(
         "{} contains {}",
         args.file.display(),
@@ -198,8 +198,9 @@ pub(crate) async fn import(config: &Config, args: &Import, terminal: Terminal) -
 impl Passphrase {
     fn get(&self, prompt: &str, twice: bool) -> anyhow::Result<Zeroizing<String>> {
         if let Some(file) = &self.passphrase_file {
-            let text = std::fs::read_to_string(file).map(Zeroizing::new);
-            let text = text.with_context(|| format!("cannot read {}", file.display()))?;
+            let text = std::fs::read_to_string(file)
+                .map(Zeroizing::new)
+                .with_context(|| format!("cannot read {}", file.display()))?;
             return Ok(Zeroizing::new(
                 text.lines().next().unwrap_or_default().to_owned(),
             ));

@@ -98,10 +98,11 @@ pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Res
     match &args.action {
         Action::Tail(filter) => tail::run(&server, filter, args.json, terminal).await?,
         Action::List { status, limit } => {
-            let path = deliveries(&server).await?;
-            let status = status.and_then(|status| status.to_possible_value());
-            let status = status.map(|status| format!("&status={}", status.get_name()));
-            let path = format!("{path}?limit={limit}{}", status.unwrap_or_default());
+            let filter = status
+                .and_then(|status| status.to_possible_value())
+                .map(|status| format!("&status={}", status.get_name()))
+                .unwrap_or_default();
+            let path = format!("{}?limit={limit}{filter}", deliveries(&server).await?);
             let page = get(&server, &path).await?;
             print_or(&page, args.json, terminal, print_list);
         }
@@ -192,16 +193,15 @@ fn print_list(page: &Value, terminal: Terminal) {
 
 /// Prints a delivery as one line.
 fn print_entry(delivery: &Value, terminal: Terminal) {
-    let text = |name| text(delivery, name);
     let columns = format!(
         "{}  {}  {:<9}  {:<32}",
-        text("id"),
-        text("created_at"),
-        text("status"),
-        text("event_type")
+        text(delivery, "id"),
+        text(delivery, "created_at"),
+        text(delivery, "status"),
+        text(delivery, "event_type")
     );
-    let state = match text("next_attempt_at") {
-        "" => text("failure").to_owned(),
+    let state = match text(delivery, "next_attempt_at") {
+        "" => text(delivery, "failure").to_owned(),
         next => format!("next {next}"),
     };
     let attempts = format!("attempts {}", delivery["attempt_count"]);

@@ -56,9 +56,11 @@ pub(crate) async fn run(config: &Config, args: &Args, terminal: Terminal) -> Res
     match &args.action {
         Action::List => {
             for member in server.all(MEMBERS_PATH, "items").await? {
-                let text = |name| text(&member, name);
-                let columns = format!("{}  {:<32}", text("id"), text("email"));
-                terminal.entry(&columns, &format!("{}  {}", text("role"), text("name")));
+                let columns = format!("{}  {:<32}", text(&member, "id"), text(&member, "email"));
+                terminal.entry(
+                    &columns,
+                    &format!("{}  {}", text(&member, "role"), text(&member, "name")),
+                );
             }
         }
         Action::Add {

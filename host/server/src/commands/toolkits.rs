@@ -160,22 +160,24 @@ fn print_published(view: &Value, origin: &str, new: bool, json: bool, terminal: 
         view["origin"] = origin.into();
         return terminal.line(&format!("{view:#}"));
     }
-    let text = |name| text(view, name);
     let done = if new {
         "is published"
     } else {
         "was already published with the same bytes"
     };
-    terminal.good(&format!("{} {} {done}", text("slug"), text("version")));
+    terminal.good(&format!(
+        "{} {} {done}",
+        text(view, "slug"),
+        text(view, "version")
+    ));
     terminal.pair("from", origin);
-    terminal.pair("component", text("digest"));
+    terminal.pair("component", text(view, "digest"));
     if let Some(key) = view["signed_by"].as_str() {
         terminal.pair("signed by", key);
     }
 }
 
 fn print_entry(view: &Value, terminal: Terminal) {
-    let text = |name| text(view, name);
     let signed = view["signed_by"]
         .as_str()
         .map_or_else(String::new, |key| format!("  signed by {key}"));
@@ -184,6 +186,9 @@ fn print_entry(view: &Value, terminal: Terminal) {
     } else {
         ""
     };
-    let columns = format!("{:<24}  {}", text("slug"), text("version"));
-    terminal.entry(&columns, &format!("{}{signed}{deprecated}", text("digest")));
+    let columns = format!("{:<24}  {}", text(view, "slug"), text(view, "version"));
+    terminal.entry(
+        &columns,
+        &format!("{}{signed}{deprecated}", text(view, "digest")),
+    );
 }

@@ -132,11 +132,12 @@ impl Drop for Report<'_> {
                 "request"
             );
             if let Some(span) = context.span {
-                let work = || request_work(method, *status, context);
                 self.server
                     .app
                     .tracer
-                    .end(span, self.started, duration, work);
+                    .end(span, self.started, duration, || {
+                        request_work(method, *status, context)
+                    });
             }
         });
     }

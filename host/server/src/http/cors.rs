@@ -18,15 +18,15 @@ const MAX_AGE: HeaderValue = HeaderValue::from_static("7200");
 
 /// Answers the request with which a browser asks what a script may send: any header.
 pub(crate) async fn preflight(headers: HeaderMap) -> Response {
-    let asked = headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS);
-    let asked = asked.map(|asked| (header::ACCESS_CONTROL_ALLOW_HEADERS, asked.clone()));
+    let requested = headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS);
+    let allowed = requested.map(|names| (header::ACCESS_CONTROL_ALLOW_HEADERS, names.clone()));
     let mut response = StatusCode::NO_CONTENT.into_response();
     let headers = response.headers_mut();
-    headers.extend(asked);
+    headers.extend(allowed);
     headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, SCRIPT_METHODS);
     headers.insert(header::ACCESS_CONTROL_MAX_AGE, MAX_AGE);
-    let asked = HeaderValue::from_static("Access-Control-Request-Headers");
-    headers.insert(header::VARY, asked);
+    let varying = HeaderValue::from_static("Access-Control-Request-Headers");
+    headers.insert(header::VARY, varying);
     response
 }
 

@@ -25,16 +25,16 @@ static NAMES_BY_TYPE: LazyLock<RwLock<HashMap<TypeId, Names>>> = LazyLock::new(R
 /// Returns a warning about each unknown property of a body, if its type is composed of several.
 pub(super) fn warnings<T: ToSchema + 'static>(body: &Value) -> Vec<Warning> {
     let id = TypeId::of::<T>();
-    let known = NAMES_BY_TYPE.read().get(&id).cloned();
-    let known = known.unwrap_or_else(|| {
+    let cached = NAMES_BY_TYPE.read().get(&id).cloned();
+    let names = cached.unwrap_or_else(|| {
         let names = names::<T>();
         NAMES_BY_TYPE.write().insert(id, names.clone());
         names
     });
-    let Some(known) = known else {
+    let Some(names) = names else {
         return Vec::new();
     };
-    let known: Vec<_> = known.iter().map(String::as_str).collect();
+    let known: Vec<_> = names.iter().map(String::as_str).collect();
     let members = body.as_object().into_iter().flatten();
     members
         .map(|(name, _)| name.as_str())

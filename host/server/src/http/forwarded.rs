@@ -35,17 +35,9 @@ pub(crate) fn client(
     if !is_trusted(peer, trusted) {
         return Ok(peer);
     }
-    let values = |name: &HeaderName| {
-        let values: Vec<_> = headers
-            .get_all(name)
-            .iter()
-            .map(|value| value.to_str().unwrap_or_default())
-            .collect();
-        (!values.is_empty()).then(|| values.join(","))
-    };
-    let plain =
-        values(&X_FORWARDED_FOR).map(|list| farthest(peer, list.rsplit(',').map(address), trusted));
-    let standard = match values(&FORWARDED) {
+    let plain = joined_values(headers, &X_FORWARDED_FOR)
+        .map(|list| farthest(peer, list.rsplit(',').map(address), trusted));
+    let standard = match joined_values(headers, &FORWARDED) {
         None => None,
         Some(list) => {
             let elements = split(&list, ',').ok_or(HttpError::ForwardedInvalid)?;
@@ -60,6 +52,16 @@ pub(crate) fn client(
         (Some(plain), Some(standard)) if plain != standard => Err(HttpError::ForwardedInvalid),
         (plain, standard) => Ok(plain.or(standard).unwrap_or(peer)),
     }
+}
+
+/// Returns the values of a header, joined by commas; `None` if the header is absent.
+fn joined_values(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+    let values: Vec<_> = headers
+        .get_all(name)
+        .iter()
+        .map(|value| value.to_str().unwrap_or_default())
+        .collect();
+    (!values.is_empty()).then(|| values.join(","))
 }
 
 /// Walks from the nearest address to the first other than a trusted proxy. An unreadable entry ends

@@ -168,9 +168,11 @@ impl OperationRunner {
         tracing::debug!(method = %request.method(), path, "a request");
         // Pages and providers have parameters of their own.
         let is_row = path.starts_with(API_PREFIXES[0]);
-        let query = request.uri().query();
-        let query = query.filter(|_| is_row && !operation.ignores_idempotency_key);
-        let query = query.map(str::to_owned);
+        let query = request
+            .uri()
+            .query()
+            .filter(|_| is_row && !operation.ignores_idempotency_key)
+            .map(str::to_owned);
         let is_read = request.method() == Method::GET;
         if let Err(busy) = permits::acquire(&server.limiter).await {
             return ApiError::App(busy).into_response();

@@ -226,19 +226,8 @@ pub(crate) fn cursor(page: &Page) -> String {
 fn read_cursor(text: &str) -> Option<Page> {
     let decoded = String::from_utf8(BASE64.decode(text).ok()?).ok()?;
     let mut parts = decoded.splitn(3, '-');
-    let number_of = |text: &str| {
-        let plain =
-            !text.is_empty() && text.len() <= 12 && text.bytes().all(|b| b.is_ascii_digit());
-        plain.then(|| text.parse::<u64>().ok()).flatten()
-    };
-    let (number, limit) = (number_of(parts.next()?)?, number_of(parts.next()?)?);
+    let (number, limit) = (cursor_number(parts.next()?)?, cursor_number(parts.next()?)?);
     let state = parts.next().map(str::to_owned);
-    let known = |state: &String| {
-        (1..=MAX_STATE_CHARS).contains(&state.len())
-            && state
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
-    };
     let page = Page {
         number,
         limit,
@@ -246,8 +235,20 @@ fn read_cursor(text: &str) -> Option<Page> {
     };
     (page.number >= 1
         && (1..=MAX_LIMIT).contains(&page.limit)
-        && page.state.as_ref().is_none_or(known))
+        && page.state.as_deref().is_none_or(is_cursor_state))
     .then_some(page)
+}
+
+fn cursor_number(text: &str) -> Option<u64> {
+    let is_plain = !text.is_empty() && text.len() <= 12 && text.bytes().all(|b| b.is_ascii_digit());
+    is_plain.then(|| text.parse().ok()).flatten()
+}
+
+fn is_cursor_state(state: &str) -> bool {
+    (1..=MAX_STATE_CHARS).contains(&state.len())
+        && state
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
 }
 
 #[cfg(test)]

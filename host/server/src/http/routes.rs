@@ -56,7 +56,7 @@ impl Routes {
     ) -> Self {
         let server = self.server.clone();
         let counts = server.requests.add_route(path);
-        let performed = move |route: Route| {
+        let layer = layer_fn(move |route: Route| {
             let runner = Arc::new(OperationRunner {
                 server: server.clone(),
                 operation,
@@ -64,8 +64,8 @@ impl Routes {
                 handler: route_handler(route),
             });
             service_fn(move |request| runner.clone().perform(request))
-        };
-        self.route(path, handler.route_layer(layer_fn(performed)))
+        });
+        self.route(path, handler.route_layer(layer))
     }
 
     /// Adds a route like [`operation`](Self::operation) that scripts of web pages may use.

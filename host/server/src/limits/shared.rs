@@ -31,6 +31,10 @@ A project that is refused while no other holds anything is at its own number.
 /// Test of the rule, for capacity that requests of a project cannot fill at will.
 const QUEUE_TEST: &str = "host/gate/src/permits.rs waiting_newcomer_is_served_before_larger_keys";
 
+fn number(number: u64) -> String {
+    number.to_string()
+}
+
 /// Adds the section to the page.
 pub(super) fn write(page: &mut String) {
     page.push_str(SHARED_SECTION);
@@ -42,7 +46,6 @@ pub(super) fn write(page: &mut String) {
                 "| {name} | {all} | {reserve} | {base} | {cap} | {past} | `{test}` |\n"
             ));
         };
-    let number = |number: u64| number.to_string();
     let (limits, sandbox, transfers) = (Limits::default(), Sandbox::default(), Files::default());
     let busy = "503 `Server_Busy`, or 429 `Server_ProjectBusy` for a project at its own number";
     let wait = |time: String| format!("after {time} {busy}");

@@ -83,9 +83,11 @@ impl Address {
     /// # Errors
     /// If an id of an account is malformed.
     pub(super) fn selection(self) -> ApiResult<Selection> {
-        let accounts = self.connected_account_id.into_iter();
-        let accounts = accounts.chain(self.connected_account_ids);
-        let accounts = accounts.map(|id| AccountId::parse(id.trim()));
+        let accounts = self
+            .connected_account_id
+            .into_iter()
+            .chain(self.connected_account_ids)
+            .map(|id| AccountId::parse(id.trim()));
         Ok(Selection {
             user_id: self.user_id,
             accounts: accounts.collect::<Result<_, _>>()?,

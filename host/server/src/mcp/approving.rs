@@ -69,9 +69,11 @@ impl CallApproval {
             let execution = agents::execute(app, caller, request).await?;
             return Ok(untrusted(execution, source));
         }
-        let given = self.given.as_ref();
-        let given = given.map(|(state, response)| approval(state, response));
-        let given = given.transpose()?;
+        let given = self
+            .given
+            .as_ref()
+            .map(|(state, response)| approval(state, response))
+            .transpose()?;
         let outcome = agents::execute_with_approval(app, caller, request, given).await?;
         Ok(match outcome {
             Approvable::Executed(execution) => untrusted(execution, source),

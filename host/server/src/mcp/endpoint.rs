@@ -269,12 +269,13 @@ impl Endpoint {
         arguments: Bytes,
         approval: &CallApproval,
     ) -> Result<Outcome, Error> {
-        let is_recipe = || recipes::is_recipe(self.app(), name);
         let (slug, source) = match self.offered_in_session(caller, name) {
             Ok(Offered::Meta(tool)) => return self.call_meta_tool(caller, tool, arguments).await,
             Ok(Offered::Tool(found)) => (found.tool.slug.to_string(), Source::of(&found)),
             // Recipes are called without being listed.
-            Err(_) if is_recipe() => (name.to_owned(), Source::new(Vec::new())),
+            Err(_) if recipes::is_recipe(self.app(), name) => {
+                (name.to_owned(), Source::new(Vec::new()))
+            }
             Err(cause) => return Err(cause),
         };
         let request = SessionExecute {
@@ -316,21 +317,22 @@ impl Endpoint {
         }
         let catalog = self.app().catalog.snapshot();
         let found = agents::preloaded_tool(&catalog, config, name);
-        let missing = || {
-            let meta = MetaTool::in_force(config);
-            let meta = meta.map(|tool| tools::meta_name(tool, &self.server.branding));
-            let preloaded = agents::preloaded(&catalog, config).into_iter();
-            let preloaded = preloaded.map(|found| found.tool.slug.to_string());
-            let similar = did_you_mean(name, meta.chain(preloaded));
+        found.map(Offered::Tool).ok_or_else(|| {
+            let meta_names = MetaTool::in_force(config)
+                .map(|tool| tools::meta_name(tool, &self.server.branding));
+            let preloaded_names = agents::preloaded(&catalog, config)
+                .into_iter()
+                .map(|found| found.tool.slug.to_string());
+            let similar = did_you_mean(name, meta_names.chain(preloaded_names));
             errors::mcp_tool_not_found(truncate(name), &similar)
-        };
-        found.map(Offered::Tool).ok_or_else(missing)
+        })
     }
 
     /// Registers a call until its end, if the client has a connection.
     pub(super) fn begin(&self, id: &RequestId) -> Option<RunningCall> {
-        let id = || id.clone().into_json_value().to_string();
-        self.state.calls.begin(self.connection.as_ref(), id)
+        self.state.calls.begin(self.connection.as_ref(), || {
+            id.clone().into_json_value().to_string()
+        })
     }
 
     /// Returns the outcome that answers a call that has ended.

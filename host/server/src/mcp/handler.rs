@@ -168,8 +168,8 @@ impl ServerHandler for Endpoint {
         let mut call = if self.outlives_client(&context) {
             let started = self.server.detached.start(call);
             let ended = started.map(|called| {
-                let panicked = || errors::internal("the task of a call panicked");
-                called.unwrap_or_else(|_| Some(Err(panicked())))
+                called
+                    .unwrap_or_else(|_| Some(Err(errors::internal("the task of a call panicked"))))
             });
             ended.boxed()
         } else {

@@ -124,18 +124,20 @@ impl Endpoint {
     /// Returns the position after a tool, or the position where it would be if it is gone.
     fn position_after(&self, offered: &[Offered], last: &str) -> Option<usize> {
         let found = offered.iter().position(|tool| *self.name_of(tool) == *last);
-        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-        match found {
-            Some(position) => Some(position + 1),
-            None if last.is_empty() || !last.bytes().all(is_name) => None,
-            None => {
-                let follows = |tool: &Offered| match tool {
-                    Offered::Meta(_) => false,
-                    Offered::Tool(found) => *found.tool.slug > *last,
-                };
-                Some(offered.iter().position(follows).unwrap_or(offered.len()))
-            }
+        if let Some(position) = found {
+            return Some(position + 1);
         }
+        let is_name = !last.is_empty()
+            && last
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        is_name.then(|| {
+            let next = offered.iter().position(|tool| match tool {
+                Offered::Meta(_) => false,
+                Offered::Tool(found) => *found.tool.slug > *last,
+            });
+            next.unwrap_or(offered.len())
+        })
     }
 
     /// Returns a digest of the list, which changes with it.

@@ -67,17 +67,20 @@ impl<'a> Body<'a> {
     /// # Errors
     /// If it is not JSON.
     pub(super) fn read(bytes: &'a [u8]) -> Result<Self, Refusal> {
-        let unreadable = |cause: serde_json::Error| Refusal {
-            id: None,
-            code: ErrorCode::PARSE_ERROR,
-            message: format!("the body is not JSON: {cause}"),
-        };
         if bytes.trim_ascii_start().starts_with(b"[") {
             let values = serde_json::from_slice(bytes).map_err(unreadable)?;
             return Ok(Self::Batch(values));
         }
         let value = serde_json::from_slice(bytes).map_err(unreadable)?;
         Ok(Self::One(value))
+    }
+}
+
+fn unreadable(cause: serde_json::Error) -> Refusal {
+    Refusal {
+        id: None,
+        code: ErrorCode::PARSE_ERROR,
+        message: format!("the body is not JSON: {cause}"),
     }
 }
 

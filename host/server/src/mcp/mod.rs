@@ -106,8 +106,8 @@ pub(crate) async fn server(
         let caller = McpCaller::open(&server.app, &id, selection, request_id()).await?;
         let (request, key) = access::admit(&server, &caller, request).await?;
         let connection = Connection::of(&request, key.as_ref());
-        let caller = caller.with_credential(key.as_ref().map(ProjectKey::credential));
-        let caller = Caller::Server(Arc::new(caller));
+        let credential = key.as_ref().map(ProjectKey::credential);
+        let caller = Caller::Server(Arc::new(caller.with_credential(credential)));
         let endpoint = Endpoint::new(server.clone(), state, caller, connection);
         answer(endpoint, request).await
     }

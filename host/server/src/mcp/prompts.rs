@@ -54,12 +54,10 @@ pub(super) async fn get(
 fn prompt(found: &OpenRecipe) -> Prompt {
     let definition = &found.definition;
     let required = definition.input_schema.get("required");
-    let is_required = |name: &str| {
-        let names = required.and_then(Value::as_array);
-        names.is_some_and(|names| names.iter().any(|one| one == name))
-    };
+    let required_names = required.and_then(Value::as_array);
     let arguments = properties(definition).map(|(name, schema)| {
-        let argument = PromptArgument::new(name).with_required(is_required(name));
+        let is_required = required_names.is_some_and(|names| names.iter().any(|one| one == name));
+        let argument = PromptArgument::new(name).with_required(is_required);
         match schema.get("description").and_then(Value::as_str) {
             Some(description) => argument.with_description(visible(description)),
             None => argument,

@@ -50,15 +50,11 @@ pub(super) async fn read(
     caller: &SessionCaller,
     uri: &str,
 ) -> Result<ReadResourceResult, ErrorData> {
-    let unknown = || {
-        let data = json!({ "uri": uri });
-        ErrorData::resource_not_found("the session has no file with this address", Some(data))
-    };
-    let path = path(uri).ok_or_else(unknown)?;
+    let path = path(uri).ok_or_else(|| unknown(uri))?;
     let files = session_files::list(app, caller, &path).await;
     let files = files.map_err(|cause| failure(&cause))?;
     let file = files.into_iter().find(|file| file.path == path);
-    let file = file.ok_or_else(unknown)?;
+    let file = file.ok_or_else(|| unknown(uri))?;
     if file.size > MAX_RESOURCE_BYTES {
         let message = format!(
             "the file has {} bytes, and a resource at most {MAX_RESOURCE_BYTES}: download it by a link \
@@ -93,6 +89,11 @@ fn path(uri: &str) -> Option<String> {
     let path = Url::parse(uri).ok()?.to_file_path().ok()?;
     let path = path.strip_prefix(session_files::SANDBOX_FOLDER).ok()?;
     path.to_str().map(str::to_owned)
+}
+
+fn unknown(uri: &str) -> ErrorData {
+    let data = json!({ "uri": uri });
+    ErrorData::resource_not_found("the session has no file with this address", Some(data))
 }
 
 fn failure(cause: &Error) -> ErrorData {

@@ -70,14 +70,8 @@ pub(super) fn tool(found: &ResolvedTool, with_output: bool) -> Result<Tool, Erro
         .destructive(hints.destructive)
         .idempotent(hints.idempotent)
         .open_world(hints.open_world);
-    let parse = |schema: &app::catalog::Schema| -> Result<Value, Error> {
-        let text = schema.text()?;
-        serde_json::from_str(text.get()).map_err(|cause| {
-            errors::internal(format!("a schema of {} is not JSON: {cause}", tool.slug))
-        })
-    };
     let name = tool.slug.to_string();
-    let input = Arc::new(object(parse(&tool.input)?));
+    let input = Arc::new(object(parsed(&tool.input, &tool.slug)?));
     let described = Tool::new(name, tool.description.clone(), input)
         .with_title(tool.name.clone())
         .with_annotations(annotations)
@@ -86,10 +80,17 @@ pub(super) fn tool(found: &ResolvedTool, with_output: bool) -> Result<Tool, Erro
     if !with_output || !tool.output.is_enforced() {
         return Ok(described);
     }
-    Ok(match output(parse(&tool.output)?) {
+    Ok(match output(parsed(&tool.output, &tool.slug)?) {
         Some(schema) => described.with_raw_output_schema(Arc::new(schema)),
         None => described,
     })
+}
+
+/// Parses a schema of the tool `slug`.
+fn parsed(schema: &app::catalog::Schema, slug: &str) -> Result<Value, Error> {
+    let text = schema.text()?;
+    serde_json::from_str(text.get())
+        .map_err(|cause| errors::internal(format!("a schema of {slug} is not JSON: {cause}")))
 }
 
 /// Declares how long the text of a result may be. Claude Code shows a model 50,000 characters of one that

@@ -143,9 +143,11 @@ pub(crate) async fn refresh(
     Query(query): Query<RefreshQuery>,
     OptionalJson(body): OptionalJson<Refresh>,
 ) -> ApiResult<Json<RefreshedView>> {
-    let callback_url = body.redirect_url.or(body.body_redirect_url);
-    let callback_url = callback_url.filter(|url| !url.is_empty());
-    let callback_url = callback_url.or(query.redirect_url);
+    let callback_url = body
+        .redirect_url
+        .or(body.body_redirect_url)
+        .filter(|url| !url.is_empty())
+        .or(query.redirect_url);
     let mut started = accounts::reconnect(key.app(), &key.project, &id, callback_url).await?;
     if started.redirect_url.is_none() && body.validate_credentials == Some(true) {
         started.status = accounts::verify_credential(key.app(), &key.project, &id).await?;

@@ -107,9 +107,12 @@ view! {
             .into_iter()
             .map(|webhook| (webhook.record.project.clone(), webhook));
         let mut webhooks: HashMap<_, _> = by_project.collect();
-        let mut view = |own: &Project| View::new(own, webhooks.remove(own.id.as_str()), in_full);
     } {
-        data: Vec<View> = found.items.iter().map(&mut view).collect(),
+        data: Vec<View> = found
+            .items
+            .iter()
+            .map(|project| View::new(project, webhooks.remove(project.id.as_str()), in_full))
+            .collect(),
         #[serde(flatten)] position: Position = Position::after(page, found.total, found.next),
     }
 }

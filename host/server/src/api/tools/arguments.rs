@@ -79,16 +79,12 @@ impl FromRequestParts<Arc<Server>> for GatewayHeaders {
         let Some(given) = parts.headers.get(GATEWAY_HEADERS) else {
             return Ok(Self(Vec::new()));
         };
-        let object = serde_json::from_slice::<BTreeMap<String, Value>>(given.as_bytes());
-        let headers = object
+        let object = serde_json::from_slice::<BTreeMap<String, Value>>(given.as_bytes())
             .map_err(|_| errors::invalid(format!("{GATEWAY_HEADERS}: must be a JSON object")))?;
-        let text = |value| match value {
-            Value::String(text) => text,
-            other => other.to_string(),
-        };
-        let headers = headers.into_iter();
-        Ok(Self(
-            headers.map(|(name, value)| (name, text(value))).collect(),
-        ))
+        let headers = object.into_iter().map(|(name, value)| match value {
+            Value::String(text) => (name, text),
+            other => (name, other.to_string()),
+        });
+        Ok(Self(headers.collect()))
     }
 }

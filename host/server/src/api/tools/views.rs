@@ -94,10 +94,13 @@ impl View {
         converter: Converter,
     ) -> Result<Self, app::Error> {
         let ResolvedTool { release, tool } = found;
-        let versions = catalog.toolkit(&release.slug);
-        let versions = versions.map(|toolkit| toolkit.versions());
-        let versions = versions.unwrap_or_default();
-        let versions: Vec<_> = versions.into_iter().map(str::to_owned).collect();
+        let versions: Vec<_> = catalog
+            .toolkit(&release.slug)
+            .map(|toolkit| toolkit.versions())
+            .unwrap_or_default()
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
         let version = release.version.as_str();
         let is_deprecated = release.deprecated_at.is_some();
         let input = serde_json::from_str(tool.input.text()?.get()).unwrap_or_default();

@@ -85,20 +85,23 @@ impl ListQuery {
     /// Returns the filter for instances that were created until the given time.
     #[expect(deprecated, reason = "older clients send the older spellings")]
     pub(crate) fn into_filter(self, until: Option<Time>) -> Filter {
-        let or = |given: Vec<String>, older| if given.is_empty() { older } else { given };
         let disabled = self.show_disabled.or(self.older_show_disabled);
         Filter {
-            ids: or(self.trigger_ids, self.older_trigger_ids),
-            triggers: or(self.trigger_names, self.older_trigger_names),
-            accounts: or(self.connected_account_ids, self.older_account_ids),
+            ids: or_older(self.trigger_ids, self.older_trigger_ids),
+            triggers: or_older(self.trigger_names, self.older_trigger_names),
+            accounts: or_older(self.connected_account_ids, self.older_account_ids),
             account_uuids: self.account_uuids,
-            auth_configs: or(self.auth_config_ids, self.older_auth_config_ids),
+            auth_configs: or_older(self.auth_config_ids, self.older_auth_config_ids),
             auth_config_uuids: self.auth_config_uuids,
             users: self.user_ids,
             disabled: disabled.unwrap_or(false),
             until,
         }
     }
+}
+
+fn or_older(newer: Vec<String>, older: Vec<String>) -> Vec<String> {
+    if newer.is_empty() { older } else { newer }
 }
 
 #[derive(Default, Deserialize, ToSchema)]

@@ -167,11 +167,14 @@ impl Tail {
             text(metadata, "user_id"),
             text(metadata, "trigger_id"),
         ];
-        let columns: Vec<_> = columns.iter().filter(|text| !text.is_empty()).collect();
-        let columns = columns.iter().map(|text| one_line(text, usize::MAX));
-        let columns = columns.collect::<Vec<_>>().join("  ");
+        let line = columns
+            .iter()
+            .filter(|text| !text.is_empty())
+            .map(|text| one_line(text, usize::MAX))
+            .collect::<Vec<_>>()
+            .join("  ");
         let data = one_line(&event["data"].to_string(), MAX_DATA_CHARS);
-        format!("{columns}  {}", self.terminal.dim(&data))
+        format!("{line}  {}", self.terminal.dim(&data))
     }
 }
 

@@ -15,14 +15,15 @@ pub(super) struct Signals {
     input: Option<oneshot::Receiver<()>>,
 }
 
+fn listen(kind: SignalKind) -> Result<Signal, Stop> {
+    signal(kind)
+        .context("cannot listen for signals")
+        .map_err(Stop::from)
+}
+
 impl Signals {
     /// Starts listening for signals.
     pub(super) fn new(until_stdin_ends: bool) -> Result<Self, Stop> {
-        let on = |kind| {
-            signal(kind)
-                .context("cannot listen for signals")
-                .map_err(Stop::from)
-        };
         let input = until_stdin_ends.then(|| {
             let (ended, input) = oneshot::channel();
             // The thread is never joined: reading standard input cannot be interrupted.
@@ -33,8 +34,8 @@ impl Signals {
             input
         });
         Ok(Self {
-            terminate: on(SignalKind::terminate())?,
-            interrupt: on(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
             input,
         })
     }

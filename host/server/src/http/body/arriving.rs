@@ -70,8 +70,10 @@ pub(crate) async fn read_file(
         let grown = memory.try_grow(bytes as u64);
         grown.map_err(|busy| errors::busy(Capacity::Memory, busy))
     };
-    let count = |bytes: usize| grow(bytes).map(|()| grow);
-    let bytes = receive(server, upload, within, count).await?;
+    let bytes = receive(server, upload, within, |bytes: usize| {
+        grow(bytes).map(|()| grow)
+    })
+    .await?;
     // A file that came with its head is not counted yet.
     if memory.is_empty() {
         grow(bytes.len())?;

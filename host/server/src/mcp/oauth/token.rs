@@ -67,24 +67,23 @@ async fn read(server: &Server, request: Request) -> ApiResult<Parameters> {
 
 async fn exchange(server: &Server, request: Request) -> ApiResult<Tokens> {
     let parameters = read(server, request).await?;
-    let text = |name| parameters.required(name).map(str::to_owned);
-    let client_id = text("client_id")?;
+    let client_id = parameters.required("client_id")?.to_owned();
     mcp_oauth::registered(&server.app, &client_id)?;
     let resource = target(server, &parameters)?;
     Ok(match parameters.required("grant_type")? {
         "authorization_code" => {
             let request = CodeExchange {
-                code: text("code")?,
+                code: parameters.required("code")?.to_owned(),
                 client_id,
-                redirect_uri: text("redirect_uri")?,
-                verifier: text("code_verifier")?,
+                redirect_uri: parameters.required("redirect_uri")?.to_owned(),
+                verifier: parameters.required("code_verifier")?.to_owned(),
                 resource,
             };
             mcp_oauth::exchange(&server.app, request).await?
         }
         "refresh_token" => {
             let request = Refresh {
-                token: text("refresh_token")?,
+                token: parameters.required("refresh_token")?.to_owned(),
                 client_id,
                 resource,
             };

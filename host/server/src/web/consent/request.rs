@@ -36,16 +36,18 @@ impl AuthorizationRequest {
         let client = mcp_oauth::registered(&server.app, client_id)?;
         let given = parameters.required("redirect_uri")?;
         let invalid = errors::mcp_authorization_invalid;
-        let redirect_uri = Url::parse(given).ok();
-        let redirect_uri = redirect_uri.filter(|_| client.has_redirect_uri(given));
-        let redirect_uri = redirect_uri
+        let redirect_uri = Url::parse(given)
+            .ok()
+            .filter(|_| client.has_redirect_uri(given))
             .ok_or_else(|| invalid("redirect_uri is not one that the client registered"))?;
         if parameters.required("response_type")? != "code" {
             return Err(invalid("response_type must be `code`").into());
         }
         let challenge = parameters.required("code_challenge")?;
-        let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
-        let is_hash = challenge.len() == CHALLENGE_CHARS && challenge.bytes().all(is_base64);
+        let is_hash = challenge.len() == CHALLENGE_CHARS
+            && challenge
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
         if !is_hash || parameters.get("code_challenge_method") != Some("S256") {
             return Err(invalid("code_challenge must be made by the method `S256`").into());
         }

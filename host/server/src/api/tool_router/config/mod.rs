@@ -121,9 +121,9 @@ impl TryFrom<Parts> for Change {
             });
         }
         if let Some(tags) = parts.tags {
-            let tags = tags.unwrap_or_default();
-            let approval = tags.approval().unwrap_or_default();
-            let tags = tags.into_tags().unwrap_or_default();
+            let selection = tags.unwrap_or_default();
+            let approval = selection.approval().unwrap_or_default();
+            let tags = selection.into_tags().unwrap_or_default();
             change.add(move |config| {
                 config.tags.clone_from(&tags);
                 config.approval_tags.clone_from(&approval);
