@@ -32,13 +32,12 @@ pub(super) fn percent_encode(text: &str) -> String {
 /// Fills in the template of an address. A field value cannot lead outside its position in the
 /// template.
 pub(super) fn fill_url(flow: &Flow<'_>, template: &str) -> Result<Url> {
-    let secret = |name: &str| flow.scheme.secrets().any(|secret| secret == name);
     let value = |name: &str| match name {
         "client_id" => flow.client_id(),
         // A segment of dots would lead to a parent path.
         name => flow
             .value(name)
-            .filter(|value| !secret(name) && !value.trim_matches('.').is_empty()),
+            .filter(|value| !flow.is_secret(name) && !value.trim_matches('.').is_empty()),
     };
     let filled = manifest::fill_each(template, &value, |text| percent_encode(&text))
         .and_then(|filled| Url::parse(&filled).ok());
@@ -263,23 +262,19 @@ fn authenticate(
         return Ok(());
     };
     let secret = variables.value("client_secret").map(Zeroizing::new);
-    let basic = |user: &str, password: &str| {
-        let pair = Zeroizing::new(format!("{user}:{password}"));
-        sensitive_header(&Zeroizing::new(format!("Basic {}", BASE64.encode(&*pair))))
-    };
     match (how, &secret) {
         (ClientAuth::None, _) => {}
         (ClientAuth::Basic, Some(secret)) => {
             headers.insert(
                 AUTHORIZATION,
-                basic(
+                basic_header(
                     &percent_encode(&id.unwrap_or_default()),
                     &percent_encode(secret),
                 )?,
             );
         }
         (ClientAuth::SecretAsUser, Some(secret)) => {
-            headers.insert(AUTHORIZATION, basic(secret, "")?);
+            headers.insert(AUTHORIZATION, basic_header(secret, "")?);
         }
         (ClientAuth::PrivateKeyJwt, _) => {
             let assertion = variables
@@ -356,6 +351,11 @@ fn insert_nested(object: &mut Map<String, Value>, name: &str, value: String) {
         Some((taken, _)) => *taken = value.into(),
         None => drop(object.insert(name.to_owned(), value.into())),
     }
+}
+
+fn basic_header(user: &str, password: &str) -> Result<HeaderValue> {
+    let pair = Zeroizing::new(format!("{user}:{password}"));
+    sensitive_header(&Zeroizing::new(format!("Basic {}", BASE64.encode(&*pair))))
 }
 
 fn sensitive_header(value: &str) -> Result<HeaderValue> {

@@ -146,11 +146,11 @@ impl Index {
 
     /// Returns the share of the things in the slug or the name that the query has.
     fn share_of_names(&self, tool: usize, matched: [u8; 2]) -> f32 {
-        let share = |field: usize| {
+        let [slug, name] = [0, 1].map(|field: usize| {
             let all = f32::from(self.things[tool][field]);
             (f32::from(matched[field]) + 0.5) / (all + 0.5)
-        };
-        share(0).max(share(1)).min(1.0)
+        });
+        slug.max(name).min(1.0)
     }
 
     /// Returns the factor of a tool for its action and its toolkit.
