@@ -75,8 +75,9 @@ pub(super) async fn send(
     let parameters = parameters(variables, call, standard);
     let body = match (call.method, call.format) {
         (CallMethod::Get, _) | (_, CallFormat::Query) => {
-            let own = url.query().filter(|own| !own.is_empty()).map(str::to_owned);
-            let query: Vec<_> = own
+            let existing = url.query().filter(|query| !query.is_empty());
+            let query: Vec<_> = existing
+                .map(str::to_owned)
                 .into_iter()
                 .chain((!parameters.is_empty()).then(|| form_encode(&parameters)))
                 .collect();
@@ -321,9 +322,9 @@ fn parameters(
     let mut parameters: Vec<_> = named
         .filter(|(name, _)| !call.params.contains_key(name))
         .collect();
-    let own = call.params.iter();
+    let declared = call.params.iter();
     parameters.extend(
-        own.filter_map(|(name, template)| {
+        declared.filter_map(|(name, template)| {
             Some((name.clone(), manifest::fill(template, variables)?))
         }),
     );

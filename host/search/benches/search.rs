@@ -264,7 +264,7 @@ fn copies(tools: &[Tool]) -> Vec<Tool> {
     copied.collect()
 }
 
-/// Changes some words of a text, so that those of each copy differ.
+/// Changes some words, so that those of each copy differ.
 fn changed(text: &str, copy: usize) -> String {
     let words = text.split(' ').enumerate().map(|(position, word)| {
         if position % CHANGED_WORD == CHANGED_WORD - 1 {

@@ -48,11 +48,11 @@ pub(super) fn walk(db: &Db, position: &Position) -> ::sled::Result<Walk> {
     let work = || -> ::sled::Result<Walk> {
         let mut walk = Walk::new(position);
         loop {
-            let place = next.fetch_add(1, Ordering::Relaxed);
-            let Some(start) = starts.get(place) else {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(start) = starts.get(index) else {
                 return Ok(walk);
             };
-            match starts.get(place + 1) {
+            match starts.get(index + 1) {
                 Some(end) => walk.read(db, db.range::<&[u8], _>(&start[..]..&end[..]))?,
                 None => walk.read(db, db.range::<&[u8], _>(&start[..]..))?,
             }

@@ -180,8 +180,8 @@ impl<T> Buffer<T> {
     /// Leaves the projects of these records out of a query.
     fn without_own_projects(&self, query: Query) -> Query {
         let projects: HashSet<_> = self.groups.iter().map(|group| &*group.project).collect();
-        let own = Predicate::AnyOf(projects.into_iter().map(Scalar::from).collect());
-        query.test("project", Predicate::Not(Box::new(own)))
+        let in_memory = Predicate::AnyOf(projects.into_iter().map(Scalar::from).collect());
+        query.test("project", Predicate::Not(Box::new(in_memory)))
     }
 
     /// Keeps a number of records of each group.
