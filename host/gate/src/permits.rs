@@ -265,8 +265,8 @@ impl<K: Clone + Eq + Hash, S: Clone> Drop for QueueEntry<'_, K, S> {
         let Some(key) = inner.keys.get_mut(self.key) else {
             return;
         };
-        let ticket = |(ticket, _): &(u64, _)| *ticket == self.ticket;
-        if let Some(at) = key.waiting.iter().position(ticket) {
+        let mut waiting = key.waiting.iter();
+        if let Some(at) = waiting.position(|(ticket, _)| *ticket == self.ticket) {
             key.waiting.remove(at);
             inner.queued -= 1;
             if key.waiting.is_empty() {

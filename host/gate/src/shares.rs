@@ -92,11 +92,11 @@ impl Shares {
     /// Returns the reason why a key that holds `held` of the `used` units gets no `more` units.
     #[must_use]
     pub const fn refusal(&self, held: u64, used: u64, more: u64) -> Option<Busy> {
-        let own = held.saturating_add(more);
-        if own > self.cap {
+        let wanted = held.saturating_add(more);
+        if wanted > self.cap {
             return Some(Busy::Own);
         }
-        let kept = if own > self.base { self.reserve } else { 0 };
+        let kept = if wanted > self.base { self.reserve } else { 0 };
         if used.saturating_add(more).saturating_add(kept) <= self.total {
             None
         } else if used == held {

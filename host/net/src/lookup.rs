@@ -218,11 +218,7 @@ impl State {
             tenant.is_some() && callers.any(|caller| caller.tenant.as_deref() == tenant)
         });
         let all = self.waiting.len() as u64;
-        let is_full = |held: usize| {
-            let refusal = WAITING_LOOKUP_SHARES.refusal(held as u64, all, 1);
-            refusal.is_some()
-        };
-        is_full(of_domain.count()) || is_full(of_tenant.count())
+        exceeds_share(of_domain.count(), all) || exceeds_share(of_tenant.count(), all)
     }
 
     /// Takes the waiting names whose lookups can start.
@@ -244,20 +240,21 @@ impl State {
         startable
     }
 
+    fn has_free_share(&self, owners: &Owners, owner: &str) -> bool {
+        let refusal = LOOKUP_SHARES.refusal(owners.running(owner), self.running, 1);
+        refusal.is_none()
+    }
+
     /// Returns the lookup of a waiting name, if a thread is free, and a share of its domain and of
     /// one of its callers.
     fn startable(&self, name: &str) -> Option<Lookup> {
-        let is_free = |owners: &Owners, owner: &str| {
-            let refusal = LOOKUP_SHARES.refusal(owners.running(owner), self.running, 1);
-            refusal.is_none()
-        };
-        if !is_free(&self.running_of_domain, domain(name)) {
+        if !self.has_free_share(&self.running_of_domain, domain(name)) {
             return None;
         }
         let mut callers = self.callers.get(name)?.iter();
         let caller = callers.find(|caller| {
             let tenant = caller.tenant.as_deref();
-            tenant.is_none_or(|tenant| is_free(&self.running_of_tenant, tenant))
+            tenant.is_none_or(|tenant| self.has_free_share(&self.running_of_tenant, tenant))
         })?;
         Some(Lookup {
             name: name.to_owned(),
@@ -283,6 +280,12 @@ impl Owners {
             }
         }
     }
+}
+
+/// Returns true if no lookup may wait in addition to `held` of `all` waiting ones.
+fn exceeds_share(held: usize, all: u64) -> bool {
+    let refusal = WAITING_LOOKUP_SHARES.refusal(held as u64, all, 1);
+    refusal.is_some()
 }
 
 /// Returns the registered domain of a name.

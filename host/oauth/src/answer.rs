@@ -49,8 +49,8 @@ pub(super) fn root<'a>(token_response: &TokenResponse, body: &'a Value) -> &'a V
 }
 
 fn access_token_path(token_response: &TokenResponse) -> &str {
-    let own = token_response.access_token.as_deref();
-    own.unwrap_or(manifest::ACCESS_TOKEN)
+    let declared = token_response.access_token.as_deref();
+    declared.unwrap_or(manifest::ACCESS_TOKEN)
 }
 
 /// Reads the tokens from a response.
@@ -167,8 +167,8 @@ fn parse_body(response: &Response, is_token: bool) -> Option<Value> {
     let pairs: Map<_, _> = url::form_urlencoded::parse(body.as_bytes())
         .map(|(name, value)| (name.into_owned(), Value::String(value.into_owned())))
         .collect();
-    let known = |name: &str| pairs.contains_key(name);
-    if !body.starts_with('<') && (known("access_token") || known("error") || known("oauth_token")) {
+    let mut names = ["access_token", "error", "oauth_token"].into_iter();
+    if !body.starts_with('<') && names.any(|name| pairs.contains_key(name)) {
         return Some(Value::Object(pairs));
     }
     (is_token && !body.is_empty() && !body.contains([' ', '<', '\n']))

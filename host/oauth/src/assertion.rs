@@ -34,8 +34,8 @@ pub(super) fn sign(variables: &Variables<'_>, assertion: &Assertion) -> Result<S
     ]
     .into_iter()
     .collect();
-    let given = assertion.claims.iter();
-    claims.extend(given.filter_map(|(name, claim)| {
+    let declared = assertion.claims.iter();
+    claims.extend(declared.filter_map(|(name, claim)| {
         Some((name.clone(), manifest::fill(claim, variables)?.into()))
     }));
     jsonwebtoken::encode(&header, &claims, &key).map_err(unusable)

@@ -52,11 +52,10 @@ pub(super) fn authorization_url(flow: &Flow<'_>, params: AuthorizeParams<'_>) ->
             .get(*name)
             .map_or(*name, String::as_str);
     }
-    let secret = |name: &str| flow.scheme.secrets().any(|secret| secret == name);
     let value = |name: &str| match name {
         "client_id" => Some(client.clone()),
         "redirect_uri" => Some(redirect_uri.to_owned()),
-        name => flow.value(name).filter(|_| !secret(name)),
+        name => flow.value(name).filter(|_| !flow.is_secret(name)),
     };
     let more = oauth2
         .authorize_params

@@ -157,15 +157,15 @@ async fn fetch_resource_metadata(net: &net::Client, resource: &Url) -> Result<Op
     let mut names = vec![resource.clone(), origin(resource)];
     names.dedup();
     for name in &names {
-        let place = well_known(name, "oauth-protected-resource");
-        let answer = fetch_document(net, place).await?;
+        let address = well_known(name, "oauth-protected-resource");
+        let answer = fetch_document(net, address).await?;
         if answer.is_some() {
             return Ok(answer);
         }
     }
     let response = request::get(net, resource.clone(), None).await?;
     match challenged_metadata(&response.headers) {
-        Some(place) => fetch_document(net, place).await,
+        Some(address) => fetch_document(net, address).await,
         None => Ok(None),
     }
 }
@@ -173,9 +173,9 @@ async fn fetch_resource_metadata(net: &net::Client, resource: &Url) -> Result<Op
 /// Returns the address of the metadata that a challenge names.
 fn challenged_metadata(headers: &HeaderMap) -> Option<Url> {
     let mut parameters = net::challenges(headers).flat_map(|challenge| challenge.params);
-    let (_, place) = parameters.find(|(name, _)| *name == "resource_metadata")?;
-    let place = Url::parse(&place.to_unescaped()).ok()?;
-    (place.scheme() == "https").then_some(place)
+    let (_, value) = parameters.find(|(name, _)| *name == "resource_metadata")?;
+    let address = Url::parse(&value.to_unescaped()).ok()?;
+    (address.scheme() == "https").then_some(address)
 }
 
 /// Fetches the metadata of an issuer (RFC 8414, section 3), or its OpenID Connect Discovery

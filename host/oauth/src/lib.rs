@@ -236,6 +236,10 @@ impl Flow<'_> {
         dropped.any(|name| name == "refresh_token") || self.value("refresh_token").is_some()
     }
 
+    fn is_secret(&self, name: &str) -> bool {
+        self.scheme.secrets().any(|secret| secret == name)
+    }
+
     /// Obtains tokens from the values of the account and the client, in a mode without a browser.
     /// This applies to the first tokens and to later ones.
     ///
@@ -498,19 +502,15 @@ impl Client {
     /// `client_id`, which OAuth 1 calls `consumer_key`.
     #[must_use]
     pub fn from_credentials(credentials: &Values) -> Option<Self> {
-        let value = |name: &str| {
-            credentials
-                .get(name)
-                .and_then(text)
-                .filter(|value| !value.is_empty())
-        };
+        let id = credential(credentials, "client_id");
+        let secret = credential(credentials, "client_secret");
         Some(Self {
-            id: value("client_id").or_else(|| value("consumer_key"))?,
-            secret: value("client_secret")
-                .or_else(|| value("consumer_secret"))
+            id: id.or_else(|| credential(credentials, "consumer_key"))?,
+            secret: secret
+                .or_else(|| credential(credentials, "consumer_secret"))
                 .map(Zeroizing::new),
-            private_key: value("private_key").map(Zeroizing::new),
-            key_id: value("key_id"),
+            private_key: credential(credentials, "private_key").map(Zeroizing::new),
+            key_id: credential(credentials, "key_id"),
         })
     }
 
@@ -588,15 +588,12 @@ impl Refusal {
         secrets.retain(|secret| !secret.is_empty());
         // Longer secrets come first, because one secret may be a prefix of another.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        let clean = |text: String| {
+        let [error, description] = [error, description].map(|text| {
             secrets
                 .iter()
                 .fold(text, |text, secret| text.replace(secret.as_str(), "[…]"))
-        };
-        Self::Denied {
-            error: clean(error),
-            description: clean(description),
-        }
+        });
+        Self::Denied { error, description }
     }
 
     fn unsent(reason: impl Into<String>) -> Self {
@@ -665,6 +662,12 @@ fn display_name(answer: &Value, path: &str) -> Option<(String, Value)> {
     }
     .of(answer)?;
     Some((DISPLAY_NAME.to_owned(), truncate(&name).into()))
+}
+
+/// Returns a value of an auth config as a string, unless it is empty.
+fn credential(credentials: &Values, name: &str) -> Option<String> {
+    let value = credentials.get(name).and_then(text);
+    value.filter(|value| !value.is_empty())
 }
 
 /// Shortens a message of a provider to one line.

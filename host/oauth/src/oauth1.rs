@@ -33,8 +33,7 @@ pub(super) async fn authorize(
     let values = flow
         .values
         .iter()
-        .filter(|(name, _)| !TOKEN_MEMBERS.contains(&name.as_str()));
-    let values = values
+        .filter(|(name, _)| !TOKEN_MEMBERS.contains(&name.as_str()))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     let flow = &Flow {
@@ -195,8 +194,7 @@ fn token_pair(answer: &Values) -> Values {
 
 /// Returns the manifest's parameters that have a value.
 fn filled_parameters(flow: &Flow<'_>, params: &BTreeMap<String, String>) -> Vec<(String, String)> {
-    let secret = |name: &str| flow.scheme.secrets().any(|secret| secret == name);
-    let value = |name: &str| flow.value(name).filter(|_| !secret(name));
+    let value = |name: &str| flow.value(name).filter(|_| !flow.is_secret(name));
     params
         .iter()
         .filter_map(|(name, template)| Some((name.clone(), manifest::fill(template, &value)?)))

@@ -63,15 +63,16 @@ pub(super) async fn is_deleted(flow: &Flow<'_>, client: &Values) -> bool {
     ) else {
         return false;
     };
-    let own = flow
+    let endpoint = flow
         .scheme
         .oauth2
         .as_ref()
         .and_then(|oauth2| oauth2.register.as_ref()?.url.as_ref());
     // The token is sent only to the origin of the registration endpoint.
-    if !own.is_some_and(|own| {
-        request::fill_url(flow, own).is_ok_and(|own| own.origin() == url.origin())
-    }) {
+    let is_same_origin = endpoint.is_some_and(|endpoint| {
+        request::fill_url(flow, endpoint).is_ok_and(|endpoint| endpoint.origin() == url.origin())
+    });
+    if !is_same_origin {
         return false;
     }
     let response = request::get(flow.net, url, Some(&token)).await;

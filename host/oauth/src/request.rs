@@ -32,13 +32,12 @@ pub(super) fn percent_encode(text: &str) -> String {
 /// Fills in the template of an address. A field value cannot lead outside its position in the
 /// template.
 pub(super) fn fill_url(flow: &Flow<'_>, template: &str) -> Result<Url> {
-    let secret = |name: &str| flow.scheme.secrets().any(|secret| secret == name);
     let value = |name: &str| match name {
         "client_id" => flow.client_id(),
         // A segment of dots would lead to a parent path.
         name => flow
             .value(name)
-            .filter(|value| !secret(name) && !value.trim_matches('.').is_empty()),
+            .filter(|value| !flow.is_secret(name) && !value.trim_matches('.').is_empty()),
     };
     let filled = manifest::fill_each(template, &value, |text| percent_encode(&text))
         .and_then(|filled| Url::parse(&filled).ok());
@@ -76,8 +75,9 @@ pub(super) async fn send(
     let parameters = parameters(variables, call, standard);
     let body = match (call.method, call.format) {
         (CallMethod::Get, _) | (_, CallFormat::Query) => {
-            let own = url.query().filter(|own| !own.is_empty()).map(str::to_owned);
-            let query: Vec<_> = own
+            let existing = url.query().filter(|query| !query.is_empty());
+            let query: Vec<_> = existing
+                .map(str::to_owned)
                 .into_iter()
                 .chain((!parameters.is_empty()).then(|| form_encode(&parameters)))
                 .collect();
@@ -263,23 +263,19 @@ fn authenticate(
         return Ok(());
     };
     let secret = variables.value("client_secret").map(Zeroizing::new);
-    let basic = |user: &str, password: &str| {
-        let pair = Zeroizing::new(format!("{user}:{password}"));
-        sensitive_header(&Zeroizing::new(format!("Basic {}", BASE64.encode(&*pair))))
-    };
     match (how, &secret) {
         (ClientAuth::None, _) => {}
         (ClientAuth::Basic, Some(secret)) => {
             headers.insert(
                 AUTHORIZATION,
-                basic(
+                basic_header(
                     &percent_encode(&id.unwrap_or_default()),
                     &percent_encode(secret),
                 )?,
             );
         }
         (ClientAuth::SecretAsUser, Some(secret)) => {
-            headers.insert(AUTHORIZATION, basic(secret, "")?);
+            headers.insert(AUTHORIZATION, basic_header(secret, "")?);
         }
         (ClientAuth::PrivateKeyJwt, _) => {
             let assertion = variables
@@ -326,9 +322,9 @@ fn parameters(
     let mut parameters: Vec<_> = named
         .filter(|(name, _)| !call.params.contains_key(name))
         .collect();
-    let own = call.params.iter();
+    let declared = call.params.iter();
     parameters.extend(
-        own.filter_map(|(name, template)| {
+        declared.filter_map(|(name, template)| {
             Some((name.clone(), manifest::fill(template, variables)?))
         }),
     );
@@ -356,6 +352,11 @@ fn insert_nested(object: &mut Map<String, Value>, name: &str, value: String) {
         Some((taken, _)) => *taken = value.into(),
         None => drop(object.insert(name.to_owned(), value.into())),
     }
+}
+
+fn basic_header(user: &str, password: &str) -> Result<HeaderValue> {
+    let pair = Zeroizing::new(format!("{user}:{password}"));
+    sensitive_header(&Zeroizing::new(format!("Basic {}", BASE64.encode(&*pair))))
 }
 
 fn sensitive_header(value: &str) -> Result<HeaderValue> {

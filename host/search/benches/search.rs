@@ -128,11 +128,6 @@ fn read_queries(text: &str) -> Vec<Labelled> {
 
 fn read_tools(inspected: &Value) -> Vec<Tool> {
     let manifest = inspected.get("manifest").unwrap_or(inspected);
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let texts = |value: &Value| -> Vec<String> {
-        let all = value.as_array().into_iter().flatten();
-        all.map(text).collect()
-    };
     let values = manifest["tools"].as_array().into_iter().flatten();
     let tools = values.map(|tool| {
         let properties = tool["input"]["properties"].as_object();
@@ -152,6 +147,15 @@ fn read_tools(inspected: &Value) -> Vec<Tool> {
         }
     });
     tools.collect()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn texts(value: &Value) -> Vec<String> {
+    let all = value.as_array().into_iter().flatten();
+    all.map(text).collect()
 }
 
 fn build(tools: &[Tool]) -> Index {
@@ -230,7 +234,6 @@ fn speed(tools: &[Tool], queries: &[Labelled]) -> [f64; 4] {
         }
     }
     times.sort_unstable();
-    let millis = |time: Duration| time.as_secs_f64() * 1_000.0;
     let percentile = |percent: usize| millis(times[(times.len() - 1) * percent / 100]);
     [
         millis(build_time),
@@ -238,6 +241,10 @@ fn speed(tools: &[Tool], queries: &[Labelled]) -> [f64; 4] {
         percentile(99),
         mebibytes(index.size_bytes()),
     ]
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1_000.0
 }
 
 /// Copies tools as those of other toolkits, until there are enough.
@@ -257,7 +264,7 @@ fn copies(tools: &[Tool]) -> Vec<Tool> {
     copied.collect()
 }
 
-/// Changes some words of a text, so that those of each copy differ.
+/// Changes some words, so that those of each copy differ.
 fn changed(text: &str, copy: usize) -> String {
     let words = text.split(' ').enumerate().map(|(position, word)| {
         if position % CHANGED_WORD == CHANGED_WORD - 1 {

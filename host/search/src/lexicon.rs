@@ -72,27 +72,23 @@ impl Lexicon {
 
     fn read(&mut self, section: &str, line: &str) {
         let (name, values) = line.split_once(':').unwrap_or(("", line));
-        let stems = |lexicon: &Self| -> Vec<String> {
-            let found = words(values).into_iter();
-            found.map(|word| lexicon.stem(&word.folded)).collect()
-        };
         match section {
             "actions" => {
                 let concept = self.concept(name);
-                for stem in stems(self) {
+                for stem in self.stems(values) {
                     *self.actions.entry(stem.clone()).or_default() |= 1 << concept;
                     self.add(stem, concept);
                 }
             }
             "leading" => {
                 let concept = self.concept(name);
-                for stem in stems(self) {
+                for stem in self.stems(values) {
                     *self.leading.entry(stem).or_default() |= 1 << concept;
                 }
             }
             "things" => {
                 let concept = self.concept(&format!("thing {name}"));
-                stems(self)
+                self.stems(values)
                     .into_iter()
                     .for_each(|stem| self.add(stem, concept));
             }
@@ -110,6 +106,11 @@ impl Lexicon {
             }
             language => self.read_foreign(language, name, values),
         }
+    }
+
+    fn stems(&self, text: &str) -> Vec<String> {
+        let found = words(text).into_iter();
+        found.map(|word| self.stem(&word.folded)).collect()
     }
 
     fn read_foreign(&mut self, language: &str, name: &str, values: &str) {

@@ -146,28 +146,28 @@ impl Index {
 
     /// Returns the share of the things in the slug or the name that the query has.
     fn share_of_names(&self, tool: usize, matched: [u8; 2]) -> f32 {
-        let share = |field: usize| {
+        let [slug, name] = [0, 1].map(|field: usize| {
             let all = f32::from(self.things[tool][field]);
             (f32::from(matched[field]) + 0.5) / (all + 0.5)
-        };
-        share(0).max(share(1)).min(1.0)
+        });
+        slug.max(name).min(1.0)
     }
 
     /// Returns the factor of a tool for its action and its toolkit.
     fn factor(&self, query: &Query, tool: usize) -> f32 {
         let named = query.toolkits.get(&self.toolkit_of[tool]);
         let toolkit = 1.0 + named.map_or(0.0, |share| share * (NAMED_TOOLKIT - 1.0));
-        let own = self.actions[tool];
+        let actions = self.actions[tool];
         let (getting, listing) = (self.lexicon.getting, self.lexicon.listing);
         let asks_any =
             query.actions == 0 || query.actions & getting != 0 && query.actions & listing != 0;
-        let action = if query.actions == 0 && own & self.lexicon.reading == 0 {
+        let action = if query.actions == 0 && actions & self.lexicon.reading == 0 {
             UNASKED_CHANGE
-        } else if own == 0 {
+        } else if actions == 0 {
             UNKNOWN_ACTION
-        } else if query.actions != 0 && own & query.actions == 0 {
+        } else if query.actions != 0 && actions & query.actions == 0 {
             OTHER_ACTION
-        } else if asks_any && own & if query.is_plural { listing } else { getting } == 0 {
+        } else if asks_any && actions & if query.is_plural { listing } else { getting } == 0 {
             OTHER_NUMBER
         } else {
             1.0

@@ -37,11 +37,6 @@ pub(crate) async fn install(sandbox: &Sandbox) -> Result<(), Refusal> {
     if sandbox.has_program(&digest()) {
         return Ok(());
     }
-    let unavailable = |cause: String| {
-        Refusal::Unavailable(format!(
-            "the Python interpreter cannot be prepared: {cause}"
-        ))
-    };
     let module = tokio::task::spawn_blocking(unpack)
         .await
         .map_err(|broken| unavailable(broken.to_string()))?
@@ -53,6 +48,12 @@ pub(crate) async fn install(sandbox: &Sandbox) -> Result<(), Refusal> {
         Ok(found) => Err(unavailable(format!("it has the digest {found}"))),
         Err(cause) => Err(unavailable(cause.to_string())),
     }
+}
+
+fn unavailable(cause: String) -> Refusal {
+    Refusal::Unavailable(format!(
+        "the Python interpreter cannot be prepared: {cause}"
+    ))
 }
 
 fn unpack() -> Result<Bytes, String> {

@@ -238,12 +238,14 @@ fn finish(outcome: ProgramOutcome, host: &Host, run_id: &str) -> Finished {
         let report = serde_json::from_slice(&host.report.lock());
         (report.unwrap_or_default(), host.variables.lock().take())
     };
-    let changes = outcome.changes.into_iter();
-    let changes = changes.filter_map(|FileChange { path, content }| {
-        let path = relative(&path)?.to_owned();
-        Some(FileChange { path, content })
-    });
-    let mut changes: Vec<_> = changes.collect();
+    let in_session = outcome
+        .changes
+        .into_iter()
+        .filter_map(|FileChange { path, content }| {
+            let path = relative(&path)?.to_owned();
+            Some(FileChange { path, content })
+        });
+    let mut changes: Vec<_> = in_session.collect();
     // The exit code of the interpreter says only that it could not run the driver.
     let exit = outcome.exit.map(|code| match code {
         0 => report.exit_code,

@@ -166,7 +166,6 @@ impl ShellTurn<'_> {
         if command.command.len() > MAX_COMMAND_BYTES {
             return Err(CommandNotRun::TooLong(command.command.len()));
         }
-        let unavailable = |cause: std::io::Error| CommandNotRun::Unavailable(cause.to_string());
         let request = Request {
             command: command.command,
             files: command.files,
@@ -181,10 +180,12 @@ impl ShellTurn<'_> {
             },
             max_output_bytes: message::MAX_REPLY_BYTES,
         };
-        let input = request.encode().map_err(unavailable)?;
+        let input = request
+            .encode()
+            .map_err(|cause| CommandNotRun::Unavailable(cause.to_string()))?;
         let ran = child.run(input, Some(memory)).await;
         let ran = ran.map_err(|cause| match cause {
-            ChildError::Io(cause) => unavailable(cause),
+            ChildError::Io(cause) => CommandNotRun::Unavailable(cause.to_string()),
             ChildError::Busy(busy) => CommandNotRun::Busy(busy),
         })?;
         match ran {

@@ -103,7 +103,6 @@ impl LargeWork {
         project: &Arc<str>,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
-        let ended = || errors::unavailable("the threads for large bodies have ended");
         let turn = self.turn(project).await.ok_or_else(ended)?;
         let (done, result) = oneshot::channel::<thread::Result<T>>();
         // The thread releases the permit, because the request may be gone before the work is done.
@@ -126,6 +125,10 @@ impl LargeWork {
         let of_all = self.all.clone().acquire_owned().await.ok()?;
         Some([of_project, of_all])
     }
+}
+
+fn ended() -> crate::Error {
+    errors::unavailable("the threads for large bodies have ended")
 }
 
 /// Does jobs until no more can come. Runs `tidy` once whenever no job has arrived for a while.

@@ -76,8 +76,10 @@ pub(crate) struct Filling<'a> {
 impl<'a> Filling<'a> {
     /// Creates a filling with the values of roots.
     pub(crate) fn new(roots: &'a [Root<'a>]) -> Self {
-        let room = MAX_FILLED_BYTES;
-        Self { roots, room }
+        Self {
+            roots,
+            room: MAX_FILLED_BYTES,
+        }
     }
 
     fn members(&mut self, members: &Map<String, Value>) -> Result<Map<String, Value>, String> {

@@ -327,9 +327,9 @@ pub(super) async fn open(
 ) -> Result<(DeliveryView, Vec<Attempt>)> {
     let key = app.vault.key(project.as_str(), app.clock.now()).await?;
     let context = seal_context(project, &record.id);
-    let attempts = record.body.attempt_log.iter();
-    let attempts = attempts.map(|stored| stored.open(&key, context));
-    let attempts = attempts.collect::<Result<_>>()?;
+    let stored = record.body.attempt_log.iter();
+    let opened = stored.map(|attempt| attempt.open(&key, context));
+    let attempts = opened.collect::<Result<_>>()?;
     Ok((DeliveryView::open(&key, project, record)?, attempts))
 }
 

@@ -131,12 +131,12 @@ async fn ask_all(
 ) -> Result<()> {
     let catalog = app.catalog.snapshot();
     let releases = catalog.releases_of(&address.toolkit)?;
-    let triggers = releases.iter().flat_map(|release| &release.triggers);
-    let triggers: BTreeSet<_> = triggers
+    let declared = releases.iter().flat_map(|release| &release.triggers);
+    let slugs: BTreeSet<_> = declared
         .filter(|trigger| trigger.kind == TriggerKind::Webhook)
         .map(|trigger| &*trigger.slug)
         .collect();
-    let triggers: Vec<_> = triggers.into_iter().collect();
+    let triggers: Vec<_> = slugs.into_iter().collect();
     let own = address.instance.as_ref();
     let mut window = Some(Window::first(RECEIVERS_PER_PAGE));
     while let Some(next) = window.take() {

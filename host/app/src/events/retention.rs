@@ -28,11 +28,11 @@ pub(crate) async fn erase_old(app: &App, claim: &JobClaim) -> Result<()> {
     // A delivery in progress fails at its next attempt, which lets the one after it go.
     let ended = [DeliveryStatus::Delivered, DeliveryStatus::Failed].map(<&str>::from);
     let ended = Query::all_projects().any_of("status", ended);
-    let old = || Query::all_projects().below("created_at", oldest);
+    let old = Query::all_projects().below("created_at", oldest);
     let erased: [(&'static Collection, Query); 5] = [
-        (&outbox::COLLECTION, old()),
-        (&actions::COLLECTION, old()),
-        (&sink::COLLECTION, old()),
+        (&outbox::COLLECTION, old.clone()),
+        (&actions::COLLECTION, old.clone()),
+        (&sink::COLLECTION, old),
         (&delivery::COLLECTION, ended.below("created_at", oldest)),
         (
             &ordering::COLLECTION,

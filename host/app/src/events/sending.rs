@@ -272,9 +272,9 @@ fn request(
         (&app.webhooks.version_header, version.into_str()),
     ] {
         let invalid =
-            |_| errors::internal(format_args!("header {name} of a webhook cannot be sent"));
-        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid(()))?;
-        let value = HeaderValue::from_str(value).map_err(|_| invalid(()))?;
+            || errors::internal(format_args!("header {name} of a webhook cannot be sent"));
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid())?;
+        let value = HeaderValue::from_str(value).map_err(|_| invalid())?;
         headers.insert(name, value);
     }
     let timeout = app.webhooks.timeout;

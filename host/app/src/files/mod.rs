@@ -252,10 +252,10 @@ async fn make_link(
         disposition: &disposition,
         ttl: Duration::from_secs(project.stored.config.file_url_expiry.into()),
     };
-    let own = app.store.blobs().signed(&blob(id), method, terms).await?;
+    let signed = app.store.blobs().signed(&blob(id), method, terms).await?;
     let max_bytes = app.files.settings.size;
     let link = server_link(app, project, FileId::parse(id)?, file, method, max_bytes);
-    Ok(match own {
+    Ok(match signed {
         Some(signed) => Link {
             url: signed.url,
             headers: signed.headers,

@@ -183,10 +183,11 @@ pub async fn load(store: &Store, text: &str, now: Time) -> std::result::Result<L
     loaded.new = pairs.len();
     let pairs: Vec<_> = pairs.into_iter().collect();
     for part in pairs.chunks(BATCH_SIZE) {
-        let insert = |batch: Batch, (record_id, (project, id)): &(String, (String, String))| {
-            batch.insert(project, record_id, &Pair { id: id.clone() })
-        };
-        let batch = part.iter().fold(Batch::at(now), insert);
+        let batch = part
+            .iter()
+            .fold(Batch::at(now), |batch, (record_id, (project, id))| {
+                batch.insert(project, record_id, &Pair { id: id.clone() })
+            });
         store.commit(batch).await.map_err(|cause| match cause {
             CommitError::Taken { .. } => errors::unavailable("another process loads pairs"),
             other => other.into(),

@@ -97,16 +97,21 @@ pub async fn remove(
         triggers::subscribing::unsubscribe_before_removal(app, &project, None).await;
         accounts::remove_all(app, &project).await?;
     }
-    let hide = || async {
-        let now = app.clock.now();
-        let project = projects::record(app, organization, id).await?;
-        // The queue continues if this request is interrupted.
-        let work = WorkState::due_at(time_after(now, LEASE_TTL));
-        let batch = Batch::at(now).remove(&project);
-        let batch = batch.insert(INSTALLATION_PROJECT, id.as_str(), &Removal { work });
-        Ok((batch, ()))
-    };
-    projects::revoke_keys_where(app, id.as_str(), |_| true, hide).await?;
+    let removed = projects::revoke_keys_where(
+        app,
+        id.as_str(),
+        |_| true,
+        || async {
+            let now = app.clock.now();
+            let project = projects::record(app, organization, id).await?;
+            // The queue continues if this request is interrupted.
+            let work = WorkState::due_at(time_after(now, LEASE_TTL));
+            let batch = Batch::at(now).remove(&project);
+            let batch = batch.insert(INSTALLATION_PROJECT, id.as_str(), &Removal { work });
+            Ok((batch, ()))
+        },
+    );
+    removed.await?;
     tracing::info!(target: AUDIT_LOG_TARGET, project = id.as_str(), "a project was deleted");
     if let Err(cause) = erase_now(app, id).await {
         tracing::warn!(%cause, project = %id, "the data of a deleted project is not completely erased; a job retries");

@@ -143,13 +143,18 @@ pub async fn list(
 /// Removes a member. The member's key stops working immediately. Fails if the member does not
 /// exist.
 pub async fn remove(app: &App, organization: &OrganizationId, id: &MemberId) -> Result<()> {
-    let prepare = || async {
-        let owner = organization.as_str();
-        let member = app.store.get::<StoredMember>(owner, id.as_str()).await?;
-        let member = member.ok_or_else(|| errors::member_not_found(id))?;
-        Ok((Batch::at(app.clock.now()).remove(&member), ()))
-    };
-    keys::revoke_where(app, id.as_str(), |_| true, prepare).await?;
+    let removed = keys::revoke_where(
+        app,
+        id.as_str(),
+        |_| true,
+        || async {
+            let owner = organization.as_str();
+            let member = app.store.get::<StoredMember>(owner, id.as_str()).await?;
+            let member = member.ok_or_else(|| errors::member_not_found(id))?;
+            Ok((Batch::at(app.clock.now()).remove(&member), ()))
+        },
+    );
+    removed.await?;
     tracing::info!(target: AUDIT_LOG_TARGET, member = id.as_str(), "a member was removed");
     Ok(())
 }

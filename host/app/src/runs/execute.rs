@@ -167,16 +167,21 @@ fn explain_missing_scopes(
     if failure.cause != Cause::Tool || !matches!(status, Some(401 | 403)) {
         return;
     }
-    let granted = granted.split([' ', ',']).filter(|scope| !scope.is_empty());
-    let granted: Vec<_> = granted.collect();
-    let missing = needed.iter().map(String::as_str);
-    let missing: Vec<_> = missing.filter(|scope| !granted.contains(scope)).collect();
+    let granted: Vec<_> = granted
+        .split([' ', ','])
+        .filter(|scope| !scope.is_empty())
+        .collect();
+    let missing: Vec<_> = needed
+        .iter()
+        .map(String::as_str)
+        .filter(|scope| !granted.contains(scope))
+        .collect();
     // Without a granted scope, the provider did not say which ones it granted.
     if granted.is_empty() || missing.is_empty() {
         return;
     }
-    let missing = missing.join("`, `");
+    let names = missing.join("`, `");
     failure.message.push_str(&format!(
-        "; the account was connected without `{missing}`, which this tool needs: connect it again"
+        "; the account was connected without `{names}`, which this tool needs: connect it again"
     ));
 }

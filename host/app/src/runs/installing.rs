@@ -80,9 +80,9 @@ fn start(
 }
 
 async fn install(store: Store, sandbox: Sandbox, component: Digest) -> Installed {
-    let bytes = store.blobs().get(&catalog::blob(component)).await;
-    let bytes = bytes.map_err(|cause| InstallError::Unavailable(cause.to_string()))?;
-    let bytes = bytes.ok_or_else(|| {
+    let read = store.blobs().get(&catalog::blob(component)).await;
+    let stored = read.map_err(|cause| InstallError::Unavailable(cause.to_string()))?;
+    let bytes = stored.ok_or_else(|| {
         tracing::error!(%component, "a component is missing: servers that share a database must also share a bucket");
         InstallError::Unavailable(
             "the blob storage of this server does not have the toolkit's component".to_owned(),

@@ -123,6 +123,10 @@ fn not_kept(part: &str, cause: &Error) -> Presented {
     Presented::failure(kind::FILE_NOT_KEPT, &message, None)
 }
 
+fn invalid_output(message: &str) -> Presented {
+    Presented::failure(kind::OUTPUT_INVALID, message, None)
+}
+
 /// Returns the data of a tool that matches its schema, or the failure.
 async fn checked_data(
     app: &App,
@@ -130,10 +134,9 @@ async fn checked_data(
     resolved: &ResolvedTool,
     output: Result<Output, Failure>,
 ) -> Result<Bytes, Presented> {
-    let invalid = |message: &str| Presented::failure(kind::OUTPUT_INVALID, message, None);
     let data = match output {
         Ok(Output::Data(data)) => data,
-        Ok(_) => return Err(invalid("the tool returned the result of a trigger")),
+        Ok(_) => return Err(invalid_output("the tool returned the result of a trigger")),
         Err(failure) => {
             let Failure { kind, message, .. } = &failure;
             return Err(Presented::failure(kind, message, Some(&failure)));
@@ -143,7 +146,7 @@ async fn checked_data(
     let problems = schema.problems(large, &project.tenant, &data);
     match problems.await {
         Ok(problems) if problems.is_empty() => Ok(as_object(data)),
-        Ok(problems) => Err(invalid(&format!(
+        Ok(problems) => Err(invalid_output(&format!(
             "the result of the tool does not match its schema: {}",
             problems.join("; ")
         ))),

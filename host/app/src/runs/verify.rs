@@ -34,17 +34,18 @@ async fn verify(app: &App, check: CredentialCheck<'_>) -> Result<()> {
     }
 }
 
+fn unfilled() -> crate::Error {
+    errors::credential_rejected(
+        "the URL of the verification request needs a field that has no value",
+    )
+}
+
 /// Returns the run that sends the request of the toolkit with the credential under test.
 fn to_run<'a>(check: &CredentialCheck<'a>) -> Result<Run<'a, 'a, Request>> {
     let release = check.release;
     let scheme = release.scheme(check.mode);
     let declared = scheme.and_then(|scheme| scheme.verify.as_ref());
     let declared = declared.ok_or_else(|| errors::check_unsupported(&release.slug))?;
-    let unfilled = || {
-        errors::credential_rejected(
-            "the URL of the verification request needs a field that has no value",
-        )
-    };
     let base = check.base_url();
     let mut url =
         manifest::fill(&declared.url, &|name: &str| check.value(name)).ok_or_else(unfilled)?;

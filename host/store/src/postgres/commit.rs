@@ -380,11 +380,6 @@ impl Postgres {
             .get(write.collection, &write.id)
             .await
             .map_err(|error| CommitError::Unavailable(error.to_string()))?;
-        let unknown = || {
-            CommitError::Unavailable(
-                "the connection was lost while the batch was committed".to_owned(),
-            )
-        };
         let (expected, otherwise) = match &write.step {
             Step::Purge { .. } => {
                 return if row.is_none() {
@@ -413,7 +408,9 @@ impl Postgres {
                     .as_ref()
                     .is_some_and(|expected| row.revision > expected.revision) =>
             {
-                Err(unknown())
+                Err(CommitError::Unavailable(
+                    "the connection was lost while the batch was committed".to_owned(),
+                ))
             }
             _ => Err(otherwise),
         }

@@ -104,6 +104,13 @@ fn order(query: &Query) -> String {
     format!(" order by {field}created_at {turn}, id {turn}")
 }
 
+fn push_scalar(sql: &mut QueryBuilder<Postgres>, value: &Scalar) {
+    match value {
+        Scalar::Int(number) => sql.push_bind(*number),
+        Scalar::Text(text) => sql.push_bind(text::escape(text).into_owned()),
+    };
+}
+
 /// Adds the condition that a row comes after the query's cursor. Absent values come first in
 /// ascending order and last in descending order.
 fn after(sql: &mut QueryBuilder<Postgres>, query: &Query) {
@@ -120,12 +127,6 @@ fn after(sql: &mut QueryBuilder<Postgres>, query: &Query) {
         sql.push_bind(text::escape(&cursor.id).into_owned())
             .push(")");
     };
-    let value = |sql: &mut QueryBuilder<Postgres>, value: &Scalar| {
-        match value {
-            Scalar::Int(number) => sql.push_bind(*number),
-            Scalar::Text(text) => sql.push_bind(text::escape(text).into_owned()),
-        };
-    };
     sql.push(" and (");
     match (query.order.field.as_deref().map(quoted), &cursor.value) {
         (None, _) => age(sql),
@@ -138,14 +139,14 @@ fn after(sql: &mut QueryBuilder<Postgres>, query: &Query) {
             sql.push(format!("{field} {other} or "));
             age(sql);
         }
-        (Some(field), Some(own)) => {
+        (Some(field), Some(value)) => {
             if query.order.descending {
                 sql.push(format!("{field} {other} or "));
             }
             sql.push(format!("{field} {operator} "));
-            value(sql, own);
+            push_scalar(sql, value);
             sql.push(format!(" or {field} = "));
-            value(sql, own);
+            push_scalar(sql, value);
             sql.push(" and ");
             age(sql);
         }
@@ -194,18 +195,6 @@ fn test(sql: &mut QueryBuilder<Postgres>, column: &str, kind: Kind, test: &Predi
 }
 
 fn equal(sql: &mut QueryBuilder<Postgres>, column: &str, kind: Kind, values: &[Scalar]) {
-    let texts = || {
-        values.iter().filter_map(|value| match value {
-            Scalar::Text(text) => Some(text::escape(text).into_owned()),
-            Scalar::Int(_) => None,
-        })
-    };
-    let numbers = || {
-        values.iter().filter_map(|value| match value {
-            Scalar::Int(number) => Some(*number),
-            Scalar::Text(_) => None,
-        })
-    };
     match (kind, values) {
         (Kind::Text, [Scalar::Text(text)]) => {
             sql.push(format!("{column} = "))
@@ -216,17 +205,17 @@ fn equal(sql: &mut QueryBuilder<Postgres>, column: &str, kind: Kind, values: &[S
         }
         (Kind::Text, _) => {
             sql.push(format!("{column} = any("))
-                .push_bind(texts().collect::<Vec<_>>())
+                .push_bind(texts(values).collect::<Vec<_>>())
                 .push(")");
         }
         (Kind::Int | Kind::Time, _) => {
             sql.push(format!("{column} = any("))
-                .push_bind(numbers().collect::<Vec<_>>())
+                .push_bind(numbers(values).collect::<Vec<_>>())
                 .push(")");
         }
         (Kind::List, _) => {
-            let texts = texts().map(serde_json::Value::from);
-            let elements = texts.chain(numbers().map(serde_json::Value::from));
+            let texts = texts(values).map(serde_json::Value::from);
+            let elements = texts.chain(numbers(values).map(serde_json::Value::from));
             sql.push("(false");
             for element in elements {
                 let holder = serde_json::Value::from(vec![element]);
@@ -239,31 +228,25 @@ fn equal(sql: &mut QueryBuilder<Postgres>, column: &str, kind: Kind, values: &[S
     }
 }
 
+/// Returns the strings among values, escaped.
+fn texts(values: &[Scalar]) -> impl Iterator<Item = String> {
+    values.iter().filter_map(|value| match value {
+        Scalar::Text(text) => Some(text::escape(text).into_owned()),
+        Scalar::Int(_) => None,
+    })
+}
+
+/// Returns the numbers among values.
+fn numbers(values: &[Scalar]) -> impl Iterator<Item = i64> {
+    values.iter().filter_map(|value| match value {
+        Scalar::Int(number) => Some(*number),
+        Scalar::Text(_) => None,
+    })
+}
+
 fn contains(sql: &mut QueryBuilder<Postgres>, column: &str, kind: Kind, part: &str) {
-    let found = |sql: &mut QueryBuilder<Postgres>, column: &str| {
-        let escaped = text::escape(part).into_owned();
-        if !escaped.starts_with(text::SECOND_CHARS) {
-            sql.push(format!("strpos({column}, "))
-                .push_bind(escaped)
-                .push(") > 0");
-            return;
-        }
-        // The second character of an escape can equal the first character of `part`. The `replace`
-        // calls change the escapes so that `strpos` does not match there.
-        let apart = |of: &str| {
-            format!(
-                "replace(replace({of}, e'\\x01\\x02', e'\\x01\\x04'), e'\\x01\\x03', e'\\x01\\x05')"
-            )
-        };
-        let (before, after) = apart("\n")
-            .split_once('\n')
-            .map_or_else(Default::default, |(a, b)| (a.to_owned(), b.to_owned()));
-        sql.push(format!("strpos({}, {before}", apart(column)))
-            .push_bind(escaped)
-            .push(format!("{after}) > 0"));
-    };
     match kind {
-        Kind::Text => found(sql, column),
+        Kind::Text => push_contains(sql, column, part),
         Kind::Int | Kind::Time => {
             sql.push("false");
         }
@@ -272,10 +255,34 @@ fn contains(sql: &mut QueryBuilder<Postgres>, column: &str, kind: Kind, part: &s
                 "exists (select from jsonb_array_elements({column}) as element where "
             ));
             sql.push("jsonb_typeof(element) = 'string' and ");
-            found(sql, "(element #>> '{}')");
+            push_contains(sql, "(element #>> '{}')", part);
             sql.push(")");
         }
     }
+}
+
+/// Adds the condition that a string contains a part.
+fn push_contains(sql: &mut QueryBuilder<Postgres>, column: &str, part: &str) {
+    let escaped = text::escape(part).into_owned();
+    if !escaped.starts_with(text::SECOND_CHARS) {
+        sql.push(format!("strpos({column}, "))
+            .push_bind(escaped)
+            .push(") > 0");
+        return;
+    }
+    // The second character of an escape can equal the first character of `part`. The `replace`
+    // calls change the escapes so that `strpos` does not match there.
+    let apart = |of: &str| {
+        format!(
+            "replace(replace({of}, e'\\x01\\x02', e'\\x01\\x04'), e'\\x01\\x03', e'\\x01\\x05')"
+        )
+    };
+    let (before, after) = apart("\n")
+        .split_once('\n')
+        .map_or_else(Default::default, |(a, b)| (a.to_owned(), b.to_owned()));
+    sql.push(format!("strpos({}, {before}", apart(column)))
+        .push_bind(escaped)
+        .push(format!("{after}) > 0"));
 }
 
 fn compare(sql: &mut QueryBuilder<Postgres>, column: &str, kind: Kind, operator: &str, bound: i64) {

@@ -48,11 +48,11 @@ pub(super) fn walk(db: &Db, position: &Position) -> ::sled::Result<Walk> {
     let work = || -> ::sled::Result<Walk> {
         let mut walk = Walk::new(position);
         loop {
-            let place = next.fetch_add(1, Ordering::Relaxed);
-            let Some(start) = starts.get(place) else {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(start) = starts.get(index) else {
                 return Ok(walk);
             };
-            match starts.get(place + 1) {
+            match starts.get(index + 1) {
                 Some(end) => walk.read(db, db.range::<&[u8], _>(&start[..]..&end[..]))?,
                 None => walk.read(db, db.range::<&[u8], _>(&start[..]..))?,
             }
@@ -107,13 +107,15 @@ fn range_starts(db: &Db, position: &Position) -> ::sled::Result<Vec<Vec<u8>>> {
 /// Returns a key at `place` of [`RANGES_PER_COLLECTION`] between two keys.
 fn key_between(first: &[u8], last: &[u8], place: u64) -> Vec<u8> {
     let equal = first.iter().zip(last).take_while(|(a, b)| a == b).count();
-    let number = |key: &[u8]| {
-        let bytes = (equal..equal + 8).map(|at| key.get(at).copied().unwrap_or(0));
-        bytes.fold(0, |number, byte| number << 8 | u64::from(byte))
-    };
-    let distance = number(last).saturating_sub(number(first));
-    let number = number(first) + distance / RANGES_PER_COLLECTION * place;
+    let (low, high) = (number_at(first, equal), number_at(last, equal));
+    let number = low + high.saturating_sub(low) / RANGES_PER_COLLECTION * place;
     [&first[..equal], &number.to_be_bytes()].concat()
+}
+
+/// Returns the eight bytes of a key from a position as a number. Missing bytes count as zero.
+fn number_at(key: &[u8], start: usize) -> u64 {
+    let bytes = (start..start + 8).map(|at| key.get(at).copied().unwrap_or(0));
+    bytes.fold(0, |number, byte| number << 8 | u64::from(byte))
 }
 
 impl Walk {

@@ -58,13 +58,12 @@ impl Position {
         let [sequence, keys, digest, records @ ..] = numbers else {
             return None;
         };
-        let read = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes);
         Some(Position {
             store: *store,
-            sequence: read(sequence),
-            keys: read(keys),
-            digest: read(digest),
-            records: records.iter().map(read).collect(),
+            sequence: read_number(sequence),
+            keys: read_number(keys),
+            digest: read_number(digest),
+            records: records.iter().map(read_number).collect(),
         })
     }
 
@@ -75,6 +74,10 @@ impl Position {
         }
         self.records[place] = self.records[place].wrapping_add_signed(change);
     }
+}
+
+fn read_number(bytes: &[u8; 8]) -> u64 {
+    u64::from_le_bytes(*bytes)
 }
 
 /// Returns the hash of one key with its value.

@@ -351,25 +351,8 @@ impl Source {
         project: &str,
         state: State,
     ) -> Vec<Range> {
-        let range = |start: Key, end: Vec<u8>, prefix: usize| {
-            let start = start.into_bytes();
-            if start < end {
-                vec![Range { start, end, prefix }]
-            } else {
-                Vec::new()
-            }
-        };
-        let all = |key: Key| vec![Range::all(key)];
-        let aged = |key: Key, Bounds { low, high }: &Bounds| {
-            let end = high.map_or_else(
-                || key.range_end(),
-                |high| key.clone().created_from(high).into_bytes(),
-            );
-            let prefix = key.len();
-            range(key.created_from(*low), end, prefix)
-        };
         match self {
-            Source::All => all(Key::age(collection.number, state, project)),
+            Source::All => vec![Range::all(Key::age(collection.number, state, project))],
             Source::Age(bounds) => aged(Key::age(collection.number, state, project), bounds),
             Source::Ids(_) => Vec::new(),
             Source::Values { place, values, age } => {
@@ -393,10 +376,11 @@ impl Source {
                     |high| key.clone().numbers_from(high).into_bytes(),
                 );
                 let prefix = key.len();
-                range(key.numbers_from(*low), end, prefix)
+                non_empty(key.numbers_from(*low), end, prefix)
             }
             Source::Predicate { place, .. } => {
-                all(Key::index(collection.number, state, project, *place))
+                let key = Key::index(collection.number, state, project, *place);
+                vec![Range::all(key)]
             }
         }
     }
@@ -412,6 +396,26 @@ impl Source {
                 test.holds(value.as_slice()).then(|| suffix.into())
             }
         }
+    }
+}
+
+/// Returns the range of the keys with this prefix whose creation time is within bounds.
+fn aged(key: Key, Bounds { low, high }: &Bounds) -> Vec<Range> {
+    let end = high.map_or_else(
+        || key.range_end(),
+        |high| key.clone().created_from(high).into_bytes(),
+    );
+    let prefix = key.len();
+    non_empty(key.created_from(*low), end, prefix)
+}
+
+/// Returns a range, unless it is empty.
+fn non_empty(start: Key, end: Vec<u8>, prefix: usize) -> Vec<Range> {
+    let start = start.into_bytes();
+    if start < end {
+        vec![Range { start, end, prefix }]
+    } else {
+        Vec::new()
     }
 }
 

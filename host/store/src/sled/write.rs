@@ -52,6 +52,14 @@ pub(super) fn prepare(catalog: &Catalog, batch: Batch) -> Result<Prepared, Commi
     Ok(Prepared { now, writes, bytes })
 }
 
+fn contains_key(claims: &[(usize, Key)], key: &Key) -> bool {
+    claims.iter().any(|(_, other)| other.bytes() == key.bytes())
+}
+
+fn key_set(keys: &[Key]) -> HashSet<Vec<u8>> {
+    keys.iter().map(|key| key.bytes().to_vec()).collect()
+}
+
 /// The tree as the batches of a round leave it.
 pub(super) struct Round<'a> {
     db: &'a Db,
@@ -266,10 +274,10 @@ impl Planner<'_> {
         let new_claims = new.map_or_else(Vec::new, |(row, values)| {
             records::claims(collection, row, values)
         });
-        let has = |claims: &[(usize, Key)], key: &Key| {
-            claims.iter().any(|(_, other)| other.bytes() == key.bytes())
-        };
-        for (place, key) in new_claims.iter().filter(|(_, key)| !has(&old_claims, key)) {
+        for (place, key) in new_claims
+            .iter()
+            .filter(|(_, key)| !contains_key(&old_claims, key))
+        {
             let taken = self.round.value(key).map_err(unavailable)?.is_some();
             if taken || !self.claimed.insert(key.bytes().to_vec()) {
                 return Err(CommitError::Taken {
@@ -284,7 +292,7 @@ impl Planner<'_> {
             .map_or("", |row| &row.id);
         let (gone, kept): (Vec<_>, Vec<_>) = old_claims
             .into_iter()
-            .partition(|(_, key)| !has(&new_claims, key));
+            .partition(|(_, key)| !contains_key(&new_claims, key));
         for (_, key) in gone {
             self.changes.remove(key, id.as_bytes());
         }
@@ -314,13 +322,8 @@ impl Planner<'_> {
                 .for_each(|key| self.changes.put(key, [].as_slice(), None));
             return;
         }
-        let set = |keys: &[Key]| {
-            keys.iter()
-                .map(|key| key.bytes().to_vec())
-                .collect::<HashSet<_>>()
-        };
-        let old_set = set(&old_keys);
-        let new_set = set(&new_keys);
+        let old_set = key_set(&old_keys);
+        let new_set = key_set(&new_keys);
         for key in old_keys
             .into_iter()
             .filter(|key| !new_set.contains(key.bytes()))

@@ -162,17 +162,18 @@ impl KeyFile {
     }
 
     fn write_new(&self, path: &Path) -> Result<(), KeyFileError> {
-        let write = || {
-            let mut file = OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(path)?;
-            file.write_all(self.render().as_bytes())?;
-            file.sync_all()?;
-            sync_folder(path)
-        };
-        write().map_err(io_error("write", path))
+        self.try_write_new(path).map_err(io_error("write", path))
+    }
+
+    fn try_write_new(&self, path: &Path) -> std::io::Result<()> {
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)?;
+        file.write_all(self.render().as_bytes())?;
+        file.sync_all()?;
+        sync_folder(path)
     }
 
     pub(crate) fn render(&self) -> Zeroizing<String> {

@@ -43,9 +43,12 @@ pub async fn replay(
         let now = app.clock.now();
         let url = seal_url(app, &project.id, id, url).await?;
         record.body.replay(url, now);
-        let event = record.body.event.to_string();
-        let event = app.store.get::<Event>(project.id.as_str(), &event).await?;
-        let event = event.ok_or_else(|| errors::delivery_not_found(id))?;
+        let event_id = record.body.event.to_string();
+        let stored = app
+            .store
+            .get::<Event>(project.id.as_str(), &event_id)
+            .await?;
+        let event = stored.ok_or_else(|| errors::delivery_not_found(id))?;
         Ok::<_, Error>((Batch::at(now).check(&event).update(&record), ()))
     });
     replayed.await?;

@@ -61,23 +61,28 @@ pub(super) fn check_versions(
 /// Checks that a URL may be reached. A name without an address passes, because its zone may not be
 /// published yet.
 pub(in crate::events) async fn check_url(app: &App, project: &Project, text: &str) -> Result<()> {
-    let invalid = |why: &dyn std::fmt::Display| errors::invalid(format!("webhook_url: {why}"));
     if text.chars().count() > MAX_URL_CHARS {
-        return Err(invalid(&format_args!("at most {MAX_URL_CHARS} characters")));
+        return Err(invalid_url(&format_args!(
+            "at most {MAX_URL_CHARS} characters"
+        )));
     }
-    let url = Url::parse(text).map_err(|cause| invalid(&format_args!("not a URL: {cause}")))?;
+    let url = Url::parse(text).map_err(|cause| invalid_url(&format_args!("not a URL: {cause}")))?;
     match url.scheme() {
         "https" => {}
         "http" if is_loopback(&url) => {
             if !app.webhooks.allows_http {
-                return Err(invalid(&HTTP_REFUSED));
+                return Err(invalid_url(&HTTP_REFUSED));
             }
         }
-        _ => return Err(invalid(&"must be an https URL")),
+        _ => return Err(invalid_url(&"must be an https URL")),
     }
     let net = app.webhooks.net.for_tenant(project.tenant.clone());
     let checked = net.check(&url).await;
-    checked.map_err(|refused| invalid(&refused))
+    checked.map_err(|refused| invalid_url(&refused))
+}
+
+fn invalid_url(why: &dyn std::fmt::Display) -> crate::Error {
+    errors::invalid(format!("webhook_url: {why}"))
 }
 
 fn is_loopback(url: &Url) -> bool {

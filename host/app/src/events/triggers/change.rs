@@ -37,7 +37,6 @@ pub async fn set_enabled(
         }
         let now = app.clock.now();
         let mut progress = Progress::get(app, &project.id, id.as_str()).await?;
-        let batch = Batch::at(now);
         let batch = if enabled {
             let account = accounts::active_account(app, project, &instance.body.account).await?;
             let versions = VersionSelector::all(&instance.body.version);
@@ -45,11 +44,12 @@ pub async fn set_enabled(
             let resolved = catalog.trigger(&instance.body.trigger, &versions)?;
             instance.body.enable(now);
             progress.body.start(resolved.trigger.kind, now);
-            let batch = batch.check(&account);
+            let batch = Batch::at(now).check(&account);
             subscribing::start(app, project.id.as_str(), batch, &instance.body).await?
         } else {
             instance.body.disable(None, now);
             progress.body.stop();
+            let batch = Batch::at(now);
             subscribing::stop(app, project.id.as_str(), batch, &instance.body, false).await?
         };
         Ok((batch.update(&instance).update(&progress), ()))

@@ -328,11 +328,12 @@ impl Receiver<'_> {
                 return Ok::<_, Error>((batch, ()));
             };
             batch = batch.check(&instance);
-            let found = events.iter();
-            let found = found.map(|event| source::new_event(app, &instance, event));
-            let found = found.collect::<Result<Vec<_>>>()?;
+            let new_events = events
+                .iter()
+                .map(|event| source::new_event(app, &instance, event))
+                .collect::<Result<Vec<_>>>()?;
             let now = batch.now;
-            let added = outbox::add_all(app, project, batch, &found).await?;
+            let added = outbox::add_all(app, project, batch, &new_events).await?;
             let outbox::Added { batch, ids } = added;
             if ids.is_empty() {
                 return Ok((batch, ()));

@@ -122,8 +122,8 @@ impl Schedule {
 
     /// Returns the interval from which delays after failures are derived.
     pub(super) fn interval(&self, shortest: Duration) -> Duration {
-        let own = self.interval_s.map(Duration::from_secs);
-        own.unwrap_or_default().max(shortest)
+        let declared = self.interval_s.map(Duration::from_secs);
+        declared.unwrap_or_default().max(shortest)
     }
 
     /// Returns the time of the next poll: at least `delay` after `now`, and at a time of the

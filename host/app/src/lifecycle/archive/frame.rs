@@ -129,9 +129,10 @@ impl Frame {
     }
 
     pub(super) fn encode(&self) -> Bytes {
-        let length = u32::try_from(self.content.len()).ok();
-        let length = length.filter(|length| *length <= MAX_FRAME_BYTES);
-        let length = length.expect("records and blobs have lower limits than frames");
+        let length = u32::try_from(self.content.len())
+            .ok()
+            .filter(|length| *length <= MAX_FRAME_BYTES)
+            .expect("records and blobs have lower limits than frames");
         let mut bytes = BytesMut::with_capacity(5 + self.content.len());
         bytes.extend_from_slice(&[self.kind]);
         bytes.extend_from_slice(&length.to_le_bytes());

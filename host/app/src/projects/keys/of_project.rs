@@ -66,14 +66,19 @@ pub async fn regenerate_key(
 ) -> Result<ShownKey> {
     // The new key is not in the store yet, so it is not among the keys that end.
     let owner = id.as_str();
-    let prepare = || async {
-        let project = projects::record(app, organization, id).await?;
-        let batch = Batch::at(app.clock.now()).check(&project);
-        let new = NewKey::first(KeyKind::Project, owner, organization);
-        let (key, batch) = new.create(app, batch).await?;
-        Ok((batch, key))
-    };
-    let key = revoke_where(app, owner, |_| true, prepare).await?;
+    let replaced = revoke_where(
+        app,
+        owner,
+        |_| true,
+        || async {
+            let project = projects::record(app, organization, id).await?;
+            let batch = Batch::at(app.clock.now()).check(&project);
+            let new = NewKey::first(KeyKind::Project, owner, organization);
+            let (key, batch) = new.create(app, batch).await?;
+            Ok((batch, key))
+        },
+    );
+    let key = replaced.await?;
     tracing::info!(target: AUDIT_LOG_TARGET, project = owner, key = key.id, "the keys of a project were replaced");
     Ok(key)
 }

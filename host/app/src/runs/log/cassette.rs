@@ -93,8 +93,8 @@ impl Recorder {
         if !is_wanted {
             return None;
         }
-        let room = u32::try_from(self.max_bytes).unwrap_or(u32::MAX);
-        let reserved = self.buffer_room.clone().try_acquire_many_owned(room);
+        let bytes = u32::try_from(self.max_bytes).unwrap_or(u32::MAX);
+        let reserved = self.buffer_room.clone().try_acquire_many_owned(bytes);
         Some(PendingCassette {
             cassette,
             _reserved: reserved.ok()?,

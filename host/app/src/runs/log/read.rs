@@ -3,7 +3,7 @@
 //! A page lists the tools, users and other values of its executions. An equality condition
 //! therefore finds pages by index, and this module selects the matching executions on them.
 
-use store::{Query, Record, Time};
+use store::{Query, Record};
 
 use super::{
     filter::Filter,
@@ -177,12 +177,12 @@ async fn locate(app: &App, project: &Project, id: &LogId) -> Result<Option<(Reco
     let Some(started_at) = id.time() else {
         return Ok(None);
     };
-    let of = || Query::for_project(project.id.as_str());
-    let near = of().at_least("created_at", started_at.0).below(
+    let all = Query::for_project(project.id.as_str());
+    let near = all.clone().at_least("created_at", started_at.0).below(
         "created_at",
         started_at.0 + SLOW_RUN_MS + 2 * MAX_PAGE_SPAN_MS,
     );
-    for query in [near, of().is("slow", id.as_str())] {
+    for query in [near, all.is("slow", id.as_str())] {
         for part in 0.. {
             let offset = part * PAGES_PER_QUERY;
             let (pages, is_last) = read_pages(app, query.clone(), offset).await?;

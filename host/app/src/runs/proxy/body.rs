@@ -136,11 +136,10 @@ async fn download(
     release: &Release,
     address: &str,
 ) -> Result<(Bytes, Option<String>)> {
-    let invalid = |why: &str| errors::invalid(format!("binary_body.url: {why}"));
-    let url = Url::parse(address).map_err(|_| invalid("is not a URL"))?;
+    let url = Url::parse(address).map_err(|_| invalid_url("is not a URL"))?;
     let host = url
         .domain()
-        .ok_or_else(|| invalid("must have a host name, not an IP address"))?
+        .ok_or_else(|| invalid_url("must have a host name, not an IP address"))?
         .to_owned();
     let rule = EgressRule {
         host,
@@ -171,15 +170,19 @@ async fn download(
         record: None,
     };
     let sent = run::send(app, run).await?;
-    let answer = sent.output.map_err(|failed| invalid(&failed.message))?;
+    let answer = sent.output.map_err(|failed| invalid_url(&failed.message))?;
     if !(200..300).contains(&answer.status) {
-        return Err(invalid(&format!(
+        return Err(invalid_url(&format!(
             "the response has the status {}",
             answer.status
         )));
     }
     let media_type = header(&answer.headers, "content-type").map(str::to_owned);
     Ok((answer.body, media_type))
+}
+
+fn invalid_url(why: &str) -> crate::Error {
+    errors::invalid(format!("binary_body.url: {why}"))
 }
 
 fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {

@@ -129,13 +129,12 @@ impl<T> Buffer<T> {
     /// Adds records of projects without records in memory.
     fn add(&mut self, mut records: Vec<Record<T>>, key: fn(&Record<T>) -> String) {
         records.sort_by_cached_key(|_| ids::random::<4>());
-        let mut groups = HashMap::<_, Vec<_>>::new();
+        let mut by_key = HashMap::<_, Vec<_>>::new();
         for record in records {
             let name = (record.project.clone(), key(&record));
-            groups.entry(name).or_default().push(record);
+            by_key.entry(name).or_default().push(record);
         }
-        let groups = groups.into_iter();
-        let groups = groups.map(|((project, key), records)| Group {
+        let groups = by_key.into_iter().map(|((project, key), records)| Group {
             project,
             key,
             records,
@@ -181,8 +180,8 @@ impl<T> Buffer<T> {
     /// Leaves the projects of these records out of a query.
     fn without_own_projects(&self, query: Query) -> Query {
         let projects: HashSet<_> = self.groups.iter().map(|group| &*group.project).collect();
-        let own = Predicate::AnyOf(projects.into_iter().map(Scalar::from).collect());
-        query.test("project", Predicate::Not(Box::new(own)))
+        let in_memory = Predicate::AnyOf(projects.into_iter().map(Scalar::from).collect());
+        query.test("project", Predicate::Not(Box::new(in_memory)))
     }
 
     /// Keeps a number of records of each group.
@@ -369,8 +368,11 @@ impl<'a, T: Claimable, C, R> Scheduler<'a, T, C, R> {
         }
         let [from, to] = [now, until].map(|time| time.0.saturating_add(1));
         let query = Query::all_projects().at_least("due", from).below("due", to);
-        let is_deferred = |record: &mut Record<T>| record.body.work().is_deferred();
-        let is_full = self.read_into(deferred, query, now, is_deferred).await?;
+        let is_full = self
+            .read_into(deferred, query, now, |record| {
+                record.body.work().is_deferred()
+            })
+            .await?;
         deferred.more = is_full && self.has_memory(deferred);
         Ok(())
     }
@@ -391,8 +393,10 @@ impl<'a, T: Claimable, C, R> Scheduler<'a, T, C, R> {
             }
             false => buffer.without_own_projects(query),
         };
-        let query = query.order_by("due");
-        let query = query.page(0, self.page_records as u64).uncounted();
+        let query = query
+            .order_by("due")
+            .page(0, self.page_records as u64)
+            .uncounted();
         let mut records = self.claims.store.find::<T>(&query).await?.records;
         let is_full = records.len() >= self.page_records;
         let claiming = self.claiming.lock();
