@@ -64,7 +64,7 @@ impl Plan {
         self.updated.push(file);
     }
 
-    /// Gives the content of a temporary record to a file, which is created if there is none.
+    /// Gives the content of a temporary record to a file, which is created if it does not exist.
     fn write(&mut self, file: Option<Record<Stored>>, mut new: Record<Stored>) {
         self.added_bytes += new.body.size;
         let Some(mut file) = file else {

@@ -1,7 +1,7 @@
 //! The workbench of a session: Python scripts of an assistant, with files and variables that last.
 //!
-//! Scripts and commands of a session run one after the other, see `session_files`. A script reaches
-//! the session and nothing else, see `requests`. What it leaves is stored when it ends by itself.
+//! Scripts and commands of a session run sequentially, see `session_files`. A script reaches the session
+//! and nothing else, see `requests`. What it leaves is stored when it ends by itself.
 
 mod requests;
 mod variables;
