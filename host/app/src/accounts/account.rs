@@ -136,8 +136,10 @@ pub(crate) async fn record(
 
 /// Returns the user id of a request. Fails if the user id is longer than 256 characters.
 pub fn parse_user_id(given: Option<&str>) -> Result<String> {
-    let user = given.map(str::trim).filter(|user| !user.is_empty());
-    let user = user.unwrap_or(DEFAULT_USER);
+    let user = given
+        .map(str::trim)
+        .filter(|user| !user.is_empty())
+        .unwrap_or(DEFAULT_USER);
     if user.chars().count() > MAX_USER_ID_CHARS {
         return Err(errors::invalid("user_id: at most 256 characters"));
     }

@@ -51,8 +51,9 @@ pub(super) async fn activate(
         account.body.attempt_number += 1;
         let (_, credential) = open_credential(app, project, &account).await?;
         let scheme = Some(owner.scheme()?);
-        let body = tokens.build_credential(&project.id, id, scheme, values, lifetime);
-        let body = body.await?;
+        let body = tokens
+            .build_credential(&project.id, id, scheme, values, lifetime)
+            .await?;
         let batch = Batch::at(now).check(&config).update(&account);
         Ok((batch.update(&Record { body, ..credential }), ()))
     });

@@ -358,8 +358,10 @@ fn is_issuer_of(oauth2: Option<&OAuth2>, issuer: &str) -> bool {
     match oauth2.and_then(|oauth2| oauth2.issuer.as_ref()) {
         Some(known) => known == issuer,
         None => {
-            let endpoints = oauth2.map(|oauth2| [&oauth2.authorize_url, &oauth2.token_url]);
-            let mut endpoints = endpoints.into_iter().flatten();
+            let mut endpoints = oauth2
+                .map(|oauth2| [&oauth2.authorize_url, &oauth2.token_url])
+                .into_iter()
+                .flatten();
             let issuer_origin = origin(issuer).filter(url::Origin::is_tuple);
             issuer_origin.is_some() && endpoints.any(|endpoint| origin(endpoint) == issuer_origin)
         }

@@ -97,8 +97,9 @@ pub(super) fn custom_grant(found: &ResolvedTool, custom: CustomCredential) -> Re
             scheme::check_secret_sizes(&secrets)
                 .map_err(|why| errors::invalid(format!("custom_auth_params: {why}")))?;
             let placements = parameters.iter().map(placement).collect::<Result<_>>()?;
-            let base_url = base_url.filter(|url| !url.is_empty());
-            let base_url = base_url.map(|url| base_url_field(&found.release, url));
+            let base_url = base_url
+                .filter(|url| !url.is_empty())
+                .map(|url| base_url_field(&found.release, url));
             let fields = base_url.transpose()?.into_iter().collect();
             Ok(Granted::new(
                 Credential {

@@ -187,8 +187,10 @@ fn view(
     if record.body.status.is_connected() && problem.is_some() {
         record.body.status_reason = problem.map(str::to_owned);
     }
-    let redirect_url = values.get(REDIRECT_URL_VALUE).and_then(Value::as_str);
-    let redirect_url = redirect_url.map(str::to_owned);
+    let redirect_url = values
+        .get(REDIRECT_URL_VALUE)
+        .and_then(Value::as_str)
+        .map(str::to_owned);
     if project.stored.config.mask_secrets {
         let release = app.catalog.release(&record.body.toolkit, LATEST).ok();
         let scheme = release

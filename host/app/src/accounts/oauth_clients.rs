@@ -193,10 +193,12 @@ impl TokenManager {
         };
         // The check prevents a registration from outliving an auth config that is deleted concurrently.
         let auth_config = &request.auth_config;
-        let config = auth_configs::find_in(&self.store, &request.project, auth_config).await?;
-        let config = config.ok_or_else(|| errors::auth_config_not_found(auth_config))?;
-        let batch = Batch::at(now).check(&config);
-        let batch = batch.insert(request.project.as_str(), id, &body);
+        let config = auth_configs::find_in(&self.store, &request.project, auth_config)
+            .await?
+            .ok_or_else(|| errors::auth_config_not_found(auth_config))?;
+        let batch = Batch::at(now)
+            .check(&config)
+            .insert(request.project.as_str(), id, &body);
         match self.store.commit(batch).await {
             // If the auth config was changed, the caller tries again.
             Ok(()) | Err(CommitError::Stale | CommitError::Taken { .. }) => Ok(()),

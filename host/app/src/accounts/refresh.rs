@@ -285,8 +285,9 @@ impl TokenManager {
         values: &Values,
     ) -> Result<std::result::Result<Tokens, Refusal>> {
         let scheme = owner.scheme()?;
-        let config = auth_configs::find_in(&self.store, &owner.project, &owner.auth_config).await?;
-        let config = config.ok_or_else(|| errors::auth_config_not_found(&owner.auth_config))?;
+        let config = auth_configs::find_in(&self.store, &owner.project, &owner.auth_config)
+            .await?
+            .ok_or_else(|| errors::auth_config_not_found(&owner.auth_config))?;
         let context = self.client_context(&config).await?;
         let now = self.clock.now();
         let request = async {

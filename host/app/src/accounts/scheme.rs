@@ -59,13 +59,14 @@ const PUBLIC_NAMES: [&str; 27] = [
 /// Returns one line for each missing or wrong field.
 pub(super) fn complete(scheme: &AuthScheme, mut given: Values) -> Result<Values, Vec<String>> {
     given = normalize_names(scheme, given);
-    let values = scheme.complete(|name| given.get(name).and_then(text));
-    let values = values.map_err(|problems| {
-        problems
-            .iter()
-            .map(FieldProblem::to_string)
-            .collect::<Vec<_>>()
-    })?;
+    let values = scheme
+        .complete(|name| given.get(name).and_then(text))
+        .map_err(|problems| {
+            problems
+                .iter()
+                .map(FieldProblem::to_string)
+                .collect::<Vec<_>>()
+        })?;
     for (field, value) in values {
         given.insert(field.name.clone(), Value::String(value));
     }

@@ -97,8 +97,9 @@ pub(crate) async fn count_of_session(
     toolkit: &str,
     auth_config: Option<&AuthConfigId>,
 ) -> Result<usize> {
-    let statuses = Status::VARIANTS.iter();
-    let statuses = statuses.filter(|status| status.is_connected() || status.is_pending());
+    let statuses = Status::VARIANTS
+        .iter()
+        .filter(|status| status.is_connected() || status.is_pending());
     let mut query = Query::for_project(project.id.as_str())
         .is("user_id", user)
         .is("toolkit", toolkit)
@@ -177,8 +178,10 @@ async fn with_configs(
         .iter()
         .map(|account| account.body.auth_config.as_str());
     let ids: Vec<_> = ids.collect::<HashSet<_>>().into_iter().collect();
-    let configs = app.store.get_many::<AuthConfig>(project.id.as_str(), &ids);
-    let configs = configs.await?;
+    let configs = app
+        .store
+        .get_many::<AuthConfig>(project.id.as_str(), &ids)
+        .await?;
     let with_config = accounts.into_iter().filter_map(|record| {
         let config = configs.get(record.body.auth_config.as_str())?;
         Some(SessionAccount {

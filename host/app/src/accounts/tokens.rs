@@ -194,8 +194,9 @@ impl TokenManager {
         let mut scopes = auth_configs::scopes(&own, "scopes");
         let user_scopes = auth_configs::scopes(&own, "user_scopes");
         let client = if config.body.managed {
-            let app = oauth_apps::find(&self.store, &config.body.toolkit).await?;
-            let app = app.ok_or_else(|| errors::no_managed_auth(&config.body.toolkit))?;
+            let app = oauth_apps::find(&self.store, &config.body.toolkit)
+                .await?
+                .ok_or_else(|| errors::no_managed_auth(&config.body.toolkit))?;
             scopes.extend(app.body.scopes.iter().cloned());
             let secret = oauth_apps::secret(&self.vault, &app, now).await?;
             let secret = (!secret.is_empty()).then(|| secret.into());
@@ -280,8 +281,9 @@ impl TokenManager {
         };
         match request.await {
             Ok(()) => {
-                let tokens = REVOCABLE_TOKENS.into_iter();
-                let tokens = tokens.filter(|(name, _)| values.contains_key(*name));
+                let tokens = REVOCABLE_TOKENS
+                    .into_iter()
+                    .filter(|(name, _)| values.contains_key(*name));
                 Ok(tokens.map(|(_, token)| token).collect())
             }
             // The provider lacks a revocation endpoint.

@@ -161,8 +161,9 @@ fn check_values(config: &Config) -> Result<()> {
         ToolFilter::Tags(tags) => Some(tags),
         ToolFilter::Enable(_) | ToolFilter::Disable(_) => None,
     });
-    let tags = of_toolkits.chain([&config.tags]);
-    let tags = tags.flat_map(|tags| tags.enable.iter().chain(&tags.disable));
+    let tags = of_toolkits
+        .chain([&config.tags])
+        .flat_map(|tags| tags.enable.iter().chain(&tags.disable));
     let approval = config.approval_toolkit_tags.values().flatten();
     for tag in tags.chain(&config.approval_tags).chain(approval) {
         if !KNOWN_TOOL_HINTS.contains(&tag.as_str()) {

@@ -34,8 +34,9 @@ pub async fn select(
         Some(pinned) => (pinned.len(), pinned.first().cloned()),
         None => {
             let usable = usable_accounts(app, caller, toolkit).await?;
-            let newest = usable.first();
-            let newest = newest.map(|account| AccountId::parse(&account.record.id));
+            let newest = usable
+                .first()
+                .map(|account| AccountId::parse(&account.record.id));
             (usable.len(), newest.transpose()?)
         }
     };

@@ -102,8 +102,9 @@ impl Snapshot {
     /// Returns the releases of a toolkit, newest version first. Fails if the toolkit does not
     /// exist.
     pub fn releases_of(&self, slug: &str) -> Result<Vec<&Arc<Release>>> {
-        let toolkit = self.toolkit(slug);
-        let toolkit = toolkit.ok_or_else(|| errors::toolkit_not_found(truncate(slug)))?;
+        let toolkit = self
+            .toolkit(slug)
+            .ok_or_else(|| errors::toolkit_not_found(truncate(slug)))?;
         Ok(toolkit.releases.values().rev().collect())
     }
 
@@ -114,15 +115,17 @@ impl Snapshot {
             return self.tool(slug, LATEST);
         };
         let toolkit = self.toolkit_of(slug);
-        let release = toolkit.and_then(|toolkit| toolkit.current_as_of(Some(as_of)));
-        let release = release.ok_or_else(|| self.unknown_tool(slug, ""))?;
+        let release = toolkit
+            .and_then(|toolkit| toolkit.current_as_of(Some(as_of)))
+            .ok_or_else(|| self.unknown_tool(slug, ""))?;
         self.tool(slug, release.version.as_str())
     }
 
     /// Finds a version of a toolkit. Fails if the toolkit or the version does not exist.
     pub fn release(&self, slug: &str, version: &str) -> Result<&Arc<Release>> {
-        let toolkit = self.toolkit(slug);
-        let toolkit = toolkit.ok_or_else(|| errors::toolkit_not_found(truncate(slug)))?;
+        let toolkit = self
+            .toolkit(slug)
+            .ok_or_else(|| errors::toolkit_not_found(truncate(slug)))?;
         match toolkit.release(version) {
             Ok(release) => Ok(release),
             // A toolkit remains readable even if all its versions are deprecated.

@@ -290,13 +290,13 @@ fn check_client(
 /// Returns the scheme with that name, if the toolkit offers it.
 pub(crate) fn offered_scheme(release: &Release, name: &str) -> Result<AuthMode> {
     let upper = name.to_ascii_uppercase();
-    let mode = AuthMode::deserialize(upper.as_str().into_deserializer());
-    let mode = mode.map_err(|_: ValueError| {
-        let given = crate::core::truncate(name);
-        errors::invalid(format!(
-            "auth_config.authScheme: `{given}` is not an auth scheme"
-        ))
-    })?;
+    let mode =
+        AuthMode::deserialize(upper.as_str().into_deserializer()).map_err(|_: ValueError| {
+            let given = crate::core::truncate(name);
+            errors::invalid(format!(
+                "auth_config.authScheme: `{given}` is not an auth scheme"
+            ))
+        })?;
     if release.scheme(mode).is_some() || (mode == AuthMode::NoAuth && release.no_auth()) {
         return Ok(mode);
     }

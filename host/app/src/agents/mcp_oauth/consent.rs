@@ -177,8 +177,8 @@ pub async fn record_consent(
 /// its key gives no access any more. A code that was exchanged before ends the tokens that it was
 /// exchanged for.
 pub async fn exchange(app: &App, request: CodeExchange) -> Result<Tokens> {
-    let code = Token::read(app, Kind::Code, &request.code);
-    let code = code.ok_or_else(|| errors::mcp_grant_invalid("the code is unknown"))?;
+    let code = Token::read(app, Kind::Code, &request.code)
+        .ok_or_else(|| errors::mcp_grant_invalid("the code is unknown"))?;
     let proof = Proof {
         refresh_number: 0,
         client: digest(&request.client_id),
@@ -195,8 +195,8 @@ pub async fn exchange(app: &App, request: CodeExchange) -> Result<Tokens> {
 /// request, or its key gives no access any more. A refresh token that was used before [`REUSE_GRACE`]
 /// ends all tokens of its consent.
 pub async fn refresh(app: &App, request: Refresh) -> Result<Tokens> {
-    let token = Token::read(app, Kind::Refresh, &request.token);
-    let token = token.ok_or_else(|| errors::mcp_grant_invalid("the refresh token is unknown"))?;
+    let token = Token::read(app, Kind::Refresh, &request.token)
+        .ok_or_else(|| errors::mcp_grant_invalid("the refresh token is unknown"))?;
     let proof = Proof {
         refresh_number: token.number,
         client: digest(&request.client_id),

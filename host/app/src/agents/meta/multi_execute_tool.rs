@@ -164,7 +164,7 @@ fn invalid(problem: String) -> Error {
     errors::arguments_invalid(MetaTool::MultiExecuteTool.short_slug(), problem)
 }
 
-/// Returns the number of characters of a text, or the number of bytes of other data.
+/// Returns the number of characters of UTF-8 data, or the number of bytes of other data.
 fn char_count(data: &[u8]) -> usize {
     str::from_utf8(data).map_or(data.len(), |text| text.chars().count())
 }

@@ -148,8 +148,10 @@ fn schemas(ranked: &[Ranked], results: &[UseCaseResult]) -> Result<BTreeMap<Stri
         if schemas.contains_key(&slug) || !(is_main || related.contains(&slug)) {
             continue;
         }
-        let schema = is_main.then(|| found.tool.input.text()).transpose()?;
-        let schema = schema.filter(|schema| schema.get().len() <= left);
+        let schema = is_main
+            .then(|| found.tool.input.text())
+            .transpose()?
+            .filter(|schema| schema.get().len() <= left);
         left -= schema.as_ref().map_or(0, |schema| schema.get().len());
         let tool = FoundTool {
             tool_slug: slug.clone(),
@@ -232,8 +234,9 @@ fn time_info(app: &App) -> TimeInfo {
 
 fn workflow(given: Option<&GivenWorkflow>) -> SearchWorkflow {
     let wants_new = given.and_then(|given| given.generate_id) == Some(true);
-    let id = given.and_then(|given| given.id.as_deref());
-    let id = id.filter(|id| !wants_new && !id.trim().is_empty());
+    let id = given
+        .and_then(|given| given.id.as_deref())
+        .filter(|id| !wants_new && !id.trim().is_empty());
     SearchWorkflow {
         workflow: Workflow::new(id),
         generate_id: id.is_none(),

@@ -127,8 +127,7 @@ impl StepCaller<'_> {
                     ..CallerRights::default()
                 };
                 let id = self.id.into();
-                let caller = SessionCaller::open(app, &self.project, session, id, rights);
-                let caller = caller.await?;
+                let caller = SessionCaller::open(app, &self.project, session, id, rights).await?;
                 if let Some(script) = MetaTool::from_slug(tool) {
                     return Box::pin(meta::execute(app, &caller, script, arguments)).await;
                 }

@@ -42,10 +42,12 @@ impl Plan {
                 (None, None) => {}
                 (None, Some(file)) => plan.remove(file, now),
                 (Some(_), file) => {
-                    let new = written.get(path).and_then(|id| temporary.remove(id));
-                    let new = new.ok_or_else(|| {
-                        errors::unavailable("the files of the session were erased meanwhile")
-                    })?;
+                    let new = written
+                        .get(path)
+                        .and_then(|id| temporary.remove(id))
+                        .ok_or_else(|| {
+                            errors::unavailable("the files of the session were erased meanwhile")
+                        })?;
                     plan.write(file, new);
                 }
             }
